@@ -1,0 +1,59 @@
+"""Every error that CodeSyntax raises on purpose.
+
+CodeSyntaxError (a ValueError)
+├── ParseError      code that is not a function of its language
+├── UnknownName     a config, language, variant or relation that does not exist
+├── SourceError     functions that cannot be read from where they should come from
+├── DatasetError    a built dataset that is missing, broken or in the way
+├── ModelError      a model that cannot be probed
+└── LedgerError     a rank ledger or result that cannot be read or does not fit
+
+The command line prints the message in one line and exits with status 1; any other exception keeps its traceback.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+class CodeSyntaxError(ValueError):
+    """Base of the family. The message says what came, what was expected and what to try."""
+
+
+class ParseError(CodeSyntaxError):
+    """Code that does not parse.
+
+    `line` counts from 1 and `column` from 0, in characters, within the code that was given.
+    """
+
+    def __init__(self, message: str, line: int, column: int):
+        super().__init__(f"line {line}, column {column}: {message}")
+        self.line = line
+        self.column = column
+
+
+class UnknownName(CodeSyntaxError):
+    """A name that is not one of the known ones; the message suggests the nearest."""
+
+    def __init__(self, kind: str, name: str, known: Iterable[str]):
+        known = list(known)
+        near = difflib.get_close_matches(str(name), known, n=1, cutoff=0.5)
+        hint = f"did you mean {near[0]!r}? " if near else ""
+        super().__init__(f"unknown {kind} {name!r}: {hint}known are {', '.join(known)}")
+
+
+class SourceError(CodeSyntaxError):
+    """A source of functions that cannot be read; the message names the file and the line."""
+
+
+class DatasetError(CodeSyntaxError):
+    """A dataset folder that is missing, is no CodeSyntax dataset, or cannot be written."""
+
+
+class ModelError(CodeSyntaxError):
+    """A model or tokenizer that cannot be loaded or probed."""
+
+
+class LedgerError(CodeSyntaxError):
+    """A rank ledger or a result file that cannot be read, written or does not fit its data."""
