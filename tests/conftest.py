@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import atexit
 import os
+import shutil
+import tempfile
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 
-# Nothing in the tests may reach a hub; those that need one talk to the loopback Hub in processes of their own.
+# Read by huggingface_hub, datasets and evaluate when they are imported, so set before any test module is: an empty cache,
+# so that no test sees what an earlier run left, and no way to a hub. Tests that need one talk to the loopback Hub in
+# processes of their own.
+os.environ["HF_HOME"] = tempfile.mkdtemp(prefix="codesyntax-tests-")
+atexit.register(shutil.rmtree, os.environ["HF_HOME"], ignore_errors=True)
 os.environ["HF_HUB_OFFLINE"] = "1"
 os.environ["HF_EVALUATE_OFFLINE"] = "1"
 os.environ["HF_UPDATE_DOWNLOAD_COUNTS"] = "0"
@@ -24,12 +31,3 @@ def shared() -> Path:
         pytest.skip(f"the reference material is not at {folder} (set CODESYNTAX_SHARED)")
     return folder
 
-
-@pytest.fixture(scope="session", autouse=True)
-def fresh_hf_home(tmp_path_factory: pytest.TempPathFactory):
-    """An empty cache for datasets, evaluate and the hub, so that no test sees what an earlier run left."""
-    home = tmp_path_factory.mktemp("hf_home")
-    patch = pytest.MonkeyPatch()
-    patch.setenv("HF_HOME", str(home))
-    yield home
-    patch.undo()

@@ -1,0 +1,15 @@
+"""CodeSyntax, the metric: top-k UAS of attention heads."""
+
+from __future__ import annotations
+
+__all__ = ["load"]
+
+
+def load(**kwargs):
+    """The metric from the installed package: what `evaluate.load("codesyntax_metric")` gives, without a copy of the code.
+
+    `kwargs` are those of `evaluate.Metric`, such as `num_process`, `process_id` and `experiment_id`.
+    """
+    from codesyntax_metric.codesyntax_metric import CodesyntaxMetric  # imports evaluate: seconds
+
+    return CodesyntaxMetric(**kwargs)

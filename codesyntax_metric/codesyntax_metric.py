@@ -1,0 +1,170 @@
+"""CodeSyntax as an `evaluate` metric: top-k UAS of attention heads (Shen et al., Findings of EMNLP 2022, section 4)."""
+
+from __future__ import annotations
+
+import json
+
+import datasets
+import evaluate
+import numpy as np
+
+from .topk_uas import RULES, SCORING_VERSION, CodeSyntaxError, RankCounts, edge_columns, rank_attention, score
+
+_DESCRIPTION = """
+Which syntactic relations (`if` -> its body, call -> arguments, target -> value) have a model's attention heads picked up?
+For each relation, top-k UAS is the share of edges whose dependent is among the k tokens that the head token attends to
+most, for the attention head that does best; the metric's score at k is the mean over relations, in percent.
+"""
+
+_INPUTS = """
+Arguments of `add` (one function) and, in lists, of `add_batch`:
+    prediction: word-level attention of one function, (layers, heads, tokens, tokens), rows attend to columns; numpy, torch
+        or lists. It is reduced to counts at once: nothing of it is kept. Or its compact form: a mapping
+        {"first": r, "any": r, "last": r} of the rank of each edge's dependent, (edges, layers, heads), 0 = best,
+        255 = 255 or worse or never predicted.
+    reference: the function's edges, (relation, head, first, last) as tuples or as mappings with these keys (the column
+        `relations` of the dataset). Token indices count from 0; `last` is included.
+Arguments of `compute`:
+    k (list of int): within how many predictions the dependent must be; default [1, 3, 10, 20], up to 255.
+    rule (str): which token of the dependent counts: "first" (default), "any" or "last".
+Returns:
+    {"scores": {k: mean over relations in percent, or None without any}, "relations": {relation: {"edges": int,
+    "in_mean": bool, k: {"score": percent, "layer": int, "head": int}}}, "functions": int, "signature": str}; k as a
+    string, layers and heads counted from 0.
+Raises:
+    ValueError where shapes, weights, ranks or edges do not fit, or nothing was added.
+Example:
+    >>> import numpy as np
+    >>> import codesyntax_metric
+    >>> metric = codesyntax_metric.load()
+    >>> attention = np.zeros((1, 2, 4, 4))
+    >>> attention[0, 0, 1] = [0.1, 0.0, 0.2, 0.7]  # head 0: token 1 attends most to token 3, then to token 2
+    >>> attention[0, 1, 1] = [0.1, 0.0, 0.7, 0.2]
+    >>> metric.add(prediction=attention, reference=[("If:if->test", 1, 2, 3)])
+    >>> metric.compute(k=[1], rule="first")["relations"]["If:if->test"]["1"]
+    {'score': 100.0, 'layer': 0, 'head': 1}
+"""
+
+_CITATION = """
+@inproceedings{shen-etal-2022-benchmarking,
+    title = "Benchmarking Language Models for Code Syntax Understanding",
+    author = "Shen, Da and Chen, Xinyun and Wang, Chenguang and Sen, Koushik and Song, Dawn",
+    booktitle = "Findings of the Association for Computational Linguistics: EMNLP 2022",
+    year = "2022",
+    url = "https://arxiv.org/abs/2210.14473"
+}
+"""
+
+
+class CodesyntaxMetric(evaluate.Metric):
+    """Counts ranks as functions are added; what goes through Arrow, once per process, is the table of counts."""
+
+    def _info(self):
+        # Not what users add but what processes exchange: a JSON header and the counts, see `_rows` and `_counts`.
+        features = datasets.Features({"predictions": datasets.Value("binary"), "references": datasets.Value("string")})
+        return evaluate.MetricInfo(
+            description=_DESCRIPTION,
+            citation=_CITATION,
+            inputs_description=_INPUTS,
+            features=features,
+            reference_urls=["https://arxiv.org/abs/2210.14473"],
+        )
+
+    _counts: RankCounts | None = None
+
+    def add(self, *, prediction=None, reference=None):
+        """Add one function: its attention, or the ranks of its edges, and its edges."""
+        if prediction is None or reference is None:
+            raise CodeSyntaxError("add needs a prediction (attention or ranks) and a reference (edges)")
+        reference = list(reference)
+        if isinstance(prediction, dict):
+            relations, ranks = _relations(reference), _ranks(prediction)
+        else:
+            relations, ranks = _relations(reference), rank_attention(prediction, reference)
+        counts = RankCounts(*ranks.shape[2:])
+        counts.add(relations, ranks)
+        counts.functions = 1
+        if self._counts is None:
+            self._counts = counts
+        else:
+            self._counts.merge(counts)
+
+    def add_batch(self, *, predictions=None, references=None):
+        """Add several functions: a list of attentions, or of ranks, and a list of their edges."""
+        if predictions is None or references is None or len(predictions) != len(references):
+            raise CodeSyntaxError(
+                "add_batch needs as many predictions as references, got "
+                f"{'none' if predictions is None else len(predictions)} and "
+                f"{'none' if references is None else len(references)}"
+            )
+        for prediction, reference in zip(predictions, references):
+            self.add(prediction=prediction, reference=reference)
+
+    def compute(self, *, predictions=None, references=None, k=(1, 3, 10, 20), rule="first"):
+        """The scores of all that was added, by all processes; None on every process but the first."""
+        if predictions is not None or references is not None:
+            self.add_batch(predictions=predictions, references=references)
+        if self._counts is None and self.num_process == 1:
+            raise CodeSyntaxError("nothing to score: call add or add_batch before compute")
+        super().add_batch(**_rows(self._counts))
+        self._counts = None
+        return super().compute(k=list(k), rule=rule)
+
+    def _compute(self, predictions, references, k, rule):
+        counts = _counts(predictions, references)
+        if counts is None:
+            raise CodeSyntaxError("nothing to score: no process added a function")
+        result = score(counts, k, rule)
+        edges = sum(entry["edges"] for entry in result["relations"].values())
+        signature = (
+            f"uas|rule:{rule}|k:{','.join(result['scores'])}|heads:{counts.layers}x{counts.heads}"
+            f"|functions:{counts.functions}|edges:{edges}|scoring:{SCORING_VERSION}"
+        )
+        return {**result, "functions": counts.functions, "signature": signature}
+
+
+def _relations(edges):
+    """The relations of `edges`, without knowing how many tokens the function has."""
+    return edge_columns(edges, np.iinfo(np.int64).max)[0]
+
+
+def _ranks(prediction):
+    """The compact form as uint8 (rules, edges, layers, heads)."""
+    if set(prediction) != set(RULES):
+        raise CodeSyntaxError(f"ranks come as {sorted(prediction)}, expected the keys {', '.join(RULES)}")
+    ranks = np.stack([np.asarray(prediction[rule]) for rule in RULES])
+    if ranks.ndim != 4 or ranks.dtype.kind not in "iu" or ranks.size and not (0 <= ranks.min() and ranks.max() <= 255):
+        raise CodeSyntaxError(
+            f"ranks have the shape {ranks.shape[1:]} and the type {ranks.dtype}, expected (edges, layers, heads) and whole "
+            "numbers from 0 to 255 for each rule"
+        )
+    return ranks.astype(np.uint8)
+
+
+def _rows(counts):
+    """One process's counts as rows for Arrow: a header and, per relation, the bytes of its counts."""
+    if counts is None:
+        return {"predictions": [b""], "references": ["null"]}
+    header = {"layers": counts.layers, "heads": counts.heads, "functions": counts.functions}
+    return {
+        "predictions": [b"", *(table.astype("<i8").tobytes() for table in counts.counts.values())],
+        "references": [json.dumps(header), *(json.dumps(relation) for relation in counts.counts)],
+    }
+
+
+def _counts(predictions, references):
+    """The inverse of `_rows`, over the rows of all processes."""
+    total = part = None
+    for table, reference in zip(predictions, references):
+        item = json.loads(reference)
+        if isinstance(item, str):
+            shape = (len(RULES), part.layers, part.heads, -1)
+            part.counts = {item: np.frombuffer(table, "<i8").reshape(shape)}
+            part.functions = 0
+            total.merge(part)
+        elif item is not None:
+            part = RankCounts(item["layers"], item["heads"])
+            part.functions = item["functions"]
+            total = total or RankCounts(item["layers"], item["heads"])
+            total.merge(part)
+    return total

@@ -1,0 +1,221 @@
+"""Top-k UAS of attention heads: from attention to ranks, from ranks to counts, from counts to scores.
+
+The score of Shen et al. (2022, section 4): for an edge from a head token to a dependent, an attention head hits within k
+if the dependent is among the k tokens that the head token's row of word-level attention weighs most. Everything dull is
+decided here, once:
+
+- A token's attention to itself counts as 0. Equal weights go by lower token index.
+- A token without sub-tokens never predicts and is never predicted: an edge that needs one is a miss, and is counted.
+- `first`: the dependent's first token is hit; `last`: its last; `any`: any token from first to last.
+- Each relation, rule and k chooses its own best head, ties by lower layer, then lower head.
+- The mean runs over the relations that have edges, without those in NOT_IN_MEAN; with none left it is None.
+
+This file imports numpy only and none of its siblings, because the Hub loads the metric alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+try:
+    from codesyntax_dataset.errors import CodeSyntaxError
+except ImportError:  # the metric was loaded from the Hub, without our packages; their errors are ValueErrors, too
+    CodeSyntaxError = ValueError
+
+SCORING_VERSION = 1
+"""Changes whenever the same attention would get other scores; part of every signature."""
+
+RULES = ("first", "any", "last")
+"""Which token of the dependent must be among the k best."""
+
+WORST_RANK = 255
+"""Ranks count from 0, the best, and saturate here: such a dependent is not among the first 255, or is never predicted."""
+
+NOT_IN_MEAN = frozenset(
+    {
+        "Dict:key->value",
+        "DictComp:key->generator",
+        "DictComp:key->value",
+        "DictComp:value->generator",
+        "GeneratorExp:elt->generator",
+        "LabeledStatement:label->body",
+        "ListComp:elt->generator",
+        "SetComp:elt->generator",
+        "Slice:lower->upper",
+        "With:item->body",
+        "comprehension:target->iter",
+    }
+)
+"""Relations that are scored but left out of the published means: 34 of Python's 44 and 38 of Java's 39 are in."""
+
+
+def rank_attention(attention: Any, edges: Sequence) -> np.ndarray:
+    """Ranks of the dependents of one function's edges: uint8 (rules, edges, layers, heads), rules in the order of RULES.
+
+    `attention` is word-level, (layers, heads, tokens, tokens), rows attend to columns: an array, a torch tensor or nested
+    lists. A token whose row and column are 0 everywhere has no sub-tokens. `edges` are `(relation, head, first, last)`,
+    as tuples or as mappings with these keys.
+
+    Raises CodeSyntaxError for other shapes, for weights that are negative or not finite, and for edges that point
+    outside the tokens.
+    """
+    if hasattr(attention, "detach"):  # a torch tensor; bfloat16 has no numpy type
+        attention = attention.detach().float().cpu().numpy()
+    attention = np.asarray(attention)
+    if attention.ndim != 4 or attention.shape[2] != attention.shape[3]:
+        raise CodeSyntaxError(
+            f"attention has the shape {attention.shape}, expected (layers, heads, tokens, tokens) of code tokens: "
+            "pool sub-tokens to tokens first"
+        )
+    if attention.dtype.kind not in "fiu" or not np.isfinite(attention).all() or (attention < 0).any():
+        raise CodeSyntaxError(
+            f"attention holds weights that are no finite numbers of at least 0 (type {attention.dtype}): pass the "
+            "probabilities, not scores or masked values"
+        )
+    layers, heads, tokens, _ = attention.shape
+    _, head, first, last = edge_columns(edges, tokens)
+    mapped = (attention != 0).any(axis=(0, 1, 2)) | (attention != 0).any(axis=(0, 1, 3))  # (T,)
+    ranks = np.empty((len(RULES), len(edges), layers, heads), np.uint8)
+    for layer in range(layers):  # one layer at a time bounds the memory
+        rows = attention[layer][:, head, :]  # (H, E, T), a copy
+        ranks[:, :, layer, :] = rank_rows(rows, head, first, last, mapped).transpose(0, 2, 1)
+    return ranks
+
+
+def rank_rows(rows: np.ndarray, head: np.ndarray, first: np.ndarray, last: np.ndarray, mapped: np.ndarray) -> np.ndarray:
+    """Ranks of dependents in rows of weights: uint8 (rules, predictors, edges). Overwrites `rows`.
+
+    `rows` (predictors, edges, tokens): for each edge the row of its head token; `head`, `first`, `last` (edges,): token
+    indices; `mapped` (tokens,): whether a token has sub-tokens.
+    """
+    tokens = np.arange(rows.shape[-1])
+    edge = np.arange(len(head))
+    rows[:, edge, head] = 0
+    rows[:, :, ~mapped] = -1  # below every weight: such a token takes nobody's place
+    inside = (first[:, None] <= tokens) & (tokens <= last[:, None])  # (E, T)
+    best = np.where(inside, rows, -2).argmax(axis=-1)  # (P, E), the lowest index among equals
+    ranks = np.empty((len(RULES), *rows.shape[:2]), np.uint8)
+    for rule, target in enumerate((np.broadcast_to(first, best.shape), best, np.broadcast_to(last, best.shape))):
+        weight = np.take_along_axis(rows, target[..., None], axis=-1)  # (P, E, 1)
+        before = (rows > weight) | ((rows == weight) & (tokens < target[..., None]))
+        rank = np.minimum(before.sum(axis=-1), WORST_RANK)
+        ranks[rule] = np.where((weight[..., 0] < 0) | ~mapped[head], WORST_RANK, rank)
+    return ranks
+
+
+def edge_columns(edges: Sequence, tokens: int) -> tuple[list[str], np.ndarray, np.ndarray, np.ndarray]:
+    """Relations, heads, firsts and lasts of `edges`, checked against the number of tokens."""
+    relations, columns = [], np.zeros((3, len(edges)), np.int64)
+    for index, edge in enumerate(edges):
+        try:
+            if isinstance(edge, Mapping):
+                edge = (edge["relation"], edge["head"], edge["first"], edge["last"])
+            relation, head, first, last = edge
+            columns[:, index] = head, first, last
+        except (KeyError, TypeError, ValueError):
+            raise CodeSyntaxError(
+                f"edge {index} is {edge!r}, expected (relation, head, first, last) or a mapping with these keys"
+            ) from None
+        if not (0 <= head < tokens and 0 <= first <= last < tokens):
+            raise CodeSyntaxError(
+                f"edge {index} ({relation}) is {head} -> {first}..{last}, but the attention has {tokens} tokens: "
+                "do attention and edges come from the same function?"
+            )
+        relations.append(str(relation))
+    return relations, *columns
+
+
+class RankCounts:
+    """How often each rank occurred: per relation an int64 array (rules, layers, heads, WORST_RANK + 1).
+
+    Counts of batches, shards and processes add up (`merge`); every score is derived from them. Their size depends on the
+    model and the relations, not on the number of functions.
+    """
+
+    def __init__(self, layers: int, heads: int):
+        self.layers, self.heads = layers, heads
+        self.functions = 0
+        self.counts: dict[str, np.ndarray] = {}
+
+    def add(self, relations: Sequence[str], ranks: np.ndarray) -> None:
+        """Count the ranks of one or more functions' edges: `ranks` uint8 (rules, edges, layers, heads)."""
+        if ranks.shape != (len(RULES), len(relations), self.layers, self.heads):
+            raise CodeSyntaxError(
+                f"ranks have the shape {ranks.shape}, expected {(len(RULES), len(relations), self.layers, self.heads)}: "
+                "rules first, any, last; edges; layers; heads, the same model for every function"
+            )
+        names, relation_of = np.unique(np.asarray(relations, dtype=object).astype(str), return_inverse=True)
+        cells = len(RULES) * self.layers * self.heads
+        width = WORST_RANK + 1
+        for index, name in enumerate(names.tolist()):
+            chosen = ranks[:, relation_of == index].transpose(0, 2, 3, 1).reshape(cells, -1)  # (cells, edges)
+            flat = np.bincount((chosen + np.arange(cells)[:, None] * width).ravel(), minlength=cells * width)
+            self._of(name)[...] += flat.reshape(len(RULES), self.layers, self.heads, width)
+
+    def merge(self, other: RankCounts) -> None:
+        """Add the counts of another part of the data, probed with the same model."""
+        if (self.layers, self.heads) != (other.layers, other.heads):
+            raise CodeSyntaxError(
+                f"counts of {other.layers} layers x {other.heads} heads do not add to {self.layers} x {self.heads}"
+            )
+        self.functions += other.functions
+        for name, counts in other.counts.items():
+            self._of(name)[...] += counts
+
+    def _of(self, relation: str) -> np.ndarray:
+        shape = (len(RULES), self.layers, self.heads, WORST_RANK + 1)
+        return self.counts.setdefault(relation, np.zeros(shape, np.int64))
+
+    def edges(self, relation: str) -> int:
+        return int(self.counts[relation][0, 0, 0].sum())
+
+    def hits(self, relation: str, rule: str) -> np.ndarray:
+        """Edges hit within k by each attention head: int64 (layers, heads, WORST_RANK), k from 1."""
+        return self.counts[relation][RULES.index(rule), :, :, :WORST_RANK].cumsum(axis=-1)
+
+
+def score(counts: RankCounts, k: Iterable[int], rule: str) -> dict[str, Any]:
+    """Top-k UAS in percent by the published protocol: the best head of each relation and k, chosen on the scored data.
+
+    Returns `{"scores": {k: mean}, "relations": {relation: {"edges": n, "in_mean": bool, k: {"score", "layer",
+    "head"}}}}`, k as a string, layers and heads counted from 0, relations by name.
+
+    >>> counts = RankCounts(layers=1, heads=2)
+    >>> ranks = np.array([[0, 4], [2, 1]], np.uint8)  # of two edges, by two heads
+    >>> counts.add(["If:if->test", "If:if->test"], np.tile(ranks.reshape(1, 2, 1, 2), (3, 1, 1, 1)))
+    >>> score(counts, [1, 3], "first")["relations"]["If:if->test"]["3"]
+    {'score': 100.0, 'layer': 0, 'head': 0}
+    """
+    check_rule(rule)
+    ks = check_k(k)
+    relations: dict[str, Any] = {}
+    for name in sorted(counts.counts):
+        edges = counts.edges(name)
+        hits = counts.hits(name, rule).reshape(-1, WORST_RANK)  # (P, k)
+        relations[name] = {"edges": edges, "in_mean": name not in NOT_IN_MEAN}
+        for value in ks:
+            layer, head = divmod(int(hits[:, value - 1].argmax()), counts.heads)  # the first of equals
+            best = int(hits[:, value - 1].max())
+            relations[name][str(value)] = {"score": 100 * best / edges, "layer": layer, "head": head}
+    return {"scores": {str(value): mean_score(relations, str(value)) for value in ks}, "relations": relations}
+
+
+def mean_score(relations: Mapping[str, Any], k: str) -> float | None:
+    """The mean over relations at `k`, or None without a relation that counts."""
+    values = [entry[k]["score"] for entry in relations.values() if entry["in_mean"]]
+    return sum(values) / len(values) if values else None
+
+
+def check_rule(rule: str) -> None:
+    if rule not in RULES:
+        raise CodeSyntaxError(f"rule is {rule!r}, expected one of {', '.join(RULES)}")
+
+
+def check_k(k: Iterable[int]) -> list[int]:
+    values = sorted(set(k))
+    if not values or not all(isinstance(value, (int, np.integer)) and 1 <= value <= WORST_RANK for value in values):
+        raise CodeSyntaxError(f"k is {list(k)!r}, expected whole numbers from 1 to {WORST_RANK}")
+    return [int(value) for value in values]

@@ -1,0 +1,46 @@
+"""From a model's sub-tokens to code tokens, by character offsets (Shen et al. 2022, section 4; Clark et al. 2019)."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from codesyntax_dataset.errors import ModelError
+
+
+class Alignment(NamedTuple):
+    """Which sub-tokens each code token owns: from `first[t]` to `last[t]`, included; -1 where it owns none.
+
+    Two int32 arrays (tokens,) of positions in the model's input, special tokens counted. A sub-token may serve two code
+    tokens, such as `):`; a token without sub-tokens, such as a line break for BERT, takes part in nothing.
+    """
+
+    first: np.ndarray
+    last: np.ndarray
+
+    @property
+    def mapped(self) -> np.ndarray:
+        """Whether each code token owns a sub-token: bool (tokens,)."""
+        return self.first >= 0
+
+
+def align(start: np.ndarray, end: np.ndarray, offsets: np.ndarray, special: np.ndarray) -> Alignment:
+    """Give each code token the sub-tokens from the one covering its first character to the one covering its last.
+
+    `start`, `end` (tokens,): characters of the code tokens, end excluded. `offsets` (sub-tokens, 2): characters of the
+    sub-tokens, end excluded, `special` (sub-tokens,): which of them are special tokens, which nobody owns.
+
+    Raises ModelError where the sub-tokens do not run from left to right.
+    """
+    positions = np.flatnonzero(~special)
+    sub_start, sub_end = offsets[positions, 0], offsets[positions, 1]
+    if (np.diff(sub_start) < 0).any() or (np.diff(sub_end) < 0).any():
+        raise ModelError("the tokenizer's character offsets run backwards, expected them to run from left to right")
+    first = np.searchsorted(sub_end, start, side="right")  # the first sub-token that ends behind the first character
+    last = np.searchsorted(sub_start, end, side="left") - 1  # the last sub-token that starts before the end
+    owns = (start < end) & (first <= last)
+    padded = np.append(positions, -1)  # so that an index behind the last sub-token can be looked up
+    return Alignment(
+        np.where(owns, padded[first], -1).astype(np.int32), np.where(owns, padded[last], -1).astype(np.int32)
+    )

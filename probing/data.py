@@ -1,0 +1,95 @@
+"""The annotated functions to probe with: from a folder, the Hub or memory, checked before any model runs."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterator
+from typing import Any
+
+import datasets
+import numpy as np
+
+from codesyntax_dataset.errors import DatasetError, UnknownName
+
+COLUMNS = ("id", "code", "token_start", "token_end", "relations")
+
+
+def load_functions(data: Any, config: str, split: str) -> tuple[datasets.Dataset, str]:
+    """One split of an annotated dataset, and the name and version it goes by in signatures.
+
+    `data` is a folder that `codesyntax build` wrote, a dataset id on the Hub, or a loaded `Dataset` or `DatasetDict`. Raises
+    DatasetError where it is no CodeSyntax dataset, UnknownName for a config or split that it does not have.
+    """
+    if isinstance(data, (str, os.PathLike)):
+        name = str(data)
+        dataset = _load(name, config, split)
+    elif isinstance(data, datasets.DatasetDict):
+        if split not in data:
+            raise UnknownName("split", split, list(data))
+        name, dataset = "", data[split]
+    else:
+        name, dataset = "", data
+    missing = [column for column in COLUMNS if column not in (getattr(dataset, "column_names", None) or ())]
+    if missing:
+        raise DatasetError(
+            f"{name or 'the dataset'} has no columns {', '.join(missing)}: expected a dataset that `codesyntax build` wrote"
+        )
+    name = os.path.basename(os.path.abspath(name)) if os.path.isdir(name) else name
+    return dataset, f"{name or dataset.info.dataset_name or 'memory'}@{dataset.info.version or '0.0.0'}"
+
+
+def _load(name: str, config: str, split: str) -> datasets.Dataset:
+    if not os.path.isdir(name) and os.path.exists(name):
+        raise DatasetError(f"{name} is a file, expected the folder of a dataset or its id on the Hub")
+    try:
+        configs = datasets.get_dataset_config_names(name)
+        if config not in configs:
+            raise UnknownName(f"config of {name}", config, configs)
+        splits = datasets.get_dataset_split_names(name, config)
+        if split not in splits:
+            raise UnknownName(f"split of {name}", split, splits)
+        return datasets.load_dataset(name, config, split=split)
+    except UnknownName:
+        raise
+    except Exception as error:  # datasets raises whatever its many loaders raise
+        kind = "folder is no dataset" if os.path.isdir(name) else "no such folder, and no such dataset on the Hub"
+        reason = " ".join(str(error).split())[:200]
+        raise DatasetError(
+            f"cannot load {name}: {kind} ({type(error).__name__}: {reason}). Build one with `codesyntax build`"
+        ) from error
+
+
+class LabelDigest:
+    """A digest over the labels of all functions that were read: the code, the tokens' places and the edges, in order."""
+
+    def __init__(self) -> None:
+        self._hash = hashlib.sha256()
+
+    def add(self, row: dict[str, Any]) -> None:
+        self._hash.update(row["code"].encode("utf-8", "surrogatepass"))
+        for column in ("token_start", "token_end"):
+            self._hash.update(np.asarray(row[column], "<i4").tobytes())
+        for edge in row["relations"]:
+            self._hash.update(f"|{edge['relation']},{edge['head']},{edge['first']},{edge['last']}".encode())
+
+    def __str__(self) -> str:
+        return self._hash.hexdigest()[:12]
+
+
+def rows(dataset: datasets.Dataset, limit: int | None, at_once: int = 256) -> Iterator[list[dict[str, Any]]]:
+    """The first `limit` rows, some at a time, with the columns that probing needs; raises DatasetError for a row that does
+    not fit itself."""
+    dataset = dataset.select_columns(list(COLUMNS))
+    if limit is not None:
+        dataset = dataset.select(range(min(limit, len(dataset))))
+    for batch in dataset.with_format(None).iter(batch_size=at_once):
+        chunk = [dict(zip(batch, values)) for values in zip(*batch.values())]
+        for row in chunk:
+            tokens = len(row["token_start"])
+            if len(row["token_end"]) != tokens:
+                raise DatasetError(f"function {row['id']}: {tokens} token starts but {len(row['token_end'])} ends")
+            for edge in row["relations"]:
+                if not (0 <= edge["head"] < tokens and 0 <= edge["first"] <= edge["last"] < tokens):
+                    raise DatasetError(f"function {row['id']}: edge {edge} points outside its {tokens} tokens")
+        yield chunk

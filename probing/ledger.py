@@ -1,0 +1,122 @@
+"""The rank ledger: for every edge and attention head the rank of the dependent. Every score is computed from it.
+
+A ledger needs no torch and no model: numpy and pyarrow read it. As Parquet it has a row per edge, in the order of the
+dataset: `function` (its place in the split), `relation`, `head`, `first`, `last`, `tokens` (how many the function has), and
+`rank_first`, `rank_any`, `rank_last`: one byte per attention head, at place `layer * heads + head`, 0 = best, 255 = 255 or
+worse or never predicted. The settings that made it stand in the file's metadata under `codesyntax`.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from codesyntax_dataset.errors import LedgerError
+from codesyntax_metric.topk_uas import RULES, RankCounts
+
+_EDGE_COLUMNS = ("function", "head", "first", "last", "tokens")
+_METADATA = b"codesyntax"
+
+
+@dataclass
+class RankLedger:
+    """Ranks of E edges by L x H attention heads.
+
+    `function`, `head`, `first`, `last`, `tokens`: int32 (E,); `relation`: int32 (E,), indices into `relations`; `ranks`: uint8
+    (rules, E, layers, heads), rules in the order of RULES. `settings`: what made it, as JSON has it.
+    """
+
+    relations: list[str]
+    function: np.ndarray
+    relation: np.ndarray
+    head: np.ndarray
+    first: np.ndarray
+    last: np.ndarray
+    tokens: np.ndarray
+    ranks: np.ndarray
+    settings: dict[str, Any]
+
+    def __len__(self) -> int:
+        return len(self.function)
+
+    def counts(self, edges_at_once: int = 4096) -> RankCounts:
+        """How often each rank occurred, for the metric's own `score`."""
+        counts = RankCounts(*self.ranks.shape[2:])
+        names = np.asarray(self.relations, dtype=object)
+        for start in range(0, len(self), edges_at_once):
+            part = slice(start, start + edges_at_once)
+            counts.add(names[self.relation[part]], self.ranks[:, part])
+        counts.functions = len(np.unique(self.function))
+        return counts
+
+    def sorted(self) -> RankLedger:
+        """The same ledger with its functions in the order of the dataset; edges keep their order within a function."""
+        order = np.argsort(self.function, kind="stable")
+        columns = {name: getattr(self, name)[order] for name in (*_EDGE_COLUMNS, "relation")}
+        return RankLedger(relations=self.relations, ranks=self.ranks[:, order], settings=self.settings, **columns)
+
+    @classmethod
+    def concatenate(cls, parts: Iterable[RankLedger]) -> RankLedger:
+        """The parts of one run, one behind the other."""
+        parts = list(parts)
+        if any(part.relations != parts[0].relations or part.settings != parts[0].settings for part in parts):
+            raise LedgerError("these ledgers do not belong together: their relations or settings differ")
+        names = (*_EDGE_COLUMNS, "relation")
+        columns = {name: np.concatenate([getattr(part, name) for part in parts]) for name in names}
+        ranks = np.concatenate([part.ranks for part in parts], axis=1)
+        return cls(relations=parts[0].relations, ranks=ranks, settings=parts[0].settings, **columns)
+
+    def save(self, path: str | os.PathLike) -> None:
+        """Write the ledger as Parquet, beside its place first: a reader sees the whole file or none."""
+        layers, heads = self.ranks.shape[2:]
+        columns = {name: pa.array(getattr(self, name).astype(np.int32)) for name in _EDGE_COLUMNS}
+        columns["relation"] = pa.DictionaryArray.from_arrays(pa.array(self.relation.astype(np.int32)), self.relations)
+        for index, rule in enumerate(RULES):
+            cells = np.ascontiguousarray(self.ranks[index]).tobytes()
+            columns[f"rank_{rule}"] = pa.Array.from_buffers(
+                pa.binary(layers * heads), len(self), [None, pa.py_buffer(cells)]
+            )
+        header = json.dumps({"layers": layers, "heads": heads, "settings": self.settings}, sort_keys=True)
+        table = pa.table(columns).replace_schema_metadata({_METADATA: header})
+        path = Path(path)
+        beside = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+        try:
+            pq.write_table(table, beside, compression="zstd", use_dictionary=["relation"], row_group_size=1 << 16)
+            os.replace(beside, path)
+        except OSError as error:
+            raise LedgerError(f"cannot write the ledger {path}: {error.strerror or error}; is the disk full?") from error
+        finally:
+            beside.unlink(missing_ok=True)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike) -> RankLedger:
+        """Read a ledger; raises LedgerError where the file is no ledger or is damaged."""
+        try:
+            table = pq.read_table(path)
+            header = json.loads(table.schema.metadata[_METADATA])
+            layers, heads = header["layers"], header["heads"]
+            relation = table["relation"].combine_chunks().dictionary_encode()
+            ranks = np.empty((len(RULES), len(table), layers, heads), np.uint8)
+            for index, rule in enumerate(RULES):
+                cells = b"".join(memoryview(chunk.buffers()[1]) for chunk in table[f"rank_{rule}"].chunks if len(chunk))
+                ranks[index] = np.frombuffer(cells, np.uint8).reshape(len(table), layers, heads)
+            columns = {name: table[name].to_numpy().astype(np.int32) for name in _EDGE_COLUMNS}
+        except (OSError, pa.ArrowException, KeyError, TypeError, ValueError, AttributeError) as error:
+            raise LedgerError(
+                f"{path} is no rank ledger, or a damaged one ({error}): expected the Parquet file that `codesyntax probe` wrote"
+            ) from error
+        return cls(
+            relations=relation.dictionary.to_pylist(),
+            relation=relation.indices.to_numpy().astype(np.int32),
+            ranks=ranks,
+            settings=header["settings"],
+            **columns,
+        )

@@ -1,0 +1,133 @@
+"""What a probe found: scores, their signature, and everything needed to trust and repeat them. Needs no torch."""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from codesyntax_dataset.errors import LedgerError
+from codesyntax_metric.topk_uas import RULES, SCORING_VERSION, score
+from probing.ledger import RankLedger
+
+KS = range(1, 21)
+"""The k of the published curves (Shen et al. 2022, Figure 4); its tables show 1, 3, 10 and 20."""
+
+
+@dataclass(frozen=True)
+class ProbeSettings:
+    """What determines a probe's ranks. The defaults are the published protocol (Shen et al. 2022, section 4)."""
+
+    model: str
+    revision: str  # commit on the Hub, or digest of a local model
+    data: str  # name@version
+    labels: str  # digest of the labels that were read
+    config: str
+    split: str
+    dtype: str
+    shorter_than: int  # sub-tokens, special tokens included
+    limit: int | None  # only the first functions of the split: a partial run
+
+    @property
+    def name(self) -> str:
+        """A file name that two different runs never share."""
+        digest = hashlib.sha256(json.dumps(asdict(self), sort_keys=True).encode()).hexdigest()[:8]
+        model = re.sub(r"[^A-Za-z0-9._-]+", "--", self.model)
+        partial = "" if self.limit is None else ".partial"
+        return f"{model}.{self.config}.{self.split}{partial}.{digest}"
+
+
+@dataclass
+class ProbeResult:
+    """Scores of one model on one split.
+
+    `scores`: {rule: {k: percent}}, the mean over relations. `relations`: {relation: {"edges": n, "in_mean": bool, rule: {k:
+    {"score": percent, "layer": int, "head": int}}}}. k is a string from "1" to "20"; layers and heads count from 0.
+    `functions`: how many were scored; `skips`: {reason: how many were not}.
+    """
+
+    signature: str
+    scores: dict[str, dict[str, float | None]]
+    relations: dict[str, dict[str, Any]]
+    functions: int
+    skips: dict[str, int]
+    settings: dict[str, Any]
+    versions: dict[str, str]
+    ledger: RankLedger
+
+    @classmethod
+    def from_ledger(cls, ledger: RankLedger) -> ProbeResult:
+        """Every number of the result, computed from the ledger by the metric's own functions."""
+        made, counts = ledger.settings, ledger.counts()
+        scores, relations = {}, {}
+        for rule in RULES:
+            result = score(counts, KS, rule)
+            scores[rule] = result["scores"]
+            for name, entry in result["relations"].items():
+                chosen = {str(k): entry[str(k)] for k in KS}
+                relations.setdefault(name, {"edges": entry["edges"], "in_mean": entry["in_mean"]})[rule] = chosen
+        settings = ProbeSettings(**made["settings"])
+        return cls(
+            signature=_signature(settings, counts.functions, len(ledger)),
+            scores=scores,
+            relations=relations,
+            functions=counts.functions,
+            skips=made["skips"],
+            settings={**made["settings"], "layers": counts.layers, "heads": counts.heads, **made["run"]},
+            versions=made["versions"],
+            ledger=ledger,
+        )
+
+    def to_json(self) -> str:
+        """The result as JSON, without the ledger; the same result gives the same text."""
+        fields = {name: getattr(self, name) for name in self.__dataclass_fields__ if name != "ledger"}
+        return json.dumps(fields, indent=1, allow_nan=False) + "\n"
+
+    def save(self, path: str | os.PathLike) -> Path:
+        """Write `<name>.json` and `<name>.ledger.parquet` into the folder `path`; returns the path of the JSON."""
+        folder = Path(path)
+        name = ProbeSettings(**self.ledger.settings["settings"]).name
+        with writing(folder):
+            folder.mkdir(parents=True, exist_ok=True)
+            self.ledger.save(folder / f"{name}.ledger.parquet")
+            target = folder / f"{name}.json"
+            beside = folder / f".{target.name}.{os.getpid()}.tmp"
+            try:
+                beside.write_text(self.to_json(), encoding="utf-8")
+                os.replace(beside, target)
+            finally:
+                beside.unlink(missing_ok=True)
+        return target
+
+
+def _signature(settings: ProbeSettings, functions: int, edges: int) -> str:
+    """What a number must share with another to be compared with it, and what it was measured on."""
+    parts: Mapping[str, Any] = {
+        "model": f"{settings.model}@{settings.revision[:12]}",
+        "data": f"{settings.data}/{settings.config}/{settings.split}",
+        "labels": settings.labels,
+        "direction": "head-to-dependent",
+        "pool": "sum-mean",
+        "shorter-than": settings.shorter_than,
+        "dtype": settings.dtype,
+        "functions": functions,
+        "edges": edges,
+        "scoring": SCORING_VERSION,
+    }
+    partial = "" if settings.limit is None else f"|partial:{settings.limit}"
+    return "uas|" + "|".join(f"{name}:{value}" for name, value in parts.items()) + partial
+
+
+@contextlib.contextmanager
+def writing(path: Path) -> Iterator[None]:
+    """Turn what the file system refuses into one line that names the place."""
+    try:
+        yield
+    except OSError as error:
+        raise LedgerError(f"cannot write to {path}: {error.strerror or error}; nothing there was changed") from error
