@@ -7,7 +7,7 @@ their end is excluded; `Edge.last` is the last token of the dependent and is inc
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from codesyntax_dataset.errors import CodeSyntaxError, UnknownName
@@ -54,7 +54,11 @@ class Annotation(NamedTuple):
 
 @dataclass(frozen=True)
 class SourceFunction:
-    """One function as its source has it, untouched."""
+    """One function as its source has it, untouched.
+
+    Only the published dataset comes with ids and labels of its own; for other sources `codesyntax_dataset.corpus` gives
+    the ids and the annotators the labels.
+    """
 
     language: str
     code: str
@@ -63,6 +67,22 @@ class SourceFunction:
     func_name: str
     url: str
     partition: str  # "test" or "validation"
+    id: int | None = None
+    annotation: Annotation | None = None
+
+
+@dataclass
+class Skips:
+    """What was left out, or kept without labels: reason -> how many, and the first few of them by name."""
+
+    counts: dict[str, int] = field(default_factory=dict)
+    names: dict[str, list[str]] = field(default_factory=dict)
+
+    def add(self, reason: str, name: object) -> None:
+        self.counts[reason] = self.counts.get(reason, 0) + 1
+        names = self.names.setdefault(reason, [])
+        if len(names) < 5:
+            names.append(str(name))
 
 
 def check_names(language: str, variant: str) -> None:

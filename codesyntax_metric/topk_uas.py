@@ -7,6 +7,8 @@ decided here, once:
 - A token's attention to itself counts as 0. Equal weights go by lower token index.
 - A token without sub-tokens never predicts and is never predicted: an edge that needs one is a miss, and is counted.
 - `first`: the dependent's first token is hit; `last`: its last; `any`: any token from first to last.
+- In the direction `dependent-to-head`, for models that cannot see what comes later, the rows of these tokens of the
+  dependent are read instead, and the head token is to be hit.
 - Each relation, rule and k chooses its own best head, ties by lower layer, then lower head.
 - The mean runs over the relations that have edges, without those in NOT_IN_MEAN; with none left it is None.
 
@@ -29,7 +31,10 @@ SCORING_VERSION = 1
 """Changes whenever the same attention would get other scores; part of every signature."""
 
 RULES = ("first", "any", "last")
-"""Which token of the dependent must be among the k best."""
+"""Which token of the dependent counts."""
+
+DIRECTIONS = HEAD_TO_DEPENDENT, DEPENDENT_TO_HEAD = ("head-to-dependent", "dependent-to-head")
+"""Whose row is read: the head token's, to find the dependent (published), or the dependent's, to find the head token."""
 
 WORST_RANK = 255
 """Ranks count from 0, the best, and saturate here: such a dependent is not among the first 255, or is never predicted."""
@@ -52,16 +57,18 @@ NOT_IN_MEAN = frozenset(
 """Relations that are scored but left out of the published means: 34 of Python's 44 and 38 of Java's 39 are in."""
 
 
-def rank_attention(attention: Any, edges: Sequence) -> np.ndarray:
-    """Ranks of the dependents of one function's edges: uint8 (rules, edges, layers, heads), rules in the order of RULES.
+def rank_attention(attention: Any, edges: Sequence, direction: str = HEAD_TO_DEPENDENT) -> np.ndarray:
+    """Ranks of the dependents, or of the head tokens, of one function's edges: uint8 (rules, edges, layers, heads), rules in the order of RULES.
 
     `attention` is word-level, (layers, heads, tokens, tokens), rows attend to columns: an array, a torch tensor or nested
     lists. A token whose row and column are 0 everywhere has no sub-tokens. `edges` are `(relation, head, first, last)`,
     as tuples or as mappings with these keys.
 
-    Raises CodeSyntaxError for other shapes, for weights that are negative or not finite, and for edges that point
-    outside the tokens.
+    Raises CodeSyntaxError for other shapes, for weights that are negative or not finite, for edges that point outside the
+    tokens, and for an unknown direction.
     """
+    if direction not in DIRECTIONS:
+        raise CodeSyntaxError(f"direction is {direction!r}, expected one of {', '.join(DIRECTIONS)}")
     if hasattr(attention, "detach"):  # a torch tensor; bfloat16 has no numpy type
         attention = attention.detach().float().cpu().numpy()
     attention = np.asarray(attention)
@@ -79,21 +86,37 @@ def rank_attention(attention: Any, edges: Sequence) -> np.ndarray:
     _, head, first, last = edge_columns(edges, tokens)
     mapped = (attention != 0).any(axis=(0, 1, 2)) | (attention != 0).any(axis=(0, 1, 3))  # (T,)
     ranks = np.empty((len(RULES), len(edges), layers, heads), np.uint8)
+    if not len(edges):
+        return ranks
+    if direction == DEPENDENT_TO_HEAD:  # as many rows for an edge as its dependent has tokens
+        span = last - first + 1
+        begin = span.cumsum() - span
+        edge = np.repeat(np.arange(len(edges)), span)
+        reader = np.arange(len(edge)) - begin[edge] + first[edge]
     for layer in range(layers):  # one layer at a time bounds the memory
-        rows = attention[layer][:, head, :]  # (H, E, T), a copy
-        ranks[:, :, layer, :] = rank_rows(rows, head, first, last, mapped).transpose(0, 2, 1)
+        if direction == HEAD_TO_DEPENDENT:
+            rows = attention[layer][:, head, :]  # (H, E, T), a copy
+            found = rank_rows(rows, head, first, last, mapped)
+        else:
+            rows = attention[layer][:, reader, :]  # (H, C, T)
+            pairs = rank_rows(rows, reader, head[edge], head[edge], mapped)[0]  # (H, C), the rules agree on one token
+            best = np.minimum.reduceat(pairs, begin, axis=-1)
+            found = np.stack([pairs[:, begin], best, pairs[:, begin + span - 1]])
+        ranks[:, :, layer, :] = found.transpose(0, 2, 1)
     return ranks
 
 
-def rank_rows(rows: np.ndarray, head: np.ndarray, first: np.ndarray, last: np.ndarray, mapped: np.ndarray) -> np.ndarray:
-    """Ranks of dependents in rows of weights: uint8 (rules, predictors, edges). Overwrites `rows`.
+def rank_rows(
+    rows: np.ndarray, reader: np.ndarray, first: np.ndarray, last: np.ndarray, mapped: np.ndarray
+) -> np.ndarray:
+    """Ranks in rows of weights: uint8 (rules, predictors, edges). Overwrites `rows`.
 
-    `rows` (predictors, edges, tokens): for each edge the row of its head token; `head`, `first`, `last` (edges,): token
-    indices; `mapped` (tokens,): whether a token has sub-tokens.
+    `rows` (predictors, edges, tokens): for each edge the row of its `reader`; `reader`, `first`, `last` (edges,): the token
+    that reads, and those to be found; `mapped` (tokens,): whether a token has sub-tokens.
     """
     tokens = np.arange(rows.shape[-1])
-    edge = np.arange(len(head))
-    rows[:, edge, head] = 0
+    edge = np.arange(len(reader))
+    rows[:, edge, reader] = 0
     rows[:, :, ~mapped] = -1  # below every weight: such a token takes nobody's place
     inside = (first[:, None] <= tokens) & (tokens <= last[:, None])  # (E, T)
     best = np.where(inside, rows, -2).argmax(axis=-1)  # (P, E), the lowest index among equals
@@ -102,7 +125,7 @@ def rank_rows(rows: np.ndarray, head: np.ndarray, first: np.ndarray, last: np.nd
         weight = np.take_along_axis(rows, target[..., None], axis=-1)  # (P, E, 1)
         before = (rows > weight) | ((rows == weight) & (tokens < target[..., None]))
         rank = np.minimum(before.sum(axis=-1), WORST_RANK)
-        ranks[rule] = np.where((weight[..., 0] < 0) | ~mapped[head], WORST_RANK, rank)
+        ranks[rule] = np.where((weight[..., 0] < 0) | ~mapped[reader], WORST_RANK, rank)
     return ranks
 
 

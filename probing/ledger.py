@@ -2,8 +2,9 @@
 
 A ledger needs no torch and no model: numpy and pyarrow read it. As Parquet it has a row per edge, in the order of the
 dataset: `function` (its place in the split), `relation`, `head`, `first`, `last`, `tokens` (how many the function has), and
-`rank_first`, `rank_any`, `rank_last`: one byte per attention head, at place `layer * heads + head`, 0 = best, 255 = 255 or
-worse or never predicted. The settings that made it stand in the file's metadata under `codesyntax`.
+`ranks`: one byte per rule (first, any, last) and attention head, at place `(rule * layers + layer) * heads + head`, 0 = best,
+255 = 255 or worse or never predicted. The rules share a column because their ranks are often equal, which compresses to
+little. The settings that made it stand in the file's metadata under `codesyntax`.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ _METADATA = b"codesyntax"
 
 @dataclass
 class RankLedger:
-    """Ranks of E edges by L x H attention heads.
+    """Ranks of the dependents of E edges by L x H attention heads.
 
     `function`, `head`, `first`, `last`, `tokens`: int32 (E,); `relation`: int32 (E,), indices into `relations`; `ranks`: uint8
     (rules, E, layers, heads), rules in the order of RULES. `settings`: what made it, as JSON has it.
@@ -79,11 +80,9 @@ class RankLedger:
         layers, heads = self.ranks.shape[2:]
         columns = {name: pa.array(getattr(self, name).astype(np.int32)) for name in _EDGE_COLUMNS}
         columns["relation"] = pa.DictionaryArray.from_arrays(pa.array(self.relation.astype(np.int32)), self.relations)
-        for index, rule in enumerate(RULES):
-            cells = np.ascontiguousarray(self.ranks[index]).tobytes()
-            columns[f"rank_{rule}"] = pa.Array.from_buffers(
-                pa.binary(layers * heads), len(self), [None, pa.py_buffer(cells)]
-            )
+        cells = np.ascontiguousarray(self.ranks.swapaxes(0, 1))  # (E, rules, layers, heads)
+        width = pa.binary(len(RULES) * layers * heads)
+        columns["ranks"] = pa.Array.from_buffers(width, len(self), [None, pa.py_buffer(cells)])
         header = json.dumps({"layers": layers, "heads": heads, "settings": self.settings}, sort_keys=True)
         table = pa.table(columns).replace_schema_metadata({_METADATA: header})
         path = Path(path)
@@ -104,10 +103,9 @@ class RankLedger:
             header = json.loads(table.schema.metadata[_METADATA])
             layers, heads = header["layers"], header["heads"]
             relation = table["relation"].combine_chunks().dictionary_encode()
-            ranks = np.empty((len(RULES), len(table), layers, heads), np.uint8)
-            for index, rule in enumerate(RULES):
-                cells = b"".join(memoryview(chunk.buffers()[1]) for chunk in table[f"rank_{rule}"].chunks if len(chunk))
-                ranks[index] = np.frombuffer(cells, np.uint8).reshape(len(table), layers, heads)
+            cells = table["ranks"].combine_chunks()  # one chunk, from the start of its buffer
+            ranks = np.frombuffer(cells.buffers()[1], np.uint8, len(table) * cells.type.byte_width)
+            ranks = ranks.reshape(len(table), len(RULES), layers, heads).swapaxes(0, 1)
             columns = {name: table[name].to_numpy().astype(np.int32) for name in _EDGE_COLUMNS}
         except (OSError, pa.ArrowException, KeyError, TypeError, ValueError, AttributeError) as error:
             raise LedgerError(

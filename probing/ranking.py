@@ -1,4 +1,9 @@
-"""Ranks of dependents, on the model's device, while a batch runs: the fast counterpart of `topk_uas.rank_rows`."""
+"""Ranks of dependents, on the model's device, while a batch runs: the fast counterpart of `topk_uas.rank_attention`.
+
+In the direction `head-to-dependent` (the published one) the head token reads: its row of attention is taken and the
+dependent's tokens are ranked in it. In `dependent-to-head` the dependent's tokens read, and the head token is ranked in
+each of their rows. Only the rows of reading tokens are ever computed.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from codesyntax_metric.topk_uas import RULES, WORST_RANK
+from codesyntax_metric.topk_uas import HEAD_TO_DEPENDENT, RULES, WORST_RANK
 from probing.align import Alignment
 from probing.capture import Rows
 
@@ -29,33 +34,24 @@ class EncodedFunction:
     first: np.ndarray
     last: np.ndarray
 
-
-def group_by_size(functions: Sequence[EncodedFunction], heads: int, length: int, elements: int) -> list[slice]:
-    """Cut a batch into runs of functions whose head rows, padded, have at most `elements` weights a layer (or one each)."""
-    groups, start, widest = [], 0, 1
-    for position, function in enumerate(functions):
-        rows = max(1, len(head_rows(function)[1]))
-        if position > start and (position + 1 - start) * max(widest, rows) * heads * length > elements:
-            groups.append(slice(start, position))
-            start, widest = position, 1
-        widest = max(widest, rows)
-    return [*groups, slice(start, len(functions))]
-
-
-def head_rows(function: EncodedFunction) -> tuple[np.ndarray, np.ndarray]:
-    """The distinct head tokens with sub-tokens, and the rows of these sub-tokens, in order: (heads,), (rows,)."""
-    heads = np.unique(function.head)
-    heads = heads[function.alignment.mapped[heads]]
-    spans = zip(function.alignment.first[heads], function.alignment.last[heads])
-    rows = [np.arange(first, last + 1) for first, last in spans]
-    return heads, np.concatenate(rows) if rows else np.zeros(0, np.int64)
+    def readers(self, direction: str) -> np.ndarray:
+        """The distinct tokens with sub-tokens whose rows are read, ascending."""
+        if direction == HEAD_TO_DEPENDENT:
+            readers = np.unique(self.head)
+        else:
+            opened = np.zeros(len(self.alignment.first) + 1, np.int64)  # how many dependents a token lies in, as steps
+            np.add.at(opened, self.first, 1)
+            np.add.at(opened, self.last + 1, -1)
+            readers = np.flatnonzero(opened.cumsum() > 0)
+        return readers[self.alignment.mapped[readers]]
 
 
 class BatchRanker:
     """Listens to one forward pass and fills `ranks`, uint8 (rules, edges, layers, heads), edges in the batch's order.
 
     Everything that does not depend on the layer is prepared once, on the device; a layer is matrix products and
-    comparisons, and nothing in it waits for the device.
+    comparisons, and nothing in it waits for the device. At most `elements` weights are in flight at once, or those of one
+    function.
     """
 
     def __init__(
@@ -66,37 +62,36 @@ class BatchRanker:
         length: int,
         device: torch.device,
         elements: int,
+        direction: str = HEAD_TO_DEPENDENT,
     ):
         self.layer = 0
         self.layers = layers
-        self.groups = [
-            (group, _Group(functions[group], length, device, elements // heads))
-            for group in group_by_size(functions, heads, length, elements)
-        ]
+        readers = [function.readers(direction) for function in functions]
+        self.groups: list[tuple[slice, _Group]] = []
+        for group in _group_by_size(functions, readers, elements // (heads * length)):
+            plan = _Group(functions[group], readers[group], length, device, elements // heads, direction)
+            self.groups.append((group, plan))
         edges = sum(len(function.head) for function in functions)
         self.ranks = torch.empty((len(RULES), edges, layers, heads), dtype=torch.uint8, device=device)
 
     def __call__(self, rows: Rows) -> None:
+        """One layer, from the attention function."""
         if self.layer < self.layers:  # one call too many is found out by `complete`, not by an index error
-            self._rank(rows)
+            edge = 0
+            for group, plan in self.groups:
+                weights = plan.pool(rows(group, plan.rows))
+                self.ranks[:, edge : edge + plan.edges, self.layer] = plan.rank(weights)
+                edge += plan.edges
         self.layer += 1
 
     def rank_maps(self, maps: torch.Tensor) -> None:
-        """The same from a layer's full attention maps (B, H, S, S), where the attention function cannot be replaced."""
+        """One layer, from its full attention maps (B, H, S, S), where the attention function cannot be replaced."""
 
         def rows(functions: slice, positions: torch.Tensor | None) -> torch.Tensor:
             chosen = maps[functions].float()
             return chosen.gather(2, positions[:, None, :, None].expand(-1, chosen.shape[1], -1, chosen.shape[3]))
 
-        self._rank(rows)
-        self.layer += 1
-
-    def _rank(self, rows: Rows) -> None:
-        edge = 0
-        for group, plan in self.groups:
-            weights = plan.pool(rows(group, plan.rows))
-            self.ranks[:, edge : edge + plan.edges, self.layer] = plan.rank(weights)
-            edge += plan.edges
+        self(rows)
 
     @property
     def complete(self) -> bool:
@@ -104,63 +99,99 @@ class BatchRanker:
         return self.layer == self.layers
 
 
+def _group_by_size(functions: Sequence[EncodedFunction], readers: Sequence[np.ndarray], most_rows: int) -> list[slice]:
+    """Cut a batch into runs of functions that have at most `most_rows` rows to read when padded (or one function)."""
+    groups, start, widest = [], 0, 1
+    for position, (function, tokens) in enumerate(zip(functions, readers)):
+        rows = int((function.alignment.last[tokens] - function.alignment.first[tokens] + 1).sum())
+        if position > start and (position + 1 - start) * max(widest, rows) > most_rows:
+            groups.append(slice(start, position))
+            start, widest = position, 1
+        widest = max(widest, rows)
+    return [*groups, slice(start, len(functions))]
+
+
 class _Group:
     """What pooling and ranking need to know of some functions of a batch, as tensors on the device.
 
-    G functions, R head rows, N head tokens, S sub-tokens, T code tokens, E edges over all of them; padded to the largest.
+    G functions, R rows of reading tokens' sub-tokens, N reading tokens, S sub-tokens, T code tokens, E edges over all
+    functions, C pairs of an edge and a reading token (`dependent-to-head`); padded to the largest function.
     """
 
-    def __init__(self, functions: Sequence[EncodedFunction], length: int, device: torch.device, elements: int):
-        heads, rows = zip(*(head_rows(function) for function in functions))
-        widest_row, widest_head = max(1, *map(len, rows)), max(1, *map(len, heads))
-        tokens = max(1, *(len(function.alignment.first) for function in functions))
-        first_sub = _pad([f.alignment.first for f in functions], tokens, -1)
-        last_sub = _pad([f.alignment.last for f in functions], tokens, -1)
-        lengths = [f.alignment.last[h] - f.alignment.first[h] + 1 for f, h in zip(functions, heads)]
-        row_end = _pad([np.cumsum(n) for n in lengths], widest_head, 0)
-        row_count = _pad(lengths, widest_head, 0)
-        # an edge finds its head token's weights at function * N + place among the function's head tokens
-        slots = [
-            np.minimum(np.searchsorted(h, f.head), max(0, len(h) - 1)) + g * widest_head
-            for g, (f, h) in enumerate(zip(functions, heads))
-        ]
-        lost = np.concatenate([~f.alignment.mapped[f.head] for f in functions])
-
-        def send(array: np.ndarray, dtype=torch.int64) -> torch.Tensor:
-            tensor = torch.from_numpy(np.ascontiguousarray(array)).to(dtype)
+    def __init__(
+        self,
+        functions: Sequence[EncodedFunction],
+        readers: Sequence[np.ndarray],
+        length: int,
+        device: torch.device,
+        elements: int,
+        direction: str,
+    ):
+        def send(array: np.ndarray) -> torch.Tensor:
+            tensor = torch.from_numpy(np.ascontiguousarray(array))
             return tensor.pin_memory().to(device, non_blocking=True) if device.type == "cuda" else tensor.to(device)
 
-        self.edges = len(lost)
-        self.rows = send(_pad(rows, widest_row, 0))  # (G, R)
-        self.slot = send(np.concatenate(slots))  # (E,)
-        self.first = send(np.concatenate([f.first for f in functions]))  # (E,)
-        self.last = send(np.concatenate([f.last for f in functions]))  # (E,)
-        self.lost = send(lost, torch.bool)  # (E,)
-        # a token's share in a row is the sum over its sub-tokens; a head token's row the mean over its sub-tokens
+        tokens = max(1, *(len(function.alignment.first) for function in functions))
+        most = max(1, *map(len, readers))
+        begins = [function.alignment.first[r].astype(np.int64) for function, r in zip(functions, readers)]
+        counts = [function.alignment.last[r] - begin + 1 for function, r, begin in zip(functions, readers, begins)]
+        # the positions begin, begin + 1, ... of every reading token, one behind the other
+        rows = [
+            np.arange(count.sum()) + np.repeat(begin - (count.cumsum() - count), count)
+            for begin, count in zip(begins, counts)
+        ]
+        self.edges = sum(len(function.head) for function in functions)
+        self.rows = send(_pad(rows, max(1, *map(len, rows)), 0))  # (G, R)
+        # a token's share in a row is the sum over its sub-tokens; a reading token's row the mean over its sub-tokens
+        first_sub = send(_pad([function.alignment.first for function in functions], tokens, -1))[:, None, :]
+        last_sub = send(_pad([function.alignment.last for function in functions], tokens, -1))[:, None, :]
         sub = torch.arange(length, device=device)[:, None]
-        first_sub, last_sub = send(first_sub)[:, None, :], send(last_sub)[:, None, :]
         self.membership = ((first_sub <= sub) & (sub <= last_sub)).float()  # (G, S, T), nothing where both are -1
-        row = torch.arange(widest_row, device=device)
-        row_end, row_count = send(row_end)[..., None], send(row_count)[..., None]
-        mean = ((row_end - row_count <= row) & (row < row_end)).float()
-        self.mean = mean / row_count.clamp(min=1)  # (G, N, R)
+        row = torch.arange(self.rows.shape[1], device=device)
+        row_end = send(_pad([count.cumsum() for count in counts], most, 0))[..., None]
+        row_count = send(_pad(counts, most, 0))[..., None]
+        self.mean = ((row_end - row_count <= row) & (row < row_end)) / row_count.clamp(min=1)  # (G, N, R)
         self.token = torch.arange(tokens, device=device)
-        self.itself = send(_pad(heads, widest_head, -1))[..., None] == self.token  # (G, N, T)
-        self.unmapped = first_sub < 0  # (G, 1, T)
+        self.itself = (send(_pad(readers, most, -1))[..., None] == self.token)[:, :, None]  # (G, N, 1, T)
+        self.unmapped = (first_sub < 0)[:, :, None]  # (G, 1, 1, T)
         self.chunk = max(1, elements // tokens)
 
+        head, first, last = (np.concatenate([getattr(f, name) for f in functions]) for name in ("head", "first", "last"))
+        function_of = np.repeat(np.arange(len(functions)), [len(function.head) for function in functions])
+        # where a token's pooled row is: function * N + place among the function's reading tokens; -1 for no row
+        slots = np.full((len(functions), tokens), -1, np.int64)
+        for place, tokens_read in enumerate(readers):
+            slots[place, tokens_read] = place * most + np.arange(len(tokens_read))
+        self.by_head = direction == HEAD_TO_DEPENDENT
+        if self.by_head:
+            slot = slots[function_of, head]
+            self.first, self.last = send(first.astype(np.int64)), send(last.astype(np.int64))  # (E,)
+        else:
+            span = last - first + 1
+            ends = span.cumsum()
+            edge = np.repeat(np.arange(self.edges), span)  # (C,)
+            slot = slots[function_of[edge], np.arange(len(edge)) - (ends - span)[edge] + first[edge]]
+            self.target = send(head.astype(np.int64)[edge])  # (C,)
+            self.edge = send(edge)  # (C,)
+            self.first_pair, self.last_pair = send(ends - span), send(ends - 1)  # (E,)
+        self.lost = send(slot < 0)[:, None]  # (E or C, 1)
+        self.slot = send(slot.clip(min=0))  # (E or C,)
+
     def pool(self, rows: torch.Tensor) -> torch.Tensor:
-        """From sub-token rows (G, H, R, S) to word-level rows of the head tokens, (G * N, H, T)."""
+        """From sub-token rows (G, H, R, S) to word-level rows of the reading tokens, (G * N, H, T)."""
         count, heads, _, length = rows.shape
         rows = rows.transpose(1, 2).reshape(count, -1, heads * length)  # (G, R, H * S)
         rows = torch.bmm(self.mean, rows).view(count, -1, length)  # (G, N * H, S)
         weights = torch.bmm(rows, self.membership).view(count, -1, heads, len(self.token))  # (G, N, H, T)
-        weights.masked_fill_(self.itself[:, :, None], 0)
-        weights.masked_fill_(self.unmapped[:, :, None], -1)  # below every weight: such a token takes nobody's place
+        weights.masked_fill_(self.itself, 0)
+        weights.masked_fill_(self.unmapped, -1)  # below every weight: such a token takes nobody's place
         return weights.flatten(0, 1)
 
     def rank(self, weights: torch.Tensor) -> torch.Tensor:
-        """Ranks of the dependents in word-level rows (G * N, H, T): uint8 (rules, E, H)."""
+        """Ranks in the word-level rows (G * N, H, T): uint8 (rules, E, H)."""
+        return self._rank_dependents(weights) if self.by_head else self._rank_heads(weights)
+
+    def _rank_dependents(self, weights: torch.Tensor) -> torch.Tensor:
         ranks = torch.empty((len(RULES), self.edges, weights.shape[1]), dtype=torch.uint8, device=weights.device)
         for start in range(0, self.edges, self.chunk):
             edge = slice(start, start + self.chunk)
@@ -169,12 +200,25 @@ class _Group:
             inside = (first <= self.token) & (self.token <= last)
             best = rows.masked_fill(~inside, -2).argmax(dim=-1, keepdim=True)  # the lowest index among equals
             for rule, target in enumerate((first.expand_as(best), best, last.expand_as(best))):
-                weight = rows.gather(2, target)
-                before = (rows > weight) | ((rows == weight) & (self.token < target))
-                rank = before.sum(dim=-1).clamp_(max=WORST_RANK)
-                rank.masked_fill_((weight[..., 0] < 0) | self.lost[edge, None], WORST_RANK)
-                ranks[rule, edge] = rank
+                ranks[rule, edge] = self._rank_of(rows, target, self.lost[edge])
         return ranks
+
+    def _rank_heads(self, weights: torch.Tensor) -> torch.Tensor:
+        pairs = torch.empty((len(self.edge), weights.shape[1]), dtype=torch.uint8, device=weights.device)
+        for start in range(0, len(pairs), self.chunk):
+            pair = slice(start, start + self.chunk)
+            target = self.target[pair, None, None].expand(-1, weights.shape[1], 1)
+            pairs[pair] = self._rank_of(weights[self.slot[pair]], target, self.lost[pair])
+        best = torch.full((self.edges, weights.shape[1]), WORST_RANK, dtype=torch.uint8, device=weights.device)
+        best.scatter_reduce_(0, self.edge[:, None].expand_as(pairs), pairs, "amin")
+        return torch.stack([pairs[self.first_pair], best, pairs[self.last_pair]])
+
+    def _rank_of(self, rows: torch.Tensor, target: torch.Tensor, lost: torch.Tensor) -> torch.Tensor:
+        """Ranks of the tokens `target` (X, H, 1) in `rows` (X, H, T), the worst where the row is `lost` (X, 1): (X, H)."""
+        weight = rows.gather(2, target)
+        before = (rows > weight) | ((rows == weight) & (self.token < target))
+        rank = before.sum(dim=-1).clamp_(max=WORST_RANK)
+        return rank.masked_fill_((weight[..., 0] < 0) | lost, WORST_RANK)
 
 
 def _pad(arrays: Sequence[np.ndarray], width: int, value: int) -> np.ndarray:

@@ -89,14 +89,18 @@ class ProbeResult:
         fields = {name: getattr(self, name) for name in self.__dataclass_fields__ if name != "ledger"}
         return json.dumps(fields, indent=1, allow_nan=False) + "\n"
 
-    def save(self, path: str | os.PathLike) -> Path:
-        """Write `<name>.json` and `<name>.ledger.parquet` into the folder `path`; returns the path of the JSON."""
-        folder = Path(path)
+    def paths(self, folder: str | os.PathLike) -> tuple[Path, Path]:
+        """Where `save` puts the result and the ledger: `<name>.json` and `<name>.ledger.parquet` in `folder`."""
         name = ProbeSettings(**self.ledger.settings["settings"]).name
+        return Path(folder) / f"{name}.json", Path(folder) / f"{name}.ledger.parquet"
+
+    def save(self, path: str | os.PathLike) -> Path:
+        """Write the result and its ledger into the folder `path`; returns the path of the result's JSON."""
+        target, ledger = self.paths(path)
+        folder = target.parent
         with writing(folder):
             folder.mkdir(parents=True, exist_ok=True)
-            self.ledger.save(folder / f"{name}.ledger.parquet")
-            target = folder / f"{name}.json"
+            self.ledger.save(ledger)
             beside = folder / f".{target.name}.{os.getpid()}.tmp"
             try:
                 beside.write_text(self.to_json(), encoding="utf-8")

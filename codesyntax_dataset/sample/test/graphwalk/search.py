@@ -37,7 +37,7 @@ def rebuild_path(parents, target):
     return path
 
 
-def shortest_path(graph, source, target):
+def cheapest_path(graph, source, target):
     """Find a path of least total weight with Dijkstra's algorithm.
 
     Returns the path as a list of nodes and its weight. Raises NoPath if there is none and

@@ -101,7 +101,7 @@ def run_job(job: Job, clock=time.perf_counter) -> dict[str, Any]:
             job.run()
         except Exception:
             report["error"] = traceback.format_exc()
-            log.warning("job %s failed (attempt %d of %d)", job.name, report["attempts"], job.retries + 1, exc_info=True)
+            log.warning("job %s failed, attempt %d", job.name, report["attempts"], exc_info=True)
         else:
             report["ok"] = True
             report.pop("error", None)

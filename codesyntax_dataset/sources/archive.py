@@ -1,0 +1,25 @@
+"""Zip archives, read in memory: nothing is extracted, and only members with expected names are opened."""
+
+from __future__ import annotations
+
+import zipfile
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from codesyntax_dataset.errors import SourceError
+
+ERRORS = (EOFError, NotImplementedError, OSError, RuntimeError, zipfile.BadZipFile, zlib.error)
+"""What reading compressed data raises: truncated, unknown method, damaged, encrypted."""
+
+
+@contextmanager
+def open_zip(path: Path) -> Iterator[zipfile.ZipFile]:
+    """The archive at `path`; raises SourceError where it is none."""
+    try:
+        archive = zipfile.ZipFile(path)
+    except ERRORS as error:
+        raise SourceError(f"{path}: not a zip archive ({error})") from error
+    with archive:
+        yield archive

@@ -1,0 +1,109 @@
+"""CodeSearchNet v2 as it was distributed (Husain et al. 2019): gzipped JSON lines, in folders or in one zip per language.
+
+    python/final/jsonl/test/python_test_0.jsonl.gz
+    python/final/jsonl/valid/python_valid_0.jsonl.gz
+
+`python.zip` has the same layout inside. A source is one of these zips, the folder `python`, or a folder with any of them.
+"""
+
+from __future__ import annotations
+
+import gzip
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import IO
+
+from codesyntax_dataset.errors import SourceError
+from codesyntax_dataset.schema import CONFIGS, VARIANTS, Skips, SourceFunction
+from codesyntax_dataset.sources.archive import ERRORS, open_zip
+from codesyntax_dataset.sources.text import parse_json, texts
+
+FORM = "CodeSearchNet v2 files"
+
+PARTITIONS = {"test": "test", "validation": "valid"}
+FIELDS = ("code", "repo", "path", "func_name", "url", "language", "partition")
+
+LONGEST_LINE = 64 * 1024 * 1024  # bytes; a line is one function, and a longer one is a decompression bomb
+
+
+def fits(source: str) -> bool:
+    path = Path(source)
+    return any(_members(base) for language in VARIANTS for base in _bases(path, language))
+
+
+def read(source: str, config: str, skips: Skips) -> Iterator[SourceFunction]:
+    """The functions of `config`'s language, test partition first, each partition in the order of its files and lines.
+
+    Raises SourceError, naming file and line, for whatever is missing, damaged or not CodeSearchNet.
+    """
+    language, _ = CONFIGS[config]
+    for partition, name in PARTITIONS.items():
+        pattern = re.compile(rf"(?:{language}/)?final/jsonl/{name}/{language}_{name}_(\d+)\.jsonl\.gz")
+        found = False
+        for base in _bases(Path(source), language):
+            members = [(int(match[1]), member) for member in _members(base) if (match := pattern.fullmatch(member))]
+            for _, member in sorted(members):
+                found = True
+                yield from _functions(base, member, language, partition)
+            if found:
+                break
+        if not found:
+            expected = f"{language}/final/jsonl/{name}/{language}_{name}_0.jsonl.gz"
+            raise SourceError(f"{source} has no {language} functions for {partition}: expected {expected}, there or in a zip")
+
+
+def _bases(path: Path, language: str) -> list[Path]:
+    """Where the files of `language` may be: folders, which come first, and zips."""
+    if path.is_dir():
+        return [path, *(file for file in [path / f"{language}.zip"] if file.is_file())]
+    return [path] if path.suffix == ".zip" else []
+
+
+def _members(base: Path) -> list[str]:
+    """The names of the gzipped JSON lines of a folder or zip, relative to it, with forward slashes."""
+    if base.is_dir():
+        files = [file for pattern in ("final/jsonl/*/*.gz", "*/final/jsonl/*/*.gz") for file in base.glob(pattern)]
+        return [file.relative_to(base).as_posix() for file in files]
+    with open_zip(base) as archive:
+        return [name for name in archive.namelist() if re.search(r"(?:^|/)final/jsonl/[^/]+/[^/]+\.gz$", name)]
+
+
+@contextmanager
+def _open(base: Path, member: str) -> Iterator[IO[bytes]]:
+    if base.is_dir():
+        with open(base / member, "rb") as file:
+            yield file
+    else:
+        with open_zip(base) as archive, archive.open(member) as file:
+            yield file
+
+
+def _functions(base: Path, member: str, language: str, partition: str) -> Iterator[SourceFunction]:
+    file = f"{base}/{member}"
+    for number, line in _lines(base, member):
+        where = f"{file}, line {number}"
+        code, repo, path, func_name, url, found_language, found_partition = texts(
+            parse_json(line, file, number), FIELDS, where
+        )
+        if (found_language, found_partition) != (language, PARTITIONS[partition]):
+            raise SourceError(
+                f"{where}: language {found_language!r} and partition {found_partition!r}, expected {language!r} and "
+                f"{PARTITIONS[partition]!r}"
+            )
+        yield SourceFunction(language, code, repo, path, func_name, url, partition)
+
+
+def _lines(base: Path, member: str) -> Iterator[tuple[int, bytes]]:
+    """(line number, line) of a gzipped member, never more than one line of it in memory."""
+    number = 1
+    try:
+        with _open(base, member) as compressed, gzip.open(compressed) as lines:
+            while line := lines.readline(LONGEST_LINE + 1):
+                if len(line) > LONGEST_LINE:
+                    raise SourceError(f"{base}/{member}, line {number}: longer than {LONGEST_LINE} bytes, too long for a function")
+                yield number, line
+                number += 1
+    except ERRORS as error:
+        raise SourceError(f"{base}/{member}, line {number}: cannot be read ({error}): is the file complete?") from error

@@ -1,0 +1,49 @@
+"""Text from outside, read strictly: UTF-8 and nothing else, with the file and line of what is not."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from codesyntax_dataset.errors import SourceError
+
+
+def decode(data: bytes, file: str, line: int = 1) -> str:
+    """`data` as text, without a byte-order mark; `line` is the line of `file` that it begins at."""
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line += data.count(b"\n", 0, error.start)
+        raise SourceError(f"{file}, line {line}: byte 0x{data[error.start]:02x} is not UTF-8, expected UTF-8 text") from error
+
+
+def parse_json(data: bytes, file: str, line: int = 1) -> Any:
+    """The value of one JSON document that begins at `line` of `file`."""
+    text = decode(data, file, line)
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError as error:
+        where = f"{file}, line {line + error.lineno - 1}"
+        raise SourceError(f"{where}: {error.msg} at column {error.colno}, expected JSON: is the file complete?") from error
+    except RecursionError as error:
+        raise SourceError(f"{file}, line {line}: JSON nested too deeply") from error
+
+
+def texts(row: Any, fields: Sequence[str], where: str) -> list[str]:
+    """The values of `fields` in the mapping `row`, each of them text that UTF-8 can hold."""
+    if not isinstance(row, dict):
+        raise SourceError(f"{where}: {type(row).__name__} instead of an object with {', '.join(fields)}")
+    for field in fields:
+        value = row.get(field)
+        if not isinstance(value, str):
+            found = f"is {type(value).__name__}" if field in row else f"is missing among {', '.join(row) or 'no fields'}"
+            raise SourceError(f"{where}: field {field!r} {found}, expected text")
+        if not encodable(value):
+            raise SourceError(f"{where}: field {field!r} holds half of a surrogate pair, which is no UTF-8 text")
+    return [row[field] for field in fields]
+
+
+def encodable(text: str) -> bool:
+    """Whether UTF-8 can hold `text`: JSON can spell lone surrogates, which it cannot."""
+    return text.isascii() or not any("\ud800" <= character <= "\udfff" for character in text)

