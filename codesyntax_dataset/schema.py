@@ -27,6 +27,9 @@ CONFIGS = {
 
 SPLITS = ("validation", "test")
 
+LABELS = "1.0"
+"""Version of our label rules: raised when labels change on purpose, by us or by a correction of the tables."""
+
 
 class Token(NamedTuple):
     """A code token: `code[start:end] == text` unless the text is empty or the source spells it with escapes."""

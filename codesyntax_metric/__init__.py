@@ -6,7 +6,7 @@ __all__ = ["load"]
 
 
 def load(**kwargs):
-    """The metric from the installed package: what `evaluate.load("codesyntax_metric")` gives, without a copy of the code.
+    """The metric from the installed package: what `evaluate.load("codesyntax_metric")` gives, without a copied script.
 
     `kwargs` are those of `evaluate.Metric`, such as `num_process`, `process_id` and `experiment_id`.
     """

@@ -3,23 +3,35 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable, Mapping, Sized
 
 import datasets
 import evaluate
 import numpy as np
 
-from .topk_uas import RULES, SCORING_VERSION, CodeSyntaxError, RankCounts, edge_columns, rank_attention, score
+from .topk_uas import (
+    RULES,
+    SCORING_VERSION,
+    WORST_RANK,
+    CodeSyntaxError,
+    RankCounts,
+    check_k,
+    check_rule,
+    edge_columns,
+    rank_attention,
+    score,
+)
 
 _DESCRIPTION = """
-Which syntactic relations (`if` -> its body, call -> arguments, target -> value) have a model's attention heads picked up?
-For each relation, top-k UAS is the share of edges whose dependent is among the k tokens that the head token attends to
-most, for the attention head that does best; the metric's score at k is the mean over relations, in percent.
+Which syntactic relations (`if` -> its body, call -> arguments, target -> value) have a model's attention heads picked
+up? For each relation, top-k UAS is the share of edges whose dependent is among the k tokens that the head token attends
+to most, for the attention head that does best; the metric's score at k is the mean over relations, in percent.
 """
 
 _INPUTS = """
 Arguments of `add` (one function) and, in lists, of `add_batch`:
-    prediction: word-level attention of one function, (layers, heads, tokens, tokens), rows attend to columns; numpy, torch
-        or lists. It is reduced to counts at once: nothing of it is kept. Or its compact form: a mapping
+    prediction: word-level attention of one function, (layers, heads, tokens, tokens), rows attend to columns; numpy,
+        torch or lists. It is reduced to counts at once: nothing of it is kept. Or its compact form: a mapping
         {"first": r, "any": r, "last": r} of the rank of each edge's dependent, (edges, layers, heads), 0 = best,
         255 = 255 or worse or never predicted.
     reference: the function's edges, (relation, head, first, last) as tuples or as mappings with these keys (the column
@@ -60,7 +72,7 @@ class CodesyntaxMetric(evaluate.Metric):
     """Counts ranks as functions are added; what goes through Arrow, once per process, is the table of counts."""
 
     def _info(self):
-        # Not what users add but what processes exchange: a JSON header and the counts, see `_rows` and `_counts`.
+        # Not what users add but what processes exchange: a JSON header and the counts, see `_to_rows`.
         features = datasets.Features({"predictions": datasets.Value("binary"), "references": datasets.Value("string")})
         return evaluate.MetricInfo(
             description=_DESCRIPTION,
@@ -74,44 +86,38 @@ class CodesyntaxMetric(evaluate.Metric):
 
     def add(self, *, prediction=None, reference=None):
         """Add one function: its attention, or the ranks of its edges, and its edges."""
-        if prediction is None or reference is None:
-            raise CodeSyntaxError("add needs a prediction (attention or ranks) and a reference (edges)")
-        reference = list(reference)
-        if isinstance(prediction, dict):
-            relations, ranks = _relations(reference), _ranks(prediction)
-        else:
-            relations, ranks = _relations(reference), rank_attention(prediction, reference)
-        counts = RankCounts(*ranks.shape[2:])
-        counts.add(relations, ranks)
-        counts.functions = 1
-        if self._counts is None:
-            self._counts = counts
-        else:
-            self._counts.merge(counts)
+        self.add_batch(predictions=[prediction], references=[reference])
 
     def add_batch(self, *, predictions=None, references=None):
-        """Add several functions: a list of attentions, or of ranks, and a list of their edges."""
-        if predictions is None or references is None or len(predictions) != len(references):
-            raise CodeSyntaxError(
-                "add_batch needs as many predictions as references, got "
-                f"{'none' if predictions is None else len(predictions)} and "
-                f"{'none' if references is None else len(references)}"
-            )
+        """Add several functions: a list of attentions, or of ranks, and a list of their edges; all of them or none."""
+        sizes = [len(part) if isinstance(part, Sized) else type(part).__name__ for part in (predictions, references)]
+        if sizes[0] != sizes[1] or not isinstance(sizes[0], int):
+            raise CodeSyntaxError(f"add_batch needs as many predictions as references, got {sizes[0]} and {sizes[1]}")
+        batch = None
         for prediction, reference in zip(predictions, references):
-            self.add(prediction=prediction, reference=reference)
+            relations, ranks = _ranked(prediction, reference)
+            batch = batch or RankCounts(*ranks.shape[2:])
+            batch.add(relations, ranks)
+            batch.functions += 1
+        if self._counts is None:
+            self._counts = batch
+        elif batch is not None:
+            self._counts.merge(batch)
 
     def compute(self, *, predictions=None, references=None, k=(1, 3, 10, 20), rule="first"):
         """The scores of all that was added, by all processes; None on every process but the first."""
+        k = check_k(k)
+        check_rule(rule)
         if predictions is not None or references is not None:
             self.add_batch(predictions=predictions, references=references)
         if self._counts is None and self.num_process == 1:
             raise CodeSyntaxError("nothing to score: call add or add_batch before compute")
-        super().add_batch(**_rows(self._counts))
+        super().add_batch(**_to_rows(self._counts))
         self._counts = None
-        return super().compute(k=list(k), rule=rule)
+        return super().compute(k=k, rule=rule)
 
     def _compute(self, predictions, references, k, rule):
-        counts = _counts(predictions, references)
+        counts = _from_rows(predictions, references)
         if counts is None:
             raise CodeSyntaxError("nothing to score: no process added a function")
         result = score(counts, k, rule)
@@ -123,25 +129,37 @@ class CodesyntaxMetric(evaluate.Metric):
         return {**result, "functions": counts.functions, "signature": signature}
 
 
-def _relations(edges):
-    """The relations of `edges`, without knowing how many tokens the function has."""
-    return edge_columns(edges, np.iinfo(np.int64).max)[0]
+def _ranked(prediction, reference):
+    """The relations and ranks of one function's edges."""
+    if prediction is None or not isinstance(reference, Iterable):
+        raise CodeSyntaxError(
+            "a function needs a prediction (attention or ranks) and a reference (a list of edges), got "
+            f"{type(prediction).__name__} and {type(reference).__name__}"
+        )
+    edges = list(reference)
+    ranks = _ranks(prediction) if isinstance(prediction, Mapping) else rank_attention(prediction, edges)
+    return edge_columns(edges)[0], ranks
 
 
 def _ranks(prediction):
     """The compact form as uint8 (rules, edges, layers, heads)."""
     if set(prediction) != set(RULES):
-        raise CodeSyntaxError(f"ranks come as {sorted(prediction)}, expected the keys {', '.join(RULES)}")
-    ranks = np.stack([np.asarray(prediction[rule]) for rule in RULES])
-    if ranks.ndim != 4 or ranks.dtype.kind not in "iu" or ranks.size and not (0 <= ranks.min() and ranks.max() <= 255):
+        raise CodeSyntaxError(f"ranks have the keys {list(prediction)}, expected {', '.join(RULES)}")
+    try:
+        ranks = np.stack([np.asarray(prediction[rule]) for rule in RULES])
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise CodeSyntaxError(f"ranks are no arrays of one shape, (edges, layers, heads): {error}") from None
+    if ranks.ndim != 4 or 0 in ranks.shape[2:] or ranks.dtype.kind not in "iu":
         raise CodeSyntaxError(
-            f"ranks have the shape {ranks.shape[1:]} and the type {ranks.dtype}, expected (edges, layers, heads) and whole "
-            "numbers from 0 to 255 for each rule"
+            f"ranks have the shape {ranks.shape[1:]} and the type {ranks.dtype}, expected (edges, layers, heads) and "
+            "whole numbers for each rule"
         )
+    if ((ranks < 0) | (ranks > WORST_RANK)).any():
+        raise CodeSyntaxError(f"ranks go from {ranks.min()} to {ranks.max()}, expected 0 to {WORST_RANK}")
     return ranks.astype(np.uint8)
 
 
-def _rows(counts):
+def _to_rows(counts):
     """One process's counts as rows for Arrow: a header and, per relation, the bytes of its counts."""
     if counts is None:
         return {"predictions": [b""], "references": ["null"]}
@@ -152,8 +170,8 @@ def _rows(counts):
     }
 
 
-def _counts(predictions, references):
-    """The inverse of `_rows`, over the rows of all processes."""
+def _from_rows(predictions, references):
+    """The inverse of `_to_rows`, over the rows of all processes."""
     total = part = None
     for table, reference in zip(predictions, references):
         item = json.loads(reference)

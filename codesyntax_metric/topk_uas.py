@@ -1,8 +1,8 @@
 """Top-k UAS of attention heads: from attention to ranks, from ranks to counts, from counts to scores.
 
-The score of Shen et al. (2022, section 4): for an edge from a head token to a dependent, an attention head hits within k
-if the dependent is among the k tokens that the head token's row of word-level attention weighs most. Everything dull is
-decided here, once:
+The score of Shen et al. (2022, section 4): for an edge from a head token to a dependent, an attention head hits within
+k if the dependent is among the k tokens that the head token's row of word-level attention weighs most. Everything dull
+is decided here, once:
 
 - A token's attention to itself counts as 0. Equal weights go by lower token index.
 - A token without sub-tokens never predicts and is never predicted: an edge that needs one is a miss, and is counted.
@@ -17,6 +17,7 @@ This file imports numpy only and none of its siblings, because the Hub loads the
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -34,10 +35,10 @@ RULES = ("first", "any", "last")
 """Which token of the dependent counts."""
 
 DIRECTIONS = HEAD_TO_DEPENDENT, DEPENDENT_TO_HEAD = ("head-to-dependent", "dependent-to-head")
-"""Whose row is read: the head token's, to find the dependent (published), or the dependent's, to find the head token."""
+"""Whose row is read: the head token's, to find the dependent (published), or the dependent's, to find the head."""
 
 WORST_RANK = 255
-"""Ranks count from 0, the best, and saturate here: such a dependent is not among the first 255, or is never predicted."""
+"""Ranks count from 0, the best, and saturate here: such a dependent is not among the first 255, or never predicted."""
 
 NOT_IN_MEAN = frozenset(
     {
@@ -58,21 +59,28 @@ NOT_IN_MEAN = frozenset(
 
 
 def rank_attention(attention: Any, edges: Sequence, direction: str = HEAD_TO_DEPENDENT) -> np.ndarray:
-    """Ranks of the dependents, or of the head tokens, of one function's edges: uint8 (rules, edges, layers, heads), rules in the order of RULES.
+    """Ranks of the dependents, or of the head tokens, of one function's edges.
 
-    `attention` is word-level, (layers, heads, tokens, tokens), rows attend to columns: an array, a torch tensor or nested
-    lists. A token whose row and column are 0 everywhere has no sub-tokens. `edges` are `(relation, head, first, last)`,
-    as tuples or as mappings with these keys.
+    Returns uint8 (rules, edges, layers, heads), rules in the order of RULES.
+    `attention` is word-level, (layers, heads, tokens, tokens), rows attend to columns: an array, a torch tensor or
+    nested lists. A token whose row and column are 0 everywhere has no sub-tokens. `edges` are
+    `(relation, head, first, last)`, as tuples or as mappings with these keys.
 
-    Raises CodeSyntaxError for other shapes, for weights that are negative or not finite, for edges that point outside the
-    tokens, and for an unknown direction.
+    Raises CodeSyntaxError for other shapes, for weights that are negative or not finite, for edges that point outside
+    the tokens, and for an unknown direction.
     """
     if direction not in DIRECTIONS:
         raise CodeSyntaxError(f"direction is {direction!r}, expected one of {', '.join(DIRECTIONS)}")
-    if hasattr(attention, "detach"):  # a torch tensor; bfloat16 has no numpy type
-        attention = attention.detach().float().cpu().numpy()
-    attention = np.asarray(attention)
-    if attention.ndim != 4 or attention.shape[2] != attention.shape[3]:
+    if hasattr(attention, "detach"):  # a torch tensor; numpy has no bfloat16
+        attention = attention.detach().cpu()
+        attention = attention.float() if attention.element_size() < 4 else attention
+    try:
+        attention = np.asarray(attention)
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise CodeSyntaxError(
+            f"attention is no array ({error}): pass one numpy array, torch tensor or nested list of equal lengths"
+        ) from None
+    if attention.ndim != 4 or attention.shape[2] != attention.shape[3] or 0 in attention.shape:
         raise CodeSyntaxError(
             f"attention has the shape {attention.shape}, expected (layers, heads, tokens, tokens) of code tokens: "
             "pool sub-tokens to tokens first"
@@ -82,80 +90,75 @@ def rank_attention(attention: Any, edges: Sequence, direction: str = HEAD_TO_DEP
             f"attention holds weights that are no finite numbers of at least 0 (type {attention.dtype}): pass the "
             "probabilities, not scores or masked values"
         )
+    if attention.dtype.kind == "u":  # `rank_rows` marks tokens by negative weights
+        attention = attention.astype(np.float64)
     layers, heads, tokens, _ = attention.shape
     _, head, first, last = edge_columns(edges, tokens)
     mapped = (attention != 0).any(axis=(0, 1, 2)) | (attention != 0).any(axis=(0, 1, 3))  # (T,)
-    ranks = np.empty((len(RULES), len(edges), layers, heads), np.uint8)
-    if not len(edges):
+    ranks = np.empty((len(RULES), len(head), layers, heads), np.uint8)
+    if not len(head):
         return ranks
-    if direction == DEPENDENT_TO_HEAD:  # as many rows for an edge as its dependent has tokens
-        span = last - first + 1
-        begin = span.cumsum() - span
-        edge = np.repeat(np.arange(len(edges)), span)
-        reader = np.arange(len(edge)) - begin[edge] + first[edge]
+    # one pair of a reading token and a token to be found for each token of each dependent, edge by edge
+    span = last - first + 1
+    begin = span.cumsum() - span
+    token = np.arange(span.sum()) + np.repeat(first - begin, span)
+    head = np.repeat(head, span)
+    reading, found = (head, token) if direction == HEAD_TO_DEPENDENT else (token, head)
+    readers, row = np.unique(reading, return_inverse=True)
     for layer in range(layers):  # one layer at a time bounds the memory
-        if direction == HEAD_TO_DEPENDENT:
-            rows = attention[layer][:, head, :]  # (H, E, T), a copy
-            found = rank_rows(rows, head, first, last, mapped)
-        else:
-            rows = attention[layer][:, reader, :]  # (H, C, T)
-            pairs = rank_rows(rows, reader, head[edge], head[edge], mapped)[0]  # (H, C), the rules agree on one token
-            best = np.minimum.reduceat(pairs, begin, axis=-1)
-            found = np.stack([pairs[:, begin], best, pairs[:, begin + span - 1]])
-        ranks[:, :, layer, :] = found.transpose(0, 2, 1)
+        pairs = rank_rows(attention[layer][:, readers], readers, mapped)[:, row, found]  # (H, pairs)
+        by_rule = pairs[:, begin], np.minimum.reduceat(pairs, begin, axis=-1), pairs[:, begin + span - 1]
+        ranks[:, :, layer] = np.stack(by_rule).swapaxes(1, 2)
     return ranks
 
 
-def rank_rows(
-    rows: np.ndarray, reader: np.ndarray, first: np.ndarray, last: np.ndarray, mapped: np.ndarray
-) -> np.ndarray:
-    """Ranks in rows of weights: uint8 (rules, predictors, edges). Overwrites `rows`.
+def rank_rows(rows: np.ndarray, readers: np.ndarray, mapped: np.ndarray) -> np.ndarray:
+    """The rank of every token in rows of weights, uint8 (heads, readers, tokens). Overwrites `rows`, of the same shape.
 
-    `rows` (predictors, edges, tokens): for each edge the row of its `reader`; `reader`, `first`, `last` (edges,): the token
-    that reads, and those to be found; `mapped` (tokens,): whether a token has sub-tokens.
+    `readers` (readers,): the tokens whose rows these are; `mapped` (tokens,): whether a token has sub-tokens.
     """
-    tokens = np.arange(rows.shape[-1])
-    edge = np.arange(len(reader))
-    rows[:, edge, reader] = 0
+    rows[:, np.arange(len(readers)), readers] = 0
     rows[:, :, ~mapped] = -1  # below every weight: such a token takes nobody's place
-    inside = (first[:, None] <= tokens) & (tokens <= last[:, None])  # (E, T)
-    best = np.where(inside, rows, -2).argmax(axis=-1)  # (P, E), the lowest index among equals
-    ranks = np.empty((len(RULES), *rows.shape[:2]), np.uint8)
-    for rule, target in enumerate((np.broadcast_to(first, best.shape), best, np.broadcast_to(last, best.shape))):
-        weight = np.take_along_axis(rows, target[..., None], axis=-1)  # (P, E, 1)
-        before = (rows > weight) | ((rows == weight) & (tokens < target[..., None]))
-        rank = np.minimum(before.sum(axis=-1), WORST_RANK)
-        ranks[rule] = np.where((weight[..., 0] < 0) | ~mapped[reader], WORST_RANK, rank)
+    order = np.argsort(-rows, axis=-1, kind="stable")  # equal weights stay in the order of the tokens
+    place = np.minimum(np.arange(rows.shape[-1]), WORST_RANK).astype(np.uint8)
+    ranks = np.empty(rows.shape, np.uint8)
+    np.put_along_axis(ranks, order, np.broadcast_to(place, rows.shape), axis=-1)
+    ranks[:, :, ~mapped] = ranks[:, ~mapped[readers]] = WORST_RANK
     return ranks
 
 
-def edge_columns(edges: Sequence, tokens: int) -> tuple[list[str], np.ndarray, np.ndarray, np.ndarray]:
-    """Relations, heads, firsts and lasts of `edges`, checked against the number of tokens."""
-    relations, columns = [], np.zeros((3, len(edges)), np.int64)
+def edge_columns(edges: Iterable, tokens: int | None = None) -> tuple[list[str], np.ndarray, np.ndarray, np.ndarray]:
+    """Relations, heads, firsts and lasts of `edges`, checked against the number of tokens where that is known."""
+    relations, columns = [], []
     for index, edge in enumerate(edges):
         try:
             if isinstance(edge, Mapping):
                 edge = (edge["relation"], edge["head"], edge["first"], edge["last"])
-            relation, head, first, last = edge
-            columns[:, index] = head, first, last
+            relation, *positions = edge
+            head, first, last = map(operator.index, positions)  # no fractions, no digits in a string
+            if not isinstance(relation, str):
+                raise TypeError
         except (KeyError, TypeError, ValueError):
             raise CodeSyntaxError(
-                f"edge {index} is {edge!r}, expected (relation, head, first, last) or a mapping with these keys"
+                f"edge {index} is {edge!r}, expected (relation, head, first, last) or a mapping with these keys: the "
+                "relation's name and three whole numbers"
             ) from None
-        if not (0 <= head < tokens and 0 <= first <= last < tokens):
+        if not (0 <= head and 0 <= first <= last) or tokens is not None and max(head, last) >= tokens:
+            below = "" if tokens is None else f" and tokens below {tokens}, which the attention has"
             raise CodeSyntaxError(
-                f"edge {index} ({relation}) is {head} -> {first}..{last}, but the attention has {tokens} tokens: "
-                "do attention and edges come from the same function?"
+                f"edge {index} ({relation}) is {head} -> {first}..{last}, expected 0 <= head and 0 <= first <= last"
+                f"{below}: do prediction and edges come from the same function?"
             )
-        relations.append(str(relation))
-    return relations, *columns
+        relations.append(relation)
+        columns.append((head, first, last))
+    return relations, *np.array(columns, np.int64).reshape(-1, 3).T
 
 
 class RankCounts:
     """How often each rank occurred: per relation an int64 array (rules, layers, heads, WORST_RANK + 1).
 
-    Counts of batches, shards and processes add up (`merge`); every score is derived from them. Their size depends on the
-    model and the relations, not on the number of functions.
+    Counts of batches, shards and processes add up (`merge`); every score is derived from them. Their size depends on
+    the model and the relations, not on the number of functions.
     """
 
     def __init__(self, layers: int, heads: int):
@@ -167,8 +170,8 @@ class RankCounts:
         """Count the ranks of one or more functions' edges: `ranks` uint8 (rules, edges, layers, heads)."""
         if ranks.shape != (len(RULES), len(relations), self.layers, self.heads):
             raise CodeSyntaxError(
-                f"ranks have the shape {ranks.shape}, expected {(len(RULES), len(relations), self.layers, self.heads)}: "
-                "rules first, any, last; edges; layers; heads, the same model for every function"
+                f"ranks have the shape {ranks.shape}, expected {(len(RULES), len(relations), self.layers, self.heads)}:"
+                " rules first, any, last; edges; layers; heads, the same model for every function"
             )
         names, relation_of = np.unique(np.asarray(relations, dtype=object).astype(str), return_inverse=True)
         cells = len(RULES) * self.layers * self.heads
@@ -182,7 +185,8 @@ class RankCounts:
         """Add the counts of another part of the data, probed with the same model."""
         if (self.layers, self.heads) != (other.layers, other.heads):
             raise CodeSyntaxError(
-                f"counts of {other.layers} layers x {other.heads} heads do not add to {self.layers} x {self.heads}"
+                f"counts of {other.layers} layers x {other.heads} heads do not add to {self.layers} x {self.heads}: "
+                "they come from the same model"
             )
         self.functions += other.functions
         for name, counts in other.counts.items():
@@ -238,7 +242,8 @@ def check_rule(rule: str) -> None:
 
 
 def check_k(k: Iterable[int]) -> list[int]:
-    values = sorted(set(k))
+    """The values of `k` in order, each once."""
+    values = list(k) if isinstance(k, Iterable) else []
     if not values or not all(isinstance(value, (int, np.integer)) and 1 <= value <= WORST_RANK for value in values):
-        raise CodeSyntaxError(f"k is {list(k)!r}, expected whole numbers from 1 to {WORST_RANK}")
-    return [int(value) for value in values]
+        raise CodeSyntaxError(f"k is {values or k!r}, expected a list of whole numbers from 1 to {WORST_RANK}")
+    return sorted({int(value) for value in values})

@@ -22,12 +22,23 @@ Rows = Callable[[slice, "torch.Tensor | None"], torch.Tensor]
 """Some inputs of the batch and positions (B, R) -> attention probabilities of these rows of theirs, float32 (B, H, R, S);
 None asks for all rows."""
 
-_listener: ContextVar[Callable[[Rows], None] | None] = ContextVar("listener", default=None)
+Listener = Callable[[Rows], "torch.Tensor | None"]
+"""Called once per layer, in the order of the layers. May return attention maps (B, H, S, S) that the layer is to go on
+with instead of its own, so that the self-check can compare layer by layer without earlier layers' rounding."""
+
+# What attention functions are called with besides, and what does not change the probabilities: sliding windows are in the
+# mask, positions in the queries and keys. Anything else may, so that a model that passes it is probed by its eager maps.
+_HARMLESS = frozenset(
+    "cache_position deterministic output_attentions output_hidden_states past_key_values position_ids return_dict "
+    "sliding_window use_cache".split()
+)
+
+_listener: ContextVar[Listener | None] = ContextVar("listener", default=None)
 
 
 @contextlib.contextmanager
-def listen(listener: Callable[[Rows], None]) -> Iterator[None]:
-    """Have `listener` called once per layer, in the order of the layers, while the model runs."""
+def listen(listener: Listener) -> Iterator[None]:
+    """Have `listener` called for every layer while the model runs."""
     token = _listener.set(listener)
     try:
         yield
@@ -35,53 +46,88 @@ def listen(listener: Callable[[Rows], None]) -> Iterator[None]:
         _listener.reset(token)
 
 
-def attention(module, query, key, value, attention_mask, dropout=0.0, scaling=None, **kwargs):
-    """The attention function that transformers calls: query (B, H, S, D), key and value (B, H or fewer, S, D)."""
+def attention(
+    module,
+    query: torch.Tensor,
+    key: torch.Tensor,
+    value: torch.Tensor,
+    attention_mask: torch.Tensor | None,
+    *,
+    scaling: float | None = None,
+    dropout: float = 0.0,
+    is_causal: bool | None = None,
+    position_bias: torch.Tensor | None = None,
+    softcap: float | None = None,
+    s_aux: torch.Tensor | None = None,
+    **others,
+) -> tuple[torch.Tensor, None]:
+    """The attention function that transformers calls: query (B, H, S, D), key and value (B, H or fewer, S, D).
+
+    Raises TypeError for arguments that may change the attention in a way we do not know.
+    """
+    unknown = sorted(name for name, what in others.items() if what is not None and name not in _HARMLESS)
+    if unknown:
+        raise TypeError(f"the model passes {', '.join(unknown)} to its attention, which only its own code understands")
+    causal = getattr(module, "is_causal", False) if is_causal is None else is_causal
 
     def rows(inputs: slice, positions: torch.Tensor | None) -> torch.Tensor:
         def pick(x: torch.Tensor | None) -> torch.Tensor | None:
             return x[inputs] if x is not None and len(x) == len(query) else x
 
-        extra = {**kwargs, "position_bias": pick(kwargs.get("position_bias"))}
-        return probabilities(module, query[inputs], key[inputs], pick(attention_mask), positions, scaling, **extra)
+        return probabilities(
+            query[inputs],
+            key[inputs],
+            positions,
+            mask=pick(attention_mask),
+            bias=pick(position_bias),
+            scaling=scaling,
+            causal=causal,
+            softcap=softcap,
+            sinks=s_aux,
+        )
 
-    if kwargs.get("softcap") is not None or kwargs.get("s_aux") is not None:  # what the fused attention cannot do
-        values = value.repeat_interleave(query.shape[1] // value.shape[1], dim=1)
-        output = (rows(slice(None), None).to(value.dtype) @ values).transpose(1, 2).contiguous()
-    else:
-        output = sdpa_attention_forward(
-            module, query, key, value, attention_mask, dropout=dropout, scaling=scaling, **kwargs
-        )[0]
     listener = _listener.get()
-    if listener is not None:
-        listener(rows)
-    return output, None
+    maps = None if listener is None else listener(rows)
+    if maps is None and (softcap is not None or s_aux is not None):  # what the fused attention cannot do
+        maps = rows(slice(None), None)
+    if maps is None:
+        return sdpa_attention_forward(
+            module,
+            query,
+            key,
+            value,
+            attention_mask,
+            scaling=scaling,
+            dropout=dropout,
+            is_causal=causal,
+            position_bias=position_bias,
+        )
+    value = value.repeat_interleave(query.shape[1] // value.shape[1], dim=1)
+    return (maps.to(value.dtype) @ value).transpose(1, 2).contiguous(), None
 
 
 def probabilities(
-    module,
     query: torch.Tensor,
     key: torch.Tensor,
-    mask: torch.Tensor | None,
-    positions: torch.Tensor | None,
-    scaling: float | None,
+    positions: torch.Tensor | None = None,
     *,
-    is_causal: bool | None = None,
-    position_bias: torch.Tensor | None = None,
+    mask: torch.Tensor | None = None,
+    bias: torch.Tensor | None = None,
+    scaling: float | None = None,
+    causal: bool = False,
     softcap: float | None = None,
-    s_aux: torch.Tensor | None = None,
-    **_,
+    sinks: torch.Tensor | None = None,
 ) -> torch.Tensor:
     """Attention probabilities of the rows at `positions` (B, R), or of all: float32 (B, H, R, S).
 
-    What a model adds to scaled dot products is kept: masks (bool: attend, float: added), causality, position biases (T5),
-    soft caps (Gemma 2) and attention sinks (gpt-oss), which take a share that no token gets.
+    What a model adds to scaled dot products is kept: masks (bool: attend, float: added), causality where there is no mask,
+    position biases (T5), soft caps (Gemma 2) and attention sinks (gpt-oss), which take a share that no sub-token gets.
     """
     batch, heads, length, width = query.shape
     groups = key.shape[1]
 
-    def at_rows(x: torch.Tensor | None) -> torch.Tensor | None:  # (B or 1, H or 1, S or 1, X) -> (B, H or 1, R or 1, X)
-        if x is None or positions is None or x.shape[2] == 1:
+    def at_rows(x: torch.Tensor) -> torch.Tensor:  # (B or 1, H or 1, S or 1, X) -> (B, H or 1, R or 1, X)
+        if positions is None or x.shape[2] == 1:
             return x
         x = x.expand(batch, -1, -1, -1)
         return x.gather(2, positions[:, None, :, None].expand(-1, x.shape[1], -1, x.shape[3]))
@@ -94,21 +140,21 @@ def probabilities(
     scores *= width**-0.5 if scaling is None else scaling
     if softcap is not None:
         scores = softcap * torch.tanh(scores / softcap)
-    if position_bias is not None:
-        scores += at_rows(position_bias)
+    if bias is not None:
+        scores += at_rows(bias)
     if mask is not None:
         allowed = at_rows(mask)
         if allowed.dtype == torch.bool:
             scores.masked_fill_(~allowed, torch.finfo(scores.dtype).min)
         else:
             scores += allowed
-    elif is_causal if is_causal is not None else getattr(module, "is_causal", False):
+    elif causal:
         columns = torch.arange(key.shape[2], device=key.device)
         row = columns[None, :length] if positions is None else positions  # (B or 1, R)
         scores.masked_fill_((columns > row[..., None])[:, None], torch.finfo(scores.dtype).min)
-    if s_aux is None:
+    if sinks is None:
         return scores.softmax(dim=-1)
-    sink = s_aux.float().reshape(1, heads, 1, 1).expand(batch, -1, rows, -1)
+    sink = sinks.float().reshape(1, heads, 1, 1).expand(batch, -1, rows, -1)
     return torch.cat([scores, sink], dim=-1).softmax(dim=-1)[..., :-1]
 
 

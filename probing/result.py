@@ -30,8 +30,10 @@ class ProbeSettings:
     labels: str  # digest of the labels that were read
     config: str
     split: str
+    direction: str
     dtype: str
-    shorter_than: int  # sub-tokens, special tokens included
+    max_length: int  # sub-tokens, special tokens included, that a function may have
+    also_fits: tuple[str, ...]  # other models that a function must fit
     limit: int | None  # only the first functions of the split: a partial run
 
     @property
@@ -116,9 +118,10 @@ def _signature(settings: ProbeSettings, functions: int, edges: int) -> str:
         "model": f"{settings.model}@{settings.revision[:12]}",
         "data": f"{settings.data}/{settings.config}/{settings.split}",
         "labels": settings.labels,
-        "direction": "head-to-dependent",
+        "direction": settings.direction,
         "pool": "sum-mean",
-        "shorter-than": settings.shorter_than,
+        "max-length": settings.max_length,
+        "also-fits": ",".join(settings.also_fits) or "-",
         "dtype": settings.dtype,
         "functions": functions,
         "edges": edges,

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import importlib.metadata
+import json
 import os
 import shutil
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -16,15 +17,16 @@ import numpy as np
 import torch
 from tqdm.auto import tqdm
 
-from codesyntax_dataset.errors import LedgerError
-from probing import data as probe_data
+from codesyntax_dataset.errors import LedgerError, ModelError
+from codesyntax_metric.topk_uas import DEPENDENT_TO_HEAD, DIRECTIONS, HEAD_TO_DEPENDENT, RULES
 from probing.align import align
-from probing.encoder import PAPER_LENGTH, Encoder, load
+from probing.data import LabelDigest, load_functions, rows
+from probing.encoder import PAPER_LENGTH, Encoder, load, load_tokenizer
 from probing.ledger import RankLedger
-from probing.ranking import EncodedFunction
+from probing.ranking import BatchRanker, EncodedFunction
 from probing.result import ProbeResult, ProbeSettings, writing
 
-PART = 256
+PART = 64
 """Functions in a part of the ledger: what an interrupted run loses at most."""
 
 _BATCH_TOKENS = {"cpu": 4096, "cuda": 65536}
@@ -42,79 +44,140 @@ def probe(
     device: str | None = None,
     batch_tokens: int | None = None,
     limit: int | None = None,
+    direction: str | None = None,
+    max_length: int = PAPER_LENGTH,
+    also_fits: Sequence[str] = (),
     output: str | os.PathLike | None = None,
-) -> ProbeResult:
+) -> ProbeResult | None:
     """Top-k UAS of every attention head of a model, by the published protocol (Shen et al. 2022, section 4).
 
     `model`: a Hub id (at `revision`), a local folder, or a (model, tokenizer) pair. `data`: a folder that `codesyntax build`
     wrote, a dataset id, or a loaded dataset. `dtype`: `float32` or `bfloat16`. `batch_tokens`: sub-tokens in a batch,
     padding included; scores do not depend on it. `limit`: only the first functions of the split; the result says so.
+    `direction`: `head-to-dependent` as published, or `dependent-to-head`, the only one for models that cannot see what
+    comes later; by default what the model can do. `max_length`: sub-tokens, special tokens included, that a function may
+    have, 511 in the paper. `also_fits`: other models that a function must fit, too, so that scores can be compared.
     `output`: a folder for the result and its ledger; there, an interrupted run goes on where it stopped.
+
+    Under `accelerate launch` or `torchrun` the processes share the work; the result is that of one process, and goes to
+    the main process, the others get None.
 
     Raises ModelError, DatasetError, UnknownName or LedgerError, each with one line on what came and what to try.
     """
-    dataset, data_name = probe_data.load_functions(data, config, split)
-    encoder = load(model, revision=revision, dtype=dtype, device=device)
-    functions, relations, skips, labels = encode(encoder, dataset, limit)
-    settings = ProbeSettings(
-        model=encoder.name,
-        revision=encoder.revision,
-        data=data_name,
-        labels=labels,
-        config=config,
-        split=split,
+    processes = _Processes()
+    task = prepare(
+        model,
+        data,
+        config,
+        split,
+        revision=revision,
         dtype=dtype,
-        shorter_than=PAPER_LENGTH,
-        limit=None if limit is None or limit >= len(dataset) else limit,
+        device=device or processes.device,
+        limit=limit,
+        direction=direction,
+        max_length=max_length,
+        also_fits=also_fits,
     )
-    made = {
-        "settings": asdict(settings),
-        "skips": dict(sorted(skips.items())),
-        "run": {"attention": encoder.path, "attention_why": encoder.why, "device": encoder.device.type},
-        "versions": _versions(),
-    }
-    functions.sort(key=lambda function: (-len(function.ids), function.index))  # the largest batch comes first
-    parts = [functions[start : start + PART] for start in range(0, len(functions), PART)]
-    budget = batch_tokens or _BATCH_TOKENS.get(encoder.device.type, 4096)
-    if not parts:
-        raise LedgerError(f"no function of {data_name}/{config}/{split} can be scored; skipped: {dict(skips)}")
-
-    def run_part(part: Sequence[EncodedFunction], bar: tqdm) -> RankLedger:
-        return _ledger_of(part, _run(encoder, part, budget, bar), relations, made)
-
-    with tqdm(total=len(functions), desc=f"probing {encoder.name}", unit="function", disable=None) as bar:
-        if output is None:
-            ledgers: Iterable[RankLedger] = [run_part(part, bar) for part in parts]
-            return ProbeResult.from_ledger(RankLedger.concatenate(ledgers).sorted())
-        folder = Path(output)
-        with _held(folder, settings.name):
-            kept = folder / f".{settings.name}.parts"
-            with writing(kept):
-                kept.mkdir(exist_ok=True)
-            for number, part in enumerate(parts):
-                file = kept / f"{number:05d}.parquet"
-                if file.exists():
-                    bar.update(len(part))
-                else:
-                    run_part(part, bar).save(file)
-            ledgers = (RankLedger.load(kept / f"{number:05d}.parquet") for number in range(len(parts)))
-            result = ProbeResult.from_ledger(RankLedger.concatenate(ledgers).sorted())
+    made = task.made()
+    parts = task.parts()
+    runner = Runner(task.encoder, task.settings.direction, batch_tokens)
+    if output is None:
+        return _run_parts(task, parts, made, runner, processes, None)
+    folder = Path(output)
+    name = task.settings.name
+    kept = folder / f".{name}.parts"
+    with writing(kept):
+        kept.mkdir(parents=True, exist_ok=True)
+    with _only_run_in(kept, processes):
+        ledger = _kept(folder / f"{name}.ledger.parquet", made)
+        if processes.agree(ledger is not None):
+            result = ProbeResult.from_ledger(ledger) if ledger and processes.main else None
+        else:
+            result = _run_parts(task, parts, made, runner, processes, kept)
+        if result is not None:
             result.save(folder)
+        processes.wait()
+        if processes.main:
             shutil.rmtree(kept)
     return result
 
 
-def encode(
-    encoder: Encoder, dataset, limit: int | None
-) -> tuple[list[EncodedFunction], list[str], Counter[str], str]:
-    """Tokenize and align every function: those to run, the relations' names, the skips by reason, the labels' digest."""
+@dataclass
+class Task:
+    """An encoder, the functions it is to read, longest first, and all that determines their ranks."""
+
+    encoder: Encoder
+    settings: ProbeSettings
+    functions: list[EncodedFunction]
+    relations: list[str]
+    skips: Counter[str]
+
+    def parts(self) -> list[list[EncodedFunction]]:
+        return [self.functions[start : start + PART] for start in range(0, len(self.functions), PART)]
+
+    def made(self) -> dict[str, Any]:
+        """What goes into the ledger beside the ranks."""
+        names = ("codesyntax", "torch", "transformers", "tokenizers", "datasets", "numpy")
+        run = {"attention": self.encoder.path, "attention_why": self.encoder.why, "device": self.encoder.device.type}
+        made = {
+            "settings": asdict(self.settings),
+            "skips": dict(sorted(self.skips.items())),
+            "run": run,
+            "versions": {name: importlib.metadata.version(name) for name in names},
+        }
+        return json.loads(json.dumps(made))  # as it comes back from a file, so that the two can be compared
+
+    def ledger(self, part: Sequence[EncodedFunction], ranks: np.ndarray, made: dict[str, Any]) -> RankLedger:
+        """The ledger of some of the functions: their edges in order, with `ranks` (rules, edges, layers, heads)."""
+        edges = [len(function.head) for function in part]
+        columns = {
+            name: np.concatenate([getattr(function, name) for function in part])
+            for name in ("relation", "head", "first", "last")
+        }
+        return RankLedger(
+            relations=self.relations,
+            function=np.repeat(np.array([function.index for function in part], np.int32), edges),
+            tokens=np.repeat(np.array([len(function.alignment.first) for function in part], np.int32), edges),
+            ranks=ranks,
+            settings=made,
+            **columns,
+        )
+
+
+def prepare(
+    model: str | tuple,
+    data: Any,
+    config: str,
+    split: str,
+    *,
+    revision: str | None,
+    dtype: str,
+    device: str | None,
+    limit: int | None,
+    direction: str | None,
+    max_length: int,
+    also_fits: Sequence[str],
+) -> Task:
+    """Load the data and the model, tokenize and align every function; arguments as of `probe`."""
+    if direction not in (None, *DIRECTIONS):
+        raise ModelError(f"direction is {direction!r}, expected one of {', '.join(DIRECTIONS)}")
+    dataset, data_name = load_functions(data, config, split)
+    others = {name: load_tokenizer(name, max_length=max_length) for name in also_fits}
+    encoder = load(model, revision=revision, dtype=dtype, device=device, max_length=max_length)
+    if encoder.causal and direction == HEAD_TO_DEPENDENT:
+        raise ModelError(
+            f"{encoder.name} cannot see a dependent that comes later, and nearly all do: it scores 0 in the direction "
+            f"{HEAD_TO_DEPENDENT}; use {DEPENDENT_TO_HEAD}"
+        )
     functions: list[EncodedFunction] = []
     relations: dict[str, int] = {}
     skips: Counter[str] = Counter()
-    digest = probe_data.LabelDigest()
+    digest = LabelDigest()
     index = -1
-    for rows in probe_data.rows(dataset, limit):
-        for row, (ids, offsets, special) in zip(rows, encoder.encode([row["code"] for row in rows])):
+    for batch in rows(dataset, limit):
+        texts = [row["code"] for row in batch]
+        too_long = _too_long(texts, others)
+        for row, longer_than, (ids, offsets, special) in zip(batch, too_long, encoder.encode(texts)):
             index += 1
             digest.add(row)
             edges = row["relations"]
@@ -122,6 +185,8 @@ def encode(
                 skips["no relations"] += 1
             elif len(ids) > encoder.longest:
                 skips[f"more than {encoder.longest} sub-tokens"] += 1
+            elif longer_than:
+                skips[f"too long for {longer_than}"] += 1
             else:
                 start, end = np.asarray(row["token_start"], np.int64), np.asarray(row["token_end"], np.int64)
                 names = [relations.setdefault(edge["relation"], len(relations)) for edge in edges]
@@ -129,63 +194,185 @@ def encode(
                 functions.append(
                     EncodedFunction(index, ids, align(start, end, offsets, special), np.array(names, np.int32), *columns)
                 )
-    return functions, list(relations), skips, str(digest)
-
-
-def batches(functions: Sequence[EncodedFunction], budget: int) -> Iterator[list[EncodedFunction]]:
-    """Runs of functions, longest first, that have at most `budget` sub-tokens when padded (or one function)."""
-    batch: list[EncodedFunction] = []
-    for function in functions:
-        if batch and (len(batch) + 1) * len(batch[0].ids) > budget:
-            yield batch
-            batch = []
-        batch.append(function)
-    if batch:
-        yield batch
-
-
-def _run(encoder: Encoder, part: Sequence[EncodedFunction], budget: int, bar: tqdm) -> np.ndarray:
-    """Ranks of a part's edges, uint8 (rules, edges, layers, heads); a batch's are fetched while the next one runs."""
-    elements = _ELEMENTS.get(encoder.device.type, 1 << 21)
-    done: list[torch.Tensor] = []
-    for batch in batches(part, budget):
-        ranks = encoder.ranks(batch, elements).ranks
-        done.append(ranks.to("cpu", non_blocking=True))
-        bar.update(len(batch))
-    if encoder.device.type == "cuda":
-        torch.cuda.synchronize(encoder.device)
-    return torch.cat(done, dim=1).numpy()
-
-
-def _ledger_of(
-    part: Sequence[EncodedFunction], ranks: np.ndarray, relations: list[str], made: dict[str, Any]
-) -> RankLedger:
-    edges = [len(function.head) for function in part]
-    columns = {
-        name: np.concatenate([getattr(function, name) for function in part])
-        for name in ("relation", "head", "first", "last")
-    }
-    return RankLedger(
-        relations=relations,
-        function=np.repeat(np.array([function.index for function in part], np.int32), edges),
-        tokens=np.repeat(np.array([len(function.alignment.first) for function in part], np.int32), edges),
-        ranks=ranks,
-        settings=made,
-        **columns,
+    if not functions:
+        raise LedgerError(f"no function of {data_name}/{config}/{split} can be scored; skipped: {dict(skips)}")
+    functions.sort(key=lambda function: (-len(function.ids), function.index))
+    settings = ProbeSettings(
+        model=encoder.name,
+        revision=encoder.revision,
+        data=data_name,
+        labels=str(digest),
+        config=config,
+        split=split,
+        direction=direction or (DEPENDENT_TO_HEAD if encoder.causal else HEAD_TO_DEPENDENT),
+        dtype=dtype,
+        max_length=max_length,
+        also_fits=tuple(sorted(also_fits)),
+        limit=None if limit is None or limit >= len(dataset) else limit,
     )
+    return Task(encoder, settings, functions, list(relations), skips)
 
 
-def _held(folder: Path, name: str) -> filelock.BaseFileLock:
-    """A lock on one run's files in the folder, so that two runs of the same settings do not spoil each other."""
-    with writing(folder):
-        folder.mkdir(parents=True, exist_ok=True)
-    lock = filelock.FileLock(folder / f".{name}.lock", timeout=0)
+def _too_long(texts: Sequence[str], others: dict[str, tuple]) -> list[str]:
+    """For each text the first of the other models that it is too long for, or an empty string."""
+    found = [""] * len(texts)
+    for name, (tokenizer, longest) in others.items():
+        for place, ids in enumerate(tokenizer(list(texts), truncation=False, verbose=False)["input_ids"]):
+            if len(ids) > longest:
+                found[place] = found[place] or name
+    return found
+
+
+class Runner:
+    """Runs functions through the encoder in batches of a token budget, which shrinks where memory runs out."""
+
+    def __init__(self, encoder: Encoder, direction: str, batch_tokens: int | None):
+        kind = encoder.device.type
+        self.encoder, self.direction = encoder, direction
+        self.budget = batch_tokens or _BATCH_TOKENS.get(kind, _BATCH_TOKENS["cpu"])
+        self.elements = _ELEMENTS.get(kind, _ELEMENTS["cpu"])
+
+    def run(self, functions: Sequence[EncodedFunction], bar: tqdm) -> np.ndarray:
+        """Ranks of the functions' edges, in order: uint8 (rules, edges, layers, heads)."""
+        encoder, done, start = self.encoder, [], 0
+        while start < len(functions):
+            batch = self.batch(functions, start)
+            inputs = encoder.inputs([function.ids for function in batch])
+            length = inputs["input_ids"].shape[1]
+            try:
+                ranker = BatchRanker(
+                    batch, encoder.layers, encoder.heads, length, encoder.device, self.elements, self.direction
+                )
+                encoder.forward(inputs, ranker)
+            except (torch.OutOfMemoryError, RuntimeError) as error:
+                if not _out_of_memory(error):
+                    raise
+                self._shrink(len(batch), length)
+                continue
+            done.append(self._fetch(ranker.ranks))
+            start += len(batch)
+            bar.update(len(batch))
+        if encoder.device.type == "cuda":
+            torch.cuda.synchronize(encoder.device)
+        return torch.cat(done, dim=1).numpy()
+
+    def batch(self, functions: Sequence[EncodedFunction], start: int) -> Sequence[EncodedFunction]:
+        """The next functions that fit the budget when padded to the first, the longest of them; one at least."""
+        return functions[start : start + max(1, self.budget // len(functions[start].ids))]
+
+    def _shrink(self, functions: int, length: int) -> None:
+        if self.encoder.device.type == "cuda":
+            torch.cuda.empty_cache()
+        if functions > 1:
+            self.budget = functions // 2 * length
+        elif self.elements > 1:
+            self.elements = 1  # one function's rows at a time; then there is nothing left to make smaller
+        else:
+            raise ModelError(
+                f"out of memory for one function of {length} sub-tokens on {self.encoder.device}: lower --max-length, or "
+                "use a larger device"
+            )
+
+    @staticmethod
+    def _fetch(ranks: torch.Tensor) -> torch.Tensor:
+        """The ranks on their way to the CPU; on CUDA they arrive while the next batch runs."""
+        if ranks.device.type != "cuda":
+            return ranks.cpu()
+        return torch.empty(ranks.shape, dtype=ranks.dtype, pin_memory=True).copy_(ranks, non_blocking=True)
+
+
+def _out_of_memory(error: RuntimeError) -> bool:
+    return isinstance(error, torch.OutOfMemoryError) or "can't allocate memory" in str(error)
+
+
+class _Processes:
+    """The processes of one run, as `accelerate launch` or `torchrun` started them; a run of its own without them."""
+
+    def __init__(self) -> None:
+        self.count, self.rank, self.device = 1, 0, None
+        if int(os.environ.get("WORLD_SIZE", "1")) > 1:
+            from accelerate import PartialState
+
+            self._state = PartialState(cpu=not torch.cuda.is_available())
+            self.count, self.rank = self._state.num_processes, self._state.process_index
+            self.device = str(self._state.device)
+
+    @property
+    def main(self) -> bool:
+        return self.rank == 0
+
+    def wait(self) -> None:
+        if self.count > 1:
+            self._state.wait_for_everyone()
+
+    def agree(self, value: bool) -> bool:
+        """What the main process says, on all of them."""
+        if self.count == 1:
+            return value
+        said = torch.tensor([value], device=self.device)
+        torch.distributed.broadcast(said, src=0)
+        return bool(said.item())
+
+    def send(self, ranks: np.ndarray) -> None:
+        torch.distributed.send(torch.from_numpy(np.ascontiguousarray(ranks)).to(self.device), dst=0)
+
+    def receive(self, shape: tuple[int, ...], source: int) -> np.ndarray:
+        ranks = torch.empty(shape, dtype=torch.uint8, device=self.device)
+        torch.distributed.recv(ranks, src=source)
+        return ranks.cpu().numpy()
+
+
+def _run_parts(
+    task: Task,
+    parts: Sequence[Sequence[EncodedFunction]],
+    made: dict[str, Any],
+    runner: Runner,
+    processes: _Processes,
+    kept: Path | None,
+) -> ProbeResult | None:
+    """Run this process's parts, keeping each in the folder `kept`; the main process gathers all and scores them."""
+    mine = range(processes.rank, len(parts), processes.count)
+    ledgers: dict[int, RankLedger] = {}
+    total = sum(len(parts[number]) for number in mine)
+    disable = None if processes.main else True  # None: where there is no terminal
+    with tqdm(total=total, desc=f"probing {task.settings.model}", unit="function", disable=disable) as bar:
+        for number in mine:
+            file = kept / f"{number:05d}.parquet" if kept else None
+            ledger = _kept(file, made)
+            if ledger is None:
+                ledger = task.ledger(parts[number], runner.run(parts[number], bar), made)
+                if file:
+                    ledger.save(file)
+            else:
+                bar.update(len(parts[number]))
+            ledgers[number] = ledger
+    if not processes.main:
+        for number in mine:
+            processes.send(ledgers[number].ranks)
+        return None
+    for number, part in enumerate(parts):
+        if number not in ledgers:
+            edges = sum(len(function.head) for function in part)
+            shape = (len(RULES), edges, task.encoder.layers, task.encoder.heads)
+            ledgers[number] = task.ledger(part, processes.receive(shape, number % processes.count), made)
+    merged = RankLedger.concatenate([ledgers.pop(number) for number in range(len(parts))])
+    return ProbeResult.from_ledger(merged.sorted())
+
+
+def _kept(file: Path | None, made: dict[str, Any]) -> RankLedger | None:
+    """A part or ledger that an earlier run of the very same making left, if it did."""
+    if file is None or not file.exists():
+        return None
+    ledger = RankLedger.load(file)
+    return ledger if ledger.settings == made else None
+
+
+def _only_run_in(kept: Path, processes: _Processes) -> filelock.BaseFileLock:
+    """A lock on a run's parts, held by its main process: two runs of the same settings do not spoil each other."""
+    lock = filelock.FileLock(kept / f"lock.{processes.rank}", timeout=0)
     try:
         return lock.acquire().lock
     except filelock.Timeout:
-        raise LedgerError(f"another run is writing {name} into {folder}: wait for it, or choose another folder") from None
-
-
-def _versions() -> dict[str, str]:
-    names = ("codesyntax", "torch", "transformers", "tokenizers", "datasets", "numpy")
-    return {name: importlib.metadata.version(name) for name in names}
+        raise LedgerError(
+            f"another run of the same settings is writing to {kept.parent}: wait for it, or choose another folder"
+        ) from None

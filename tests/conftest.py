@@ -31,3 +31,33 @@ def shared() -> Path:
         pytest.skip(f"the reference material is not at {folder} (set CODESYNTAX_SHARED)")
     return folder
 
+
+
+@pytest.fixture(scope="session")
+def dataset_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The embedded sample, built: configs `python` and `java`."""
+    from codesyntax_dataset.build import build
+
+    folder = tmp_path_factory.mktemp("built") / "codesyntax"
+    build("sample", ["python", "java"], folder)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def tiny_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a BERT of 2 layers and 3 heads, random weights, and the embedded encoder's tokenizer.
+
+    The weights are large enough for its attention to be far from uniform.
+    """
+    import torch
+    from transformers import AutoTokenizer, BertConfig, BertModel
+
+    from probing.encoder import embedded_model
+
+    torch.manual_seed(0)
+    sizes = {"num_hidden_layers": 2, "num_attention_heads": 3, "hidden_size": 48, "intermediate_size": 96}
+    model = BertModel(BertConfig(**sizes, initializer_range=0.3))
+    folder = tmp_path_factory.mktemp("models") / "tiny"
+    model.save_pretrained(folder)
+    AutoTokenizer.from_pretrained(embedded_model()).save_pretrained(folder)
+    return folder

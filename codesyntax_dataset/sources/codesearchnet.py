@@ -1,9 +1,10 @@
-"""CodeSearchNet v2 as it was distributed (Husain et al. 2019): gzipped JSON lines, in folders or in one zip per language.
+"""CodeSearchNet v2 as it was distributed (Husain et al. 2019): gzipped JSON lines, in folders or one zip per language.
 
     python/final/jsonl/test/python_test_0.jsonl.gz
     python/final/jsonl/valid/python_valid_0.jsonl.gz
 
-`python.zip` has the same layout inside. A source is one of these zips, the folder `python`, or a folder with any of them.
+`python.zip` has the same layout inside. A source is one of these zips, the folder `python`, or a folder with any of
+them.
 """
 
 from __future__ import annotations
@@ -39,19 +40,22 @@ def read(source: str, config: str, skips: Skips) -> Iterator[SourceFunction]:
     Raises SourceError, naming file and line, for whatever is missing, damaged or not CodeSearchNet.
     """
     language, _ = CONFIGS[config]
-    for partition, name in PARTITIONS.items():
-        pattern = re.compile(rf"(?:{language}/)?final/jsonl/{name}/{language}_{name}_(\d+)\.jsonl\.gz")
-        found = False
-        for base in _bases(Path(source), language):
-            members = [(int(match[1]), member) for member in _members(base) if (match := pattern.fullmatch(member))]
-            for _, member in sorted(members):
-                found = True
-                yield from _functions(base, member, language, partition)
-            if found:
-                break
-        if not found:
-            expected = f"{language}/final/jsonl/{name}/{language}_{name}_0.jsonl.gz"
-            raise SourceError(f"{source} has no {language} functions for {partition}: expected {expected}, there or in a zip")
+    for partition in PARTITIONS:
+        for base, member in _files(source, language, partition):
+            yield from _functions(base, member, language, partition)
+
+
+def _files(source: str, language: str, partition: str) -> list[tuple[Path, str]]:
+    """The files of a partition in the order of their numbers, each as (folder or zip, name in it)."""
+    name = PARTITIONS[partition]
+    for base in _bases(Path(source), language):
+        for prefix in (f"{language}/", ""):
+            pattern = re.compile(rf"{prefix}final/jsonl/{name}/{language}_{name}_(\d+)\.jsonl\.gz")
+            numbered = [(int(match[1]), member) for member in _members(base) if (match := pattern.fullmatch(member))]
+            if numbered:
+                return [(base, member) for _, member in sorted(numbered)]
+    expected = f"{language}/final/jsonl/{name}/{language}_{name}_0.jsonl.gz"
+    raise SourceError(f"{source} has no {language} functions for {partition}: expected {expected}, there or in a zip")
 
 
 def _bases(path: Path, language: str) -> list[Path]:
@@ -102,8 +106,10 @@ def _lines(base: Path, member: str) -> Iterator[tuple[int, bytes]]:
         with _open(base, member) as compressed, gzip.open(compressed) as lines:
             while line := lines.readline(LONGEST_LINE + 1):
                 if len(line) > LONGEST_LINE:
-                    raise SourceError(f"{base}/{member}, line {number}: longer than {LONGEST_LINE} bytes, too long for a function")
-                yield number, line
+                    raise SourceError(
+                        f"{base}/{member}, line {number}: longer than {LONGEST_LINE} bytes, too long for a function"
+                    )
+                yield number, line.rstrip(b"\r\n")
                 number += 1
     except ERRORS as error:
         raise SourceError(f"{base}/{member}, line {number}: cannot be read ({error}): is the file complete?") from error

@@ -15,7 +15,9 @@ def decode(data: bytes, file: str, line: int = 1) -> str:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line += data.count(b"\n", 0, error.start)
-        raise SourceError(f"{file}, line {line}: byte 0x{data[error.start]:02x} is not UTF-8, expected UTF-8 text") from error
+        raise SourceError(
+            f"{file}, line {line}: byte 0x{data[error.start]:02x} is not UTF-8, expected UTF-8 text"
+        ) from error
 
 
 def parse_json(data: bytes, file: str, line: int = 1) -> Any:
@@ -25,7 +27,9 @@ def parse_json(data: bytes, file: str, line: int = 1) -> Any:
         return json.loads(text)
     except json.JSONDecodeError as error:
         where = f"{file}, line {line + error.lineno - 1}"
-        raise SourceError(f"{where}: {error.msg} at column {error.colno}, expected JSON: is the file complete?") from error
+        raise SourceError(
+            f"{where}: {error.msg} at column {error.colno}, expected JSON: is the file complete?"
+        ) from error
     except RecursionError as error:
         raise SourceError(f"{file}, line {line}: JSON nested too deeply") from error
 
@@ -37,7 +41,9 @@ def texts(row: Any, fields: Sequence[str], where: str) -> list[str]:
     for field in fields:
         value = row.get(field)
         if not isinstance(value, str):
-            found = f"is {type(value).__name__}" if field in row else f"is missing among {', '.join(row) or 'no fields'}"
+            found = (
+                f"is {type(value).__name__}" if field in row else f"is missing among {', '.join(row) or 'no fields'}"
+            )
             raise SourceError(f"{where}: field {field!r} {found}, expected text")
         if not encodable(value):
             raise SourceError(f"{where}: field {field!r} holds half of a surrogate pair, which is no UTF-8 text")
@@ -45,5 +51,9 @@ def texts(row: Any, fields: Sequence[str], where: str) -> list[str]:
 
 
 def encodable(text: str) -> bool:
-    """Whether UTF-8 can hold `text`: JSON can spell lone surrogates, which it cannot."""
-    return text.isascii() or not any("\ud800" <= character <= "\udfff" for character in text)
+    """Whether UTF-8 can hold `text`: JSON can spell halves of surrogate pairs, which it cannot."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True

@@ -24,7 +24,7 @@ public class BinaryHeap<T> {
 	 */
 	public static <E> BinaryHeap<E> of(Collection<? extends E> elements, Comparator<? super E> order) {
 		BinaryHeap<E> heap = new BinaryHeap<E>(order);
-		heap.items = Arrays.copyOf(elements.toArray(), Math.max(8, elements.size()));
+		heap.items = Arrays.copyOf(elements.toArray(), Math.max(8, elements.size()), Object[].class);
 		heap.size = elements.size();
 		for (int i = heap.size / 2 - 1; i >= 0; i--) {
 			heap.siftDown(i);
@@ -88,6 +88,9 @@ public class BinaryHeap<T> {
 		return smallest;
 	}
 
+	/**
+	 * Moves an element up until its parent is no larger.
+	 */
 	@SuppressWarnings("unchecked")
 	private void siftUp(int index) {
 		T moving = (T) items[index];
@@ -101,6 +104,9 @@ public class BinaryHeap<T> {
 		items[index] = moving;
 	}
 
+	/**
+	 * Moves an element down until no child is smaller.
+	 */
 	@SuppressWarnings("unchecked")
 	private void siftDown(int index) {
 		T moving = (T) items[index];

@@ -2,6 +2,7 @@ package heapwork;
 
 import java.util.HashMap;
 import java.util.Map;
+import java.util.concurrent.Callable;
 
 /**
  * A cache that drops what was not used for the longest time.
@@ -13,13 +14,6 @@ public class LruMap<K, V> {
 		V value;
 		Node<K, V> newer;
 		Node<K, V> older;
-	}
-
-	/**
-	 * Computes the value for a key that is not in the cache.
-	 */
-	public interface Loader<K, V> {
-		V load(K key) throws Exception;
 	}
 
 	private final Map<K, Node<K, V>> index = new HashMap<K, Node<K, V>>();
@@ -53,11 +47,11 @@ public class LruMap<K, V> {
 	/**
 	 * Looks up a key, or computes its value outside of the lock.
 	 */
-	public V get(K key, Loader<? super K, ? extends V> loader) {
+	public V get(K key, Callable<? extends V> loader) {
 		V value = get(key);
 		if (value == null) {
 			try {
-				value = loader.load(key);
+				value = loader.call();
 			} catch (RuntimeException e) {
 				throw e;
 			} catch (Exception e) {

@@ -50,6 +50,9 @@ public final class JsonPath {
         return found;
     }
 
+    /**
+     * Add the paths below a value to a list.
+     */
     private static void collect(Object value, String prefix, List<String> found) {
         String dot = prefix.isEmpty() ? "" : ".";
         if (value instanceof Map) {

@@ -186,6 +186,9 @@ public class JsonReader {
         return Double.valueOf(number);
     }
 
+    /**
+     * Step over a word and return the value it stands for.
+     */
     private Object expectWord(String word, Object value) throws JsonException {
         if (!text.startsWith(word, pos)) {
             throw error("expected " + word);
@@ -208,12 +211,18 @@ public class JsonReader {
         return found;
     }
 
+    /**
+     * Step over white space.
+     */
     private void skipBlanks() {
         while (pos < text.length() && " \t\r\n".indexOf(text.charAt(pos)) >= 0) {
             pos++;
         }
     }
 
+    /**
+     * Count a level of nesting, so that no document overflows the stack.
+     */
     private void enter() throws JsonException {
         if (++depth > MAX_DEPTH) {
             throw error("nested more than " + MAX_DEPTH + " deep");

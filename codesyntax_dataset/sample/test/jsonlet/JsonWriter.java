@@ -99,6 +99,9 @@ public class JsonWriter {
         out.append('"');
     }
 
+    /**
+     * Write the entries of a map as the members of an object.
+     */
     private void writeObject(Map<?, ?> map) throws IOException, JsonException {
         out.append('{');
         level++;
@@ -138,6 +141,9 @@ public class JsonWriter {
         out.append(']');
     }
 
+    /**
+     * Begin a line with the indentation of the current level.
+     */
     private void newLine() throws IOException {
         if (indent == 0) {
             return;

@@ -32,6 +32,7 @@ public class Account {
         this.zero = zero;
     }
 
+    /** Returns the number that identifies the account. */
     public String getNumber() {
         return number;
     }

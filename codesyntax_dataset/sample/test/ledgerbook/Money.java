@@ -108,6 +108,7 @@ public final class Money implements Comparable<Money> {
         return result;
     }
 
+    /** Refuses amounts in another currency. */
     private void requireSameCurrency(Money other) {
         if (!currency.equals(other.currency)) {
             throw new IllegalArgumentException("cannot combine " + currency + " and " + other.currency);
@@ -121,6 +122,7 @@ public final class Money implements Comparable<Money> {
         return Long.compare(units, other.units);
     }
 
+    /** Two amounts are equal if number and currency are. */
     @Override
     public boolean equals(Object object) {
         if (this == object) {
@@ -133,6 +135,7 @@ public final class Money implements Comparable<Money> {
         return units == other.units && currency.equals(other.currency);
     }
 
+    /** Hash code that goes with equals. */
     @Override
     public int hashCode() {
         return 31 * Long.hashCode(units) + currency.hashCode();

@@ -64,6 +64,7 @@ public final class QueryString {
         }
     }
 
+    /** Undoes the encoding of a name or a value. */
     private static String decode(String text) {
         try {
             return URLDecoder.decode(text, "UTF-8");

@@ -1,0 +1,131 @@
+"""The labels of Java methods: relations of the JDT-like tree (`java_tree`), told in tokens (`java_tokens`).
+
+`annotate` is the published procedure (Shen et al. 2022, section 3): walk the tree, note which node stands in which
+relation to which, and find the tokens where these nodes start and end.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Callable, Iterator
+from functools import cache
+
+from codesyntax_dataset.annotators.java_tokens import Source, scan, with_line_breaks
+from codesyntax_dataset.annotators.java_tree import Node, method_of, token_positions, unfold
+from codesyntax_dataset.schema import Annotation, Edge, Token
+
+RELATIONS = {
+    jdt_class: [(relation, *relation.partition(":")[2].split("->")) for relation in relations]
+    for jdt_class, relations in {
+        "IfStatement": [
+            *("If:if->else", "If:if->test", "If:if->body"),
+            *("If:test->body", "If:test->orelse", "If:body->orelse"),
+        ],
+        "WhileStatement": ["While:while->test", "While:while->body", "While:test->body"],
+        "DoStatement": ["Do:body->test", "Do:do->body", "Do:do->test"],
+        "ForStatement": [
+            *("For:for->body", "For:for->test", "For:for->initializers", "For:for->updaters"),
+            *("For:initializers->test", "For:test->updaters", "For:test->body"),
+            *("For:initializers->updaters", "For:initializers->body", "For:updaters->body"),
+        ],
+        "TryStatement": ["Try:body->finalbody", "Try:handler->finalbody", "Try:body->handler"],
+        "SwitchStatement": ["Switch:expr->statement", "Switch:switch->expr", "Switch:switch->statement"],
+        "LabeledStatement": ["LabeledStatement:label->body"],
+        "MethodInvocation": ["Call:func->args", "Attribute:value->attr"],
+        "ArrayAccess": ["Subscript:value->slice"],
+        "Assignment": ["Assign:target->value"],
+        "ConditionalExpression": ["IfExp:test->body", "IfExp:test->orelse", "IfExp:body->orelse"],
+        "InfixExpression": ["InfixExpr:left->right"],
+        "InstanceofExpression": ["InstanceofExpr:expr->type"],
+    }.items()
+}
+"""The relations of each class of nodes, with the parts that they run between: (relation, head, dependent), in the order
+of the published lists. The names of the parts are `java_tree`'s."""
+
+_LOST = 0  # the published procedure never writes an edge from or to token 0: here, that is where lost ones point
+
+
+def annotate(code: str, variant: str) -> Annotation:
+    """The labels of a Java method or constructor in a published variant.
+
+    A body with a syntax error (by the rules of Java 1.3, see `java_tree.method_of`) has no edges inside, the signature
+    still has its own. Raises ParseError where the code is not one method, or cannot be split into tokens.
+    """
+    source = Source(code)
+    tokens = _tokens(source, variant)
+    head_of, first_of, last_of = _lookups(tokens, source.text, variant)
+    edges = []
+    for relation, head_start, start, end in _relations(method_of(source, tokens)):
+        if _LOST < (head := head_of(head_start)) < (first := first_of(start)) <= (last := last_of(end)):
+            edges.append(Edge(relation, head, first, last))
+    return Annotation(source.in_code(tokens), edges)
+
+
+def tokenize(code: str, variant: str) -> list[Token]:
+    """The tokens alone. Raises ParseError where no token of Java begins."""
+    source = Source(code)
+    return source.in_code(_tokens(source, variant))
+
+
+def _tokens(source: Source, variant: str) -> list[Token]:
+    tokens = scan(source)
+    return with_line_breaks(tokens, source.text) if variant == "with_new_lines" else tokens
+
+
+def _relations(method: Node) -> Iterator[tuple[str, int, int, int]]:
+    """All relations in the order of the published lists: (relation, start of the head, start and end of the dependent)."""
+    waiting = [(method.start, method)]
+    while waiting:
+        parent_start, node = waiting.pop()
+        yield "children:parent->child", parent_start, node.start, node.end
+        children, jdt_class, parts = unfold(node)
+        if jdt_class:
+            for relation, head, dependent in RELATIONS[jdt_class]:
+                if head in parts and dependent in parts:
+                    yield relation, parts[head].start, parts[dependent].start, parts[dependent].end
+        waiting += [(node.start, child) for child in reversed(children)]
+
+
+def _lookups(tokens: list[Token], text: str, variant: str) -> tuple[Callable[[int], int], ...]:
+    """Functions from positions of nodes to tokens: the head of a start, the first token of one, the last of an end."""
+    starts = token_positions(tokens, text)
+    words = [*(token.text for token in tokens), ""]
+    opening, closing = {"(", "[", "{", "\n"}, {")", "]", "}"}
+    if variant == "skip_semicolon":
+        closing.add(";")
+
+    def is_glued(index: int) -> bool:
+        """Whether a word runs into the token, as in `try{`: the published procedure took the two for one."""
+        before = tokens[index - 1]
+        return before.end == tokens[index].start and (before.text[-1].isalnum() or before.text[-1] in "_$")
+
+    def first_behind_brackets(index: int) -> int:
+        while words[index] in opening:
+            index += 1
+            if words[index] in closing:
+                return _LOST
+        return index
+
+    @cache
+    def head_of(start: int) -> int:
+        index = bisect_left(starts, start)
+        return index - 1 if is_glued(index) else first_behind_brackets(index)
+
+    @cache
+    def first_of(start: int) -> int:
+        index = bisect_left(starts, start)
+        # a line break comes first where the declaration begins with its Javadoc: its own text begins without
+        return _LOST if is_glued(index) or words[index] == "\n" else first_behind_brackets(index)
+
+    @cache
+    def last_of(end: int) -> int:
+        index = bisect_left(starts, end) - 1
+        if words[index + 1] == "\n":
+            index += 1
+        while words[index] in closing:
+            index -= 1
+            if words[index] in opening:
+                return _LOST
+        return index
+
+    return head_of, first_of, last_of

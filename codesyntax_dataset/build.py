@@ -1,0 +1,266 @@
+"""From a source of functions to a dataset folder that `load_dataset` reads and that can be uploaded as it is."""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import os
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import datasets
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from datasets.exceptions import DatasetGenerationError
+
+from codesyntax_dataset import card, corpus, sources
+from codesyntax_dataset.builder import FEATURES, CodeSyntax
+from codesyntax_dataset.errors import CodeSyntaxError, DatasetError, UnknownName
+from codesyntax_dataset.schema import CONFIGS, LABELS, SPLITS, Skips, SourceFunction
+from codesyntax_dataset.sources import published
+
+ROW_GROUP = 1000  # rows; a few megabytes, what a reader that streams fetches at a time
+
+ORIGIN = ["code", "repo", "path", "func_name", "url", "language"]
+"""The columns that come from the source."""
+
+
+@dataclass(frozen=True)
+class ConfigReport:
+    """What one config of a built dataset holds; the counts are those of its Parquet files."""
+
+    info: datasets.DatasetInfo
+    edges: dict[str, dict[str, int]]  # relation -> split -> edges
+    digest: str  # SHA-256 of the functions, without their labels
+    skips: Skips
+
+    @property
+    def version(self) -> str:
+        return str(self.info.version)
+
+    @property
+    def functions(self) -> dict[str, int]:
+        """Split -> functions."""
+        return {name: split.num_examples for name, split in self.info.splits.items()}
+
+    def edges_of(self, split: str) -> int:
+        return sum(counts.get(split, 0) for counts in self.edges.values())
+
+
+@dataclass(frozen=True)
+class BuildReport:
+    """What was built: the folder and its configs by name."""
+
+    output: Path
+    configs: dict[str, ConfigReport]
+
+    def text(self) -> str:
+        lines = []
+        for name, config in self.configs.items():
+            splits = (
+                f"{split} {functions:,} functions, {config.edges_of(split):,} edges"
+                for split, functions in config.functions.items()
+            )
+            lines.append(f"{name} {config.version}: {'; '.join(splits)}")
+            for reason, count in config.skips.counts.items():
+                lines.append(f"  {reason}: {count:,} (first: {', '.join(config.skips.names[reason])})")
+        return "\n".join(lines)
+
+
+def build(
+    source: str,
+    configs: Sequence[str],
+    output: str | os.PathLike[str],
+    *,
+    exclude_repositories: str | os.PathLike[str] | None = None,
+    num_proc: int | None = None,
+) -> BuildReport:
+    """Annotate the functions of `source` and write the dataset folder `output`, which then has these `configs` only.
+
+    `source` is any that `codesyntax_dataset.sources` reads, `configs` are names in `CONFIGS`, `exclude_repositories` is
+    a file of repositories to leave out, and `num_proc` processes annotate. The same input gives the same bytes, however
+    many processes. The folder holds `README.md` (the card) and `{config}/{split}.parquet`, and appears as a whole or not
+    at all; a dataset that this function wrote before is replaced.
+
+    Raises UnknownName for an unknown config, SourceError for a source that cannot be read, and DatasetError where
+    `output` is something else or cannot be written, such as on a full disk.
+    """
+    configs = list(dict.fromkeys(configs))
+    for config in configs:
+        if config not in CONFIGS:
+            raise UnknownName("config", config, CONFIGS)
+    if not configs:
+        raise DatasetError(f"no config to build: expected some of {', '.join(CONFIGS)}")
+    reader = sources.reader(source)
+    exclusion = _exclusion(exclude_repositories)
+    output = Path(output).resolve()
+    _check_ours(output)
+    with _errors_of_writing(output), _progress_on_terminals_only():
+        output.parent.mkdir(parents=True, exist_ok=True)
+        with TemporaryDirectory(prefix=f".{output.name}-", dir=output.parent) as work:
+            folder = Path(work, "dataset")
+            reports = {}
+            for config in configs:
+                builder = CodeSyntax(
+                    cache_dir=str(Path(work, "cache")),
+                    config_name=config,
+                    source=source,
+                    exclude_repositories=exclude_repositories and str(exclude_repositories),
+                )
+                builder.download_and_prepare(num_proc=num_proc)
+                reports[config] = _write(builder, folder / config)
+            text = card.render(reports, reader.FORM, _shown(source), reader is published, exclusion)
+            (folder / "README.md").write_text(text, encoding="utf-8", newline="\n")
+            _check_ours(output)
+            _replace(output, folder, Path(work, "replaced"))
+    return BuildReport(output, reports)
+
+
+def _write(builder: CodeSyntax, folder: Path) -> ConfigReport:
+    """Write a prepared config as `{split}.parquet` into `folder`, and count what is in these files."""
+    folder.mkdir(parents=True)
+    tables = {}
+    for split, dataset in sorted(builder.as_dataset().items()):  # "test" < "validation", as the ids run
+        file = folder / f"{split}.parquet"
+        whole = dataset.data.table.combine_chunks()  # else pages would depend on how many processes wrote the rows
+        pq.write_table(whole.cast(FEATURES.arrow_schema), file, compression="zstd", row_group_size=ROW_GROUP)
+        tables[split] = pq.read_table(file)
+    if sources.reader(builder.config.source) is not published:
+        _count_unparsed(tables.values(), CONFIGS[builder.config.name][1], builder.skips)
+    info = datasets.DatasetInfo(
+        features=FEATURES,
+        version=f"{LABELS}.{int(_digest(tables.values(), FEATURES)[:8], 16)}",
+        splits=datasets.SplitDict(
+            {split: datasets.SplitInfo(split, table.nbytes, table.num_rows) for split, table in tables.items()}
+        ),
+        download_size=sum(file.stat().st_size for file in folder.iterdir()),
+        dataset_size=sum(table.nbytes for table in tables.values()),
+    )
+    return ConfigReport(info, _edges(tables), _digest(tables.values(), ORIGIN), builder.skips)
+
+
+def _count_unparsed(tables: Iterable[pa.Table], variant: str, skips: Skips) -> None:
+    """Add why functions have no relations; recounted here, since the processes that annotate return rows only."""
+    for table in tables:
+        for row in table.filter(pc.equal(pc.list_value_length(table["relations"]), 0)).to_pylist():
+            function = SourceFunction(**{column: row[column] for column in ["id", *ORIGIN]}, partition="")
+            _, reason = corpus.label(function, variant)
+            if reason:
+                skips.add(reason, function.id)
+
+
+def _edges(tables: dict[str, pa.Table]) -> dict[str, dict[str, int]]:
+    """Relation -> split -> edges."""
+    edges: dict[str, dict[str, int]] = {}
+    for split, table in tables.items():
+        relations = pc.struct_field(pc.list_flatten(table["relations"]), "relation")
+        for counted in pc.value_counts(relations).to_pylist():
+            edges.setdefault(counted["values"], {})[split] = counted["counts"]
+    return edges
+
+
+def _digest(tables: Iterable[pa.Table], columns: Iterable[str]) -> str:
+    """SHA-256 over the values of `columns`, whatever the file format, the chunks or the version of Arrow."""
+    digest = hashlib.sha256()
+
+    def update(array: pa.Array) -> None:
+        if pa.types.is_list(array.type):
+            digest.update(pc.list_value_length(array).to_numpy(zero_copy_only=False).astype("<i8").tobytes())
+            update(array.flatten())
+        elif pa.types.is_struct(array.type):
+            for field in array.flatten():
+                update(field)
+        elif pa.types.is_string(array.type):
+            digest.update(pc.binary_length(array).to_numpy(zero_copy_only=False).astype("<i8").tobytes())
+            digest.update("".join(array.to_pylist()).encode())
+        else:
+            digest.update(array.to_numpy(zero_copy_only=False).astype("<i8").tobytes())
+
+    for table in tables:
+        digest.update(f"{table.num_rows} rows".encode())
+        for start in range(0, table.num_rows, ROW_GROUP):
+            rows = table.slice(start, ROW_GROUP)
+            for column in columns:
+                update(pa.concat_arrays(rows[column].chunks))
+    return digest.hexdigest()
+
+
+def _exclusion(file: str | os.PathLike[str] | None) -> card.Exclusion | None:
+    if file is None:
+        return None
+    names = corpus.read_repositories(file)
+    return card.Exclusion(len(names), hashlib.sha256(Path(file).read_bytes()).hexdigest())
+
+
+def _shown(source: str) -> str:
+    """The source as the card names it: a path without the folders that it lies in."""
+    return Path(source).resolve().name if Path(source).exists() else source
+
+
+def _check_ours(output: Path) -> None:
+    """Raise DatasetError unless there is nothing at `output`, or a dataset as `build` writes it and nothing else."""
+    if not output.exists():
+        return
+    if not output.is_dir():
+        raise DatasetError(f"{output} is a file, expected a folder to write or none: choose another")
+    found = {path.relative_to(output).as_posix() for path in output.rglob("*") if not path.is_dir()}
+    ours = {"README.md", *(f"{config}/{split}.parquet" for config in CONFIGS for split in SPLITS)}
+    if not found:
+        return
+    readme = output / "README.md"
+    if not readme.is_file() or card.MARKER not in readme.read_text(encoding="utf-8", errors="replace"):
+        raise DatasetError(f"{output} is not empty and was not made by `codesyntax build`: choose another or remove it")
+    if foreign := found - ours:
+        raise DatasetError(
+            f"{output} would be replaced, but {min(foreign)} in it was not made by `codesyntax build`: move it away"
+        )
+
+
+def _replace(output: Path, folder: Path, replaced: Path) -> None:
+    """Move `folder` to `output`, and what was there to `replaced`."""
+    try:
+        if output.exists():
+            output.rename(replaced)
+        folder.rename(output)
+    except BaseException:
+        if replaced.exists() and not output.exists():
+            replaced.rename(output)
+        raise
+
+
+@contextmanager
+def _errors_of_writing(output: Path) -> Iterator[None]:
+    """Raise our own errors as they are, however wrapped, and those of the file system as DatasetError."""
+    try:
+        yield
+    except (DatasetGenerationError, OSError) as error:
+        reason: BaseException | None = error
+        while reason is not None:
+            if isinstance(reason, CodeSyntaxError):
+                raise reason from error
+            # of an error in another process only the text comes back
+            if isinstance(reason, OSError) or os.strerror(errno.ENOSPC) in str(reason):
+                full = os.strerror(errno.ENOSPC) in str(reason)
+                raise DatasetError(f"cannot write {output}: {os.strerror(errno.ENOSPC) if full else reason}") from error
+            reason = reason.__cause__ or reason.__context__
+        raise
+
+
+@contextmanager
+def _progress_on_terminals_only() -> Iterator[None]:
+    verbosity = datasets.logging.get_verbosity()
+    disabled = datasets.are_progress_bars_disabled()
+    datasets.logging.set_verbosity_error()  # else it tells that a small split needs no second process
+    if not sys.stderr.isatty():
+        datasets.disable_progress_bars()
+    try:
+        yield
+    finally:
+        datasets.logging.set_verbosity(verbosity)
+        if not disabled:
+            datasets.enable_progress_bars()

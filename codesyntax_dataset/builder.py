@@ -1,0 +1,96 @@
+"""CodeSyntax as a `datasets` builder: one config per language and variant, splits `validation` and `test`.
+
+    builder = CodeSyntax(config_name="python", source="path/to/CodeSearchNet")
+    builder.download_and_prepare(num_proc=2)
+    test = builder.as_dataset(split="test")
+
+`codesyntax_dataset.build` makes a folder of Parquet and a card from it, which `load_dataset` reads without us.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import datasets
+
+from codesyntax_dataset import corpus
+from codesyntax_dataset.schema import CONFIGS, LABELS, SPLITS, Skips, SourceFunction
+
+FEATURES = datasets.Features(
+    {
+        "id": datasets.Value("int64"),
+        "code": datasets.Value("string"),
+        "tokens": datasets.List(datasets.Value("string")),
+        "token_start": datasets.List(datasets.Value("int32")),
+        "token_end": datasets.List(datasets.Value("int32")),
+        "relations": datasets.List(
+            {
+                "relation": datasets.Value("string"),
+                "head": datasets.Value("int32"),
+                "first": datasets.Value("int32"),
+                "last": datasets.Value("int32"),
+            }
+        ),
+        "repo": datasets.Value("string"),
+        "path": datasets.Value("string"),
+        "func_name": datasets.Value("string"),
+        "url": datasets.Value("string"),
+        "language": datasets.Value("string"),
+    }
+)
+"""The columns of the dataset; `codesyntax_dataset.schema` says what tokens and relations (edges) are."""
+
+SHARD = 64
+"""Functions in the smallest piece that one process annotates."""
+
+
+@dataclass
+class CodeSyntaxConfig(datasets.BuilderConfig):
+    """`name` is a name in `CONFIGS`; `source` and `exclude_repositories` are as in `codesyntax_dataset.build.build`."""
+
+    source: str = "code-search-net/code_search_net"
+    exclude_repositories: str | None = None
+
+
+class CodeSyntax(datasets.GeneratorBasedBuilder):
+    """Annotates the functions of a source (see `codesyntax_dataset.sources`); `skips` then says what was left out."""
+
+    BUILDER_CONFIG_CLASS = CodeSyntaxConfig
+    BUILDER_CONFIGS = [CodeSyntaxConfig(name=name, version=f"{LABELS}.0") for name in CONFIGS]
+    DEFAULT_CONFIG_NAME = "python"
+
+    skips: Skips
+
+    def __init__(self, cache_dir: str | None = None, dataset_name: str = "codesyntax", **options):
+        super().__init__(cache_dir, dataset_name, **options)
+
+    def _info(self) -> datasets.DatasetInfo:
+        return datasets.DatasetInfo(features=FEATURES)
+
+    def download_and_prepare(self, *args, download_mode: str = "force_redownload", **options) -> None:
+        # A cached result could be of an older source or of older rules, and nothing in its name would tell.
+        self.info.splits = None
+        super().download_and_prepare(*args, download_mode=download_mode, **options)
+
+    def _split_generators(self, dl_manager: datasets.DownloadManager) -> list[datasets.SplitGenerator]:
+        excluded = self.config.exclude_repositories
+        names = corpus.read_repositories(excluded) if excluded else ()
+        functions, self.skips = corpus.read(self.config.source, self.config.name, names)
+        return [
+            datasets.SplitGenerator(name=split, gen_kwargs={"shards": _shards(functions[split])})
+            for split in SPLITS
+            if functions[split]
+        ]
+
+    def _generate_examples(self, shards: list[list[SourceFunction]]) -> Iterator[tuple[int, dict[str, Any]]]:
+        _, variant = CONFIGS[self.config.name]
+        for shard in shards:
+            for function in shard:
+                annotation, _ = corpus.label(function, variant)
+                yield function.id, corpus.to_row(function, annotation)
+
+
+def _shards(functions: list[SourceFunction]) -> list[list[SourceFunction]]:
+    return [functions[start : start + SHARD] for start in range(0, len(functions), SHARD)]

@@ -1,0 +1,101 @@
+"""The dataset card, generated from what was built."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from importlib.metadata import version
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import jinja2
+import yaml
+from datasets.info import DatasetInfosDict
+
+from codesyntax_dataset.relations import RELATIONS
+from codesyntax_dataset.schema import LABELS
+
+if TYPE_CHECKING:
+    from codesyntax_dataset.build import ConfigReport
+
+MARKER = "<!-- Made by `codesyntax build`, which replaces this folder as a whole. -->"
+"""A line in every card; a folder whose card has it is ours to replace."""
+
+
+class Exclusion(NamedTuple):
+    """A list of repositories to leave out."""
+
+    names: int
+    digest: str  # SHA-256 of the file
+
+
+def render(
+    configs: Mapping[str, ConfigReport], form: str, source: str, labelled: bool, exclusion: Exclusion | None
+) -> str:
+    """The card of a dataset with `configs`, whose functions come from `source`, which has the `form` of a reader.
+
+    `labelled` says that the source came with labels of its own.
+    """
+    splits = sorted({split for config in configs.values() for split in config.functions})
+    environment = jinja2.Environment(
+        trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True, undefined=jinja2.StrictUndefined
+    )
+    template = environment.from_string(Path(__file__).with_name("card.md.jinja").read_text(encoding="utf-8"))
+    return template.render(
+        metadata=yaml.safe_dump(_metadata(configs), sort_keys=False, allow_unicode=True),
+        marker=MARKER,
+        default=default_config(configs),
+        configs=configs,
+        splits=splits,
+        relations=_relations(configs),
+        form=form,
+        source=source,
+        labelled=labelled,
+        exclusion=exclusion,
+        labels=LABELS,
+        package_version=version("codesyntax"),
+        number=lambda count: f"{count:,}" if count else "-",
+    )
+
+
+def default_config(configs: Mapping[str, ConfigReport]) -> str:
+    """The config that `load_dataset` takes when none is named."""
+    return "python" if "python" in configs else next(iter(configs))
+
+
+def _relations(configs: Mapping[str, ConfigReport]) -> list[str]:
+    """Every relation that occurs, in the order of the table of relations; published ones that it lacks come last."""
+    found = {relation for config in configs.values() for relation in config.edges}
+    return [name for name in RELATIONS if name in found] + sorted(found - set(RELATIONS))
+
+
+def _metadata(configs: Mapping[str, ConfigReport]) -> dict[str, Any]:
+    functions = sum(sum(config.functions.values()) for config in configs.values())
+    metadata = {
+        "pretty_name": "CodeSyntax",
+        "license": "other",
+        "license_name": "licences-of-the-source-repositories",
+        "language": ["code"],
+        "annotations_creators": ["machine-generated"],
+        "language_creators": ["found"],
+        "size_categories": [_size(functions)],
+        "task_categories": ["token-classification"],
+        "task_ids": ["parsing"],
+        "tags": ["code", "syntax", "probing", "attention"],
+        "configs": [
+            {
+                "config_name": name,
+                "version": config.version,
+                **({"default": True} if name == default_config(configs) else {}),
+                "data_files": [{"split": split, "path": f"{name}/{split}.parquet"} for split in config.functions],
+            }
+            for name, config in configs.items()
+        ],
+    }
+    DatasetInfosDict({name: config.info for name, config in configs.items()}).to_dataset_card_data(metadata)
+    return metadata
+
+
+def _size(rows: int) -> str:
+    """The Hub's size category."""
+    bounds = [(1_000, "n<1K"), (10_000, "1K<n<10K"), (100_000, "10K<n<100K"), (1_000_000, "100K<n<1M")]
+    return next((name for bound, name in bounds if rows < bound), "n>1M")

@@ -1,0 +1,101 @@
+"""From a source to annotated rows: which functions are in, under which id, and what was left out."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from codesyntax_dataset import sources
+from codesyntax_dataset.annotators import annotate, tokenize
+from codesyntax_dataset.errors import CodeSyntaxError, DatasetError, ParseError, SourceError
+from codesyntax_dataset.schema import CONFIGS, SPLITS, Annotation, Skips, SourceFunction, check
+from codesyntax_dataset.sources.text import decode, parse_json, texts
+
+
+def read(source: str, config: str, excluded: Collection[str] = ()) -> tuple[dict[str, list[SourceFunction]], Skips]:
+    """The functions of `config` by split, each with its id, and what was left out.
+
+    Functions of the repositories `excluded` are left out first. Then ids count up from 0 through the test partition and
+    on through the validation partition, as in the published dataset; functions that come with an id keep it. Raises
+    SourceError where the source cannot be read, has no functions of the language, or gives an id twice.
+    """
+    functions: dict[str, list[SourceFunction]] = {split: [] for split in SPLITS}
+    skips = Skips()
+    seen = set()
+    for function in sources.read(source, config, skips):
+        if excluded and not function.repo:
+            raise SourceError(f"{source} does not say which repository a function is from: none can be excluded")
+        if function.repo in excluded:
+            skips.add("repository is excluded", function.url)
+            continue
+        if function.id is None:
+            function = replace(function, id=len(seen))
+        if function.id in seen:
+            raise SourceError(f"{source}: id {function.id} occurs twice")
+        seen.add(function.id)
+        functions[function.partition].append(function)
+    if not seen:
+        raise SourceError(f"{source} has no {CONFIGS[config][0]} functions (left out: {skips.counts or 'none'})")
+    return functions, skips
+
+
+def read_repositories(file: str | Path) -> frozenset[str]:
+    """The names in a list of repositories: one `owner/name` a line, or JSON lines with a field `repository`.
+
+    The latter are the manifests of CuBERT's pre-training data. Raises SourceError naming file and line.
+    """
+    try:
+        lines = Path(file).read_bytes().splitlines()
+    except OSError as error:
+        raise SourceError(f"{file}: cannot be read ({error.strerror})") from error
+    names = set()
+    for number, line in enumerate(lines, start=1):
+        if line.startswith(b"{"):
+            names.update(texts(parse_json(line, str(file), number), ["repository"], f"{file}, line {number}"))
+        elif name := decode(line, str(file), number).strip():
+            names.add(name)
+    return frozenset(names)
+
+
+def label(function: SourceFunction, variant: str) -> tuple[Annotation, str | None]:
+    """The labels of a function, and the reason if it has none: then its tokens stay, if they can be told.
+
+    Raises DatasetError, naming the function, for labels that do not fit its code.
+    """
+    try:
+        annotation, reason = _annotate(function, variant)
+        return check(annotation, function.code), reason
+    except CodeSyntaxError as error:
+        raise DatasetError(f"{function.language} function {function.id} ({function.url}): {error}") from error
+
+
+def _annotate(function: SourceFunction, variant: str) -> tuple[Annotation, str | None]:
+    if function.annotation is not None:
+        return function.annotation, None
+    try:
+        return annotate(function.code, function.language, variant), None
+    except ParseError:
+        pass
+    try:
+        return Annotation(tokenize(function.code, function.language, variant), []), "does not parse"
+    except ParseError:
+        return Annotation([], []), "does not parse, nor do its tokens"
+
+
+def to_row(function: SourceFunction, annotation: Annotation) -> dict[str, Any]:
+    """The row of the dataset for a function and its labels."""
+    return {
+        "id": function.id,
+        "code": function.code,
+        "tokens": [token.text for token in annotation.tokens],
+        "token_start": [token.start for token in annotation.tokens],
+        "token_end": [token.end for token in annotation.tokens],
+        "relations": [edge._asdict() for edge in annotation.edges],
+        "repo": function.repo,
+        "path": function.path,
+        "func_name": function.func_name,
+        "url": function.url,
+        "language": function.language,
+    }

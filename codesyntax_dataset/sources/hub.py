@@ -1,0 +1,61 @@
+"""CodeSearchNet on the Hub: `code-search-net/code_search_net`, a copy with the same columns, either at a revision.
+
+Only the two partitions in use are read, by streaming: otherwise `load_dataset` downloads the training data as well.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from codesyntax_dataset.errors import SourceError
+from codesyntax_dataset.schema import CONFIGS, Skips, SourceFunction
+from codesyntax_dataset.sources.text import texts
+
+FORM = "Hub dataset"
+
+COLUMNS = ("func_code_string", "repository_name", "func_path_in_repository", "func_name", "func_code_url")
+
+PARQUET_EXPORT = "refs/convert/parquet"
+"""The branch where the Hub keeps its own Parquet copy of a dataset: a folder per config and no card."""
+
+
+def fits(source: str) -> bool:
+    return re.fullmatch(r"[\w.-]+/[\w.-]+(@[\w./-]+)?", source) is not None and not source.startswith(".")
+
+
+def read(source: str, config: str, skips: Skips) -> Iterator[SourceFunction]:
+    """The functions of `config`'s language in the Hub dataset `owner/name` or `owner/name@revision`, test split first.
+
+    Raises SourceError where the Hub does not answer, has no such dataset, revision or columns, or has it as a script.
+    """
+    from datasets import load_dataset
+
+    language, _ = CONFIGS[config]
+    repository, _, revision = source.partition("@")
+    part = {"data_dir": language} if revision == PARQUET_EXPORT else {"name": language}
+    try:
+        splits = load_dataset(repository, revision=revision or None, streaming=True, **part)
+        for partition in ("test", "validation"):
+            for number, row in enumerate(splits[partition].select_columns(list(COLUMNS))):
+                code, repo, path, func_name, url = texts(row, COLUMNS, f"{source}, {language} {partition} row {number}")
+                yield SourceFunction(language, code, repo, path, func_name, url, partition)
+    except SourceError:
+        raise
+    except Exception as error:  # datasets and huggingface_hub raise whatever their many layers raise
+        raise SourceError(f"cannot read {source}: {_reason(error)}. {_hint(error, repository)}") from error
+
+
+def _reason(error: Exception) -> str:
+    return f"{type(error).__name__}: {' '.join(str(error).split())[:300]}".rstrip(".")
+
+
+def _hint(error: Exception, repository: str) -> str:
+    if "scripts are no longer supported" in str(error):
+        return f"Try a revision without a script: {repository}@refs/pr/15 or {repository}@{PARQUET_EXPORT}"
+    if isinstance(error, ConnectionError):
+        return "Is there a network, and is HF_HUB_OFFLINE unset? A downloaded copy of CodeSearchNet v2 works, too"
+    return (
+        "Expected a file or folder of that name here, or on the Hub a dataset with the configs and columns of "
+        f"code-search-net/code_search_net: {', '.join(COLUMNS)}"
+    )

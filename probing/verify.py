@@ -1,0 +1,133 @@
+"""Was this result made as it says? Part of it is probed again, by other batches, and compared with its ledger."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from tqdm.auto import tqdm
+
+from codesyntax_dataset.errors import CodeSyntaxError, LedgerError
+from probing.ledger import RankLedger
+from probing.result import ProbeResult, ProbeSettings
+from probing.run import Runner, Task, prepare
+
+MOST_DIFFERING = {"float32": 0.001, "bfloat16": 0.25}
+"""Share of ranks that may differ when a function is probed again: other batches round sums differently, which swaps
+neighbours. Measured in float32: below 0.00001 (see tests/benchmarks/README.md); half precision: above 0.02."""
+
+
+class Check(NamedTuple):
+    """One thing that was looked at: what it is, whether it held, and what was found."""
+
+    name: str
+    passed: bool
+    found: str
+
+
+@dataclass
+class Verification:
+    """The checks of one result; `accepted` if all held."""
+
+    checks: list[Check]
+
+    @property
+    def accepted(self) -> bool:
+        return all(check.passed for check in self.checks)
+
+
+def verify(
+    result: str | os.PathLike,
+    *,
+    model: Any = None,
+    data: Any = None,
+    device: str | None = None,
+    functions: int = 24,
+    seed: int | None = None,
+) -> Verification:
+    """Check a result file and the ledger beside it: scores, labels, model, and the ranks of some random functions.
+
+    `model` and `data` say where to find what the result names, if not under these names; `functions` of the ledger's, drawn
+    by `seed` (by default differently each time), are probed again. Raises LedgerError where there is no result to read.
+    """
+    path = Path(result)
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise LedgerError(f"cannot read the result {path}: {error}; expected the JSON that `codesyntax probe` wrote") from error
+    ledger = RankLedger.load(path.with_name(path.name.removesuffix(".json") + ".ledger.parquet"))
+    settings = ProbeSettings(**ledger.settings["settings"])
+    same = ProbeResult.from_ledger(ledger).to_json() == text
+    checks = [Check("scores", same, "every number follows from the ledger" if same else "numbers differ from the ledger's")]
+    try:
+        task = prepare(
+            model or settings.model,
+            data or settings.data.partition("@")[0],
+            settings.config,
+            settings.split,
+            revision=None if model else settings.revision,
+            dtype=settings.dtype,
+            device=device,
+            limit=settings.limit,
+            direction=settings.direction,
+            max_length=settings.max_length,
+            also_fits=settings.also_fits,
+        )
+    except CodeSyntaxError as error:
+        return Verification([*checks, Check("model and data", False, str(error))])
+    checks += [
+        _same("model", settings.revision, task.settings.revision),
+        _same("data", f"{settings.data} {settings.labels}", f"{task.settings.data} {task.settings.labels}"),
+        _same("skips", ledger.settings["skips"], dict(sorted(task.skips.items()))),
+        _edges(ledger, task),
+    ]
+    if checks[-1].passed:
+        checks.append(_ranks(ledger, task, functions, np.random.default_rng(seed)))
+    return Verification(checks)
+
+
+def _same(name: str, theirs: Any, ours: Any) -> Check:
+    return Check(name, theirs == ours, f"{theirs}" if theirs == ours else f"the result says {theirs}, here it is {ours}")
+
+
+def _edges(ledger: RankLedger, task: Task) -> Check:
+    """Whether the ledger's edges are those of the data, all of them, in order."""
+    ours = task.ledger(task.functions, np.empty((0, 0, 0, 0), np.uint8), {})
+    order = np.argsort(ours.function, kind="stable")
+    names = np.asarray(ours.relations, dtype=object)[ours.relation[order]]
+    if len(ledger) != len(order):
+        return Check("edges", False, f"the ledger has {len(ledger)} edges, the data {len(order)}")
+    differing = np.asarray(ledger.relations, dtype=object)[ledger.relation] != names
+    for column in ("function", "head", "first", "last", "tokens"):
+        differing |= getattr(ledger, column) != getattr(ours, column)[order]
+    if ledger.ranks.shape[2:] != (task.encoder.layers, task.encoder.heads):
+        return Check("edges", False, f"the ledger has ranks of {ledger.ranks.shape[2:]} layers and heads")
+    count = int(differing.sum())
+    return Check("edges", count == 0, f"{count} of {len(ledger)} differ from the data's")
+
+
+def _ranks(ledger: RankLedger, task: Task, functions: int, rng: np.random.Generator) -> Check:
+    """Whether the ranks of some functions come out again."""
+    order = rng.permutation(len(task.functions))[:functions]
+    chosen = sorted((task.functions[place] for place in order), key=lambda function: -len(function.ids))
+    again = Runner(task.encoder, task.settings.direction, None).run(chosen, tqdm(disable=True))
+    theirs = np.concatenate([ledger.ranks[:, _places(ledger, function.index)] for function in chosen], axis=1)
+    share = float((again != theirs).mean())
+    most = MOST_DIFFERING[task.settings.dtype]
+    found = f"{share:.3%} of {again.size} ranks of {len(chosen)} functions differ, at most {most:.1%} may"
+    return Check("ranks", share <= most, found)
+
+
+def _places(ledger: RankLedger, function: int) -> slice:
+    """Where the edges of a function stand in a sorted ledger."""
+    return slice(*np.searchsorted(ledger.function, [function, function + 1]))
+
+
+def report(verification: Verification) -> Sequence[str]:
+    """A line for each check, and the verdict."""
+    lines = [f"{'ok  ' if check.passed else 'FAIL'} {check.name}: {check.found}" for check in verification.checks]
+    return [*lines, "accepted" if verification.accepted else "REJECTED"]

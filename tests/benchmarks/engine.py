@@ -1,0 +1,191 @@
+"""What probing costs over a plain forward pass: ratios, measured side by side in one run.
+
+    python tests/benchmarks/engine.py                      # the embedded sample, all shapes
+    python tests/benchmarks/engine.py --data codesyntax --shape base --functions 48
+
+Time is CPU time of the process on a CPU and time between device events on a GPU; each ratio is the median of five rounds,
+in which the variants take turns. Peak memory is that of a process of its own: on a CPU its resident set, on a GPU what
+torch allocated. Shapes but the embedded encoder have random weights: the cost does not depend on them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import platform
+import resource
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+SHAPES = {  # layers, heads, hidden size; a BERT of this shape, or the embedded encoder
+    "embedded": None,
+    "base": (12, 12, 768),
+    "large": (24, 16, 1024),
+}
+FUNCTIONS = {"embedded": 150, "base": 32, "large": 12}
+ROUNDS = 5
+
+
+def task_of(shape: str, data: str, functions: int, device: str):
+    """The encoder of a shape and `functions` functions spread evenly over the lengths of the data."""
+    import torch
+    from transformers import AutoTokenizer, BertConfig, BertModel
+
+    from probing.encoder import EMBEDDED, embedded_model
+    from probing.run import prepare
+
+    model = EMBEDDED
+    if SHAPES[shape]:
+        layers, heads, hidden = SHAPES[shape]
+        torch.manual_seed(0)
+        config = BertConfig(
+            num_hidden_layers=layers, num_attention_heads=heads, hidden_size=hidden, intermediate_size=4 * hidden
+        )
+        model = (BertModel(config), AutoTokenizer.from_pretrained(embedded_model()))
+    task = prepare(
+        model, data, "python", "test", revision=None, dtype="float32", device=device,
+        limit=None, direction=None, max_length=511, also_fits=(),
+    )  # fmt: skip
+    step = max(1, len(task.functions) // functions)
+    task.functions = task.functions[::step][:functions]
+    return task
+
+
+def variants(task):
+    """What is timed: name -> a function that reads all functions once, in the same batches."""
+    import torch
+    from tqdm import tqdm
+
+    from codesyntax_metric.topk_uas import WORST_RANK
+    from probing.run import Runner
+
+    encoder, runner = task.encoder, Runner(task.encoder, task.settings.direction, None)
+
+    def batches():
+        start = 0
+        while start < len(task.functions):
+            batch = runner.batch(task.functions, start)
+            start += len(batch)
+            yield batch, encoder.inputs([function.ids for function in batch])
+
+    def forward():
+        with torch.inference_mode():
+            for _, inputs in batches():
+                encoder.model(**inputs)
+
+    def probe():
+        runner.run(task.functions, tqdm(disable=True))
+
+    def eager():
+        """Maps from the model, pooled to words and sorted, function by function, as the published code does."""
+        with torch.inference_mode():
+            for batch, inputs in batches():
+                maps = torch.stack(encoder.model(**inputs, output_attentions=True).attentions)  # (L, B, H, S, S)
+                for place, function in enumerate(batch):
+                    first, last = (torch.from_numpy(x).to(maps.device)[:, None] for x in function.alignment)
+                    sub = torch.arange(maps.shape[-1], device=maps.device)
+                    member = ((first <= sub) & (sub <= last) & (first >= 0)).float()  # (T, S)
+                    mean = member / member.sum(dim=1, keepdim=True).clamp(min=1)
+                    words = mean @ maps[:, place] @ member.T  # (L, H, T, T)
+                    words.argsort(dim=-1, descending=True)[..., :WORST_RANK].cpu()
+
+    return {"forward": ("sdpa", forward), "probe": ("codesyntax", probe), "eager": ("eager", eager)}
+
+
+def timed(encoder, implementation: str, work) -> float:
+    """Seconds of CPU time, or of device time, that `work` takes under an attention implementation."""
+    import torch
+
+    encoder.model.set_attn_implementation(implementation)
+    if encoder.device.type == "cuda":
+        begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+        begin.record()
+        work()
+        end.record()
+        torch.cuda.synchronize()
+        return begin.elapsed_time(end) / 1000
+    start = time.process_time()
+    work()
+    return time.process_time() - start
+
+
+def peak(shape: str, variant: str, data: str, functions: int, device: str) -> float:
+    """Peak memory in MB of a process that loads the model and runs one variant."""
+    arguments = [sys.executable, __file__, "--peak-of", variant, "--shape", shape, "--data", data]
+    arguments += ["--functions", str(functions), "--device", device]
+    return float(subprocess.run(arguments, check=True, capture_output=True, text=True).stdout.split()[-1])
+
+
+def print_peak(task, variant: str) -> None:
+    import torch
+
+    implementation, work = variants(task)[variant]
+    timed(task.encoder, implementation, work)
+    if task.encoder.device.type == "cuda":
+        print(torch.cuda.max_memory_allocated() / 2**20)
+    else:
+        print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024)
+
+
+def measure(shape: str, data: str, functions: int, device: str) -> dict:
+    task = task_of(shape, data, functions, device)
+    work = variants(task)
+    for implementation, function in work.values():  # warm up, in the order of the rounds
+        timed(task.encoder, implementation, function)
+    times = {name: [] for name in work}
+    for _ in range(ROUNDS):
+        for name, (implementation, function) in work.items():
+            times[name].append(timed(task.encoder, implementation, function))
+    median = {name: statistics.median(values) for name, values in times.items()}
+    ratio = statistics.median(p / f for p, f in zip(times["probe"], times["forward"]))
+    from tqdm import tqdm
+
+    from probing.run import Runner
+
+    task.encoder.model.set_attn_implementation("codesyntax")
+    ranks = Runner(task.encoder, task.settings.direction, None).run(task.functions, tqdm(disable=True))
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "ledger.parquet"
+        task.ledger(task.functions, ranks, task.made()).save(file)
+        ledger = file.stat().st_size / len(task.functions)
+    memory = {name: peak(shape, name, data, functions, device) for name in ("forward", "probe")}
+    return {
+        "shape": shape,
+        "functions": len(task.functions),
+        "sub-tokens": sum(len(function.ids) for function in task.functions),
+        "probe / forward": round(ratio, 3),
+        "eager / probe": round(median["eager"] / median["probe"], 2),
+        "peak / forward's": round(memory["probe"] / memory["forward"], 3),
+        "functions per second": round(len(task.functions) / median["probe"], 1),
+        "ledger bytes per function": round(ledger),
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", help="a dataset folder; by default the embedded sample is built")
+    parser.add_argument("--shape", choices=SHAPES)
+    parser.add_argument("--functions", type=int)
+    parser.add_argument("--device", default="cpu")
+    parser.add_argument("--peak-of", choices=("forward", "probe"), help=argparse.SUPPRESS)
+    args = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        if args.data is None:
+            from codesyntax_dataset.build import build
+
+            args.data = f"{folder}/codesyntax"
+            build("sample", ["python"], args.data)
+        if args.peak_of:
+            print_peak(task_of(args.shape, args.data, args.functions, args.device), args.peak_of)
+            return
+        print(f"{platform.processor() or platform.machine()}, {platform.platform()}, device {args.device}")
+        for shape in [args.shape] if args.shape else SHAPES:
+            print(json.dumps(measure(shape, args.data, args.functions or FUNCTIONS[shape], args.device)), flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,498 @@
+"""A built folder is what `load_dataset` reads, whole or not there, and its card tells what is in it."""
+
+from __future__ import annotations
+
+import errno
+import gzip
+import json
+import os
+import re
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+import datasets
+import pyarrow.parquet as pq
+import pytest
+import yaml
+from loopback_hub import LoopbackHub
+
+from codesyntax_dataset import annotate, builder, corpus, tokenize
+from codesyntax_dataset.build import BuildReport, build
+from codesyntax_dataset.builder import CodeSyntax
+from codesyntax_dataset.errors import DatasetError, SourceError, UnknownName
+from codesyntax_dataset.schema import CONFIGS
+
+FIRST = "def first(x):\n    return x.y"
+SECOND = "def second(a, b):\n    if a:\n        return b\n    return a + b"
+THIRD = "async def third(self):\n        return [x for x in self.all() if x]"
+JAVA = "class A { int f(int x) { return x + 1; } int g() { if (ok()) { return 1; } return 2; } }"
+
+SOURCE = {
+    "test/one/a.py": f"{FIRST}\n\n\n{SECOND}\n",
+    "test/one/A.java": JAVA,
+    "validation/two/b.py": f"class B:\n    {THIRD}\n",
+    "validation/two/B.java": "class B { void h() { use(x); } }",
+}
+
+
+def write(folder: Path, files: dict[str, str]) -> str:
+    for name, text in files.items():
+        file = folder / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text, encoding="utf-8")
+    return str(folder)
+
+
+@pytest.fixture
+def source(tmp_path) -> str:
+    return write(tmp_path / "source", SOURCE)
+
+
+def write_codesearchnet(folder: Path, test: list[str], validation: list[str]) -> str:
+    """Python functions, given by their code, in the layout of CodeSearchNet v2."""
+    for name, functions in (("test", test), ("valid", validation)):
+        file = folder / f"python/final/jsonl/{name}/python_{name}_0.jsonl.gz"
+        file.parent.mkdir(parents=True)
+        rows = (
+            {"repo": "o/n", "path": "p", "func_name": "f", "language": "python"}
+            | {"code": code, "url": f"{name}/{number}", "partition": name}
+            for number, code in enumerate(functions)
+        )
+        file.write_bytes(gzip.compress("".join(json.dumps(row) + "\n" for row in rows).encode()))
+    return str(folder)
+
+
+def files(folder: Path) -> dict[str, bytes]:
+    """Every file under `folder`, hidden ones and links included."""
+    return {
+        path.relative_to(folder).as_posix(): path.read_bytes()
+        for path in sorted(folder.rglob("*"))
+        if path.is_symlink() or not path.is_dir()
+    }
+
+
+def rows(output: Path, config: str = "python", split: str = "test") -> list[dict]:
+    return pq.read_table(output / config / f"{split}.parquet").to_pylist()
+
+
+def in_new_process(script: str, folder: Path, **environment: str) -> str:
+    """What a script prints, started in `folder` with a cache of its own there."""
+    variables = {**os.environ, "HF_HOME": str(folder / "hf-home"), **environment}
+    result = subprocess.run(
+        [sys.executable, "-c", script], cwd=folder, env=variables, capture_output=True, text=True, check=False
+    )
+    assert result.returncode == 0, result.stderr
+    return result.stdout
+
+
+# ---------------------------------------------------------------------------------------------------- what is built
+
+
+def test_a_row_is_a_function_with_the_annotators_labels(tmp_path, source):
+    build(source, ["python", "python_with_new_lines", "java"], tmp_path / "out")
+    first, second = rows(tmp_path / "out")
+    tokens, edges = annotate(FIRST, "python")
+    assert first == {
+        "id": 0,
+        "code": FIRST,
+        "tokens": [token.text for token in tokens],
+        "token_start": [token.start for token in tokens],
+        "token_end": [token.end for token in tokens],
+        "relations": [edge._asdict() for edge in edges],
+        "repo": "one",
+        "path": "a.py",
+        "func_name": "first",
+        "url": "test/one/a.py#L1-L2",
+        "language": "python",
+    }
+    assert edges
+    assert (second["id"], second["code"]) == (1, SECOND)
+    (third,) = rows(tmp_path / "out", "python_with_new_lines", "validation")
+    assert (third["id"], third["code"]) == (2, THIRD)
+    assert third["tokens"] == [token.text for token in tokenize(THIRD, "python", "with_new_lines")]
+    java = rows(tmp_path / "out", "java") + rows(tmp_path / "out", "java", "validation")
+    assert [row["id"] for row in java] == [0, 1, 2]
+
+
+def test_only_parquet_and_the_card_are_written(tmp_path, source):
+    build(source, ["java", "python"], tmp_path / "out")
+    assert sorted(files(tmp_path / "out")) == [
+        "README.md",
+        *("java/test.parquet", "java/validation.parquet", "python/test.parquet", "python/validation.parquet"),
+    ]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["out", "source"]
+
+
+def test_the_same_input_gives_the_same_bytes_however_many_processes_annotate(tmp_path, monkeypatch):
+    monkeypatch.setattr(builder, "SHARD", 3)
+    code = [f"def f{number}(x):\n    return x.y + {number}" for number in range(20)]
+    source = write_codesearchnet(tmp_path / "source", code, code[:7])
+    for num_proc in (None, 1, 2):
+        build(source, ["python"], tmp_path / f"out{num_proc}", num_proc=num_proc)
+    first, second, third = (files(tmp_path / f"out{num_proc}") for num_proc in (None, 1, 2))
+    assert first == second == third
+    test, validation = rows(tmp_path / "out2"), rows(tmp_path / "out2", split="validation")
+    assert [row["id"] for row in test + validation] == list(range(27))
+    assert [row["code"] for row in test] == code
+
+
+def test_functions_that_do_not_parse_keep_their_rows_and_are_counted(tmp_path):
+    unparsable, no_tokens = "def f(x):\n    return x +", 'def f(x):\n    return """'
+    source = write_codesearchnet(
+        tmp_path / "source", [unparsable, FIRST, no_tokens], [unparsable, "def f():\n    pass"]
+    )
+    report = build(source, ["python"], tmp_path / "out")
+    test, validation = rows(tmp_path / "out"), rows(tmp_path / "out", split="validation")
+    assert test[0]["tokens"] == [token.text for token in tokenize(unparsable, "python")]
+    assert [bool(row["tokens"]) for row in test] == [True, True, False]
+    assert [bool(row["relations"]) for row in test + validation] == [False, True, False, False, False]
+    skips = report.configs["python"].skips
+    assert skips.counts == {"does not parse": 2, "does not parse, nor do its tokens": 1}
+    assert skips.names == {"does not parse": ["0", "3"], "does not parse, nor do its tokens": ["2"]}
+    assert "does not parse: 2 (0, 3)" in (tmp_path / "out" / "README.md").read_text(encoding="utf-8")
+    assert "  does not parse: 2 (first: 0, 3)" in report.text().splitlines()
+
+
+def test_published_labels_are_built_as_they_are(tmp_path):
+    entry = {
+        "code": "def f(a):\n  a.b",
+        "tokens": ["def", "f", "(", "a", ")", ":", "\n", "  ", "a", ".", "b", "", "", ""],
+        "id": 41,
+        "relns": {"Attribute:value->attr": [[8, 10, 10]], "not one of ours": [[1, 2, 3]]},
+    }
+    bare = {"code": "def f(", "tokens": ["def", "f", "("], "id": 9000, "relns": {}}
+    (tmp_path / "CodeSyntax_python.json").write_text(json.dumps([entry, bare]), encoding="utf-8")
+    report = build(str(tmp_path / "CodeSyntax_python.json"), ["python"], tmp_path / "out")
+    (row,) = rows(tmp_path / "out")
+    assert (row["id"], row["tokens"]) == (41, entry["tokens"])
+    assert [tuple(edge.values()) for edge in row["relations"]] == [
+        ("Attribute:value->attr", 8, 10, 10),
+        ("not one of ours", 1, 2, 3),
+    ]
+    assert (row["token_start"][8:], row["token_end"][8:]) == ([12, 13, 14, 15, 15, 15], [13, 14, 15, 15, 15, 15])
+    assert [row["id"] for row in rows(tmp_path / "out", split="validation")] == [9000]
+    assert report.configs["python"].skips.counts == {}
+    assert "as its authors published them" in (tmp_path / "out" / "README.md").read_text(encoding="utf-8")
+
+
+def test_excluded_repositories_are_counted_in_report_and_card(tmp_path):
+    source = write(tmp_path / "source", SOURCE)
+    (tmp_path / "list").write_text("one\nother\n", encoding="utf-8")
+    report = build(source, ["python"], tmp_path / "out", exclude_repositories=tmp_path / "list")
+    assert report.configs["python"].functions == {"validation": 1}
+    assert report.configs["python"].skips.counts == {"repository is excluded": 2}
+    card = (tmp_path / "out" / "README.md").read_text(encoding="utf-8")
+    assert "Excluded repositories: 2 names in a list with SHA-256" in card
+    assert "repository is excluded: 2 (test/one/a.py#L1-L2, test/one/a.py#L5-L8)" in card
+
+
+@pytest.mark.parametrize(
+    ("language", "partition", "functions"),
+    [("python", "test", 654), ("python", "validation", 204), ("java", "test", 1265), ("java", "validation", 300)],
+)
+def test_real_functions_are_all_there_in_every_config(real, shared, language, partition, functions):
+    name = "valid" if partition == "validation" else "test"
+    source = shared / "data" / "codesearchnet" / f"{language}/final/jsonl/{name}/{language}_{name}_0.jsonl.gz"
+    with gzip.open(source, "rt", encoding="utf-8") as lines:
+        code = [json.loads(line)["code"] for line in lines]
+    assert len(code) == functions
+    for config in (config for config, (of, _) in CONFIGS.items() if of == language):
+        table = pq.read_table(real.output / config / f"{partition}.parquet", columns=["id", "code"])
+        assert table["code"].to_pylist() == code
+        start = 0 if partition == "test" else {"python": 654, "java": 1265}[language]
+        assert table["id"].to_pylist() == list(range(start, start + functions))
+
+
+@pytest.fixture(scope="module")
+def real(shared, tmp_path_factory) -> BuildReport:
+    """All configs of the real functions."""
+    return build(
+        str(shared / "data" / "codesearchnet"), list(CONFIGS), tmp_path_factory.mktemp("real") / "out", num_proc=2
+    )
+
+
+# ------------------------------------------------------------------------------------------------------- the card
+
+
+def front_matter(output: Path) -> dict:
+    return yaml.safe_load((output / "README.md").read_text(encoding="utf-8").split("---\n")[1])
+
+
+def test_the_card_tells_the_counts_of_the_parquet_files(tmp_path):
+    build("sample", ["python", "java", "java_skip_semicolon"], tmp_path / "out")
+    card = (tmp_path / "out" / "README.md").read_text(encoding="utf-8")
+    lines = [line for line in card.splitlines() if line.startswith("|")]
+    table = [[cell.strip(" `") for cell in line.strip("|").split("|")] for line in lines]
+    header = next(cells for cells in table if cells[0] == "relation")
+    columns = [name.replace("`", "").split() for name in header[1:]]
+    told = {cells[0]: cells[1:] for cells in table if "->" in cells[0]}
+    counted = {
+        (config, split): Counter(
+            edge["relation"] for row in rows(tmp_path / "out", config, split) for edge in row["relations"]
+        )
+        for config in ("python", "java", "java_skip_semicolon")
+        for split in ("test", "validation")
+    }
+    assert [tuple(column) for column in columns] == list(counted)
+    assert set(told) == {relation for counts in counted.values() for relation in counts}
+    for relation, cells in told.items():
+        assert cells == [f"{counts[relation]:,}" if counts[relation] else "-" for counts in counted.values()]
+    configs = {cells[0]: cells for cells in table if cells[0] in CONFIGS}
+    for config, cells in configs.items():
+        expected = []
+        for split in ("test", "validation"):
+            expected += [len(rows(tmp_path / "out", config, split)), counted[config, split].total()]
+        assert cells[2:6] == [f"{count:,}" for count in expected]
+    assert set(configs) == {"python", "java", "java_skip_semicolon"}
+
+
+def test_the_card_of_the_hub_has_configs_sizes_and_what_kind_of_data_it_is(tmp_path, source):
+    build(source, ["java", "python"], tmp_path / "out")
+    metadata = front_matter(tmp_path / "out")
+    assert {config["config_name"]: config.get("default", False) for config in metadata["configs"]} == {
+        "java": False,
+        "python": True,
+    }
+    for config, info in zip(["java", "python"], metadata["dataset_info"], strict=True):
+        assert info["config_name"] == config
+        assert {split["name"]: split["num_examples"] for split in info["splits"]} == {"validation": 1, "test": 2}
+    assert (metadata["license"], metadata["annotations_creators"]) == ("other", ["machine-generated"])
+
+
+def test_the_card_names_the_source_without_the_folders_it_lies_in(tmp_path, source):
+    build(source, ["python"], tmp_path / "out")
+    card = (tmp_path / "out" / "README.md").read_text(encoding="utf-8")
+    assert "folder of source files, `source`" in card
+    assert str(tmp_path) not in card
+
+
+def test_the_digest_of_the_functions_depends_on_them_and_the_version_on_their_labels(tmp_path, monkeypatch):
+    source = write_codesearchnet(tmp_path / "source", [FIRST, SECOND], [THIRD])
+    again = write_codesearchnet(tmp_path / "again", [FIRST, SECOND], [THIRD])
+    swapped = write_codesearchnet(tmp_path / "swapped", [SECOND, FIRST], [THIRD])
+    moved = write_codesearchnet(tmp_path / "moved", [FIRST], [SECOND, THIRD])
+    reports = [build(path, ["python"], tmp_path / "out").configs["python"] for path in (source, again, swapped, moved)]
+    assert reports[0].digest == reports[1].digest and reports[0].version == reports[1].version
+    assert len({report.digest for report in reports}) == len({report.version for report in reports}) == 3
+    monkeypatch.setattr(corpus, "annotate", lambda *arguments: annotate(*arguments)._replace(edges=[]))
+    relabelled = build(source, ["python"], tmp_path / "out").configs["python"]
+    assert relabelled.digest == reports[0].digest
+    assert relabelled.version != reports[0].version
+    assert all(re.fullmatch(r"1\.0\.\d+", report.version) for report in [*reports, relabelled])
+
+
+# ----------------------------------------------------------------------------------------------- reading it back
+
+LOAD = """
+from datasets import load_dataset
+python = load_dataset("codesyntax", "python", split="test")
+streamed = load_dataset("codesyntax", "python", split="test", streaming=True)
+print(sorted(python.features) == sorted(streamed.features), list(python) == list(streamed), python.info.version)
+print(python["id"][:], python["code"][:])
+default = load_dataset("codesyntax")
+print({split: rows.num_rows for split, rows in default.items()}, default["test"]["language"][0])
+"""
+
+
+def test_load_dataset_reads_the_folder_in_a_new_process_also_streaming_and_without_a_config(tmp_path, source):
+    report = build(source, ["python", "java"], tmp_path / "codesyntax")
+    assert in_new_process(LOAD, tmp_path).splitlines() == [
+        f"True True {report.configs['python'].version}",
+        f"[0, 1] {[FIRST, SECOND]}",
+        "{'test': 2, 'validation': 1} python",
+    ]
+
+
+def test_load_dataset_takes_the_first_config_where_python_is_not_built(tmp_path, source):
+    build(source, ["java_skip_semicolon", "java"], tmp_path / "codesyntax")
+    script = "from datasets import load_dataset; print(load_dataset('codesyntax', split='test').config_name)"
+    assert in_new_process(script, tmp_path).split() == ["java_skip_semicolon"]
+
+
+def test_load_dataset_has_the_types_of_the_columns(tmp_path, source):
+    build(source, ["python"], tmp_path / "codesyntax")
+    script = "from datasets import load_dataset; print(load_dataset('codesyntax', split='test').features)"
+    assert in_new_process(script, tmp_path).strip() == str(builder.FEATURES)
+
+
+def test_load_dataset_sees_a_rebuild_with_other_functions(tmp_path):
+    script = "from datasets import load_dataset; print(load_dataset('codesyntax', split='test')['code'][:])"
+    for code in (FIRST, SECOND.replace("second", "first")):
+        source = write(tmp_path / "source", {"a.py": code})
+        build(source, ["python"], tmp_path / "codesyntax")
+        assert in_new_process(script, tmp_path).strip() == str([code])
+
+
+def test_a_source_without_validation_functions_has_no_such_split(tmp_path):
+    build(write(tmp_path / "source", {"a.py": FIRST}), ["python"], tmp_path / "codesyntax")
+    script = "from datasets import load_dataset; print(list(load_dataset('codesyntax')))"
+    assert in_new_process(script, tmp_path).strip() == "['test']"
+
+
+def test_the_folder_can_be_uploaded_as_it_is(tmp_path, source):
+    report = build(source, ["python", "java"], tmp_path / "codesyntax")
+    script = """
+from huggingface_hub import HfApi
+api = HfApi(token="any")
+api.create_repo("user/codesyntax", repo_type="dataset")
+api.upload_folder(repo_id="user/codesyntax", repo_type="dataset", folder_path="codesyntax")
+from datasets import load_dataset
+java = load_dataset("user/codesyntax", "java", split="validation")
+streamed = load_dataset("user/codesyntax", "java", split="validation", streaming=True)
+print(java["id"][:], list(java) == list(streamed), java.info.version)
+"""
+    with LoopbackHub() as hub:
+        printed = in_new_process(script, tmp_path, HF_ENDPOINT=hub.url, HF_HUB_OFFLINE="0")
+        repository = hub.repositories["user/codesyntax"]
+        assert repository.commits[repository.heads["main"]] == files(tmp_path / "codesyntax")
+    assert printed.splitlines()[-1] == f"[2] True {report.configs['java'].version}"
+
+
+# --------------------------------------------------------------------------------------------- writing it, or not
+
+
+def test_a_dataset_of_ours_is_replaced_as_a_whole(tmp_path, source):
+    build(source, ["python", "java"], tmp_path / "out")
+    build(source, ["java"], tmp_path / "out")
+    build(source, ["java"], tmp_path / "fresh")
+    assert files(tmp_path / "out") == files(tmp_path / "fresh")
+
+
+def test_an_empty_folder_and_missing_parents_are_fine(tmp_path, source):
+    (tmp_path / "empty").mkdir()
+    build(source, ["python"], tmp_path / "empty")
+    build(source, ["python"], tmp_path / "a" / "b" / "out")
+    assert files(tmp_path / "empty") == files(tmp_path / "a" / "b" / "out")
+
+
+@pytest.mark.parametrize(
+    ("prepare", "complaint"),
+    [
+        (lambda out: out.write_text("x"), "is a file"),
+        (lambda out: write(out, {"README.md": "# mine"}), "was not made by `codesyntax build`"),
+        (lambda out: write(out, {"python/test.parquet": "mine"}), "was not made by `codesyntax build`"),
+        (lambda out: write(out, {".git/config": "mine"}), "was not made by `codesyntax build`"),
+    ],
+)
+def test_anything_else_at_the_output_is_refused_and_left_as_it_is(tmp_path, source, prepare, complaint):
+    out = tmp_path / "out"
+    prepare(out)
+    before = files(tmp_path)
+    with pytest.raises(DatasetError, match=complaint):
+        build(source, ["python"], out)
+    assert files(tmp_path) == before
+
+
+def test_a_file_added_to_a_dataset_of_ours_is_not_thrown_away(tmp_path, source):
+    build(source, ["python"], tmp_path / "out")
+    (tmp_path / "out" / "notes.txt").write_text("mine", encoding="utf-8")
+    with pytest.raises(DatasetError, match=r"notes\.txt in it was not made by"):
+        build(source, ["python"], tmp_path / "out")
+
+
+def no_space(*arguments, **options):
+    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+@pytest.mark.parametrize(
+    ("function", "num_proc"),
+    [
+        ("pyarrow.parquet.write_table", 1),
+        ("datasets.arrow_writer.ArrowWriter.write", 1),
+        ("datasets.arrow_writer.ArrowWriter.write", 2),
+    ],
+)
+def test_a_full_disk_is_told_in_a_line_and_leaves_what_was_there(tmp_path, monkeypatch, function, num_proc):
+    monkeypatch.setattr(builder, "SHARD", 1)
+    source = write_codesearchnet(tmp_path / "source", [FIRST, SECOND], [THIRD])
+    build(source, ["python"], tmp_path / "out")
+    before = files(tmp_path)
+    with monkeypatch.context() as patch, pytest.raises(DatasetError) as raised:
+        patch.setattr(function, no_space)
+        build(source, ["python"], tmp_path / "out", num_proc=num_proc)
+    assert str(raised.value) == f"cannot write {tmp_path / 'out'}: No space left on device"
+    assert files(tmp_path) == before
+
+
+@pytest.mark.parametrize(
+    "when", ["codesyntax_dataset.corpus.annotate", "codesyntax_dataset.card.render", "pathlib.Path.rename"]
+)
+def test_an_interrupt_leaves_what_was_there_and_nothing_else(tmp_path, monkeypatch, source, when):
+    def interrupt(*arguments):
+        raise KeyboardInterrupt
+
+    build(source, ["python"], tmp_path / "out")
+    before = files(tmp_path)
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(when, interrupt)
+        build(source, ["java"], tmp_path / "out")
+    assert files(tmp_path) == before
+
+
+def test_labels_that_do_not_fit_the_code_stop_the_build_and_name_the_function(tmp_path, monkeypatch, source):
+    def beyond(code, language, variant):
+        tokens, edges = annotate(code, language, variant)
+        return corpus.Annotation(tokens, [edge._replace(last=len(tokens)) for edge in edges])
+
+    monkeypatch.setattr(corpus, "annotate", beyond)
+    with pytest.raises(DatasetError, match=r"python function 2 \(validation/two/b.py#L2-L3\): edge 0"):
+        build(source, ["python"], tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+def test_an_unknown_config_is_refused_with_the_nearest(tmp_path, source):
+    with pytest.raises(UnknownName, match=r"unknown config 'pyton': did you mean 'python'\?"):
+        build(source, ["java", "pyton"], tmp_path / "out")
+    with pytest.raises(DatasetError, match="no config to build"):
+        build(source, [], tmp_path / "out")
+
+
+def test_a_source_that_cannot_be_read_leaves_nothing(tmp_path):
+    source = write(tmp_path / "source", {"a.py": FIRST})
+    with pytest.raises(SourceError, match="no java functions"):
+        build(source, ["python", "java"], tmp_path / "out")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["source"]
+
+
+def test_building_is_silent_where_there_is_no_terminal(tmp_path, source):
+    script = f"from codesyntax_dataset.build import build; build({source!r}, ['python'], 'out', num_proc=2)"
+    result = subprocess.run(
+        [sys.executable, "-c", script],
+        cwd=tmp_path,
+        env={**os.environ, "HF_HOME": str(tmp_path)},
+        capture_output=True,
+        text=True,
+    )
+    assert (result.returncode, result.stdout, result.stderr) == (0, "", "")
+
+
+# --------------------------------------------------------------------------------------------- the builder itself
+
+
+def test_the_builder_never_serves_what_an_older_source_had(tmp_path):
+    for code in ([FIRST], [FIRST, SECOND]):
+        source = write(tmp_path / "source", {"a.py": "\n".join(code)})
+        made = CodeSyntax(cache_dir=str(tmp_path / "cache"), config_name="python", source=source)
+        made.download_and_prepare()
+        assert made.as_dataset(split="test")["code"][:] == code
+
+
+def test_the_builder_streams(source):
+    streamed = CodeSyntax(config_name="python", source=source).as_streaming_dataset(split="validation")
+    assert [row["code"] for row in streamed] == [THIRD]
+
+
+def test_the_builder_has_all_configs_and_python_by_default(source):
+    assert list(CodeSyntax.builder_configs) == list(CONFIGS)
+    assert CodeSyntax(source=source).config.name == "python"
+    assert isinstance(CodeSyntax(source=source), datasets.GeneratorBasedBuilder)
+
+
+def test_annotating_alone_imports_neither_datasets_nor_arrow():
+    script = (
+        "import sys, codesyntax_dataset as c; c.annotate('int f() { return 1; }', 'java'); "
+        "print(sorted({'datasets', 'pyarrow', 'torch'} & set(sys.modules)))"
+    )
+    assert subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout == "[]\n"

@@ -1,0 +1,109 @@
+"""The rank ledger: files, order, damage."""
+
+from __future__ import annotations
+
+import errno
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+
+from codesyntax_dataset.errors import LedgerError
+from probing.ledger import RankLedger
+
+
+def ledger_of(functions, layers=2, heads=3, seed=0, settings=None):
+    rng = np.random.default_rng(seed)
+    edges = len(functions)
+    columns = {name: rng.integers(0, 90, edges).astype(np.int32) for name in ("head", "first", "last", "tokens")}
+    return RankLedger(
+        relations=["If:if->test", "Call:func->args"],
+        function=np.array(functions, np.int32),
+        relation=rng.integers(0, 2, edges).astype(np.int32),
+        ranks=rng.integers(0, 256, (3, edges, layers, heads)).astype(np.uint8),
+        settings=settings or {"settings": {"model": "m"}},
+        **columns,
+    )
+
+
+def same(a, b):
+    names = np.asarray(a.relations)[a.relation], np.asarray(b.relations)[b.relation]
+    arrays = [(getattr(a, n), getattr(b, n)) for n in ("function", "head", "first", "last", "tokens", "ranks")]
+    return a.settings == b.settings and all(np.array_equal(x, y) for x, y in [names, *arrays])
+
+
+def test_round_trip_and_same_bytes(tmp_path):
+    ledger = ledger_of([0, 0, 1, 4, 4])
+    ledger.save(tmp_path / "a.parquet")
+    again = RankLedger.load(tmp_path / "a.parquet")
+    assert same(again, ledger)
+    again.save(tmp_path / "b.parquet")
+    RankLedger.load(tmp_path / "b.parquet").save(tmp_path / "c.parquet")
+    assert (tmp_path / "b.parquet").read_bytes() == (tmp_path / "c.parquet").read_bytes()
+
+
+def test_a_byte_stands_where_the_format_says(tmp_path):
+    """At place (rule * layers + layer) * heads + head of the column `ranks`, read by pyarrow alone."""
+    ledger = ledger_of([0, 1, 2], layers=2, heads=3)
+    ledger.save(tmp_path / "a.parquet")
+    cells = pq.read_table(tmp_path / "a.parquet")["ranks"][1].as_py()
+    assert cells[(2 * 2 + 1) * 3 + 2] == ledger.ranks[2, 1, 1, 2]
+    assert len(cells) == 3 * 2 * 3
+
+
+def test_sorted_keeps_the_edges_of_a_function_in_order():
+    ledger = ledger_of([3, 3, 1, 1, 2])
+    order = [2, 3, 4, 0, 1]
+    expected = ledger.ranks[:, order]
+    assert ledger.sorted().function.tolist() == [1, 1, 2, 3, 3]
+    np.testing.assert_array_equal(ledger.sorted().ranks, expected)
+    np.testing.assert_array_equal(ledger.sorted().head, ledger.head[order])
+
+
+def test_parts_of_different_runs_do_not_mix():
+    with pytest.raises(LedgerError, match="do not belong together"):
+        RankLedger.concatenate([ledger_of([0]), ledger_of([1], settings={"settings": {"model": "other"}})])
+
+
+def test_counts_are_hand_counted():
+    """Three edges, one head: ranks 0, 4, 4 of the first token."""
+    ledger = ledger_of([0, 0, 1], layers=1, heads=1)
+    ledger.relation[:] = 0
+    ledger.ranks[0, :, 0, 0] = [0, 4, 4]
+    counts = ledger.counts(edges_at_once=2)
+    assert counts.functions == 2
+    assert counts.hits("If:if->test", "first")[0, 0, :6].tolist() == [1, 1, 1, 1, 3, 3]
+
+
+@pytest.mark.parametrize("damage", ["missing", "text", "truncated", "other parquet"])
+def test_damaged_files_are_refused(tmp_path, damage):
+    path = tmp_path / "a.parquet"
+    if damage == "text":
+        path.write_text("no parquet")
+    elif damage == "truncated":
+        ledger_of([0, 1]).save(path)
+        path.write_bytes(path.read_bytes()[:-20])
+    elif damage == "other parquet":
+        pq.write_table(pq.read_table(_saved(tmp_path)).select(["head"]).replace_schema_metadata(None), path)
+    with pytest.raises(LedgerError, match="no rank ledger"):
+        RankLedger.load(path)
+
+
+def _saved(tmp_path):
+    ledger_of([0, 1]).save(tmp_path / "good.parquet")
+    return tmp_path / "good.parquet"
+
+
+def test_a_full_disk_leaves_the_old_file_and_nothing_else(tmp_path, monkeypatch):
+    ledger_of([0, 1]).save(tmp_path / "a.parquet")
+    before = (tmp_path / "a.parquet").read_bytes()
+
+    def full(table, where, **options):
+        where.write_bytes(b"half")
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(pq, "write_table", full)
+    with pytest.raises(LedgerError, match="No space left"):
+        ledger_of([2]).save(tmp_path / "a.parquet")
+    assert [file.name for file in tmp_path.iterdir()] == ["a.parquet"]
+    assert (tmp_path / "a.parquet").read_bytes() == before

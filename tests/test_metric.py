@@ -1,0 +1,703 @@
+"""The metric: ranks, counts and scores against a plain loop, by hand, and through every door of `evaluate`."""
+
+from __future__ import annotations
+
+import doctest
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tracemalloc
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+import yaml
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import codesyntax_metric
+from codesyntax_dataset.errors import CodeSyntaxError
+from codesyntax_dataset.relations import RELATIONS, relations_of
+from codesyntax_metric import codesyntax_metric as script
+from codesyntax_metric import topk_uas
+from codesyntax_metric.topk_uas import NOT_IN_MEAN, RULES, RankCounts, mean_score, rank_attention, score
+
+ROOT = Path(__file__).resolve().parent.parent
+FOLDER = ROOT / "codesyntax_metric"
+IN, OUT = "If:if->test", "Slice:lower->upper"  # a relation in the mean, and one outside
+
+
+# A plain loop, written from the rules in the first lines of topk_uas.py: one edge, one attention head, one k at a time.
+
+
+def predictions(attention, layer, head, reader):
+    """The tokens that `reader` attends to, best first; only tokens with sub-tokens predict or are predicted."""
+    tokens = range(len(attention[0][0]))
+    mapped = [
+        any(heads[t][other] or heads[other][t] for heads in sum(attention, []) for other in tokens) for t in tokens
+    ]
+    weights = list(attention[layer][head][reader])
+    weights[reader] = 0
+    return sorted((t for t in tokens if mapped[t]), key=lambda t: (-weights[t], t)) if mapped[reader] else []
+
+
+def span(edge, rule):
+    _, _, first, last = edge
+    return {"first": [first], "any": list(range(first, last + 1)), "last": [last]}[rule]
+
+
+def plain_score(functions, ks, rule):
+    """What `compute` returns under "scores" and "relations", for functions of (attention as nested lists, edges)."""
+    layers, heads = len(functions[0][0]), len(functions[0][0][0])
+    relations = {}
+    for name in {edge[0] for _, edges in functions for edge in edges}:
+        count = sum(edge[0] == name for _, edges in functions for edge in edges)
+        relations[name] = {"edges": count, "in_mean": name not in NOT_IN_MEAN}
+        for k in ks:
+            best = None
+            for layer in range(layers):
+                for head in range(heads):
+                    hits = 0
+                    for attention, edges in functions:
+                        for edge in edges:
+                            if edge[0] == name:
+                                within = predictions(attention, layer, head, edge[1])[:k]
+                                hits += any(token in within for token in span(edge, rule))
+                    if best is None or hits > best[0]:
+                        best = (hits, layer, head)
+            relations[name][str(k)] = {"score": 100 * best[0] / count, "layer": best[1], "head": best[2]}
+    means = {}
+    for k in ks:
+        values = [entry[str(k)]["score"] for entry in relations.values() if entry["in_mean"]]
+        means[str(k)] = pytest.approx(sum(values) / len(values)) if values else None
+    return {"scores": means, "relations": relations}
+
+
+def plain_ranks(attention, edges, rule):
+    """The compact form of one rule, (edges, layers, heads) as nested lists."""
+
+    def rank(edge, layer, head):
+        order = predictions(attention, layer, head, edge[1])
+        return min([order.index(token) for token in span(edge, rule) if token in order], default=255)
+
+    shape = range(len(attention)), range(len(attention[0]))
+    return [[[rank(edge, layer, head) for head in shape[1]] for layer in shape[0]] for edge in edges]
+
+
+FORMS = {
+    "lists": lambda attention, edges: attention,
+    "float32": lambda attention, edges: np.array(attention, np.float32),
+    "float16": lambda attention, edges: np.array(attention, np.float16),
+    "uint8": lambda attention, edges: (4 * np.array(attention)).astype(np.uint8),
+    "torch": lambda attention, edges: torch.tensor(attention, requires_grad=True),
+    "bfloat16": lambda attention, edges: torch.tensor(attention, dtype=torch.bfloat16),
+    "list of tensors": lambda attention, edges: [torch.tensor(layer) for layer in attention],
+    "ranks": lambda attention, edges: {
+        rule: np.array(plain_ranks(attention, edges, rule), np.int64).reshape(
+            len(edges), len(attention), len(attention[0])
+        )
+        for rule in RULES
+    },
+    "torch ranks": lambda attention, edges: {
+        rule: torch.tensor(ranks) for rule, ranks in FORMS["ranks"](attention, edges).items()
+    },
+}
+"""What users may pass for the same attention; its weights, quarters, are exact in every type."""
+
+
+@st.composite
+def functions(draw, count=st.integers(1, 4)):
+    """Functions of one model: attention of few different weights, with tokens that have no sub-tokens, and edges."""
+    layers, heads = draw(st.integers(1, 2)), draw(st.integers(1, 3))
+    result = []
+    for _ in range(draw(count)):
+        tokens = draw(st.integers(1, 6))
+        token = st.integers(0, tokens - 1)
+        size = layers * heads * tokens * tokens
+        weights = draw(st.lists(st.sampled_from([0, 0.25, 0.25, 0.5, 1]), min_size=size, max_size=size))
+        attention = np.array(weights, float).reshape(layers, heads, tokens, tokens)
+        lost = draw(st.lists(token, max_size=2))
+        attention[..., lost] = attention[..., lost, :] = 0
+        relation = st.sampled_from([IN, "children:parent->child", OUT])
+        drawn = draw(st.lists(st.tuples(relation, token, token, token), max_size=5))
+        result.append((attention.tolist(), [(name, head, min(ends), max(ends)) for name, head, *ends in drawn]))
+    return result
+
+
+def as_mapping(edge):
+    return dict(zip(("relation", "head", "first", "last"), edge))
+
+
+def computed(functions, form="lists", **options):
+    metric = codesyntax_metric.load()
+    for attention, edges in functions:
+        assert metric.add(prediction=FORMS[form](attention, edges), reference=edges) is None
+    return metric.compute(**options)
+
+
+@pytest.mark.parametrize("form", FORMS)
+@settings(max_examples=40, deadline=None)
+@given(functions=functions(), rule=st.sampled_from(RULES))
+def test_equals_plain_loop(form, functions, rule):
+    result = computed(functions, form, k=[1, 2, 3, 20], rule=rule)
+    plain = plain_score(functions, [1, 2, 3, 20], rule)
+    assert {part: result[part] for part in plain} == plain
+    assert result["functions"] == len(functions)
+
+
+@settings(max_examples=100, deadline=None)
+@given(functions=functions(count=st.just(1)))
+def test_ranks_equal_plain_loop(functions):
+    ((attention, edges),) = functions
+    ranks = rank_attention(attention, edges)
+    assert ranks.dtype == np.uint8 and ranks.shape == (3, len(edges), len(attention), len(attention[0]))
+    assert [part.tolist() for part in ranks] == [plain_ranks(attention, edges, rule) for rule in RULES]
+
+
+@settings(max_examples=100, deadline=None)
+@given(functions=functions(count=st.just(1)))
+def test_ranks_from_dependent_to_head_equal_plain_loop(functions):
+    ((attention, edges),) = functions
+
+    def rank(edge, rule, layer, head):  # of the head token, for the best of the reading tokens
+        orders = [predictions(attention, layer, head, reader) for reader in span(edge, rule)]
+        return min([order.index(edge[1]) for order in orders if edge[1] in order], default=255)
+
+    heads = range(len(attention[0]))
+    expected = [
+        [[[rank(edge, rule, layer, head) for head in heads] for layer in range(len(attention))] for edge in edges]
+        for rule in RULES
+    ]
+    assert rank_attention(attention, edges, "dependent-to-head").tolist() == expected
+
+
+def test_input_is_left_as_it_was():
+    attention = np.random.default_rng(0).random((2, 2, 5, 5))
+    before = attention.copy()
+    edges = [as_mapping((IN, 0, 1, 3))]
+    for direction in topk_uas.DIRECTIONS:
+        rank_attention(attention, edges, direction)
+    assert (attention == before).all() and edges == [as_mapping((IN, 0, 1, 3))]
+
+
+@settings(max_examples=40, deadline=None)
+@given(functions=functions())
+def test_every_way_of_adding_gives_the_same(functions):
+    one_by_one = computed(functions, k=[1, 2], rule="any")
+    attentions, edges = [list(column) for column in zip(*functions)]
+    metric = codesyntax_metric.load()
+    metric.add_batch(predictions=attentions[:1], references=edges[:1])
+    metric.add_batch(predictions=[], references=[])
+    metric.add_batch(predictions=attentions[1:], references=edges[1:])
+    assert metric.compute(k=[2, 1, 2], rule="any") == one_by_one
+    assert metric.compute(predictions=attentions, references=edges, k=(1, 2), rule="any") == one_by_one
+    mappings = [map(as_mapping, one) for one in edges]
+    assert metric.compute(predictions=attentions, references=mappings, k=np.array([1, 2]), rule="any") == one_by_one
+
+
+# By hand
+
+
+def test_four_tokens_by_hand():
+    """`if x : y`, tokens 0 to 3. Best first, itself with weight 0 and equal weights by index, `if` attends
+    in head 0 to x 0.3, y 0.2, colon 0.1, if 0 and in head 1 to y 0.5, x 0.2, colon 0.2, if 0.
+    """
+    attention = np.zeros((1, 2, 4, 4))
+    attention[0, 0, 0] = [0.4, 0.3, 0.1, 0.2]
+    attention[0, 1, 0] = [0.1, 0.2, 0.2, 0.5]
+    edges = [("If:if->test", 0, 1, 1), ("If:if->body", 0, 2, 3)]
+    #                        first: colon  any: colon or y  last: y
+    # ranks of the test           x: 0, 1           0, 1      0, 1
+    # ranks of the body              2, 2           1, 0      1, 0
+    ranks = rank_attention(attention, edges)[:, :, 0]
+    assert ranks.tolist() == [[[0, 1], [2, 2]], [[0, 1], [1, 0]], [[0, 1], [1, 0]]]
+    metric = codesyntax_metric.load()
+    metric.add(prediction=attention, reference=edges)
+    assert metric.compute(k=[1, 3], rule="first") == {
+        "scores": {"1": 50.0, "3": 100.0},
+        "relations": {
+            "If:if->body": {
+                "edges": 1,
+                "in_mean": True,
+                "1": {"score": 0.0, "layer": 0, "head": 0},
+                "3": {"score": 100.0, "layer": 0, "head": 0},
+            },
+            "If:if->test": {
+                "edges": 1,
+                "in_mean": True,
+                "1": {"score": 100.0, "layer": 0, "head": 0},
+                "3": {"score": 100.0, "layer": 0, "head": 0},
+            },
+        },
+        "functions": 1,
+        "signature": "uas|rule:first|k:1,3|heads:1x2|functions:1|edges:2|scoring:1",
+    }
+    metric.add(prediction=attention, reference=edges)
+    by_last = metric.compute(k=[1], rule="last")
+    assert by_last["scores"] == {"1": 100.0}
+    assert by_last["relations"]["If:if->body"]["1"] == {"score": 100.0, "layer": 0, "head": 1}
+
+
+def ranked(ranks, relations, rule="first", ks=(1, 3, 10)):
+    """Scores from hand-written ranks (edges, layers, heads), the same for every rule."""
+    counts = RankCounts(*np.shape(ranks)[1:])
+    counts.add(relations, np.broadcast_to(np.array(ranks, np.uint8), (3, *np.shape(ranks))))
+    return score(counts, ks, rule)
+
+
+def test_each_k_chooses_its_own_head():
+    # of two edges, head 0 finds one at once and the other tenth; head 1 finds both as second
+    entry = ranked([[[0, 1]], [[9, 1]]], [IN, IN])["relations"][IN]
+    assert entry["1"] == {"score": 50.0, "layer": 0, "head": 0}
+    assert entry["3"] == {"score": 100.0, "layer": 0, "head": 1}
+    assert entry["10"] == {"score": 100.0, "layer": 0, "head": 0}  # both heads: the lower
+
+
+def test_equal_heads_go_by_lower_layer_then_lower_head():
+    entry = ranked([[[5, 0], [0, 0]]], [IN])["relations"][IN]  # layer 0 head 1, layer 1 heads 0 and 1
+    assert (entry["1"]["layer"], entry["1"]["head"]) == (0, 1)
+    entry = ranked([[[5, 5], [0, 0]]], [IN])["relations"][IN]
+    assert (entry["1"]["layer"], entry["1"]["head"]) == (1, 0)
+
+
+def test_relations_outside_the_mean_are_scored_only():
+    both = ranked([[[0]], [[2]]], [IN, OUT])
+    assert both["scores"] == {"1": 100.0, "3": 100.0, "10": 100.0}
+    assert both["relations"][OUT] == {
+        "edges": 1,
+        "in_mean": False,
+        "1": {"score": 0.0, "layer": 0, "head": 0},
+        "3": {"score": 100.0, "layer": 0, "head": 0},
+        "10": {"score": 100.0, "layer": 0, "head": 0},
+    }
+    assert ranked([[[0]]], [OUT])["scores"] == {"1": None, "3": None, "10": None}
+
+
+def test_a_function_without_edges_counts_and_scores_nothing():
+    result = computed([([[[[1.0]]]], [])])
+    assert (result["scores"], result["relations"]) == ({"1": None, "3": None, "10": None, "20": None}, {})
+    assert result["functions"] == 1
+
+
+def test_a_token_without_sub_tokens_takes_no_place_and_is_a_counted_miss():
+    # tokens 0 to 3; token 1 has none; token 0 attends to 3 only, so that 2 comes second and 1 never
+    attention = np.zeros((1, 1, 4, 4))
+    attention[0, 0, 0, 3] = attention[0, 0, 2, 2] = 1
+    edges = [(IN, 0, 2, 2), (IN, 0, 1, 1), (IN, 1, 3, 3), (IN, 0, 1, 2)]
+    # the order is 3, 0, 2 (0 and 2 weigh nothing): token 2 has rank 2
+    assert rank_attention(attention, edges)[..., 0, 0].tolist() == [
+        [2, 255, 255, 255],
+        [2, 255, 255, 2],
+        [2, 255, 255, 2],
+    ]
+    result = computed([(attention.tolist(), edges)], k=[2, 3])["relations"][IN]
+    assert result["edges"] == 4 and result["2"]["score"] == 0 and result["3"]["score"] == 25
+
+
+def test_ranks_saturate_behind_the_largest_k():
+    attention = np.zeros((1, 1, 300, 300))
+    attention[0, 0, 0] = np.arange(300, 0, -1)  # token t has rank t - 1
+    edges = [(IN, 0, 255, 255), (IN, 0, 256, 256), (IN, 0, 299, 299)]
+    assert rank_attention(attention, edges)[0, :, 0, 0].tolist() == [254, 255, 255]
+    entry = computed([(attention, edges)], "float32", k=[254, 255])["relations"][IN]
+    assert [entry[k]["score"] for k in ("254", "255")] == [0, pytest.approx(100 / 3)]
+
+
+def test_weights_that_differ_beyond_single_precision_are_no_tie():
+    near = [0, 0.5, np.nextafter(0.5, 1), 0]
+    attention = np.zeros((1, 1, 4, 4))
+    attention[0, 0, 0] = near
+    attention[0, 0, 3, 3] = 1
+    for given_as in (attention, torch.from_numpy(attention), attention.tolist()):
+        assert rank_attention(given_as, [(IN, 0, 2, 2)])[0].item() == 0
+
+
+@settings(max_examples=30, deadline=None)
+@given(seed=st.integers(0, 10**6))
+def test_counts_merge_in_any_grouping(seed):
+    rng = np.random.default_rng(seed)
+    names = np.array([IN, OUT, "Call:func->args"])
+    parts = [(names[rng.integers(3, size=n)], rng.integers(0, 256, (3, n, 2, 2), np.uint8)) for n in (0, 3, 5)]
+
+    def counts(*chosen):
+        total = RankCounts(2, 2)
+        for relations, ranks in chosen:
+            total.add(relations, ranks)
+            total.functions += 1
+        return total
+
+    def merged(first, *others):
+        for other in others:
+            first.merge(other)
+        return first
+
+    a, b, c = parts
+    left = merged(merged(counts(a), counts(b)), counts(c))
+    right = merged(counts(c), merged(counts(b), counts(a)))
+    together = counts(a, b, c)
+    for one in (left, right):
+        assert one.functions == together.functions == 3
+        assert one.counts.keys() == together.counts.keys()
+        assert all((one.counts[name] == together.counts[name]).all() for name in one.counts)
+    assert sum(together.edges(name) for name in together.counts) == 8
+
+
+# Published figures
+
+
+@pytest.mark.parametrize("language, table, size", [("python", "table9", 34), ("java", "table11", 38)])
+def test_relations_in_the_mean_are_those_of_the_published_tables(shared, language, table, size):
+    published = json.loads((shared / "paper" / "codesyntax_published.json").read_text())
+    (rows,) = [rows for name, rows in published.items() if name.startswith(table + "_")]
+    labelled = {name for name, counts in published["table8_counts"].items() if counts[language] is not None}
+    in_mean = labelled - NOT_IN_MEAN
+    assert in_mean == {row["relation"] for row in rows} and len(in_mean) == size
+    assert in_mean == set(relations_of(language)) - NOT_IN_MEAN
+    assert NOT_IN_MEAN <= set(RELATIONS)
+
+
+@pytest.mark.parametrize(
+    "table, column, model, language, rule_table",
+    [
+        ("table9_python_first_token", "cubert", "CuBERT", "python", "table3_first_token"),
+        ("table9_python_first_token", "offset_score", "Offset", "python", "table3_first_token"),
+        ("table10_python_any_token", "cubert", "CuBERT", "python", "table5_any_token"),
+        ("table11_java_first_token", "cubert", "CuBERT", "java", "table3_first_token"),
+        ("table11_java_first_token", "offset_score", "Offset", "java", "table3_first_token"),
+        ("table12_java_any_token", "cubert", "CuBERT", "java", "table5_any_token"),
+    ],
+)
+def test_mean_of_the_published_relations_is_the_published_mean(shared, table, column, model, language, rule_table):
+    published = json.loads((shared / "paper" / "codesyntax_published.json").read_text())
+    relations = {
+        row["relation"]: {"in_mean": row["relation"] not in NOT_IN_MEAN, "1": {"score": row[column]}}
+        for row in published[table]
+    }
+    assert round(mean_score(relations, "1"), 1) == published[rule_table][language][model][0]
+
+
+def test_card_quotes_the_published_means(shared):
+    published = json.loads((shared / "paper" / "codesyntax_published.json").read_text())["table3_first_token"]
+    rows = re.findall(r"^\| (\w+) \| ([\d., ]+) \| ([\d., ]+) \|$", (FOLDER / "README.md").read_text(), re.M)
+    assert [row[0] for row in rows] == ["Offset", "CuBERT", "CodeBERT", "RoBERTa"]
+    for model, python, java in rows:
+        assert [float(number) for number in python.split(",")] == published["python"][model]
+        assert [float(number) for number in java.split(",")] == published["java"][model]
+
+
+# Memory, state, errors
+
+
+def test_memory_does_not_grow_with_the_number_of_functions(monkeypatch):
+    map_size = 4 * 4 * 40 * 40 * 8
+    file_sizes = []
+
+    def peak(count):
+        rng = np.random.default_rng(0)
+        metric = codesyntax_metric.load()
+        monkeypatch.setattr(metric, "_compute", lambda **rows: {"size": os.path.getsize(metric.file_paths[0])})
+        tracemalloc.start()
+        try:
+            for _ in range(count):
+                metric.add(prediction=rng.random((4, 4, 40, 40)), reference=[(IN, 0, 1, 3), (IN, 4, 20, 30)])
+            assert metric.cache_file_name is None  # nothing has gone to Arrow yet
+            file_sizes.append(metric.compute()["size"])
+            return tracemalloc.get_traced_memory()[1]
+        finally:
+            tracemalloc.stop()
+
+    peak(1)  # what is loaded or cached at first use
+    assert peak(200) < peak(20) + map_size / 2
+    assert file_sizes[1] == file_sizes[2] < map_size  # what goes through Arrow, less than a single map
+
+
+def test_compute_resets():
+    metric = codesyntax_metric.load()
+    one, other = ([[[[0, 1], [1, 0]]]], [(IN, 0, 1, 1)]), ([[[[0, 1], [1, 0]]]], [(OUT, 0, 1, 1)])
+    metric.add(prediction=one[0], reference=one[1])
+    assert metric.compute()["relations"].keys() == {IN}
+    with pytest.raises(CodeSyntaxError, match="nothing to score: call add"):
+        metric.compute()
+    metric.add(prediction=other[0], reference=other[1])
+    assert metric.compute()["relations"].keys() == {OUT}
+
+
+def test_metrics_do_not_share_what_they_hold():
+    one, other = codesyntax_metric.load(), codesyntax_metric.load()
+    one.add(prediction=[[[[0, 1], [1, 0]]]], reference=[(IN, 0, 1, 1)])
+    with pytest.raises(CodeSyntaxError, match="nothing to score"):
+        other.compute()
+    assert one.compute()["functions"] == 1
+
+
+GOOD = np.full((1, 2, 3, 3), 0.25)
+EDGE = (IN, 0, 1, 2)
+RANKS = {rule: np.zeros((1, 1, 2), np.uint8) for rule in RULES}
+
+
+def with_weight(value):
+    attention = GOOD.copy()
+    attention[0, 1, 2, 0] = value
+    return attention
+
+
+BAD_FUNCTIONS = {
+    "no prediction": (None, [EDGE], "NoneType and list"),
+    "no reference": (GOOD, None, "ndarray and NoneType"),
+    "reference is a number": (GOOD, 7, "ndarray and int"),
+    "three axes": (GOOD[0], [EDGE], r"shape \(2, 3, 3\), expected \(layers, heads, tokens, tokens\)"),
+    "not square": (GOOD[..., :2], [EDGE], r"shape \(1, 2, 3, 2\), expected"),
+    "no heads": (GOOD[:, :0], [EDGE], r"shape \(1, 0, 3, 3\), expected"),
+    "no tokens": (GOOD[..., :0, :0], [], r"shape \(1, 2, 0, 0\), expected"),
+    "ragged": ([[[[0.5, 0.5], [1.0]]]], [EDGE], "attention is no array .*nested list of equal lengths"),
+    "tensors numpy cannot read": ([torch.ones(2, 3, 3).bfloat16()], [EDGE], "attention is no array .*one numpy array"),
+    "text": ("attention", [EDGE], r"shape \(\), expected"),
+    "negative": (with_weight(-0.1), [EDGE], "weights that are no finite numbers of at least 0"),
+    "not a number": (with_weight(np.nan), [EDGE], "weights that are no finite numbers"),
+    "infinite": (torch.from_numpy(with_weight(np.inf)), [EDGE], "weights that are no finite numbers"),
+    "truth values": (GOOD > 0, [EDGE], "type bool"),
+    "other model": (np.ones((1, 3, 3, 3)), [EDGE], "the same model"),
+    "other layers": (np.ones((2, 2, 3, 3)), [], "the same model"),
+    "head outside": (GOOD, [EDGE, (IN, 3, 1, 2)], r"edge 1 \(If:if->test\) is 3 -> 1..2, expected .* tokens below 3"),
+    "last outside": (GOOD, [(IN, 0, 1, 3)], r"edge 0 .* is 0 -> 1..3, .* same function\?"),
+    "negative head": (GOOD, [(IN, -1, 1, 2)], "edge 0 .* is -1 -> 1..2, expected 0 <= head"),
+    "span turned round": (GOOD, [(IN, 0, 2, 1)], "is 0 -> 2..1, expected .* first <= last"),
+    "edge too short": (GOOD, [(IN, 0, 1)], r"edge 0 is \('If.*', 0, 1\), expected \(relation, head, first, last\)"),
+    "edge without a key": (GOOD, [{"relation": IN, "head": 0, "first": 1}], "edge 0 is {.*}, expected .* these keys"),
+    "one edge, no list": (GOOD, as_mapping(EDGE), "edge 0 is 'relation', expected"),
+    "fraction": (GOOD, [(IN, 0, 1.5, 2)], "edge 0 is .*1.5.* three whole numbers"),
+    "digits": (GOOD, [(IN, "0", 1, 2)], "edge 0 is .* three whole numbers"),
+    "relation by number": (GOOD, [(5, 0, 1, 2)], r"edge 0 is \(5, 0, 1, 2\), expected .* the relation's name"),
+    "rank keys": ({"first": RANKS["first"]}, [EDGE], r"the keys \['first'\], expected first, any, last"),
+    "rank shape": ({rule: np.zeros((1, 2), int) for rule in RULES}, [EDGE], r"shape \(1, 2\) .* expected \(edges, lay"),
+    "rank shapes differ": (RANKS | {"any": np.zeros((1, 1, 3), int)}, [EDGE], "ranks are no arrays of one shape"),
+    "ranks for other edges": (RANKS, [EDGE, EDGE], r"ranks have the shape \(3, 1, 1, 2\), expected \(3, 2, 1, 2\)"),
+    "ranks of another model": ({rule: np.zeros((1, 2, 2), int) for rule in RULES}, [EDGE], "the same model"),
+    "rank fractions": ({rule: np.zeros((1, 1, 2)) for rule in RULES}, [EDGE], "type float64, .* whole numbers"),
+    "rank too large": (RANKS | {"last": np.full((1, 1, 2), 256)}, [EDGE], "ranks go from 0 to 256, expected 0 to 255"),
+    "rank negative": (RANKS | {"any": np.full((1, 1, 2), -1)}, [EDGE], "ranks go from -1 to 0, expected 0 to 255"),
+    "edge of ranks": (RANKS, [(IN, 0, 2, 1)], "edge 0 .* is 0 -> 2..1, expected"),
+}
+
+
+@pytest.mark.parametrize("case", BAD_FUNCTIONS)
+def test_a_function_that_does_not_fit_is_refused_and_changes_nothing(case):
+    prediction, reference, message = BAD_FUNCTIONS[case]
+    good = (np.arange(18.0).reshape(1, 2, 3, 3), [EDGE])
+    metric = codesyntax_metric.load()
+    metric.add(prediction=good[0], reference=good[1])
+    with pytest.raises(CodeSyntaxError, match=message):
+        metric.add(prediction=prediction, reference=reference)
+    with pytest.raises(CodeSyntaxError, match=message):  # the good one of this batch is not added either
+        metric.add_batch(predictions=[good[0], prediction], references=[good[1], reference])
+    assert metric.compute() == computed([good], "float32")
+
+
+@pytest.mark.parametrize(
+    "options, message",
+    [
+        ({"k": [0]}, r"k is \[0\], expected a list of whole numbers from 1 to 255"),
+        ({"k": [1, 256]}, r"k is \[1, 256\], expected"),
+        ({"k": []}, r"k is \[\], expected"),
+        ({"k": 10}, "k is 10, expected a list"),
+        ({"k": "10"}, "k is .*'1', '0'"),
+        ({"k": [1, "3"]}, "k is .*expected a list of whole numbers"),
+        ({"k": [1.0]}, r"k is \[1.0\], expected"),
+        ({"rule": "best"}, "rule is 'best', expected one of first, any, last"),
+        ({"predictions": [GOOD]}, "as many predictions as references, got 1 and NoneType"),
+        ({"predictions": [GOOD], "references": []}, "as many predictions as references, got 1 and 0"),
+        ({"predictions": iter([GOOD]), "references": [[EDGE]]}, "predictions as references, got list_iterator and 1"),
+    ],
+)
+def test_options_that_do_not_fit_are_refused_and_lose_nothing(options, message):
+    metric = codesyntax_metric.load()
+    metric.add(prediction=GOOD, reference=[EDGE])
+    with pytest.raises(CodeSyntaxError, match=message):
+        metric.compute(**options)
+    assert metric.compute() == computed([(GOOD, [EDGE])], "float32")
+
+
+def test_unknown_direction_is_refused():
+    with pytest.raises(CodeSyntaxError, match="direction is 'down', expected one of head-to-dependent, depend"):
+        rank_attention(GOOD, [EDGE], "down")
+
+
+def test_counts_of_another_shape_are_refused():
+    counts = RankCounts(1, 2)
+    with pytest.raises(CodeSyntaxError, match=r"ranks have the shape \(3, 1, 2, 2\), expected \(3, 1, 1, 2\)"):
+        counts.add([IN], np.zeros((3, 1, 2, 2), np.uint8))
+    with pytest.raises(CodeSyntaxError, match="counts of 2 layers x 2 heads do not add to 1 x 2"):
+        counts.merge(RankCounts(2, 2))
+    assert counts.counts == {} and counts.functions == 0
+
+
+# Loading and processes, each in a process of its own: an empty HF_HOME is read when `evaluate` is imported.
+
+WITHOUT = """
+import importlib.abc, sys
+
+class Missing(importlib.abc.MetaPathFinder):
+    def find_spec(self, name, path, target=None):
+        if name.partition(".")[0] in {names}:
+            raise ModuleNotFoundError(name)
+
+sys.meta_path.insert(0, Missing())
+"""
+UNUSED = ["transformers"]  # evaluate imports it where it can: seconds, for nothing here
+OURS = ["codesyntax_dataset", "codesyntax_metric", "probing"]
+
+
+def start(code, home, cwd, path=None, arguments=(), missing=UNUSED):
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    environment |= {"HF_HOME": str(home)} | ({"PYTHONPATH": str(path)} if path else {})
+    command = [sys.executable, "-c", WITHOUT.replace("{names}", repr(missing)) + code, *map(str, arguments)]
+    return subprocess.Popen(
+        command, cwd=cwd, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, encoding="utf-8"
+    )
+
+
+def output(process):
+    out, err = process.communicate(timeout=120)
+    assert process.returncode == 0, err
+    return [json.loads(line) for line in out.splitlines()]
+
+
+LOAD = """
+import evaluate, json
+metric = evaluate.load(sys.argv[1])
+edges = [("If:if->test", 0, 1, 1), ("Slice:lower->upper", 0, 2, 2)]
+metric.add(prediction=[[[[0, 1, 0], [1, 0, 0], [0, 0, 1]]]], reference=edges)
+print(json.dumps([type(metric).__module__, metric.compute()]))
+try:
+    metric.add(prediction=[[[[0, -1], [0, 0]]]], reference=[])
+except ValueError as error:
+    print(json.dumps(str(error)))
+"""
+HAND = {  # token 0 attends to 1, then to 0 and 2 by index
+    "scores": {"1": 100.0, "3": 100.0, "10": 100.0, "20": 100.0},
+    "functions": 1,
+    "signature": "uas|rule:first|k:1,3,10,20|heads:1x1|functions:1|edges:2|scoring:1",
+}
+
+
+@pytest.mark.parametrize(
+    "name, by_name",
+    [("codesyntax_metric", True), (FOLDER, False), (FOLDER / "codesyntax_metric.py", False)],
+    ids=["name", "folder", "file"],
+)
+def test_evaluate_loads_it(name, by_name, tmp_path):
+    ((module, result), error) = output(start(LOAD, tmp_path, ROOT if by_name else tmp_path, ROOT, [name]))
+    assert module.startswith("evaluate_modules.metrics.codesyntax_metric.")  # the copy in HF_HOME, not the package
+    assert result.items() >= HAND.items()
+    assert "weights that are no finite numbers" in error
+
+
+def test_installed_package_loads_it(tmp_path):
+    code = LOAD.replace("import evaluate, json", "import codesyntax_metric, json").replace(
+        "evaluate.load(sys.argv[1])", "codesyntax_metric.load()"
+    )
+    ((module, result), _) = output(start(code, tmp_path, tmp_path, ROOT))
+    assert module == "codesyntax_metric.codesyntax_metric"
+    assert result.items() >= HAND.items()
+
+
+def test_loads_where_our_packages_are_missing(tmp_path):
+    """As on the Hub: the two scripts and nothing else of ours."""
+    folder = tmp_path / "codesyntax_metric"
+    folder.mkdir()
+    for file in ("codesyntax_metric.py", "topk_uas.py"):
+        shutil.copy(FOLDER / file, folder)
+    process = start(LOAD, tmp_path / "home", tmp_path, None, ["codesyntax_metric"], missing=UNUSED + OURS)
+    ((_, result), error) = output(process)
+    assert result.items() >= HAND.items()
+    assert "weights that are no finite numbers" in error
+
+
+WORKER = """
+import evaluate, json
+process, cache, work, script = int(sys.argv[1]), sys.argv[2], json.load(open(sys.argv[3])), sys.argv[4]
+for experiment, shares in work["shares"].items():
+    metric = evaluate.load(
+        script, num_process=2, process_id=process, experiment_id=experiment, cache_dir=cache, timeout=60
+    )
+    for share, (attention, edges) in zip(shares, work["functions"]):
+        if share == process:
+            metric.add(prediction=attention, reference=edges)
+    print(json.dumps(metric.compute(k=[1, 2, 20], rule="any")))
+"""
+
+
+def test_two_processes_give_the_answer_of_one(tmp_path):
+    rng = np.random.default_rng(5)
+    functions = []
+    for tokens in (1, 4, 6, 9, 3):
+        attention = rng.choice([0, 0.25, 0.5], (2, 3, tokens, tokens))
+        edges = [(IN if rng.random() < 0.7 else OUT, *sorted(rng.integers(tokens, size=3).tolist())) for _ in range(4)]
+        functions.append((attention.tolist(), edges))
+    functions.append((np.ones((2, 3, 2, 2)).tolist(), []))
+    shares = {"both": [0, 1, 0, 1, 1, 0], "first alone": [0] * 6, "second alone": [1] * 6}
+    work = tmp_path / "work.json"
+    work.write_text(json.dumps({"functions": functions, "shares": shares}))
+    arguments = (tmp_path / "cache", work, FOLDER)
+    workers = [start(WORKER, tmp_path, tmp_path, ROOT, (process, *arguments)) for process in (0, 1)]
+    first, second = map(output, workers)
+    assert second == [None] * 3
+    expected = computed(functions, k=[1, 2, 20], rule="any")
+    assert first == [expected] * 3
+    plain = plain_score(functions, [1, 2, 20], "any")
+    assert {part: expected[part] for part in plain} == plain
+    assert not list((tmp_path / "cache").rglob("*.arrow"))
+
+
+def test_two_processes_without_functions_say_so(tmp_path):
+    """Both instances in one process; the locks and files between them are the same."""
+    from concurrent.futures import ThreadPoolExecutor
+
+    options = {"num_process": 2, "experiment_id": "empty", "cache_dir": str(tmp_path), "timeout": 30}
+    metrics = [codesyntax_metric.load(process_id=process, **options) for process in (0, 1)]
+    with ThreadPoolExecutor() as pool:
+        first, second = [pool.submit(metric.compute) for metric in metrics]
+        assert second.result() is None
+        with pytest.raises(CodeSyntaxError, match="nothing to score: no process added a function"):
+            first.result()
+
+
+# Documentation that runs
+
+
+def run_doctest(text, name):
+    test = doctest.DocTestParser().get_doctest(text, {}, name, name, 0)
+    result = doctest.DocTestRunner(verbose=False).run(test)
+    assert result.attempted > 0 and result.failed == 0
+
+
+def test_inputs_description_runs():
+    run_doctest(script._INPUTS, "inputs_description")
+    assert codesyntax_metric.load().inputs_description == script._INPUTS
+
+
+def test_docstrings_run():
+    result = doctest.testmod(topk_uas)
+    assert result.attempted > 0 and result.failed == 0
+
+
+def test_card_runs(monkeypatch):
+    monkeypatch.chdir(ROOT)  # evaluate.load("codesyntax_metric")
+    blocks = re.findall(r"```python\n(.*?)```", (FOLDER / "README.md").read_text(encoding="utf-8"), re.S)
+    assert len(blocks) == 3 and all(">>>" in block for block in blocks)
+    run_doctest("\n".join(blocks), "README.md")
+
+
+def test_card_is_what_a_space_needs():
+    _, front, body = (FOLDER / "README.md").read_text(encoding="utf-8").split("---\n", 2)
+    front = yaml.safe_load(front)
+    assert {"evaluate", "metric"} <= set(front["tags"]) and front["sdk"] == "gradio"
+    assert (FOLDER / front["app_file"]).is_file()
+    assert script._CITATION.strip() in body
+    project = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    needed = (FOLDER / "requirements.txt").read_text().split()
+    assert needed and all(f'"{requirement}"' in project for requirement in needed)

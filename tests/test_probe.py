@@ -1,0 +1,333 @@
+"""The probe from end to end: reference scores, what the result says, invariance, interruption, several processes."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import signal
+import subprocess
+import sys
+import time
+
+import datasets
+import numpy as np
+import pytest
+import torch
+from transformers import AutoTokenizer, GPT2Config, GPT2Model
+
+from codesyntax_dataset import CONFIGS, annotate
+from codesyntax_dataset.errors import DatasetError, LedgerError, ModelError, UnknownName
+from codesyntax_metric.topk_uas import DEPENDENT_TO_HEAD, NOT_IN_MEAN, RULES
+from probing import ProbeResult, RankLedger, probe
+from probing.encoder import EMBEDDED
+from probing.run import PART, Runner
+
+
+def reference_functions(shared, language):
+    """The functions of shared/data/probe with our labels, in the order of the reference scores."""
+    reference = json.loads(gzip.decompress((shared / f"data/probe/{language}.json.gz").read_bytes()))
+    code = {}
+    for part in ("test", "valid"):
+        file = shared / f"data/codesearchnet/{language}/final/jsonl/{part}/{language}_{part}_0.jsonl.gz"
+        for line in gzip.decompress(file.read_bytes()).decode().splitlines():
+            row = json.loads(line)
+            code[row["url"]] = row["code"]
+    rows = []
+    for index, url in enumerate(reference["urls"]):
+        tokens, edges = annotate(code[url], language)
+        rows.append(
+            {
+                "id": index,
+                "code": code[url],
+                "token_start": [token.start for token in tokens],
+                "token_end": [token.end for token in tokens],
+                "relations": [edge._asdict() for edge in edges],
+            }
+        )
+    return datasets.Dataset.from_list(rows), reference["scores"]
+
+
+@pytest.mark.parametrize("language", ["python", "java"])
+def test_reference_scores(shared, language):
+    """Scores made with the published procedure: best heads within 0.4 points, means within 0.05."""
+    functions, reference = reference_functions(shared, language)
+    result = probe(EMBEDDED, functions, language)
+    assert result.functions == 150
+    for rule in RULES:
+        assert set(reference[rule]) == set(result.relations)
+        for k in (1, 3, 10, 20):
+            best = {relation: 100 * np.array(heads)[..., k].max() for relation, heads in reference[rule].items()}
+            for relation, expected in best.items():
+                assert abs(result.relations[relation][rule][str(k)]["score"] - expected) <= 0.4, (relation, rule, k)
+            mean = np.mean([score for relation, score in best.items() if relation not in NOT_IN_MEAN])
+            assert abs(result.scores[rule][str(k)] - mean) <= 0.05
+
+
+@pytest.fixture(scope="module")
+def result(tiny_model, dataset_folder) -> ProbeResult:
+    return probe(str(tiny_model), dataset_folder, "python")
+
+
+def test_what_a_result_says(result, dataset_folder):
+    content = json.loads(result.to_json())
+    rows = datasets.load_dataset(str(dataset_folder), "python", split="test")
+    edges = sum(len(relations) for relations in rows["relations"])
+    assert set(content) == {"signature", "scores", "relations", "functions", "skips", "settings", "versions"}
+    assert list(content["scores"]) == list(RULES)
+    for rule in RULES:
+        assert list(content["scores"][rule]) == [str(k) for k in range(1, 21)]
+    entry = content["relations"]["If:if->test"]
+    assert set(entry["first"]["1"]) == {"score", "layer", "head"}
+    # nothing is dropped uncounted: what was scored and what was skipped is what the split holds
+    assert content["functions"] + sum(content["skips"].values()) == len(rows)
+    assert sum(entry["edges"] for entry in content["relations"].values()) == len(result.ledger) <= edges
+    for part in ("model:tiny@", "/python/test", f"functions:{result.functions}", "dtype:float32", "max-length:511"):
+        assert part in result.signature
+    assert "partial" not in result.signature
+
+
+def test_the_best_head_is_the_best(result):
+    """Recomputed from the ledger in plain Python for one relation, k = 3, `any`."""
+    ledger, entry = result.ledger, result.relations["Call:func->args"]["any"]["3"]
+    edges = [e for e in range(len(ledger)) if ledger.relations[ledger.relation[e]] == "Call:func->args"]
+    hits = {(l, h): sum(int(ledger.ranks[1, e, l, h]) < 3 for e in edges) for l in range(2) for h in range(3)}
+    best = max(hits.values())
+    assert entry["score"] == 100 * best / len(edges)
+    assert (entry["layer"], entry["head"]) == min(place for place, count in hits.items() if count == best)
+
+
+def test_saved_and_computed_again(result, tmp_path):
+    path = result.save(tmp_path)
+    assert path.read_text() == result.to_json()
+    again = ProbeResult.from_ledger(RankLedger.load(result.paths(tmp_path)[1]))
+    assert again.to_json() == result.to_json()
+
+
+def test_a_partial_run_says_so(tiny_model, dataset_folder, tmp_path):
+    result = probe(str(tiny_model), dataset_folder, "python", limit=5, output=tmp_path)
+    assert result.functions + sum(result.skips.values()) == 5
+    assert result.signature.endswith("|partial:5")
+    assert result.settings["limit"] == 5
+    assert ".partial." in result.paths(tmp_path)[0].name
+
+
+def test_scores_do_not_depend_on_batches_or_threads(result, tiny_model, dataset_folder):
+    threads = torch.get_num_threads()
+    try:
+        for batch_tokens, count in [(1, 1), (900, 2), (30000, 1)]:
+            torch.set_num_threads(count)
+            again = probe(str(tiny_model), dataset_folder, "python", batch_tokens=batch_tokens)
+            assert again.to_json() == result.to_json()
+    finally:
+        torch.set_num_threads(threads)
+
+
+def test_functions_that_are_too_long_are_skipped_and_counted(tiny_model, dataset_folder):
+    rows = datasets.load_dataset(str(dataset_folder), "python", split="test")
+    tokenizer = AutoTokenizer.from_pretrained(tiny_model)
+    labelled = [row for row in rows if row["relations"]]
+    longer = sum(len(tokenizer(row["code"])["input_ids"]) > 120 for row in labelled)
+    result = probe(str(tiny_model), dataset_folder, "python", max_length=120)
+    assert 0 < longer < len(labelled)
+    assert result.skips["more than 120 sub-tokens"] == longer
+    assert result.functions == len(labelled) - longer
+
+
+def test_also_fits(tiny_model, dataset_folder, tmp_path):
+    """Beside a model with 120 positions, only functions that fit both are used."""
+    from transformers import BertConfig, BertModel
+
+    small = tmp_path / "small"
+    sizes = {"num_hidden_layers": 1, "num_attention_heads": 1, "hidden_size": 8, "intermediate_size": 8}
+    BertModel(BertConfig(**sizes, max_position_embeddings=120)).save_pretrained(small)
+    AutoTokenizer.from_pretrained(tiny_model).save_pretrained(small)
+    expected = probe(str(tiny_model), dataset_folder, "python", max_length=120).ledger
+    found = probe(str(tiny_model), dataset_folder, "python", also_fits=[str(small)])
+    assert found.skips[f"too long for {small}"] > 0
+    np.testing.assert_array_equal(found.ledger.function, expected.function)
+
+
+def causal_model(tiny_model):
+    torch.manual_seed(0)
+    tokenizer = AutoTokenizer.from_pretrained(tiny_model)
+    config = GPT2Config(n_layer=2, n_head=2, n_embd=32, vocab_size=len(tokenizer), initializer_range=0.3)
+    return GPT2Model(config).eval(), tokenizer
+
+
+def test_a_causal_model_reads_from_the_dependent(tiny_model, dataset_folder):
+    model = causal_model(tiny_model)
+    result = probe(model, dataset_folder, "python")
+    assert result.settings["direction"] == DEPENDENT_TO_HEAD
+    assert f"direction:{DEPENDENT_TO_HEAD}" in result.signature
+    assert result.scores["first"]["20"] > 50  # it can see the head token
+    with pytest.raises(ModelError, match="cannot see a dependent that comes later"):
+        probe(model, dataset_folder, "python", direction="head-to-dependent")
+
+
+def test_any_model_reads_in_either_direction(result, tiny_model, dataset_folder):
+    other = probe(str(tiny_model), dataset_folder, "python", direction=DEPENDENT_TO_HEAD)
+    assert other.scores != result.scores
+    assert other.relations.keys() == result.relations.keys()
+
+
+def test_out_of_memory_makes_batches_smaller(result, tiny_model, dataset_folder, monkeypatch):
+    """A device that holds 1,000 sub-tokens: batches shrink, nothing is lost, the numbers are the same."""
+    from probing.encoder import Encoder
+
+    real, sizes = Encoder.forward, []
+
+    def small(self, inputs, ranker):
+        size = inputs["input_ids"].numel()
+        if size > 1000:
+            raise torch.OutOfMemoryError("CUDA out of memory")
+        sizes.append(size)
+        real(self, inputs, ranker)
+
+    monkeypatch.setattr(Encoder, "forward", small)
+    assert probe(str(tiny_model), dataset_folder, "python").to_json() == result.to_json()
+    assert max(sizes) <= 1000
+    with pytest.raises(ModelError, match="out of memory for one function"):
+        monkeypatch.setattr(Encoder, "forward", lambda *_: (_ for _ in ()).throw(torch.OutOfMemoryError("")))
+        probe(str(tiny_model), dataset_folder, "python", limit=3)
+
+
+def test_bad_data(tiny_model, dataset_folder, tmp_path):
+    model = str(tiny_model)
+    with pytest.raises(UnknownName, match="did you mean 'python'"):
+        probe(model, dataset_folder, "pyton")
+    with pytest.raises(UnknownName, match="did you mean 'test'"):
+        probe(model, dataset_folder, "python", "tests")
+    with pytest.raises(DatasetError, match="is no dataset"):
+        probe(model, tmp_path)
+    with pytest.raises(DatasetError, match="no columns"):
+        probe(model, datasets.Dataset.from_list([{"text": "x"}]))
+    row = {"id": 7, "code": "x = 1", "token_start": [0, 2], "token_end": [1, 3]}
+    outside = row | {"relations": [{"relation": "r", "head": 0, "first": 1, "last": 5}]}
+    with pytest.raises(DatasetError, match="function 7: edge .* points outside its 2 tokens"):
+        probe(model, datasets.Dataset.from_list([outside]))
+    empty = row | {"relations": [{"relation": "r", "head": 0, "first": 1, "last": 1}], "code": "x " * 600}
+    with pytest.raises(LedgerError, match="no function .* can be scored; skipped: {'more than 511 sub-tokens': 1}"):
+        probe(model, datasets.Dataset.from_list([empty]))
+
+
+def test_every_config_name_is_a_config():
+    assert set(CONFIGS) == {
+        "python", "python_with_new_lines", "java", "java_with_new_lines", "java_skip_semicolon",
+    }  # fmt: skip
+
+
+# Interruption, two runs, several processes ---------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def whole(result, tmp_path_factory):
+    """The bytes that an uninterrupted run leaves, by file name."""
+    folder = tmp_path_factory.mktemp("whole")
+    result.save(folder)
+    return {file.name: file.read_bytes() for file in folder.iterdir()}
+
+
+def command(tiny_model, dataset_folder, output, *more):
+    arguments = ["-m", "probing.cli", "probe", str(tiny_model), "--data", str(dataset_folder), "--output", str(output)]
+    return [*arguments, *more]
+
+
+def left_in(folder):
+    return {file.name: file.read_bytes() for file in folder.iterdir()}
+
+
+def test_interrupted_between_parts_and_resumed(whole, tiny_model, dataset_folder, tmp_path, monkeypatch):
+    """Stopped after each number of parts in turn; the next run goes on there, and the bytes are the same."""
+    monkeypatch.setattr("probing.run.PART", 10)
+    real, runs = Runner.run, []
+
+    def stops_after(parts):
+        def run(self, functions, bar):
+            runs.append(len(functions))
+            if len(runs) > parts:
+                raise KeyboardInterrupt
+            return real(self, functions, bar)
+
+        return run
+
+    total = 0
+    for parts in (1, 2, 0, 1):
+        runs.clear()
+        monkeypatch.setattr(Runner, "run", stops_after(parts))
+        with pytest.raises(KeyboardInterrupt):
+            probe(str(tiny_model), dataset_folder, "python", output=tmp_path)
+        total += parts
+        (kept,) = (folder for folder in tmp_path.iterdir() if folder.is_dir())
+        assert len(list(kept.glob("*.parquet"))) == total
+        assert not list(tmp_path.glob("*.json"))
+    monkeypatch.setattr(Runner, "run", real)
+    probe(str(tiny_model), dataset_folder, "python", output=tmp_path)
+    assert left_in(tmp_path) == whole
+
+
+def test_killed_and_resumed(whole, tiny_model, dataset_folder, tmp_path):
+    """Killed hard at some moment of the work: the next run ends with the same bytes."""
+    process = subprocess.Popen([sys.executable, *command(tiny_model, dataset_folder, tmp_path)], stderr=subprocess.DEVNULL)
+    deadline = time.monotonic() + 60
+    while not list(tmp_path.glob(".*.parts/*")) and time.monotonic() < deadline and process.poll() is None:
+        time.sleep(0.01)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    probe(str(tiny_model), dataset_folder, "python", output=tmp_path)
+    assert left_in(tmp_path) == whole
+
+
+def test_a_damaged_or_foreign_part_is_not_used(whole, tiny_model, dataset_folder, tmp_path, result):
+    name = result.paths(tmp_path)[0].name.removesuffix(".json")
+    kept = tmp_path / f".{name}.parts"
+    kept.mkdir()
+    foreign = RankLedger.load(result.paths(result.save(tmp_path / "other").parent)[1])
+    foreign.settings["versions"]["torch"] = "0.0"
+    foreign.save(kept / "00000.parquet")
+    probe(str(tiny_model), dataset_folder, "python", output=tmp_path)
+    (tmp_path / "other").rename(tmp_path.parent / "elsewhere")
+    assert left_in(tmp_path) == whole
+
+
+def test_a_finished_run_is_not_run_again(whole, tiny_model, dataset_folder, tmp_path, monkeypatch):
+    for name, content in whole.items():
+        (tmp_path / name).write_bytes(content)
+    monkeypatch.setattr(Runner, "run", lambda *_: pytest.fail("probed again"))
+    probe(str(tiny_model), dataset_folder, "python", output=tmp_path)
+    assert left_in(tmp_path) == whole
+
+
+def test_two_runs_in_one_folder(whole, tiny_model, dataset_folder, tmp_path):
+    """Other settings: other files. The same settings at the same time: the second one is told to wait."""
+    probe(str(tiny_model), dataset_folder, "python", output=tmp_path)
+    probe(str(tiny_model), dataset_folder, "python", output=tmp_path, direction=DEPENDENT_TO_HEAD)
+    assert whole.items() <= left_in(tmp_path).items()
+    assert len(left_in(tmp_path)) == 2 * len(whole)
+
+    real = Runner.run
+
+    def meanwhile(self, functions, bar):
+        with pytest.raises(LedgerError, match="another run of the same settings"):
+            subprocess_probe = [sys.executable, *command(tiny_model, dataset_folder, tmp_path / "new")]
+            done = subprocess.run(subprocess_probe, capture_output=True, text=True)
+            assert done.returncode == 1
+            raise LedgerError(done.stderr)
+        return real(self, functions, bar)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Runner, "run", meanwhile)
+        patch.setattr("probing.run.PART", 1000)
+        probe(str(tiny_model), dataset_folder, "python", output=tmp_path / "new")
+
+
+def test_two_processes_give_the_bytes_of_one(whole, tiny_model, dataset_folder, tmp_path):
+    launch = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2", "--master-port", "0"]
+    more = command(tiny_model, dataset_folder, tmp_path)
+    done = subprocess.run([*launch, *more], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert left_in(tmp_path) == whole
+
+
+def test_the_sample_has_more_than_one_part(result):
+    """Otherwise the two tests before would show nothing."""
+    assert result.functions > PART

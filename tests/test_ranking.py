@@ -1,0 +1,114 @@
+"""Ranking on the device and in numpy, against a plain loop."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+from codesyntax_metric.topk_uas import DEPENDENT_TO_HEAD, DIRECTIONS, HEAD_TO_DEPENDENT, RULES, rank_attention
+from probing.align import Alignment
+from probing.ranking import BatchRanker, EncodedFunction
+
+
+def plain_ranks(attention, edges, direction):
+    """(rules, edges, layers, heads), by sorting tokens as the rules in topk_uas.py say."""
+    layers, heads, tokens, _ = attention.shape
+    mapped = [attention[:, :, t].any() or attention[:, :, :, t].any() for t in range(tokens)]
+
+    def rank(layer, head, reader, wanted):
+        if not mapped[reader] or not mapped[wanted]:
+            return 255
+        weights = [0 if t == reader else attention[layer, head, reader, t] for t in range(tokens)]
+        order = sorted((t for t in range(tokens) if mapped[t]), key=lambda t: (-weights[t], t))
+        return min(255, order.index(wanted))
+
+    ranks = np.zeros((len(RULES), len(edges), layers, heads), int)
+    for e, (_, head_token, first, last) in enumerate(edges):
+        for layer in range(layers):
+            for head in range(heads):
+                span = range(first, last + 1)
+                if direction == HEAD_TO_DEPENDENT:
+                    found = [rank(layer, head, head_token, t) for t in span]
+                else:
+                    found = [rank(layer, head, t, head_token) for t in span]
+                ranks[:, e, layer, head] = found[0], min(found), found[-1]
+    return ranks
+
+
+def random_function(rng, index, layers, heads):
+    """A function with shared and missing sub-tokens and many ties; weights and counts are powers of two, so sums are exact."""
+    tokens = int(rng.integers(2, 14))
+    first, last, next_sub = [], [], 1  # sub-token 0 is special
+    for _ in range(tokens):
+        if rng.random() < 0.2:
+            first.append(-1), last.append(-1)
+            continue
+        begin = next_sub - (next_sub > 1 and rng.random() < 0.2)
+        next_sub = begin + int(rng.choice([1, 2, 4]))
+        first.append(begin), last.append(next_sub - 1)
+    subs = next_sub + 1  # the last one is special
+    maps = rng.choice([0.0, 0.25, 0.5, 1.0], size=(layers, heads, subs, subs)).astype(np.float32)
+    count = int(rng.integers(0, 9))
+    head, begin = rng.integers(0, tokens, (2, count)).astype(np.int32)
+    end = np.array([rng.integers(f, tokens) for f in begin], np.int32)
+    alignment = Alignment(np.array(first, np.int32), np.array(last, np.int32))
+    function = EncodedFunction(
+        index, np.zeros(subs, np.int32), alignment, np.zeros(count, np.int32), head, begin, end
+    )
+    member = np.array([[f <= s <= l and f >= 0 for s in range(subs)] for f, l in zip(first, last)], np.float32)
+    mean = member / np.maximum(member.sum(axis=1, keepdims=True), 1)
+    words = mean @ maps @ member.T  # (layers, heads, tokens, tokens)
+    words[:, :, range(tokens), range(tokens)] += alignment.mapped * 0.125  # seen by plain_ranks as having sub-tokens
+    edges = [("relation", int(h), int(f), int(l)) for h, f, l in zip(head, begin, end)]
+    return function, maps, words, edges
+
+
+@pytest.mark.parametrize("direction", DIRECTIONS)
+@pytest.mark.parametrize("elements", [1, 1 << 20])  # one function and one edge at a time, or all at once
+def test_batch_ranker_like_a_plain_loop(direction, elements):
+    rng = np.random.default_rng(7)
+    layers, heads = 2, 3
+    for _ in range(40):
+        functions, maps, words, edges = zip(*(random_function(rng, i, layers, heads) for i in range(rng.integers(1, 5))))
+        length = max(len(function.ids) for function in functions)
+        batch = torch.zeros(layers, len(functions), heads, length, length)
+        for place, one in enumerate(maps):
+            batch[:, place, :, : one.shape[2], : one.shape[3]] = torch.from_numpy(one)
+        ranker = BatchRanker(functions, layers, heads, length, torch.device("cpu"), elements, direction)
+        for layer in batch:
+            ranker.rank_maps(layer)
+        expected = np.concatenate([plain_ranks(w, e, direction) for w, e in zip(words, edges)], axis=1)
+        assert ranker.complete
+        np.testing.assert_array_equal(ranker.ranks.numpy(), expected)
+        numpy_ranks = [rank_attention(w, e, direction) for w, e in zip(words, edges)]
+        np.testing.assert_array_equal(np.concatenate(numpy_ranks, axis=1), expected)
+
+
+def test_hand_counted():
+    """Four tokens; head token 1, dependent 2..3. Its row is .1 .4 .2 .3, its own weight counts as 0: order 3, 2, 0, 1."""
+    attention = np.zeros((1, 1, 4, 4), np.float32)
+    attention[0, 0, 1] = [0.1, 0.4, 0.2, 0.3]
+    attention[0, 0, 2] = [0.5, 0.1, 0.0, 0.2]  # order 0, 3, 1, 2: token 1 has rank 2
+    attention[0, 0, 3] = [0.1, 0.6, 0.2, 0.1]  # order 1, 2, 0, 3: token 1 has rank 0
+    edge = [("If:if->test", 1, 2, 3)]
+    assert rank_attention(attention, edge, HEAD_TO_DEPENDENT).ravel().tolist() == [1, 0, 0]  # first, any, last
+    assert rank_attention(attention, edge, DEPENDENT_TO_HEAD).ravel().tolist() == [2, 0, 0]
+
+
+def test_ranks_saturate_at_255():
+    """300 tokens, the dependent is the least of all: 298 others come before it, itself and the head token aside."""
+    attention = np.ones((1, 1, 300, 300), np.float32)
+    attention[0, 0, 0, 299] = 0.5
+    assert rank_attention(attention, [("r", 0, 299, 299)]).ravel().tolist() == [255] * 3
+
+
+def test_too_many_or_too_few_layers_are_noticed():
+    rng = np.random.default_rng(0)
+    function, maps, _, _ = random_function(rng, 0, layers=2, heads=3)
+    layer = torch.from_numpy(maps[0])[None]
+    for calls in (1, 3):
+        ranker = BatchRanker([function], 2, 3, layer.shape[-1], torch.device("cpu"), 1 << 20)
+        for _ in range(calls):
+            ranker.rank_maps(layer)
+        assert not ranker.complete

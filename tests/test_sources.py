@@ -1,0 +1,628 @@
+"""Every form of source yields the same rows, in the same order, and says where it is broken."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+import os
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from loopback_hub import LoopbackHub
+
+from codesyntax_dataset import annotate, corpus
+from codesyntax_dataset.errors import SourceError
+from codesyntax_dataset.schema import CONFIGS, Edge, Skips, SourceFunction, Token
+from codesyntax_dataset.sources import codesearchnet, published, read
+
+# ------------------------------------------------------------------------------------------------ CodeSearchNet v2
+
+
+def row(name: str, partition: str = "test", language: str = "python", **changes) -> dict:
+    """A row with the fields of CodeSearchNet v2."""
+    code = f"def {name}(x):\n    return x" if language == "python" else f"int {name}(int x) {{\n  return x;\n}}"
+    url = f"https://example.org/owner/{name}#L1-L2"
+    return {
+        "repo": "owner/name",
+        "path": f"{name}.src",
+        "func_name": name,
+        "original_string": code,
+        "language": language,
+        "code": code,
+        "code_tokens": [],
+        "docstring": "",
+        "docstring_tokens": [],
+        "sha": "0",
+        "url": url,
+        "partition": partition,
+    } | changes
+
+
+def jsonl(rows: list[dict]) -> bytes:
+    return gzip.compress("".join(json.dumps(row) + "\n" for row in rows).encode())
+
+
+def members(language: str = "python") -> dict[str, bytes]:
+    """The files of one language: three test functions in two files, `_10` after `_9`, and one to validate."""
+    test, valid = f"{language}/final/jsonl/test/{language}_test", f"{language}/final/jsonl/valid/{language}_valid"
+    return {
+        f"{test}_10.jsonl.gz": jsonl([row("third", language=language)]),
+        f"{test}_9.jsonl.gz": jsonl([row("first", language=language), row("second", language=language)]),
+        f"{valid}_0.jsonl.gz": jsonl([row("fourth", "valid", language)]),
+        f"{language}/final/jsonl/train/{language}_train_0.jsonl.gz": b"training data is not even opened",
+    }
+
+
+def write(folder: Path, files: dict[str, bytes]) -> str:
+    for name, data in files.items():
+        file = folder / name
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(data)
+    return str(folder)
+
+
+def zipped(files: dict[str, bytes]) -> bytes:
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, data in files.items():
+            archive.writestr(name, data)
+    return buffer.getvalue()
+
+
+def read_all(source: str, config: str = "python") -> list[SourceFunction]:
+    return list(read(source, config, Skips()))
+
+
+EXPECTED = [("first", "test"), ("second", "test"), ("third", "test"), ("fourth", "validation")]
+
+
+def names(functions: list[SourceFunction]) -> list[tuple[str, str]]:
+    return [(function.func_name, function.partition) for function in functions]
+
+
+@pytest.mark.parametrize("config", ["python", "java_skip_semicolon"])
+def test_codesearchnet_reads_the_same_from_a_folder_a_language_folder_a_zip_and_a_folder_of_zips(tmp_path, config):
+    language = CONFIGS[config][0]
+    tree = write(tmp_path / "tree", members("python") | members("java"))
+    zips = write(tmp_path / "zips", {f"{language}.zip": zipped(members(language)) for language in ("python", "java")})
+    sources = [tree, f"{tree}/{language}", f"{zips}/{language}.zip", zips]
+    first, *others = [read_all(source, config) for source in sources]
+    assert names(first) == EXPECTED
+    assert others == [first] * 3
+    expected = row("first", language=language)
+    assert first[0] == SourceFunction(
+        language, expected["code"], "owner/name", "first.src", "first", expected["url"], "test"
+    )
+
+
+def test_codesearchnet_leaves_training_data_alone(tmp_path):
+    assert not any("train" in function.url for function in read_all(write(tmp_path, members())))
+
+
+TEST_FILE = "python/final/jsonl/test/python_test_0.jsonl.gz"
+GOOD_LINE = json.dumps(row("first")).encode() + b"\n"
+
+
+def without(field: str) -> bytes:
+    return json.dumps({name: value for name, value in row("second").items() if name != field}).encode()
+
+
+@pytest.mark.parametrize(
+    ("data", "complaint"),
+    [
+        pytest.param(gzip.compress(GOOD_LINE * 50)[:-20], "is the file complete", id="truncated"),
+        pytest.param(GOOD_LINE, "line 1: cannot be read .*gzipped", id="not gzip"),
+        pytest.param(gzip.compress(GOOD_LINE + without("code")), "line 2: field 'code' is missing", id="no code"),
+        pytest.param(gzip.compress(GOOD_LINE + without("repo")), "line 2: field 'repo' is missing", id="no repo"),
+        pytest.param(
+            gzip.compress(GOOD_LINE + json.dumps(row("f", code=None)).encode()),
+            "line 2: field 'code' is NoneType",
+            id="null",
+        ),
+        pytest.param(gzip.compress(GOOD_LINE + b'{"code": "\xff"}'), "line 2: byte 0xff is not UTF-8", id="not UTF-8"),
+        pytest.param(gzip.compress(GOOD_LINE + GOOD_LINE[:40]), "line 2: .* expected JSON", id="half a line"),
+        pytest.param(gzip.compress(GOOD_LINE + b"\n" + GOOD_LINE), "line 2: .* expected JSON", id="empty line"),
+        pytest.param(gzip.compress(GOOD_LINE + b"[1]\n"), "line 2: list instead of an object", id="no object"),
+        pytest.param(gzip.compress(GOOD_LINE + b"[" * 100_000), "line 2: JSON nested too deeply", id="nested"),
+        pytest.param(
+            gzip.compress(GOOD_LINE + json.dumps(row("f", code="\ud800")).encode()),
+            "line 2: .* surrogate",
+            id="surrogate",
+        ),
+        pytest.param(
+            gzip.compress(GOOD_LINE + json.dumps(row("f", language="java")).encode()),
+            "line 2: language 'java'",
+            id="language",
+        ),
+        pytest.param(
+            gzip.compress(GOOD_LINE + json.dumps(row("f", partition="valid")).encode()),
+            "line 2: .*'valid'",
+            id="partition",
+        ),
+    ],
+)
+def test_codesearchnet_names_the_file_and_the_line_that_are_broken(tmp_path, data, complaint):
+    source = write(tmp_path, {TEST_FILE: data})
+    with pytest.raises(SourceError, match=f"(?s)python_test_0.jsonl.gz, .*{complaint}"):
+        read_all(source)
+
+
+def test_a_line_too_long_to_be_a_function_is_refused_before_it_is_in_memory(tmp_path, monkeypatch):
+    monkeypatch.setattr(codesearchnet, "LONGEST_LINE", 1000)
+    source = write(tmp_path, {TEST_FILE: gzip.compress(GOOD_LINE + b" " * 10_000_000)})
+    with pytest.raises(SourceError, match=r"line 2: longer than 1000 bytes"):
+        read_all(source)
+
+
+def test_codesearchnet_without_a_partition_or_the_language_says_which_file_it_misses(tmp_path):
+    source = write(tmp_path, {TEST_FILE: jsonl([row("first")])})
+    with pytest.raises(SourceError, match=r"no python functions for validation: .*python_valid_0.jsonl.gz"):
+        read_all(source)
+    with pytest.raises(SourceError, match=r"no java functions for test: .*java_test_0.jsonl.gz"):
+        read_all(source, "java")
+
+
+def test_a_damaged_zip_is_refused(tmp_path):
+    whole = zipped(members())
+    with pytest.raises(SourceError, match="python.zip: not a zip archive"):
+        read_all(write(tmp_path, {"python.zip": whole[: len(whole) // 2]}))
+    middle = whole.index(b"\x1f\x8b") + 30  # in the data of the first member
+    with pytest.raises(SourceError, match=r"python_test_10.jsonl.gz, line 1: cannot be read \(.*is the file complete"):
+        read_all(write(tmp_path, {"python.zip": whole[:middle] + b"\0\0\0\0" + whole[middle + 4 :]}))
+
+
+# ------------------------------------------------------------------------------------------- the published dataset
+
+PYTHON = {
+    "code": "def f(x):\n    if x:\n        return 'a b'\n    return y",
+    "tokens": [
+        *("def", "f", "(", "x", ")", ":", "\n", "    ", "if", "x", ":", "\n"),
+        *("        ", "return", "'a b'", "\n", "", "return", "y", "", "", ""),
+    ],
+    "id": 8679,
+    "relns": {"If:if->test": [[8, 9, 9]], "If:test->body": [[9, 13, 15]]},
+}
+PYTHON_OFFSETS = [  # counted by hand
+    *((0, 3), (4, 5), (5, 6), (6, 7), (7, 8), (8, 9), (9, 10), (10, 14), (14, 16), (17, 18), (18, 19), (19, 20)),
+    *((20, 28), (28, 34), (35, 40), (40, 41), (45, 45), (45, 51), (52, 53), (53, 53), (53, 53), (53, 53)),
+]
+JAVA = {
+    "code": "int f() {\n  // f(\n  return /* 1\n */ \\u0061 /b;\n}",
+    "tokens": ["int", "f", "(", ")", "{", "\n", "\n", "return", "\n", "a", "/", "b", ";", "\n", "}"],
+    "id": 11009,
+    "relns": {"InfixExpr:left->right": [[9, 11, 11]]},
+}
+JAVA_OFFSETS = [  # counted by hand; the line break at 29 lies in a comment, and \u0061 spells a
+    *((0, 3), (4, 5), (5, 6), (6, 7), (8, 9), (9, 10), (17, 18), (20, 26), (31, 32)),
+    *((36, 42), (43, 44), (44, 45), (45, 46), (46, 47), (47, 48)),
+]
+
+
+def labels(*functions: dict) -> bytes:
+    return json.dumps(list(functions)).encode()
+
+
+def test_published_labels_pass_through_with_their_ids_and_the_offsets_of_their_tokens(tmp_path):
+    validation = PYTHON | {"id": 8680}
+    (first, second) = read_all(write(tmp_path, {"CodeSyntax_python.json": labels(validation, PYTHON)}))
+    assert (first.id, first.partition, second.id, second.partition) == (8679, "test", 8680, "validation")
+    assert first.annotation.tokens == [
+        Token(text, *at) for text, at in zip(PYTHON["tokens"], PYTHON_OFFSETS, strict=True)
+    ]
+    assert first.annotation.edges == [Edge("If:if->test", 8, 9, 9), Edge("If:test->body", 9, 13, 15)]
+    assert first.code == PYTHON["code"]
+
+
+def test_published_java_tokens_are_found_behind_comments_and_escapes(tmp_path):
+    source = write(tmp_path, {"CodeSyntax_java_with_new_lines.json": labels(JAVA)})
+    (function,) = read_all(source, "java_with_new_lines")
+    assert function.annotation.tokens == [
+        Token(text, *at) for text, at in zip(JAVA["tokens"], JAVA_OFFSETS, strict=True)
+    ]
+    assert (function.id, function.partition) == (11009, "validation")
+
+
+def test_a_surrogate_pair_of_escapes_is_one_published_character(tmp_path):
+    code = 'char[] f() { return "\\ud83d\\ude00"; }'
+    entry = {"code": code, "tokens": ["return", '"\U0001f600"', ";"], "id": 0, "relns": {}}
+    assert published.locate(entry["tokens"], code[13:], "java") == [
+        Token("return", 0, 6),
+        Token('"\U0001f600"', 7, 21),
+        Token(";", 21, 22),
+    ]
+
+
+def test_published_files_are_found_by_config_in_files_zips_and_folders(tmp_path):
+    files = {
+        "CodeSyntax_python.json": labels(PYTHON),
+        "CodeSyntax_python_with_new_lines.json": labels(PYTHON | {"id": 1}),
+        "CodeSyntax_java_skip_semicolon.json": labels(JAVA | {"id": 2}),
+    }
+    write(tmp_path / "folder", files)
+    write(tmp_path / "zips", {"CodeSyntax.zip": zipped({f"CodeSyntax/{name}": data for name, data in files.items()})})
+    for source in ("folder", "zips", "zips/CodeSyntax.zip"):
+        for config, number in [("python", 8679), ("python_with_new_lines", 1), ("java_skip_semicolon", 2)]:
+            assert [function.id for function in read_all(str(tmp_path / source), config)] == [number]
+    with pytest.raises(SourceError, match="has the published labels of python, not of java"):
+        read_all(str(tmp_path / "folder" / "CodeSyntax_python.json"), "java")
+
+
+def test_a_published_function_whose_tokens_are_not_in_its_code_is_kept_without_labels_and_counted(tmp_path):
+    skips = Skips()
+    wrong = PYTHON | {"id": 7, "tokens": ["def", "g"], "relns": {}}
+    found = list(read(write(tmp_path, {"CodeSyntax_python.json": labels(PYTHON, wrong)}), "python", skips))
+    assert [len(function.annotation.tokens) for function in found] == [22, 0]
+    assert skips.counts == {"published tokens are not in the code": 1}
+    assert skips.names == {"published tokens are not in the code": ["7"]}
+
+
+@pytest.mark.parametrize(
+    ("data", "complaint"),
+    [
+        pytest.param(labels(PYTHON)[:-9], "line 1: .*expected JSON", id="truncated"),
+        pytest.param(b"[\n\n\xe9]", "line 3: byte 0xe9 is not UTF-8", id="not UTF-8"),
+        pytest.param(b"{}", "dict, expected a list", id="no list"),
+        pytest.param(labels({}), "entry 0: field 'code' is missing", id="no code"),
+        pytest.param(labels(PYTHON, PYTHON | {"id": "8"}), "entry 1: id is '8'", id="id"),
+        pytest.param(labels(PYTHON | {"id": True}), "entry 0: id is True", id="id true"),
+        pytest.param(labels(PYTHON | {"tokens": "def"}), "id 8679: tokens are not", id="tokens"),
+        pytest.param(labels(PYTHON | {"tokens": ["\ud800"]}), "id 8679: tokens are not", id="surrogate"),
+        pytest.param(labels(PYTHON | {"relns": []}), "id 8679: relns is no object", id="relns"),
+        pytest.param(labels(PYTHON | {"relns": {"r": [[1, 2]]}}), r"id 8679: r has \[1, 2\]", id="short edge"),
+        pytest.param(
+            labels(PYTHON | {"relns": {"r": [[1, 2, 22]]}}), "id 8679: edge 0 .* tokens below 22", id="edge too far"
+        ),
+        pytest.param(
+            labels(PYTHON | {"relns": {"r": [[1, 3, 2]]}}), "id 8679: edge 0 .*first <= last", id="edge reversed"
+        ),
+    ],
+)
+def test_a_broken_published_file_is_refused_with_its_name(tmp_path, data, complaint):
+    with pytest.raises(SourceError, match=f"(?s)CodeSyntax_python.json.*{complaint}"):
+        read_all(write(tmp_path, {"CodeSyntax_python.json": data}))
+
+
+def test_a_published_zip_that_unpacks_to_too_much_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr(published, "LARGEST_FILE", 10_000)
+    source = write(tmp_path, {"CodeSyntax.zip": zipped({"CodeSyntax_python.json": b" " * 10_001})})
+    with pytest.raises(SourceError, match="unpacks to 10001 bytes"):
+        read_all(source)
+
+
+@pytest.mark.parametrize("config", CONFIGS)
+def test_tokens_of_the_reference_labels_are_found_where_the_annotator_has_them(shared, tmp_path, config):
+    language, variant = CONFIGS[config]
+    functions = {function.url: function for function in read_all(str(shared / "data" / "codesearchnet"), language)}
+    entries = []
+    for split in ("test", "valid"):
+        with gzip.open(shared / "data" / "annotations" / config / f"{split}.jsonl.gz", "rt", encoding="utf-8") as lines:
+            entries += [json.loads(line) for line in lines]
+    entries = [
+        {"code": functions[entry["url"]].code, "id": number, "tokens": entry["tokens"], "relns": entry["relns"]}
+        for number, entry in enumerate(entries)
+    ]
+    skips = Skips()
+    found = list(read(write(tmp_path, {f"CodeSyntax_{config}.json": labels(*entries)}), config, skips))
+    assert skips.counts == {}
+    assert len(found) == len(entries) > 800
+    for function in found[::10]:
+        assert function.annotation.tokens == annotate(function.code, language, variant).tokens
+
+
+# ----------------------------------------------------------------------------------------- a folder of source files
+
+MODULE = '''\
+"""A module."""
+import os; π = "π"
+
+@decorated
+def first(x):
+    """π"""
+    def inner():
+        return x
+    return inner  # not the comment
+
+
+class Outer(object):
+    a = 1
+
+    async def second(self): return "π", 1  # one
+
+    class Inner:
+        @property
+        def third(self):
+            return (1,
+  2)
+'''
+JAVA_FILE = """\
+package a;
+/** Javadoc. */
+public class Outer {
+  int field = 1;
+  Outer() { }
+  /** More. */
+  @Override
+  public int first(int x) {
+    Runnable r = new Runnable() { public void run() { } };
+    return x; // π
+  }
+  abstract void none();
+  interface Inner { default void second() { } }
+  enum Colour { RED; int third() { return 3; } }
+}
+"""
+
+
+def test_python_functions_are_cut_out_as_codesearchnet_does(tmp_path):
+    functions = read_all(write(tmp_path / "project", {"package/module.py": MODULE.encode(), "notes.txt": b"\xff"}))
+    assert [(function.func_name, function.url, function.code) for function in functions] == [
+        (
+            "first",
+            "package/module.py#L5-L9",
+            'def first(x):\n    """π"""\n    def inner():\n        return x\n    return inner',
+        ),
+        ("Outer.second", "package/module.py#L15-L15", 'async def second(self): return "π", 1'),
+        (
+            "Outer.Inner.third",
+            "package/module.py#L19-L21",
+            "def third(self):\n            return (1,\n  2)",
+        ),
+    ]
+    assert {(function.repo, function.path, function.partition) for function in functions} == {
+        ("project", "package/module.py", "test")
+    }
+
+
+def test_java_methods_are_cut_out_with_their_modifiers_and_without_their_javadoc(tmp_path):
+    functions = read_all(write(tmp_path, {"Outer.java": JAVA_FILE.encode()}), "java")
+    assert [(function.func_name, function.url, function.code) for function in functions] == [
+        (
+            "Outer.first",
+            "Outer.java#L7-L11",
+            "@Override\n  public int first(int x) {\n    Runnable r = new Runnable() { public void run() { } };\n"
+            "    return x; // π\n  }",
+        ),
+        ("Outer.Inner.second", "Outer.java#L13-L13", "default void second() { }"),
+        ("Outer.Colour.third", "Outer.java#L14-L14", "int third() { return 3; }"),
+    ]
+
+
+def test_line_ends_and_a_byte_order_mark_do_not_shift_what_is_cut_out(tmp_path):
+    source = "\ufeffx = 1\r\ny = '\x0c'\rdef f():\r\n    return 1\r\n".encode()
+    (function,) = read_all(write(tmp_path, {"a.py": source}))
+    assert (function.code, function.url) == ("def f():\r\n    return 1", "a.py#L3-L4")
+
+
+def test_partitions_are_the_folders_test_and_validation_with_one_folder_per_project(tmp_path):
+    files = {
+        "validation/one/a.py": b"def a(): pass",
+        "test/two/sub/b.py": b"def b(): pass",
+        "test/two/.hidden/c.py": b"def c(): pass",
+        "test/d.py": b"def d(): pass",
+        "e.py": b"def e(): pass",
+    }
+    functions = read_all(write(tmp_path / "mine", files))
+    assert [(function.partition, function.repo, function.path, function.url) for function in functions] == [
+        ("test", "mine", "d.py", "test/d.py#L1-L1"),
+        ("test", "two", "sub/b.py", "test/two/sub/b.py#L1-L1"),
+        ("validation", "one", "a.py", "validation/one/a.py#L1-L1"),
+    ]
+
+
+def test_a_test_folder_alone_is_no_partition(tmp_path):
+    functions = read_all(write(tmp_path / "mine", {"test/a.py": b"def a(): pass", "b.py": b"def b(): pass"}))
+    assert [(function.partition, function.path) for function in functions] == [("test", "b.py"), ("test", "test/a.py")]
+
+
+@pytest.mark.parametrize(
+    ("config", "name", "bad"),
+    [
+        ("python", "bad.py", b"def f(:"),
+        ("python", "nul.py", b"def f():\n    return '\0'"),
+        ("python", "deep.py", b"(" * 100_000),
+        ("java", "Bad.java", b"class A { void f( }"),
+    ],
+)
+def test_a_source_file_that_does_not_parse_is_left_out_and_counted(tmp_path, config, name, bad):
+    good = {"z.py": b"def f(): pass", "Z.java": b"class Z { void f() { } }"}
+    source = write(tmp_path, good | {name: bad})
+    (tmp_path / "link.py").symlink_to(tmp_path / "z.py")
+    skips = Skips()
+    assert [function.func_name.split(".")[-1] for function in read(source, config, skips)] == ["f"]
+    assert skips.names["file does not parse"] == [name]
+    assert skips.counts.get("file is a symbolic link", 0) == (config == "python")
+
+
+def test_a_source_file_that_is_not_utf8_is_refused_with_its_line(tmp_path):
+    with pytest.raises(SourceError, match=r"latin\.py, line 2: byte 0xe9 is not UTF-8"):
+        read_all(write(tmp_path, {"latin.py": b"def f():\n    return '\xe9'\n"}))
+
+
+@pytest.mark.parametrize("language", ["python", "java"])
+def test_the_sample_is_what_its_files_say_at_the_lines_that_its_urls_name(language):
+    sample = Path(codesearchnet.__file__).parent.parent / "sample"
+    functions = read_all("sample", language)
+    assert functions
+    for function in functions:
+        file, _, lines = function.url.partition("#L")
+        first, last = map(int, lines.split("-L"))
+        text = (sample / file).read_text(encoding="utf-8").split("\n")[first - 1 : last]
+        assert function.code in "\n".join(text)
+        assert function.code.split("\n")[0].strip() in text[0] and function.code.split("\n")[-1] in text[-1]
+        assert file == f"{function.partition}/{function.repo}/{function.path}"
+
+
+# ------------------------------------------------------------------------------------------------------ the Hub
+
+CARD = """---
+configs:
+- config_name: python
+  data_files:
+  - {split: train, path: python/train-*.parquet}
+  - {split: validation, path: python/validation-*.parquet}
+  - {split: test, path: python/test-*.parquet}
+---
+"""
+
+
+def parquet(rows: list[dict]) -> bytes:
+    """Rows under the column names of the Hub dataset."""
+    columns = {
+        "repository_name": "repo",
+        "func_path_in_repository": "path",
+        "func_name": "func_name",
+        "whole_func_string": "original_string",
+        "language": "language",
+        "func_code_string": "code",
+        "func_code_url": "url",
+    }
+    table = pa.table({column: [row[field] for row in rows] for column, field in columns.items()})
+    buffer = io.BytesIO()
+    pq.write_table(table, buffer)
+    return buffer.getvalue()
+
+
+PARQUET = {
+    "test": parquet([row("first"), row("second"), row("third")]),
+    "validation": parquet([row("fourth")]),
+    "train": parquet([row("never")]),
+}
+CONVERTED = {f"python/{split}-00000-of-00001.parquet": data for split, data in PARQUET.items()}
+EXPORTED = {f"{config}/{split}/0000.parquet": data for config in ("all", "python") for split, data in PARQUET.items()}
+
+READ = """
+import json, sys
+from codesyntax_dataset.errors import SourceError
+from codesyntax_dataset.schema import Skips
+from codesyntax_dataset.sources import read
+try:
+    print(json.dumps([list(vars(function).values()) for function in read(sys.argv[1], "python", Skips())]))
+except SourceError as error:
+    print(error)
+"""
+
+
+def read_from_hub(source: str, home: Path, **environment: str) -> subprocess.CompletedProcess:
+    """Read in a process of its own, since the clients look at their environment when they are imported."""
+    variables = {**os.environ, "HF_HOME": str(home), "HF_HUB_OFFLINE": "0", **environment}
+    return subprocess.run(
+        [sys.executable, "-c", READ, source], env=variables, capture_output=True, text=True, check=True
+    )
+
+
+def test_the_hub_dataset_reads_at_the_revisions_that_have_it_without_a_script(tmp_path):
+    with LoopbackHub() as hub:
+        hub.add("owner/csn", {"README.md": b"", "csn.py": b"raise SystemExit"})
+        hub.add("owner/csn", {"README.md": CARD.encode(), **CONVERTED}, revision="refs/pr/15")
+        hub.add("owner/csn", EXPORTED, revision="refs/convert/parquet")
+        expected = read_all(write(tmp_path / "csn", members()))
+        for revision in ("refs/pr/15", "refs/convert/parquet"):
+            result = read_from_hub(f"owner/csn@{revision}", tmp_path / "home", HF_ENDPOINT=hub.url)
+            assert json.loads(result.stdout) == [list(vars(function).values()) for function in expected]
+        refused = read_from_hub("owner/csn", tmp_path / "home", HF_ENDPOINT=hub.url).stdout
+        assert "scripts are no longer supported" in refused
+        assert "owner/csn@refs/pr/15 or owner/csn@refs/convert/parquet" in refused
+
+
+@pytest.mark.parametrize(
+    ("source", "complaint"),
+    [
+        (
+            "owner/nothing",
+            "doesn't exist on the Hub or cannot be accessed. Expected a file or folder of that name here",
+        ),
+        ("owner/csn@v9", "Revision 'v9' doesn't exist"),
+        ("owner/csn", "columns of code-search-net/code_search_net: func_code_string"),
+    ],
+)
+def test_a_hub_dataset_that_is_not_there_or_another_one_is_refused(tmp_path, source, complaint):
+    with LoopbackHub() as hub:
+        other = io.BytesIO()
+        pq.write_table(pa.table({"text": ["a"]}), other)
+        hub.add("owner/csn", {"README.md": CARD.encode(), **dict.fromkeys(CONVERTED, other.getvalue())})
+        assert complaint in read_from_hub(source, tmp_path, HF_ENDPOINT=hub.url).stdout
+
+
+def test_without_a_network_the_hub_reader_says_so(tmp_path):
+    result = read_from_hub("owner/name", tmp_path, HF_HUB_OFFLINE="1")
+    assert "cannot read owner/name: ConnectionError" in result.stdout
+    assert "is HF_HUB_OFFLINE unset" in result.stdout
+
+
+# --------------------------------------------------------------------------------------- which reader, and the corpus
+
+
+@pytest.mark.parametrize("source", ["./no/such/folder", "/no/such/folder", "nowhere", "a/b/c", ""])
+def test_a_source_that_does_not_exist_is_refused_with_the_forms_there_are(source):
+    with pytest.raises(SourceError, match="does not exist: expected a folder or zip of CodeSearchNet v2"):
+        read_all(source)
+
+
+def test_a_file_of_no_known_form_is_refused(tmp_path):
+    write(tmp_path, {"functions.csv": b"a,b", "other.json": b"[]", "empty.zip": zipped({"a": b""})})
+    for name in ("functions.csv", "other.json", "empty.zip"):
+        with pytest.raises(SourceError, match=f"{name}' has none of the known forms"):
+            read_all(str(tmp_path / name))
+
+
+def test_a_folder_without_functions_of_the_language_is_refused(tmp_path):
+    with pytest.raises(SourceError, match="has no java functions"):
+        corpus.read(write(tmp_path, {"a.py": b"def f(): pass"}), "java")
+
+
+def test_ids_count_through_test_and_then_validation(tmp_path):
+    functions, _ = corpus.read(write(tmp_path, members()), "python")
+    assert [function.id for function in functions["test"] + functions["validation"]] == [0, 1, 2, 3]
+    assert names(functions["test"] + functions["validation"]) == EXPECTED
+
+
+@pytest.mark.parametrize(
+    "content", [b"other/one\nowner/second\n\n", b'{"repository": "owner/second", "x": 1}\n{"repository": "a"}']
+)
+def test_functions_of_excluded_repositories_are_left_out_before_ids_are_given(tmp_path, content):
+    rows = [row("first"), row("second", repo="owner/second"), row("third")]
+    files = {
+        TEST_FILE: jsonl(rows),
+        "python/final/jsonl/valid/python_valid_0.jsonl.gz": jsonl([row("fourth", "valid")]),
+    }
+    (tmp_path / "excluded").write_bytes(content)
+    excluded = corpus.read_repositories(tmp_path / "excluded")
+    functions, skips = corpus.read(write(tmp_path / "csn", files), "python", excluded)
+    assert [(function.id, function.func_name) for function in functions["test"]] == [(0, "first"), (1, "third")]
+    assert [function.id for function in functions["validation"]] == [2]
+    assert skips.counts == {"repository is excluded": 1}
+    assert skips.names == {"repository is excluded": [rows[1]["url"]]}
+
+
+@pytest.mark.parametrize(
+    ("content", "complaint"),
+    [
+        (b'a/b\n{"repo": "a"}', "line 2: field 'repository' is missing"),
+        (b"a/b\n{", "line 2: .*expected JSON"),
+        (b"a/b\n\xff", "line 2: byte 0xff"),
+        (None, "cannot be read"),
+    ],
+)
+def test_a_broken_list_of_repositories_is_refused(tmp_path, content, complaint):
+    file = tmp_path / "excluded"
+    if content is not None:
+        file.write_bytes(content)
+    with pytest.raises(SourceError, match=f"(?s)excluded.*{complaint}"):
+        corpus.read_repositories(file)
+
+
+def test_published_functions_name_no_repository_so_none_can_be_excluded(tmp_path):
+    source = write(tmp_path, {"CodeSyntax_python.json": labels(PYTHON)})
+    with pytest.raises(SourceError, match="does not say which repository"):
+        corpus.read(source, "python", {"a/b"})
+
+
+def test_an_id_that_occurs_twice_is_refused(tmp_path):
+    with pytest.raises(SourceError, match="id 8679 occurs twice"):
+        corpus.read(write(tmp_path, {"CodeSyntax_python.json": labels(PYTHON, PYTHON)}), "python")

@@ -1,0 +1,226 @@
+"""Sabotaged runs are caught, by the self-check at load or by `verify`; honest ones are not."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+
+import datasets
+import numpy as np
+import pytest
+import torch
+
+import probing.run
+from codesyntax_dataset.errors import LedgerError
+from probing import capture, probe, ranking
+from probing.encoder import Encoder, load
+from probing.ledger import RankLedger
+from probing.result import ProbeResult
+from probing.verify import verify
+
+SOME = 24  # functions: enough for every sabotage to show
+
+
+@pytest.fixture
+def probed(tiny_model, dataset_folder, tmp_path):
+    """A run of the tiny model, as a sabotage may leave it: the path of the result."""
+
+    def run(model=tiny_model, **options):
+        result = probe(str(model), dataset_folder, "python", limit=SOME, output=tmp_path / "results", **options)
+        return result.paths(tmp_path / "results")[0]
+
+    return run
+
+
+def altered(path, change):
+    """The result again, with its ledger changed and its numbers computed from the changed ledger."""
+    ledger = RankLedger.load(path.with_name(path.name.removesuffix(".json") + ".ledger.parquet"))
+    return ProbeResult.from_ledger(change(ledger)).save(path.parent)
+
+
+def failed(path, tiny_model, dataset_folder, **options):
+    """The names of the checks that did not hold."""
+    options = {"model": str(tiny_model), "data": dataset_folder, "functions": 8, **options}
+    verification = verify(path, **options)
+    assert verification.accepted == all(check.passed for check in verification.checks)
+    return [check.name for check in verification.checks if not check.passed]
+
+
+def test_fifty_honest_runs_raise_no_alarm(tiny_model, dataset_folder, probed):
+    """Other batches, other threads, other functions each time: all accepted."""
+    threads = torch.get_num_threads()
+    path = probed()
+    try:
+        for run in range(50):
+            torch.set_num_threads(1 + run % 2)
+            if run % 10 == 0:
+                for file in path.parent.iterdir():
+                    file.unlink()
+                path = probed(batch_tokens=[64, 700, 5000, 20000, 1][run // 10])
+            assert failed(path, tiny_model, dataset_folder, seed=run) == []
+    finally:
+        torch.set_num_threads(threads)
+
+
+# What leaves the ledger wrong, whoever made it so -------------------------------------------------------------------
+
+
+def heads_swapped(ledger):
+    return dataclasses.replace(ledger, ranks=ledger.ranks[..., [1, 0, 2]])
+
+
+def layers_reversed(ledger):
+    return dataclasses.replace(ledger, ranks=ledger.ranks[:, :, ::-1])
+
+
+def edges_reordered(ledger):
+    """Within each function, the second edge before the first."""
+    order = np.arange(len(ledger))
+    starts = np.flatnonzero(np.diff(ledger.function, prepend=-1))
+    order[starts], order[starts + 1] = starts + 1, starts
+    columns = {name: getattr(ledger, name)[order] for name in ("relation", "head", "first", "last", "tokens")}
+    return dataclasses.replace(ledger, ranks=ledger.ranks[:, order], **columns)
+
+
+def one_function_less(ledger):
+    kept = ledger.function != ledger.function[-1]
+    names = ("function", "relation", "head", "first", "last", "tokens")
+    return dataclasses.replace(ledger, ranks=ledger.ranks[:, kept], **{n: getattr(ledger, n)[kept] for n in names})
+
+
+@pytest.mark.parametrize(
+    ("change", "check"),
+    [(heads_swapped, "ranks"), (layers_reversed, "ranks"), (edges_reordered, "edges"), (one_function_less, "edges")],
+)
+def test_altered_ledgers(change, check, tiny_model, dataset_folder, probed):
+    assert check in failed(altered(probed(), change), tiny_model, dataset_folder)
+
+
+def test_altered_numbers(tiny_model, dataset_folder, probed):
+    path = probed()
+    content = json.loads(path.read_text())
+    content["scores"]["first"]["1"] += 1
+    path.write_text(json.dumps(content, indent=1) + "\n")
+    assert failed(path, tiny_model, dataset_folder) == ["scores"]
+
+
+def test_stale_labels(tiny_model, dataset_folder, probed):
+    """The data has changed since: one edge of one function is gone."""
+    rows = datasets.load_dataset(str(dataset_folder), "python", split="test").to_list()
+    rows[0]["relations"].pop()
+    data = datasets.Dataset.from_list(rows)
+    assert "data" in failed(probed(), tiny_model, dataset_folder, data=data)
+
+
+# What makes a run go wrong ------------------------------------------------------------------------------------------
+
+
+def alignment_shifted(patch):
+    real = probing.run.align
+
+    def shifted(start, end, offsets, special):
+        first, last = real(start, end, offsets, special)
+        return ranking.Alignment(np.where(first >= 0, first - 1, first), np.where(last >= 0, last - 1, last))
+
+    patch.setattr(probing.run, "align", shifted)
+
+
+def special_tokens_ranked(patch):
+    """The first and last code token get the special tokens before and behind them."""
+    real = probing.run.align
+
+    def with_special(start, end, offsets, special):
+        first, last = real(start, end, offsets, special)
+        first[0], last[0] = 0, max(last[0], 0)
+        first[-1], last[-1] = max(first[-1], len(special) - 1), len(special) - 1
+        return ranking.Alignment(first, last)
+
+    patch.setattr(probing.run, "align", with_special)
+
+
+def diagonal_kept(patch):
+    real = ranking._Group.pool
+
+    def pool(self, rows):
+        self.itself = torch.zeros_like(self.itself)
+        return real(self, rows)
+
+    patch.setattr(ranking._Group, "pool", pool)
+
+
+def padding_attended(patch):
+    real = Encoder.inputs
+
+    def inputs(self, ids):
+        tensors = real(self, ids)
+        return {**tensors, "attention_mask": torch.ones_like(tensors["attention_mask"])}
+
+    patch.setattr(Encoder, "inputs", inputs)
+
+
+def half_precision(patch):
+    """The model runs in bfloat16, but says float32."""
+    real = probing.run.load
+
+    def halved(*arguments, **options):
+        encoder = real(*arguments, **options)
+        encoder.model.to(torch.bfloat16)
+        return encoder
+
+    patch.setattr(probing.run, "load", halved)
+
+
+@pytest.mark.parametrize(
+    "sabotage", [alignment_shifted, special_tokens_ranked, diagonal_kept, padding_attended, half_precision]
+)
+def test_sabotaged_runs(sabotage, tiny_model, dataset_folder, probed, monkeypatch):
+    with monkeypatch.context() as patch:
+        sabotage(patch)
+        path = probed(batch_tokens=20000)
+    assert failed(path, tiny_model, dataset_folder) == ["ranks"]
+
+
+def test_another_tokenizer(tiny_model, dataset_folder, probed, tmp_path):
+    """The same weights beside a tokenizer that does not lower-case: another model by its digest, and other ranks."""
+    other = tmp_path / "other"
+    other.mkdir()
+    for file in tiny_model.iterdir():
+        (other / file.name).write_bytes(file.read_bytes())
+    tokenizer = json.loads((other / "tokenizer.json").read_text())
+    tokenizer["normalizer"]["lowercase"] = False
+    (other / "tokenizer.json").write_text(json.dumps(tokenizer))
+    path = probed(other)
+    assert {"model", "ranks"} <= set(failed(path, tiny_model, dataset_folder))
+
+
+@pytest.mark.parametrize("dropped", ["mask", "position_bias"])
+def test_what_the_self_check_catches(dropped, monkeypatch, tiny_model, tmp_path):
+    """A capture that loses the mask, or T5's position bias, is not used: the model is probed by its eager maps."""
+    real = capture.probabilities
+
+    def losing(module, query, key, mask, positions, scaling, **options):
+        if dropped == "mask":
+            mask = None
+        return real(module, query, key, mask, positions, scaling, **{**options, dropped: None} if dropped != "mask" else options)
+
+    model = str(tiny_model)
+    if dropped == "position_bias":
+        from transformers import AutoTokenizer, T5Config, T5EncoderModel
+
+        torch.manual_seed(0)
+        sizes = {"d_model": 32, "d_kv": 8, "d_ff": 64, "num_layers": 2, "num_heads": 4, "vocab_size": 30522}
+        model = (T5EncoderModel(T5Config(**sizes, initializer_factor=5.0)).eval(), AutoTokenizer.from_pretrained(model))
+    assert load(model).path == "captured"
+    monkeypatch.setattr(capture, "probabilities", losing)
+    encoder = load(model)
+    assert encoder.path == "eager"
+    assert encoder.why
+
+
+def test_no_result_to_verify(tmp_path):
+    with pytest.raises(LedgerError, match="cannot read the result"):
+        verify(tmp_path / "none.json")
+
+
+def test_data_or_model_that_is_not_there(tiny_model, dataset_folder, probed):
+    assert failed(probed(), tiny_model, dataset_folder, model=str(tiny_model / "none")) == ["model and data"]
