@@ -83,9 +83,10 @@ def build(
     """Annotate the functions of `source` and write the dataset folder `output`, which then has these `configs` only.
 
     `source` is any that `codesyntax_dataset.sources` reads, `configs` are names in `CONFIGS`, `exclude_repositories` is
-    a file of repositories to leave out, and `num_proc` processes annotate. The same input gives the same bytes, however
-    many processes. The folder holds `README.md` (the card) and `{config}/{split}.parquet`, and appears as a whole or not
-    at all; a dataset that this function wrote before is replaced.
+    a file of repositories to leave out, and `num_proc` processes annotate. The same input gives the same rows and
+    versions, and with the same pyarrow the same bytes, however many processes. The folder holds `README.md` (the card)
+    and `{config}/{split}.parquet`, and appears as a whole or not at all; a dataset that this function wrote before is
+    replaced.
 
     Raises UnknownName for an unknown config, SourceError for a source that cannot be read, and DatasetError where
     `output` is something else or cannot be written, such as on a full disk.
@@ -100,7 +101,7 @@ def build(
     exclusion = _exclusion(exclude_repositories)
     output = Path(output).resolve()
     _check_ours(output)
-    with _errors_of_writing(output), _progress_on_terminals_only():
+    with _plain_errors(output), _progress_on_terminals_only():
         output.parent.mkdir(parents=True, exist_ok=True)
         with TemporaryDirectory(prefix=f".{output.name}-", dir=output.parent) as work:
             folder = Path(work, "dataset")
@@ -131,7 +132,7 @@ def _write(builder: CodeSyntax, folder: Path) -> ConfigReport:
         pq.write_table(whole.cast(FEATURES.arrow_schema), file, compression="zstd", row_group_size=ROW_GROUP)
         tables[split] = pq.read_table(file)
     if sources.reader(builder.config.source) is not published:
-        _count_unparsed(tables.values(), CONFIGS[builder.config.name][1], builder.skips)
+        _count_unparsed(tables, CONFIGS[builder.config.name][1], builder.skips)
     info = datasets.DatasetInfo(
         features=FEATURES,
         version=f"{LABELS}.{int(_digest(tables.values(), FEATURES)[:8], 16)}",
@@ -144,11 +145,12 @@ def _write(builder: CodeSyntax, folder: Path) -> ConfigReport:
     return ConfigReport(info, _edges(tables), _digest(tables.values(), ORIGIN), builder.skips)
 
 
-def _count_unparsed(tables: Iterable[pa.Table], variant: str, skips: Skips) -> None:
+def _count_unparsed(tables: dict[str, pa.Table], variant: str, skips: Skips) -> None:
     """Add why functions have no relations; recounted here, since the processes that annotate return rows only."""
-    for table in tables:
-        for row in table.filter(pc.equal(pc.list_value_length(table["relations"]), 0)).to_pylist():
-            function = SourceFunction(**{column: row[column] for column in ["id", *ORIGIN]}, partition="")
+    for split, table in tables.items():
+        bare = table.filter(pc.equal(pc.list_value_length(table["relations"]), 0))
+        for row in bare.select(["id", *ORIGIN]).to_pylist():
+            function = SourceFunction(**row, partition=split)
             _, reason = corpus.label(function, variant)
             if reason:
                 skips.add(reason, function.id)
@@ -208,7 +210,8 @@ def _check_ours(output: Path) -> None:
         return
     if not output.is_dir():
         raise DatasetError(f"{output} is a file, expected a folder to write or none: choose another")
-    found = {path.relative_to(output).as_posix() for path in output.rglob("*") if not path.is_dir()}
+    paths = [path for path in output.rglob("*") if path.is_symlink() or not path.is_dir()]
+    found = {path.relative_to(output).as_posix() for path in paths}
     ours = {"README.md", *(f"{config}/{split}.parquet" for config in CONFIGS for split in SPLITS)}
     if not found:
         return
@@ -234,21 +237,30 @@ def _replace(output: Path, folder: Path, replaced: Path) -> None:
 
 
 @contextmanager
-def _errors_of_writing(output: Path) -> Iterator[None]:
-    """Raise our own errors as they are, however wrapped, and those of the file system as DatasetError."""
+def _plain_errors(output: Path) -> Iterator[None]:
+    """Raise our own errors and interrupts as they are, however wrapped, and the file system's as DatasetError."""
+    full = os.strerror(errno.ENOSPC)
     try:
         yield
-    except (DatasetGenerationError, OSError) as error:
-        reason: BaseException | None = error
-        while reason is not None:
-            if isinstance(reason, CodeSyntaxError):
-                raise reason from error
-            # of an error in another process only the text comes back
-            if isinstance(reason, OSError) or os.strerror(errno.ENOSPC) in str(reason):
-                full = os.strerror(errno.ENOSPC) in str(reason)
-                raise DatasetError(f"cannot write {output}: {os.strerror(errno.ENOSPC) if full else reason}") from error
-            reason = reason.__cause__ or reason.__context__
+    except Exception as error:
+        reasons = list(_chain(error))
+        for reason in reasons:
+            if isinstance(reason, (CodeSyntaxError, KeyboardInterrupt)):
+                raise reason
+        if isinstance(error, (DatasetGenerationError, OSError)):
+            if any(full in str(reason) for reason in reasons):  # only the text comes back from another process
+                raise DatasetError(f"cannot write {output}: {full}") from error
+            for reason in reasons:
+                if isinstance(reason, OSError):
+                    raise DatasetError(f"cannot write {output}: {reason}") from error
         raise
+
+
+def _chain(error: BaseException | None) -> Iterator[BaseException]:
+    """An error, what it was raised from, and so on."""
+    while error is not None:
+        yield error
+        error = error.__cause__ or error.__context__
 
 
 @contextmanager

@@ -112,13 +112,29 @@ def score(ledger: Path, as_json: bool) -> None:
 @click.option("--seed", type=int, help="Draw the same functions each time.")
 def verify(result: Path, **options) -> None:
     """Probe a random part of RESULT, the JSON that `probe --output` wrote, again: accept it, or reject it (status 1)."""
-    _quiet_transformers()
+    _quiet_libraries()
     from probing.verify import report
     from probing.verify import verify as run
 
     verification = run(result, **options)
     click.echo("\n".join(report(verification)))
     if not verification.accepted:
+        sys.exit(1)
+
+
+@main.command()
+@click.argument("model")
+@click.option("--revision", help="Branch, tag or commit of a model on the Hub.")
+@click.option("--dtype", default="float32", type=click.Choice(["float32", "bfloat16"]), help="Precision of the model.")
+@click.option("--device", help="Such as cpu or cuda:1.  [default: a CUDA GPU where there is one]")
+def doctor(model: str, **options) -> None:
+    """Print the self-check of MODEL: how it can be probed, or why not (status 1)."""
+    _quiet_libraries()
+    from probing.doctor import doctor as run
+
+    diagnosis = run(model, **options)
+    click.echo(diagnosis.text())
+    if diagnosis.path == "refused":
         sys.exit(1)
 
 
@@ -152,18 +168,20 @@ def _print(result, as_json: bool) -> None:
 
 
 def _probe(model: str, **options):
-    _quiet_transformers()
+    _quiet_libraries()
     from probing import probe as run
 
     return run(model, **options)
 
 
-def _quiet_transformers() -> None:
-    """What matters of its messages we say in our own words."""
+def _quiet_libraries() -> None:
+    """What matters of their messages we say in our own words, and progress is shown once."""
     os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
-    from transformers.utils import logging
+    import datasets
+    import transformers
 
-    logging.disable_progress_bar()
+    datasets.disable_progress_bars()
+    transformers.logging.disable_progress_bar()
 
 
 if __name__ == "__main__":

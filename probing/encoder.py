@@ -53,11 +53,6 @@ class Encoder:
     def __init__(
         self, model: torch.nn.Module, tokenizer, name: str, revision: str, dtype: str, max_length: int = PAPER_LENGTH
     ):
-        if not getattr(tokenizer, "is_fast", False):
-            raise ModelError(
-                f"{name} has no fast tokenizer ({type(tokenizer).__name__}), and only fast ones tell which characters a "
-                "sub-token covers: pick a model with a tokenizer.json"
-            )
         self.model, self.tokenizer = _body(model).eval(), tokenizer
         self.name, self.revision, self.dtype = name, revision, dtype
         self.device = next(self.model.parameters()).device
@@ -235,9 +230,11 @@ def _body(model: torch.nn.Module) -> torch.nn.Module:
 def _positions(model: torch.nn.Module) -> int | None:
     """How many sub-tokens the model has positions for, or was trained for where positions are relative; None: any number."""
     for name, module in _body(model).named_modules():
-        if name.rpartition(".")[2] == "position_embeddings" and isinstance(module, torch.nn.Embedding):
+        table = getattr(module, "weight", None)
+        if name.rpartition(".")[2] == "position_embeddings" and table is not None:
             # RoBERTa and its children count positions from behind the padding index
-            return module.num_embeddings - (0 if module.padding_idx is None else module.padding_idx + 1)
+            padding = getattr(module, "padding_idx", None)
+            return len(table) - (0 if padding is None else padding + 1)
     config = model.config.get_text_config()
     numbers = (getattr(config, name, None) for name in ("max_position_embeddings", "max_seq_len"))
     return next((number for number in numbers if number and number > 0), None)

@@ -30,9 +30,9 @@ TEXTS = (  # a short one, which gets padding, and one that is longer than the lo
 # 8 bits, and eager attention rounds its scores to them, so that even a right probability can move by some hundredths.
 _ROUNDING = {"float32": 1e-5, "bfloat16": 5e-2}
 
-# How far apart what ran through the whole model may be, where rounding adds up: probabilities, or hidden states in relation
+# How far apart two runs through the whole model may be, where rounding adds up: probabilities, or hidden states in relation
 # to their norm. A mask that is ignored, or padding that leaks, moves them by more.
-_DRIFT = {"float32": 1e-3, "bfloat16": 1e-1}
+_DRIFT = {"float32": 1e-3, "bfloat16": 2e-1}
 
 
 class Check(NamedTuple):
@@ -78,10 +78,14 @@ def examine(encoder: Encoder) -> Findings:
     encoded = [(ids[: encoder.longest], special[: encoder.longest]) for ids, _, special in encoder.encode(TEXTS)]
     padded = encoder.inputs([ids for ids, _ in encoded])
     alone = encoder.inputs([encoded[0][0]])
-    maps, hidden = _run(encoder, padded)
-    maps_alone, hidden_alone = _run(encoder, alone)
-
     length = padded["input_ids"].shape[1]
+    try:
+        maps, hidden = _run(encoder, padded)
+        maps_alone, hidden_alone = _run(encoder, alone)
+    except Exception as error:  # whatever a model raises that wants more than text
+        require(Check("runs on text", False, _said(error), "it does not run on sub-tokens alone"))
+        raise
+    require(Check("runs on text", True, f"{len(encoded)} texts of up to {length} sub-tokens", ""))
     shapes = {tuple(getattr(m, "shape", ())) for m in maps}
     heads = max((shape[1] for shape in shapes if len(shape) == 4), default=0)
     require(
@@ -111,7 +115,7 @@ def examine(encoder: Encoder) -> Findings:
     require(
         Check(
             "maps show what sub-tokens see",
-            causal == (moved <= 1e-4),
+            moved <= _DRIFT[encoder.dtype] / 10 if causal else moved > 1e-5,
             f"{later:.2g} on later sub-tokens; changing the last one moves earlier hidden states by {moved:.2g}",
             "its maps are not those it computes with",
         )
@@ -129,14 +133,19 @@ def examine(encoder: Encoder) -> Findings:
     checks += compared
     if all(check.passed for check in compared):
         checks.append(_same_output(encoder, padded, hidden))
-    failed = [check for check in checks if not check.passed]
-    why = "; ".join(f"{check.meaning} ({check.name}: {check.found})" for check in failed)
+    why = next((f"{check.meaning} ({check.name}: {check.found})" for check in checks if not check.passed), "")
     return Findings(len(maps), heads, causal, checks, why)
 
 
 def _tokenizer_checks(encoder: Encoder) -> Iterator[Check]:
     """Whether character offsets can be trusted: every character once, in order, and spelled by its sub-token."""
     tokenizer = encoder.tokenizer
+    yield Check(
+        "the tokenizer is fast",
+        getattr(tokenizer, "is_fast", False),
+        type(tokenizer).__name__,
+        "only fast tokenizers tell which characters a sub-token covers; pick a model with a tokenizer.json",
+    )
     missing, twice, backwards, misspelled, unknown, total = "", "", 0, [], 0, 0
     for text, (ids, offsets, special) in zip(TEXTS, encoder.encode(TEXTS)):
         covered = np.zeros(len(text), int)
@@ -186,15 +195,8 @@ def _letters(text: str) -> str:
 
 def _run(encoder: Encoder, inputs: Mapping[str, torch.Tensor]) -> tuple[list[torch.Tensor], torch.Tensor]:
     """The model's eager maps, as it reports them, and its last hidden states (B, S, D), float32."""
-    try:
-        output = encoder.run(inputs, "eager", output_attentions=True, output_hidden_states=True)
-        hidden = _hidden(output)
-    except Exception as error:  # whatever a model raises that wants more than text, or other text
-        raise ModelError(
-            f"{encoder.name} cannot be probed: it does not run on sub-tokens alone "
-            f"({type(error).__name__}: {' '.join(str(error).split())[:200]})"
-        ) from error
-    return list(output.get("attentions") or ()), hidden
+    output = encoder.run(inputs, "eager", output_attentions=True, output_hidden_states=True)
+    return list(output.get("attentions") or ()), _hidden(output)
 
 
 def _hidden(output) -> torch.Tensor:
@@ -224,16 +226,21 @@ def _compare(encoder: Encoder, inputs: Mapping[str, torch.Tensor], maps: list[to
         with capture.listen(listener):
             encoder.run(inputs, capture.NAME)
     except Exception as error:  # whatever a model's code does with an attention function it did not expect
-        return False, f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
+        return False, _said(error)
     if len(differences) != len(maps):
         return False, f"called {len(differences)} times, expected once for each of {len(maps)} layers"
     worst = int(np.argmax(differences))
     return differences[worst] <= bound, f"they differ by {differences[worst]:.2g} in layer {worst}, at most {bound:.0e}"
 
 
+def _said(error: Exception) -> str:
+    return f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
+
+
 def _same_output(encoder: Encoder, inputs: Mapping[str, torch.Tensor], hidden: torch.Tensor) -> Check:
-    apart = _apart(_hidden(encoder.run(inputs, capture.NAME, output_hidden_states=True)), hidden, inputs["attention_mask"])
-    bound = _DRIFT[encoder.dtype]
+    ours = _hidden(encoder.run(inputs, capture.NAME, output_hidden_states=True))
+    # the mean, because a mixture of experts may send a sub-token elsewhere when a number is rounded otherwise
+    apart, bound = _apart(ours, hidden, inputs["attention_mask"]).mean().item(), _DRIFT[encoder.dtype]
     return Check(
         "output stays the same",
         apart <= bound,
@@ -274,13 +281,12 @@ def _what_a_later_token_moves(
     last = int(text[-1])
     ids[0, last] = next(ids[0, place] for place in text if ids[0, place] != ids[0, last])
     earlier = (torch.arange(ids.shape[1], device=ids.device) < last)[None]
-    return _apart(_run(encoder, {**inputs, "input_ids": ids})[1], hidden, earlier)
+    return _largest(_apart(_run(encoder, {**inputs, "input_ids": ids})[1], hidden, earlier))
 
 
-def _apart(ours: torch.Tensor, theirs: torch.Tensor, where: torch.Tensor) -> float:
-    """The largest distance of hidden states (B, S, D) at a position, in relation to their norm."""
-    distance = (ours.float() - theirs).norm(dim=-1) / theirs.norm(dim=-1).clamp(min=1e-9)
-    return distance[where.bool()].max().item()
+def _apart(ours: torch.Tensor, theirs: torch.Tensor, where: torch.Tensor) -> torch.Tensor:
+    """The distance of hidden states (B, S, D) in relation to their norm, at each position where there is text."""
+    return ((ours - theirs).norm(dim=-1) / theirs.norm(dim=-1).clamp(min=1e-9))[where.bool()]
 
 
 def _largest(difference: torch.Tensor) -> float:

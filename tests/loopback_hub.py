@@ -47,14 +47,12 @@ class Repository:
             raise Refused(404, "RevisionNotFound")
         return sha
 
-    def entry(self, sha: str, path: str) -> dict | None:
+    def entry(self, sha: str, path: str) -> dict:
         """What the Hub says of a file or folder."""
-        files = self.commits[sha]
-        if path in files:
-            return {"type": "file", "path": path, "size": len(files[path]), "oid": git_oid(files[path])}
-        if any(name.startswith(f"{path}/") for name in files):
-            return {"type": "directory", "path": path, "size": 0, "oid": hashlib.sha1(path.encode()).hexdigest()}
-        return None
+        data = self.commits[sha].get(path)
+        if data is None:
+            return {"type": "directory", "path": path, "size": 0, "oid": git_oid(path.encode())}
+        return {"type": "file", "path": path, "size": len(data), "oid": git_oid(data)}
 
 
 def git_oid(data: bytes) -> str:
@@ -93,7 +91,7 @@ class _Handler(BaseHTTPRequestHandler):
         pass
 
     def _handle(self) -> None:
-        body = self._body()
+        body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
         self.hub.requests.append(f"{self.command} {unquote(self.path)}")
         try:
             self._route(body)
@@ -101,16 +99,6 @@ class _Handler(BaseHTTPRequestHandler):
             self._send(b"{}", {"X-Error-Code": str(refused)}, refused.status)
 
     do_GET = do_HEAD = do_POST = _handle
-
-    def _body(self) -> bytes:
-        if self.headers.get("Transfer-Encoding", "").lower() != "chunked":
-            return self.rfile.read(int(self.headers.get("Content-Length") or 0))
-        body = b""
-        while size := int(self.rfile.readline(), 16):
-            body += self.rfile.read(size)
-            self.rfile.readline()
-        self.rfile.readline()
-        return body
 
     def _send(self, data: bytes, headers: dict[str, str], status: int = 200) -> None:
         self.send_response(status)
@@ -145,9 +133,6 @@ class _Handler(BaseHTTPRequestHandler):
                 self._json(
                     _tree(repository, sha, path, parse_qs(url.query).get("recursive", ["false"])[0].lower() == "true")
                 )
-            elif verb == "paths-info":
-                asked = json.loads(body)["paths"] if body.startswith(b"{") else parse_qs(body.decode())["paths"]
-                self._json([entry for path in asked if (entry := repository.entry(sha, path))])
             elif verb == "preupload":
                 files = [
                     {"path": file["path"], "uploadMode": "regular", "shouldIgnore": False}
@@ -197,7 +182,7 @@ class _Handler(BaseHTTPRequestHandler):
             if line["key"] == "file":
                 files[value["path"]] = base64.b64decode(value["content"])
             elif line["key"] != "header":
-                raise Refused(400, f"not done: {line['key']}")
+                raise Refused(400, f"{line['key']} is not done here")
         sha = repository.commit(revision, files)
         self._json({"commitOid": sha, "commitUrl": f"{self.hub.url}/datasets/{name}/commit/{sha}"})
 

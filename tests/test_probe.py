@@ -150,7 +150,8 @@ def test_also_fits(tiny_model, dataset_folder, tmp_path):
 def causal_model(tiny_model):
     torch.manual_seed(0)
     tokenizer = AutoTokenizer.from_pretrained(tiny_model)
-    config = GPT2Config(n_layer=2, n_head=2, n_embd=32, vocab_size=len(tokenizer), initializer_range=0.3)
+    sizes = {"n_layer": 2, "n_head": 2, "n_embd": 32, "vocab_size": len(tokenizer)}
+    config = GPT2Config(**sizes, initializer_range=0.3, bos_token_id=None, eos_token_id=None)
     return GPT2Model(config).eval(), tokenizer
 
 
@@ -159,7 +160,7 @@ def test_a_causal_model_reads_from_the_dependent(tiny_model, dataset_folder):
     result = probe(model, dataset_folder, "python")
     assert result.settings["direction"] == DEPENDENT_TO_HEAD
     assert f"direction:{DEPENDENT_TO_HEAD}" in result.signature
-    assert result.scores["first"]["20"] > 50  # it can see the head token
+    assert result.scores["first"]["20"] > 25  # it sees the head token
     with pytest.raises(ModelError, match="cannot see a dependent that comes later"):
         probe(model, dataset_folder, "python", direction="head-to-dependent")
 
@@ -321,9 +322,9 @@ def test_two_runs_in_one_folder(whole, tiny_model, dataset_folder, tmp_path):
 
 
 def test_two_processes_give_the_bytes_of_one(whole, tiny_model, dataset_folder, tmp_path):
-    launch = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2", "--master-port", "0"]
+    launch = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
     more = command(tiny_model, dataset_folder, tmp_path)
-    done = subprocess.run([*launch, *more], capture_output=True, text=True)
+    done = subprocess.run([*launch, *more], capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr
     assert left_in(tmp_path) == whole
 

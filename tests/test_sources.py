@@ -170,7 +170,7 @@ def test_codesearchnet_without_a_partition_or_the_language_says_which_file_it_mi
 
 def test_a_damaged_zip_is_refused(tmp_path):
     whole = zipped(members())
-    with pytest.raises(SourceError, match="python.zip: not a zip archive"):
+    with pytest.raises(SourceError, match=r"python.zip: not a zip archive"):
         read_all(write(tmp_path, {"python.zip": whole[: len(whole) // 2]}))
     middle = whole.index(b"\x1f\x8b") + 30  # in the data of the first member
     with pytest.raises(SourceError, match=r"python_test_10.jsonl.gz, line 1: cannot be read \(.*is the file complete"):
@@ -501,19 +501,19 @@ import json, sys
 from codesyntax_dataset.errors import SourceError
 from codesyntax_dataset.schema import Skips
 from codesyntax_dataset.sources import read
-try:
-    print(json.dumps([list(vars(function).values()) for function in read(sys.argv[1], "python", Skips())]))
-except SourceError as error:
-    print(error)
+for source in sys.argv[1:]:
+    try:
+        print(json.dumps([list(vars(function).values()) for function in read(source, "python", Skips())]))
+    except SourceError as error:
+        print(error)
 """
 
 
-def read_from_hub(source: str, home: Path, **environment: str) -> subprocess.CompletedProcess:
-    """Read in a process of its own, since the clients look at their environment when they are imported."""
+def read_from_hub(home: Path, *sources: str, **environment: str) -> list[str]:
+    """What each source gives, read in a process of its own, since clients look at the environment when imported."""
     variables = {**os.environ, "HF_HOME": str(home), "HF_HUB_OFFLINE": "0", **environment}
-    return subprocess.run(
-        [sys.executable, "-c", READ, source], env=variables, capture_output=True, text=True, check=True
-    )
+    command = [sys.executable, "-c", READ, *sources]
+    return subprocess.run(command, env=variables, capture_output=True, text=True, check=True).stdout.splitlines()
 
 
 def test_the_hub_dataset_reads_at_the_revisions_that_have_it_without_a_script(tmp_path):
@@ -521,38 +521,30 @@ def test_the_hub_dataset_reads_at_the_revisions_that_have_it_without_a_script(tm
         hub.add("owner/csn", {"README.md": b"", "csn.py": b"raise SystemExit"})
         hub.add("owner/csn", {"README.md": CARD.encode(), **CONVERTED}, revision="refs/pr/15")
         hub.add("owner/csn", EXPORTED, revision="refs/convert/parquet")
-        expected = read_all(write(tmp_path / "csn", members()))
-        for revision in ("refs/pr/15", "refs/convert/parquet"):
-            result = read_from_hub(f"owner/csn@{revision}", tmp_path / "home", HF_ENDPOINT=hub.url)
-            assert json.loads(result.stdout) == [list(vars(function).values()) for function in expected]
-        refused = read_from_hub("owner/csn", tmp_path / "home", HF_ENDPOINT=hub.url).stdout
-        assert "scripts are no longer supported" in refused
-        assert "owner/csn@refs/pr/15 or owner/csn@refs/convert/parquet" in refused
+        revisions = ["owner/csn@refs/pr/15", "owner/csn@refs/convert/parquet", "owner/csn"]
+        converted, exported, refused = read_from_hub(tmp_path / "home", *revisions, HF_ENDPOINT=hub.url)
+    expected = [list(vars(function).values()) for function in read_all(write(tmp_path / "csn", members()))]
+    assert json.loads(converted) == json.loads(exported) == expected
+    assert "scripts are no longer supported" in refused
+    assert "owner/csn@refs/pr/15 or owner/csn@refs/convert/parquet" in refused
 
 
-@pytest.mark.parametrize(
-    ("source", "complaint"),
-    [
-        (
-            "owner/nothing",
-            "doesn't exist on the Hub or cannot be accessed. Expected a file or folder of that name here",
-        ),
-        ("owner/csn@v9", "Revision 'v9' doesn't exist"),
-        ("owner/csn", "columns of code-search-net/code_search_net: func_code_string"),
-    ],
-)
-def test_a_hub_dataset_that_is_not_there_or_another_one_is_refused(tmp_path, source, complaint):
+def test_a_hub_dataset_that_is_not_there_or_another_one_is_refused(tmp_path):
+    other = io.BytesIO()
+    pq.write_table(pa.table({"text": ["a"]}), other)
     with LoopbackHub() as hub:
-        other = io.BytesIO()
-        pq.write_table(pa.table({"text": ["a"]}), other)
         hub.add("owner/csn", {"README.md": CARD.encode(), **dict.fromkeys(CONVERTED, other.getvalue())})
-        assert complaint in read_from_hub(source, tmp_path, HF_ENDPOINT=hub.url).stdout
+        sources = ["owner/nothing", "owner/csn@v9", "owner/csn"]
+        nothing, no_revision, no_columns = read_from_hub(tmp_path, *sources, HF_ENDPOINT=hub.url)
+    assert "doesn't exist on the Hub or cannot be accessed. Expected a file or folder of that name here" in nothing
+    assert "Revision 'v9' doesn't exist" in no_revision
+    assert "columns of code-search-net/code_search_net: func_code_string" in no_columns
 
 
 def test_without_a_network_the_hub_reader_says_so(tmp_path):
-    result = read_from_hub("owner/name", tmp_path, HF_HUB_OFFLINE="1")
-    assert "cannot read owner/name: ConnectionError" in result.stdout
-    assert "is HF_HUB_OFFLINE unset" in result.stdout
+    (offline,) = read_from_hub(tmp_path, "owner/name", HF_HUB_OFFLINE="1")
+    assert "cannot read owner/name: ConnectionError" in offline
+    assert "is HF_HUB_OFFLINE unset" in offline
 
 
 # --------------------------------------------------------------------------------------- which reader, and the corpus

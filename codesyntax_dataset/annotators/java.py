@@ -10,8 +10,9 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterator
 from functools import cache
 
+from codesyntax_dataset.annotators.java_parse import parse_method, token_positions
 from codesyntax_dataset.annotators.java_tokens import Source, scan, with_line_breaks
-from codesyntax_dataset.annotators.java_tree import Node, method_of, token_positions, unfold
+from codesyntax_dataset.annotators.java_tree import Node, node_of, unfold
 from codesyntax_dataset.schema import Annotation, Edge, Token
 
 RELATIONS = {
@@ -52,10 +53,12 @@ def annotate(code: str, variant: str) -> Annotation:
     still has its own. Raises ParseError where the code is not one method, or cannot be split into tokens.
     """
     source = Source(code)
-    tokens = _tokens(source, variant)
+    tokens = scan(source)
+    method = node_of(parse_method(source, tokens))
+    tokens = _in_variant(tokens, source, variant)
     head_of, first_of, last_of = _lookups(tokens, source.text, variant)
     edges = []
-    for relation, head_start, start, end in _relations(method_of(source, tokens)):
+    for relation, head_start, start, end in _relations(method):
         if _LOST < (head := head_of(head_start)) < (first := first_of(start)) <= (last := last_of(end)):
             edges.append(Edge(relation, head, first, last))
     return Annotation(source.in_code(tokens), edges)
@@ -64,11 +67,10 @@ def annotate(code: str, variant: str) -> Annotation:
 def tokenize(code: str, variant: str) -> list[Token]:
     """The tokens alone. Raises ParseError where no token of Java begins."""
     source = Source(code)
-    return source.in_code(_tokens(source, variant))
+    return source.in_code(_in_variant(scan(source), source, variant))
 
 
-def _tokens(source: Source, variant: str) -> list[Token]:
-    tokens = scan(source)
+def _in_variant(tokens: list[Token], source: Source, variant: str) -> list[Token]:
     return with_line_breaks(tokens, source.text) if variant == "with_new_lines" else tokens
 
 
@@ -87,45 +89,42 @@ def _relations(method: Node) -> Iterator[tuple[str, int, int, int]]:
 
 
 def _lookups(tokens: list[Token], text: str, variant: str) -> tuple[Callable[[int], int], ...]:
-    """Functions from positions of nodes to tokens: the head of a start, the first token of one, the last of an end."""
+    """Three functions from positions of nodes to tokens: the head that a start stands for, and a dependent's first token
+    and last token, from its start and its end."""
     starts = token_positions(tokens, text)
-    words = [*(token.text for token in tokens), ""]
+    words = [token.text for token in tokens]
     opening, closing = {"(", "[", "{", "\n"}, {")", "]", "}"}
     if variant == "skip_semicolon":
         closing.add(";")
+
+    # From each token on, the next that is no opening bracket, and back from it, the next that is no closing one
+    forward, back = list(range(len(words))), list(range(len(words)))
+    for index in reversed(range(len(words) - 1)):
+        if words[index] in opening:
+            forward[index] = _LOST if words[index + 1] in closing else forward[index + 1]
+    for index in range(1, len(words)):
+        if words[index] in closing:
+            back[index] = _LOST if words[index - 1] in opening else back[index - 1]
 
     def is_glued(index: int) -> bool:
         """Whether a word runs into the token, as in `try{`: the published procedure took the two for one."""
         before = tokens[index - 1]
         return before.end == tokens[index].start and (before.text[-1].isalnum() or before.text[-1] in "_$")
 
-    def first_behind_brackets(index: int) -> int:
-        while words[index] in opening:
-            index += 1
-            if words[index] in closing:
-                return _LOST
-        return index
-
     @cache
     def head_of(start: int) -> int:
         index = bisect_left(starts, start)
-        return index - 1 if is_glued(index) else first_behind_brackets(index)
+        return index - 1 if is_glued(index) else forward[index]
 
     @cache
     def first_of(start: int) -> int:
         index = bisect_left(starts, start)
-        # a line break comes first where the declaration begins with its Javadoc: its own text begins without
-        return _LOST if is_glued(index) or words[index] == "\n" else first_behind_brackets(index)
+        # a line break comes first where a declaration begins with its Javadoc; the declaration's own text lacks it
+        return _LOST if is_glued(index) or words[index] == "\n" else forward[index]
 
     @cache
     def last_of(end: int) -> int:
-        index = bisect_left(starts, end) - 1
-        if words[index + 1] == "\n":
-            index += 1
-        while words[index] in closing:
-            index -= 1
-            if words[index] in opening:
-                return _LOST
-        return index
+        index = bisect_left(starts, end)  # of the token behind the dependent
+        return back[index if words[index] == "\n" else index - 1]
 
     return head_of, first_of, last_of

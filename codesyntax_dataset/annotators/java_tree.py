@@ -1,25 +1,18 @@
-"""The syntax tree behind the published Java labels, made out of a tree-sitter tree.
+"""The syntax tree behind the published Java labels, made out of tree-sitter's.
 
 The published labels (Shen et al. 2022, section 3) were read off the tree of the Eclipse Java development tools (JDT) at
-language level JLS3 (Java 5), whose compiler stood at source level 1.3. `method_of` gives the root of the same tree and
-`unfold` looks into one node at a time, so no depth of nesting is too deep. A JDT node that starts and ends where its only
-child does may be missing: no edge could tell.
-
-Positions are tree-sitter's: bytes of the method wrapped in a class. `token_positions` has the tokens' in that measure.
+language level JLS3, which is Java 5. `unfold` gives the same tree, one node at a time, so that no nesting is too deep. A
+node that starts and ends where its only child does may be missing: no edge could tell.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from itertools import accumulate
 from typing import NamedTuple
 
 import tree_sitter
-import tree_sitter_java
 
-from codesyntax_dataset.annotators.java_tokens import Source
-from codesyntax_dataset.errors import ParseError
-from codesyntax_dataset.schema import Token
+from codesyntax_dataset.annotators.java_parse import COMMENTS, parts_of
 
 LEAVES = {
     *("identifier", "type_identifier", "this", "true", "false", "null_literal", "string_literal", "character_literal"),
@@ -35,14 +28,8 @@ TRANSPARENT = {
 }
 """Nodes that the JDT does not have; their children stand in their place."""
 
-COMMENTS = {"line_comment", "block_comment"}
 ABSENT = COMMENTS | {"super", "dimensions", "resource_specification", "receiver_parameter", "permits"}
 """Nodes that the JDT does not have, nor what is inside."""
-
-METHODS = {"method_declaration", "constructor_declaration"}
-
-_LANGUAGE = tree_sitter.Language(tree_sitter_java.language())
-_BEFORE, _AFTER = b"class A {", b"\n}"
 
 
 class Node(NamedTuple):
@@ -74,150 +61,8 @@ def unfold(node: Node) -> Inside:
 _NOTHING = Inside([])
 
 
-# --- From code to a method -------------------------------------------------------------------------------------------
-
-
-def parse(text: str) -> tree_sitter.Tree:
-    """tree-sitter's tree of a class that holds `text`."""
-    return tree_sitter.Parser(_LANGUAGE).parse(_BEFORE + text.encode() + _AFTER)
-
-
-def token_positions(tokens: Iterable[Token], text: str) -> list[int]:
-    """Where each token of `text` starts, in the measure of the nodes."""
-    if text.isascii():
-        return [token.start + len(_BEFORE) for token in tokens]
-    positions = list(accumulate((len(character.encode()) for character in text), initial=len(_BEFORE)))
-    return [positions[token.start] for token in tokens]
-
-
-def method_of(source: Source, tokens: list[Token]) -> Node:
-    """The method, or constructor, that the code is.
-
-    A syntax error in the body empties it: the body's edges are lost, the signature keeps its own. What counts as an error
-    is settled by Java 1.3. Raises ParseError where the code is not one method: where the signature (all before the first
-    curly bracket outside of round ones) does not parse with an empty body behind it, and where the code does not end
-    with the bracket that closes the body.
-    """
-    text = _as_java_1_3(source.text, tokens)
-    tree = parse(text)
-    method = _only_method(tree)
-    later = tree_sitter.QueryCursor(_LATER).captures(method.children[-1]) if method else {}
-    if "variable" in later:
-        method = _only_method(parse(_without(text, later["variable"])))
-    if method is None or _is_refused(later):
-        body = _find_body(source, tokens)
-        if body is not None:
-            tree = parse(source.text[:body] + "{}")
-            method = _only_method(tree)
-        if method is None:
-            raise _no_method(source, tree)
-    return _node(method)
-
-
-def _as_java_1_3(text: str, tokens: list[Token]) -> str:
-    """The text with today's keywords that were identifiers in Java 1.3 turned into such, of the same length.
-
-    So `assert (x);` calls a method, as in the published labels, and `assert x > 0;` is a syntax error. A NUL, which only
-    an escape can spell, would end the text for tree-sitter.
-    """
-    starts = [token.start for token in tokens if token.text in {"assert", "enum", "record", "yield"}]
-    if not starts and "\0" not in text:
-        return text
-    characters = list(text.replace("\0", "0"))
-    for start in starts:
-        characters[start] = "_"
-    return "".join(characters)
-
-
-def _without(text: str, nodes: list[tree_sitter.Node]) -> str:
-    """The text with blanks for what the JDT skips, so that no node ends with it: `b` in `if (a instanceof B b)`."""
-    encoded = bytearray(text.encode())
-    for node in nodes:
-        first, last = node.start_byte - len(_BEFORE), node.end_byte - len(_BEFORE)
-        encoded[first:last] = b" " * (last - first)
-    return encoded.decode()
-
-
-def _only_method(tree: tree_sitter.Tree) -> tree_sitter.Node | None:
-    """The method that is all there is in the class of the tree."""
-    if tree.root_node.has_error or tree.root_node.child_count != 1:
-        return None
-    members = _members_of_class(tree)
-    return members[0] if len(members) == 1 and members[0].type in METHODS else None
-
-
-def _members_of_class(tree: tree_sitter.Tree) -> list[tree_sitter.Node]:
-    class_body = tree.root_node.children[0].children[-1]
-    return [member for member in _parts(class_body) if member.is_named]
-
-
-_LATER = tree_sitter.Query(
-    _LANGUAGE,
-    """
-    [(binary_integer_literal) (hex_floating_point_literal) (template_expression) (pattern)] @refused
-    ([(decimal_integer_literal) (hex_integer_literal) (octal_integer_literal) (decimal_floating_point_literal)] @refused
-     (#match? @refused "_"))
-    (variable_declarator name: (identifier) @refused (#any-of? @refused "true" "false" "null" "this"))
-    (expression_statement (_) @value)
-    (instanceof_expression name: (_) @variable)
-    (record_pattern_body) @variable
-    """,
-)
-_STATEMENTS_OF_VALUES = COMMENTS | {
-    *("assignment_expression", "update_expression", "method_invocation", "object_creation_expression"),
-    "switch_expression",
-}
-
-
-def _is_refused(later: dict[str, list[tree_sitter.Node]]) -> bool:
-    """Whether the body holds what tree-sitter parses and Java 1.3 does not: later literals, any value as a statement."""
-    return "refused" in later or any(
-        value.type not in _STATEMENTS_OF_VALUES and value.parent.parent.type != "switch_rule"
-        for value in later.get("value", [])
-    )
-
-
-def _find_body(source: Source, tokens: list[Token]) -> int | None:
-    """Where the body begins; None if there is none. Raises ParseError where the code does not end with the body."""
-    depth, begin = 0, None
-    for token in tokens:
-        if begin is None:
-            depth += (token.text == "(") - (token.text == ")")
-            if token.text == "{" and depth == 0:
-                begin, depth = token.start, 1
-        elif depth == 0:
-            raise source.error(f"expected the end of the method, found {token.text!r}", token.start)
-        else:
-            depth += (token.text == "{") - (token.text == "}")
-    if begin is not None and depth > 0:
-        raise source.error("the body that begins here has no end", begin)
-    return begin
-
-
-def _no_method(source: Source, tree: tree_sitter.Tree) -> ParseError:
-    """The error for code whose tree has an error or no method."""
-    node = tree.root_node
-    if node.has_error:
-        message = "expected a method, found a syntax error"
-        while not (node.is_error or node.is_missing):
-            node = next(child for child in node.children if child.has_error)
-    else:
-        node, *_ = [*_members_of_class(tree), node.children[-1].children[-1]]
-        message = f"expected a method, found {node.type.replace('_', ' ')}"
-    before = (source.text.encode()[: max(node.start_byte - len(_BEFORE), 0)]).decode()
-    return source.error(message, len(before))
-
-
-# --- From one node to what is inside ---------------------------------------------------------------------------------
-
-
-def _node(source: tree_sitter.Node) -> Node:
+def node_of(source: tree_sitter.Node) -> Node:
     return Node(source.type, source.start_byte, source.end_byte, source)
-
-
-def _parts(source: tree_sitter.Node) -> list[tree_sitter.Node]:
-    """All that a node of tree-sitter is made of, keywords and brackets included: comments may be anywhere."""
-    return [child for child in source.children if child.type not in COMMENTS]
 
 
 def _children(sources: Iterable[tree_sitter.Node]) -> list[Node]:
@@ -228,7 +73,7 @@ def _children(sources: Iterable[tree_sitter.Node]) -> list[Node]:
         if kind in TRANSPARENT:
             children += _children(source.named_children)
         elif kind == "modifiers":
-            children += map(_node, _parts(source))
+            children += map(node_of, parts_of(source))
         elif kind not in ABSENT:
             children.append(Node(kind, source.start_byte, source.end_byte, source))
     return children
@@ -296,7 +141,7 @@ def _statements(sources: Iterable[tree_sitter.Node]) -> list[Node]:
         if start < source.start_byte and _takes_javadoc(source):
             statements.append(Node(kind, start, source.end_byte, source))
         elif kind == "expression_statement" and source.children[0].type == "switch_expression":
-            statements += map(_statement, _parts(source))  # `switch (x) { };` is two statements
+            statements += map(_statement, parts_of(source))  # `switch (x) { };` is two statements
         elif kind not in {"{", "}", "interface_declaration", "annotation_type_declaration"}:
             statements.append(_statement(source))
     return statements
@@ -305,7 +150,7 @@ def _statements(sources: Iterable[tree_sitter.Node]) -> list[Node]:
 def _takes_javadoc(statement: tree_sitter.Node) -> bool:
     """Classes do, and variables with modifiers unless they are arrays: the JDT has it so."""
     if statement.type == "local_variable_declaration":
-        first, second, *_ = _parts(statement)
+        first, second, *_ = parts_of(statement)
         return first.type == "modifiers" and second.type != "array_type"
     return statement.type == "class_declaration"
 
@@ -315,35 +160,35 @@ def _block(node: Node) -> Inside:
 
 
 def _constructor_invocation(node: Node) -> Inside:
-    constructor = _parts(node.source)[-3]  # this or super, before the arguments and the semicolon
+    constructor = parts_of(node.source)[-3]  # this or super, before the arguments and the semicolon
     return Inside([child for child in _children(node.source.named_children) if child.start != constructor.start_byte])
 
 
 def _if(node: Node) -> Inside:
-    _, condition, statement, *otherwise = _parts(node.source)
+    _, condition, statement, *otherwise = parts_of(node.source)
     test, body = _condition(condition), _statement(statement)
     children, parts = [test, body], {"if": node, "test": test, "body": body}
     if otherwise:
         keyword, alternative = otherwise
-        parts |= {"else": _node(keyword), "orelse": _statement(alternative)}
+        parts |= {"else": node_of(keyword), "orelse": _statement(alternative)}
         children.append(parts["orelse"])
     return Inside(children, "IfStatement", parts)
 
 
 def _while(node: Node) -> Inside:
-    _, condition, statement = _parts(node.source)
+    _, condition, statement = parts_of(node.source)
     test, body = _condition(condition), _statement(statement)
     return Inside([test, body], "WhileStatement", {"while": node, "test": test, "body": body})
 
 
 def _do(node: Node) -> Inside:
-    _, statement, _, condition, _ = _parts(node.source)
+    _, statement, _, condition, _ = parts_of(node.source)
     body, test = _statement(statement), _condition(condition)
     return Inside([body, test], "DoStatement", {"do": node, "body": body, "test": test})
 
 
 def _for(node: Node) -> Inside:
-    _, _, *header, _, statement = _parts(node.source)
+    _, _, *header, _, statement = parts_of(node.source)
     sections: list[list[Node]] = [[]]
     for source in header:
         if source.type == "local_variable_declaration":  # has the semicolon; the JDT ends before it
@@ -352,7 +197,7 @@ def _for(node: Node) -> Inside:
         elif source.type == ";":
             sections.append([])
         elif source.type != ",":
-            sections[-1].append(_node(source))
+            sections[-1].append(node_of(source))
     body = _statement(statement)
     parts = {"for": node, "body": body}
     parts |= {name: _all(nodes) for name, nodes in zip(("initializers", "test", "updaters"), sections) if nodes}
@@ -360,20 +205,20 @@ def _for(node: Node) -> Inside:
 
 
 def _enhanced_for(node: Node) -> Inside:
-    _, _, *variable, _, value, _, body = _parts(node.source)
+    _, _, *variable, _, value, _, body = parts_of(node.source)
     parameter = Node("formal_parameter", variable[0].start_byte, variable[-1].end_byte, _children(variable))
-    return Inside([parameter, _node(value), _statement(body)])
+    return Inside([parameter, node_of(value), _statement(body)])
 
 
 def _labeled(node: Node) -> Inside:
-    name, _, statement = _parts(node.source)
-    label, body = _node(name), _statement(statement)
+    name, _, statement = parts_of(node.source)
+    label, body = node_of(name), _statement(statement)
     return Inside([label, body], "LabeledStatement", {"label": label, "body": body})
 
 
 def _synchronized(node: Node) -> Inside:
-    _, lock, block = _parts(node.source)
-    return Inside([_condition(lock), _node(block)])
+    _, lock, block = parts_of(node.source)
+    return Inside([_condition(lock), node_of(block)])
 
 
 def _try(node: Node) -> Inside:
@@ -388,8 +233,8 @@ def _try(node: Node) -> Inside:
 
 
 def _switch(node: Node) -> Inside:
-    """Labels and statements are one flat list."""
-    _, condition, block = _parts(node.source)
+    """Labels and statements are one flat list; without any there are no relations."""
+    _, condition, block = parts_of(node.source)
     expression, statements = _condition(condition), []
     for group in block.named_children:
         sources = []
@@ -403,19 +248,30 @@ def _switch(node: Node) -> Inside:
             else:
                 sources.append(source)
         statements += _statements(sources)
-    parts = {"switch": node, "expr": expression}
-    if statements:
-        parts["statement"] = _all(statements)
+    if not statements:
+        return Inside([expression])
+    parts = {"switch": node, "expr": expression, "statement": _all(statements)}
     return Inside([expression, *statements], "SwitchStatement", parts)
 
 
 # Expressions
 
 
+def _expression(jdt_class: str, **places: int) -> Callable[[Node], Inside]:
+    """How to unfold an expression whose parts stand at these places, among operators and brackets."""
+
+    def unfold_parts(node: Node) -> Inside:
+        sources = parts_of(node.source)
+        parts = {name: node_of(sources[place]) for name, place in places.items()}
+        return Inside([*parts.values()], jdt_class, parts)
+
+    return unfold_parts
+
+
 def _method_invocation(node: Node) -> Inside:
-    *before, name, arguments = _parts(node.source)
+    *before, name, arguments = parts_of(node.source)
     qualifiers = _children([source for source in before if source.is_named])  # the object, type arguments
-    function, args = _node(name), _children(arguments.named_children)
+    function, args = node_of(name), _children(arguments.named_children)
     children = [*qualifiers, function, *args]
     if any(source.type == "super" for source in before):
         return Inside(children)  # to the JDT, a class of its own
@@ -432,36 +288,13 @@ def _field_access(node: Node) -> Inside:
     return Inside(children[:-1] if children[-1].type == "this" else children)  # `A.this` has the qualifier only
 
 
-def _array_access(node: Node) -> Inside:
-    array, _, index, _ = _parts(node.source)
-    parts = {"value": _node(array), "slice": _node(index)}
-    return Inside([*parts.values()], "ArrayAccess", parts)
-
-
 def _array_creation(node: Node) -> Inside:
     """The type goes up to the last bracket, and the sizes inside it are children of the creation itself."""
-    element, *others = [source for source in _parts(node.source) if source.is_named]
+    element, *others = [source for source in parts_of(node.source) if source.is_named]
     brackets = [source for source in others if source.type != "array_initializer"]
-    array = Node("array_type", element.start_byte, brackets[-1].end_byte, [_node(element)])
+    array = Node("array_type", element.start_byte, brackets[-1].end_byte, [node_of(element)])
     sizes = [size for source in brackets for size in _children(source.named_children)]
-    return Inside([array, *sizes, *map(_node, others[len(brackets) :])])
-
-
-def _assignment(node: Node) -> Inside:
-    target, _, value = _parts(node.source)
-    parts = {"target": _node(target), "value": _node(value)}
-    return Inside([*parts.values()], "Assignment", parts)
-
-
-def _conditional(node: Node) -> Inside:
-    test, _, body, _, orelse = _parts(node.source)
-    parts = {"test": _node(test), "body": _node(body), "orelse": _node(orelse)}
-    return Inside([*parts.values()], "ConditionalExpression", parts)
-
-
-def _instanceof(node: Node) -> Inside:
-    expression, kind, *_ = children = _children(node.source.named_children)
-    return Inside(children[:2], "InstanceofExpression", {"expr": expression, "type": kind})
+    return Inside([array, *sizes, *map(node_of, others[len(brackets) :])])
 
 
 def _annotated_type(node: Node) -> Inside:
@@ -506,11 +339,11 @@ def _in_text_order(source: tree_sitter.Node) -> list[tree_sitter.Node]:
     while waiting:
         item = waiting.pop()
         if item.type in {"binary_expression", "unary_expression", "update_expression"}:
-            waiting += reversed(_parts(item))
+            waiting += reversed(parts_of(item))
         else:
             items.append(item)
             if item.type == "cast_expression":
-                waiting.append(_parts(item)[-1])
+                waiting.append(parts_of(item)[-1])
     return items
 
 
@@ -536,7 +369,7 @@ def _regroup(items: list[tree_sitter.Node]) -> Node:
             elif item.type in _PREFIXES or item.type == "cast_expression":
                 prefixes.append(item)
             else:
-                operand = _node(item)
+                operand = node_of(item)
         elif item.type in {"++", "--"}:
             operand = Node("update_expression", operand.start, item.end_byte, [operand])
         else:
@@ -586,19 +419,19 @@ def _string_literals(operand: _Operand) -> list[Node]:
 
 def _is_name_in_brackets(cast: tree_sitter.Node, following: tree_sitter.Node) -> bool:
     """Whether a cast is none: a name in brackets before a sign is an operand, however tree-sitter reads it."""
-    return following.type in {"+", "-"} and _parts(cast)[1].type in {"type_identifier", "scoped_type_identifier"}
+    return following.type in {"+", "-"} and parts_of(cast)[1].type in {"type_identifier", "scoped_type_identifier"}
 
 
 def _name_in_brackets(cast: tree_sitter.Node) -> Node:
-    opening, name, closing, _ = _parts(cast)
-    return Node("parenthesized_expression", opening.start_byte, closing.end_byte, [_node(name)])
+    opening, name, closing, _ = parts_of(cast)
+    return Node("parenthesized_expression", opening.start_byte, closing.end_byte, [node_of(name)])
 
 
 def _with_prefixes(prefixes: list[tree_sitter.Node], operand: Node) -> Node:
     """The operand with the signs and casts before it. The smallest int and the smallest long are literals, sign included."""
     for prefix in reversed(prefixes):
         if prefix.type == "cast_expression":
-            types = [_node(part) for part in _parts(prefix)[1:-1] if part.is_named]
+            types = [node_of(part) for part in parts_of(prefix)[1:-1] if part.is_named]
             inside = [Node("cast_type", types[0].start, types[-1].end, types[:1]), operand]
         elif prefix.type == "-" and operand.type == "decimal_integer_literal" and operand.source.text in _SMALLEST:
             inside = []
@@ -633,11 +466,11 @@ _UNFOLD: dict[str, Callable[[Node], Inside]] = {
     "annotated_type": _annotated_type,
     "method_invocation": _method_invocation,
     "field_access": _field_access,
-    "array_access": _array_access,
+    "array_access": _expression("ArrayAccess", value=0, slice=2),
     "array_creation_expression": _array_creation,
-    "assignment_expression": _assignment,
-    "ternary_expression": _conditional,
-    "instanceof_expression": _instanceof,
+    "assignment_expression": _expression("Assignment", target=0, value=2),
+    "ternary_expression": _expression("ConditionalExpression", test=0, body=2, orelse=4),
+    "instanceof_expression": _expression("InstanceofExpression", expr=0, type=-1),
     "binary_expression": _operators,
     "unary_expression": _operators,
     "update_expression": _operators,

@@ -20,7 +20,9 @@ _MAYBE_NEWER = re.compile(r":=|[\[,:](?:\s|\\|#.*)*\*(?!\*)")
 
 MAX_BRACKETS = 100
 MAX_DEPTH = 1000
-"""Brackets and syntax nodes nested deeper are a ParseError. Every interpreter has such bounds; these are below them all."""
+MAX_CHAIN = 10_000
+"""More brackets or syntax nodes in each other, or more tokens in an expression without a comma, are a ParseError. Every
+interpreter has bounds of its own, or breaks down without one; these are below them all."""
 
 
 def parse(code: str, tokens: list[Token], mode: str = "exec") -> ast.AST:
@@ -85,13 +87,21 @@ class TokenIndex:
 
 
 def _check_tokens(code: str, tokens: list[Token]) -> None:
-    """Refuse what the tokenizers of the interpreters decide differently."""
-    if sum(map(code.count, "([{")) > MAX_BRACKETS:
-        depth = 0
+    """Refuse what would bring a parser down, and names that only some interpreters know as such."""
+    if sum(map(code.count, "([{")) > MAX_BRACKETS or len(tokens) > MAX_CHAIN:
+        chain = [0]  # tokens since the last comma: of the statement, then of each bracket open
         for text, start, _ in tokens:
-            depth += (text in ("(", "[", "{")) - (text in (")", "]", "}"))
-            if depth > MAX_BRACKETS:
-                raise error_at(code, start, f"more than {MAX_BRACKETS} brackets in each other")
+            if text in ("(", "[", "{"):
+                chain.append(0)
+                if len(chain) > MAX_BRACKETS + 1:
+                    raise error_at(code, start, f"more than {MAX_BRACKETS} brackets in each other")
+            elif text in (")", "]", "}") and len(chain) > 1:
+                chain.pop()
+            elif text == "," or (text in ("\n", "\r\n") and len(chain) == 1):
+                chain[-1] = -1
+            chain[-1] += 1
+            if sum(chain) > MAX_CHAIN:
+                raise error_at(code, start, f"an expression of more than {MAX_CHAIN} tokens")
     if not code.isascii():
         for text, start, _ in tokens:
             # Accents and vowel signs are part of a name to the parser, and tokens of their own to `tokenize`.
@@ -108,7 +118,7 @@ def _check_nodes(tree: ast.AST, code: str, tokens: list[Token]) -> None:
     while level:
         depth += 1
         if depth > MAX_DEPTH:
-            raise ParseError(f"more than {MAX_DEPTH} syntax nodes in each other", level[0].lineno, 0)
+            raise ParseError(f"more than {MAX_DEPTH} syntax nodes in each other", 1, 0)
         for node in level:
             if isinstance(node, ast.arg) and isinstance(node.annotation, ast.Starred):
                 raise ParseError("'*' in an annotation needs Python 3.11", node.lineno, 0)

@@ -37,10 +37,10 @@ def reader(source: str) -> ModuleType:
     for module in _LOCAL if exists else (hub,):
         if module.fits(located):
             return module
+    found = "has none of the known forms" if exists else "does not exist"
     raise SourceError(
-        f"source {source!r} {'has none of the known forms' if exists else 'does not exist'}: expected a folder or zip of "
-        f"CodeSearchNet v2 (python/final/jsonl/...), {', '.join(published.FILES)} or a zip of them, a folder of source "
-        f"files, a Hub dataset owner/name, or {SAMPLE!r}"
+        f"source {source!r} {found}: expected a folder or zip of CodeSearchNet v2 (python/final/jsonl/...), "
+        f"{', '.join(published.FILES)} or a zip of them, a folder of source files, owner/name on the Hub, or {SAMPLE!r}"
     )
 
 

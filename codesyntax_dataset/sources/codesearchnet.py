@@ -61,7 +61,8 @@ def _files(source: str, language: str, partition: str) -> list[tuple[Path, str]]
 def _bases(path: Path, language: str) -> list[Path]:
     """Where the files of `language` may be: folders, which come first, and zips."""
     if path.is_dir():
-        return [path, *(file for file in [path / f"{language}.zip"] if file.is_file())]
+        zipped = path / f"{language}.zip"
+        return [path, zipped] if zipped.is_file() else [path]
     return [path] if path.suffix == ".zip" else []
 
 

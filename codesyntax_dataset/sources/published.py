@@ -26,8 +26,6 @@ FIRST_VALIDATION_ID = {"python": 8680, "java": 11009}
 
 LARGEST_FILE = 4 * 1024**3  # bytes, far above the published files; a larger one is a decompression bomb
 
-Json = Any
-
 
 def fits(source: str) -> bool:
     return any(_files(base) for base in _bases(Path(source)))
@@ -62,7 +60,7 @@ def _files(base: Path) -> dict[str, str]:
     return {FILES[file]: name for name in sorted(names) if (file := PurePosixPath(name).name) in FILES}
 
 
-def _load(source: str, config: str) -> tuple[str, list[Json]]:
+def _load(source: str, config: str) -> tuple[str, list[Any]]:
     """The name and the entries of the file of `config`."""
     known = []
     for base in _bases(Path(source)):
@@ -92,7 +90,7 @@ def _bytes(base: Path, member: str) -> tuple[str, bytes]:
         raise SourceError(f"{base}: cannot read {member} ({error}): is the file complete?") from error
 
 
-def _function(entry: Json, where: str, language: str, skips: Skips) -> SourceFunction:
+def _function(entry: Any, where: str, language: str, skips: Skips) -> SourceFunction:
     (code,) = texts(entry, ["code"], where)
     tokens, number, relations = entry.get("tokens"), entry.get("id"), entry.get("relns")
     if type(number) is not int or not 0 <= number < 2**63:
@@ -113,7 +111,7 @@ def _function(entry: Json, where: str, language: str, skips: Skips) -> SourceFun
     return SourceFunction(language, code, "", "", "", "", partition, number, annotation)
 
 
-def _edges(relations: Json, where: str) -> list[Edge]:
+def _edges(relations: Any, where: str) -> list[Edge]:
     if not isinstance(relations, dict) or not all(isinstance(edges, list) for edges in relations.values()):
         raise SourceError(f"{where}: relns is no object of lists of [head, first, last]")
     edges = []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from rich import box
 from rich.console import Console
 from rich.table import Table
 
@@ -19,12 +20,14 @@ def print_result(result: ProbeResult) -> None:
         title=f"{settings['model']} on {settings['data']}, {settings['config']}/{settings['split']}{partial}: "
         f"top-k UAS in percent, {_RULE} token of the dependent, {result.functions} functions",
         title_justify="left",
+        box=box.SIMPLE_HEAD,
+        pad_edge=False,
     )
     table.add_column("relation", no_wrap=True)
     table.add_column("edges", justify="right")
     table.add_column("best head", justify="right")
     for k in _KS:
-        table.add_column(f"k = {k}", justify="right")
+        table.add_column(f"k={k}", justify="right")
     ranked = sorted(result.relations.items(), key=lambda item: (-item[1][_RULE]["1"]["score"], item[0]))
     for name, entry in ranked:
         chosen = entry[_RULE]
@@ -43,8 +46,9 @@ def print_result(result: ProbeResult) -> None:
     )
     table.caption_justify = "left"
     console = Console()
-    # a table in a pipe is as wide as its longest row, not as wide as a terminal that is not there
-    console.print(table, width=console.width if console.is_terminal else 160, soft_wrap=not console.is_terminal)
+    if not console.is_terminal:  # a table in a pipe or a file is as wide as its rows, not as a terminal that is not there
+        console = Console(width=160, soft_wrap=True)
+    console.print(table)
     if settings["attention_why"]:
         console.print(f"probed by eager attention maps: {settings['attention_why']}")
     if result.skips:

@@ -1,0 +1,173 @@
+"""From Java code to the tree-sitter node of the method that it is.
+
+The published labels (Shen et al. 2022, section 3) came from the Eclipse Java development tools (JDT) with a compiler at
+source level 1.3. What that compiler refuses, or reads in another way than tree-sitter does, is settled here, mostly by
+changing the spelling of the text before it is parsed; its length stays.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import accumulate
+
+import tree_sitter
+import tree_sitter_java
+
+from codesyntax_dataset.annotators.java_tokens import Source
+from codesyntax_dataset.errors import ParseError
+from codesyntax_dataset.schema import Token
+
+COMMENTS = {"line_comment", "block_comment"}
+
+_LANGUAGE = tree_sitter.Language(tree_sitter_java.language())
+_BEFORE, _AFTER = b"class A {", b"\n}"
+_LATER_WORDS = {"assert", "enum", "record", "yield"}  # identifiers in Java 1.3
+
+
+def parse(text: str) -> tree_sitter.Tree:
+    """tree-sitter's tree of a class that holds `text`. The positions of its nodes are bytes of the whole class."""
+    return tree_sitter.Parser(_LANGUAGE).parse(_BEFORE + text.encode() + _AFTER)
+
+
+def token_positions(tokens: Iterable[Token], text: str) -> list[int]:
+    """Where the tokens of `text` start, as the nodes of `parse(text)` count."""
+    if text.isascii():
+        return [token.start + len(_BEFORE) for token in tokens]
+    positions = list(accumulate((len(character.encode()) for character in text), initial=len(_BEFORE)))
+    return [positions[token.start] for token in tokens]
+
+
+def parts_of(node: tree_sitter.Node) -> list[tree_sitter.Node]:
+    """All that a node is made of, keywords and brackets included, but for comments, which may be anywhere."""
+    return [child for child in node.children if child.type not in COMMENTS]
+
+
+def parse_method(source: Source, tokens: list[Token]) -> tree_sitter.Node:
+    """The method, or constructor, that the code is.
+
+    A syntax error in the body, by the rules of Java 1.3, empties it: its edges are lost, the signature keeps its own.
+    Raises ParseError where the code is not one method: where the signature (all before the first curly bracket outside
+    of round ones) does not parse with an empty body behind it, or the code does not end where the body does.
+    """
+    text = _as_java_1_3(source.text, tokens)
+    tree = parse(text)
+    method = _only_method(tree)
+    if method is not None:
+        later = tree_sitter.QueryCursor(_LATER).captures(method.children[-1])
+        if "variable" in later:
+            method = _only_method(parse(_without(text, later["variable"])))
+        if method is not None and not _is_refused(later):
+            return method
+    elif not tree.root_node.has_error:
+        raise _no_method(source, tree)
+    body = _find_body(source, tokens)
+    if body is not None:
+        tree = parse(source.text[:body] + "{}")
+    method = _only_method(tree)
+    if method is None:
+        raise _no_method(source, tree)
+    return method
+
+
+def _as_java_1_3(text: str, tokens: list[Token]) -> str:
+    """The text with later keywords spelt as the identifiers that they were.
+
+    So `assert (x);` calls a method, as in the published labels, and `assert x > 0;` is a syntax error. A NUL, which only
+    an escape can spell, would end the text for tree-sitter.
+    """
+    starts = [token.start for token in tokens if token.text in _LATER_WORDS]
+    if not starts and "\0" not in text:
+        return text
+    characters = list(text.replace("\0", "0"))
+    for start in starts:
+        characters[start] = "_"
+    return "".join(characters)
+
+
+def _without(text: str, nodes: list[tree_sitter.Node]) -> str:
+    """The text with blanks in place of nodes."""
+    encoded = bytearray(text.encode())
+    for node in nodes:
+        first, end = node.start_byte - len(_BEFORE), node.end_byte - len(_BEFORE)
+        encoded[first:end] = b" " * (end - first)
+    return encoded.decode()
+
+
+def _only_method(tree: tree_sitter.Tree) -> tree_sitter.Node | None:
+    """The method that is all there is in the class of the tree, if the tree has no error."""
+    if tree.root_node.has_error or tree.root_node.child_count != 1:
+        return None
+    members = _members(tree)
+    return members[0] if len(members) == 1 and members[0].type in _METHODS else None
+
+
+_METHODS = {"method_declaration", "constructor_declaration"}
+
+
+def _members(tree: tree_sitter.Tree) -> list[tree_sitter.Node]:
+    class_body = tree.root_node.children[0].children[-1]
+    return [member for member in parts_of(class_body) if member.is_named]
+
+
+_LATER = tree_sitter.Query(
+    _LANGUAGE,
+    """
+    ; literals of later versions
+    [(binary_integer_literal) (hex_floating_point_literal) (template_expression) (pattern)] @refused
+    ([(decimal_integer_literal) (hex_integer_literal) (octal_integer_literal) (decimal_floating_point_literal)] @refused
+     (#match? @refused "_"))
+
+    ; `assert true;` declares a variable now, but none can have that name
+    (variable_declarator name: (identifier) @refused (#any-of? @refused "true" "false" "null" "this"))
+
+    ; `b` in `if (a instanceof B b)`: no node of the JDT ends with it
+    (instanceof_expression name: (_) @variable)
+    (record_pattern_body) @variable
+
+    (expression_statement (_) @expression)
+    """,
+)
+_STATEMENT_EXPRESSIONS = {
+    *("assignment_expression", "update_expression", "method_invocation", "object_creation_expression"),
+    *("switch_expression", *COMMENTS),
+}
+
+
+def _is_refused(later: dict[str, list[tree_sitter.Node]]) -> bool:
+    """Whether there is what tree-sitter parses and Java 1.3 refuses: later literals, or any expression as a statement."""
+    return "refused" in later or any(
+        expression.type not in _STATEMENT_EXPRESSIONS and expression.parent.parent.type != "switch_rule"
+        for expression in later.get("expression", [])
+    )
+
+
+def _find_body(source: Source, tokens: list[Token]) -> int | None:
+    """Where the body begins; None if there is none. Raises ParseError where the code does not end as the body does."""
+    depth, begin = 0, None
+    for token in tokens:
+        if begin is None:
+            depth += (token.text == "(") - (token.text == ")")
+            if token.text == "{" and depth == 0:
+                begin, depth = token.start, 1
+        elif depth > 0:
+            depth += (token.text == "{") - (token.text == "}")
+        elif token.text != ";":
+            raise source.error(f"expected one method and nothing else, found {token.text!r} behind it", token.start)
+    if begin is not None and depth > 0:
+        raise source.error("the body that begins here has no end", begin)
+    return begin
+
+
+def _no_method(source: Source, tree: tree_sitter.Tree) -> ParseError:
+    """The error for code whose tree is not that of one method."""
+    node = tree.root_node
+    if node.has_error:
+        while not (node.is_error or node.is_missing):
+            node = next(child for child in node.children if child.has_error)
+        found = "a syntax error"
+    else:
+        members = _members(tree)
+        node = members[min(1, len(members) - 1)] if members else node.children[0].children[-1]
+        found = node.type.replace("_", " ") if members else "none"
+    before = source.text.encode()[: max(node.start_byte - len(_BEFORE), 0)].decode()
+    return source.error(f"expected one method and nothing else, found {found}", len(before))

@@ -1,0 +1,40 @@
+"""Can this model be probed? Prints the self-check that every probe makes, and what comes of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from probing.encoder import load
+from probing.selfcheck import Check, FailedCheck
+
+
+@dataclass(frozen=True)
+class Diagnosis:
+    """The self-check of a model: `path` is `captured`, `eager` or `refused`, `summary` says it in a line."""
+
+    path: str
+    summary: str
+    checks: list[Check]
+
+    def text(self) -> str:
+        width = max(len(check.name) for check in self.checks)
+        lines = [f"{'ok    ' if check.passed else 'FAILED'} {check.name:{width}}  {check.found}" for check in self.checks]
+        return "\n".join([*lines, "", self.summary])
+
+
+def doctor(
+    model: str | tuple, *, revision: str | None = None, dtype: str = "float32", device: str | None = None
+) -> Diagnosis:
+    """Load a model as `probe` does and return its self-check; raises ModelError only where there is nothing to check."""
+    try:
+        encoder = load(model, revision=revision, dtype=dtype, device=device)
+    except FailedCheck as failed:
+        return Diagnosis("refused", str(failed), failed.checks)
+    how = "from our attention function" if encoder.path == "captured" else f"from its eager attention maps: {encoder.why}"
+    sees = "no later sub-tokens" if encoder.causal else "all sub-tokens"
+    return Diagnosis(
+        encoder.path,
+        f"{encoder.name} can be probed, {how}. {encoder.layers} layers of {encoder.heads} attention heads, which see {sees}; "
+        f"functions of up to {encoder.longest} sub-tokens.",
+        encoder.checks,
+    )

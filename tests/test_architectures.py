@@ -1,0 +1,418 @@
+"""Every family of models comes out right, is probed by its eager maps, or is refused; none is silently wrong.
+
+Tiny models with random weights, compared with the maps that the model itself reports (never with our self-check), and their
+ranks with those that the metric computes from these maps. `pytest tests/test_architectures.py -s` prints the table.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+import torch
+from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors, trainers
+from tqdm import tqdm
+from transformers import CONFIG_MAPPING, AutoModel, PreTrainedTokenizerFast
+
+from codesyntax_dataset.errors import ModelError
+from codesyntax_metric.topk_uas import DEPENDENT_TO_HEAD, HEAD_TO_DEPENDENT, WORST_RANK, rank_attention
+from probing import capture
+from probing.align import align
+from probing.encoder import Encoder
+from probing.ranking import EncodedFunction
+from probing.run import Runner
+from probing.selfcheck import FailedCheck
+
+POSITIONS = 256
+WINDOW = 8  # of models with sliding windows, far shorter than the functions
+FUNCTIONS = (
+    "def largest(values, default=None):\n    best = default\n    for value in values:\n        if best is None or value > best:\n"
+    "            best = value\n    return best\n",
+    "public int size() { return this.items == null ? 0 : this.items.length; }",
+    "def f(x):\n    return -x  # größer\n",
+)
+
+_SMALL = {
+    "vocab_size": 400,
+    "hidden_size": 32,
+    "num_hidden_layers": 2,
+    "num_attention_heads": 4,
+    "intermediate_size": 48,
+    "max_position_embeddings": POSITIONS,
+    "pad_token_id": 0,
+    "bos_token_id": 1,
+    "eos_token_id": 2,
+}
+_GROUPED = {**_SMALL, "num_key_value_heads": 2}
+_WINDOWED = {**_GROUPED, "head_dim": 8, "sliding_window": WINDOW}
+_EXPERTS = {
+    **_GROUPED,
+    "head_dim": 8,
+    "num_experts": 4,
+    "num_local_experts": 4,
+    "num_experts_per_tok": 2,
+    "moe_intermediate_size": 16,
+}
+_HALVES = {
+    "vocab_size": 400,
+    "d_model": 32,
+    "encoder_layers": 2,
+    "decoder_layers": 1,
+    "encoder_attention_heads": 4,
+    "decoder_attention_heads": 4,
+    "encoder_ffn_dim": 48,
+    "decoder_ffn_dim": 48,
+    "max_position_embeddings": POSITIONS,
+    "pad_token_id": 0,
+    "eos_token_id": 2,
+    "decoder_start_token_id": 2,
+}
+_T5 = {
+    "vocab_size": 400,
+    "d_model": 32,
+    "d_kv": 8,
+    "d_ff": 48,
+    "num_layers": 2,
+    "num_decoder_layers": 1,
+    "num_heads": 4,
+    "pad_token_id": 0,
+    "eos_token_id": 2,
+    "decoder_start_token_id": 0,
+}
+_GPT2 = {"vocab_size": 400, "n_embd": 32, "n_layer": 2, "n_head": 4, "n_positions": POSITIONS}
+_LATENT = {
+    **_EXPERTS,
+    "num_key_value_heads": 4,
+    "n_routed_experts": 8,
+    "head_dim": 4,
+    "kv_lora_rank": 8,
+    "q_lora_rank": 8,
+    "qk_rope_head_dim": 4,
+    "qk_nope_head_dim": 4,
+    "v_head_dim": 8,
+}
+
+
+class Family(NamedTuple):
+    """A row of the table. `longest`: sub-tokens that a text may have, None without a limit of its own; `hard`: whether the
+    model itself fails beyond that; `scale`: what the random weights are multiplied by, so that attention is not uniform."""
+
+    model: str
+    path: str
+    settings: dict[str, Any]
+    longest: int | None = POSITIONS
+    hard: bool = False
+    causal: bool = False
+    scale: float = 8.0
+    why: str = ""  # of a refusal
+
+
+def _rows(path: str, models: str, settings: dict[str, Any], **others) -> list[Family]:
+    return [Family(model, path, settings, **others) for model in models.split()]
+
+
+FAMILIES = [
+    # encoders
+    *_rows("captured", "bert electra albert ernie bert-generation roc_bert splinter", _SMALL, hard=True),
+    Family("layoutlm", "captured", _SMALL, hard=True, scale=20.0),
+    Family("mobilebert", "captured", {**_SMALL, "normalization_type": "layer_norm"}, hard=True),
+    # RoBERTa's children count positions from behind the padding index, here 0
+    *_rows("captured", "roberta xlm-roberta camembert data2vec-text roberta-prelayernorm", _SMALL, longest=POSITIONS - 1, hard=True),
+    Family("xlm-roberta-xl", "captured", _SMALL, longest=POSITIONS - 1, hard=True, scale=20.0),
+    *_rows("captured", "eurobert gte nomic_bert jina_embeddings_v3", _GROUPED),
+    Family("modernbert", "captured", {**_GROUPED, "local_attention": WINDOW, "global_attn_every_n_layers": 2}),
+    Family("esm", "captured", {**_SMALL, "position_embedding_type": "rotary", "mask_token_id": 3}),
+    Family(
+        "distilbert",
+        "captured",
+        {"vocab_size": 400, "dim": 32, "n_layers": 2, "n_heads": 4, "hidden_dim": 48, "max_position_embeddings": POSITIONS},
+        hard=True,
+    ),
+    *_rows("eager", "deberta rembert megatron-bert", _SMALL, hard=True),
+    Family("tapas", "eager", _SMALL, scale=20.0),
+    Family("ibert", "eager", _SMALL, longest=POSITIONS - 1, hard=True),
+    Family(
+        "deberta-v2",
+        "eager",
+        {**_SMALL, "relative_attention": True, "pos_att_type": ["p2c", "c2p"], "position_biased_input": False},
+    ),
+    Family("mpnet", "eager", {**_SMALL, "pad_token_id": 1}, POSITIONS - 2, True),
+    Family("roformer", "eager", _SMALL, hard=True, scale=3.0),
+    Family("xlnet", "eager", {"vocab_size": 400, "d_model": 32, "n_layer": 2, "n_head": 4, "d_inner": 48}, None, scale=30.0),
+    Family(
+        "xlm",
+        "eager",
+        {"vocab_size": 400, "emb_dim": 32, "n_layers": 2, "n_heads": 4, "max_position_embeddings": POSITIONS},
+        hard=True,
+    ),
+    # the encoders of encoder-decoders
+    *_rows("captured", "bart plbart mbart blenderbot marian pegasus", _HALVES, hard=True),
+    Family("m2m_100", "captured", _HALVES),
+    *_rows("captured", "t5 mt5 umt5 switch_transformers", _T5, longest=None, scale=2.0),
+    *_rows("eager", "mvp bigbird_pegasus", _HALVES, hard=True),
+    Family("fsmt", "eager", {**_HALVES, "src_vocab_size": 400, "tgt_vocab_size": 400}),
+    # decoders
+    *_rows("captured", "gpt2 gpt_bigcode", _GPT2, hard=True, causal=True),
+    Family("opt", "captured", {**_SMALL, "ffn_dim": 48, "word_embed_proj_dim": 32}, hard=True, causal=True),
+    Family("biogpt", "captured", _SMALL, hard=True, causal=True),
+    *_rows("captured", "gpt_neox phi persimmon", _SMALL, causal=True),
+    *_rows("captured", "llama gemma olmo olmo2 smollm3 stablelm cohere phi3 nemotron granite ernie4_5", _GROUPED, causal=True),
+    *_rows("captured", "seed_oss arcee apertus doge nanochat ministral3", _GROUPED, causal=True),
+    *_rows("captured", "qwen3 glm glm4", {**_GROUPED, "head_dim": 8}, causal=True),
+    *_rows("captured", "mistral starcoder2 gemma3_text cohere2 olmo3", _WINDOWED, causal=True),
+    Family(
+        "qwen2", "captured", {**_WINDOWED, "use_sliding_window": True, "max_window_layers": 1}, causal=True
+    ),
+    Family("modernbert-decoder", "captured", {**_GROUPED, "local_attention": WINDOW}, causal=True),
+    Family("gemma2", "captured", {**_WINDOWED, "attn_logit_softcapping": 1.0}, causal=True, scale=16.0),
+    *_rows("captured", "mixtral qwen2_moe qwen3_moe olmoe granitemoe phimoe flex_olmo llama4_text", _EXPERTS, causal=True),
+    Family("jetmoe", "captured", {**_EXPERTS, "kv_channels": 8}, causal=True, scale=16.0),
+    *_rows("captured", "gpt_oss mimo_v2_flash", {**_EXPERTS, "sliding_window": WINDOW}, causal=True),
+    Family("granite_swa", "eager", _WINDOWED, causal=True),  # its maps leave out what goes to its sinks
+    # with layers that have no attention, which are not counted
+    Family("lfm2", "captured", {**_GROUPED, "layer_types": ["conv", "full_attention"]}, causal=True),
+    Family(
+        "qwen3_next",
+        "captured",
+        {
+            **_EXPERTS,
+            "layer_types": ["linear_attention", "full_attention"],
+            "linear_num_key_heads": 2,
+            "linear_num_value_heads": 4,
+            "linear_key_head_dim": 8,
+            "linear_value_head_dim": 8,
+        },
+        causal=True,
+    ),
+    Family("jamba", "captured", {**_EXPERTS, "attn_layer_period": 2, "attn_layer_offset": 1, "use_mamba_kernels": False}, causal=True),
+    Family("deepseek_v3", "captured", _LATENT, causal=True),
+    Family("deepseek_v32", "eager", _LATENT, causal=True),
+    *_rows("eager", "gptj codegen", {**_GPT2, "rotary_dim": 4}, hard=True, causal=True),
+    Family(
+        "gpt_neo",
+        "eager",
+        {**_SMALL, "num_layers": 2, "num_heads": 4, "attention_types": [[["global", "local"], 1]], "window_size": WINDOW},
+        hard=True,
+        causal=True,
+        scale=4.0,
+    ),
+    Family("openai-gpt", "eager", _GPT2, hard=True, causal=True, scale=16.0),
+    Family("falcon", "eager", _SMALL, causal=True),
+    Family("bloom", "eager", {"vocab_size": 400, "hidden_size": 32, "n_layer": 2, "n_head": 4}, None, causal=True),
+    Family(
+        "mpt",
+        "eager",
+        {"vocab_size": 400, "d_model": 32, "n_layers": 2, "n_heads": 4, "max_seq_len": POSITIONS},
+        hard=True,
+        causal=True,
+    ),
+    Family("diffllama", "eager", _GROUPED, causal=True),
+    # refused
+    *_rows("refused", "longformer", {**_SMALL, "attention_window": 4}, why="not between all pairs"),
+    *_rows("refused", "big_bird mra yoso fnet canine", _SMALL, why="not between all pairs"),
+    *_rows("refused", "led", _HALVES, why="not between all pairs"),
+    *_rows("refused", "longt5", _T5, why="not between all pairs"),
+    Family(
+        "funnel",
+        "refused",
+        {"vocab_size": 400, "d_model": 32, "block_sizes": [1, 1], "num_decoder_layers": 1, "n_head": 4, "d_head": 8, "architectures": ["FunnelModel"]},
+        why="not between all pairs",
+    ),
+    *_rows("refused", "convbert nystromformer", _SMALL, why="depends on the batch"),
+    Family("mamba", "refused", {"vocab_size": 400, "hidden_size": 32, "num_hidden_layers": 2}, why="not between all pairs"),
+    Family("bros", "refused", _SMALL, why="does not run on sub-tokens alone"),
+    Family("xmod", "refused", _SMALL, why="does not run on sub-tokens alone"),
+    Family("clip", "refused", {}, why="does not run on sub-tokens alone"),
+]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def one_thread():
+    """Models as small as these spend their time waiting for other threads."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+@pytest.fixture(scope="module")
+def tokenizer() -> PreTrainedTokenizerFast:
+    """A byte-level tokenizer like that of RoBERTa, trained on next to nothing."""
+    pipeline = Tokenizer(models.BPE())
+    pipeline.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    pipeline.decoder = decoders.ByteLevel()
+    special = {"pad_token": "<pad>", "bos_token": "<s>", "eos_token": "</s>", "unk_token": "<unk>"}
+    trainer = trainers.BpeTrainer(
+        vocab_size=400, special_tokens=list(special.values()), initial_alphabet=pre_tokenizers.ByteLevel.alphabet()
+    )
+    pipeline.train_from_iterator(FUNCTIONS * 2, trainer)
+    pipeline.post_processor = processors.TemplateProcessing(single="<s> $A </s>", special_tokens=[("<s>", 1), ("</s>", 2)])
+    return PreTrainedTokenizerFast(tokenizer_object=pipeline, **special)
+
+
+def build(family: Family) -> torch.nn.Module:
+    if family.model not in CONFIG_MAPPING:
+        pytest.skip(f"this transformers does not know {family.model}")
+    torch.manual_seed(0)
+    config = CONFIG_MAPPING[family.model](**family.settings)
+    model = AutoModel.from_config(config, attn_implementation="eager").eval()
+    with torch.no_grad():
+        for parameter in model.parameters():
+            if parameter.ndim >= 2:
+                parameter.mul_(family.scale)
+            else:
+                parameter.add_(torch.randn(parameter.shape) * 0.1)
+    return model
+
+
+def encode(encoder: Encoder) -> list[EncodedFunction]:
+    """The functions with regular expressions' tokens and thirty random edges each."""
+    chance = np.random.default_rng(0)
+    functions = []
+    for index, (text, (ids, offsets, special)) in enumerate(zip(FUNCTIONS, encoder.encode(FUNCTIONS))):
+        tokens = np.array([match.span() for match in re.finditer(r"\w+|[^\w\s]", text)])
+        head = chance.integers(0, len(tokens), 30)
+        first = chance.integers(0, len(tokens), 30)
+        last = np.minimum(first + chance.integers(0, 4, 30), len(tokens) - 1)
+        alignment = align(tokens[:, 0], tokens[:, 1], offsets, special)
+        columns = (column.astype(np.int32) for column in (np.zeros(30), head, first, last))
+        functions.append(EncodedFunction(index, ids, alignment, *columns))
+    return functions
+
+
+def word_level(encoder: Encoder, index: int, maps: list[torch.Tensor]) -> np.ndarray:
+    """The attention between one function's tokens (layers, heads, T, T): sums over columns, means over rows."""
+    text = FUNCTIONS[index]
+    _, offsets, special = next(encoder.encode([text]))
+    pieces = []
+    for match in re.finditer(r"\w+|[^\w\s]", text):
+        inside = (offsets[:, 0] < match.end()) & (offsets[:, 1] > match.start()) & ~special
+        pieces.append(np.flatnonzero(inside))
+    attention = np.stack([layer[index].double().numpy() for layer in maps])  # (L, H, S, S)
+    columns = np.stack([attention[..., piece].sum(axis=-1) for piece in pieces], axis=-1)
+    return np.stack([columns[..., piece, :].mean(axis=-2) for piece in pieces], axis=-2)
+
+
+@pytest.mark.parametrize("family", FAMILIES, ids=lambda family: family.model)
+def test_family(family, tokenizer):
+    model = build(family)
+    if family.path == "refused":
+        with pytest.raises(ModelError, match=family.why) as refusal:
+            Encoder(model, tokenizer, family.model, "", "float32")
+        print(f"\n{family.model:22} refused   {refusal.value}", end="")
+        return
+    encoder = Encoder(model, tokenizer, family.model, "", "float32")
+    assert (encoder.path, encoder.causal) == (family.path, family.causal), encoder.why
+    functions = encode(encoder)
+    functions.sort(key=lambda function: -len(function.ids))
+    inputs = encoder.inputs([function.ids for function in functions])
+    text = inputs["attention_mask"].bool()
+    assert not text.all()
+    with torch.no_grad():
+        maps = encoder.model(**inputs, output_attentions=True).attentions
+    assert (encoder.layers, encoder.heads) == (len(maps), maps[0].shape[1])
+
+    # if every sub-token attended to all others alike, a comparison would show little
+    for layer in maps:
+        row = layer[0, :, len(functions[0].ids) - 1]
+        assert row.max(dim=-1).values.mean() > 1.5 / len(functions[0].ids)
+
+    difference = 0.0
+    if family.path == "captured":
+        positions = torch.tensor([[3, 1, 7], [0, 2, 2], [5, 4, 1]])
+        captured, chosen = [], []
+
+        def listener(rows):
+            captured.append(rows(slice(None), None))
+            chosen.append(rows(slice(1, 3), positions[1:3]))
+
+        with capture.listen(listener):
+            encoder.run(inputs, capture.NAME)
+        assert len(captured) == len(maps)
+        difference = max(((ours - theirs).abs()[text[:, None].expand(ours.shape[:3])]).max().item() for ours, theirs in zip(captured, maps))
+        assert difference <= 1e-5
+        for ours, theirs in zip(chosen, maps):
+            expected = torch.stack([theirs[index][:, positions[index]] for index in (1, 2)])
+            assert (ours - expected).abs().max() <= 1e-5
+
+    direction = DEPENDENT_TO_HEAD if encoder.causal else HEAD_TO_DEPENDENT
+    ranks = Runner(encoder, direction, None).run(functions, tqdm(disable=True))
+    expected = []
+    for place, function in enumerate(functions):
+        edges = [("", *edge) for edge in zip(function.head.tolist(), function.first.tolist(), function.last.tolist())]
+        own = [layer[place : place + 1].expand(len(FUNCTIONS), -1, -1, -1) for layer in maps]
+        expected.append(rank_attention(word_level(encoder, function.index, own), edges, direction))
+    expected = np.concatenate(expected, axis=1)
+    assert ranks.shape == expected.shape
+    # weights that are all but equal may change places when rounded otherwise
+    assert (np.abs(ranks.astype(int) - expected) > 1).mean() <= 0.001
+    assert (ranks != expected).mean() <= 0.01
+    assert (ranks < WORST_RANK).mean() > 0.9
+
+    assert encoder.longest == (family.longest or 511)
+    run(encoder, encoder.longest)
+    if family.hard:
+        with pytest.raises((IndexError, RuntimeError)):
+            run(encoder, encoder.longest + 1)
+    else:
+        run(encoder, encoder.longest + 1)
+    print(f"\n{family.model:22} {encoder.path:9} {difference:.1e}   {encoder.why}", end="")
+
+
+def run(encoder: Encoder, length: int) -> None:
+    encoder.run(encoder.inputs([np.full(length, 9, np.int32)]), "eager")
+
+
+def test_enough_families():
+    outcomes = {family.model: family.path for family in FAMILIES}
+    assert len(outcomes) == len(FAMILIES) >= 55
+    assert {"t5", "distilbert", "albert", "gemma2", "gpt_oss", "deberta-v2", "mpnet"} <= set(outcomes)
+
+
+_LOCAL = "modernbert modernbert-decoder mistral starcoder2 gemma2 gemma3_text cohere2 olmo3 qwen2 gpt_oss gpt_neo".split()
+
+
+@pytest.mark.parametrize("family", [family for family in FAMILIES if family.model in _LOCAL], ids=lambda family: family.model)
+def test_sliding_window(family, tokenizer):
+    """In the local layers nothing outside the window is attended to, and in the rows that we capture neither."""
+    encoder = Encoder(build(family), tokenizer, family.model, "", "float32")
+    inputs = encoder.inputs([next(encoder.encode(FUNCTIONS))[0]])
+    captured = []
+    if encoder.path == "captured":
+        with capture.listen(lambda rows: captured.append(rows(slice(None), None)[0])):
+            encoder.run(inputs, capture.NAME)
+    else:
+        captured = [layer[0] for layer in encoder.run(inputs, "eager", output_attentions=True).attentions]
+    length = captured[0].shape[-1]
+    distance = (torch.arange(length)[:, None] - torch.arange(length)).abs()
+    assert any(rows[:, distance > WINDOW].max() == 0 for rows in captured)
+    assert all(rows[:, distance == 1].max() > 0 for rows in captured)
+
+
+@pytest.mark.parametrize(
+    ("model", "part"),
+    [
+        ("bert", "mask"),
+        ("mistral", "mask"),
+        ("modernbert", "mask"),
+        ("gpt2", "causal"),
+        ("granite", "scaling"),
+        ("t5", "bias"),
+        ("umt5", "bias"),
+        ("gemma2", "softcap"),
+        ("gpt_oss", "sinks"),
+    ],
+)
+def test_a_part_left_out_is_noticed(model, part, tokenizer, monkeypatch):
+    """The self-check would see if our attention function forgot something that this family needs."""
+    family = next(family for family in FAMILIES if family.model == model)
+    whole = capture.probabilities
+    monkeypatch.setattr(capture, "probabilities", lambda *rows, **parts: whole(*rows, **{**parts, part: None}))
+    try:
+        encoder = Encoder(build(family), tokenizer, model, "", "float32")
+    except FailedCheck as refusal:  # rows that sum to less than 1 without a reason that we know
+        assert "rows sum to 1" in str(refusal)
+    else:
+        assert encoder.path == "eager" and "captured rows" in encoder.why
