@@ -17,7 +17,7 @@ _CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 120, "sh
 
 
 class _Group(click.Group):
-    """Prints the errors we raise on purpose in one line and exits with 1; anything else keeps its traceback."""
+    """Prints the errors we raise on purpose in one line and exits with 1; what is a fault of ours keeps its traceback."""
 
     def invoke(self, context: click.Context):
         try:

@@ -10,12 +10,13 @@ import json
 import logging
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 import transformers
-from huggingface_hub import HfApi
+from huggingface_hub import HfApi, hf_hub_download
+from huggingface_hub.errors import HFValidationError
 from transformers import AutoConfig, AutoModel, AutoTokenizer
 
 from codesyntax_dataset.errors import ModelError
@@ -141,33 +142,30 @@ def load(
     if not isinstance(model, str):
         return _of_pair(*model, dtype, device, max_length)
     target = _device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
-    source, name = _source(model)
     with _loading(model):
-        config = AutoConfig.from_pretrained(source, revision=revision, trust_remote_code=False)
-        # everything from one commit; with its name transformers also leaves its web service for conversions alone
-        revision = getattr(config, "_commit_hash", None) or revision
-        options: dict[str, Any] = {"config": config, "revision": revision, "trust_remote_code": False}
-        tokenizer = AutoTokenizer.from_pretrained(source, **options)
+        source = _source(model, revision)
+        config, tokenizer = _config_and_tokenizer(source)
         loaded, info = AutoModel.from_pretrained(
-            source,
+            source.place,
+            config=config,
+            revision=source.commit,
             dtype=DTYPES[dtype],
             use_safetensors=True,
+            trust_remote_code=False,
             attn_implementation="eager",  # some families choose it for good when they are built
             output_loading_info=True,
-            **options,
+            ignore_mismatched_sizes=True,  # no less an error, but one that says what
         )
-        _check_weights(loaded, info["missing_keys"])
+        _check_weights(loaded, info)
         loaded = loaded.to(target)
-    identity = _digest_of_files(Path(source)) if Path(source).is_dir() else revision or "main"
-    return Encoder(loaded, tokenizer, name, identity, dtype, max_length)
+    identity = source.commit or _digest_of_files(Path(source.place))
+    return Encoder(loaded, tokenizer, source.name, identity, dtype, max_length)
 
 
 def load_tokenizer(model: str, *, max_length: int = PAPER_LENGTH) -> tuple[Any, int]:
     """A model's tokenizer, and how many sub-tokens a function may have for it, without its weights."""
-    source, _ = _source(model)
     with _loading(model):
-        config = AutoConfig.from_pretrained(source, trust_remote_code=False)
-        tokenizer = AutoTokenizer.from_pretrained(source, config=config, trust_remote_code=False)
+        config, tokenizer = _config_and_tokenizer(_source(model, None))
         with torch.device("meta"):
             empty = AutoModel.from_config(config)
     return tokenizer, min(max_length, _positions(empty) or max_length)
@@ -188,23 +186,48 @@ def _of_pair(model, tokenizer, dtype: str, device: str | None, max_length: int) 
     return Encoder(model, tokenizer, name, _digest_of_pair(model, tokenizer), dtype, max_length)
 
 
-def _source(model: str) -> tuple[str, str]:
-    """What transformers loads the model from, a folder or a Hub id, and its name in signatures."""
-    path = Path(model)
-    if path.is_dir():
-        return str(path), path.resolve().name
-    return (str(embedded_model()) if model == EMBEDDED else model), model
+class _Source(NamedTuple):
+    """Where transformers loads a model from, a folder or a Hub id; its name in signatures; the commit on the Hub."""
+
+    place: str
+    name: str
+    commit: str | None
 
 
-def _check_weights(model: torch.nn.Module, missing: Iterable[str]) -> None:
+def _source(model: str, revision: str | None) -> _Source:
+    folder = Path(model)
+    if folder.is_dir():
+        if revision is not None:
+            raise ModelError(f"it is a folder, which has no revision {revision!r}")
+        return _Source(str(folder), folder.resolve().name, None)
+    if model == EMBEDDED:
+        return _Source(str(embedded_model()), model, None)
+    # what we report is the commit that all files come from. Given a commit, transformers also leaves its service alone that
+    # converts weights, which would load a revision that nobody named.
+    file = hf_hub_download(model, "config.json", revision=revision)
+    return _Source(model, model, Path(file).parent.name)
+
+
+def _config_and_tokenizer(source: _Source) -> tuple[transformers.PreTrainedConfig, Any]:
+    options: dict[str, Any] = {"revision": source.commit, "trust_remote_code": False}
+    config = AutoConfig.from_pretrained(source.place, **options)
+    return config, AutoTokenizer.from_pretrained(source.place, config=config, **options)
+
+
+def _check_weights(model: torch.nn.Module, info: Mapping[str, Any]) -> None:
     """Weights that are not in the file would be random numbers; heads and poolers do not matter to attention."""
+    if info["mismatched_keys"]:
+        name, got, expected = sorted(info["mismatched_keys"])[0]
+        raise ModelError(f"its weights {name} have the shape {tuple(got)}, its configuration says {tuple(expected)}")
     parts = dict(model.named_parameters(remove_duplicate=False))
     body = {id(parameter) for parameter in _body(model).parameters()}
-    lost = [
-        name for name in missing if id(parts.get(name)) in body and not any(part in name for part in ("pooler", "_head"))
-    ]
+    lost = sorted(
+        name
+        for name in info["missing_keys"]
+        if id(parts.get(name)) in body and not any(part in name for part in ("pooler", "_head"))
+    )
     if lost:
-        raise ModelError(f"its weights lack {', '.join(sorted(lost)[:3])}{' and others' if len(lost) > 3 else ''}")
+        raise ModelError(f"its weights lack {', '.join(lost[:3])}{' and others' if len(lost) > 3 else ''}")
 
 
 def embedded_model() -> Path:
@@ -285,7 +308,7 @@ def _full_precision() -> Iterator[None]:
 
 @contextlib.contextmanager
 def _quiet() -> Iterator[None]:
-    """transformers warns of attention functions that it cannot set; we find that out, and say it in our words."""
+    """transformers warns at length of weights that it misses and of attention that it cannot set; we say it in a line."""
     before = transformers.logging.get_verbosity()
     transformers.logging.set_verbosity_error()
     try:
@@ -298,7 +321,8 @@ def _quiet() -> Iterator[None]:
 def _loading(model: str) -> Iterator[None]:
     """Turn whatever is raised for a model that cannot be loaded into one line."""
     try:
-        yield
+        with _quiet():
+            yield
     except Exception as error:
         text = " ".join(str(error).split())
         reason = text if isinstance(error, (OSError, ValueError)) else f"{type(error).__name__}: {text}"
@@ -307,18 +331,18 @@ def _loading(model: str) -> Iterator[None]:
             reason = "it needs code from its repository, which we never run: use a model that transformers itself knows"
         elif isinstance(error, OSError) and "model.safetensors" in text:
             reason = _no_safetensors(model, is_folder)
-        elif isinstance(error, OSError) and not is_folder:
+        elif isinstance(error, (OSError, HFValidationError)) and not is_folder:
             reason = f"no folder of that name, and no model on the Hub that can be reached ({reason})"
         raise ModelError(f"cannot load the model {model!r}: {_clip(reason)}") from error
 
 
 def _no_safetensors(model: str, is_folder: bool) -> str:
     """Why a model without safetensors is not loaded, and what to do: on the Hub a bot offers converted weights."""
-    where = "as a pull request of SFconvertbot offers them"
+    where = "as a pull request of SFconvertbot may"
     if not is_folder:
         with contextlib.suppress(Exception):  # a hint is not worth an error of its own
             for request in HfApi().get_repo_discussions(model, author="SFconvertbot", discussion_type="pull_request"):
-                where = f"as --revision {request.git_reference or f'refs/pr/{request.num}'} offers them"
+                where = f"as --revision {request.git_reference} does"
     return (
         "it has no weights in safetensors, and other formats can run code when they are read. Use a revision that has them"
         + ("" if is_folder else f", {where}")

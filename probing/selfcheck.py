@@ -165,7 +165,7 @@ def _tokenizer_checks(encoder: Encoder) -> Iterator[Check]:
     yield Check(
         "sub-tokens are known",
         2 * unknown < total,
-        f"{unknown} of {total} are unknown words of plain ASCII",
+        f"{total - unknown} of {total}",
         "its tokenizer has no vocabulary for code, perhaps because files of it are missing",
     )
     yield Check(

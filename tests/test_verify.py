@@ -11,7 +11,7 @@ import pytest
 import torch
 
 import probing.run
-from codesyntax_dataset.errors import LedgerError
+from codesyntax_dataset.errors import LedgerError, ModelError
 from probing import capture, probe, ranking
 from probing.encoder import Encoder, load
 from probing.ledger import RankLedger
@@ -170,14 +170,18 @@ def half_precision(patch):
     patch.setattr(probing.run, "load", halved)
 
 
-@pytest.mark.parametrize(
-    "sabotage", [alignment_shifted, special_tokens_ranked, diagonal_kept, padding_attended, half_precision]
-)
+@pytest.mark.parametrize("sabotage", [alignment_shifted, special_tokens_ranked, diagonal_kept, half_precision])
 def test_sabotaged_runs(sabotage, tiny_model, dataset_folder, probed, monkeypatch):
     with monkeypatch.context() as patch:
         sabotage(patch)
         path = probed(batch_tokens=20000)
     assert failed(path, tiny_model, dataset_folder) == ["ranks"]
+
+
+def test_attended_padding_is_refused_at_load(tiny_model, monkeypatch):
+    padding_attended(monkeypatch)
+    with pytest.raises(ModelError, match="depends on the batch"):
+        load(str(tiny_model))
 
 
 def test_another_tokenizer(tiny_model, dataset_folder, probed, tmp_path):
@@ -189,6 +193,8 @@ def test_another_tokenizer(tiny_model, dataset_folder, probed, tmp_path):
     tokenizer = json.loads((other / "tokenizer.json").read_text())
     tokenizer["normalizer"]["lowercase"] = False
     (other / "tokenizer.json").write_text(json.dumps(tokenizer))
+    config = json.loads((other / "tokenizer_config.json").read_text())
+    (other / "tokenizer_config.json").write_text(json.dumps(config | {"do_lower_case": False}))
     path = probed(other)
     assert {"model", "ranks"} <= set(failed(path, tiny_model, dataset_folder))
 
@@ -201,7 +207,9 @@ def test_what_the_self_check_catches(dropped, monkeypatch, tiny_model, tmp_path)
     def losing(module, query, key, mask, positions, scaling, **options):
         if dropped == "mask":
             mask = None
-        return real(module, query, key, mask, positions, scaling, **{**options, dropped: None} if dropped != "mask" else options)
+        else:
+            options[dropped] = None
+        return real(module, query, key, mask, positions, scaling, **options)
 
     model = str(tiny_model)
     if dropped == "position_bias":
@@ -209,7 +217,7 @@ def test_what_the_self_check_catches(dropped, monkeypatch, tiny_model, tmp_path)
 
         torch.manual_seed(0)
         sizes = {"d_model": 32, "d_kv": 8, "d_ff": 64, "num_layers": 2, "num_heads": 4, "vocab_size": 30522}
-        model = (T5EncoderModel(T5Config(**sizes, initializer_factor=5.0)).eval(), AutoTokenizer.from_pretrained(model))
+        model = (T5EncoderModel(T5Config(**sizes, initializer_factor=1.0)).eval(), AutoTokenizer.from_pretrained(model))
     assert load(model).path == "captured"
     monkeypatch.setattr(capture, "probabilities", losing)
     encoder = load(model)

@@ -129,6 +129,9 @@ def _class(node: Node) -> Inside:
 
 
 def _statement(source: tree_sitter.Node) -> Node:
+    """A statement. tree-sitter takes `switch (x) { };` for a value and its semicolon; to Java these are two statements."""
+    if source.type == "expression_statement" and source.children[0].type == "switch_expression":
+        source = source.children[0]
     kind = "switch_statement" if source.type == "switch_expression" else source.type
     return Node(kind, source.start_byte, source.end_byte, source)
 
@@ -137,13 +140,13 @@ def _statements(sources: Iterable[tree_sitter.Node]) -> list[Node]:
     """The statements among the children of a block. The JDT drops local interfaces."""
     statements = []
     for start, source in _with_javadoc(sources):
-        kind = source.type
-        if start < source.start_byte and _takes_javadoc(source):
-            statements.append(Node(kind, start, source.end_byte, source))
-        elif kind == "expression_statement" and source.children[0].type == "switch_expression":
-            statements += map(_statement, parts_of(source))  # `switch (x) { };` is two statements
-        elif kind not in {"{", "}", "interface_declaration", "annotation_type_declaration"}:
-            statements.append(_statement(source))
+        if source.type not in {"{", "}", "interface_declaration", "annotation_type_declaration"}:
+            statement = _statement(source)
+            if start < statement.start and _takes_javadoc(source):
+                statement = statement._replace(start=start)
+            statements.append(statement)
+            if statement.end < source.end_byte:
+                statements.append(node_of(source.children[-1]))
     return statements
 
 

@@ -1,8 +1,8 @@
-"""Python functions: the relations between the nodes of their syntax tree, edge for edge as published.
+"""The labels of Python functions: relations of the `ast` tree (`python_tree`), told in tokens (`python_tokens`).
 
-`_RELATIONS` says which nodes are related (Shen et al. 2022, sections 3.1 and A, Table 8), `_NodeTokens` which tokens a node
-stands for. The published labels were made by re-tokenizing each node's own text; what that does to the tokens is part of
-them and is settled here by looking at positions and indentation.
+`_RELATIONS` says which nodes are related (Shen et al. 2022, section 3 and Table 8), `_NodeTokens` which tokens they
+stand for. The published procedure tokenized the text of each node once more on its own; what that does to the tokens is
+part of the labels, and is settled here by positions and indentation.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from codesyntax_dataset.annotators.python_tree import TokenIndex, children, pars
 from codesyntax_dataset.schema import Annotation, Edge, Token
 
 Related = tuple[str, list[ast.AST], list[ast.AST]]
-"""A relation, its head (the first of some nodes) and its dependent (from the first of some nodes to the last)."""
+"""A relation, its head (the first of some nodes) and its dependent (from the first to the last of some nodes)."""
 
 
 def _generators(node) -> list[ast.AST]:
@@ -90,36 +90,24 @@ _FROM_LAST_TOKEN = {"Call:func->args", "Call:args->keywords", "Call:func->keywor
 
 
 def annotate(code: str, variant: str) -> Annotation:
-    """The labels of Python code; see `codesyntax_dataset.annotate`.
+    """The labels of Python code in a published variant, in the published order.
 
-    Edges come in the published order: depth first, the edge from the parent before a node's own relations.
+    Raises ParseError where the code is not Python 3.9.
     """
     tokens = tokenize(code, variant)
     nodes = _NodeTokens(code, tokens, with_new_lines=variant == "with_new_lines")
     edges = []
-
-    def add(relation: str, head: int, first: int, last: int) -> None:
-        if 0 < head < first <= last:
+    for relation, heads, dependents in _relations(parse(code, tokens)):
+        head = nodes.last(heads[0]) if relation in _FROM_LAST_TOKEN else nodes.first(heads[0])
+        last = nodes.last(dependents[-1])
+        if relation == "Attribute:value->attr":
+            first = last
+        elif relation == "If:if->else":
+            first = last = nodes.alternative(heads[0])
+        else:
+            first = nodes.first(dependents[0])
+        if 0 < head < first <= last:  # the published procedure never writes an edge from token 0 or backwards
             edges.append(Edge(relation, head, first, last))
-
-    for parent, node in _walk(parse(code, tokens)):
-        if parent is not None:
-            head, first = nodes.first(parent), nodes.first(node)
-            if 0 < head < first:
-                add("children:parent->child", head, first, nodes.last(node))
-        if type(node) not in _RELATIONS:
-            continue
-        for relation, heads, dependents in _RELATIONS[type(node)](node):
-            if not heads or not dependents:
-                continue
-            head = nodes.last(heads[0]) if relation in _FROM_LAST_TOKEN else nodes.first(heads[0])
-            if relation == "If:if->else":
-                first = last = nodes.alternative(node)
-            elif relation == "Attribute:value->attr":
-                first = last = nodes.last(node)
-            else:
-                first, last = nodes.first(dependents[0]), nodes.last(dependents[-1])
-            add(relation, head, first, last)
     return Annotation(tokens, edges)
 
 
@@ -131,21 +119,26 @@ def tokenize(code: str, variant: str) -> list[Token]:
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 
 
-def _walk(tree: ast.AST) -> Iterator[tuple[ast.AST | None, ast.AST]]:
-    """Each node with the parent that it is a child of in the labels, if any, depth first.
+def _relations(tree: ast.AST) -> Iterator[Related]:
+    """All relations, depth first: of each node that to its parent before its own.
 
-    Parents and children carry positions and are no functions; of a function only the body is visited.
+    Parents and children are nodes with a position, but no functions. Of a function only the body is visited.
     """
-    stack: list[tuple[ast.AST | None, ast.AST]] = [(None, tree)]
-    while stack:
-        parent, node = stack.pop()
-        yield parent, node
-        related = _is_parent_or_child(node)
-        for child in reversed(node.body if isinstance(node, _FUNCTIONS) else children(node)):
-            stack.append((node if related and _is_parent_or_child(child) else None, child))
+    waiting: list[tuple[ast.AST | None, ast.AST]] = [(None, tree)]
+    while waiting:
+        parent, node = waiting.pop()
+        if parent and _has_family(node):
+            yield "children:parent->child", [parent], [node]
+        if type(node) in _RELATIONS:
+            for relation, heads, dependents in _RELATIONS[type(node)](node):
+                if heads and dependents:
+                    yield relation, heads, dependents
+        parent = node if _has_family(node) else None
+        visited = node.body if isinstance(node, _FUNCTIONS) else children(node)
+        waiting += [(parent, child) for child in reversed(visited)]
 
 
-def _is_parent_or_child(node: ast.AST) -> bool:
+def _has_family(node: ast.AST) -> bool:
     return "lineno" in node._attributes and not isinstance(node, _FUNCTIONS)
 
 
@@ -177,7 +170,7 @@ class _NodeTokens:
         return self._firsts[node]
 
     def last(self, node: ast.AST) -> int:
-        """The last token of `node`, read on its own, that is no closing bracket; left of `node` if it is glued to a word."""
+        """The last token of `node`, tokenized on its own, that is no closing bracket; before `node` if it is glued."""
         if node not in self._lasts:
             start = self._index.start(node)
             if self._is_glued(start):
@@ -199,15 +192,15 @@ class _NodeTokens:
         return index
 
     def _is_glued(self, start: int) -> bool:
-        """Whether a word ends where the token `start` begins, as in `sum(x for x in y)`, where the generator has the bracket."""
+        """Whether a word ends where the token `start` begins: in `sum(x for x in y)` the bracket is the generator's."""
         before = self._tokens[start - 1]
         return before.end == self._tokens[start].start and before.text.isidentifier()
 
     def _last_on_its_own(self, node: ast.AST, start: int, end: int) -> int:
-        """The last token, counted from `start`, that is also there when the node's text is tokenized on its own.
+        """The last of the tokens from `start` on that agree with those of the node's text on its own.
 
-        That is `end`, except where the text looks different on its own: at the end of a source without a final line break,
-        and on the second line of an expression which is no longer inside brackets.
+        That is `end`, except where the text on its own looks different: at the end of a source without a final line
+        break, and from the second line on of an expression that is no longer inside brackets.
         """
         if self._texts[end + 1] == "":
             return end + self._empty_tokens(node, start, end)
@@ -218,8 +211,8 @@ class _NodeTokens:
     def _last_in_line(self, start: int, end: int) -> int:
         """The line break before the first line that is indented otherwise than the expression from `start` to `end`.
 
-        Without the brackets around the expression that indentation is a token. Lines inside brackets of its own, empty lines
-        and comments do not matter.
+        Without the brackets around the expression that indentation is a token. Lines inside brackets of its own, empty
+        lines and comments do not matter.
         """
         depth = 0
         for index in range(start, end):

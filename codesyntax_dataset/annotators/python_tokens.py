@@ -1,8 +1,8 @@
 """The tokens of Python code, as Python 3.9's `tokenize` tells them: that is the tokenizer behind the published labels.
 
-Its successors split f-strings (PEP 701) and, written anew for 3.12, refuse or cut differently what is not valid Python, so
-the standard module would let the tokens depend on the interpreter. One regular expression does what 3.9's does, also for
-code that does not parse, such as Python 2.
+Its successors split f-strings (PEP 701) and, written anew for 3.12, refuse or cut otherwise what is not valid Python:
+with the standard module the tokens would depend on the interpreter. One regular expression does what 3.9's does, also
+for code that does not parse, such as Python 2.
 """
 
 from __future__ import annotations
@@ -52,15 +52,15 @@ _UNREADABLE = re.compile(r"\0|\r(?!\n)|[\ud800-\udfff]")
 
 
 def tokenize(code: str) -> list[Token]:
-    """The tokens of `code`: their strings are those of Python 3.9's `tokenize.generate_tokens`.
+    """The tokens of `code`, with the strings that Python 3.9's `tokenize.generate_tokens` gives.
 
-    A line break has the text it has in `code`, `"\\n"` or `"\\r\\n"`. NEWLINE at the end of a last line without one, DEDENT
-    and ENDMARKER are empty and lie where the next token starts. A character that starts no token is a token of its own.
+    A line break has the text it has in `code`, `"\\n"` or `"\\r\\n"`. NEWLINE at the end of a last line without one,
+    DEDENT and ENDMARKER are empty and lie where the next token starts. A character that starts no token is a token.
 
-    Raises ParseError where the tokens cannot be told: a string, bracket or continued line that does not end, an indentation
-    that fits no outer block, and what the interpreters read differently: a statement that starts with a backslash, NUL,
-    surrogates, a carriage return alone, and outside of strings and comments a character that came after Unicode 3.2, the
-    one version that every interpreter knows.
+    Raises ParseError where the tokens cannot be told: a string, bracket or continued line that does not end, an
+    indentation that fits no outer block, and what the interpreters read differently: a statement that starts with a
+    backslash, NUL, surrogates, a carriage return alone, and outside of strings and comments a character that came after
+    Unicode 3.2, the one version that every interpreter knows.
     """
     if unreadable := _UNREADABLE.search(code):
         raise error_at(code, unreadable.start(), f"cannot read the character {unreadable[0]!r} in Python code")

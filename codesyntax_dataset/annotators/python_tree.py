@@ -16,13 +16,24 @@ from codesyntax_dataset.annotators.python_tokens import error_at, tokenize
 from codesyntax_dataset.errors import ParseError
 from codesyntax_dataset.schema import Token
 
-_MAYBE_NEWER = re.compile(r":=|[\[,:](?:\s|\\|#.*)*\*(?!\*)")
-
 MAX_BRACKETS = 100
 MAX_DEPTH = 1000
 MAX_CHAIN = 10_000
 """More brackets or syntax nodes in each other, or more tokens in an expression without a comma, are a ParseError. Every
 interpreter has bounds of its own, or breaks down without one; these are below them all."""
+
+_FSTRING_OR_NAMED = re.compile(r"""[fF][rR]?['"]|\\N""")
+_STRING = re.compile(r"""([a-zA-Z]*)('''|\"""|'|")(.*)\2""", re.DOTALL)
+_ESCAPED = re.compile(r"\\(?:N\{(?P<name>[A-Za-z0-9 -]+)\}|.)", re.DOTALL)
+_EXPRESSION_PART = re.compile(r"""'''.*?'''|\""".*?\"""|'[^']*'|"[^"]*"|[!=<>]=|.""", re.DOTALL)
+_EQUALS = re.compile(r"=[ \t\n\r\f\v]*")
+_ESCAPE = r"\\N\{[^}]*\}?|\\[^{}]|\\"
+_TEXT = {  # (raw, inside a replacement field) -> the text up to the next brace that counts
+    (False, False): re.compile(rf"(?:{_ESCAPE}|[^\\{{}}]|\{{\{{|\}}\}})*", re.DOTALL),
+    (False, True): re.compile(rf"(?:{_ESCAPE}|[^\\{{}}])*", re.DOTALL),
+    (True, False): re.compile(r"(?:[^{}]|\{\{|\}\})*"),
+    (True, True): re.compile(r"[^{}]*"),
+}
 
 
 def parse(code: str, tokens: list[Token], mode: str = "exec") -> ast.AST:
@@ -30,7 +41,7 @@ def parse(code: str, tokens: list[Token], mode: str = "exec") -> ast.AST:
 
     An f-string is a plain string in this tree: no token starts inside it, so there is nothing to label in it.
 
-    Raises ParseError where Python 3.9 finds a syntax error, and beyond MAX_BRACKETS and MAX_DEPTH.
+    Raises ParseError where Python 3.9 finds a syntax error, and beyond the bounds above.
     """
     _check_tokens(code, tokens)
     with warnings.catch_warnings():
@@ -111,59 +122,39 @@ def _check_tokens(code: str, tokens: list[Token]) -> None:
 
 
 def _check_nodes(tree: ast.AST, code: str, tokens: list[Token]) -> None:
-    """Refuse what `feature_version` lets pass: deep nesting, and in subscripts and `*args` what 3.10 and 3.11 brought."""
-    if 3 * len(tokens) <= MAX_DEPTH and not _MAYBE_NEWER.search(code):  # a token opens three nodes at most
+    """Refuse what `feature_version` lets pass: deep nesting, and what 3.10 and 3.11 allow in subscripts and `*args`."""
+    if 3 * len(tokens) <= MAX_DEPTH and "*" not in code and ":=" not in code:  # a token opens three nodes at most
         return
+    places = TokenIndex(code, tokens)
     level, depth = [tree], 0
     while level:
         depth += 1
         if depth > MAX_DEPTH:
             raise ParseError(f"more than {MAX_DEPTH} syntax nodes in each other", 1, 0)
         for node in level:
-            if isinstance(node, ast.arg) and isinstance(node.annotation, ast.Starred):
-                raise ParseError("'*' in an annotation needs Python 3.11", node.lineno, 0)
-            if isinstance(node, ast.Subscript) and _has_newer_subscript(node, code, tokens):
-                raise ParseError("this subscript needs Python 3.10 or later", node.lineno, 0)
+            newer = isinstance(node, ast.arg) and isinstance(node.annotation, ast.Starred)
+            if newer or (isinstance(node, ast.Subscript) and _is_newer_index(node.slice, tokens, places)):
+                raise error_at(code, tokens[places.start(node)].start, "'*' or ':=' where Python 3.9 has none")
         level = [child for node in level for child in children(node)]
 
 
-def _has_newer_subscript(node: ast.Subscript, code: str, tokens: list[Token]) -> bool:
-    """Whether `node` is `x[*a]` or `x[a := b]` without the brackets that Python 3.9 wants around the index."""
-    index = node.slice
-    if not any(isinstance(item, (ast.Starred, ast.NamedExpr)) for item in getattr(index, "elts", [index])):
+def _is_newer_index(index: ast.AST, tokens: list[Token], places: TokenIndex) -> bool:
+    """Whether `index` is that of `x[*a]` or `x[a := b]`, without the brackets that Python 3.9 wants around it."""
+    items = index.elts if isinstance(index, ast.Tuple) else [index]
+    if not any(isinstance(item, (ast.Starred, ast.NamedExpr)) for item in items):
         return False
-    places = TokenIndex(code, tokens)
     if isinstance(index, ast.Tuple):
-        depths = accumulate(
-            (text in ("(", "[", "{")) - (text in (")", "]", "}"))
-            for text, _, _ in tokens[places.start(index) : places.end(index)]
-        )
+        texts = [token.text for token in tokens[places.start(index) : places.end(index)]]
+        depths = accumulate((text in ("(", "[", "{")) - (text in (")", "]", "}")) for text in texts)
         if 0 not in depths:  # one pair of brackets from end to end
             return False
-    for item in getattr(index, "elts", [index]):
+    for item in items:
         before = places.start(item) - 1
         while tokens[before].text[:1] in ("#", "\r", "\n"):
             before -= 1
         if isinstance(item, ast.Starred) or (isinstance(item, ast.NamedExpr) and tokens[before].text != "("):
             return True
     return False
-
-
-# ------------------------------------------------------------------------------------------------------- f-strings
-
-_FSTRING_OR_NAMED = re.compile(r"""[fF][rR]?['"]|\\N""")
-_STRING = re.compile(r"""([a-zA-Z]*)('''|\"""|'|")(.*)\2""", re.DOTALL)
-_NAMED_CHARACTER = re.compile(r"\\(?:N\{[A-Za-z0-9 -]+\}|.)", re.DOTALL)
-
-_EXPRESSION_PART = re.compile(r"""'''.*?'''|\""".*?\"""|'[^']*'|"[^"]*"|[!=<>]=|.""", re.DOTALL)
-
-_ESCAPE = r"\\N\{[^}]*\}?|\\[^{}]|\\"
-_TEXT = {  # (raw, inside a replacement field) -> the text up to the next brace that counts
-    (False, False): re.compile(rf"(?:{_ESCAPE}|[^\\{{}}]|\{{\{{|\}}\}})*", re.DOTALL),
-    (False, True): re.compile(rf"(?:{_ESCAPE}|[^\\{{}}])*", re.DOTALL),
-    (True, False): re.compile(r"(?:[^{}]|\{\{|\}\})*"),
-    (True, True): re.compile(r"[^{}]*"),
-}
 
 
 def _without_fstrings(code: str, tokens: list[Token]) -> str:
@@ -188,10 +179,10 @@ def _without_fstrings(code: str, tokens: list[Token]) -> str:
 def _plain_string(prefix: str, quotes: str, body: str) -> str:
     raw = "r" in prefix.lower()
     if "f" in prefix.lower():
-        body = _blank_fields(body, raw)
+        body = _without_fields(body, raw)
         prefix, body = ("r", "_" + body) if raw else ("u", body)
     if prefix in ("", "u", "U"):
-        body = _NAMED_CHARACTER.sub(lambda escape: _blank(escape[0]) if escape[0][1:2] == "N" else escape[0], body)
+        body = _ESCAPED.sub(lambda escape: _blank(escape[0]) if escape["name"] else escape[0], body)
     return f"{prefix}{quotes}{body}{quotes}"
 
 
@@ -200,19 +191,22 @@ def _blank(text: str) -> str:
     return re.sub(r"[^\r\n]", lambda character: "_" * len(character[0].encode()), text)
 
 
-def _blank_fields(body: str, raw: bool) -> str:
+def _without_fields(body: str, raw: bool) -> str:
     """The f-string `body` with its replacement fields blanked; SyntaxError where Python 3.9 has one."""
-    pieces, position = [], 0
+    pieces: list[str] = []
+    position = 0
     while position < len(body):
-        field = _TEXT[raw, False].match(body, position).end()
-        pieces.append(body[position:field])
-        position = _field_end(body, field, raw, level=1) if field < len(body) else field
-        pieces.append(_blank(body[field:position]))
+        text = _TEXT[raw, False].match(body, position)
+        pieces.append(text[0])
+        position = _field_end(body, text.end(), raw, 1, pieces) if text.end() < len(body) else text.end()
     return "".join(pieces)
 
 
-def _field_end(body: str, start: int, raw: bool, level: int) -> int:
-    """Where the replacement field ends whose brace is at `start`; fields in its format specification have `level` 2."""
+def _field_end(body: str, start: int, raw: bool, level: int, pieces: list[str]) -> int:
+    """Where the replacement field ends whose brace is at `start`.
+
+    Adds the field to `pieces`, blank but for the text of its format specification. Fields in there have `level` 2.
+    """
     if body[start] == "}":
         raise SyntaxError("single '}'")
     if level > 2:
@@ -224,17 +218,22 @@ def _field_end(body: str, start: int, raw: bool, level: int) -> int:
     expression = f"({expression})"
     parse(expression, tokenize(expression), mode="eval")
     if body[position] == "=":
-        position = re.compile(r"=[ \t\n\r\f\v]*").match(body, position).end()
+        position = _EQUALS.match(body, position).end()
     if body[position : position + 1] == "!":
         if body[position + 1 : position + 2] not in ("s", "r", "a"):
             raise SyntaxError("the conversion must be 's', 'r' or 'a'")
         position += 2
+    pieces.append(_blank(body[start:position]))
     if body[position : position + 1] == ":":
-        position = _TEXT[raw, True].match(body, position + 1).end()
-        while body[position : position + 1] == "{":
-            position = _TEXT[raw, True].match(body, _field_end(body, position, raw, level + 1)).end()
+        text = _TEXT[raw, True].match(body, position)
+        pieces.append(text[0])
+        while body[text.end() : text.end() + 1] == "{":
+            text = _TEXT[raw, True].match(body, _field_end(body, text.end(), raw, level + 1, pieces))
+            pieces.append(text[0])
+        position = text.end()
     if body[position : position + 1] != "}":
         raise SyntaxError("expecting '}'")
+    pieces.append("_")
     return position + 1
 
 

@@ -1,0 +1,184 @@
+"""The command line: what it prints, and what it says to bad input."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import subprocess
+import sys
+
+import click
+import pytest
+from click.testing import CliRunner
+
+from probing.cli import main
+from probing.encoder import EMBEDDED
+
+
+def run(*arguments):
+    return CliRunner().invoke(main, [str(argument) for argument in arguments], catch_exceptions=False)
+
+
+def refused(result, *words):
+    """Exit status 1 and one line that says all of `words`."""
+    assert result.exit_code == 1
+    (line,) = result.stderr.strip().splitlines()
+    assert line.startswith("Error: ")
+    for word in words:
+        assert word in line, line
+    assert result.stdout == ""
+
+
+def left_in(folder):
+    return sorted(str(path.relative_to(folder)) for path in folder.rglob("*"))
+
+
+def test_help_imports_nothing_heavy():
+    """What makes --help answer at once; the time itself is not a test's to measure."""
+    code = (
+        "import sys\nfrom probing.cli import main\n"
+        "try:\n    main(['--help'])\nexcept SystemExit:\n    pass\n"
+        "heavy = {'torch', 'transformers', 'datasets', 'evaluate', 'numpy', 'pyarrow', 'rich', 'tree_sitter'}\n"
+        "print('imported:', sorted(heavy & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert "Usage:" in done.stdout
+    assert done.stdout.endswith("imported: []\n")
+
+
+def test_every_command_has_help_and_a_place_in_the_readme(request):
+    readme = (request.config.rootpath / "README.md").read_text(encoding="utf-8")
+    for name, command in main.commands.items():
+        assert command.help, name
+        assert f"codesyntax {name}" in readme, name
+        for parameter in command.params:
+            if isinstance(parameter, click.Option):
+                assert parameter.help, f"{name} {parameter.name}"
+
+
+def test_probe_prints_json_alone(tiny_model, dataset_folder):
+    result = run("probe", tiny_model, "--data", dataset_folder, "--limit", 4, "--json")
+    assert result.exit_code == 0
+    assert json.loads(result.stdout)["settings"]["limit"] == 4
+
+
+def test_probe_prints_a_table_and_score_prints_it_again(tiny_model, dataset_folder, tmp_path):
+    probed = run("probe", tiny_model, "--data", dataset_folder, "--limit", 4, "--output", tmp_path)
+    (ledger,) = tmp_path.glob("*.parquet")
+    assert probed.exit_code == 0
+    for words in ("If:if->test", "mean of", "PARTIAL: first 4 functions", "partial:4"):
+        assert words in probed.stdout
+    assert run("score", ledger).stdout == probed.stdout
+    assert run("score", ledger, "--json").stdout == ledger.with_name(ledger.name.replace(".ledger.parquet", ".json")).read_text()
+
+
+def test_verify_accepts_and_rejects(tiny_model, dataset_folder, tmp_path):
+    run("probe", tiny_model, "--data", dataset_folder, "--limit", 4, "--output", tmp_path)
+    (path,) = tmp_path.glob("*.json")
+    accepted = run("verify", path, "--model", tiny_model, "--data", dataset_folder)
+    assert accepted.exit_code == 0
+    assert accepted.stdout.splitlines()[-1] == "accepted"
+    path.write_text(path.read_text().replace('"functions": 4', '"functions": 5'))
+    rejected = run("verify", path, "--model", tiny_model, "--data", dataset_folder)
+    assert rejected.exit_code == 1
+    assert rejected.stdout.splitlines()[-1] == "REJECTED"
+
+
+def test_doctor(tiny_model, tmp_path):
+    result = run("doctor", tiny_model)
+    assert result.exit_code == 0
+    assert "captured rows equal the maps" in result.stdout
+    refused(run("doctor", tmp_path), "cannot load the model")
+
+
+# Bad input ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def source(tmp_path):
+    """A CodeSearchNet v2 folder of one good function, and the file that holds it."""
+    file = tmp_path / "csn/python/final/jsonl/test/python_test_0.jsonl.gz"
+    file.parent.mkdir(parents=True)
+    row = {"repo": "a/b", "path": "c.py", "func_name": "f", "code": "def f(x):\n    return x.y\n", "url": "u"}
+    row |= {"language": "python", "partition": "test", "original_string": row["code"]}
+    file.write_bytes(gzip.compress(json.dumps(row).encode() + b"\n"))
+    return tmp_path / "csn", file
+
+
+@pytest.mark.parametrize(
+    ("name", "damage", "words"),
+    [
+        ("truncated gz", lambda content: gzip.compress(content * 200)[:-30], ["python_test_0.jsonl.gz"]),
+        ("no code", lambda content: gzip.compress(content.replace(b'"code"', b'"kode"')), ["line 1", "code"]),
+        ("no UTF-8", lambda content: gzip.compress(content.replace(b"return", b"ret\xffrn")), ["line 1", "UTF-8"]),
+        ("no JSON", lambda content: gzip.compress(content + b"{\n"), ["line 2"]),
+    ],
+)
+def test_bad_sources(source, tmp_path, name, damage, words):
+    folder, file = source
+    output = tmp_path / "out"
+    file.write_bytes(damage(gzip.decompress(file.read_bytes())))
+    refused(run("build", "--source", folder, "--config", "python", "--output", output), *words)
+    assert left_in(tmp_path) == sorted({*left_in(tmp_path)} - {"out"})
+    assert not [path for path in tmp_path.iterdir() if path.name != "csn"]
+
+
+def test_unknown_config(source, tmp_path):
+    refused(run("build", "--source", source[0], "--config", "pyton", "--output", tmp_path / "out"), "did you mean 'python'?")
+
+
+def test_source_that_is_not_there(tmp_path):
+    refused(run("build", "--source", tmp_path / "none", "--config", "python"), "does not exist")
+
+
+def test_probe_with_bad_names(tiny_model, dataset_folder, tmp_path):
+    output = tmp_path / "results"
+    data = ("--data", dataset_folder, "--output", output)
+    refused(run("probe", "nobody/no-such-model", *data), "nobody/no-such-model", "no model on the Hub that can be reached")
+    refused(run("probe", tiny_model, "--data", tmp_path, "--output", output), "folder is no dataset", "codesyntax build")
+    refused(run("probe", tiny_model, *data, "--config", "jaba"), "did you mean 'java'?")
+    assert not output.exists()
+
+
+def test_model_without_a_fast_tokenizer(tiny_model, dataset_folder, tmp_path):
+    """ByT5's tokenizer works on bytes and has no fast form."""
+    from transformers import AutoTokenizer, ByT5Tokenizer, T5Config, T5EncoderModel
+
+    folder = tmp_path / "byt5"
+    ByT5Tokenizer().save_pretrained(folder)
+    sizes = {"d_model": 8, "d_kv": 4, "d_ff": 8, "num_layers": 1, "num_heads": 2, "vocab_size": 384}
+    T5EncoderModel(T5Config(**sizes)).save_pretrained(folder)
+    assert not AutoTokenizer.from_pretrained(folder).is_fast
+    refused(run("probe", folder, "--data", dataset_folder), "fast")
+
+
+@pytest.fixture
+def full_disk(tmp_path):
+    """A file system of its own that holds 16 KB."""
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    if os.name != "posix" or subprocess.run(["mount", "-t", "tmpfs", "-o", "size=16k", "tmpfs", disk], capture_output=True).returncode:
+        pytest.skip("mounting a small file system needs root")
+    yield disk
+    subprocess.run(["umount", disk], check=True)
+
+
+def test_full_disk(full_disk, tiny_model, dataset_folder):
+    refused(run("build", "--source", "sample", "--config", "python", "--output", full_disk / "out"), "No space left")
+    assert left_in(full_disk) == []
+    refused(run("probe", tiny_model, "--data", dataset_folder, "--output", full_disk / "results"), "No space left")
+    assert not [name for name in left_in(full_disk) if name.endswith((".json", ".parquet", ".tmp"))]
+
+
+def test_demo_runs(tmp_path, monkeypatch):
+    """On a few functions: the whole of it is the README's first command, which CI runs."""
+    from probing import cli
+
+    real = cli._probe
+    monkeypatch.setattr(cli, "_probe", lambda model, **options: real(model, **options, limit=3))
+    result = run("demo", "--output", tmp_path / "demo")
+    assert result.exit_code == 0
+    assert EMBEDDED in result.stdout
+    assert "codesyntax probe microsoft/codebert-base" in result.stdout
+    assert (tmp_path / "demo/codesyntax/README.md").exists()

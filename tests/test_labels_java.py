@@ -1,0 +1,335 @@
+"""The Java annotator: against hand-written pairs, the reference labels, javalang, and the rules on generated methods."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import re
+from pathlib import Path
+from random import Random
+
+import javalang
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from codesyntax_dataset import ParseError, annotate, tokenize
+from codesyntax_dataset.relations import relations_of
+from codesyntax_dataset.schema import VARIANTS, check
+
+GOLDEN = Path(__file__).parent / "golden" / "java"
+LINE_BREAK = "⏎"  # how the golden files spell a token that is one
+
+
+# --- Hand-written pairs ----------------------------------------------------------------------------------------------
+
+
+def golden_cases():
+    """(name, variant, code, tokens, edges), with tokens and edges as the file spells them."""
+    for path in sorted(GOLDEN.glob("*.txt")):
+        _, *sections = re.split(r"^=== (\w+)\n", path.read_text(encoding="utf-8"), flags=re.MULTILINE)
+        (_, code), *variants = zip(sections[::2], sections[1::2])
+        for variant, expected in variants:
+            tokens, _, edges = expected.strip().partition("\n\n")
+            yield pytest.param(code.strip(), variant, tokens.split(" "), edges.split("\n"), id=f"{path.stem}-{variant}")
+
+
+@pytest.mark.parametrize(("code", "variant", "tokens", "edges"), [*golden_cases()])
+def test_golden_pairs(code, variant, tokens, edges):
+    """Tokens and edges that were worked out by hand from the published rules."""
+    annotation = annotate(code, "java", variant)
+    spelt = [f"{index}:{token.text}".replace("\n", LINE_BREAK) for index, token in enumerate(annotation.tokens)]
+    assert spelt == tokens
+    assert [
+        f"{relation} {spelt[head]} => {spelt[first]}" + (f" .. {spelt[last]}" if last > first else "")
+        for relation, head, first, last in annotation.edges
+    ] == edges
+
+
+# --- The reference labels --------------------------------------------------------------------------------------------
+
+
+def read_rows(path: Path) -> list[dict]:
+    with gzip.open(path, "rt", encoding="utf-8") as lines:
+        return [json.loads(line) for line in lines]
+
+
+def slice_of_codesearchnet(shared: Path, split: str) -> dict[str, str]:
+    path = shared / f"data/codesearchnet/java/final/jsonl/{split}/java_{split}_0.jsonl.gz"
+    return {row["url"]: row["code"] for row in read_rows(path)}
+
+
+@pytest.mark.parametrize("variant", VARIANTS["java"])
+@pytest.mark.parametrize("split", ["test", "valid"])
+def test_every_function_has_its_reference_labels(shared, split, variant):
+    """Tokens, edges, their order, and the order in which the relations first occur."""
+    code = slice_of_codesearchnet(shared, split)
+    folder = "java" if variant == "paper" else f"java_{variant}"
+    rows = read_rows(shared / f"data/annotations/{folder}/{split}.jsonl.gz")
+    assert len(rows) >= 300
+    for row in rows:
+        annotation = annotate(code[row["url"]], "java", variant)
+        edges = {}
+        for relation, *edge in annotation.edges:
+            edges.setdefault(relation, []).append(edge)
+        assert [token.text for token in annotation.tokens] == row["tokens"], row["url"]
+        assert list(edges.items()) == list(row["relns"].items()), row["url"]
+
+
+def test_tokens_and_their_places_are_javalangs_on_real_code(shared):
+    for code in slice_of_codesearchnet(shared, "test").values():
+        assert places_of(code) == javalang_places(code)
+
+
+def places_of(code: str) -> list[tuple[str, int, int]]:
+    """(token, line, column) as javalang counts them, both from 1."""
+    return [
+        (text, code.count("\n", 0, start) + 1, start - code.rfind("\n", 0, start))
+        for text, start, _ in tokenize(code, "java")
+    ]
+
+
+def javalang_places(code: str) -> list[tuple[str, int, int]]:
+    return [(token.value, *token.position) for token in javalang.tokenizer.tokenize(code)]
+
+
+# --- Generated methods -----------------------------------------------------------------------------------------------
+
+GRAMMAR = {
+    # Symbol: what it may stand for; where nesting has gone deep enough, the first of these.
+    "METHOD": ["void f ( ) BLOCK", "MODIFIER TYPE f ( TYPE a , final CLASS ... b ) throws E , e.F BLOCK"],
+    "MODIFIER": ["public", "@ A private", "@ A ( a = { x.y , 1 + 2 } ) static", "< T extends A & B < T > >"],
+    "TYPE": ["CLASS", "int", "int [ ]", "CLASS [ ] [ ]"],
+    "CLASS": ["A", "a.B", "A < CLASS >", "A < ? extends CLASS , ? >", "A < B [ ] > .C"],
+    "BLOCK": ["{ }", "{ STEP }", "{ STEP STEP STEP }"],
+    "STEP": [
+        *("STATEMENT", "STATEMENT", "STATEMENT", "TYPE x = EXPRESSION ;", "final TYPE x = { EXPRESSION , { } } , y [ ] ;"),
+        *("class C extends A implements B , C < D > { MEMBER MEMBER }", "interface I { int x = 1 ; }", "assert x = y ;"),
+    ],
+    "STATEMENT": [
+        *("CALL ;", ";", "BLOCK", "return EXPRESSION ;", "throw EXPRESSION ;", "break ;", "continue x ;", "CHANGE ;"),
+        *("x : STATEMENT", "if ( EXPRESSION ) STATEMENT", "if ( EXPRESSION ) BLOCK else STATEMENT"),
+        *("while ( EXPRESSION ) STATEMENT", "do STATEMENT while ( EXPRESSION ) ;", "for ( ; ; ) STATEMENT"),
+        *("for ( TYPE x : EXPRESSION ) STATEMENT", "for ( TYPE x = EXPRESSION ; EXPRESSION ; CALL , CHANGE ) STATEMENT"),
+        *("for ( CHANGE , CALL ; EXPRESSION ; ) STATEMENT", "synchronized ( EXPRESSION ) BLOCK"),
+        *("try BLOCK catch ( E | e.F x ) BLOCK finally BLOCK", "try ( A x = EXPRESSION ; ) BLOCK catch ( E x ) BLOCK"),
+        *("switch ( EXPRESSION ) { case x.y + 1 : STEP case 'a' : default : BLOCK }", "switch ( x ) { }"),
+        "assert ( EXPRESSION ) ;",
+    ],
+    "MEMBER": ["int x ;", ";", "MODIFIER TYPE x = EXPRESSION ;", "METHOD", "C ( ) BLOCK", "static BLOCK", "BLOCK"],
+    "CALL": ["f ( )", "f ( ARGUMENT )", "PRIMARY .f ( ARGUMENT , ARGUMENT )", "super.f ( ARGUMENT )", "NEW"],
+    "NEW": ["new A ( )", "new A < > ( ARGUMENT )", "new a.B ( ARGUMENT ) { MEMBER MEMBER }"],
+    "ARGUMENT": ["EXPRESSION", "x -> EXPRESSION", "( a , b ) -> BLOCK", "A::new", "x.y:: < A > f"],
+    "CHANGE": ["x ++", "TARGET = EXPRESSION", "TARGET += EXPRESSION", "TARGET >>= EXPRESSION", "-- TARGET"],
+    "TARGET": ["x", "x.y.z", "PRIMARY .x", "PRIMARY [ EXPRESSION ]"],
+    "PRIMARY": ["x", "this", "CALL", "( EXPRESSION )", "PRIMARY .f ( )", "PRIMARY .x", "A.this", "A.super.f ( x )"],
+    "EXPRESSION": [
+        *("x", "1", "0x1F", "1.5e3f", "'a'", '"\\"//"', "null", "-2147483648", "a.b.c", "int.class", "A [ ] .class", "PRIMARY"),
+        *("BINARY", "BINARY", "BINARY", "UNARY instanceof a.B", "BINARY && UNARY instanceof A [ ]", "BINARY ? EXPRESSION : EXPRESSION", "( CHANGE )"),
+        *("PRIMARY [ EXPRESSION ]", "new int [ EXPRESSION ] [ ]", "new A [ ] { EXPRESSION , }"),
+    ],
+    "UNARY": [
+        *("x", "PRIMARY", "- UNARY", "! UNARY", "( int ) UNARY", "( A < B > ) PRIMARY", "x ++", "-- x", "TARGET --"),
+        *("( a.b )", '"a"'),
+    ],
+    "BINARY": [
+        "UNARY",
+        *[f"BINARY {operator} UNARY" for operator in "+ + + - * / % << >> >>> < >= == != & ^ | && ||".split()],
+        *("( a.b ) - BINARY", "( a ) + BINARY", '"a" + "b" + BINARY'),
+    ],
+}
+
+SPACES = [" ", " ", "\n", "\t", "  \n", " /* a */ ", " // b\n", "\n/** c\n */\n"]
+
+
+def expand(symbol: str, random: Random, depth: int) -> list[str]:
+    """The words of a method, or of any other symbol of the grammar, `depth` levels deep."""
+    if symbol not in GRAMMAR:
+        return [symbol]
+    choice = random.choice(GRAMMAR[symbol]) if depth > 0 else GRAMMAR[symbol][0]
+    return [word for part in choice.split() for word in expand(part, random, depth - 1)]
+
+
+@st.composite
+def methods(draw) -> list[str]:
+    return expand("METHOD", draw(st.randoms()), draw(st.integers(1, 9)))
+
+
+def lay_out(words: list[str], random: Random) -> str:
+    return "".join(word + random.choice(SPACES) for word in words)
+
+
+@settings(max_examples=150, deadline=None)
+@given(methods(), st.sampled_from(VARIANTS["java"]), st.randoms())
+def test_generated_methods_are_labelled_within_their_tokens(words, variant, random):
+    code = lay_out(words, random)
+    annotation = check(annotate(code, "java", variant), code)
+    assert annotation.tokens == tokenize(code, "java", variant)
+    assert all(code[start:end] == text for text, start, end in annotation.tokens)
+    assert all(0 < head < first for _, head, first, _ in annotation.edges)
+    assert {edge.relation for edge in annotation.edges} <= set(relations_of("java"))
+    assert len(set(annotation.edges)) == len(annotation.edges)
+
+
+@settings(max_examples=150, deadline=None)
+@given(methods(), st.randoms())
+def test_white_space_and_comments_change_no_label(words, random):
+    plain, loose = " ".join(words), lay_out(words, random)
+    assert [token.text for token in tokenize(loose, "java")] == [token.text for token in tokenize(plain, "java")]
+    assert annotate(loose, "java").edges == annotate(plain, "java").edges
+
+
+@settings(max_examples=150, deadline=None)
+@given(methods(), st.randoms())
+def test_tokens_and_their_places_are_javalangs_on_generated_methods(words, random):
+    code = lay_out(words, random)
+    assert places_of(code) == javalang_places(code)
+
+
+@settings(max_examples=100, deadline=None)
+@given(methods(), st.randoms())
+def test_line_breaks_are_the_only_other_tokens(words, random):
+    """As many as the code has between its first and its last token, also inside comments."""
+    code = lay_out(words, random)
+    tokens, lines = tokenize(code, "java"), tokenize(code, "java", "with_new_lines")
+    assert [token for token in lines if token.text != "\n"] == tokens
+    assert len(lines) - len(tokens) == code.count("\n", tokens[0].start, tokens[-1].end)
+
+
+LITERALS = st.one_of(
+    st.from_regex(r"(0|[1-9][0-9]{0,3}(_+[0-9]{1,2})?)[lL]?", fullmatch=True),
+    st.from_regex(r"0[xX][0-9a-fA-F]{1,4}(_[0-9a-f])?[lL]?|0[bB][01]{1,4}(_1)?[lL]?|0[0-7]{1,3}[lL]?", fullmatch=True),
+    st.from_regex(r"([0-9]{1,3}\.[0-9]{0,3}|\.[0-9]{1,3})([eE][+-]?[0-9]{1,2})?[fFdD]?", fullmatch=True),
+    st.from_regex(r"0[xX]([0-9a-f]{1,3}|[0-9a-f]?\.[0-9a-f]{1,3})[pP][+-]?[0-9]{1,2}[fFdD]?", fullmatch=True),
+    st.from_regex(r'"([a-z /*\']|é|日|\\[btnfr"\'\\]|\\[0-7]{1,3}){0,5}"', fullmatch=True),
+    st.from_regex(r"'([a-z /*\"]|é|\\[btnfr\"'\\]|\\[0-7]{1,3})'", fullmatch=True),
+)
+OPERATORS = "( ) { } [ ] ; , . @ ... -> :: ? : ~ ! = == != < > <= >= >> >>> >>= >>>= << <<= + - * / % & | ^ && || ++ -- +=".split()
+
+
+@settings(max_examples=400, deadline=None)
+@given(st.lists(st.one_of(LITERALS, st.sampled_from([*OPERATORS, "a", "größe", "$_1", "int", "/*/ */", "//\n"]))))
+def test_literals_and_operators_are_javalangs(words):
+    code = " ".join(words) + " ;"
+    assert places_of(code) == javalang_places(code)
+
+
+# --- Escapes, and code that is no method -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("source", "text"),
+    [
+        (r"'\u0041'", "'A'"),
+        (r"'\uuu0041'", "'A'"),
+        (r"'\u0000'", "'\0'"),
+        (r"\u0061\u0062", "ab"),
+        (r'"\\u0041"', r'"\\u0041"'),  # an escaped backslash before a u
+        (r'"\ud83d\ude00"', '"\N{GRINNING FACE}"'),
+        (r"'\ud83d'", r"'\ud83d'"),  # half a pair: no text can hold it, so it stays spelt out
+    ],
+)
+def test_unicode_escapes_are_decoded_and_keep_their_places(source, text):
+    """What the Java language specification (3.3) makes of them; places are those of the code as given."""
+    code = f"void f() {{ a = {source}; b(c); }}"
+    annotation = check(annotate(code, "java"), code)
+    assert annotation.tokens[7] == (text, 15, 15 + len(source))
+    assert annotation.tokens[9] == ("b", 17 + len(source), 18 + len(source))
+    assert ("Assign:target->value", 5, 7, 7) in annotation.edges
+    assert ("Call:func->args", 9, 11, 11) in annotation.edges
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "int x = ;",
+        "x = (1;",
+        "a + b;",
+        "if (a) { b(); } else",
+        "assert a > 0;",
+        "assert f();",
+        'assert a : "m";',
+        "assert false;",
+        "assert (a) > b;",
+        "x = () -> { assert a > 0; };",
+        "enum E { A }",
+        "record R(int a) { }",
+        "x = 0b1;",
+        "x = 1_000;",
+        "x = 0x1p3;",
+        "switch (a) { case B b -> c(); }",
+    ],
+)
+def test_a_syntax_error_of_java_1_3_empties_the_body(body):
+    code = f"static int f(a.B c) {{ g(h); {body} }}"
+    signature = [("children:parent->child", 4, 6, 6), ("children:parent->child", 4, 7, 7)]  # a => B, a.B c => c
+    assert annotate(code, "java").edges == signature
+    assert annotate("static int f(a.B c) { g(h); }", "java").edges[-1] == ("children:parent->child", 10, 12, 12)
+
+
+@pytest.mark.parametrize(
+    ("code", "line", "column", "message"),
+    [
+        ("", 1, 0, "found none"),
+        ("  // nothing\n", 1, 0, "found none"),
+        ("int x;", 1, 0, "found field declaration"),
+        ("class A { void f() { } }", 1, 0, "found class declaration"),
+        ("void f() { }\n  void g() { }", 2, 2, "found method declaration"),
+        ("void f() { }\nint x = ;", 2, 0, "found 'int' behind it"),
+        ("void f( { }", 1, 7, "a syntax error"),
+        ("void f(int) { a(); }", 1, 7, "a syntax error"),
+        ("void f() {\n  if (a) {\n}", 1, 9, "no end"),
+        ("void f() { } }", 1, 13, "found '}' behind it"),
+        ("} class B { void f() { }", 1, 0, "found none"),
+        ("x + y", 1, 2, "a syntax error"),
+        ('void f() {\n  a("b);\n}', 2, 4, "no end"),
+        ("void f() { a('\\q'); }", 1, 13, "unknown escape"),
+        ("void f() {\n  /* a();\n}", 2, 2, "no end"),
+        ("void f() { a(#); }", 1, 13, "'#'"),
+        ("void größe() { a — b; }", 1, 17, "'—'"),
+        ("void f() {\n a('\\u00zz'); }", 2, 4, "four hexadecimal digits"),
+        ("void f() { }\0", 1, 12, "NUL"),
+        ('void f() {\n  a("\ud800"); }', 2, 5, "surrogate"),
+        ("void f() { \\u0061 # }", 1, 18, "'#'"),
+    ],
+)
+def test_what_is_no_method_is_refused_with_its_place(code, line, column, message):
+    with pytest.raises(ParseError, match=re.escape(message)) as refused:
+        annotate(code, "java")
+    assert (refused.value.line, refused.value.column) == (line, column)
+
+
+@pytest.mark.parametrize("code", ["void f();", "abstract int f(A a);", "void f() { };", "/** d */ void f() { } // c", "A() { }"])
+def test_a_method_may_come_without_a_body_and_with_comments(code):
+    assert annotate(code, "java").tokens == tokenize(code, "java")
+
+
+@pytest.mark.parametrize("code", ["", "}", "int x = ;", "class A { void f() { ", "a ? b", "<A", "0"])
+def test_tokens_can_be_told_where_nothing_parses(code):
+    assert "".join(token.text for token in tokenize(code, "java")) == code.replace(" ", "")
+
+
+DEPTH = 3000
+
+
+@pytest.mark.parametrize(
+    ("body", "edges"),
+    [
+        ("x = a" + " + a" * DEPTH + ";", 3 + DEPTH),  # Assign, value, left and right, DEPTH operands behind the first
+        ("x = a" + " + a * a" * DEPTH + ";", 2 + 4 * DEPTH),  # nested: each adds left and right, a * a, its left and right
+        ('x = "a"' + ' + "a"' * DEPTH + ";", 3 + DEPTH),
+        ("x = a" + ".f()" * DEPTH + ";", 2 * DEPTH),  # `x = ...f()` ends in brackets: no Assign and no value
+        ("x = " + "f(" * DEPTH + "a" + ")" * DEPTH + ";", 2 * DEPTH + 2),
+        ("x = " + "(" * DEPTH + "a" + ")" * DEPTH + ";", 2),
+        ("x = " + "- " * DEPTH + "a;", 2 + DEPTH),
+        ("x = " + "(A) " * DEPTH + "a;", 2 + DEPTH),
+        ("x = " + "a ? b : " * DEPTH + "c;", 2 + 5 * DEPTH),
+        ("if (a) " * DEPTH + ";", 5 * DEPTH),
+        ("if (a) b(); else " * DEPTH + "c();", 9 * DEPTH),
+        ("{" * DEPTH + "a = b;" + "}" * DEPTH, 2),
+        ("x = " + "(" * DEPTH + ";", 0),
+    ],
+)
+def test_nesting_has_no_limit(body, edges):
+    """Counted by hand, as the comments say; the last of them is a syntax error."""
+    assert len(annotate(f"void f() {{ {body} }}", "java").edges) == edges
