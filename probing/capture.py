@@ -1,8 +1,8 @@
 """The attention function: plain attention out, the rows of head tokens ranked on the way.
 
 transformers lets us register an attention function by name. Ours computes what the model needs with torch's fused
-attention, and hands the queries and keys to whoever listens, who can ask for the attention probabilities of the few rows
-that head an edge. No attention map of the model is ever stored.
+attention, and hands the queries and keys to whoever listens, who can ask for the attention probabilities of the few
+rows that are read. No attention map of the model is ever stored.
 """
 
 from __future__ import annotations
@@ -19,15 +19,16 @@ from transformers.masking_utils import AttentionMaskInterface, sdpa_mask
 NAME = "codesyntax"
 
 Rows = Callable[[slice, "torch.Tensor | None"], torch.Tensor]
-"""Some inputs of the batch and positions (B, R) -> attention probabilities of these rows of theirs, float32 (B, H, R, S);
-None asks for all rows."""
+"""Some inputs of the batch and positions (B, R) -> attention probabilities of these rows of theirs, float32
+(B, H, R, S); None asks for all rows."""
 
 Listener = Callable[[Rows], "torch.Tensor | None"]
 """Called once per layer, in the order of the layers. May return attention maps (B, H, S, S) that the layer is to go on
 with instead of its own, so that the self-check can compare layer by layer without earlier layers' rounding."""
 
-# What attention functions are called with besides, and what does not change the probabilities: sliding windows are in the
-# mask, positions in the queries and keys. Anything else may, so that a model that passes it is probed by its eager maps.
+# What attention functions are called with besides, and what does not change the probabilities: sliding windows are in
+# the mask, positions in the queries and keys. Anything else may, so that a model that passes it is probed by its eager
+# maps.
 _HARMLESS = frozenset(
     "cache_position deterministic output_attentions output_hidden_states past_key_values position_ids return_dict "
     "sliding_window use_cache".split()
@@ -120,8 +121,9 @@ def probabilities(
 ) -> torch.Tensor:
     """Attention probabilities of the rows at `positions` (B, R), or of all: float32 (B, H, R, S).
 
-    What a model adds to scaled dot products is kept: masks (bool: attend, float: added), causality where there is no mask,
-    position biases (T5), soft caps (Gemma 2) and attention sinks (gpt-oss), which take a share that no sub-token gets.
+    What a model adds to scaled dot products is kept: masks (bool: attend, float: added), causality where there is no
+    mask, position biases (T5), soft caps (Gemma 2) and attention sinks (gpt-oss), which take a share that no sub-token
+    gets.
     """
     batch, heads, length, width = query.shape
     groups = key.shape[1]

@@ -139,6 +139,30 @@ def doctor(model: str, **options) -> None:
 
 
 @main.command()
+@click.option("--data", default="codesyntax", help="A folder that `codesyntax build` wrote, or a dataset id on the Hub.")
+@click.option("--config", default="python", help=f"One of {', '.join(CONFIGS)}.")
+@click.option("--split", default="test", help="The split to score; the held-out choice is made on `validation`.")
+@click.option("--direction", default=DIRECTIONS[0], type=click.Choice(DIRECTIONS), help="Whose place is known.")
+@click.option("--output", type=click.Path(path_type=Path, file_okay=False), help="Folder for the result.")
+@_json_option
+def baseline(as_json: bool, output: Path | None, **options) -> None:
+    """Score the offset, keyword and combined baselines, by the published and the held-out protocol; needs no model."""
+    import datasets
+
+    from probing import baselines
+    from probing.report.baselines import print_baselines
+
+    datasets.disable_progress_bars()
+    result = baselines.baseline(**options).to_dict()
+    if as_json:
+        click.echo(baselines.to_json(result), nl=False)
+    else:
+        print_baselines(result)
+    if output:
+        click.echo(f"wrote {baselines.save(result, output)}", err=True)
+
+
+@main.command()
 @click.option("--output", default="codesyntax-demo", type=click.Path(path_type=Path), help="The folder to write into.")
 def demo(output: Path) -> None:
     """Build the embedded sample, probe the embedded encoder with it, and show what its attention heads have picked up."""
@@ -171,7 +195,12 @@ def _probe(model: str, **options):
     _quiet_libraries()
     from probing import probe as run
 
-    return run(model, **options)
+    try:
+        return run(model, **options)
+    except KeyboardInterrupt:
+        if options["output"]:
+            raise click.ClickException("interrupted: the same command goes on where this run stopped") from None
+        raise
 
 
 def _quiet_libraries() -> None:

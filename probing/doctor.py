@@ -18,23 +18,27 @@ class Diagnosis:
 
     def text(self) -> str:
         width = max(len(check.name) for check in self.checks)
-        lines = [f"{'ok    ' if check.passed else 'FAILED'} {check.name:{width}}  {check.found}" for check in self.checks]
+        lines = [
+            f"{'ok    ' if check.passed else 'FAILED'} {check.name:{width}}  {check.found}" for check in self.checks
+        ]
         return "\n".join([*lines, "", self.summary])
 
 
 def doctor(
     model: str | tuple, *, revision: str | None = None, dtype: str = "float32", device: str | None = None
 ) -> Diagnosis:
-    """Load a model as `probe` does and return its self-check; raises ModelError only where there is nothing to check."""
+    """Load a model as `probe` does and return its self-check; raises ModelError where there is nothing to check."""
     try:
         encoder = load(model, revision=revision, dtype=dtype, device=device)
     except FailedCheck as failed:
         return Diagnosis("refused", str(failed), failed.checks)
-    how = "from our attention function" if encoder.path == "captured" else f"from its eager attention maps: {encoder.why}"
+    how = (
+        "from our attention function" if encoder.path == "captured" else f"from its eager attention maps: {encoder.why}"
+    )
     sees = "no later sub-tokens" if encoder.causal else "all sub-tokens"
     return Diagnosis(
         encoder.path,
-        f"{encoder.name} can be probed, {how}. {encoder.layers} layers of {encoder.heads} attention heads, which see {sees}; "
-        f"functions of up to {encoder.longest} sub-tokens.",
+        f"{encoder.name} can be probed, {how}. {encoder.layers} layers of {encoder.heads} attention heads, which see "
+        f"{sees}; functions of up to {encoder.longest} sub-tokens.",
         encoder.checks,
     )

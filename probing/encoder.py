@@ -40,13 +40,13 @@ DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16}
 class Encoder:
     """A model and its tokenizer, on a device, with the attention path that the self-check found to be right for it.
 
-    `layers`, `heads`: its attention layers, in the order they run, and the heads of each; `causal`: whether no sub-token
-    attends to a later one; `longest`: sub-tokens, special tokens included, that a function may have; `checks`: the
-    self-check; `path`: `captured` where ranks leave our attention function, `eager` where that is not what the model
-    computes, and `why` says so.
+    `layers`, `heads`: its attention layers, in the order they run, and the heads of each; `causal`: whether no
+    sub-token attends to a later one; `longest`: sub-tokens, special tokens included, that a function may have;
+    `checks`: the self-check; `path`: `captured` where ranks leave our attention function, `eager` where that is not
+    what the model computes, and `why` says so.
 
-    Of an encoder-decoder the encoder is probed, of a model with a head what is under it. The model is put into evaluation
-    mode and otherwise left as it came.
+    Of an encoder-decoder the encoder is probed, of a model with a head what is under it. The model is put into
+    evaluation mode and otherwise left as it came.
 
     Raises ModelError where the model or its tokenizer cannot be probed.
     """
@@ -60,7 +60,8 @@ class Encoder:
         self.longest = min(max_length, _positions(model) or max_length)
         self._vocabulary = _vocabulary(model)
         padding = tokenizer.pad_token_id
-        # decoders often have no padding token, or one that was added without a row in the embeddings; it is masked anyway
+        # decoders often have no padding token, or one that was added without a row in the embeddings; it is masked
+        # anyway
         self._padding = padding if padding is not None and padding < self._vocabulary else 0
         # decoders would keep keys and values of all layers
         self._options = {"use_cache": False} if "use_cache" in inspect.signature(self.model.forward).parameters else {}
@@ -104,10 +105,12 @@ class Encoder:
                 self.run(inputs, capture.NAME)
         else:
             for maps in self.run(inputs, "eager", output_attentions=True).attentions:
-                if maps.shape[2:] != (inputs["input_ids"].shape[1],) * 2:  # some families go over to another kind when long
+                if (
+                    maps.shape[2:] != (inputs["input_ids"].shape[1],) * 2
+                ):  # some families go over to another kind when long
                     raise ModelError(
-                        f"{self.name} reports attention maps of the shape {tuple(maps.shape)} for functions of "
-                        f"{inputs['input_ids'].shape[1]} sub-tokens: lower --max-length below where its attention changes"
+                        f"{self.name} reports attention maps of the shape {tuple(maps.shape)} for "
+                        f"{inputs['input_ids'].shape[1]} sub-tokens: lower --max-length to where its attention changes"
                     )
                 ranker.rank_maps(maps)
         if not ranker.complete:
@@ -131,9 +134,9 @@ def load(
 ) -> Encoder:
     """An encoder from a Hub id, a local folder, the name of the embedded one, or a (model, tokenizer) pair.
 
-    Weights come from safetensors only and no code of the model's repository is run. `device` is a CUDA GPU where there is
-    one, unless named; a pair stays where it is, unless named, and must have the precision `dtype` already. `max_length`:
-    sub-tokens, special tokens included, that a function may have, if the model can read so many.
+    Weights come from safetensors only and no code of the model's repository is run. `device` is a CUDA GPU where there
+    is one, unless named; a pair stays where it is, unless named, and must have the precision `dtype` already.
+    `max_length`: sub-tokens, special tokens included, that a function may have, if the model can read so many.
 
     Raises ModelError where the model does not exist, cannot be loaded, or cannot be probed.
     """
@@ -179,6 +182,12 @@ def _of_pair(model, tokenizer, dtype: str, device: str | None, max_length: int) 
             f"the model's weights are {str(model.dtype).removeprefix('torch.')}, but dtype is {dtype}: name the same "
             f"precision for both; model.to(torch.{dtype}) changes the model's"
         )
+    with _attention_of(model, "eager"):
+        if model.config._attn_implementation != "eager":
+            raise ModelError(
+                f"{type(model).__name__} chooses its attention for good when it is built, and this one has "
+                f"{model.config._attn_implementation}: build it with attn_implementation='eager'"
+            )
     if device is not None:
         model.to(_device(device))
     name = model.config.name_or_path or type(model).__name__
@@ -202,8 +211,8 @@ def _source(model: str, revision: str | None) -> _Source:
         return _Source(str(folder), folder.resolve().name, None)
     if model == EMBEDDED:
         return _Source(str(embedded_model()), model, None)
-    # what we report is the commit that all files come from. Given a commit, transformers also leaves its service alone that
-    # converts weights, which would load a revision that nobody named.
+    # what we report is the commit that all files come from. Given a commit, transformers also leaves its service alone
+    # that converts weights, which would load a revision that nobody named.
     file = hf_hub_download(model, "config.json", revision=revision)
     return _Source(model, model, Path(file).parent.name)
 
@@ -251,7 +260,7 @@ def _body(model: torch.nn.Module) -> torch.nn.Module:
 
 
 def _positions(model: torch.nn.Module) -> int | None:
-    """How many sub-tokens the model has positions for, or was trained for where positions are relative; None: any number."""
+    """How many sub-tokens the model has positions for, or names where positions are relative; None: any number."""
     for name, module in _body(model).named_modules():
         table = getattr(module, "weight", None)
         if name.rpartition(".")[2] == "position_embeddings" and table is not None:
@@ -283,7 +292,8 @@ def _attention_of(model: torch.nn.Module, name: str) -> Iterator[None]:
     try:
         yield
     finally:
-        model.set_attn_implementation(before)
+        with _quiet():
+            model.set_attn_implementation(before)
 
 
 def _device(name: str) -> torch.device:
@@ -308,7 +318,7 @@ def _full_precision() -> Iterator[None]:
 
 @contextlib.contextmanager
 def _quiet() -> Iterator[None]:
-    """transformers warns at length of weights that it misses and of attention that it cannot set; we say it in a line."""
+    """transformers warns at length of missing weights and of attention that it cannot set; we say it in a line."""
     before = transformers.logging.get_verbosity()
     transformers.logging.set_verbosity_error()
     try:
@@ -344,7 +354,7 @@ def _no_safetensors(model: str, is_folder: bool) -> str:
             for request in HfApi().get_repo_discussions(model, author="SFconvertbot", discussion_type="pull_request"):
                 where = f"as --revision {request.git_reference} does"
     return (
-        "it has no weights in safetensors, and other formats can run code when they are read. Use a revision that has them"
+        "it has no weights in safetensors, and other formats can run code when read. Use a revision that has them"
         + ("" if is_folder else f", {where}")
         + ", or load the model where you trust it and write it to a folder with save_pretrained()"
     )
@@ -362,7 +372,9 @@ _FILES = (
 
 def _digest_of_files(folder: Path) -> str:
     """What a local model is, for signatures: a digest of its configuration, tokenizer and weights."""
-    return _sha256([*(folder / name for name in _FILES if (folder / name).exists()), *sorted(folder.glob("*.safetensors"))])
+    return _sha256(
+        [*(folder / name for name in _FILES if (folder / name).exists()), *sorted(folder.glob("*.safetensors"))]
+    )
 
 
 def _sha256(paths: Iterable[Path]) -> str:
@@ -376,7 +388,11 @@ def _sha256(paths: Iterable[Path]) -> str:
 
 def _digest_of_pair(model: transformers.PreTrainedModel, tokenizer) -> str:
     """The same for a model and a tokenizer in memory."""
-    config = {name: value for name, value in model.config.to_diff_dict().items() if name not in ("transformers_version", "dtype")}
+    config = {
+        name: value
+        for name, value in model.config.to_diff_dict().items()
+        if name not in ("transformers_version", "dtype")
+    }
     digest = hashlib.sha256(json.dumps(config, sort_keys=True, default=str).encode())
     if getattr(tokenizer, "is_fast", False):
         pipeline = json.loads(tokenizer.backend_tokenizer.to_str())

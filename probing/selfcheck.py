@@ -1,7 +1,8 @@
 """The self-check: what must hold before a model's attention is believed, found out on two short texts.
 
-Nothing in it trusts the model's family. The attention maps that a model reports in eager mode are the reference, and they
-are themselves compared with what the model does: what its final hidden states depend on.
+Nothing in it trusts the model's family. The attention maps that a model reports in eager mode are the reference, and
+they are themselves compared with what the model does. A failed check refuses the model; only the last ones, of our
+attention function, leave the eager maps to be probed instead.
 """
 
 from __future__ import annotations
@@ -21,17 +22,19 @@ if TYPE_CHECKING:
 
 TEXTS = (  # a short one, which gets padding, and one that is longer than the local windows of most models
     "def area(w, h):\n    return w * h\n",
-    'def tally(rows, limit=10):\n\t"""Größe naïve → 数量 😀"""\n\tfound = {}\r\n    for row in rows:\n        key = row[0]\n'
-    "        if key not in found and len(found) < limit:\n            found[key] = 1.5 * sum(row[1:])  # x != y\n"
-    "        else:\n            raise KeyError('unexpected key: %s' % key)\n    return sorted(found.items())\n",
+    'def tally(rows, limit=10):\n\t"""Größe naïve → 数量 😀"""\n\tfound = {}\r\n    for row in rows:\n'
+    "        key = row[0]\n        if key not in found and len(found) < limit:\n"
+    "            found[key] = 1.5 * sum(row[1:])  # x != y\n        else:\n"
+    "            raise KeyError('unexpected key: %s' % key)\n    return sorted(found.items())\n",
 )
 
-# How far probabilities may be apart that come from the same queries and keys, by the precision of the model. bfloat16 has
-# 8 bits, and eager attention rounds its scores to them, so that even a right probability can move by some hundredths.
+# How far probabilities may be apart that come from the same queries and keys, by the precision of the model. bfloat16
+# has 8 bits, and eager attention rounds its scores to them, so that even a right probability can move by some
+# hundredths.
 _ROUNDING = {"float32": 1e-5, "bfloat16": 5e-2}
 
-# How far apart two runs through the whole model may be, where rounding adds up: probabilities, or hidden states in relation
-# to their norm. A mask that is ignored, or padding that leaks, moves them by more.
+# How far apart two runs through the whole model may be, where rounding adds up: probabilities, or hidden states in
+# relation to their norm. A mask that is ignored, or padding that leaks, moves them by more.
 _DRIFT = {"float32": 1e-3, "bfloat16": 2e-1}
 
 
@@ -41,7 +44,7 @@ class Check(NamedTuple):
     name: str
     passed: bool
     found: str
-    meaning: str
+    meaning: str = ""
 
 
 class FailedCheck(ModelError):
@@ -54,8 +57,8 @@ class FailedCheck(ModelError):
 
 
 class Findings(NamedTuple):
-    """What the self-check found: attention layers and heads of each, whether no sub-token sees a later one, the checks, and
-    why the attention must be taken from the eager maps, or an empty string."""
+    """What the self-check found: attention layers and heads of each, whether no sub-token sees a later one, the checks,
+    and why the attention must be taken from the eager maps, or an empty string."""
 
     layers: int
     heads: int
@@ -78,63 +81,28 @@ def examine(encoder: Encoder) -> Findings:
     encoded = [(ids[: encoder.longest], special[: encoder.longest]) for ids, _, special in encoder.encode(TEXTS)]
     padded = encoder.inputs([ids for ids, _ in encoded])
     alone = encoder.inputs([encoded[0][0]])
-    length = padded["input_ids"].shape[1]
     try:
         maps, hidden = _run(encoder, padded)
         maps_alone, hidden_alone = _run(encoder, alone)
     except Exception as error:  # whatever a model raises that wants more than text
         require(Check("runs on text", False, _said(error), "it does not run on sub-tokens alone"))
-        raise
-    require(Check("runs on text", True, f"{len(encoded)} texts of up to {length} sub-tokens", ""))
-    shapes = {tuple(getattr(m, "shape", ())) for m in maps}
-    heads = max((shape[1] for shape in shapes if len(shape) == 4), default=0)
-    require(
-        Check(
-            "maps between all sub-tokens",
-            shapes == {(len(encoded), heads, length, length)},
-            f"{len(maps)} layers of the shape {', '.join(map(str, sorted(shapes))) or 'nothing'}, expected (texts, heads, "
-            f"{length}, {length})",
-            "its attention is not between all pairs of sub-tokens, with as many heads in every layer",
-        )
-    )
+    require(Check("runs on text", True, f"{len(encoded)} texts of up to {padded['input_ids'].shape[1]} sub-tokens"))
+    require(_between_all(maps, padded))
     maps, maps_alone = [m.float() for m in maps], [m.float() for m in maps_alone]
-    read = padded["attention_mask"].bool()  # (B, S); rows of padding mean nothing
-    compared = [
-        Check(
-            f"captured rows equal the maps{kind}",
-            *_compare(encoder, inputs, reference),
-            "our attention function does not compute what the model's own does",
-        )
-        for kind, inputs, reference in (("", padded, maps), (", without padding", alone, maps_alone))
-    ]
-    require(_rows_sum_to_one(maps, read, encoder.dtype, explained=all(check.passed for check in compared)))
-    require(_no_padding(maps, read))
-    later = max(_largest(m.triu(1).masked_fill(~read[:, None, :, None], 0)) for m in maps)
-    moved = _what_a_later_token_moves(encoder, alone, hidden_alone, encoded[0][1])
+    both = (padded, maps, hidden), (alone, maps_alone, hidden_alone)
+    captured = [_captured(encoder, inputs, reference) for inputs, reference, _ in both]
+    require(_rows_sum_to_one(maps, padded, encoder.dtype, explained=all(check.passed for check in captured)))
+    require(_nothing_on_padding(maps, padded))
+    later = max(_largest(m.triu(1).masked_fill(~_texts(padded)[:, None, :, None], 0)) for m in maps)
     causal = later <= 1e-6
-    require(
-        Check(
-            "maps show what sub-tokens see",
-            moved <= _DRIFT[encoder.dtype] / 10 if causal else moved > 1e-5,
-            f"{later:.2g} on later sub-tokens; changing the last one moves earlier hidden states by {moved:.2g}",
-            "its maps are not those it computes with",
-        )
-    )
-    leaked = max(_largest(m[:1, :, : a.shape[2], : a.shape[3]] - a) for m, a in zip(maps, maps_alone))
-    bound = _DRIFT[encoder.dtype]
-    require(
-        Check(
-            "padding changes nothing",
-            leaked <= bound,
-            f"maps of a text in a batch and alone differ by {leaked:.2g}, at most {bound:.0e}",
-            "its attention depends on the batch, or on chance",
-        )
-    )
-    checks += compared
-    if all(check.passed for check in compared):
-        checks.append(_same_output(encoder, padded, hidden))
+    moved = _what_a_later_token_moves(encoder, alone, hidden_alone, encoded[0][1])
+    require(_maps_are_true(causal, later, moved, encoder.dtype))
+    require(_padding_changes_nothing(maps, maps_alone, encoder.dtype))
+    checks += captured
+    if all(check.passed for check in captured):
+        checks.append(_same_output(encoder, [(inputs, states) for inputs, _, states in both]))
     why = next((f"{check.meaning} ({check.name}: {check.found})" for check in checks if not check.passed), "")
-    return Findings(len(maps), heads, causal, checks, why)
+    return Findings(len(maps), maps[0].shape[1], causal, checks, why)
 
 
 def _tokenizer_checks(encoder: Encoder) -> Iterator[Check]:
@@ -148,20 +116,23 @@ def _tokenizer_checks(encoder: Encoder) -> Iterator[Check]:
     )
     missing, twice, backwards, misspelled, unknown, total = "", "", 0, [], 0, 0
     for text, (ids, offsets, special) in zip(TEXTS, encoder.encode(TEXTS)):
-        covered = np.zeros(len(text), int)
+        times = np.zeros(len(text), int)  # that a character belongs to a sub-token
         ids, offsets = ids[~special], offsets[~special]
         for token, (start, end) in zip(ids.tolist(), offsets.tolist()):
-            piece, total = text[start:end], total + 1
-            covered[start:end] += 1
+            piece, spelled = text[start:end], tokenizer.decode([token])
+            if not spelled.strip():  # the mark of a space, which some tokenizers also put in front of the text
+                continue
+            total += 1
+            times[start:end] += 1
             if token == tokenizer.unk_token_id:
                 unknown += piece.isascii()
-            elif piece.isascii() and _letters(piece) != _letters(tokenizer.decode([token])):
-                misspelled.append(f"{tokenizer.decode([token])!r} at {piece!r}")
+            elif piece.isascii() and _letters(piece) != _letters(spelled):
+                misspelled.append(f"{spelled!r} at {piece!r}")
         backwards += int((np.diff(offsets, axis=0) < 0).any(axis=1).sum())
-        visible = [(character, times) for character, times in zip(text, covered) if not character.isspace()]
-        missing += "".join(character for character, times in visible if not times)
+        visible = [(character, count) for character, count in zip(text, times) if not character.isspace()]
+        missing += "".join(character for character, count in visible if not count)
         # bytes of one character may be several sub-tokens
-        twice += "".join(character for character, times in visible if times > 1 and character.isascii())
+        twice += "".join(character for character, count in visible if count > 1 and character.isascii())
     yield Check(
         "sub-tokens are known",
         2 * unknown < total,
@@ -204,14 +175,31 @@ def _hidden(output) -> torch.Tensor:
     return (output["hidden_states"][-1] if hidden is None else hidden).float()
 
 
-def _compare(encoder: Encoder, inputs: Mapping[str, torch.Tensor], maps: list[torch.Tensor]) -> tuple[bool, str]:
-    """Whether our attention function is called for every layer and its rows are the maps, and by how much they differ.
+def _texts(inputs: Mapping[str, torch.Tensor]) -> torch.Tensor:
+    """Where there is text: bool (B, S). Rows of padding mean nothing."""
+    return inputs["attention_mask"].bool()
 
-    Every layer goes on with the reference, so that its queries and keys are those of the eager run and rounding in other
-    layers plays no part.
+
+def _between_all(maps: list, inputs: Mapping[str, torch.Tensor]) -> Check:
+    texts, length = inputs["input_ids"].shape
+    shapes = {tuple(getattr(m, "shape", ())) for m in maps}
+    heads = max((shape[1] for shape in shapes if len(shape) == 4), default=0)
+    return Check(
+        "maps between all sub-tokens",
+        shapes == {(texts, heads, length, length)},
+        f"{len(maps)} layers of the shape {', '.join(map(str, sorted(shapes))) or 'nothing'}, expected "
+        f"({texts}, heads, {length}, {length})",
+        "its attention is not between all pairs of sub-tokens, with as many heads in every layer",
+    )
+
+
+def _captured(encoder: Encoder, inputs: Mapping[str, torch.Tensor], maps: list[torch.Tensor]) -> Check:
+    """Whether our attention function is called for every layer and its rows are the maps.
+
+    Every layer goes on with the reference, so that its queries and keys are those of the eager run and rounding in
+    other layers plays no part.
     """
-    attended = inputs["attention_mask"].bool()[:, None, :, None]
-    bound = _ROUNDING[encoder.dtype]
+    texts, bound = _texts(inputs), _ROUNDING[encoder.dtype]
     differences: list[float] = []
 
     def listener(rows: capture.Rows) -> torch.Tensor | None:
@@ -219,39 +207,51 @@ def _compare(encoder: Encoder, inputs: Mapping[str, torch.Tensor], maps: list[to
             differences.append(float("inf"))
             return None
         reference = maps[len(differences)]
-        differences.append(_largest((rows(slice(None), None) - reference).masked_fill(~attended, 0)))
+        difference = rows(slice(None), None) - reference
+        differences.append(_largest(difference.masked_fill(~texts[:, None, :, None], 0)))
         return reference
 
     try:
         with capture.listen(listener):
             encoder.run(inputs, capture.NAME)
     except Exception as error:  # whatever a model's code does with an attention function it did not expect
-        return False, _said(error)
-    if len(differences) != len(maps):
-        return False, f"called {len(differences)} times, expected once for each of {len(maps)} layers"
-    worst = int(np.argmax(differences))
-    return differences[worst] <= bound, f"they differ by {differences[worst]:.2g} in layer {worst}, at most {bound:.0e}"
+        passed, found = False, _said(error)
+    else:
+        passed, found = False, f"called {len(differences)} times, expected once for each of {len(maps)} layers"
+        if len(differences) == len(maps):
+            worst = max(differences)
+            layer = differences.index(worst)
+            passed, found = worst <= bound, f"they differ by {worst:.2g} in layer {layer}, at most {bound:.0e}"
+    return Check(
+        "captured rows are the maps" + ("" if (~texts).any() else ", without padding"),
+        passed,
+        found,
+        "our attention function does not compute what the model's own does",
+    )
 
 
 def _said(error: Exception) -> str:
     return f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
 
 
-def _same_output(encoder: Encoder, inputs: Mapping[str, torch.Tensor], hidden: torch.Tensor) -> Check:
-    ours = _hidden(encoder.run(inputs, capture.NAME, output_hidden_states=True))
-    # the mean, because a mixture of experts may send a sub-token elsewhere when a number is rounded otherwise
-    apart, bound = _apart(ours, hidden, inputs["attention_mask"]).mean().item(), _DRIFT[encoder.dtype]
-    return Check(
-        "output stays the same",
-        apart <= bound,
-        f"hidden states differ by {apart:.2g} of their norm, at most {bound:.0e}",
-        "the model computes something else with our attention function",
-    )
+def _same_output(encoder: Encoder, runs: list[tuple[Mapping[str, torch.Tensor], torch.Tensor]]) -> Check:
+    bound, apart = _DRIFT[encoder.dtype], 0.0
+    try:
+        for inputs, hidden in runs:
+            ours = _hidden(encoder.run(inputs, capture.NAME, output_hidden_states=True))
+            # the mean, because a mixture of experts may send a sub-token elsewhere when a number is rounded otherwise
+            apart = max(apart, _apart(ours, hidden, _texts(inputs)).nan_to_num(nan=float("inf")).mean().item())
+        passed, found = apart <= bound, f"hidden states differ by {apart:.2g} of their norm, at most {bound:.0e}"
+    except Exception as error:  # as above
+        passed, found = False, _said(error)
+    return Check("output stays the same", passed, found, "it computes something else with our attention function")
 
 
-def _rows_sum_to_one(maps: list[torch.Tensor], read: torch.Tensor, dtype: str, explained: bool) -> Check:
-    """Attention sinks take a share that no sub-token gets: a smaller sum is right where our own formula says the same."""
-    rows = read[:, None].expand(-1, maps[0].shape[1], -1)
+def _rows_sum_to_one(
+    maps: list[torch.Tensor], inputs: Mapping[str, torch.Tensor], dtype: str, explained: bool
+) -> Check:
+    """Attention sinks take a share that no sub-token gets: a smaller sum is right where our formula says the same."""
+    rows = _texts(inputs)[:, None].expand(-1, maps[0].shape[1], -1)
     sums = torch.stack([m.sum(dim=-1)[rows] for m in maps])
     low, high = sums.min().item(), sums.max().item()
     bound = max(1e-4, _ROUNDING[dtype])
@@ -264,11 +264,31 @@ def _rows_sum_to_one(maps: list[torch.Tensor], read: torch.Tensor, dtype: str, e
     )
 
 
-def _no_padding(maps: list[torch.Tensor], read: torch.Tensor) -> Check:
-    padding = read[:, None, :, None] & ~read[:, None, None, :]
+def _nothing_on_padding(maps: list[torch.Tensor], inputs: Mapping[str, torch.Tensor]) -> Check:
+    texts = _texts(inputs)
+    padding = texts[:, None, :, None] & ~texts[:, None, None, :]
     most = max(_largest(m.masked_fill(~padding, 0)) for m in maps)
+    return Check("nothing on padding", most <= 1e-6, f"{most:.2g} on its columns", "it attends to padding in a batch")
+
+
+def _maps_are_true(causal: bool, later: float, moved: float, dtype: str) -> Check:
+    """Maps with nothing on later sub-tokens are those of a model that does not see them, and the other way round."""
     return Check(
-        "padding gets nothing", most <= 1e-6, f"{most:.2g} on columns of padding", "it attends to padding in a batch"
+        "maps show what sub-tokens see",
+        moved <= _DRIFT[dtype] / 10 if causal else moved > 1e-5,
+        f"{later:.2g} on later ones, and changing the last one moves earlier hidden states by {moved:.2g}",
+        "its maps are not those it computes with",
+    )
+
+
+def _padding_changes_nothing(maps: list[torch.Tensor], maps_alone: list[torch.Tensor], dtype: str) -> Check:
+    length, bound = maps_alone[0].shape[-1], _DRIFT[dtype]
+    apart = max(_largest(m[:1, :, :length, :length] - other) for m, other in zip(maps, maps_alone))
+    return Check(
+        "padding changes nothing",
+        apart <= bound,
+        f"maps of a text in a batch and alone differ by {apart:.2g}, at most {bound:.0e}",
+        "its attention depends on the batch, or on chance",
     )
 
 

@@ -61,3 +61,14 @@ def tiny_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     model.save_pretrained(folder)
     AutoTokenizer.from_pretrained(embedded_model()).save_pretrained(folder)
     return folder
+
+
+@pytest.fixture(scope="module")
+def one_thread():
+    """For models so small that threads would mostly wait for each other."""
+    import torch
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)

@@ -1,7 +1,7 @@
 """Every family of models comes out right, is probed by its eager maps, or is refused; none is silently wrong.
 
-Tiny models with random weights, compared with the maps that the model itself reports (never with our self-check), and their
-ranks with those that the metric computes from these maps. `pytest tests/test_architectures.py -s` prints the table.
+Tiny models with random weights, compared with the maps that the model itself reports (never with our self-check), and
+their ranks with those that the metric computes from these maps. `pytest tests/test_architectures.py -s` prints them.
 """
 
 from __future__ import annotations
@@ -25,11 +25,13 @@ from probing.ranking import EncodedFunction
 from probing.run import Runner
 from probing.selfcheck import FailedCheck
 
+pytestmark = pytest.mark.usefixtures("one_thread")
+
 POSITIONS = 256
 WINDOW = 8  # of models with sliding windows, far shorter than the functions
 FUNCTIONS = (
-    "def largest(values, default=None):\n    best = default\n    for value in values:\n        if best is None or value > best:\n"
-    "            best = value\n    return best\n",
+    "def largest(values, default=None):\n    best = default\n    for value in values:\n"
+    "        if best is None or value > best:\n            best = value\n    return best\n",
     "public int size() { return this.items == null ? 0 : this.items.length; }",
     "def f(x):\n    return -x  # größer\n",
 )
@@ -96,8 +98,11 @@ _LATENT = {
 
 
 class Family(NamedTuple):
-    """A row of the table. `longest`: sub-tokens that a text may have, None without a limit of its own; `hard`: whether the
-    model itself fails beyond that; `scale`: what the random weights are multiplied by, so that attention is not uniform."""
+    """A row of the table.
+
+    `longest`: sub-tokens that a text may have, None without a limit of its own; `hard`: whether the model itself fails
+    beyond that; `scale`: what the random weights are multiplied by, so that attention is not uniform; `why`: refused.
+    """
 
     model: str
     path: str
@@ -106,7 +111,7 @@ class Family(NamedTuple):
     hard: bool = False
     causal: bool = False
     scale: float = 8.0
-    why: str = ""  # of a refusal
+    why: str = ""
 
 
 def _rows(path: str, models: str, settings: dict[str, Any], **others) -> list[Family]:
@@ -119,7 +124,13 @@ FAMILIES = [
     Family("layoutlm", "captured", _SMALL, hard=True, scale=20.0),
     Family("mobilebert", "captured", {**_SMALL, "normalization_type": "layer_norm"}, hard=True),
     # RoBERTa's children count positions from behind the padding index, here 0
-    *_rows("captured", "roberta xlm-roberta camembert data2vec-text roberta-prelayernorm", _SMALL, longest=POSITIONS - 1, hard=True),
+    *_rows(
+        "captured",
+        "roberta xlm-roberta camembert data2vec-text roberta-prelayernorm",
+        _SMALL,
+        longest=POSITIONS - 1,
+        hard=True,
+    ),
     Family("xlm-roberta-xl", "captured", _SMALL, longest=POSITIONS - 1, hard=True, scale=20.0),
     *_rows("captured", "eurobert gte nomic_bert jina_embeddings_v3", _GROUPED),
     Family("modernbert", "captured", {**_GROUPED, "local_attention": WINDOW, "global_attn_every_n_layers": 2}),
@@ -127,7 +138,14 @@ FAMILIES = [
     Family(
         "distilbert",
         "captured",
-        {"vocab_size": 400, "dim": 32, "n_layers": 2, "n_heads": 4, "hidden_dim": 48, "max_position_embeddings": POSITIONS},
+        {
+            "vocab_size": 400,
+            "dim": 32,
+            "n_layers": 2,
+            "n_heads": 4,
+            "hidden_dim": 48,
+            "max_position_embeddings": POSITIONS,
+        },
         hard=True,
     ),
     *_rows("eager", "deberta rembert megatron-bert", _SMALL, hard=True),
@@ -140,7 +158,9 @@ FAMILIES = [
     ),
     Family("mpnet", "eager", {**_SMALL, "pad_token_id": 1}, POSITIONS - 2, True),
     Family("roformer", "eager", _SMALL, hard=True, scale=3.0),
-    Family("xlnet", "eager", {"vocab_size": 400, "d_model": 32, "n_layer": 2, "n_head": 4, "d_inner": 48}, None, scale=30.0),
+    Family(
+        "xlnet", "eager", {"vocab_size": 400, "d_model": 32, "n_layer": 2, "n_head": 4, "d_inner": 48}, None, scale=30.0
+    ),
     Family(
         "xlm",
         "eager",
@@ -158,16 +178,21 @@ FAMILIES = [
     Family("opt", "captured", {**_SMALL, "ffn_dim": 48, "word_embed_proj_dim": 32}, hard=True, causal=True),
     Family("biogpt", "captured", _SMALL, hard=True, causal=True),
     *_rows("captured", "gpt_neox phi persimmon", _SMALL, causal=True),
-    *_rows("captured", "llama gemma olmo olmo2 smollm3 stablelm cohere phi3 nemotron granite ernie4_5", _GROUPED, causal=True),
+    *_rows(
+        "captured",
+        "llama gemma olmo olmo2 smollm3 stablelm cohere phi3 nemotron granite ernie4_5",
+        _GROUPED,
+        causal=True,
+    ),
     *_rows("captured", "seed_oss arcee apertus doge nanochat ministral3", _GROUPED, causal=True),
     *_rows("captured", "qwen3 glm glm4", {**_GROUPED, "head_dim": 8}, causal=True),
     *_rows("captured", "mistral starcoder2 gemma3_text cohere2 olmo3", _WINDOWED, causal=True),
-    Family(
-        "qwen2", "captured", {**_WINDOWED, "use_sliding_window": True, "max_window_layers": 1}, causal=True
-    ),
+    Family("qwen2", "captured", {**_WINDOWED, "use_sliding_window": True, "max_window_layers": 1}, causal=True),
     Family("modernbert-decoder", "captured", {**_GROUPED, "local_attention": WINDOW}, causal=True),
     Family("gemma2", "captured", {**_WINDOWED, "attn_logit_softcapping": 1.0}, causal=True, scale=16.0),
-    *_rows("captured", "mixtral qwen2_moe qwen3_moe olmoe granitemoe phimoe flex_olmo llama4_text", _EXPERTS, causal=True),
+    *_rows(
+        "captured", "mixtral qwen2_moe qwen3_moe olmoe granitemoe phimoe flex_olmo llama4_text", _EXPERTS, causal=True
+    ),
     Family("jetmoe", "captured", {**_EXPERTS, "kv_channels": 8}, causal=True, scale=16.0),
     *_rows("captured", "gpt_oss mimo_v2_flash", {**_EXPERTS, "sliding_window": WINDOW}, causal=True),
     Family("granite_swa", "eager", _WINDOWED, causal=True),  # its maps leave out what goes to its sinks
@@ -186,14 +211,25 @@ FAMILIES = [
         },
         causal=True,
     ),
-    Family("jamba", "captured", {**_EXPERTS, "attn_layer_period": 2, "attn_layer_offset": 1, "use_mamba_kernels": False}, causal=True),
+    Family(
+        "jamba",
+        "captured",
+        {**_EXPERTS, "attn_layer_period": 2, "attn_layer_offset": 1, "use_mamba_kernels": False},
+        causal=True,
+    ),
     Family("deepseek_v3", "captured", _LATENT, causal=True),
     Family("deepseek_v32", "eager", _LATENT, causal=True),
     *_rows("eager", "gptj codegen", {**_GPT2, "rotary_dim": 4}, hard=True, causal=True),
     Family(
         "gpt_neo",
         "eager",
-        {**_SMALL, "num_layers": 2, "num_heads": 4, "attention_types": [[["global", "local"], 1]], "window_size": WINDOW},
+        {
+            **_SMALL,
+            "num_layers": 2,
+            "num_heads": 4,
+            "attention_types": [[["global", "local"], 1]],
+            "window_size": WINDOW,
+        },
         hard=True,
         causal=True,
         scale=4.0,
@@ -217,24 +253,25 @@ FAMILIES = [
     Family(
         "funnel",
         "refused",
-        {"vocab_size": 400, "d_model": 32, "block_sizes": [1, 1], "num_decoder_layers": 1, "n_head": 4, "d_head": 8, "architectures": ["FunnelModel"]},
+        {
+            "vocab_size": 400,
+            "d_model": 32,
+            "block_sizes": [1, 1],
+            "num_decoder_layers": 1,
+            "n_head": 4,
+            "d_head": 8,
+            "architectures": ["FunnelModel"],
+        },
         why="not between all pairs",
     ),
     *_rows("refused", "convbert nystromformer", _SMALL, why="depends on the batch"),
-    Family("mamba", "refused", {"vocab_size": 400, "hidden_size": 32, "num_hidden_layers": 2}, why="not between all pairs"),
+    Family(
+        "mamba", "refused", {"vocab_size": 400, "hidden_size": 32, "num_hidden_layers": 2}, why="not between all pairs"
+    ),
     Family("bros", "refused", _SMALL, why="does not run on sub-tokens alone"),
     Family("xmod", "refused", _SMALL, why="does not run on sub-tokens alone"),
     Family("clip", "refused", {}, why="does not run on sub-tokens alone"),
 ]
-
-
-@pytest.fixture(scope="module", autouse=True)
-def one_thread():
-    """Models as small as these spend their time waiting for other threads."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
 
 
 @pytest.fixture(scope="module")
@@ -248,7 +285,9 @@ def tokenizer() -> PreTrainedTokenizerFast:
         vocab_size=400, special_tokens=list(special.values()), initial_alphabet=pre_tokenizers.ByteLevel.alphabet()
     )
     pipeline.train_from_iterator(FUNCTIONS * 2, trainer)
-    pipeline.post_processor = processors.TemplateProcessing(single="<s> $A </s>", special_tokens=[("<s>", 1), ("</s>", 2)])
+    pipeline.post_processor = processors.TemplateProcessing(
+        single="<s> $A </s>", special_tokens=[("<s>", 1), ("</s>", 2)]
+    )
     return PreTrainedTokenizerFast(tokenizer_object=pipeline, **special)
 
 
@@ -331,7 +370,10 @@ def test_family(family, tokenizer):
         with capture.listen(listener):
             encoder.run(inputs, capture.NAME)
         assert len(captured) == len(maps)
-        difference = max(((ours - theirs).abs()[text[:, None].expand(ours.shape[:3])]).max().item() for ours, theirs in zip(captured, maps))
+        difference = max(
+            ((ours - theirs).abs()[text[:, None].expand(ours.shape[:3])]).max().item()
+            for ours, theirs in zip(captured, maps)
+        )
         assert difference <= 1e-5
         for ours, theirs in zip(chosen, maps):
             expected = torch.stack([theirs[index][:, positions[index]] for index in (1, 2)])
@@ -371,10 +413,14 @@ def test_enough_families():
     assert {"t5", "distilbert", "albert", "gemma2", "gpt_oss", "deberta-v2", "mpnet"} <= set(outcomes)
 
 
-_LOCAL = "modernbert modernbert-decoder mistral starcoder2 gemma2 gemma3_text cohere2 olmo3 qwen2 gpt_oss gpt_neo".split()
+_LOCAL = (
+    "modernbert modernbert-decoder mistral starcoder2 gemma2 gemma3_text cohere2 olmo3 qwen2 gpt_oss gpt_neo".split()
+)
 
 
-@pytest.mark.parametrize("family", [family for family in FAMILIES if family.model in _LOCAL], ids=lambda family: family.model)
+@pytest.mark.parametrize(
+    "family", [family for family in FAMILIES if family.model in _LOCAL], ids=lambda family: family.model
+)
 def test_sliding_window(family, tokenizer):
     """In the local layers nothing outside the window is attended to, and in the rows that we capture neither."""
     encoder = Encoder(build(family), tokenizer, family.model, "", "float32")

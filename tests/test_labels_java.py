@@ -1,4 +1,4 @@
-"""The Java annotator: against hand-written pairs, the reference labels, javalang, and the rules on generated methods."""
+"""The Java annotator against hand-written pairs, the reference labels and javalang, and on generated methods."""
 
 from __future__ import annotations
 
@@ -14,10 +14,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from codesyntax_dataset import ParseError, annotate, tokenize
+from codesyntax_dataset.annotators.java import RULES
 from codesyntax_dataset.relations import relations_of
 from codesyntax_dataset.schema import VARIANTS, check
 
 GOLDEN = Path(__file__).parent / "golden" / "java"
+"""Each file: what it shows, the code, and per variant its numbered tokens and its edges in their order."""
 LINE_BREAK = "⏎"  # how the golden files spell a token that is one
 
 
@@ -44,6 +46,11 @@ def test_golden_pairs(code, variant, tokens, edges):
         f"{relation} {spelt[head]} => {spelt[first]}" + (f" .. {spelt[last]}" if last > first else "")
         for relation, head, first, last in annotation.edges
     ] == edges
+
+
+def test_every_relation_of_java_has_a_rule():
+    ruled = [relation for rules in RULES.values() for relation, _, _ in rules]
+    assert sorted([*ruled, "children:parent->child"]) == sorted(relations_of("java"))
 
 
 # --- The reference labels --------------------------------------------------------------------------------------------
@@ -103,15 +110,16 @@ GRAMMAR = {
     "CLASS": ["A", "a.B", "A < CLASS >", "A < ? extends CLASS , ? >", "A < B [ ] > .C"],
     "BLOCK": ["{ }", "{ STEP }", "{ STEP STEP STEP }"],
     "STEP": [
-        *("STATEMENT", "STATEMENT", "STATEMENT", "TYPE x = EXPRESSION ;", "final TYPE x = { EXPRESSION , { } } , y [ ] ;"),
-        *("class C extends A implements B , C < D > { MEMBER MEMBER }", "interface I { int x = 1 ; }", "assert x = y ;"),
+        *("STATEMENT", "STATEMENT", "STATEMENT", "TYPE x = EXPRESSION ;", "assert x = y ;"),
+        *("final TYPE x = { EXPRESSION , { } } , y [ ] ;", "interface I { int x = 1 ; }"),
+        "class C extends A implements B , C < D > { MEMBER MEMBER }",
     ],
     "STATEMENT": [
         *("CALL ;", ";", "BLOCK", "return EXPRESSION ;", "throw EXPRESSION ;", "break ;", "continue x ;", "CHANGE ;"),
         *("x : STATEMENT", "if ( EXPRESSION ) STATEMENT", "if ( EXPRESSION ) BLOCK else STATEMENT"),
         *("while ( EXPRESSION ) STATEMENT", "do STATEMENT while ( EXPRESSION ) ;", "for ( ; ; ) STATEMENT"),
-        *("for ( TYPE x : EXPRESSION ) STATEMENT", "for ( TYPE x = EXPRESSION ; EXPRESSION ; CALL , CHANGE ) STATEMENT"),
-        *("for ( CHANGE , CALL ; EXPRESSION ; ) STATEMENT", "synchronized ( EXPRESSION ) BLOCK"),
+        *("for ( TYPE x : EXPRESSION ) STATEMENT", "for ( CHANGE , CALL ; EXPRESSION ; ) STATEMENT"),
+        *("for ( TYPE x = EXPRESSION ; EXPRESSION ; CALL , CHANGE ) STATEMENT", "synchronized ( EXPRESSION ) BLOCK"),
         *("try BLOCK catch ( E | e.F x ) BLOCK finally BLOCK", "try ( A x = EXPRESSION ; ) BLOCK catch ( E x ) BLOCK"),
         *("switch ( EXPRESSION ) { case x.y + 1 : STEP case 'a' : default : BLOCK }", "switch ( x ) { }"),
         "assert ( EXPRESSION ) ;",
@@ -124,8 +132,9 @@ GRAMMAR = {
     "TARGET": ["x", "x.y.z", "PRIMARY .x", "PRIMARY [ EXPRESSION ]"],
     "PRIMARY": ["x", "this", "CALL", "( EXPRESSION )", "PRIMARY .f ( )", "PRIMARY .x", "A.this", "A.super.f ( x )"],
     "EXPRESSION": [
-        *("x", "1", "0x1F", "1.5e3f", "'a'", '"\\"//"', "null", "-2147483648", "a.b.c", "int.class", "A [ ] .class", "PRIMARY"),
-        *("BINARY", "BINARY", "BINARY", "UNARY instanceof a.B", "BINARY && UNARY instanceof A [ ]", "BINARY ? EXPRESSION : EXPRESSION", "( CHANGE )"),
+        *("x", "1", "0x1F", "1.5e3f", "'a'", '"\\"//"', "null", "-2147483648", "a.b.c", "int.class", "A [ ] .class"),
+        *("BINARY", "BINARY", "BINARY", "BINARY ? EXPRESSION : EXPRESSION", "( CHANGE )", "PRIMARY"),
+        *("UNARY instanceof a.B", "BINARY && UNARY instanceof A [ ]"),
         *("PRIMARY [ EXPRESSION ]", "new int [ EXPRESSION ] [ ]", "new A [ ] { EXPRESSION , }"),
     ],
     "UNARY": [
@@ -196,6 +205,47 @@ def test_line_breaks_are_the_only_other_tokens(words, random):
     assert len(lines) - len(tokens) == code.count("\n", tokens[0].start, tokens[-1].end)
 
 
+LEVELS = [["||"], ["&&"], ["|"], ["^"], ["&"], ["==", "!="], ["<", ">"], ["<<"], ["+", "-"], ["*", "/", "%"]]
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.lists(st.sampled_from([operator for level in LEVELS for operator in level]), min_size=1, max_size=9))
+def test_operator_chains_are_joined_by_the_rule(operators):
+    """Against the rule of the published labels taken word for word, on a tree built top down."""
+    words = ["a"] + [word for operator in operators for word in (operator, "a")]
+    start = 7  # void f ( ) { x = a
+    edges = annotate(f"void f() {{ x = {' '.join(words)}; }}", "java").edges
+    infix = [edge[1:] for edge in edges if edge.relation == "InfixExpr:left->right"]
+    assert infix == [tuple(start + index for index in edge) for edge in plain_infix(plain_tree(words))]
+
+
+def plain_tree(words: list[str], offset: int = 0):
+    """The index of an operand, or (left, operator, right): split at the last of the operators that bind loosest."""
+    for level in LEVELS:
+        at = max((index for index, word in enumerate(words) if word in level), default=None)
+        if at is not None:
+            return plain_tree(words[:at], offset), words[at], plain_tree(words[at + 1 :], offset + at + 1)
+    return offset
+
+
+def plain_infix(tree) -> list[tuple[int, int, int]]:
+    """(head, first, last) of the first two operands of every infix node, from the top."""
+    if isinstance(tree, int):
+        return []
+    spine = [tree]
+    while isinstance(spine[-1][0], tuple):
+        spine.append(spine[-1][0])
+    joined = len({operator for _, operator, _ in spine}) == 1 and tree[1] not in ("==", "!=")
+    joined = joined and all(isinstance(right, int) for _, _, right in spine[1:])
+    operands = [spine[-1][0], *(right for _, _, right in reversed(spine))] if joined else [tree[0], tree[2]]
+    edge = (plain_leaves(operands[0])[0], plain_leaves(operands[1])[0], plain_leaves(operands[1])[-1])
+    return [edge, *(inner for operand in operands for inner in plain_infix(operand))]
+
+
+def plain_leaves(tree) -> list[int]:
+    return [tree] if isinstance(tree, int) else plain_leaves(tree[0]) + plain_leaves(tree[2])
+
+
 LITERALS = st.one_of(
     st.from_regex(r"(0|[1-9][0-9]{0,3}(_+[0-9]{1,2})?)[lL]?", fullmatch=True),
     st.from_regex(r"0[xX][0-9a-fA-F]{1,4}(_[0-9a-f])?[lL]?|0[bB][01]{1,4}(_1)?[lL]?|0[0-7]{1,3}[lL]?", fullmatch=True),
@@ -204,11 +254,14 @@ LITERALS = st.one_of(
     st.from_regex(r'"([a-z /*\']|é|日|\\[btnfr"\'\\]|\\[0-7]{1,3}){0,5}"', fullmatch=True),
     st.from_regex(r"'([a-z /*\"]|é|\\[btnfr\"'\\]|\\[0-7]{1,3})'", fullmatch=True),
 )
-OPERATORS = "( ) { } [ ] ; , . @ ... -> :: ? : ~ ! = == != < > <= >= >> >>> >>= >>>= << <<= + - * / % & | ^ && || ++ -- +=".split()
+SIGNS = (
+    "( ) { } [ ] ; , . @ ... -> :: ? : ~ ! = == != < > <= >= >> >>> << <<= >>= >>>= += -= *= /= %= &= |= ^= "
+    "+ - * / % & | ^ && || ++ --"
+).split()
 
 
 @settings(max_examples=400, deadline=None)
-@given(st.lists(st.one_of(LITERALS, st.sampled_from([*OPERATORS, "a", "größe", "$_1", "int", "/*/ */", "//\n"]))))
+@given(st.lists(st.one_of(LITERALS, st.sampled_from([*SIGNS, "a", "größe", "x\u0663\u0301", "$_1", "int", "/*/ */", "//\n"]))))
 def test_literals_and_operators_are_javalangs(words):
     code = " ".join(words) + " ;"
     assert places_of(code) == javalang_places(code)
@@ -280,7 +333,8 @@ def test_a_syntax_error_of_java_1_3_empties_the_body(body):
         ("void f(int) { a(); }", 1, 7, "a syntax error"),
         ("void f() {\n  if (a) {\n}", 1, 9, "no end"),
         ("void f() { } }", 1, 13, "found '}' behind it"),
-        ("} class B { void f() { }", 1, 0, "found none"),
+        ("void f() { } } class B { int x;", 1, 13, "found '}' behind it"),
+        ("} class B { void f() { }", 1, 10, "no end"),
         ("x + y", 1, 2, "a syntax error"),
         ('void f() {\n  a("b);\n}', 2, 4, "no end"),
         ("void f() { a('\\q'); }", 1, 13, "unknown escape"),
@@ -299,7 +353,9 @@ def test_what_is_no_method_is_refused_with_its_place(code, line, column, message
     assert (refused.value.line, refused.value.column) == (line, column)
 
 
-@pytest.mark.parametrize("code", ["void f();", "abstract int f(A a);", "void f() { };", "/** d */ void f() { } // c", "A() { }"])
+@pytest.mark.parametrize(
+    "code", ["void f();", "abstract int f(A a);", "void f() { };", "/** d */ void f() { } // c", "A() { }"]
+)
 def test_a_method_may_come_without_a_body_and_with_comments(code):
     assert annotate(code, "java").tokens == tokenize(code, "java")
 
@@ -316,7 +372,7 @@ DEPTH = 3000
     ("body", "edges"),
     [
         ("x = a" + " + a" * DEPTH + ";", 3 + DEPTH),  # Assign, value, left and right, DEPTH operands behind the first
-        ("x = a" + " + a * a" * DEPTH + ";", 2 + 4 * DEPTH),  # nested: each adds left and right, a * a, its left and right
+        ("x = a" + " + a * a" * DEPTH + ";", 2 + 4 * DEPTH),  # nested: each two operands, the second of two itself
         ('x = "a"' + ' + "a"' * DEPTH + ";", 3 + DEPTH),
         ("x = a" + ".f()" * DEPTH + ";", 2 * DEPTH),  # `x = ...f()` ends in brackets: no Assign and no value
         ("x = " + "f(" * DEPTH + "a" + ")" * DEPTH + ";", 2 * DEPTH + 2),

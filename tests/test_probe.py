@@ -266,16 +266,22 @@ def test_interrupted_between_parts_and_resumed(whole, tiny_model, dataset_folder
     assert left_in(tmp_path) == whole
 
 
-def test_killed_and_resumed(whole, tiny_model, dataset_folder, tmp_path):
-    """Killed hard at some moment of the work: the next run ends with the same bytes."""
-    process = subprocess.Popen([sys.executable, *command(tiny_model, dataset_folder, tmp_path)], stderr=subprocess.DEVNULL)
-    deadline = time.monotonic() + 60
-    while not list(tmp_path.glob(".*.parts/*")) and time.monotonic() < deadline and process.poll() is None:
-        time.sleep(0.01)
-    process.send_signal(signal.SIGKILL)
-    process.wait()
-    probe(str(tiny_model), dataset_folder, "python", output=tmp_path)
-    assert left_in(tmp_path) == whole
+def test_killed_at_five_random_moments_and_resumed(tiny_model, dataset_folder, tmp_path):
+    """Killed hard, five times over, at whatever it was doing: the run after that ends with an uninterrupted one's bytes."""
+    options = {"batch_tokens": 1, "limit": 130}  # one function at a time: slow enough to be hit
+    probe(str(tiny_model), dataset_folder, "python", output=tmp_path / "whole", **options)
+    more = ("--batch-tokens", "1", "--limit", "130")
+    rng = np.random.default_rng()
+    for _ in range(5):
+        arguments = [sys.executable, *command(tiny_model, dataset_folder, tmp_path / "killed", *more)]
+        process = subprocess.Popen(arguments, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+        while process.poll() is None and not list((tmp_path / "killed").glob(".*.parts/lock*")):
+            time.sleep(0.01)
+        time.sleep(rng.uniform(0, 1.5))
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+    probe(str(tiny_model), dataset_folder, "python", output=tmp_path / "killed", **options)
+    assert left_in(tmp_path / "killed") == left_in(tmp_path / "whole")
 
 
 def test_a_damaged_or_foreign_part_is_not_used(whole, tiny_model, dataset_folder, tmp_path, result):

@@ -11,11 +11,11 @@ from collections.abc import Callable, Iterator
 from functools import cache
 
 from codesyntax_dataset.annotators.java_parse import parse_method, token_positions
-from codesyntax_dataset.annotators.java_tokens import Source, scan, with_line_breaks
+from codesyntax_dataset.annotators.java_tokens import DecodedCode, scan, with_line_breaks
 from codesyntax_dataset.annotators.java_tree import Node, node_of, unfold
 from codesyntax_dataset.schema import Annotation, Edge, Token
 
-RELATIONS = {
+RULES = {
     jdt_class: [(relation, *relation.partition(":")[2].split("->")) for relation in relations]
     for jdt_class, relations in {
         "IfStatement": [
@@ -40,8 +40,8 @@ RELATIONS = {
         "InstanceofExpression": ["InstanceofExpr:expr->type"],
     }.items()
 }
-"""The relations of each class of nodes, with the parts that they run between: (relation, head, dependent), in the order
-of the published lists. The names of the parts are `java_tree`'s."""
+"""JDT class -> its relations in the order of the published lists, each with the parts (see `java_tree.unfold`) that it
+runs between: (relation, head, dependent)."""
 
 _LOST = 0  # the published procedure never writes an edge from or to token 0: here, that is where lost ones point
 
@@ -49,55 +49,55 @@ _LOST = 0  # the published procedure never writes an edge from or to token 0: he
 def annotate(code: str, variant: str) -> Annotation:
     """The labels of a Java method or constructor in a published variant.
 
-    A body with a syntax error (by the rules of Java 1.3, see `java_tree.method_of`) has no edges inside, the signature
-    still has its own. Raises ParseError where the code is not one method, or cannot be split into tokens.
+    A body with a syntax error (by the rules of Java 1.3, see `java_parse.parse_method`) has no edges inside; the
+    signature keeps its own. Raises ParseError where the code is not one method, or cannot be split into tokens.
     """
-    source = Source(code)
-    tokens = scan(source)
-    method = node_of(parse_method(source, tokens))
-    tokens = _in_variant(tokens, source, variant)
-    head_of, first_of, last_of = _lookups(tokens, source.text, variant)
+    decoded = DecodedCode(code)
+    tokens = scan(decoded)
+    method = node_of(parse_method(decoded, tokens))
+    tokens = _in_variant(tokens, decoded, variant)
+    head_of, first_of, last_of = _lookups(tokens, decoded.text, variant)
     edges = []
     for relation, head_start, start, end in _relations(method):
         if _LOST < (head := head_of(head_start)) < (first := first_of(start)) <= (last := last_of(end)):
             edges.append(Edge(relation, head, first, last))
-    return Annotation(source.in_code(tokens), edges)
+    return Annotation(decoded.in_code(tokens), edges)
 
 
 def tokenize(code: str, variant: str) -> list[Token]:
     """The tokens alone. Raises ParseError where no token of Java begins."""
-    source = Source(code)
-    return source.in_code(_in_variant(scan(source), source, variant))
+    decoded = DecodedCode(code)
+    return decoded.in_code(_in_variant(scan(decoded), decoded, variant))
 
 
-def _in_variant(tokens: list[Token], source: Source, variant: str) -> list[Token]:
-    return with_line_breaks(tokens, source.text) if variant == "with_new_lines" else tokens
+def _in_variant(tokens: list[Token], decoded: DecodedCode, variant: str) -> list[Token]:
+    return with_line_breaks(tokens, decoded.text) if variant == "with_new_lines" else tokens
 
 
 def _relations(method: Node) -> Iterator[tuple[str, int, int, int]]:
-    """All relations in the order of the published lists: (relation, start of the head, start and end of the dependent)."""
+    """Every relation in the order of the published lists: (relation, start of head, start and end of dependent)."""
     waiting = [(method.start, method)]
     while waiting:
         parent_start, node = waiting.pop()
         yield "children:parent->child", parent_start, node.start, node.end
         children, jdt_class, parts = unfold(node)
         if jdt_class:
-            for relation, head, dependent in RELATIONS[jdt_class]:
+            for relation, head, dependent in RULES[jdt_class]:
                 if head in parts and dependent in parts:
                     yield relation, parts[head].start, parts[dependent].start, parts[dependent].end
         waiting += [(node.start, child) for child in reversed(children)]
 
 
 def _lookups(tokens: list[Token], text: str, variant: str) -> tuple[Callable[[int], int], ...]:
-    """Three functions from positions of nodes to tokens: the head that a start stands for, and a dependent's first token
-    and last token, from its start and its end."""
+    """Three functions from positions to tokens: from where a node starts to the token that it is as a head, and to the
+    first as a dependent; from where a node ends to its last."""
     starts = token_positions(tokens, text)
     words = [token.text for token in tokens]
     opening, closing = {"(", "[", "{", "\n"}, {")", "]", "}"}
     if variant == "skip_semicolon":
         closing.add(";")
 
-    # From each token on, the next that is no opening bracket, and back from it, the next that is no closing one
+    # From each token on the first that is no opening bracket, and back from it the first that is no closing one
     forward, back = list(range(len(words))), list(range(len(words)))
     for index in reversed(range(len(words) - 1)):
         if words[index] in opening:

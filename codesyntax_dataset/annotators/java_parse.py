@@ -13,7 +13,7 @@ from itertools import accumulate
 import tree_sitter
 import tree_sitter_java
 
-from codesyntax_dataset.annotators.java_tokens import Source
+from codesyntax_dataset.annotators.java_tokens import DecodedCode
 from codesyntax_dataset.errors import ParseError
 from codesyntax_dataset.schema import Token
 
@@ -37,19 +37,19 @@ def token_positions(tokens: Iterable[Token], text: str) -> list[int]:
     return [positions[token.start] for token in tokens]
 
 
-def parts_of(node: tree_sitter.Node) -> list[tree_sitter.Node]:
+def children_of(node: tree_sitter.Node) -> list[tree_sitter.Node]:
     """All that a node is made of, keywords and brackets included, but for comments, which may be anywhere."""
     return [child for child in node.children if child.type not in COMMENTS]
 
 
-def parse_method(source: Source, tokens: list[Token]) -> tree_sitter.Node:
+def parse_method(decoded: DecodedCode, tokens: list[Token]) -> tree_sitter.Node:
     """The method, or constructor, that the code is.
 
     A syntax error in the body, by the rules of Java 1.3, empties it: its edges are lost, the signature keeps its own.
     Raises ParseError where the code is not one method: where the signature (all before the first curly bracket outside
     of round ones) does not parse with an empty body behind it, or the code does not end where the body does.
     """
-    text = _as_java_1_3(source.text, tokens)
+    text = _as_java_1_3(decoded.text, tokens)
     tree = parse(text)
     method = _only_method(tree)
     if method is not None:
@@ -58,22 +58,22 @@ def parse_method(source: Source, tokens: list[Token]) -> tree_sitter.Node:
             method = _only_method(parse(_without(text, later["variable"])))
         if method is not None and not _is_refused(later):
             return method
-    elif not tree.root_node.has_error:
-        raise _no_method(source, tree)
-    body = _find_body(source, tokens)
+    elif _is_one_class(tree):
+        raise _no_method(decoded, tree)
+    body = _find_body(decoded, tokens)
     if body is not None:
-        tree = parse(source.text[:body] + "{}")
+        tree = parse(text[:body] + "{}")
     method = _only_method(tree)
     if method is None:
-        raise _no_method(source, tree)
+        raise _no_method(decoded, tree)
     return method
 
 
 def _as_java_1_3(text: str, tokens: list[Token]) -> str:
     """The text with later keywords spelt as the identifiers that they were.
 
-    So `assert (x);` calls a method, as in the published labels, and `assert x > 0;` is a syntax error. A NUL, which only
-    an escape can spell, would end the text for tree-sitter.
+    So `assert (x);` calls a method, as in the published labels, and `assert x > 0;` is a syntax error. A NUL, which can
+    only be spelt by an escape, would end the text for tree-sitter.
     """
     starts = [token.start for token in tokens if token.text in _LATER_WORDS]
     if not starts and "\0" not in text:
@@ -94,25 +94,28 @@ def _without(text: str, nodes: list[tree_sitter.Node]) -> str:
 
 
 def _only_method(tree: tree_sitter.Tree) -> tree_sitter.Node | None:
-    """The method that is all there is in the class of the tree, if the tree has no error."""
-    if tree.root_node.has_error or tree.root_node.child_count != 1:
-        return None
-    members = _members(tree)
+    """The method that is all there is in the tree's class."""
+    members = _members(tree) if _is_one_class(tree) else []
     return members[0] if len(members) == 1 and members[0].type in _METHODS else None
 
 
 _METHODS = {"method_declaration", "constructor_declaration"}
 
 
+def _is_one_class(tree: tree_sitter.Tree) -> bool:
+    """Whether the tree has no error and the text no bracket that closes the class around it."""
+    return not tree.root_node.has_error and tree.root_node.child_count == 1
+
+
 def _members(tree: tree_sitter.Tree) -> list[tree_sitter.Node]:
     class_body = tree.root_node.children[0].children[-1]
-    return [member for member in parts_of(class_body) if member.is_named]
+    return [member for member in children_of(class_body) if member.is_named]
 
 
 _LATER = tree_sitter.Query(
     _LANGUAGE,
     """
-    ; literals of later versions
+    ; literals and patterns of later versions
     [(binary_integer_literal) (hex_floating_point_literal) (template_expression) (pattern)] @refused
     ([(decimal_integer_literal) (hex_integer_literal) (octal_integer_literal) (decimal_floating_point_literal)] @refused
      (#match? @refused "_"))
@@ -134,14 +137,14 @@ _STATEMENT_EXPRESSIONS = {
 
 
 def _is_refused(later: dict[str, list[tree_sitter.Node]]) -> bool:
-    """Whether there is what tree-sitter parses and Java 1.3 refuses: later literals, or any expression as a statement."""
+    """Whether there is what tree-sitter parses and Java 1.3 refuses: later literals, any expression as a statement."""
     return "refused" in later or any(
         expression.type not in _STATEMENT_EXPRESSIONS and expression.parent.parent.type != "switch_rule"
         for expression in later.get("expression", [])
     )
 
 
-def _find_body(source: Source, tokens: list[Token]) -> int | None:
+def _find_body(decoded: DecodedCode, tokens: list[Token]) -> int | None:
     """Where the body begins; None if there is none. Raises ParseError where the code does not end as the body does."""
     depth, begin = 0, None
     for token in tokens:
@@ -152,13 +155,13 @@ def _find_body(source: Source, tokens: list[Token]) -> int | None:
         elif depth > 0:
             depth += (token.text == "{") - (token.text == "}")
         elif token.text != ";":
-            raise source.error(f"expected one method and nothing else, found {token.text!r} behind it", token.start)
+            raise decoded.error(f"expected one method and nothing else, found {token.text!r} behind it", token.start)
     if begin is not None and depth > 0:
-        raise source.error("the body that begins here has no end", begin)
+        raise decoded.error("the body that begins here has no end", begin)
     return begin
 
 
-def _no_method(source: Source, tree: tree_sitter.Tree) -> ParseError:
+def _no_method(decoded: DecodedCode, tree: tree_sitter.Tree) -> ParseError:
     """The error for code whose tree is not that of one method."""
     node = tree.root_node
     if node.has_error:
@@ -169,5 +172,5 @@ def _no_method(source: Source, tree: tree_sitter.Tree) -> ParseError:
         members = _members(tree)
         node = members[min(1, len(members) - 1)] if members else node.children[0].children[-1]
         found = node.type.replace("_", " ") if members else "none"
-    before = source.text.encode()[: max(node.start_byte - len(_BEFORE), 0)].decode()
-    return source.error(f"expected one method and nothing else, found {found}", len(before))
+    before = decoded.text.encode()[: max(node.start_byte - len(_BEFORE), 0)].decode(errors="ignore")
+    return decoded.error(f"expected one method and nothing else, found {found}", len(before))

@@ -1,8 +1,8 @@
 """The tokens of Java code, as javalang 0.13 tells them: that is the tokenizer behind the published labels.
 
-No comments and no white space. Its peculiarities are part of the labels: `>` is a token of its own except in `>=`, `>>=`
-and `>>>=`, `@` always is one, and `01.5` is `01` and `.5`. One regular expression does what javalang does character by
-character, with the same result on code that compiles.
+No comments and no white space. Its peculiarities are part of the labels: `>` is a token of its own except in `>=`,
+`>>=` and `>>>=`, `@` always is one, and `01.5` is `01` and `.5`. One regular expression does what javalang does
+character by character, with the same result on code that compiles.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _WORD_START = {"Lu", "Ll", "Lt", "Lm", "Lo", "Nl", "Pc", "Sc"}  # Unicode catego
 _WORD_PART = _WORD_START | {"Mc", "Mn", "Nd"}
 
 
-class Source:
+class DecodedCode:
     """Java code as a tokenizer reads it: the `text` with unicode escapes decoded, and the way back to the code.
 
     An escape that spells a surrogate without its other half stays as it is spelt, because no UTF-8 text can hold that
@@ -97,19 +97,19 @@ class Source:
         return ParseError(message, self.code.count("\n", 0, offset) + 1, offset - line_start)
 
 
-def scan(source: Source) -> list[Token]:
-    """The tokens of the text of `source`. Raises ParseError at the first character that begins none."""
+def scan(decoded: DecodedCode) -> list[Token]:
+    """The tokens of the text of `decoded`. Raises ParseError at the first character that begins none."""
     tokens = []
-    for match in _TOKEN.finditer(source.text):
+    for match in _TOKEN.finditer(decoded.text):
         kind = match.lastgroup
         if kind is None:
             tokens.append(Token(match.group(), match.start(), match.end()))
         elif kind == "unknown":
-            raise source.error(_complaint(source.text, match.start()), match.start())
-    if not source.text.isascii():
+            raise decoded.error(_complaint(decoded.text, match.start()), match.start())
+    if not decoded.text.isascii():
         for word in tokens:
             if not word.text.isascii() and word.text[0] not in "\"'":
-                _check_word(source, word)
+                _check_word(decoded, word)
     return tokens
 
 
@@ -126,11 +126,11 @@ def with_line_breaks(tokens: list[Token], text: str) -> list[Token]:
     return lines
 
 
-def _check_word(source: Source, word: Token) -> None:
+def _check_word(decoded: DecodedCode, word: Token) -> None:
     allowed = _WORD_START
     for position, character in enumerate(word.text, word.start):
         if unicodedata.category(character) not in allowed:
-            raise source.error(_complaint(source.text, position), position)
+            raise decoded.error(_complaint(decoded.text, position), position)
         allowed = _WORD_PART
 
 

@@ -1,8 +1,9 @@
 """The syntax tree behind the published Java labels, made out of tree-sitter's.
 
 The published labels (Shen et al. 2022, section 3) were read off the tree of the Eclipse Java development tools (JDT) at
-language level JLS3, which is Java 5. `unfold` gives the same tree, one node at a time, so that no nesting is too deep. A
-node that starts and ends where its only child does may be missing: no edge could tell.
+language level JLS3, which is Java 5. `unfold` gives the same tree, one node at a time, so that no nesting is too deep.
+A node that starts and ends where its only child does may be missing: no edge could tell. What is called `raw` here is a
+node of tree-sitter.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from typing import NamedTuple
 
 import tree_sitter
 
-from codesyntax_dataset.annotators.java_parse import COMMENTS, parts_of
+from codesyntax_dataset.annotators.java_parse import COMMENTS, children_of
 
 LEAVES = {
     *("identifier", "type_identifier", "this", "true", "false", "null_literal", "string_literal", "character_literal"),
@@ -24,7 +25,8 @@ LEAVES = {
 
 TRANSPARENT = {
     *("argument_list", "type_arguments", "type_parameters", "type_bound", "formal_parameters", "throws"),
-    *("annotation_argument_list", "superclass", "super_interfaces", "extends_interfaces", "type_list", "finally_clause"),
+    *("superclass", "super_interfaces", "extends_interfaces", "type_list", "finally_clause"),
+    "annotation_argument_list",
 }
 """Nodes that the JDT does not have; their children stand in their place."""
 
@@ -33,12 +35,12 @@ ABSENT = COMMENTS | {"super", "dimensions", "resource_specification", "receiver_
 
 
 class Node(NamedTuple):
-    """A node of the tree, folded: `source` holds tree-sitter's node, or the children where they are known already."""
+    """A node of the tree, folded: `content` is tree-sitter's node to look into, or the children if they are known."""
 
-    type: str  # tree-sitter's name, or one of our own
+    type: str  # tree-sitter's, or one of our own
     start: int
     end: int
-    source: tree_sitter.Node | list[Node]
+    content: tree_sitter.Node | list[Node]
 
 
 class Inside(NamedTuple):
@@ -55,27 +57,27 @@ def unfold(node: Node) -> Inside:
         return _NOTHING
     if node.type in _UNFOLD:
         return _UNFOLD[node.type](node)
-    return Inside(node.source if isinstance(node.source, list) else _children(node.source.named_children))
+    return Inside(node.content if isinstance(node.content, list) else _nodes(node.content.named_children))
 
 
 _NOTHING = Inside([])
 
 
-def node_of(source: tree_sitter.Node) -> Node:
-    return Node(source.type, source.start_byte, source.end_byte, source)
+def node_of(raw: tree_sitter.Node) -> Node:
+    return Node(raw.type, raw.start_byte, raw.end_byte, raw)
 
 
-def _children(sources: Iterable[tree_sitter.Node]) -> list[Node]:
-    """The nodes of the JDT among the named children of a node: for most nodes, just what is inside."""
+def _nodes(raws: Iterable[tree_sitter.Node]) -> list[Node]:
+    """The nodes of the JDT among named children: for most nodes, just what is inside."""
     children = []
-    for source in sources:
-        kind = source.type
+    for raw in raws:
+        kind = raw.type
         if kind in TRANSPARENT:
-            children += _children(source.named_children)
+            children += _nodes(raw.named_children)
         elif kind == "modifiers":
-            children += map(node_of, parts_of(source))
+            children += map(node_of, children_of(raw))
         elif kind not in ABSENT:
-            children.append(Node(kind, source.start_byte, source.end_byte, source))
+            children.append(Node(kind, raw.start_byte, raw.end_byte, raw))
     return children
 
 
@@ -86,89 +88,89 @@ def _all(nodes: list[Node]) -> Node:
 
 def _condition(parenthesized: tree_sitter.Node) -> Node:
     """The condition of a statement; the brackets are the statement's own."""
-    return _children(parenthesized.named_children)[0]
+    return _nodes(parenthesized.named_children)[0]
 
 
 def _first_child(node: Node) -> Inside:
-    return Inside(_children(node.source.named_children)[:1])
+    return Inside(_nodes(node.content.named_children)[:1])
 
 
 # Declarations
 
 
-def _with_javadoc(sources: Iterable[tree_sitter.Node]) -> Iterator[tuple[int, tree_sitter.Node]]:
+def _with_javadoc(raws: Iterable[tree_sitter.Node]) -> Iterator[tuple[int, tree_sitter.Node]]:
     """All but the comments, with where they start if the last Javadoc comment directly before belongs to them."""
     javadoc = None
-    for source in sources:
-        if source.type not in COMMENTS:
-            yield source.start_byte if javadoc is None else javadoc, source
+    for raw in raws:
+        if raw.type not in COMMENTS:
+            yield raw.start_byte if javadoc is None else javadoc, raw
             javadoc = None
-        elif source.text.startswith(b"/**") and source.text != b"/**/":
-            javadoc = source.start_byte
+        elif raw.text.startswith(b"/**") and raw.text != b"/**/":
+            javadoc = raw.start_byte
 
 
 def _members(class_body: tree_sitter.Node) -> list[Node]:
     """The members of a class. A semicolon between them is nothing, and the JDT drops annotation types."""
     return [
-        Node(source.type, start, source.end_byte, source)
-        for start, source in _with_javadoc(class_body.children)
-        if source.is_named and source.type != "annotation_type_declaration"
+        Node(raw.type, start, raw.end_byte, raw)
+        for start, raw in _with_javadoc(class_body.children)
+        if raw.is_named and raw.type != "annotation_type_declaration"
     ]
 
 
 def _anonymous_class(node: Node) -> Inside:
-    return Inside(_members(node.source))
+    return Inside(_members(node.content))
 
 
 def _class(node: Node) -> Inside:
-    *header, body = _children(node.source.named_children)
-    return Inside(header + _members(body.source))
+    *header, body = _nodes(node.content.named_children)
+    return Inside(header + _members(body.content))
 
 
 # Statements
 
 
-def _statement(source: tree_sitter.Node) -> Node:
-    """A statement. tree-sitter takes `switch (x) { };` for a value and its semicolon; to Java these are two statements."""
-    if source.type == "expression_statement" and source.children[0].type == "switch_expression":
-        source = source.children[0]
-    kind = "switch_statement" if source.type == "switch_expression" else source.type
-    return Node(kind, source.start_byte, source.end_byte, source)
+def _statement(raw: tree_sitter.Node) -> Node:
+    """A statement. To tree-sitter `switch (x) { };` is an expression and its semicolon, to Java two statements."""
+    if raw.type == "expression_statement" and raw.children[0].type == "switch_expression":
+        raw = raw.children[0]
+    kind = "switch_statement" if raw.type == "switch_expression" else raw.type
+    return Node(kind, raw.start_byte, raw.end_byte, raw)
 
 
-def _statements(sources: Iterable[tree_sitter.Node]) -> list[Node]:
+def _statements(raws: Iterable[tree_sitter.Node]) -> list[Node]:
     """The statements among the children of a block. The JDT drops local interfaces."""
     statements = []
-    for start, source in _with_javadoc(sources):
-        if source.type not in {"{", "}", "interface_declaration", "annotation_type_declaration"}:
-            statement = _statement(source)
-            if start < statement.start and _takes_javadoc(source):
+    for start, raw in _with_javadoc(raws):
+        if raw.type not in {"{", "}", "interface_declaration", "annotation_type_declaration"}:
+            statement = _statement(raw)
+            if start < statement.start and _takes_javadoc(raw):
                 statement = statement._replace(start=start)
             statements.append(statement)
-            if statement.end < source.end_byte:
-                statements.append(node_of(source.children[-1]))
+            if statement.end < raw.end_byte:
+                statements.append(node_of(raw.children[-1]))
     return statements
 
 
 def _takes_javadoc(statement: tree_sitter.Node) -> bool:
     """Classes do, and variables with modifiers unless they are arrays: the JDT has it so."""
     if statement.type == "local_variable_declaration":
-        first, second, *_ = parts_of(statement)
+        first, second, *_ = children_of(statement)
         return first.type == "modifiers" and second.type != "array_type"
     return statement.type == "class_declaration"
 
 
 def _block(node: Node) -> Inside:
-    return Inside(_statements(node.source.children))
+    return Inside(_statements(node.content.children))
 
 
 def _constructor_invocation(node: Node) -> Inside:
-    constructor = parts_of(node.source)[-3]  # this or super, before the arguments and the semicolon
-    return Inside([child for child in _children(node.source.named_children) if child.start != constructor.start_byte])
+    constructor = children_of(node.content)[-3]  # this or super, before the arguments and the semicolon
+    return Inside([child for child in _nodes(node.content.named_children) if child.start != constructor.start_byte])
 
 
 def _if(node: Node) -> Inside:
-    _, condition, statement, *otherwise = parts_of(node.source)
+    _, condition, statement, *otherwise = children_of(node.content)
     test, body = _condition(condition), _statement(statement)
     children, parts = [test, body], {"if": node, "test": test, "body": body}
     if otherwise:
@@ -179,28 +181,28 @@ def _if(node: Node) -> Inside:
 
 
 def _while(node: Node) -> Inside:
-    _, condition, statement = parts_of(node.source)
+    _, condition, statement = children_of(node.content)
     test, body = _condition(condition), _statement(statement)
     return Inside([test, body], "WhileStatement", {"while": node, "test": test, "body": body})
 
 
 def _do(node: Node) -> Inside:
-    _, statement, _, condition, _ = parts_of(node.source)
+    _, statement, _, condition, _ = children_of(node.content)
     body, test = _statement(statement), _condition(condition)
     return Inside([body, test], "DoStatement", {"do": node, "body": body, "test": test})
 
 
 def _for(node: Node) -> Inside:
-    _, _, *header, _, statement = parts_of(node.source)
+    _, _, *header, _, statement = children_of(node.content)
     sections: list[list[Node]] = [[]]
-    for source in header:
-        if source.type == "local_variable_declaration":  # has the semicolon; the JDT ends before it
-            *_, last = _children(source.named_children)
-            sections = [[Node(source.type, source.start_byte, last.end, source)], []]
-        elif source.type == ";":
+    for raw in header:
+        if raw.type == "local_variable_declaration":  # has the semicolon; the JDT ends before it
+            *_, last = _nodes(raw.named_children)
+            sections = [[Node(raw.type, raw.start_byte, last.end, raw)], []]
+        elif raw.type == ";":
             sections.append([])
-        elif source.type != ",":
-            sections[-1].append(node_of(source))
+        elif raw.type != ",":
+            sections[-1].append(node_of(raw))
     body = _statement(statement)
     parts = {"for": node, "body": body}
     parts |= {name: _all(nodes) for name, nodes in zip(("initializers", "test", "updaters"), sections) if nodes}
@@ -208,24 +210,24 @@ def _for(node: Node) -> Inside:
 
 
 def _enhanced_for(node: Node) -> Inside:
-    _, _, *variable, _, value, _, body = parts_of(node.source)
-    parameter = Node("formal_parameter", variable[0].start_byte, variable[-1].end_byte, _children(variable))
+    _, _, *variable, _, value, _, body = children_of(node.content)
+    parameter = Node("formal_parameter", variable[0].start_byte, variable[-1].end_byte, _nodes(variable))
     return Inside([parameter, node_of(value), _statement(body)])
 
 
 def _labeled(node: Node) -> Inside:
-    name, _, statement = parts_of(node.source)
+    name, _, statement = children_of(node.content)
     label, body = node_of(name), _statement(statement)
     return Inside([label, body], "LabeledStatement", {"label": label, "body": body})
 
 
 def _synchronized(node: Node) -> Inside:
-    _, lock, block = parts_of(node.source)
+    _, lock, block = children_of(node.content)
     return Inside([_condition(lock), node_of(block)])
 
 
 def _try(node: Node) -> Inside:
-    body, *others = children = _children(node.source.named_children)
+    body, *others = children = _nodes(node.content.named_children)
     handlers = [child for child in others if child.type == "catch_clause"]
     parts = {"body": body}
     if handlers:
@@ -237,20 +239,21 @@ def _try(node: Node) -> Inside:
 
 def _switch(node: Node) -> Inside:
     """Labels and statements are one flat list; without any there are no relations."""
-    _, condition, block = parts_of(node.source)
+    _, condition, block = children_of(node.content)
     expression, statements = _condition(condition), []
     for group in block.named_children:
-        sources = []
-        for source in group.children:
-            if source.type == "switch_label":
-                label = source
-            elif source.type in {":", "->"}:
-                statements.append(Node("switch_label", label.start_byte, source.end_byte, label))
-            elif source.type == "expression_statement" and group.type == "switch_rule":
-                statements.append(Node("empty_statement", source.start_byte, source.end_byte, []))  # later than Java 5
+        raws = []
+        for raw in group.children:
+            if raw.type == "switch_label":
+                label = raw
+            elif raw.type in {":", "->"}:
+                statements.append(Node("switch_label", label.start_byte, raw.end_byte, label))
+                raws = []  # a comment before the colon says nothing about what follows
+            elif raw.type == "expression_statement" and group.type == "switch_rule":
+                statements.append(Node("empty_statement", raw.start_byte, raw.end_byte, []))  # later than Java 5
             else:
-                sources.append(source)
-        statements += _statements(sources)
+                raws.append(raw)
+        statements += _statements(raws)
     if not statements:
         return Inside([expression])
     parts = {"switch": node, "expr": expression, "statement": _all(statements)}
@@ -264,19 +267,19 @@ def _expression(jdt_class: str, **places: int) -> Callable[[Node], Inside]:
     """How to unfold an expression whose parts stand at these places, among operators and brackets."""
 
     def unfold_parts(node: Node) -> Inside:
-        sources = parts_of(node.source)
-        parts = {name: node_of(sources[place]) for name, place in places.items()}
+        raws = children_of(node.content)
+        parts = {name: node_of(raws[place]) for name, place in places.items()}
         return Inside([*parts.values()], jdt_class, parts)
 
     return unfold_parts
 
 
 def _method_invocation(node: Node) -> Inside:
-    *before, name, arguments = parts_of(node.source)
-    qualifiers = _children([source for source in before if source.is_named])  # the object, type arguments
-    function, args = node_of(name), _children(arguments.named_children)
+    *before, name, arguments = children_of(node.content)
+    qualifiers = _nodes([raw for raw in before if raw.is_named])  # the object, type arguments
+    function, args = node_of(name), _nodes(arguments.named_children)
     children = [*qualifiers, function, *args]
-    if any(source.type == "super" for source in before):
+    if any(raw.type == "super" for raw in before):
         return Inside(children)  # to the JDT, a class of its own
     parts = {"func": function, "attr": function}
     if args:
@@ -287,34 +290,41 @@ def _method_invocation(node: Node) -> Inside:
 
 
 def _field_access(node: Node) -> Inside:
-    children = _children(node.source.named_children)
+    children = _nodes(node.content.named_children)
     return Inside(children[:-1] if children[-1].type == "this" else children)  # `A.this` has the qualifier only
 
 
 def _array_creation(node: Node) -> Inside:
     """The type goes up to the last bracket, and the sizes inside it are children of the creation itself."""
-    element, *others = [source for source in parts_of(node.source) if source.is_named]
-    brackets = [source for source in others if source.type != "array_initializer"]
-    array = Node("array_type", element.start_byte, brackets[-1].end_byte, [node_of(element)])
-    sizes = [size for source in brackets for size in _children(source.named_children)]
-    return Inside([array, *sizes, *map(node_of, others[len(brackets) :])])
+    brackets = [raw for raw in node.content.named_children if raw.type in {"dimensions", "dimensions_expr"}]
+    sizes = [size for raw in brackets for size in _nodes(raw.named_children)]
+    element, *initializer = [child for child in _annotated_type(node).children if child.type != "dimensions_expr"]
+    array = Node("array_type", element.start, brackets[-1].end_byte, [element])
+    return Inside([array, *sizes, *initializer])
 
 
 def _annotated_type(node: Node) -> Inside:
-    *_, annotated = _children(node.source.named_children)
-    return unfold(annotated)
+    """What is in a node with a type that may have annotations before it: it starts at them, and they are no nodes."""
+    children, start = [], None
+    for child in _nodes(node.content.named_children):
+        if child.type in {"annotation", "marker_annotation"}:
+            start = child.start if start is None else start
+        else:
+            children.append(child if start is None else child._replace(start=start))
+            start = None
+    return Inside(children)
 
 
 # Operators
 
 
 def _operators(node: Node) -> Inside:
-    if not isinstance(node.source, list):
-        node = _regroup(_in_text_order(node.source))
+    if not isinstance(node.content, list):
+        node = _regroup(_in_text_order(node.content))
     if node.type != _INFIX:
-        return Inside(node.source)
-    left, right, *_ = node.source
-    return Inside(node.source, "InfixExpression", {"left": left, "right": right})
+        return Inside(node.content)
+    left, right, *_ = node.content
+    return Inside(node.content, "InfixExpression", {"left": left, "right": right})
 
 
 _INFIX = "binary_expression"
@@ -336,17 +346,17 @@ class _Operand(NamedTuple):
     may_grow: bool = False  # takes another operand behind the same operator
 
 
-def _in_text_order(source: tree_sitter.Node) -> list[tree_sitter.Node]:
+def _in_text_order(raw: tree_sitter.Node) -> list[tree_sitter.Node]:
     """Operands and operators from left to right; a cast stands for its type and comes before what it casts."""
-    items, waiting = [], [source]
+    items, waiting = [], [raw]
     while waiting:
         item = waiting.pop()
         if item.type in {"binary_expression", "unary_expression", "update_expression"}:
-            waiting += reversed(parts_of(item))
+            waiting += reversed(children_of(item))
         else:
             items.append(item)
             if item.type == "cast_expression":
-                waiting.append(parts_of(item)[-1])
+                waiting.append(children_of(item)[-1])
     return items
 
 
@@ -400,7 +410,7 @@ def _join(left: _Operand, operator: str, right: _Operand) -> _Operand:
         if len(run) > 1:
             return _Operand(_infix([*run, right.node]), operator, may_grow=right.operator is None)
     if operator == left.operator and left.may_grow:
-        operands = left.node.source
+        operands = left.node.content
         if operator == "+" and operands[0].type == operands[1].type == "string_literal":
             operands = [_infix(operands[:-1]), operands[-1]]
         operands.append(right.node)
@@ -417,26 +427,26 @@ def _string_literals(operand: _Operand) -> list[Node]:
     """The literals of an operand that is a string literal or a run of them."""
     if operand.node.type == "string_literal":
         return [operand.node]
-    return operand.node.source if operand.node.type == _INFIX and operand.operator is None else []
+    return operand.node.content if operand.node.type == _INFIX and operand.operator is None else []
 
 
 def _is_name_in_brackets(cast: tree_sitter.Node, following: tree_sitter.Node) -> bool:
     """Whether a cast is none: a name in brackets before a sign is an operand, however tree-sitter reads it."""
-    return following.type in {"+", "-"} and parts_of(cast)[1].type in {"type_identifier", "scoped_type_identifier"}
+    return following.type in {"+", "-"} and children_of(cast)[1].type in {"type_identifier", "scoped_type_identifier"}
 
 
 def _name_in_brackets(cast: tree_sitter.Node) -> Node:
-    opening, name, closing, _ = parts_of(cast)
+    opening, name, closing, _ = children_of(cast)
     return Node("parenthesized_expression", opening.start_byte, closing.end_byte, [node_of(name)])
 
 
 def _with_prefixes(prefixes: list[tree_sitter.Node], operand: Node) -> Node:
-    """The operand with the signs and casts before it. The smallest int and the smallest long are literals, sign included."""
+    """The operand with the signs and casts before it. The smallest int and long are literals with their signs."""
     for prefix in reversed(prefixes):
         if prefix.type == "cast_expression":
-            types = [node_of(part) for part in parts_of(prefix)[1:-1] if part.is_named]
+            types = [node_of(part) for part in children_of(prefix)[1:-1] if part.is_named]
             inside = [Node("cast_type", types[0].start, types[-1].end, types[:1]), operand]
-        elif prefix.type == "-" and operand.type == "decimal_integer_literal" and operand.source.text in _SMALLEST:
+        elif prefix.type == "-" and operand.type == "decimal_integer_literal" and operand.content.text in _SMALLEST:
             inside = []
         else:
             inside = [operand]
@@ -470,6 +480,7 @@ _UNFOLD: dict[str, Callable[[Node], Inside]] = {
     "method_invocation": _method_invocation,
     "field_access": _field_access,
     "array_access": _expression("ArrayAccess", value=0, slice=2),
+    "object_creation_expression": _annotated_type,
     "array_creation_expression": _array_creation,
     "assignment_expression": _expression("Assignment", target=0, value=2),
     "ternary_expression": _expression("ConditionalExpression", test=0, body=2, orelse=4),

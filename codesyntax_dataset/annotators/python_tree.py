@@ -10,6 +10,7 @@ import ast
 import re
 import unicodedata
 import warnings
+from bisect import bisect_right
 from itertools import accumulate
 
 from codesyntax_dataset.annotators.python_tokens import error_at, tokenize
@@ -22,6 +23,7 @@ MAX_CHAIN = 10_000
 """More brackets or syntax nodes in each other, or more tokens in an expression without a comma, are a ParseError. Every
 interpreter has bounds of its own, or breaks down without one; these are below them all."""
 
+_QUOTATION_MARKS = {"'", '"'}
 _FSTRING_OR_NAMED = re.compile(r"""[fF][rR]?['"]|\\N""")
 _STRING = re.compile(r"""([a-zA-Z]*)('''|\"""|'|")(.*)\2""", re.DOTALL)
 _ESCAPED = re.compile(r"\\(?:N\{(?P<name>[A-Za-z0-9 -]+)\}|.)", re.DOTALL)
@@ -39,20 +41,25 @@ _TEXT = {  # (raw, inside a replacement field) -> the text up to the next brace 
 def parse(code: str, tokens: list[Token], mode: str = "exec") -> ast.AST:
     """The `ast` tree of `code`, whose tokens are `tokens`; columns are UTF-8 bytes, as always in `ast`.
 
-    An f-string is a plain string in this tree: no token starts inside it, so there is nothing to label in it.
+    An f-string is a `Constant` in this tree, because no token starts inside it. Only its format specifications stand
+    for a token until Python 3.11: the f-string itself. Where strings are written side by side, those of all strings but
+    the first are the children of the `Constant`.
 
     Raises ParseError where Python 3.9 finds a syntax error, and beyond the bounds above.
     """
     _check_tokens(code, tokens)
+    source, specifications = _without_fstrings(code, tokens)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
-            tree = ast.parse(_without_fstrings(code, tokens), mode=mode, feature_version=(3, 9))
+            tree = ast.parse(source, mode=mode, feature_version=(3, 9))
         except SyntaxError as error:
             raise ParseError(error.msg, error.lineno or 1, max((error.offset or 1) - 1, 0)) from None
         except (RecursionError, MemoryError):
             raise ParseError("nested too deeply", 1, 0) from None
     _check_nodes(tree, code, tokens)
+    if specifications:
+        _add_specifications(tree, specifications, TokenIndex(code, tokens))
     return tree
 
 
@@ -84,6 +91,7 @@ class TokenIndex:
         if not code.isascii():
             before = [0, *accumulate(len(character.encode()) for character in code)]  # bytes before each character
             starts, ends = [before[start] for start in starts], [before[end] for end in ends]
+        self._starts, self._ends = starts, ends
         # Empty tokens start where the next one does, and the last one ends where they do: the others win.
         self._starting = dict(zip(starts, range(len(tokens))))
         self._ending = dict(zip(reversed(ends), reversed(range(len(tokens)))))
@@ -95,6 +103,18 @@ class TokenIndex:
     def end(self, node: ast.AST) -> int:
         """The index of the token that ends where `node` does."""
         return self._ending[self._lines[node.end_lineno - 1] + node.end_col_offset]
+
+    def node(self, token: int) -> ast.JoinedStr:
+        """A node that stands where the token does."""
+        start, end = self._starts[token], self._ends[token]
+        line, end_line = bisect_right(self._lines, start), bisect_right(self._lines, end)
+        return ast.JoinedStr(
+            values=[],
+            lineno=line,
+            col_offset=start - self._lines[line - 1],
+            end_lineno=end_line,
+            end_col_offset=end - self._lines[end_line - 1],
+        )
 
 
 def _check_tokens(code: str, tokens: list[Token]) -> None:
@@ -113,6 +133,9 @@ def _check_tokens(code: str, tokens: list[Token]) -> None:
             chain[-1] += 1
             if sum(chain) > MAX_CHAIN:
                 raise error_at(code, start, f"an expression of more than {MAX_CHAIN} tokens")
+    if not _QUOTATION_MARKS.isdisjoint(token.text for token in tokens):
+        stray = next(token for token in tokens if token.text in _QUOTATION_MARKS)
+        raise error_at(code, stray.start, "this string does not end")  # in 3.12, an f-string may go on in the next line
     if not code.isascii():
         for text, start, _ in tokens:
             # Accents and vowel signs are part of a name to the parser, and tokens of their own to `tokenize`.
@@ -125,26 +148,30 @@ def _check_nodes(tree: ast.AST, code: str, tokens: list[Token]) -> None:
     """Refuse what `feature_version` lets pass: deep nesting, and what 3.10 and 3.11 allow in subscripts and `*args`."""
     if 3 * len(tokens) <= MAX_DEPTH and "*" not in code and ":=" not in code:  # a token opens three nodes at most
         return
-    places = TokenIndex(code, tokens)
     level, depth = [tree], 0
     while level:
         depth += 1
         if depth > MAX_DEPTH:
             raise ParseError(f"more than {MAX_DEPTH} syntax nodes in each other", 1, 0)
         for node in level:
-            newer = isinstance(node, ast.arg) and isinstance(node.annotation, ast.Starred)
-            if newer or (isinstance(node, ast.Subscript) and _is_newer_index(node.slice, tokens, places)):
-                raise error_at(code, tokens[places.start(node)].start, "'*' or ':=' where Python 3.9 has none")
+            if _is_newer(node, code, tokens):
+                start = TokenIndex(code, tokens).start(node)
+                raise error_at(code, tokens[start].start, "'*' or ':=' where Python 3.9 has none")
         level = [child for node in level for child in children(node)]
 
 
-def _is_newer_index(index: ast.AST, tokens: list[Token], places: TokenIndex) -> bool:
-    """Whether `index` is that of `x[*a]` or `x[a := b]`, without the brackets that Python 3.9 wants around it."""
-    items = index.elts if isinstance(index, ast.Tuple) else [index]
+def _is_newer(node: ast.AST, code: str, tokens: list[Token]) -> bool:
+    """Whether `node` is `*args: *a`, or `x[*a]` or `x[a := b]` without the brackets that Python 3.9 wants in there."""
+    if isinstance(node, ast.arg):
+        return isinstance(node.annotation, ast.Starred)
+    if not isinstance(node, ast.Subscript):
+        return False
+    items = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
     if not any(isinstance(item, (ast.Starred, ast.NamedExpr)) for item in items):
         return False
-    if isinstance(index, ast.Tuple):
-        texts = [token.text for token in tokens[places.start(index) : places.end(index)]]
+    places = TokenIndex(code, tokens)
+    if isinstance(node.slice, ast.Tuple):
+        texts = [token.text for token in tokens[places.start(node.slice) : places.end(node.slice)]]
         depths = accumulate((text in ("(", "[", "{")) - (text in (")", "]", "}")) for text in texts)
         if 0 not in depths:  # one pair of brackets from end to end
             return False
@@ -157,33 +184,39 @@ def _is_newer_index(index: ast.AST, tokens: list[Token], places: TokenIndex) -> 
     return False
 
 
-def _without_fstrings(code: str, tokens: list[Token]) -> str:
-    """`code` with plain strings of the same bytes for its f-strings, and no character names in strings.
+def _add_specifications(tree: ast.AST, specifications: list[int], places: TokenIndex) -> None:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant):
+            later = range(places.start(node) + 1, places.end(node) + 1)
+            node.value = [places.node(token) for token in specifications if token in later]
 
-    Which names there are depends on the interpreter's Unicode version, so every name will do.
+
+def _without_fstrings(code: str, tokens: list[Token]) -> tuple[str, list[int]]:
+    """`code` with plain strings of the same bytes for its f-strings, and the token of each format specification.
+
+    In plain strings the names of characters are gone, too: which ones there are depends on the interpreter's Unicode
+    version, so every name will do.
     """
     if not _FSTRING_OR_NAMED.search(code):
-        return code
-    pieces, position = [], 0
-    for text, start, end in tokens:
+        return code, []
+    pieces, position, specifications = [], 0, []
+    for index, (text, start, end) in enumerate(tokens):
         if match := _STRING.fullmatch(text):
-            try:
-                plain = _plain_string(*match.groups())
-            except (SyntaxError, ParseError) as error:
-                raise error_at(code, start, f"f-string: {error}") from None
-            pieces += [code[position:start], plain]
+            prefix, quotes, body = match.groups()
+            raw = "r" in prefix.lower()
+            if "f" in prefix.lower():
+                fstring = _FString(body, raw)
+                try:
+                    body = fstring.plain()
+                except (SyntaxError, ParseError) as error:
+                    raise error_at(code, start, f"f-string: {error}") from None
+                specifications += [index] * fstring.specifications
+                prefix, body = ("r", "_" + body) if raw else ("u", body)
+            if prefix in ("", "u", "U"):
+                body = _ESCAPED.sub(lambda escape: _blank(escape[0]) if escape["name"] else escape[0], body)
+            pieces.append(f"{code[position:start]}{prefix}{quotes}{body}{quotes}")
             position = end
-    return "".join(pieces) + code[position:]
-
-
-def _plain_string(prefix: str, quotes: str, body: str) -> str:
-    raw = "r" in prefix.lower()
-    if "f" in prefix.lower():
-        body = _without_fields(body, raw)
-        prefix, body = ("r", "_" + body) if raw else ("u", body)
-    if prefix in ("", "u", "U"):
-        body = _ESCAPED.sub(lambda escape: _blank(escape[0]) if escape["name"] else escape[0], body)
-    return f"{prefix}{quotes}{body}{quotes}"
+    return "".join(pieces) + code[position:], specifications
 
 
 def _blank(text: str) -> str:
@@ -191,65 +224,70 @@ def _blank(text: str) -> str:
     return re.sub(r"[^\r\n]", lambda character: "_" * len(character[0].encode()), text)
 
 
-def _without_fields(body: str, raw: bool) -> str:
-    """The f-string `body` with its replacement fields blanked; SyntaxError where Python 3.9 has one."""
-    pieces: list[str] = []
-    position = 0
-    while position < len(body):
-        text = _TEXT[raw, False].match(body, position)
-        pieces.append(text[0])
-        position = _field_end(body, text.end(), raw, 1, pieces) if text.end() < len(body) else text.end()
-    return "".join(pieces)
+class _FString:
+    """The inside of an f-string, read as Python 3.9 does it; SyntaxError where 3.9 has one."""
 
+    def __init__(self, body: str, raw: bool):
+        self.body = body
+        self.raw = raw
+        self.pieces: list[str] = []  # of the plain string
+        self.specifications = 0
 
-def _field_end(body: str, start: int, raw: bool, level: int, pieces: list[str]) -> int:
-    """Where the replacement field ends whose brace is at `start`.
+    def plain(self) -> str:
+        """The text with blanks for the replacement fields, but for the text in their format specifications."""
+        position = self._text_end(0, nested=False)
+        while position < len(self.body):
+            position = self._text_end(self._field_end(position, level=1), nested=False)
+        return "".join(self.pieces)
 
-    Adds the field to `pieces`, blank but for the text of its format specification. Fields in there have `level` 2.
-    """
-    if body[start] == "}":
-        raise SyntaxError("single '}'")
-    if level > 2:
-        raise SyntaxError("expressions nested too deeply")
-    position = _expression_end(body, start + 1)
-    expression = body[start + 1 : position]
-    if not expression.strip(" \t\f\r\n"):
-        raise SyntaxError("empty expression")
-    expression = f"({expression})"
-    parse(expression, tokenize(expression), mode="eval")
-    if body[position] == "=":
-        position = _EQUALS.match(body, position).end()
-    if body[position : position + 1] == "!":
-        if body[position + 1 : position + 2] not in ("s", "r", "a"):
-            raise SyntaxError("the conversion must be 's', 'r' or 'a'")
-        position += 2
-    pieces.append(_blank(body[start:position]))
-    if body[position : position + 1] == ":":
-        text = _TEXT[raw, True].match(body, position)
-        pieces.append(text[0])
-        while body[text.end() : text.end() + 1] == "{":
-            text = _TEXT[raw, True].match(body, _field_end(body, text.end(), raw, level + 1, pieces))
-            pieces.append(text[0])
-        position = text.end()
-    if body[position : position + 1] != "}":
+    def _text_end(self, start: int, nested: bool) -> int:
+        match = _TEXT[self.raw, nested].match(self.body, start)
+        self.pieces.append(match[0])
+        return match.end()
+
+    def _field_end(self, start: int, level: int) -> int:
+        """Where the replacement field ends whose brace is at `start`; one in a format specification has `level` 2."""
+        body = self.body + "\0"  # so that there always is a next character
+        if body[start] == "}":
+            raise SyntaxError("single '}'")
+        if level > 2:
+            raise SyntaxError("expressions nested too deeply")
+        position = self._expression_end(start + 1)
+        expression = body[start + 1 : position]
+        if not expression.strip(" \t\f\r\n"):
+            raise SyntaxError("empty expression")
+        expression = f"({expression})"
+        parse(expression, tokenize(expression), mode="eval")
+        if body[position] == "=":
+            position = _EQUALS.match(body, position).end()
+        if body[position] == "!":
+            if body[position + 1] not in "sra":
+                raise SyntaxError("the conversion must be 's', 'r' or 'a'")
+            position += 2
+        self.pieces.append(_blank(body[start:position]))
+        if body[position] == ":":
+            self.specifications += 1
+            position = self._text_end(position, nested=True)
+            while body[position] == "{":
+                position = self._text_end(self._field_end(position, level + 1), nested=True)
+        if body[position] != "}":
+            raise SyntaxError("expecting '}'")
+        self.pieces.append("_")
+        return position + 1
+
+    def _expression_end(self, start: int) -> int:
+        """Where the expression ends that begins at `start`: always before a character."""
+        brackets = ""
+        for match in _EXPRESSION_PART.finditer(self.body, start):
+            part = match[0]
+            if not brackets and part in ("!", ":", "}", "="):
+                return match.start()
+            if part in ("(", "[", "{"):
+                brackets += part
+            elif part in (")", "]", "}"):
+                if brackets[-1:] + part not in ("()", "[]", "{}"):
+                    raise SyntaxError(f"unmatched {part!r}")
+                brackets = brackets[:-1]
+            elif part in ("'", '"', "#") or "\\" in part:
+                raise SyntaxError(f"{part!r} in an expression")
         raise SyntaxError("expecting '}'")
-    pieces.append("_")
-    return position + 1
-
-
-def _expression_end(body: str, start: int) -> int:
-    """Where the expression ends that begins at `start` in a replacement field: always before a character."""
-    open_brackets = ""
-    for match in _EXPRESSION_PART.finditer(body, start):
-        part = match[0]
-        if not open_brackets and part in ("!", ":", "}", "="):
-            return match.start()
-        if part in ("(", "[", "{"):
-            open_brackets += part
-        elif part in (")", "]", "}"):
-            if open_brackets[-1:] + part not in ("()", "[]", "{}"):
-                raise SyntaxError(f"unmatched {part!r}")
-            open_brackets = open_brackets[:-1]
-        elif part in ("'", '"', "#") or "\\" in part:
-            raise SyntaxError(f"{part!r} in an expression")
-    raise SyntaxError("expecting '}'")

@@ -3,8 +3,8 @@
     python tests/benchmarks/engine.py                      # the embedded sample, all shapes
     python tests/benchmarks/engine.py --data codesyntax --shape base --functions 48
 
-Time is CPU time of the process on a CPU and time between device events on a GPU; each ratio is the median of five rounds,
-in which the variants take turns. Peak memory is that of a process of its own: on a CPU its resident set, on a GPU what
+Time is CPU time of one thread on a CPU (threads that wait for each other burn CPU time, too) and time between device events
+on a GPU; each ratio is the median of five rounds, in which the variants take turns. Peak memory is that of a process of its own: on a CPU its resident set, on a GPU what
 torch allocated. Shapes but the embedded encoder have random weights: the cost does not depend on them.
 """
 
@@ -38,6 +38,7 @@ def task_of(shape: str, data: str, functions: int, device: str):
     from probing.encoder import EMBEDDED, embedded_model
     from probing.run import prepare
 
+    torch.set_num_threads(1)
     model = EMBEDDED
     if SHAPES[shape]:
         layers, heads, hidden = SHAPES[shape]

@@ -1,0 +1,376 @@
+"""What no model is needed for: predictors that look at positions or keywords alone (Shen et al. 2022, section 4.2).
+
+- Offset i predicts the token i places from the reading token: 1 to 512 places behind a head token or, in the direction
+  `dependent-to-head`, 1 to 512 places before a token of the dependent. Either way it hits the same edges, so offset
+  baselines score the same in both directions.
+- Keyword w predicts the nearest token spelled w: behind the head token, or before the dependent's token.
+
+A baseline is a list of predictors for each relation and rule, found greedily: each place of the list goes to the
+predictor that hits most of the edges that those before it miss. Equal gains go to the nearer offset, or to the keyword
+that comes first in KEYWORDS; a list ends where nothing gains. The rank of an edge is the place of the first predictor that
+hits it, which makes a rank ledger like a model's: one layer with one head for each of KINDS. Every score follows from it
+as it does for a model, and the combined baseline, the better of the two for each relation and k, is its best head.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import datasets
+import numpy as np
+
+from codesyntax_dataset.errors import DatasetError, UnknownName
+from codesyntax_dataset.schema import CONFIGS
+from codesyntax_metric.topk_uas import DEPENDENT_TO_HEAD, DIRECTIONS, HEAD_TO_DEPENDENT, RULES, SCORING_VERSION, WORST_RANK
+from probing.data import LabelDigest, load_functions, rows
+from probing.ledger import RankLedger
+from probing.result import KS, writing
+from probing.selection import RESAMPLES, Outcomes, estimate, held_out, published, summary
+
+
+KINDS = ("offset", "keyword")
+"""The heads of a baseline's ledger, in this order."""
+
+FURTHEST = 512
+"""The largest offset, in tokens."""
+
+KEYWORDS = {
+    # the keywords of Python 3.9
+    "python": tuple(
+        "False None True and as assert async await break class continue def del elif else except finally for from global if "
+        "import in is lambda nonlocal not or pass raise return try while with yield".split()
+    ),
+    # reserved words and literals of Java 8, without `enum`
+    "java": tuple(
+        "abstract assert boolean break byte case catch char class const continue default do double else extends false final "
+        "finally float for goto if implements import instanceof int interface long native new null package private "
+        "protected public return short static strictfp super switch synchronized this throw throws transient true try void "
+        "volatile while".split()
+    ),
+}
+"""Language -> the published keywords."""
+
+
+@dataclass
+class Edges:
+    """E edges and the keywords among the T tokens of their functions.
+
+    `function`, `relation` (an index into `relations`), `head`, `first`, `last`, `tokens`: (E,), as in a RankLedger.
+    `begin`: (E,), where the tokens of the edge's function begin in `keyword`. `keyword`: int8 (T,), the function's tokens
+    one behind the other: an index into KEYWORDS of the language, or -1. `settings`: which edges these are.
+    """
+
+    relations: list[str]
+    function: np.ndarray
+    relation: np.ndarray
+    head: np.ndarray
+    first: np.ndarray
+    last: np.ndarray
+    tokens: np.ndarray
+    begin: np.ndarray
+    keyword: np.ndarray
+    language: str
+    settings: dict[str, Any]
+
+    def __len__(self) -> int:
+        return len(self.function)
+
+
+def read_edges(data: Any, config: str, split: str, functions: np.ndarray | None = None) -> Edges:
+    """The edges of one split, or of `functions` only: places in the split, as in the column `function` of a ledger.
+
+    `data` is as in `load_functions`. Raises DatasetError or UnknownName as that does, DatasetError without any edge.
+    """
+    if config not in CONFIGS:
+        raise UnknownName("config", config, CONFIGS)
+    language, _ = CONFIGS[config]
+    dataset, name = load_functions(data, config, split)
+    numbers = {word: number for number, word in enumerate(KEYWORDS[language])}
+    wanted = None if functions is None else set(np.asarray(functions).tolist())
+    relations: dict[str, int] = {}
+    digest = LabelDigest()
+    columns, keyword = [], []
+    begin, index, used = 0, -1, 0
+    for batch in rows(dataset, None):
+        for row in batch:
+            index += 1
+            digest.add(row)
+            if not row["relations"] or wanted is not None and index not in wanted:
+                continue
+            code, tokens = row["code"], len(row["token_start"])
+            keyword += [numbers.get(code[start:end], -1) for start, end in zip(row["token_start"], row["token_end"])]
+            columns += [
+                (
+                    index,
+                    relations.setdefault(edge["relation"], len(relations)),
+                    edge["head"],
+                    edge["first"],
+                    edge["last"],
+                    tokens,
+                    begin,
+                )
+                for edge in row["relations"]
+            ]
+            begin += tokens
+            used += 1
+    if not columns:
+        raise DatasetError(f"{name}/{config}/{split} has no edges to score{'' if wanted is None else ' in these functions'}")
+    return Edges(
+        list(relations),
+        *np.ascontiguousarray(np.array(columns, np.int64).T),
+        keyword=np.array(keyword, np.int8),
+        language=language,
+        settings={"data": name, "labels": str(digest), "config": config, "split": split, "functions": used},
+    )
+
+
+class Patterns(NamedTuple):
+    """Edges of one relation, by which predictors hit them: many edges share a pattern.
+
+    `hits`: bool (patterns, predictors); `of`: (edges,), the pattern of each edge of the relation.
+    """
+
+    hits: np.ndarray
+    of: np.ndarray
+
+
+@dataclass(frozen=True)
+class Picks:
+    """Baselines: kind -> rule -> relation -> its predictors, best first, as column numbers of `Patterns.hits`."""
+
+    language: str
+    direction: str
+    lists: dict[str, dict[str, dict[str, list[int]]]]
+    ties: dict[str, dict[str, dict[str, list[int]]]]  # in the same order the k at which others would have gained as much
+
+    def names(self, kind: str, rule: str, relation: str) -> list[int] | list[str]:
+        """The predictors as offsets (negative: towards the beginning) or keywords."""
+        numbers = self.lists[kind][rule].get(relation, [])
+        if kind == "keyword":
+            return [KEYWORDS[self.language][number] for number in numbers]
+        return [number + 1 if self.direction == HEAD_TO_DEPENDENT else -number - 1 for number in numbers]
+
+    def to_dict(self) -> dict[str, Any]:
+        """As JSON has it: {"picked": {kind: {rule: {relation: names}}}, "ties": {kind: {rule: {relation: places}}}}."""
+        picked = {
+            kind: {rule: {name: self.names(kind, rule, name) for name in sorted(lists)} for rule, lists in of_kind.items()}
+            for kind, of_kind in self.lists.items()
+        }
+        return {"picked": picked, "ties": self.ties}
+
+
+def pick(edges: Edges, direction: str = HEAD_TO_DEPENDENT) -> Picks:
+    """The baselines that fit `edges` best: for each relation and rule the greedy list for k = 1 to 20."""
+    lists, ties = ({kind: {rule: {} for rule in RULES} for kind in KINDS} for _ in range(2))
+    for kind, rule, relation, _, patterns in _by_relation(edges, direction):
+        name = edges.relations[relation]
+        lists[kind][rule][name], ties[kind][rule][name] = greedy(patterns, max(KS))
+    return Picks(edges.language, direction, lists, ties)
+
+
+def greedy(patterns: Patterns, length: int) -> tuple[list[int], list[int]]:
+    """Greedy maximum coverage: up to `length` predictors, each that which gains most edges, the first of equals.
+
+    Also returns the places of the list, from 1, where there were equals.
+    """
+    hits = patterns.hits.astype(np.float32)  # products in float32 are exact below 2**24 edges
+    left = np.bincount(patterns.of, minlength=len(hits)).astype(np.float32)
+    picked: list[int] = []
+    tied: list[int] = []
+    while len(picked) < length:
+        gain = left @ hits  # (predictors,)
+        best = int(gain.argmax())
+        if gain[best] == 0:
+            break
+        picked.append(best)
+        if np.count_nonzero(gain == gain[best]) > 1:
+            tied.append(len(picked))
+        left[patterns.hits[:, best]] = 0
+    return picked, tied
+
+
+def ledger(edges: Edges, picks: Picks) -> RankLedger:
+    """The ranks of `edges` by `picks`, whatever edges these were picked on: 1 layer, a head for each of KINDS."""
+    ranks = np.full((len(RULES), len(edges), 1, len(KINDS)), WORST_RANK, np.uint8)
+    for kind, rule, relation, index, patterns in _by_relation(edges, picks.direction):
+        numbers = picks.lists[kind][rule].get(edges.relations[relation], [])
+        listed = patterns.hits[:, numbers]  # (patterns, list)
+        if numbers:
+            place = np.where(listed.any(axis=1), listed.argmax(axis=1), WORST_RANK)
+            ranks[RULES.index(rule), index, 0, KINDS.index(kind)] = place[patterns.of]
+    names = ("function", "relation", "head", "first", "last", "tokens")
+    columns = {name: getattr(edges, name).astype(np.int32) for name in names}
+    settings = {"baselines": {**edges.settings, "direction": picks.direction, "scoring": SCORING_VERSION}}
+    return RankLedger(relations=edges.relations, ranks=ranks, settings=settings, **columns)
+
+
+def only(ledger: RankLedger, kind: str) -> RankLedger:
+    """The ledger of one of KINDS alone."""
+    head = KINDS.index(kind)
+    return dataclasses.replace(ledger, ranks=ledger.ranks[..., head : head + 1])
+
+
+@dataclass
+class BaselineResult:
+    """Offset, keyword and combined baseline of one split by both protocols.
+
+    `picks`: protocol -> what was picked; `outcomes`: protocol -> `offset`, `keyword` or `combined` -> what it hit.
+    """
+
+    settings: dict[str, Any]
+    picks: dict[str, Picks]
+    outcomes: dict[str, dict[str, Outcomes]]
+
+    def to_dict(self, *, resamples: int = RESAMPLES, seed: int = 0) -> dict[str, Any]:
+        """As JSON has it: settings, and for each protocol what was picked and the summaries of the three baselines."""
+        protocols = {}
+        for protocol, outcomes in self.outcomes.items():
+            summaries = {
+                name: summary(found, estimate(found, resamples=resamples, seed=seed)) for name, found in outcomes.items()
+            }
+            protocols[protocol] = {**self.picks[protocol].to_dict(), **summaries}
+        return {"settings": self.settings, "protocols": protocols}
+
+
+def evaluate(validation: Edges, test: Edges, direction: str = HEAD_TO_DEPENDENT) -> BaselineResult:
+    """Baselines of `test` by both protocols: picked on `test` itself, and picked on `validation`.
+
+    For a comparison with a model, read only the functions that its ledgers hold: `read_edges(..., functions=ledger.function)`.
+    """
+    on_test, on_validation = pick(test, direction), pick(validation, direction)
+    same, chosen, scored = ledger(test, on_test), ledger(validation, on_validation), ledger(test, on_validation)
+    outcomes = {
+        "published": {**{kind: published(only(same, kind)) for kind in KINDS}, "combined": published(same)},
+        "held-out": {
+            **{kind: held_out(only(chosen, kind), only(scored, kind)) for kind in KINDS},
+            "combined": held_out(chosen, scored),
+        },
+    }
+    settings = {**test.settings, "direction": direction, "chosen_on": validation.settings, "scoring": SCORING_VERSION}
+    return BaselineResult(settings, {"published": on_test, "held-out": on_validation}, outcomes)
+
+
+def baseline(
+    data: Any,
+    config: str = "python",
+    split: str = "test",
+    direction: str = HEAD_TO_DEPENDENT,
+) -> BaselineResult:
+    """The baselines of one split; for the held-out protocol they are chosen on the split `validation`.
+
+    `data` is a folder that `codesyntax build` wrote, a dataset id on the Hub, or a loaded `DatasetDict`. Raises DatasetError
+    or UnknownName where it has no such config, split or direction.
+    """
+    if direction not in DIRECTIONS:
+        raise UnknownName("direction", direction, DIRECTIONS)
+    if split == "validation":
+        raise DatasetError("held-out baselines are chosen on the split validation: score another one, such as test")
+    if isinstance(data, datasets.Dataset):
+        raise DatasetError("this is one split, but baselines take two: pass a DatasetDict, or the dataset's folder or id")
+    return evaluate(read_edges(data, config, "validation"), read_edges(data, config, split), direction)
+
+
+def save(result: dict[str, Any], folder: str | os.PathLike) -> Path:
+    """Write `BaselineResult.to_dict()` into `folder`, beside its place first; returns the file's path."""
+    settings = result["settings"]
+    digest = hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()[:8]
+    target = Path(folder) / f"baselines.{settings['config']}.{settings['split']}.{digest}.json"
+    beside = target.with_name(f".{target.name}.{os.getpid()}.tmp")
+    with writing(target.parent):
+        target.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            beside.write_text(to_json(result), encoding="utf-8")
+            os.replace(beside, target)
+        finally:
+            beside.unlink(missing_ok=True)
+    return target
+
+
+def to_json(result: dict[str, Any]) -> str:
+    """The same result gives the same text."""
+    return json.dumps(result, indent=1, allow_nan=False) + "\n"
+
+
+def _by_relation(edges: Edges, direction: str) -> Iterator[tuple[str, str, int, np.ndarray, Patterns]]:
+    """For each kind, rule and relation that has edges: their places in `edges`, and their patterns."""
+    if direction not in DIRECTIONS:
+        raise UnknownName("direction", direction, DIRECTIONS)
+    by_relation = np.argsort(edges.relation, kind="stable")
+    ends = np.cumsum(np.bincount(edges.relation, minlength=len(edges.relations)))
+    places = np.split(by_relation, ends[:-1])
+    for kind, codes, expand in (
+        ("offset", _offset_codes(edges), _expand_offsets),
+        ("keyword", _keyword_codes(edges, direction), _expand_keywords(len(KEYWORDS[edges.language]))),
+    ):
+        for rule, of_edges in zip(RULES, codes):
+            for relation, index in enumerate(places):
+                if len(index):
+                    distinct, of = np.unique(of_edges[index], return_inverse=True)
+                    yield kind, rule, relation, index, Patterns(expand(distinct), of)
+
+
+def _offset_codes(edges: Edges) -> list[np.ndarray]:
+    """For each rule the offsets that hit, which are a run: int64 (E,), its first * 1024 + its last, 0 without any."""
+    first, last = edges.first - edges.head, edges.last - edges.head
+    codes = []
+    for begin, end in ((first, first), (first, last), (last, last)):
+        begin, end = np.maximum(begin, 1), np.minimum(end, FURTHEST)
+        codes.append(np.where(begin <= end, begin * 1024 + end, 0))
+    return codes
+
+
+def _expand_offsets(codes: np.ndarray) -> np.ndarray:
+    begin, end = np.divmod(codes[:, None], 1024)
+    offset = np.arange(1, FURTHEST + 1)
+    return (begin <= offset) & (offset <= end)  # (patterns, offsets)
+
+
+def _keyword_codes(edges: Edges, direction: str) -> np.ndarray:
+    """For each rule and edge the keywords that hit, as bits: uint64 (rules, E)."""
+    place = np.flatnonzero(edges.keyword >= 0)
+    function = np.searchsorted(np.unique(edges.begin), place, side="right")
+    group = function * len(KEYWORDS[edges.language]) + edges.keyword[place]
+    order = np.argsort(group, kind="stable")
+    same = group[order][1:] == group[order][:-1]
+    earlier, later = place[order][:-1][same], place[order][1:][same]  # neighbours among a function's equal keywords
+    head, first, last = (edges.begin + column for column in (edges.head, edges.first, edges.last))
+    behind = np.maximum(first, head + 1)  # the first token of the dependent that is behind the head
+    bits = np.zeros((len(RULES), len(edges)), np.uint64)
+    if direction == DEPENDENT_TO_HEAD:
+        repeated = np.full(len(edges.keyword), len(edges.keyword))
+        repeated[earlier] = later
+        word = edges.keyword[head]
+        for rule, reading in enumerate((first, behind, last)):  # of all tokens, `behind` sees the head best
+            hit = (word >= 0) & (head < reading) & (reading <= last) & (reading <= repeated[head])
+            bits[rule, hit] = _bit(word[hit])
+        return bits
+    previous = np.full(len(edges.keyword), -1)
+    previous[later] = earlier
+    # a pair for each edge and keyword token in its dependent
+    begin = np.searchsorted(place, behind)
+    count = np.maximum(np.searchsorted(place, last, side="right") - begin, 0)
+    edge = np.repeat(np.arange(len(edges)), count)
+    token = place[np.arange(count.sum()) + np.repeat(begin - (count.cumsum() - count), count)]
+    nearest = previous[token] <= head[edge]
+    edge, token = edge[nearest], token[nearest]
+    for rule, counts in enumerate((token == first[edge], slice(None), token == last[edge])):
+        np.bitwise_or.at(bits[rule], edge[counts], _bit(edges.keyword[token[counts]]))
+    return bits
+
+
+def _bit(word: np.ndarray) -> np.ndarray:
+    return np.left_shift(np.uint64(1), word.astype(np.uint64))
+
+
+def _expand_keywords(words: int):
+    def expand(codes: np.ndarray) -> np.ndarray:
+        return (codes[:, None] & _bit(np.arange(words))) != 0  # (patterns, keywords)
+
+    return expand

@@ -1,0 +1,293 @@
+"""Which attention head stands for a relation, and how far its score can be trusted. For ledgers of models and baselines alike.
+
+Two protocols, always reported side by side:
+
+- *published* (Shen et al. 2022, section 4): each relation, rule and k takes the head that is best on the scored data.
+- *held-out*: the head is chosen on the validation split and scored on the test split. `choose` never sees the data that
+  `apply` scores. A relation without edges to choose on is left out of the mean, and listed.
+
+Edges of one function resemble each other, so the unit of all statistics is the function. The choice is not made again in
+the resamples: an interval is that of the chosen heads. The optimism of choosing and scoring on the same data is therefore
+not in the intervals of *published*; the distance to *held-out* shows it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from statistics import NormalDist
+from typing import Any
+
+import numpy as np
+
+from codesyntax_dataset.errors import LedgerError
+from codesyntax_metric.topk_uas import NOT_IN_MEAN, RULES, score
+from probing.ledger import RankLedger
+from probing.result import KS
+
+FEW_EDGES = 20
+"""Relations with fewer edges are marked: their scores and intervals say little."""
+
+RESAMPLES = 1000
+"""Bootstrap resamples of an interval."""
+
+_NORMAL = NormalDist()
+_share_below = np.vectorize(_NORMAL.cdf, otypes=[float])
+_quantile_of = np.vectorize(_NORMAL.inv_cdf, otypes=[float])
+
+PERMUTATIONS = 9999
+"""Random permutations of a test: the smallest p-value is 1 / 10000."""
+
+Choice = dict[str, dict[str, list[tuple[int, int]]]]
+"""Rule -> relation -> an attention head (layer, head) for each k of KS."""
+
+
+def choose(ledger: RankLedger) -> Choice:
+    """The best head of each rule, relation and k, ties as in `score`."""
+    counts = ledger.counts()
+    choice: Choice = {}
+    for rule in RULES:
+        relations = score(counts, KS, rule)["relations"]
+        choice[rule] = {
+            name: [(entry[str(k)]["layer"], entry[str(k)]["head"]) for k in KS] for name, entry in relations.items()
+        }
+    return choice
+
+
+@dataclass(frozen=True)
+class Outcomes:
+    """What the chosen heads hit, function by function: F functions, R relations by name.
+
+    `functions` (F,): places in the split; `edges`: int32 (F, R); `hits`: int32 (rules, k, F, R). `unchosen`: relations that
+    have edges but had none to choose on, and their number of edges; they are not among `relations`.
+    """
+
+    relations: list[str]
+    functions: np.ndarray
+    edges: np.ndarray
+    hits: np.ndarray
+    choice: Choice
+    unchosen: dict[str, int]
+
+    @property
+    def in_mean(self) -> np.ndarray:
+        """Which relations count in the mean: bool (R,)."""
+        return np.array([name not in NOT_IN_MEAN for name in self.relations], bool)
+
+
+def apply(ledger: RankLedger, choice: Choice) -> Outcomes:
+    """Score `ledger` with heads that were chosen before. Raises LedgerError for heads that the ledger does not have."""
+    functions, row = np.unique(ledger.function, return_inverse=True)
+    present = np.bincount(ledger.relation, minlength=len(ledger.relations))
+    names = sorted(name for name, edges in zip(ledger.relations, present) if edges)
+    chosen = [name for name in names if name in choice[RULES[0]]]
+    edges = np.zeros((len(functions), len(chosen)), np.int32)
+    hits = np.zeros((len(RULES), len(KS), len(functions), len(chosen)), np.int32)
+    layers, heads = ledger.ranks.shape[2:]
+    for column, name in enumerate(chosen):
+        index = np.flatnonzero(ledger.relation == ledger.relations.index(name))
+        edges[:, column] = np.bincount(row[index], minlength=len(functions))
+        for rule, kind in enumerate(RULES):
+            for place, (k, (layer, head)) in enumerate(zip(KS, choice[kind][name])):
+                if not (layer < layers and head < heads):
+                    raise LedgerError(
+                        f"head {layer}-{head} was chosen for {name}, but the ledger has {layers} layers of {heads} heads: "
+                        "choose on a ledger of the same model"
+                    )
+                hit = ledger.ranks[rule, index, layer, head] < k
+                hits[rule, place, :, column] = np.bincount(row[index[hit]], minlength=len(functions))
+    unchosen = {name: int(present[ledger.relations.index(name)]) for name in names if name not in chosen}
+    return Outcomes(chosen, functions, edges, hits, choice, unchosen)
+
+
+def published(ledger: RankLedger) -> Outcomes:
+    """The published protocol: the heads are chosen on the data that they are scored on."""
+    return apply(ledger, choose(ledger))
+
+
+def held_out(validation: RankLedger, test: RankLedger) -> Outcomes:
+    """The held-out protocol: the heads are chosen on `validation` and scored on `test`, two ledgers of the same model."""
+    return apply(test, choose(validation))
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """Scores, or differences of scores, in percent, with 95 % intervals.
+
+    `relations`: float64 (3, rules, k, R), score, lower and upper bound; `mean`: (3, rules, k), over the relations that count,
+    NaN without any.
+    """
+
+    relations: np.ndarray
+    mean: np.ndarray
+
+
+def estimate(outcomes: Outcomes, *, resamples: int = RESAMPLES, seed: int = 0) -> Estimate:
+    """Scores with BCa intervals from a bootstrap over functions (Efron 1987: bias-corrected and accelerated).
+
+    A resample that happens to have no edge of a relation says nothing about it, and is left out of its interval and of that
+    resample's mean. A score of 0 or 100 in every function has an interval without width: the bootstrap cannot see beyond.
+    """
+    return _estimate(outcomes.hits, outcomes.edges, outcomes.in_mean, resamples, seed)
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Scores of one less those of the other, with intervals and p-values, on the same edges.
+
+    `relations`: the R names; `difference`: as `Estimate`; `p`: (rules, k, R), two-sided, of each relation alone; `p_holm`: the
+    same, corrected for the R relations (Holm 1979) within a rule and k; `p_mean`: (rules, k), of the mean over relations,
+    which is one test and not corrected.
+    """
+
+    relations: list[str]
+    difference: Estimate
+    p: np.ndarray
+    p_holm: np.ndarray
+    p_mean: np.ndarray
+
+
+def compare(one: Outcomes, other: Outcomes, *, permutations: int = PERMUTATIONS, seed: int = 0) -> Comparison:
+    """Compare two models, or a model and a baseline, by a paired permutation test over functions.
+
+    If neither is better, then in each function the two could change places: the test counts how often random exchanges give
+    a difference as large (Noreen 1989). Relations that either could not choose a head for are left out.
+
+    Raises LedgerError where the two were not scored on the same edges of the same functions.
+    """
+    names = [name for name in one.relations if name in other.relations]
+    mine, others = ([outcomes.relations.index(name) for name in names] for outcomes in (one, other))
+    edges = one.edges[:, mine]
+    if not (np.array_equal(one.functions, other.functions) and np.array_equal(edges, other.edges[:, others])):
+        common = len(np.intersect1d(one.functions, other.functions))
+        raise LedgerError(
+            f"one was scored on {len(one.functions)} functions and the other on {len(other.functions)}, {common} of them the "
+            "same, or on different edges: probe with --also-fits, or make the baseline for the model's functions"
+        )
+    in_mean = one.in_mean[mine]
+    gained = one.hits[..., mine] - other.hits[..., others]  # (rules, k, F, R)
+    p, p_mean = _permutation_test(gained, edges, in_mean, permutations, seed)
+    difference = _estimate(gained, edges, in_mean, RESAMPLES, seed)
+    return Comparison(names, difference, p, np.apply_along_axis(holm, -1, p), p_mean)
+
+
+def holm(p: np.ndarray) -> np.ndarray:
+    """p-values of several tests, corrected so that the chance of any false alarm stays what it was (Holm 1979)."""
+    order = np.argsort(p)
+    corrected = np.maximum.accumulate(p[order] * np.arange(len(p), 0, -1))
+    result = np.empty(len(p))
+    result[order] = np.minimum(corrected, 1)
+    return result
+
+
+def summary(outcomes: Outcomes, estimated: Estimate) -> dict[str, Any]:
+    """Everything about a protocol's scores, as JSON has it.
+
+    `{"scores": {rule: {k: [score, low, high] or None}}, "relations": {name: {"edges", "functions", "few_edges", "in_mean",
+    rule: {k: {"score": [score, low, high], "layer", "head"}}}}, "unchosen": {name: edges}}`.
+    """
+    relations: dict[str, Any] = {}
+    for column, name in enumerate(outcomes.relations):
+        edges = int(outcomes.edges[:, column].sum())
+        entry = relations[name] = {
+            "edges": edges,
+            "functions": int(np.count_nonzero(outcomes.edges[:, column])),
+            "few_edges": edges < FEW_EDGES,
+            "in_mean": name not in NOT_IN_MEAN,
+        }
+        for number, rule in enumerate(RULES):
+            entry[rule] = {
+                str(k): {
+                    "score": estimated.relations[:, number, place, column].tolist(),
+                    "layer": outcomes.choice[rule][name][place][0],
+                    "head": outcomes.choice[rule][name][place][1],
+                }
+                for place, k in enumerate(KS)
+            }
+    scores = {
+        rule: {
+            str(k): estimated.mean[:, number, place].tolist() if outcomes.in_mean.any() else None
+            for place, k in enumerate(KS)
+        }
+        for number, rule in enumerate(RULES)
+    }
+    return {"scores": scores, "relations": relations, "unchosen": outcomes.unchosen}
+
+
+def _estimate(hits: np.ndarray, edges: np.ndarray, in_mean: np.ndarray, resamples: int, seed: int) -> Estimate:
+    """Of `hits` (rules, k, F, R), or differences of hits, on `edges` (F, R)."""
+    rules, ks, functions, relations = hits.shape
+    rng = np.random.default_rng(seed)
+    weight = rng.multinomial(functions, np.full(functions, 1 / functions), resamples).astype(np.float32)  # (B, F)
+    total = edges.sum(axis=0)
+    drawn = weight @ edges.astype(np.float32)  # (B, R); sums in float32 are exact below 2**24 edges
+    result = np.empty((3, rules, ks, relations + 1))  # the mean comes last
+    for rule in range(rules):
+        columns = hits[rule].swapaxes(0, 1).reshape(functions, -1)  # (F, k * R)
+        found = (weight @ columns.astype(np.float32)).reshape(resamples, ks, relations)
+        for place in range(ks):
+            counts = hits[rule, place]  # (F, R)
+            scores = _with_mean(counts.sum(axis=0), total, in_mean)
+            resampled = _with_mean(found[:, place], drawn, in_mean)  # (B, R + 1)
+            left_out = _with_mean(counts.sum(axis=0) - counts, total - edges, in_mean)  # (F, R + 1), without each function
+            result[0, rule, place] = scores
+            result[1:, rule, place] = _bca(scores, resampled, left_out)
+    return Estimate(result[..., :-1], result[..., -1])
+
+
+def _with_mean(hits: np.ndarray, edges: np.ndarray, in_mean: np.ndarray) -> np.ndarray:
+    """Percentages (..., R) and, behind them, their mean over the relations that count and have edges; NaN without any."""
+    hits, edges = hits.astype(np.float64), edges.astype(np.float64)
+    scores = np.divide(100 * hits, edges, out=np.full(hits.shape, np.nan), where=edges > 0)
+    counted = scores[..., in_mean]
+    number = np.isfinite(counted).sum(axis=-1)
+    mean = np.divide(np.nansum(counted, axis=-1), number, out=np.full(number.shape, np.nan), where=number > 0)
+    return np.concatenate([scores, mean[..., None]], axis=-1)
+
+
+def _bca(score: np.ndarray, resampled: np.ndarray, left_out: np.ndarray) -> np.ndarray:
+    """Lower and upper bounds (2, n) from `score` (n,), `resampled` (B, n) and the jackknife `left_out` (F, n)."""
+    drawn = np.isfinite(resampled).sum(axis=0)  # (n,)
+    drawn_or_one = np.maximum(drawn, 1)
+    close = 1e-9 * np.maximum(np.abs(score), 1)  # float32 sums are exact, quotients are not
+    below = (resampled < score - close).sum(axis=0) + (np.abs(resampled - score) <= close).sum(axis=0) / 2
+    bias = _quantile_of(np.clip(below / drawn_or_one, 0.5 / drawn_or_one, 1 - 0.5 / drawn_or_one))
+    kept = np.isfinite(left_out)
+    centre = np.where(kept, left_out, 0).sum(axis=0) / np.maximum(kept.sum(axis=0), 1)
+    away = np.where(kept, centre - left_out, 0)
+    spread = 6 * (away**2).sum(axis=0) ** 1.5
+    skew = np.divide((away**3).sum(axis=0), spread, out=np.zeros(len(score)), where=spread > 1e-12)
+    ordered = np.sort(resampled, axis=0)  # NaN come last
+    bounds = []
+    for tail in (_NORMAL.inv_cdf(0.025), _NORMAL.inv_cdf(0.975)):
+        level = _share_below(bias + (bias + tail) / (1 - skew * (bias + tail)))
+        place = level * (drawn_or_one - 1)
+        low = np.floor(place).astype(int)
+        values = np.take_along_axis(ordered, np.stack([low, np.minimum(low + 1, drawn_or_one - 1)]), axis=0)
+        bounds.append(values[0] + (place - low) * (values[1] - values[0]))
+    return np.stack(bounds)
+
+
+def _permutation_test(
+    gained: np.ndarray, edges: np.ndarray, in_mean: np.ndarray, permutations: int, seed: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Two-sided p-values of `gained` (rules, k, F, R): (rules, k, R) of the relations and (rules, k) of their mean."""
+    rules, ks, functions, relations = gained.shape
+    share = np.where(in_mean, 1 / edges.sum(axis=0), 0)  # the mean's weights, up to a factor; sums over functions are linear
+    p = np.empty((rules, ks, relations + 1))
+    for rule in range(rules):  # one at a time bounds the memory
+        columns = np.concatenate([gained[rule], (gained[rule] * share).sum(axis=-1, keepdims=True)], axis=-1)
+        columns = columns.swapaxes(0, 1).reshape(functions, -1)  # (F, k * (R + 1))
+        observed = np.abs(columns.sum(axis=0)) - 1e-9  # rounding must not turn an equal difference into a smaller one
+        as_large = np.ones(columns.shape[1])  # the observed exchange is one of the possible ones
+        for sign in _signs(functions, permutations, seed):
+            as_large += (np.abs(sign @ columns) >= observed).sum(axis=0)
+        p[rule] = (as_large / (permutations + 1)).reshape(ks, relations + 1)
+    return p[..., :-1], p[..., -1]
+
+
+def _signs(functions: int, permutations: int, seed: int, at_once: int = 500) -> Iterator[np.ndarray]:
+    """Random exchanges, some at a time: -1 where the two change places, float64 (permutations, functions)."""
+    rng = np.random.default_rng(seed)
+    for start in range(0, permutations, at_once):
+        yield rng.integers(0, 2, (min(at_once, permutations - start), functions)) * 2.0 - 1

@@ -1,0 +1,464 @@
+"""Loading models: what is refused and why, what the self-check finds, and that a caller's model is left as it came."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+import transformers
+from click.testing import CliRunner
+from huggingface_hub import Discussion
+from safetensors.torch import load_file, save_file
+from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, trainers
+from transformers import (
+    AutoTokenizer,
+    BertConfig,
+    BertForMaskedLM,
+    BertModel,
+    GPT2Config,
+    GPT2Model,
+    PreTrainedTokenizerFast,
+)
+
+from codesyntax_dataset.errors import ModelError
+from probing import capture, cli
+from probing import encoder as encoder_module
+from probing.doctor import doctor
+from probing.encoder import load, load_tokenizer
+from probing.selfcheck import TEXTS, FailedCheck
+
+pytestmark = pytest.mark.usefixtures("one_thread")
+
+SIZES = {"num_hidden_layers": 2, "num_attention_heads": 3, "hidden_size": 48, "intermediate_size": 96}
+
+
+@pytest.fixture
+def folder(tiny_model, tmp_path) -> Path:
+    """A copy of the tiny model, to be spoiled."""
+    return shutil.copytree(tiny_model, tmp_path / "model")
+
+
+@pytest.fixture(scope="module")
+def tokenizer(tiny_model):
+    return AutoTokenizer.from_pretrained(tiny_model)
+
+
+@pytest.fixture
+def model() -> BertModel:
+    torch.manual_seed(0)
+    return BertModel(BertConfig(**SIZES, initializer_range=0.3))
+
+
+def change_config(folder: Path, **changes) -> None:
+    file = folder / "config.json"
+    file.write_text(json.dumps({**json.loads(file.read_text()), **changes}))
+
+
+def change_weights(folder: Path, change: Callable[[dict], dict]) -> None:
+    file = folder / "model.safetensors"
+    save_file(change(load_file(file)), file, metadata={"format": "pt"})
+
+
+def spoil(folder: Path, how: str) -> None:
+    weights = folder / "model.safetensors"
+    if how == "corrupt":
+        weights.write_bytes(b"\xff" * 1000)
+    elif how == "truncated":
+        weights.write_bytes(weights.read_bytes()[:5000])
+    elif how == "no weights":
+        weights.unlink()
+    elif how == "pickle":
+        torch.save(load_file(weights), folder / "pytorch_model.bin")
+        weights.unlink()
+    elif how == "weights missing":
+        change_weights(
+            folder, lambda parts: {name: part for name, part in parts.items() if "layer.1.attention" not in name}
+        )
+    elif how == "other names":
+        change_weights(folder, lambda parts: {f"other.{name}": part for name, part in parts.items()})
+    elif how == "other shape":
+        change_config(folder, vocab_size=1000)
+    elif how == "no config":
+        (folder / "config.json").unlink()
+    elif how == "broken config":
+        (folder / "config.json").write_text("{")
+    elif how == "unknown family":
+        change_config(folder, model_type="nobody-knows")
+    elif how == "remote code":
+        change_config(folder, model_type="its-own", auto_map={"AutoConfig": "code.Config", "AutoModel": "code.Model"})
+        (folder / "code.py").write_text("raise SystemExit('the code of the repository was run')")
+    elif how == "no tokenizer":
+        for file in folder.glob("*token*"):
+            file.unlink()
+    elif how == "other tokenizer":
+        change_config(folder, vocab_size=1000)
+        change_weights(
+            folder,
+            lambda parts: {name: part[:1000] if "word_embeddings" in name else part for name, part in parts.items()},
+        )
+
+
+@pytest.mark.parametrize(
+    ("how", "said"),
+    [
+        ("corrupt", "header"),
+        ("truncated", "header|incomplete"),
+        ("no weights", "safetensors.*save_pretrained"),
+        ("pickle", "safetensors.*save_pretrained"),
+        ("weights missing", r"its weights lack encoder\.layer\.1\.attention.* and others"),
+        ("other names", "its weights lack"),
+        ("other shape", r"word_embeddings.weight have the shape \(30522, 48\).*\(1000, 48\)"),
+        ("no config", "config.json"),
+        ("broken config", "not a valid JSON"),
+        ("unknown family", "nobody-knows"),
+        ("remote code", "code from its repository, which we never run"),
+        ("no tokenizer", "tokenizer"),
+        ("other tokenizer", "embeddings for 1000 only"),
+    ],
+)
+def test_unusable_folder(folder, how, said):
+    spoil(folder, how)
+    with pytest.raises(ModelError, match=said) as error:
+        load(str(folder))
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("name", ["no/such", "./no/such/folder", "what is this?"])
+def test_no_such_model(name):
+    with pytest.raises(ModelError, match="no folder of that name, and no model on the Hub") as error:
+        load(name)
+    assert "\n" not in str(error.value)
+
+
+def test_revision_of_a_folder(folder):
+    with pytest.raises(ModelError, match="has no revision 'v1'"):
+        load(str(folder), revision="v1")
+
+
+def test_a_pooler_may_be_missing(folder):
+    change_weights(folder, lambda parts: {name: part for name, part in parts.items() if "pooler" not in name})
+    assert load(str(folder)).path == "captured"
+
+
+def test_pickled_weights_on_the_hub(folder, monkeypatch):
+    """The message names the revision of the conversion that the Hub's bot has opened."""
+    spoil(folder, "pickle")
+    request = Discussion("Adding `safetensors`", "open", 7, "user/model", "model", "SFconvertbot", True, None, "")
+    monkeypatch.setattr(encoder_module.HfApi, "get_repo_discussions", lambda *_, **__: iter([request]))
+    with pytest.raises(ModelError, match="--revision refs/pr/7"), encoder_module._loading("user/model"):
+        transformers.AutoModel.from_pretrained(folder, use_safetensors=True)
+
+
+def test_slow_tokenizer(model):
+    with pytest.raises(FailedCheck, match="only fast tokenizers"):
+        load((model, transformers.CanineTokenizer()))
+
+
+def test_longest(tiny_model, model, tokenizer):
+    assert load(str(tiny_model)).longest == 511  # fewer than 512, as published, though the model has 512 positions
+    assert load(str(tiny_model), max_length=5000).longest == 512
+    assert load(str(tiny_model), max_length=100).longest == 100
+    for max_length in (100, 511, 5000):
+        assert load_tokenizer(str(tiny_model), max_length=max_length)[1] == min(max_length, 512)
+    ids = load_tokenizer(str(tiny_model))[0](TEXTS[0])["input_ids"]
+    assert ids == next(load(str(tiny_model)).encode(TEXTS))[0].tolist()
+
+
+def test_same_model_same_revision(tiny_model, model, tokenizer, folder):
+    """What a model is called in signatures: its files, or its weights, configuration and tokenizer."""
+    assert load(str(tiny_model)).revision == load(str(folder)).revision
+    change_config(folder, layer_norm_eps=1e-6)
+    assert load(str(tiny_model)).revision != load(str(folder)).revision
+    first = load((model, tokenizer)).revision
+    tokenizer(list(TEXTS), padding=True, truncation=True, max_length=20)  # which tokenizers remember
+    assert load((model, tokenizer)).revision == first
+    with torch.no_grad():
+        model.embeddings.LayerNorm.bias[0] += 1
+    assert load((model, tokenizer)).revision != first
+
+
+def test_pair_is_left_as_it_came(model, tokenizer):
+    model.set_attn_implementation("sdpa")
+    model.train()
+    before = {name: (part.dtype, part.clone()) for name, part in model.named_parameters()}
+    verbosity = transformers.logging.get_verbosity()
+    encoder = load((model, tokenizer))
+    assert encoder.path == "captured"
+    assert model.config._attn_implementation == "sdpa"
+    assert not model.training  # documented: into evaluation mode
+    assert transformers.logging.get_verbosity() == verbosity
+    for name, part in model.named_parameters():
+        assert part.dtype == before[name][0] and torch.equal(part, before[name][1])
+
+
+def test_pair_of_another_precision(model, tokenizer):
+    with pytest.raises(ModelError, match="weights are float32, but dtype is bfloat16"):
+        load((model, tokenizer), dtype="bfloat16")
+    assert model.dtype == torch.float32
+    encoder = load((model.to(torch.bfloat16), tokenizer), dtype="bfloat16")
+    assert (encoder.path, encoder.dtype) == ("captured", "bfloat16")
+
+
+def test_pair_of_something_else(tokenizer):
+    with pytest.raises(ModelError, match="expected a transformers model"):
+        load((torch.nn.Linear(2, 2), tokenizer))
+
+
+def test_head_is_not_run(model, tokenizer):
+    with_head = BertForMaskedLM(model.config)
+    assert load((with_head, tokenizer)).model is with_head.base_model
+
+
+def test_attention_chosen_for_good(tokenizer):
+    """Falcon's code with fused attention reports maps that ignore padding, and cannot be switched to its eager code."""
+    sizes = {"num_hidden_layers": 2, "num_attention_heads": 3, "hidden_size": 48, "bos_token_id": 0, "eos_token_id": 0}
+    config = transformers.FalconConfig(vocab_size=30522, **sizes)
+    with pytest.raises(ModelError, match="build it with attn_implementation='eager'"):
+        load((transformers.AutoModel.from_config(config, attn_implementation="sdpa"), tokenizer))
+    assert load((transformers.AutoModel.from_config(config, attn_implementation="eager"), tokenizer)).path == "eager"
+
+
+def test_padding_token_without_embedding(tokenizer):
+    """Decoders often got a padding token that their embeddings have no row for."""
+    sizes = {"n_layer": 2, "n_head": 3, "n_embd": 48, "bos_token_id": 0, "eos_token_id": 0}
+    decoder = GPT2Model(GPT2Config(vocab_size=len(tokenizer), **sizes, initializer_range=0.3))
+    tokenizer = AutoTokenizer.from_pretrained(tokenizer.name_or_path)
+    tokenizer.add_special_tokens({"pad_token": "<nothing>"})
+    assert tokenizer.pad_token_id == len(tokenizer) - 1 == 30522
+    encoder = load((decoder, tokenizer))
+    assert encoder.causal and encoder.path == "captured"
+    tokenizer.pad_token = None
+    assert load((decoder, tokenizer)).causal
+
+
+@pytest.mark.parametrize(("name", "said"), [("tpu:0", "device"), ("cuda:99", "device"), ("nothing", "device")])
+def test_unusable_device(tiny_model, name, said):
+    with pytest.raises(ModelError, match=said):
+        load(str(tiny_model), device=name)
+
+
+def test_unknown_precision(tiny_model):
+    with pytest.raises(ModelError, match="expected one of float32, bfloat16"):
+        load(str(tiny_model), dtype="float16")
+
+
+# the self-check: right tokenizers pass
+
+
+def train(pipeline: Tokenizer, trainer, texts: tuple[str, ...] = TEXTS) -> PreTrainedTokenizerFast:
+    pipeline.train_from_iterator(texts * 2, trainer)
+    return PreTrainedTokenizerFast(tokenizer_object=pipeline, unk_token="<unk>", pad_token="<pad>")
+
+
+SPECIAL = ["<pad>", "<unk>"]
+
+
+def byte_level(add_prefix_space: bool = False) -> PreTrainedTokenizerFast:
+    pipeline = Tokenizer(models.BPE())
+    pipeline.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=add_prefix_space)
+    pipeline.decoder = decoders.ByteLevel()
+    alphabet = pre_tokenizers.ByteLevel.alphabet()
+    return train(pipeline, trainers.BpeTrainer(vocab_size=300, special_tokens=SPECIAL, initial_alphabet=alphabet))
+
+
+def word_piece(*texts: str) -> PreTrainedTokenizerFast:
+    pipeline = Tokenizer(models.WordPiece(unk_token="<unk>"))
+    pipeline.normalizer = normalizers.BertNormalizer(lowercase=True, strip_accents=True)
+    pipeline.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    pipeline.decoder = decoders.WordPiece()
+    return train(pipeline, trainers.WordPieceTrainer(vocab_size=150, special_tokens=SPECIAL), texts or TEXTS)
+
+
+def unigram() -> PreTrainedTokenizerFast:
+    """Like T5's: offsets of ▁ include the space before a word, unknown characters are one token."""
+    pipeline = Tokenizer(models.Unigram())
+    pipeline.normalizer = normalizers.NFKC()
+    pipeline.pre_tokenizer = pre_tokenizers.Metaspace()
+    pipeline.decoder = decoders.Metaspace()
+    return train(pipeline, trainers.UnigramTrainer(vocab_size=120, special_tokens=SPECIAL, unk_token="<unk>"))
+
+
+def byte_fallback() -> PreTrainedTokenizerFast:
+    """Like Llama's: a space is put in front, unknown characters become several bytes."""
+    pipeline = Tokenizer(models.BPE(unk_token="<unk>", byte_fallback=True, fuse_unk=True))
+    pipeline.normalizer = normalizers.Sequence([normalizers.Prepend("▁"), normalizers.Replace(" ", "▁")])
+    pipeline.decoder = decoders.Sequence([decoders.Replace("▁", " "), decoders.ByteFallback(), decoders.Fuse()])
+    ascii_only = [text.encode("ascii", "ignore").decode() for text in TEXTS]
+    special = [*SPECIAL, *(f"<0x{byte:02X}>" for byte in range(256))]
+    pipeline.train_from_iterator(ascii_only, trainers.BpeTrainer(vocab_size=400, special_tokens=special))
+    return PreTrainedTokenizerFast(tokenizer_object=pipeline, unk_token="<unk>", pad_token="<pad>")
+
+
+@pytest.mark.parametrize("make", [byte_level, lambda: byte_level(True), word_piece, unigram, byte_fallback])
+def test_tokenizer_that_can_be_trusted(model, make):
+    encoder = load((model, make()))
+    assert encoder.path == "captured" and all(check.passed for check in encoder.checks)
+
+
+# and wrong ones, and wrong models, do not
+
+
+def dropping() -> PreTrainedTokenizerFast:
+    tokenizer = byte_level()
+    tokenizer.backend_tokenizer.normalizer = normalizers.Replace("(", "")
+    return tokenizer
+
+
+def without_vocabulary() -> PreTrainedTokenizerFast:
+    return word_piece("数量 größer")
+
+
+class Shifted(PreTrainedTokenizerFast):
+    """Offsets of bytes instead of characters, say, or of a text that was changed before."""
+
+    def __call__(self, *arguments, **options):
+        encoding = super().__call__(*arguments, **options)
+        encoding["offset_mapping"] = [self.shift(offsets) for offsets in encoding["offset_mapping"]]
+        return encoding
+
+    @staticmethod
+    def shift(offsets):
+        return [(start + 1, end + 1) for start, end in offsets]
+
+
+class Backwards(Shifted):
+    @staticmethod
+    def shift(offsets):
+        return [*offsets[:5], offsets[3], *offsets[6:]]
+
+
+class Overlapping(Shifted):
+    @staticmethod
+    def shift(offsets):
+        return [(max(0, start - 1), end) for start, end in offsets]
+
+
+class Misspelling(PreTrainedTokenizerFast):
+    """Ids of other sub-tokens than the offsets are of."""
+
+    def __call__(self, *arguments, **options):
+        encoding = super().__call__(*arguments, **options)
+        old, new = self.convert_tokens_to_ids(["e", "o"])
+        encoding["input_ids"] = [[new if index == old else index for index in ids] for ids in encoding["input_ids"]]
+        return encoding
+
+
+def retyped(kind: type) -> PreTrainedTokenizerFast:
+    return kind(tokenizer_object=byte_level().backend_tokenizer, unk_token="<unk>", pad_token="<pad>")
+
+
+@pytest.mark.parametrize(
+    ("make", "failed"),
+    [
+        (dropping, "characters belong to one sub-token"),
+        (lambda: retyped(Misspelling), "offsets spell the sub-tokens"),
+        (without_vocabulary, "sub-tokens are known"),
+        (lambda: retyped(Shifted), "characters belong to one sub-token"),
+        (lambda: retyped(Overlapping), "characters belong to one sub-token"),
+        (lambda: retyped(Backwards), "offsets run from left to right|characters belong"),
+    ],
+)
+def test_tokenizer_that_cannot_be_trusted(model, make, failed):
+    with pytest.raises(FailedCheck, match=failed) as refusal:
+        load((model, make()))
+    assert [check.passed for check in refusal.value.checks].index(False) == len(refusal.value.checks) - 1
+
+
+class Changed(BertModel):
+    """A BERT whose code has a fault: `fault` changes its inputs, its maps (B, H, S, S) or its output."""
+
+    maps = staticmethod(lambda maps: maps)
+    seen = staticmethod(lambda inputs: inputs)
+    output = staticmethod(lambda output: output)
+
+    def forward(self, input_ids, attention_mask, **options):
+        output = super().forward(**self.seen({"input_ids": input_ids, "attention_mask": attention_mask}), **options)
+        if output.get("attentions"):
+            output["attentions"] = tuple(self.maps(maps) for maps in output["attentions"])
+        return self.output(output)
+
+
+def no_mask(inputs):
+    return {**inputs, "attention_mask": torch.ones_like(inputs["attention_mask"])}
+
+
+@pytest.mark.parametrize(
+    ("part", "fault", "failed"),
+    [
+        ("maps", lambda maps: maps[..., :-1], "maps between all sub-tokens"),
+        ("maps", lambda maps: maps.mean(dim=1), "maps between all sub-tokens"),
+        ("maps", lambda maps: maps.log(), "rows sum to 1"),
+        ("maps", lambda maps: 0.9 * maps, "rows sum to 1"),
+        ("maps", lambda maps: maps * float("nan"), "rows sum to 1"),
+        ("maps", lambda maps: torch.ones_like(maps) / maps.shape[-1], "nothing on padding"),
+        ("maps", lambda maps: torch.eye(maps.shape[-1]).expand_as(maps), "maps show what sub-tokens see"),
+        ("seen", no_mask, "nothing on padding"),
+        ("output", lambda output: 1 / 0, "runs on text"),
+    ],
+)
+def test_model_that_cannot_be_trusted(tokenizer, model, part, fault, failed, monkeypatch):
+    monkeypatch.setattr(Changed, part, staticmethod(fault))
+    changed = Changed(model.config)
+    changed.load_state_dict(model.state_dict())
+    with pytest.raises(FailedCheck, match=failed):
+        load((changed, tokenizer))
+
+
+def test_batch_that_leaks(tokenizer, model, monkeypatch):
+    """Attention that depends on what else is in the batch, here on its length."""
+
+    def forward(self, **inputs):
+        return before(self, **{**inputs, "position_ids": torch.arange(inputs["input_ids"].shape[1])[None].flip(1)})
+
+    before = BertModel.forward
+    monkeypatch.setattr(BertModel, "forward", forward)
+    with pytest.raises(FailedCheck, match="padding changes nothing"):
+        load((model, tokenizer))
+
+
+def test_other_output(tokenizer, model, monkeypatch):
+    """Fused attention that computes something else than the eager one: the eager maps are taken."""
+    fused = capture.sdpa_attention_forward
+    monkeypatch.setattr(capture, "sdpa_attention_forward", lambda *a, **k: (1.5 * fused(*a, **k)[0], None))
+    encoder = load((model, tokenizer))
+    assert encoder.path == "eager" and "output stays the same" in encoder.why
+
+
+def test_unknown_argument(tokenizer, model, monkeypatch):
+    """What a model passes to its attention that we do not know may change it."""
+    known = capture.attention
+
+    def more(*arguments, **options):
+        return known(*arguments, **options, block_indices=torch.zeros(1))
+
+    monkeypatch.setitem(transformers.AttentionInterface._global_mapping, capture.NAME, more)
+    encoder = load((model, tokenizer))
+    assert encoder.path == "eager" and "block_indices" in encoder.why
+
+
+def test_doctor(tiny_model, folder, tokenizer, model):
+    diagnosis = doctor(str(tiny_model))
+    assert diagnosis.path == "captured" and len(diagnosis.checks) == 14
+    assert "2 layers of 3 attention heads" in diagnosis.summary and "511 sub-tokens" in diagnosis.summary
+
+    printed = CliRunner().invoke(cli.main, ["doctor", str(tiny_model)])
+    assert printed.exit_code == 0, printed.output
+    for check in diagnosis.checks:
+        assert check.name in printed.stdout
+    assert "FAILED" not in printed.stdout
+
+    diagnosis = doctor((model, dropping()))
+    assert diagnosis.path == "refused" and "FAILED characters belong to one sub-token" in diagnosis.text()
+
+    spoil(folder, "no tokenizer")
+    printed = CliRunner().invoke(cli.main, ["doctor", str(folder)])
+    assert printed.exit_code == 1 and "tokenizer" in printed.output
+
+    printed = CliRunner().invoke(cli.main, ["doctor", "no/such"])
+    assert (
+        printed.exit_code == 1 and printed.stdout == "" and "Error: cannot load the model 'no/such'" in printed.stderr
+    )

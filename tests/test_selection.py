@@ -1,0 +1,218 @@
+"""The two protocols, intervals and paired tests."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+
+from codesyntax_dataset.errors import LedgerError
+from codesyntax_metric.topk_uas import RULES, rank_attention, score
+from probing.ledger import RankLedger
+from probing.selection import Outcomes, apply, choose, compare, estimate, held_out, holm, published, summary
+
+TEST, ARGS, COMPREHENSION = "If:if->test", "Call:func->args", "comprehension:target->iter"
+
+
+def ledger_of(rows, heads=1):
+    """A ledger of one layer from (function, relation, one rank for each head), the same by all rules."""
+    relations = sorted({relation for _, relation, *_ in rows})
+    ranks = np.array([row[2:] for row in rows], np.uint8)  # (E, heads)
+    zeros = np.zeros(len(rows), np.int32)
+    return RankLedger(
+        relations=relations,
+        function=np.array([row[0] for row in rows], np.int32),
+        relation=np.array([relations.index(row[1]) for row in rows], np.int32),
+        head=zeros,
+        first=zeros + 1,
+        last=zeros + 1,
+        tokens=zeros + 2,
+        ranks=np.tile(ranks.reshape(1, len(rows), 1, heads), (len(RULES), 1, 1, 1)),
+        settings={},
+    )
+
+
+def outcomes_of(hits, edges, relations=None):
+    """Outcomes of (rules, k, F, R) hits on (F, R) edges, whoever made them."""
+    relations = relations or [f"r{number}" for number in range(edges.shape[1])]
+    return Outcomes(relations, np.arange(len(edges)), edges, hits, {}, {})
+
+
+def everywhere(hits):
+    """The same hits (F, R) by all rules at all k."""
+    return np.broadcast_to(hits, (len(RULES), 20, *hits.shape))
+
+
+def test_a_planted_pattern_comes_back_exactly():
+    """In 40 functions of 10 tokens, head 1-2 finds 30 of 40 dependents of one relation and head 0-1 finds 8 of 40 of the
+    other, at the second place for the rest; all other heads look elsewhere."""
+    found = {TEST: (30, (1, 2)), ARGS: (8, (0, 1))}
+    parts = []
+    for function in range(40):
+        attention = np.full((2, 3, 10, 10), 0.01)
+        attention[..., 9] = 0.5  # where the others look
+        edges = []
+        for place, (relation, (hits, (layer, head))) in enumerate(found.items()):
+            reading, dependent = 1 + place, 5 + place
+            attention[layer, head, reading, dependent] = 0.9 if function < hits else 0.3
+            edges.append((relation, reading, dependent, dependent))
+        columns = np.array([edge[1:] for edge in edges], np.int32).T
+        parts.append(
+            RankLedger(
+                list(found), np.full(2, function, np.int32), np.arange(2, dtype=np.int32), *columns,
+                tokens=np.full(2, 10, np.int32), ranks=rank_attention(attention, edges), settings={},
+            )
+        )  # fmt: skip
+    planted = RankLedger.concatenate(parts)
+    for outcomes in (published(planted), held_out(planted, planted)):
+        result = summary(outcomes, estimate(outcomes))["relations"]
+        for relation, (hits, (layer, head)) in found.items():
+            for rule in RULES:
+                one, two = result[relation][rule]["1"], result[relation][rule]["2"]
+                assert (one["score"][0], one["layer"], one["head"]) == (100 * hits / 40, layer, head)
+                assert (two["score"][0], two["layer"], two["head"]) == (100.0, layer, head)
+
+
+def test_published_is_the_metrics_own_score():
+    rng = np.random.default_rng(0)
+    rows = [(f, relation, *rng.integers(0, 30, 5)) for f in range(9) for relation in (TEST, ARGS) for _ in range(f % 3 + 1)]
+    ledger = ledger_of(rows, heads=5)
+    outcomes = published(ledger)
+    found = summary(outcomes, estimate(outcomes))
+    expected = score(ledger.counts(), range(1, 21), "any")
+    for k in map(str, range(1, 21)):
+        assert found["scores"]["any"][k][0] == pytest.approx(expected["scores"][k])
+        for relation in (TEST, ARGS):
+            mine, theirs = found["relations"][relation]["any"][k], expected["relations"][relation][k]
+            assert (mine["score"][0], mine["layer"], mine["head"]) == pytest.approx(tuple(theirs.values()))
+
+
+def test_held_out_scores_the_head_that_validation_chose():
+    """By hand: in validation head 0 hits 2 of 3 and head 1 hits 1; in test head 0 hits 1 of 4 and head 1 hits 3."""
+    validation = ledger_of([(0, TEST, 0, 5), (1, TEST, 0, 5), (1, TEST, 5, 0)], heads=2)
+    test = ledger_of([(0, TEST, 0, 0), (0, TEST, 5, 0), (2, TEST, 5, 0), (3, TEST, 5, 5), (3, ARGS, 0, 0)], heads=2)
+    held = held_out(validation, test)
+    assert choose(validation)["first"][TEST][0] == (0, 0)
+    assert held.relations == [TEST]
+    assert held.unchosen == {ARGS: 1}
+    assert held.functions.tolist() == [0, 2, 3]
+    assert held.edges.tolist() == [[2], [1], [1]]
+    assert held.hits[0, 0].tolist() == [[1], [0], [0]]
+    same = published(test)
+    assert same.hits[0, 0, :, same.relations.index(TEST)].tolist() == [2, 1, 0]
+    found = summary(held, estimate(held))
+    assert found["scores"]["first"]["1"][0] == 25.0
+    assert found["relations"][TEST]["functions"] == 3
+
+
+def test_the_choice_does_not_depend_on_what_is_scored():
+    validation, one = ledger_of([(0, TEST, 3, 1)], heads=2), ledger_of([(0, TEST, 0, 9)], heads=2)
+    other = ledger_of([(0, TEST, 9, 0)], heads=2)
+    assert held_out(validation, one).choice == held_out(validation, other).choice == choose(validation)
+
+
+def test_few_edges_are_marked_and_some_relations_do_not_count():
+    ledger = ledger_of([(f, TEST, 0) for f in range(20)] + [(f, ARGS, 255) for f in range(19)] + [(0, COMPREHENSION, 255)])
+    outcomes = published(ledger)
+    found = summary(outcomes, estimate(outcomes))
+    assert {name: entry["few_edges"] for name, entry in found["relations"].items()} == {
+        TEST: False, ARGS: True, COMPREHENSION: True
+    }  # fmt: skip
+    assert found["scores"]["first"]["1"] == [50.0, 50.0, 50.0]  # of If:if->test and Call:func->args
+    nothing = held_out(ledger_of([(0, ARGS, 0)]), ledger_of([(0, TEST, 0)]))
+    assert summary(nothing, estimate(nothing))["scores"]["first"]["1"] is None
+
+
+def test_heads_of_another_model_are_refused():
+    with pytest.raises(LedgerError, match="head 0-1 was chosen for If:if->test, but the ledger has 1 layers of 1 heads"):
+        apply(ledger_of([(0, TEST, 0)]), choose(ledger_of([(0, TEST, 3, 1)], heads=2)))
+
+
+def simulated(rng, functions, truth, edges_per_function, twins=1):
+    """Edges (F, R) and, for each of `twins` predictors, hits (rules, k, F, R): each rule and k a simulation of its own, in
+    which a function has an accuracy of its own that is `truth` on average."""
+    edges = rng.poisson(edges_per_function, (functions, len(truth)))
+    own = rng.beta(4 * truth, 4 * (1 - truth), (len(RULES), 20, functions, len(truth)))
+    return edges, [rng.binomial(edges, own) for _ in range(twins)]
+
+
+def test_intervals_hold_the_known_accuracy_in_95_of_100_simulations():
+    """540 simulated models with 6 relations of known accuracy, 150 functions each."""
+    rng = np.random.default_rng(0)
+    truth, per_function = np.array([0.1, 0.3, 0.5, 0.7, 0.9, 0.6]), np.array([3, 2, 4, 1, 2, 0.5])
+    relations, means = [], []
+    for seed in range(9):
+        edges, (hits,) = simulated(rng, 150, truth, per_function)
+        found = estimate(outcomes_of(hits, edges), seed=seed)
+        relations.append((found.relations[1] <= 100 * truth) & (100 * truth <= found.relations[2]))
+        means.append((found.mean[1] <= 100 * truth.mean()) & (100 * truth.mean() <= found.mean[2]))
+    assert 0.93 <= np.mean(relations) <= 0.97
+    assert 0.93 <= np.mean(means) <= 0.97
+
+
+def test_intervals_are_those_of_scipy():
+    stats = pytest.importorskip("scipy.stats")
+    rng = np.random.default_rng(1)
+    edges, (hits,) = simulated(rng, 60, np.array([0.2, 0.85]), np.array([3, 2]))
+    found = estimate(outcomes_of(hits, edges), resamples=20000, seed=1)
+    for relation in range(2):
+        theirs = stats.bootstrap(
+            (hits[0, 0, :, relation], edges[:, relation]),
+            lambda h, e, axis: 100 * h.sum(axis=axis) / e.sum(axis=axis),
+            paired=True, vectorized=True, method="BCa", n_resamples=20000, rng=np.random.default_rng(2),
+        ).confidence_interval  # fmt: skip
+        assert found.relations[1:, 0, 0, relation] == pytest.approx([theirs.low, theirs.high], abs=0.4)
+
+
+def test_an_interval_is_the_same_each_time_and_belongs_to_functions_not_edges():
+    """Hits that come 10 to a function say less than as many that come alone."""
+    together = estimate(outcomes_of(everywhere(10 * (np.arange(40) % 2)[:, None]), np.full((40, 1), 10)))
+    alone = estimate(outcomes_of(everywhere((np.arange(400) % 2)[:, None]), np.full((400, 1), 1)))
+    assert together.relations[0, 0, 0, 0] == alone.relations[0, 0, 0, 0] == 50
+    width = [np.diff(each.relations[1:, 0, 0, 0])[0] for each in (together, alone)]
+    assert width[0] == pytest.approx(3.16 * width[1], rel=0.15)  # the square root of 10
+    again = estimate(outcomes_of(everywhere(10 * (np.arange(40) % 2)[:, None]), np.full((40, 1), 10)))
+    assert np.array_equal(again.relations, together.relations)
+
+
+def test_p_values_are_those_of_all_exchanges():
+    """Of 8 functions all 256 exchanges are counted here; the test draws some at random."""
+    rng = np.random.default_rng(3)
+    edges = np.full((8, 2), 5)
+    one, other = rng.integers(2, 6, (8, 2)), rng.integers(0, 5, (8, 2))
+    found = compare(outcomes_of(everywhere(one), edges), outcomes_of(everywhere(other), edges))
+    gained = np.column_stack([one - other, (one - other).sum(axis=1)])  # the relations have as many edges each
+    sums = np.array([np.array(signs) @ gained for signs in itertools.product((-1, 1), repeat=8)])
+    exact = (np.abs(sums) >= np.abs(gained.sum(axis=0))).mean(axis=0)
+    assert found.p[0, 0] == pytest.approx(exact[:2], abs=0.02)
+    assert found.p_mean[0, 0] == pytest.approx(exact[2], abs=0.02)
+    assert found.difference.relations[0, 0, 0] == pytest.approx(100 * (one - other).sum(axis=0) / 40)
+
+
+def test_equal_models_are_told_apart_in_5_of_100_simulations_and_different_ones_more_often():
+    rng = np.random.default_rng(4)
+    truth = np.array([0.3, 0.6])
+    alarms, found = [], []
+    for seed in range(10):
+        edges, (one, other) = simulated(rng, 60, truth, np.array([2, 2]), twins=2)
+        better = np.minimum(one + rng.binomial(1, 0.5, one.shape), edges)
+        mine, same, more = (outcomes_of(hits, edges) for hits in (one, other, better))
+        alarms.append(compare(mine, same, permutations=499, seed=seed).p_mean <= 0.05)
+        found.append(compare(more, mine, permutations=499, seed=seed).p_mean <= 0.05)
+    assert 0.03 <= np.mean(alarms) <= 0.07
+    assert np.mean(found) > 0.9
+
+
+def test_holm():
+    """R: p.adjust(c(0.01, 0.04, 0.03, 0.005), "holm")."""
+    assert holm(np.array([0.01, 0.04, 0.03, 0.005])) == pytest.approx([0.03, 0.06, 0.06, 0.02])
+    assert holm(np.array([0.6, 0.9])).tolist() == [1, 1]
+
+
+def test_other_functions_or_edges_are_not_compared():
+    one = published(ledger_of([(0, TEST, 0), (1, TEST, 0)]))
+    with pytest.raises(LedgerError, match="scored on 2 functions and the other on 1, 1 of them the same"):
+        compare(one, published(ledger_of([(0, TEST, 0)])))
+    with pytest.raises(LedgerError, match="different edges"):
+        compare(one, published(ledger_of([(0, TEST, 0), (1, TEST, 0), (1, TEST, 0)])))
