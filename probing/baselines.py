@@ -1,4 +1,4 @@
-"""What no model is needed for: predictors that look at positions or keywords alone (Shen et al. 2022, section 4.2).
+"""What no model is needed for: predictors that look at positions or keywords alone (Shen et al. 2022, section 4).
 
 - Offset i predicts the token i places from the reading token: 1 to 512 places behind a head token or, in the direction
   `dependent-to-head`, 1 to 512 places before a token of the dependent. Either way it hits the same edges, so offset
@@ -7,9 +7,9 @@
 
 A baseline is a list of predictors for each relation and rule, found greedily: each place of the list goes to the
 predictor that hits most of the edges that those before it miss. Equal gains go to the nearer offset, or to the keyword
-that comes first in KEYWORDS; a list ends where nothing gains. The rank of an edge is the place of the first predictor that
-hits it, which makes a rank ledger like a model's: one layer with one head for each of KINDS. Every score follows from it
-as it does for a model, and the combined baseline, the better of the two for each relation and k, is its best head.
+that comes first in KEYWORDS; a list ends where nothing gains. The rank of an edge is the place of the first predictor
+that hits it, which makes a rank ledger like a model's: one layer with one head for each of KINDS. Every score follows
+from it as for a model; the combined baseline, the better of the two for each relation and k, is its best head.
 """
 
 from __future__ import annotations
@@ -28,7 +28,14 @@ import numpy as np
 
 from codesyntax_dataset.errors import DatasetError, UnknownName
 from codesyntax_dataset.schema import CONFIGS
-from codesyntax_metric.topk_uas import DEPENDENT_TO_HEAD, DIRECTIONS, HEAD_TO_DEPENDENT, RULES, SCORING_VERSION, WORST_RANK
+from codesyntax_metric.topk_uas import (
+    DEPENDENT_TO_HEAD,
+    DIRECTIONS,
+    HEAD_TO_DEPENDENT,
+    RULES,
+    SCORING_VERSION,
+    WORST_RANK,
+)
 from probing.data import LabelDigest, load_functions, rows
 from probing.ledger import RankLedger
 from probing.result import KS, writing
@@ -44,15 +51,15 @@ FURTHEST = 512
 KEYWORDS = {
     # the keywords of Python 3.9
     "python": tuple(
-        "False None True and as assert async await break class continue def del elif else except finally for from global if "
-        "import in is lambda nonlocal not or pass raise return try while with yield".split()
+        "False None True and as assert async await break class continue def del elif else except finally for from "
+        "global if import in is lambda nonlocal not or pass raise return try while with yield".split()
     ),
     # reserved words and literals of Java 8, without `enum`
     "java": tuple(
-        "abstract assert boolean break byte case catch char class const continue default do double else extends false final "
-        "finally float for goto if implements import instanceof int interface long native new null package private "
-        "protected public return short static strictfp super switch synchronized this throw throws transient true try void "
-        "volatile while".split()
+        "abstract assert boolean break byte case catch char class const continue default do double else extends false "
+        "final finally float for goto if implements import instanceof int interface long native new null package "
+        "private protected public return short static strictfp super switch synchronized this throw throws transient "
+        "true try void volatile while".split()
     ),
 }
 """Language -> the published keywords."""
@@ -63,8 +70,8 @@ class Edges:
     """E edges and the keywords among the T tokens of their functions.
 
     `function`, `relation` (an index into `relations`), `head`, `first`, `last`, `tokens`: (E,), as in a RankLedger.
-    `begin`: (E,), where the tokens of the edge's function begin in `keyword`. `keyword`: int8 (T,), the function's tokens
-    one behind the other: an index into KEYWORDS of the language, or -1. `settings`: which edges these are.
+    `begin`: (E,), where the tokens of the edge's function begin in `keyword`. `keyword`: int8 (T,), the function's
+    tokens one behind the other: an index into KEYWORDS of the language, or -1. `settings`: which edges these are.
     """
 
     relations: list[str]
@@ -121,7 +128,8 @@ def read_edges(data: Any, config: str, split: str, functions: np.ndarray | None 
             begin += tokens
             used += 1
     if not columns:
-        raise DatasetError(f"{name}/{config}/{split} has no edges to score{'' if wanted is None else ' in these functions'}")
+        among = "" if wanted is None else " in these functions"
+        raise DatasetError(f"{name}/{config}/{split} has no edges to score{among}")
     return Edges(
         list(relations),
         *np.ascontiguousarray(np.array(columns, np.int64).T),
@@ -148,7 +156,7 @@ class Picks:
     language: str
     direction: str
     lists: dict[str, dict[str, dict[str, list[int]]]]
-    ties: dict[str, dict[str, dict[str, list[int]]]]  # in the same order the k at which others would have gained as much
+    ties: dict[str, dict[str, dict[str, list[int]]]]  # the k at which others gain as much
 
     def names(self, kind: str, rule: str, relation: str) -> list[int] | list[str]:
         """The predictors as offsets (negative: towards the beginning) or keywords."""
@@ -160,7 +168,7 @@ class Picks:
     def to_dict(self) -> dict[str, Any]:
         """As JSON has it: {"picked": {kind: {rule: {relation: names}}}, "ties": {kind: {rule: {relation: places}}}}."""
         picked = {
-            kind: {rule: {name: self.names(kind, rule, name) for name in sorted(lists)} for rule, lists in of_kind.items()}
+            kind: {rule: {name: self.names(kind, rule, name) for name in of_rule} for rule, of_rule in of_kind.items()}
             for kind, of_kind in self.lists.items()
         }
         return {"picked": picked, "ties": self.ties}
@@ -233,7 +241,8 @@ class BaselineResult:
         protocols = {}
         for protocol, outcomes in self.outcomes.items():
             summaries = {
-                name: summary(found, estimate(found, resamples=resamples, seed=seed)) for name, found in outcomes.items()
+                name: summary(found, estimate(found, resamples=resamples, seed=seed))
+                for name, found in outcomes.items()
             }
             protocols[protocol] = {**self.picks[protocol].to_dict(), **summaries}
         return {"settings": self.settings, "protocols": protocols}
@@ -242,7 +251,7 @@ class BaselineResult:
 def evaluate(validation: Edges, test: Edges, direction: str = HEAD_TO_DEPENDENT) -> BaselineResult:
     """Baselines of `test` by both protocols: picked on `test` itself, and picked on `validation`.
 
-    For a comparison with a model, read only the functions that its ledgers hold: `read_edges(..., functions=ledger.function)`.
+    For a comparison with a model, read only the functions of its ledgers: `read_edges(..., functions=ledger.function)`.
     """
     on_test, on_validation = pick(test, direction), pick(validation, direction)
     same, chosen, scored = ledger(test, on_test), ledger(validation, on_validation), ledger(test, on_validation)
@@ -265,15 +274,15 @@ def baseline(
 ) -> BaselineResult:
     """The baselines of one split; for the held-out protocol they are chosen on the split `validation`.
 
-    `data` is a folder that `codesyntax build` wrote, a dataset id on the Hub, or a loaded `DatasetDict`. Raises DatasetError
-    or UnknownName where it has no such config, split or direction.
+    `data` is a folder that `codesyntax build` wrote, a dataset id on the Hub, or a loaded `DatasetDict`. Raises
+    DatasetError or UnknownName where it has no such config, split or direction.
     """
     if direction not in DIRECTIONS:
         raise UnknownName("direction", direction, DIRECTIONS)
     if split == "validation":
         raise DatasetError("held-out baselines are chosen on the split validation: score another one, such as test")
     if isinstance(data, datasets.Dataset):
-        raise DatasetError("this is one split, but baselines take two: pass a DatasetDict, or the dataset's folder or id")
+        raise DatasetError("this is one split, but baselines take two: pass a DatasetDict, a folder or an id")
     return evaluate(read_edges(data, config, "validation"), read_edges(data, config, split), direction)
 
 

@@ -1,10 +1,10 @@
 """Controls: what a score is worth if there is nothing to find, in the attention, in the weights or in the labels.
 
 - *random attention*: every row ranks the other tokens in random order. What counting alone gives.
-- *random weights*: the model's architecture, tokenizer and pooling without what it learned. Long words are many sub-tokens
-  and win the rows whose weights are summed, so this control differs from random attention.
-- *shuffled labels*: the model as it is, on edges that relate the wrong tokens. What heads gain by looking at tokens that
-  are often somebody's dependent.
+- *random weights*: the model's architecture, tokenizer and pooling without what it learned. Long words are many
+  sub-tokens and win the rows whose weights are summed, so this control differs from random attention.
+- *shuffled labels*: the model as it is, on edges that relate the wrong tokens. What heads gain by looking at tokens
+  that are often somebody's dependent.
 """
 
 from __future__ import annotations
@@ -37,17 +37,16 @@ def random_attention(edges: Edges, direction: str = HEAD_TO_DEPENDENT, heads: in
             attention = rng.random((1, 1, tokens, tokens))
             ranks[:, part, :, head] = rank_attention(attention, of_function, direction)[..., 0]
     settings = {"random_attention": {**edges.settings, "direction": direction, "seed": seed}}
-    columns = {
-        name: getattr(edges, name).astype(np.int32) for name in ("function", "relation", "head", "first", "last", "tokens")
-    }
+    names = ("function", "relation", "head", "first", "last", "tokens")
+    columns = {name: getattr(edges, name).astype(np.int32) for name in names}
     return RankLedger(relations=edges.relations, ranks=ranks, settings=settings, **columns)
 
 
 def shuffle_labels(dataset: datasets.Dataset, seed: int = 0) -> datasets.Dataset:
     """The dataset with the dependents of each function dealt out anew among all its edges.
 
-    Each function keeps its heads with their relations, and its dependents; who belongs to whom is random. A function with
-    one edge keeps it. The result is probed and scored as any dataset; its labels have another digest.
+    Each function keeps its heads with their relations, and its dependents; who belongs to whom is random. A function
+    with one edge keeps it. The result is probed and scored as any dataset; its labels have another digest.
     """
 
     def deal(relations: list[dict[str, Any]], index: int) -> dict[str, list[dict[str, Any]]]:
@@ -63,7 +62,7 @@ def shuffle_labels(dataset: datasets.Dataset, seed: int = 0) -> datasets.Dataset
 
 
 def random_weights(model: PreTrainedModel, seed: int = 0) -> PreTrainedModel:
-    """A new model of the same configuration, precision and device, without a head, with weights as training begins with.
+    """A new model of the same configuration, precision and device, headless, with weights as training begins.
 
     Raises ModelError where the configuration does not build that model.
     """
@@ -76,5 +75,5 @@ def random_weights(model: PreTrainedModel, seed: int = 0) -> PreTrainedModel:
         try:
             fresh = AutoModel.from_config(config, dtype=model.dtype, attn_implementation="eager")
         except ValueError as error:
-            raise ModelError(f"no model can be built from the configuration of {type(model).__name__}: {error}") from error
+            raise ModelError(f"{type(model).__name__} cannot be built from its configuration: {error}") from error
     return fresh.to(model.device).eval()

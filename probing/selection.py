@@ -1,4 +1,4 @@
-"""Which attention head stands for a relation, and how far its score can be trusted. For ledgers of models and baselines alike.
+"""Which attention head stands for a relation, and how far its score can be trusted; for models and baselines alike.
 
 Two protocols, always reported side by side:
 
@@ -6,9 +6,9 @@ Two protocols, always reported side by side:
 - *held-out*: the head is chosen on the validation split and scored on the test split. `choose` never sees the data that
   `apply` scores. A relation without edges to choose on is left out of the mean, and listed.
 
-Edges of one function resemble each other, so the unit of all statistics is the function. The choice is not made again in
-the resamples: an interval is that of the chosen heads. The optimism of choosing and scoring on the same data is therefore
-not in the intervals of *published*; the distance to *held-out* shows it.
+Edges of one function resemble each other, so the unit of all statistics is the function. The choice is not made again
+in the resamples: an interval is that of the chosen heads. The optimism of choosing and scoring on the same data is
+therefore not in the intervals of *published*; the distance to *held-out* shows it.
 """
 
 from __future__ import annotations
@@ -31,15 +31,15 @@ FEW_EDGES = 20
 RESAMPLES = 1000
 """Bootstrap resamples of an interval."""
 
-_NORMAL = NormalDist()
-_share_below = np.vectorize(_NORMAL.cdf, otypes=[float])
-_quantile_of = np.vectorize(_NORMAL.inv_cdf, otypes=[float])
-
 PERMUTATIONS = 9999
 """Random permutations of a test: the smallest p-value is 1 / 10000."""
 
 Choice = dict[str, dict[str, list[tuple[int, int]]]]
 """Rule -> relation -> an attention head (layer, head) for each k of KS."""
+
+_NORMAL = NormalDist()
+_share_below = np.vectorize(_NORMAL.cdf, otypes=[float])
+_quantile_of = np.vectorize(_NORMAL.inv_cdf, otypes=[float])
 
 
 def choose(ledger: RankLedger) -> Choice:
@@ -58,8 +58,8 @@ def choose(ledger: RankLedger) -> Choice:
 class Outcomes:
     """What the chosen heads hit, function by function: F functions, R relations by name.
 
-    `functions` (F,): places in the split; `edges`: int32 (F, R); `hits`: int32 (rules, k, F, R). `unchosen`: relations that
-    have edges but had none to choose on, and their number of edges; they are not among `relations`.
+    `functions` (F,): places in the split; `edges`: int32 (F, R); `hits`: int32 (rules, k, F, R). `unchosen`: relations
+    that have edges but had none to choose on, and their number of edges; they are not among `relations`.
     """
 
     relations: list[str]
@@ -84,18 +84,24 @@ def apply(ledger: RankLedger, choice: Choice) -> Outcomes:
     edges = np.zeros((len(functions), len(chosen)), np.int32)
     hits = np.zeros((len(RULES), len(KS), len(functions), len(chosen)), np.int32)
     layers, heads = ledger.ranks.shape[2:]
+    worst = max(KS)  # as good as any rank behind it
     for column, name in enumerate(chosen):
         index = np.flatnonzero(ledger.relation == ledger.relations.index(name))
         edges[:, column] = np.bincount(row[index], minlength=len(functions))
         for rule, kind in enumerate(RULES):
-            for place, (k, (layer, head)) in enumerate(zip(KS, choice[kind][name])):
+            of_k = choice[kind][name]
+            for layer, head in set(of_k):
                 if not (layer < layers and head < heads):
                     raise LedgerError(
-                        f"head {layer}-{head} was chosen for {name}, but the ledger has {layers} layers of {heads} heads: "
-                        "choose on a ledger of the same model"
+                        f"head {layer}-{head} was chosen for {name}, but the ledger has {layers} layers of {heads} "
+                        "heads: choose on a ledger of the same model"
                     )
-                hit = ledger.ranks[rule, index, layer, head] < k
-                hits[rule, place, :, column] = np.bincount(row[index[hit]], minlength=len(functions))
+                rank = np.minimum(ledger.ranks[rule, index, layer, head], worst)
+                cells = np.bincount(row[index] * (worst + 1) + rank, minlength=len(functions) * (worst + 1))
+                within = cells.reshape(len(functions), -1).cumsum(axis=1)  # (F, ranks)
+                for place, k in enumerate(KS):
+                    if of_k[place] == (layer, head):
+                        hits[rule, place, :, column] = within[:, k - 1]
     unchosen = {name: int(present[ledger.relations.index(name)]) for name in names if name not in chosen}
     return Outcomes(chosen, functions, edges, hits, choice, unchosen)
 
@@ -106,7 +112,19 @@ def published(ledger: RankLedger) -> Outcomes:
 
 
 def held_out(validation: RankLedger, test: RankLedger) -> Outcomes:
-    """The held-out protocol: the heads are chosen on `validation` and scored on `test`, two ledgers of the same model."""
+    """The held-out protocol: the heads are chosen on `validation` and scored on `test`, two ledgers of the same model.
+
+    Raises LedgerError for ledgers that were not made alike, or of the same split.
+    """
+    one, other = (ledger.settings.get("settings", {}) for ledger in (validation, test))
+    for name in sorted({*one, *other} - {"split", "labels", "limit"}):
+        if one.get(name) != other.get(name):
+            raise LedgerError(
+                f"the heads were chosen with {name} {one.get(name)!r}, but are scored with {other.get(name)!r}: "
+                "probe both splits in the same way"
+            )
+    if one and one["split"] == other["split"]:
+        raise LedgerError(f"both ledgers are of the split {one['split']}: choose on another, such as validation")
     return apply(test, choose(validation))
 
 
@@ -114,8 +132,8 @@ def held_out(validation: RankLedger, test: RankLedger) -> Outcomes:
 class Estimate:
     """Scores, or differences of scores, in percent, with 95 % intervals.
 
-    `relations`: float64 (3, rules, k, R), score, lower and upper bound; `mean`: (3, rules, k), over the relations that count,
-    NaN without any.
+    `relations`: float64 (3, rules, k, R), score, lower and upper bound; `mean`: (3, rules, k), over the relations that
+    count, NaN without any.
     """
 
     relations: np.ndarray
@@ -125,8 +143,8 @@ class Estimate:
 def estimate(outcomes: Outcomes, *, resamples: int = RESAMPLES, seed: int = 0) -> Estimate:
     """Scores with BCa intervals from a bootstrap over functions (Efron 1987: bias-corrected and accelerated).
 
-    A resample that happens to have no edge of a relation says nothing about it, and is left out of its interval and of that
-    resample's mean. A score of 0 or 100 in every function has an interval without width: the bootstrap cannot see beyond.
+    A resample that happens to have no edge of a relation says nothing about it, and is left out of its interval and of
+    that resample's mean. A score of 0 or 100 in every function has an interval without width.
     """
     return _estimate(outcomes.hits, outcomes.edges, outcomes.in_mean, resamples, seed)
 
@@ -135,9 +153,9 @@ def estimate(outcomes: Outcomes, *, resamples: int = RESAMPLES, seed: int = 0) -
 class Comparison:
     """Scores of one less those of the other, with intervals and p-values, on the same edges.
 
-    `relations`: the R names; `difference`: as `Estimate`; `p`: (rules, k, R), two-sided, of each relation alone; `p_holm`: the
-    same, corrected for the R relations (Holm 1979) within a rule and k; `p_mean`: (rules, k), of the mean over relations,
-    which is one test and not corrected.
+    `relations`: the R names; `difference`: as `Estimate`; `p`: (rules, k, R), two-sided, of each relation alone;
+    `p_holm`: the same, corrected for the R relations (Holm 1979) within a rule and k; `p_mean`: (rules, k), of the mean
+    over relations, which is one test and not corrected.
     """
 
     relations: list[str]
@@ -150,8 +168,8 @@ class Comparison:
 def compare(one: Outcomes, other: Outcomes, *, permutations: int = PERMUTATIONS, seed: int = 0) -> Comparison:
     """Compare two models, or a model and a baseline, by a paired permutation test over functions.
 
-    If neither is better, then in each function the two could change places: the test counts how often random exchanges give
-    a difference as large (Noreen 1989). Relations that either could not choose a head for are left out.
+    If neither is better, then in each function the two could change places: the test counts how often random exchanges
+    give a difference as large (Noreen 1989). Relations that either could not choose a head for are left out.
 
     Raises LedgerError where the two were not scored on the same edges of the same functions.
     """
@@ -161,8 +179,9 @@ def compare(one: Outcomes, other: Outcomes, *, permutations: int = PERMUTATIONS,
     if not (np.array_equal(one.functions, other.functions) and np.array_equal(edges, other.edges[:, others])):
         common = len(np.intersect1d(one.functions, other.functions))
         raise LedgerError(
-            f"one was scored on {len(one.functions)} functions and the other on {len(other.functions)}, {common} of them the "
-            "same, or on different edges: probe with --also-fits, or make the baseline for the model's functions"
+            f"one was scored on {len(one.functions)} functions and the other on {len(other.functions)}, {common} of "
+            "them the same, or on different edges: probe with --also-fits, or make the baseline for the "
+            "model's functions"
         )
     in_mean = one.in_mean[mine]
     gained = one.hits[..., mine] - other.hits[..., others]  # (rules, k, F, R)
@@ -183,8 +202,8 @@ def holm(p: np.ndarray) -> np.ndarray:
 def summary(outcomes: Outcomes, estimated: Estimate) -> dict[str, Any]:
     """Everything about a protocol's scores, as JSON has it.
 
-    `{"scores": {rule: {k: [score, low, high] or None}}, "relations": {name: {"edges", "functions", "few_edges", "in_mean",
-    rule: {k: {"score": [score, low, high], "layer", "head"}}}}, "unchosen": {name: edges}}`.
+    `{"scores": {rule: {k: [score, low, high] or None}}, "relations": {name: {"edges", "functions", "few_edges",
+    "in_mean", rule: {k: {"score": [score, low, high], "layer", "head"}}}}, "unchosen": {name: edges}}`.
     """
     relations: dict[str, Any] = {}
     for column, name in enumerate(outcomes.relations):
@@ -229,14 +248,15 @@ def _estimate(hits: np.ndarray, edges: np.ndarray, in_mean: np.ndarray, resample
             counts = hits[rule, place]  # (F, R)
             scores = _with_mean(counts.sum(axis=0), total, in_mean)
             resampled = _with_mean(found[:, place], drawn, in_mean)  # (B, R + 1)
-            left_out = _with_mean(counts.sum(axis=0) - counts, total - edges, in_mean)  # (F, R + 1), without each function
+            # and the scores without each function: (F, R + 1)
+            left_out = _with_mean(counts.sum(axis=0) - counts, total - edges, in_mean)
             result[0, rule, place] = scores
             result[1:, rule, place] = _bca(scores, resampled, left_out)
     return Estimate(result[..., :-1], result[..., -1])
 
 
 def _with_mean(hits: np.ndarray, edges: np.ndarray, in_mean: np.ndarray) -> np.ndarray:
-    """Percentages (..., R) and, behind them, their mean over the relations that count and have edges; NaN without any."""
+    """Percentages (..., R) and, behind them, their mean over the relations that count and have edges; NaN without."""
     hits, edges = hits.astype(np.float64), edges.astype(np.float64)
     scores = np.divide(100 * hits, edges, out=np.full(hits.shape, np.nan), where=edges > 0)
     counted = scores[..., in_mean]
@@ -249,18 +269,20 @@ def _bca(score: np.ndarray, resampled: np.ndarray, left_out: np.ndarray) -> np.n
     """Lower and upper bounds (2, n) from `score` (n,), `resampled` (B, n) and the jackknife `left_out` (F, n)."""
     drawn = np.isfinite(resampled).sum(axis=0)  # (n,)
     drawn_or_one = np.maximum(drawn, 1)
-    close = 1e-9 * np.maximum(np.abs(score), 1)  # float32 sums are exact, quotients are not
+    close = 1e-9 * np.maximum(np.abs(score), 1)  # means of the same scores may differ in their last digits
     below = (resampled < score - close).sum(axis=0) + (np.abs(resampled - score) <= close).sum(axis=0) / 2
     bias = _quantile_of(np.clip(below / drawn_or_one, 0.5 / drawn_or_one, 1 - 0.5 / drawn_or_one))
     kept = np.isfinite(left_out)
     centre = np.where(kept, left_out, 0).sum(axis=0) / np.maximum(kept.sum(axis=0), 1)
-    away = np.where(kept, centre - left_out, 0)
-    spread = 6 * (away**2).sum(axis=0) ** 1.5
-    skew = np.divide((away**3).sum(axis=0), spread, out=np.zeros(len(score)), where=spread > 1e-12)
+    influence = np.where(kept, centre - left_out, 0)
+    spread = 6 * (influence**2).sum(axis=0) ** 1.5
+    skew = np.divide((influence**3).sum(axis=0), spread, out=np.zeros(len(score)), where=spread > 1e-12)
     ordered = np.sort(resampled, axis=0)  # NaN come last
     bounds = []
     for tail in (_NORMAL.inv_cdf(0.025), _NORMAL.inv_cdf(0.975)):
-        level = _share_below(bias + (bias + tail) / (1 - skew * (bias + tail)))
+        away = bias + tail
+        # beyond its pole the formula would turn round
+        level = _share_below(bias + away / np.maximum(1 - skew * away, 1e-9))
         place = level * (drawn_or_one - 1)
         low = np.floor(place).astype(int)
         values = np.take_along_axis(ordered, np.stack([low, np.minimum(low + 1, drawn_or_one - 1)]), axis=0)
@@ -273,7 +295,7 @@ def _permutation_test(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Two-sided p-values of `gained` (rules, k, F, R): (rules, k, R) of the relations and (rules, k) of their mean."""
     rules, ks, functions, relations = gained.shape
-    share = np.where(in_mean, 1 / edges.sum(axis=0), 0)  # the mean's weights, up to a factor; sums over functions are linear
+    share = np.where(in_mean, 1 / edges.sum(axis=0), 0)  # what a hit adds to the mean, up to a factor
     p = np.empty((rules, ks, relations + 1))
     for rule in range(rules):  # one at a time bounds the memory
         columns = np.concatenate([gained[rule], (gained[rule] * share).sum(axis=-1, keepdims=True)], axis=-1)

@@ -1,8 +1,8 @@
 """Functions with their labels, worked out by hand: `tests/golden/<language>/<construct>.txt`.
 
-A file says what it shows, then has the sections `=== code` and `=== <variant>`. A variant has one line of tokens, each with
-its index, and after an empty line one line per edge: relation, head, `=>`, first and last token of the dependent. In tokens
-⏎ is a line break, ␣ a blank and ∅ no character at all. The code ends where its last line does, without a line break.
+A file says what it shows, then has the sections `=== code` and `=== <variant>`. A variant has one line of tokens, each
+with its index, and after an empty line one line per edge: relation, head, `=>`, first and last token of the dependent.
+In tokens ⏎ is a line break, ␣ a blank and ∅ no character at all. The code ends without a line break.
 """
 
 from __future__ import annotations

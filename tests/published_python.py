@@ -1,8 +1,8 @@
 """A slow, plain reference for the labels of Python code: it tokenizes again and again, as the published procedure did.
 
-Where a node stands is found by tokenizing all code before it, with a word put in its place; where it ends by tokenizing its
-own text. Both count how many tokens agree with those of the whole code. It shares nothing with the annotator, and it runs
-on Python 3.10 and 3.11 only, whose `tokenize` and `ast` are still those behind the published labels.
+Where a node stands is found by tokenizing all code before it, with a word put in its place; where it ends by tokenizing
+its own text. Both count how many tokens agree with those of the whole code. It shares nothing with the annotator, and it
+runs on Python 3.10 and 3.11 only, whose `tokenize` and `ast` are still those behind the published labels.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Python code on which interpreters differ, or might: plain data, so that any interpreter can read it.
 
 `LATER` and `NEVER` are refused by Python 3.9, `ALWAYS` is accepted by it; the lists were checked with Python 3.9.18. (It
-takes `raise 1from x`, which 3.10 and later do not, and does not know the character name that is no name in any Unicode.)
+takes `raise 1from x`, which its successors do not, and it does not know the character name that no Unicode has.)
 """
 
 LATER = {  # what came after Python 3.9
@@ -27,6 +27,7 @@ LATER = {  # what came after Python 3.9
     "line break and quotes in an f-string": "f'{x[\"a\"\n]}' + \"b\"",
     "deep nesting in an f-string": 'f"{x:{y:{z}}}"',
     "blank behind a conversion": 'f"{x!r }"',
+    "dot that became part of names": "a\u30fbb = 1",
 }
 
 NEVER = {  # what no Python 3 accepts
@@ -81,6 +82,10 @@ ALWAYS = {
     "comment at the end": "if x:\n    a\n    # b",
     "string that looks like a comment at the end": 'def f():\n    """\n    # a"""',
     "semicolon at the end": "a;",
+    "sum behind a string that looks like a comment": 'x = """\n# a""" + y',
+    "continued line at the end": "x = \\\n    a.b",
+    "long display": "x = [" + "a, (b,), " * 4000 + "]",
+    "many lines": "x = a\n" * 4000,
 }
 
 BOUNDS = {  # nesting: a function of n, the greatest n that is read, and the message beyond
@@ -92,5 +97,6 @@ BOUNDS = {  # nesting: a function of n, the greatest n that is read, and the mes
     "powers": (lambda n: "x**" * n + "x", 997, "syntax nodes in each other"),
     "signs": (lambda n: "-" * n + "x", 997, "syntax nodes in each other"),
     "lambdas": (lambda n: "lambda:" * n + "x", 997, "syntax nodes in each other"),
+    "strings side by side": (lambda n: '"a" ' * n, 9998, "an expression of more than 10000 tokens"),
     "alternatives": (lambda n: "if x: y\n" + "elif x: y\n" * n, 996, "syntax nodes in each other"),
 }

@@ -27,7 +27,7 @@ from probing.baselines import (
     read_edges,
 )
 from probing.cli import main
-from probing.selection import estimate, published
+from probing.selection import compare, estimate, published
 
 HEAD_FIRST, DEPENDENT_FIRST = DIRECTIONS
 
@@ -110,7 +110,7 @@ def test_baselines_do_what_the_definition_says(functions, direction):
 
 
 def test_an_example_by_hand():
-    """Offsets to `first`: 1 twice, 3 once. `else` is the next one for the first edge only; `in` is behind another `in`."""
+    """Offsets to `first`: 1 twice, 3 once. `else` hits one edge; the `in` that counts is behind another `in`."""
     words = "if x : y else z in in".split()
     edges = [("r", 0, 1, 2), ("r", 3, 4, 5), ("r", 4, 7, 7)]
     of_function = read_edges(dataset_of((words, edges)), "python", "test")
@@ -259,6 +259,10 @@ def test_a_models_functions_give_the_same_edges_in_the_same_order(dataset_folder
         assert np.array_equal(getattr(mine, name), getattr(made, name)), name
     names = [np.array(each.relations)[each.relation] for each in (mine, made)]
     assert np.array_equal(*names)
+    # so that a model and a baseline can be compared: random weights are worse than a fixed offset
+    found = compare(published(made), published(mine), permutations=199)
+    assert found.difference.mean[2, 0, 0] < 0
+    assert found.p_mean[0, 0] == 1 / 200
 
 
 def test_the_command_prints_a_table_or_json_and_saves_the_same(dataset_folder, tmp_path):
@@ -291,8 +295,8 @@ def test_bad_input_is_refused(dataset_folder):
 
 @pytest.mark.parametrize("direction", DIRECTIONS)
 def test_random_attention_scores_what_combinatorics_says(dataset_folder, direction):
-    """A row ranks the other n - 1 tokens at random. Of m tokens in the dependent, itself aside, one is among the best k with
-    probability 1 - C(n - 1 - m, k) / C(n - 1, k); read one by one, from m rows, with 1 - (1 - k / (n - 1)) ** m."""
+    """A row ranks the other n - 1 tokens at random. Of m tokens in the dependent, itself aside, one is among the best k
+    with probability 1 - C(n - 1 - m, k) / C(n - 1, k); read one by one, with 1 - (1 - k / (n - 1)) ** m."""
     edges = read_edges(dataset_folder, "python", "test")
     found = controls.random_attention(edges, direction, heads=1, seed=3)
     estimated = estimate(published(found))

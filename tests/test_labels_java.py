@@ -254,6 +254,7 @@ LITERALS = st.one_of(
     st.from_regex(r'"([a-z /*\']|é|日|\\[btnfr"\'\\]|\\[0-7]{1,3}){0,5}"', fullmatch=True),
     st.from_regex(r"'([a-z /*\"]|é|\\[btnfr\"'\\]|\\[0-7]{1,3})'", fullmatch=True),
 )
+WORDS = ["a", "größe", "x\u0663\u0301", "$_1", "int"]
 SIGNS = (
     "( ) { } [ ] ; , . @ ... -> :: ? : ~ ! = == != < > <= >= >> >>> << <<= >>= >>>= += -= *= /= %= &= |= ^= "
     "+ - * / % & | ^ && || ++ --"
@@ -261,7 +262,7 @@ SIGNS = (
 
 
 @settings(max_examples=400, deadline=None)
-@given(st.lists(st.one_of(LITERALS, st.sampled_from([*SIGNS, "a", "größe", "x\u0663\u0301", "$_1", "int", "/*/ */", "//\n"]))))
+@given(st.lists(st.one_of(LITERALS, st.sampled_from([*SIGNS, *WORDS, "/*/ */", "//\n"]))))
 def test_literals_and_operators_are_javalangs(words):
     code = " ".join(words) + " ;"
     assert places_of(code) == javalang_places(code)
@@ -329,6 +330,9 @@ def test_a_syntax_error_of_java_1_3_empties_the_body(body):
         ("class A { void f() { } }", 1, 0, "found class declaration"),
         ("void f() { }\n  void g() { }", 2, 2, "found method declaration"),
         ("void f() { }\nint x = ;", 2, 0, "found 'int' behind it"),
+        ("void f() { }\nint x; int y;", 2, 0, "found field declaration"),
+        ("; void f() { }", 1, 0, "found ;"),
+        (";;", 1, 0, "found none"),
         ("void f( { }", 1, 7, "a syntax error"),
         ("void f(int) { a(); }", 1, 7, "a syntax error"),
         ("void f() {\n  if (a) {\n}", 1, 9, "no end"),
@@ -351,6 +355,21 @@ def test_what_is_no_method_is_refused_with_its_place(code, line, column, message
     with pytest.raises(ParseError, match=re.escape(message)) as refused:
         annotate(code, "java")
     assert (refused.value.line, refused.value.column) == (line, column)
+
+
+SCRAPS = [*SIGNS, *"a b.c int void f ( ) class case default if else for do try catch return new this assert".split()]
+
+
+@settings(max_examples=300, deadline=None)
+@given(st.lists(st.one_of(st.sampled_from(SCRAPS), LITERALS), max_size=12), st.sampled_from(VARIANTS["java"]))
+def test_code_that_does_not_compile_has_labels_or_is_refused(words, variant):
+    code = f"int f(a.B c) {{ {' '.join(words)} }}"
+    try:
+        annotation = check(annotate(code, "java", variant), code)
+    except ParseError as refused:
+        assert refused.line == 1 and 0 <= refused.column <= len(code)
+    else:
+        assert annotation.edges[0] == ("children:parent->child", 3, 5, 5)  # in the type a.B
 
 
 @pytest.mark.parametrize(

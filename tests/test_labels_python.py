@@ -1,10 +1,378 @@
+"""The Python annotator against hand-written pairs, the reference labels, a slow reference and the standard library."""
+
 from __future__ import annotations
-import pytest
+
+import ast
+import gzip
+import io
+import json
+import re
+import sys
+import tokenize as standard
+import warnings
+from keyword import iskeyword
+from pathlib import Path
+from random import Random
+
 import golden_pairs
-from codesyntax_dataset import annotate
+import published_python
+import pytest
+from conftest import ROOT
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from python_snippets import ALWAYS, BOUNDS, LATER, NEVER
+
+from codesyntax_dataset import ParseError, annotate, tokenize
+from codesyntax_dataset.relations import relations_of
+from codesyntax_dataset.schema import VARIANTS, Annotation, check
+
+both_variants = pytest.mark.parametrize("variant", VARIANTS["python"])
+while_standard = pytest.mark.skipif(
+    sys.version_info >= (3, 12), reason="from Python 3.12 on, `tokenize` and f-strings are others than those of 3.9"
+)
+
+SAMPLE = [path.read_text(encoding="utf-8") for path in sorted((ROOT / "codesyntax_dataset/sample").glob("**/*.py"))]
+
+
+def labels(code: str, variant: str = "paper") -> Annotation:
+    """Our labels, having checked what holds for all of them."""
+    annotation = check(annotate(code, "python", variant), code)
+    assert annotation.tokens == tokenize(code, "python", variant)
+    assert all(code[start:end] == text for text, start, end in annotation.tokens)
+    assert all(0 < head < first for _, head, first, _ in annotation.edges)
+    return annotation
+
+
+def plain(annotation: Annotation) -> tuple[list[str], list[tuple]]:
+    return [token.text for token in annotation.tokens], [tuple(edge) for edge in annotation.edges]
+
+
+# --- Hand-written pairs ----------------------------------------------------------------------------------------------
+
 
 @pytest.mark.parametrize(("code", "variant", "tokens", "edges"), golden_pairs.cases("python"))
 def test_golden_pairs(code, variant, tokens, edges):
-    annotation = annotate(code, "python", variant)
+    """Tokens and edges that were worked out by hand from the published rules."""
+    annotation = labels(code, variant)
     assert golden_pairs.spell_tokens(annotation.tokens) == tokens
     assert golden_pairs.spell_edges(annotation) == edges
+
+
+def test_golden_pairs_show_every_relation():
+    shown = {edge.split(" ")[0] for case in golden_pairs.cases("python") for edge in case.values[3]}
+    assert shown == set(relations_of("python"))
+
+
+@pytest.mark.parametrize(
+    ("code", "texts"),
+    [  # by the rules of the tokenize module's documentation, and what Python 3.9.18 gave
+        ('print "a", `b`\n', ["print", '"a"', ",", " ", "`", "b", "`", "\n", ""]),
+        ("exec c in d", ["exec", "c", "in", "d", "", ""]),
+        ("0777 + 1L <> 0xFFL", ["0", "777", "+", "1", "L", "<", ">", "0xFF", "L", "", ""]),
+        ("ur'a' !=b $ c", ["ur", "'a'", "!=", "b", " ", "$", "c", "", ""]),
+        ("x = 'a", ["x", "=", " ", "'", "a", "", ""]),
+        ("def f((a)):\n  pass\n", ["def", "f", "(", "(", "a", ")", ")", ":", "\n", "  ", "pass", "\n", "", ""]),
+        ("if a:\n\tb\n        c\nd", ["if", "a", ":", "\n", "\t", "b", "\n", "c", "\n", "", "d", "", ""]),
+        ('f"{x}" rb\'\\\'\' F"""{\n}"""', ['f"{x}"', "rb'\\''", 'F"""{\n}"""', "", ""]),
+        ("x # a\r\n\r\ny", ["x", "# a", "\r\n", "\r\n", "y", "", ""]),
+        ("(\n# a\n\n)\n", ["(", "\n", "# a", "\n", "\n", ")", "\n", ""]),
+        ("x\n   ", ["x", "\n", ""]),
+        ("x\n # a", ["x", "\n", "# a", "", ""]),
+        ('"""\n# a"""', ['"""\n# a"""', ""]),
+        ("", [""]),
+    ],
+)
+def test_tokens_of_code_that_need_not_parse(code, texts):
+    tokens = tokenize(code, "python")
+    assert [token.text for token in tokens] == texts
+    assert all(code[start:end] == text for text, start, end in tokens)
+
+
+@pytest.mark.parametrize(
+    ("code", "line", "column"),
+    [
+        ("x = (1,\n     2", 2, 6),
+        ("x = 1)\n", 2, 0),
+        ("x = 1 \\\n", 2, 0),
+        ('é = """a\n', 1, 4),
+        ("x = 'a\\\nb", 1, 4),
+        ("if x:\n    y\n  z", 3, 2),
+        ("x\n  \\\n  = 1", 2, 2),
+        ("x = 1\ny\0", 2, 1),
+        ("x = 1\ry", 1, 5),
+        ("x = '\ud800'", 1, 5),
+        ("x = \N{GRINNING FACE}", 1, 4),
+    ],
+)
+def test_where_tokens_cannot_be_told(code, line, column):
+    with pytest.raises(ParseError) as caught:
+        tokenize(code, "python")
+    assert (caught.value.line, caught.value.column) == (line, column)
+
+
+# --- The reference labels --------------------------------------------------------------------------------------------
+
+
+def read_rows(path: Path) -> list[dict]:
+    with gzip.open(path, "rt", encoding="utf-8") as lines:
+        return [json.loads(line) for line in lines]
+
+
+def slice_of_codesearchnet(shared: Path, split: str) -> dict[str, str]:
+    path = shared / f"data/codesearchnet/python/final/jsonl/{split}/python_{split}_0.jsonl.gz"
+    return {row["url"]: row["code"] for row in read_rows(path)}
+
+
+@both_variants
+@pytest.mark.parametrize("split", ["test", "valid"])
+def test_every_function_has_its_reference_labels(shared, split, variant):
+    """Tokens, edges, their order, and the order in which the relations first occur."""
+    code = slice_of_codesearchnet(shared, split)
+    folder = "python" if variant == "paper" else f"python_{variant}"
+    rows = read_rows(shared / f"data/annotations/{folder}/{split}.jsonl.gz")
+    assert len(rows) >= 100
+    for row in rows:
+        annotation = labels(code[row["url"]], variant)
+        edges = {}
+        for relation, *edge in annotation.edges:
+            edges.setdefault(relation, []).append(edge)
+        assert [token.text for token in annotation.tokens] == row["tokens"], row["url"]
+        assert list(edges.items()) == list(row["relns"].items()), row["url"]
+
+
+@while_standard
+@both_variants
+def test_slow_reference_agrees_on_real_code(shared, variant):
+    codes = [code for code in slice_of_codesearchnet(shared, "test").values() if len(code) < 1500][::15]
+    assert len(codes) >= 20
+    for code in codes:
+        assert plain(labels(code, variant)) == published_python.labels(code, variant == "with_new_lines")
+
+
+@while_standard
+@both_variants
+@pytest.mark.filterwarnings("ignore:invalid")
+@pytest.mark.parametrize("code", [code for code in ALWAYS.values() if len(code) < 1000])
+def test_slow_reference_agrees_on_what_is_rare(code, variant):
+    code = code.replace("NEW IN UNICODE", "BULLET")  # a name that the standard library knows
+    assert plain(labels(code, variant)) == published_python.labels(code, variant == "with_new_lines")
+
+
+# --- Generated functions ---------------------------------------------------------------------------------------------
+
+GRAMMAR = {
+    # Symbol: what it may stand for; where nesting has gone deep enough, the first of these.
+    # ⏎ ends a line, ⇥ begins a block and ⇤ ends it.
+    "FUNCTION": [
+        *("def f ( x , * a , k = 1 ) : BLOCK", "async def f ( ) -> x : BLOCK", "def f ( x ) : SIMPLE ; SIMPLE ⏎"),
+    ],
+    "BLOCK": ["⇥ LINE ⇤", "⇥ LINE LINE ⇤", "⇥ LINE LINE LINE ⇤"],
+    "LINE": [
+        *("SIMPLE ⏎", "SIMPLE ⏎", "SIMPLE ⏎", "SIMPLE ; SIMPLE ; ⏎", "class A ( B ) : BLOCK", "while VALUE : BLOCK"),
+        *("if VALUE : BLOCK", "if VALUE : BLOCK else : BLOCK", "if VALUE : BLOCK elif VALUE : BLOCK else : SIMPLE ⏎"),
+        *("for x in VALUE : BLOCK", "for x , y in VALUE : BLOCK else : BLOCK", "with VALUE as x , f ( ) : BLOCK"),
+        *("async for x in VALUE : BLOCK", "async with VALUE : BLOCK", "try : BLOCK finally : BLOCK"),
+        "try : BLOCK except E as e : BLOCK except : BLOCK else : BLOCK finally : BLOCK",
+        "@ f ( VALUE ) ⏎ def g ( a , b = VALUE ) : BLOCK",
+    ],
+    "SIMPLE": [
+        *("x", "VALUE", "VALUE", "x = VALUE", "x . y , z = x [ 1 ] = VALUE", "x += VALUE", "x : VALUE = VALUE", "pass"),
+        *("return VALUE", "return VALUE , VALUE", "raise VALUE from x", "assert VALUE , VALUE", "yield VALUE"),
+        *("return await PRIMARY", "del x . y , z [ 1 ]", "import a . b as c , d", "from . a import ( b , c as d )"),
+        "global x , y",
+    ],
+    "VALUE": [
+        *("x", "OPERAND", "OPERAND", "OPERAND and OPERAND", "OPERAND or OPERAND or OPERAND", "not OPERAND"),
+        *("OPERAND < OPERAND in OPERAND", "OPERAND not in OPERAND", "OPERAND if OPERAND else VALUE"),
+        "lambda a , b = 1 : VALUE",
+    ],
+    "OPERAND": ["x", "PRIMARY", "PRIMARY", "PRIMARY", "OPERAND + OPERAND", "OPERAND * OPERAND", "- OPERAND"],
+    "PRIMARY": [
+        *("x", "self", "1", "0x1f", "2.5", "é", "None", "...", "STRINGS", "PRIMARY . y", "PRIMARY . f ( )"),
+        *("f ( ARGUMENTS )", "PRIMARY ( ARGUMENTS )", "PRIMARY [ VALUE ]", "PRIMARY [ VALUE : VALUE ]"),
+        *("PRIMARY [ VALUE , : : VALUE ]", "( VALUE )", "( VALUE )", "( VALUE , )", "( VALUE , * OPERAND )", "( )"),
+        *("[ ]", "[ VALUE , VALUE ]", "{ VALUE }", "{ VALUE : VALUE , ** OPERAND }", "( x := VALUE )"),
+        *("( yield VALUE )", "[ VALUE for x in PRIMARY if PRIMARY ]", "{ VALUE for x in PRIMARY }"),
+        *("( VALUE for x in PRIMARY )", "f ( VALUE for x in PRIMARY )"),
+        "{ VALUE : VALUE for x , y in PRIMARY for z in PRIMARY }",
+    ],
+    "ARGUMENTS": ["x", "VALUE", "VALUE , VALUE", "VALUE , k = VALUE", "k = VALUE", "* OPERAND , k = VALUE , ** VALUE"],
+    "STRINGS": [
+        *('"a"', '"é"', "'''a\n  b'''", '"""\n# a"""', "rb'\\d'", 'f"{x}"', 'f"{x.y!r:>{z}}"', "f'''{\nx}'''"),
+        *('"a" "b"', '"a" f"{x:3}" f"{x.y:{z}}"', 'f"{x:3}" "a"'),
+    ],
+}
+BREAKS = ["\n", "\n    ", "\n        ", "\n\t", "  # a\n  ", "\n\n    ", "\n  # a\n", " \\\n  ", "\n \\\n   ", "\n\f  "]
+
+
+def expand(symbol: str, random: Random, depth: int) -> list[str]:
+    """The words of a function, or of any other symbol of the grammar, `depth` levels deep."""
+    if symbol not in GRAMMAR:
+        return [symbol]
+    choice = random.choice(GRAMMAR[symbol]) if depth > 0 else GRAMMAR[symbol][0]
+    parts = re.findall(r"\S*'''.*?'''|\S*\"\"\".*?\"\"\"|\S+", choice, re.DOTALL)  # some strings hold blanks
+    return [word for part in parts for word in expand(part, random, depth - 1)]
+
+
+def lay_out(words: list[str], random: Random) -> str:
+    """Code of the words: blocks indented somehow, words as near as they may be, and lines broken inside brackets."""
+    code, columns, brackets = "", [0], 0
+    blank = random.choice("\t   ")
+    for word, after in zip(words, [*words[1:], "⏎"]):
+        if word in "⏎⇥⇤":
+            if word == "⇥":
+                columns.append(columns[-1] + random.choice([1, 2, 4, 4, 8]))
+            elif word == "⇤":
+                columns.pop()
+            if word != "⇤":
+                code += random.choice(["\n", "\n", "\n", "  # a\n", " \n", "\n\n", "\n  # a\n"])
+            continue
+        if code.endswith("\n") and not brackets:
+            code += blank * columns[-1]
+        code += word
+        brackets += (word in "([{") - (word in ")]}")
+        if after in "⏎⇥":
+            continue
+        is_one_word = re.match(r"\w\w|[\d.][\w.]", word[-1] + after) or (after[0] in "'\"" and not iskeyword(word))
+        if brackets and random.random() < 0.15:
+            code += random.choice(BREAKS)
+        elif is_one_word or random.random() < 0.5:
+            code += random.choice([" "] * 8 + ["  ", "\t", " \\\n   "])
+    return code
+
+
+@st.composite
+def functions(draw) -> str:
+    random = draw(st.randoms(use_true_random=False))
+    code = lay_out(expand("FUNCTION", random, draw(st.integers(2, 9))), random)
+    return draw(st.sampled_from([code, code.rstrip(), code.rstrip(), code.rstrip() + "\n   ", code.rstrip() + "\n# a"]))
+
+
+@while_standard
+@settings(max_examples=60, deadline=None)
+@given(functions(), st.sampled_from(VARIANTS["python"]))
+def test_slow_reference_agrees_on_generated_functions(code, variant):
+    assert plain(labels(code, variant)) == published_python.labels(code, variant == "with_new_lines")
+
+
+@settings(max_examples=60, deadline=None)
+@given(functions(), st.sampled_from(VARIANTS["python"]))
+def test_line_breaks_of_another_system_give_the_same_labels(code, variant):
+    tokens, edges = plain(labels(code, variant))
+    tokens = [text.replace("\n", "\r\n") for text in tokens]
+    assert plain(labels(code.replace("\n", "\r\n"), variant)) == (tokens, edges)
+
+
+@settings(max_examples=60, deadline=None)
+@given(functions())
+def test_characters_beyond_ascii_give_the_same_labels(code):
+    tokens, edges = plain(labels(code))
+
+    def widen(text: str) -> str:
+        """The same with characters of two and three bytes."""
+        return re.sub(r"\b[yz]\b", lambda name: {"y": "ÿ", "z": "数"}[name[0]], text)
+
+    assert plain(labels(widen(code))) == ([widen(text) for text in tokens], edges)
+
+
+# --- The standard library --------------------------------------------------------------------------------------------
+
+PIECES = [
+    *"a b r f 0 1 . , : = ( ) [ ] { } + * < ! $ ? ` ~ @ \\ # ' \" \t \f é ² ٣ · “".split(" "),
+    *("rb", "x1", "01", "0x1", "0b1", "1e5", "1.", ".5", "1_0", "1__0", "1j", "1L", "**=", "->", ":=", "...", "<>"),
+    *('"""', "'''", '"a"', "rb'x'", "\u0301", "# c", "if x:\n    y"),
+    *("\\\n", "\n", "\n", "\n    ", "\n  ", "\n\t", " ", "  ", "\r\n", "\\\r\n"),
+]
+
+
+@while_standard
+@settings(max_examples=400, deadline=None)
+@given(st.lists(st.sampled_from(PIECES), max_size=12).map("".join))
+def test_tokens_are_the_standard_ones(code):
+    try:
+        expected = [token.string for token in standard.generate_tokens(io.StringIO(code, newline="\n").readline)]
+    except (standard.TokenError, IndentationError):
+        expected = None
+    try:
+        ours = [token.text for token in tokenize(code, "python")]
+    except ParseError as error:
+        refused = re.search("this string does not end|starts with a backslash", str(error))
+        assert expected is None or refused
+    else:
+        assert ours == expected
+
+
+FIELDS = [
+    *"{ } {{ }} x y 1 ! = : > < ( ) [ ] , ' \" \\ \n # \t é $".split(" "),
+    *(" ", "!r", "!s", "!x", "==", "!=", ">=", "{x}", "{x!r:>{w}}", "{x=}", "{f'{y}'}", "lambda x: 1", "(x:=1)"),
+    *("yield x", "*a,", "\\n", "\\x41", "\\x4", "\\{", "\\N{BULLET}", '"""', "'''", "a['b']", "# c"),
+]
+
+
+@while_standard
+@settings(max_examples=400, deadline=None)
+@given(
+    st.sampled_from(["f", "F", "rf", "Rf", "fR"]),
+    st.sampled_from(["'", '"', "'''", '"""']),
+    st.lists(st.sampled_from(FIELDS), max_size=7).map("".join),
+    st.sampled_from(["", " 'a'", " b'a'", ' f"{z:3}"']),
+)
+def test_f_strings_are_accepted_where_the_parser_of_3_9_accepts_them(prefix, quotes, body, after):
+    code = f"x = {prefix}{quotes}{body}{quotes}{after}"
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            ast.parse(code)
+            accepted = True
+        except SyntaxError:
+            accepted = False
+    if accepted:
+        labels(code)
+    else:
+        with pytest.raises(ParseError):
+            annotate(code, "python")
+
+
+# --- One grammar for all interpreters --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("code", [*LATER.values(), *NEVER.values()], ids=[*LATER, *NEVER])
+def test_what_python_3_9_refuses_is_an_error(code):
+    with pytest.raises(ParseError):
+        annotate(code, "python")
+
+
+@pytest.mark.parametrize("code", ALWAYS.values(), ids=ALWAYS)
+def test_what_python_3_9_accepts_is_labelled(code):
+    for variant in VARIANTS["python"]:
+        labels(code, variant)
+
+
+@pytest.mark.parametrize("code", SAMPLE)
+def test_whole_files_are_labelled(code):
+    assert len(labels(code).edges) > 100
+
+
+@pytest.mark.parametrize(("nested", "bound", "message"), BOUNDS.values(), ids=BOUNDS)
+def test_nesting_is_bounded(nested, bound, message):
+    labels(nested(bound))
+    for deeper in (bound + 1, 10 * bound, min(100 * bound, 100_000)):
+        with pytest.raises(ParseError, match=f"{message}|nested too deeply|an expression of more than"):
+            annotate(nested(deeper), "python")
+    with pytest.raises(ParseError, match=message):
+        annotate(nested(bound + 1), "python")
+
+
+def test_syntax_error_has_its_place():
+    with pytest.raises(ParseError) as caught:
+        annotate("def f():\n    é = = 1", "python")
+    assert (caught.value.line, caught.value.column) == (2, 8)
+
+
+def test_warnings_are_neither_given_nor_changed():
+    code = r'def f(x): return "\d" + 1if x is 1else f"\d{x}"'
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        before = list(warnings.filters)
+        labels(code)
+        assert warnings.filters == before

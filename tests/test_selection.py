@@ -45,8 +45,8 @@ def everywhere(hits):
 
 
 def test_a_planted_pattern_comes_back_exactly():
-    """In 40 functions of 10 tokens, head 1-2 finds 30 of 40 dependents of one relation and head 0-1 finds 8 of 40 of the
-    other, at the second place for the rest; all other heads look elsewhere."""
+    """In 40 functions of 10 tokens, head 1-2 finds 30 of 40 dependents of one relation and head 0-1 finds 8 of 40 of
+    the other, at the second place for the rest; all other heads look elsewhere."""
     found = {TEST: (30, (1, 2)), ARGS: (8, (0, 1))}
     parts = []
     for function in range(40):
@@ -76,16 +76,18 @@ def test_a_planted_pattern_comes_back_exactly():
 
 def test_published_is_the_metrics_own_score():
     rng = np.random.default_rng(0)
-    rows = [(f, relation, *rng.integers(0, 30, 5)) for f in range(9) for relation in (TEST, ARGS) for _ in range(f % 3 + 1)]
-    ledger = ledger_of(rows, heads=5)
+    places = [(f, relation) for f in range(9) for relation in (TEST, ARGS) for _ in range(f % 3 + 1)]
+    ledger = ledger_of([(*place, 0, 0, 0, 0, 0) for place in places], heads=5)
+    ledger.ranks = rng.integers(0, 30, ledger.ranks.shape).astype(np.uint8)  # other ranks by each rule
     outcomes = published(ledger)
     found = summary(outcomes, estimate(outcomes))
-    expected = score(ledger.counts(), range(1, 21), "any")
-    for k in map(str, range(1, 21)):
-        assert found["scores"]["any"][k][0] == pytest.approx(expected["scores"][k])
-        for relation in (TEST, ARGS):
-            mine, theirs = found["relations"][relation]["any"][k], expected["relations"][relation][k]
-            assert (mine["score"][0], mine["layer"], mine["head"]) == pytest.approx(tuple(theirs.values()))
+    for rule in RULES:
+        expected = score(ledger.counts(), range(1, 21), rule)
+        for k in map(str, range(1, 21)):
+            assert found["scores"][rule][k][0] == pytest.approx(expected["scores"][k])
+            for relation in (TEST, ARGS):
+                mine, theirs = found["relations"][relation][rule][k], expected["relations"][relation][k]
+                assert (mine["score"][0], mine["layer"], mine["head"]) == pytest.approx(tuple(theirs.values()))
 
 
 def test_held_out_scores_the_head_that_validation_chose():
@@ -113,7 +115,8 @@ def test_the_choice_does_not_depend_on_what_is_scored():
 
 
 def test_few_edges_are_marked_and_some_relations_do_not_count():
-    ledger = ledger_of([(f, TEST, 0) for f in range(20)] + [(f, ARGS, 255) for f in range(19)] + [(0, COMPREHENSION, 255)])
+    rows = [(f, TEST, 0) for f in range(20)] + [(f, ARGS, 255) for f in range(19)] + [(0, COMPREHENSION, 255)]
+    ledger = ledger_of(rows)
     outcomes = published(ledger)
     found = summary(outcomes, estimate(outcomes))
     assert {name: entry["few_edges"] for name, entry in found["relations"].items()} == {
@@ -125,13 +128,25 @@ def test_few_edges_are_marked_and_some_relations_do_not_count():
 
 
 def test_heads_of_another_model_are_refused():
-    with pytest.raises(LedgerError, match="head 0-1 was chosen for If:if->test, but the ledger has 1 layers of 1 heads"):
+    with pytest.raises(LedgerError, match="head 0-1 was chosen for If:if->test, but the ledger has 1 layers of 1"):
         apply(ledger_of([(0, TEST, 0)]), choose(ledger_of([(0, TEST, 3, 1)], heads=2)))
 
 
+def test_ledgers_of_two_makings_or_one_split_are_refused():
+    validation, test = ledger_of([(0, TEST, 0)]), ledger_of([(0, TEST, 0)])
+    validation.settings["settings"] = {"model": "a", "split": "validation", "labels": "1"}
+    test.settings["settings"] = {"model": "b", "split": "test", "labels": "2"}
+    with pytest.raises(LedgerError, match="chosen with model 'a', but are scored with 'b'"):
+        held_out(validation, test)
+    test.settings["settings"]["model"] = "a"
+    assert held_out(validation, test).hits.all()
+    with pytest.raises(LedgerError, match="both ledgers are of the split test"):
+        held_out(test, test)
+
+
 def simulated(rng, functions, truth, edges_per_function, twins=1):
-    """Edges (F, R) and, for each of `twins` predictors, hits (rules, k, F, R): each rule and k a simulation of its own, in
-    which a function has an accuracy of its own that is `truth` on average."""
+    """Edges (F, R) and, for each of `twins` predictors, hits (rules, k, F, R): each rule and k a simulation of its own,
+    in which a function has an accuracy of its own that is `truth` on average."""
     edges = rng.poisson(edges_per_function, (functions, len(truth)))
     own = rng.beta(4 * truth, 4 * (1 - truth), (len(RULES), 20, functions, len(truth)))
     return edges, [rng.binomial(edges, own) for _ in range(twins)]

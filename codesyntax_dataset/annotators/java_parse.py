@@ -94,7 +94,7 @@ def _without(text: str, nodes: list[tree_sitter.Node]) -> str:
 
 
 def _only_method(tree: tree_sitter.Tree) -> tree_sitter.Node | None:
-    """The method that is all there is in the tree's class."""
+    """The method that is all there is in the tree's class, but for semicolons behind it."""
     members = _members(tree) if _is_one_class(tree) else []
     return members[0] if len(members) == 1 and members[0].type in _METHODS else None
 
@@ -108,8 +108,11 @@ def _is_one_class(tree: tree_sitter.Tree) -> bool:
 
 
 def _members(tree: tree_sitter.Tree) -> list[tree_sitter.Node]:
-    class_body = tree.root_node.children[0].children[-1]
-    return [member for member in children_of(class_body) if member.is_named]
+    """What the class of a tree holds, semicolons at the end excepted."""
+    _, *members, _ = children_of(tree.root_node.children[0].children[-1])
+    while members and members[-1].type == ";":
+        members.pop()
+    return members
 
 
 _LATER = tree_sitter.Query(
@@ -169,8 +172,8 @@ def _no_method(decoded: DecodedCode, tree: tree_sitter.Tree) -> ParseError:
             node = next(child for child in node.children if child.has_error)
         found = "a syntax error"
     else:
-        members = _members(tree)
-        node = members[min(1, len(members) - 1)] if members else node.children[0].children[-1]
+        members = [member for member in _members(tree) if member.type not in _METHODS] or _members(tree)[1:]
+        node = members[0] if members else node.children[0].children[-1]
         found = node.type.replace("_", " ") if members else "none"
     before = decoded.text.encode()[: max(node.start_byte - len(_BEFORE), 0)].decode(errors="ignore")
     return decoded.error(f"expected one method and nothing else, found {found}", len(before))

@@ -17,7 +17,7 @@ def print_baselines(result: dict[str, Any]) -> None:
     """Print `BaselineResult.to_dict()`: the relations at k = 1 and the means, by both protocols."""
     settings, protocols = result["settings"], result["protocols"]
     console = Console()
-    if not console.is_terminal:  # a table in a pipe or a file is as wide as its rows, not as a terminal that is not there
+    if not console.is_terminal:  # in a pipe or a file, a table is as wide as its rows
         console = Console(width=160, soft_wrap=True)
     console.print(_relations(settings, protocols))
     console.print(_means(protocols))
@@ -27,8 +27,8 @@ def print_baselines(result: dict[str, Any]) -> None:
 
 def _relations(settings: dict[str, Any], protocols: dict[str, Any]) -> Table:
     table = Table(
-        title=f"baselines on {settings['data']}, {settings['config']}/{settings['split']}: top-1 UAS in percent, {_RULE} token "
-        f"of the dependent, {settings['direction']}, {settings['functions']} functions",
+        title=f"baselines on {settings['data']}, {settings['config']}/{settings['split']}: top-1 UAS in percent, "
+        f"{_RULE} token of the dependent, {settings['direction']}, {settings['functions']} functions",
         title_justify="left",
         box=box.SIMPLE_HEAD,
         pad_edge=False,

@@ -1,0 +1,190 @@
+"""What the baselines and the statistics cost at the size of the published dataset, and whether the intervals hold.
+
+    python tests/benchmarks/baselines.py                        # everything, on the embedded sample and synthetic edges
+    python tests/benchmarks/baselines.py --data codesyntax      # the published procedure on that test split
+
+- *natural scale*: synthetic functions with the published number of edges of every Python relation; all offsets and
+  keywords, all rules, k = 1 to 20. CPU seconds and peak memory of a process of its own.
+- *published procedure*: each predictor of each edge in Python loops, as published, beside ours on the same edges.
+- *coverage*: 500 simulated models whose 12 heads have known accuracies. Of the heads that each protocol chooses, how
+  often the 95 % interval holds the true accuracy.
+"""
+
+from __future__ import annotations
+
+import argparse
+import resource
+import tempfile
+import time
+
+import numpy as np
+
+from codesyntax_metric.topk_uas import HEAD_TO_DEPENDENT, RULES, score
+from probing.baselines import FURTHEST, KEYWORDS, KINDS, Edges, evaluate, ledger, pick, read_edges
+from probing.ledger import RankLedger
+from probing.result import KS
+from probing.selection import Outcomes, compare, estimate, held_out, published
+
+FUNCTIONS = 18_701
+EDGES = {  # Shen et al. 2022, Table 8, Python
+    "Assign:target->value": 78482, "Attribute:value->attr": 158797, "AugAssign:target->value": 3150,
+    "BinOp:left->right": 26035, "BoolOp:value->value": 5783, "Call:args->keywords": 9256, "Call:func->args": 110949,
+    "Call:func->keywords": 16274, "Compare:left->comparator": 25852, "Dict:key->value": 7787,
+    "DictComp:key->generator": 359, "DictComp:key->value": 359, "DictComp:value->generator": 359,
+    "For:for->body": 8704, "For:for->iter": 8704,
+    "For:for->target": 8704, "For:iter->body": 8704, "For:target->body": 8704, "For:target->iter": 8704,
+    "GeneratorExp:elt->generator": 685, "If:body->orelse": 11024, "If:if->body": 34250, "If:if->else": 11024,
+    "If:if->test": 34250, "If:test->body": 34250, "If:test->orelse": 11024, "IfExp:body->orelse": 1262,
+    "IfExp:body->test": 1262, "IfExp:test->orelse": 1262, "ListComp:elt->generator": 2691, "SetComp:elt->generator": 67,
+    "Slice:lower->upper": 731, "Subscript:value->slice": 39271, "Try:body->finalbody": 135, "Try:body->handler": 3020,
+    "Try:body->orelse": 181, "Try:handler->finalbody": 48, "Try:handler->orelse": 181, "While:test->body": 743,
+    "While:while->body": 743, "While:while->test": 743, "With:item->body": 1239, "children:parent->child": 652417,
+    "comprehension:target->iter": 3881,
+}  # fmt: skip
+
+
+def synthetic(seed: int = 0) -> Edges:
+    """Functions of 30 to 1500 tokens, one in ten a keyword; a third of the dependents is long."""
+    rng = np.random.default_rng(seed)
+    tokens = np.clip(rng.lognormal(np.log(130), 0.7, FUNCTIONS), 30, 1500).astype(int)
+    edges = sum(EDGES.values())
+    relation = np.repeat(np.arange(len(EDGES)), list(EDGES.values()))
+    function = rng.choice(FUNCTIONS, edges, p=tokens / tokens.sum())
+    order = np.argsort(function, kind="stable")
+    function, relation = function[order], relation[order]
+    size = tokens[function]
+    head = (rng.random(edges) * (size - 2)).astype(int)
+    first = np.minimum(head + rng.geometric(np.where(rng.random(edges) < 0.5, 0.4, 0.04)), size - 1)
+    length = rng.geometric(np.choose(rng.integers(0, 3, edges), [1, 0.2, 0.02])) - 1
+    keyword = np.where(rng.random(tokens.sum()) < 0.1, rng.integers(0, len(KEYWORDS["python"]), tokens.sum()), -1)
+    return Edges(
+        list(EDGES), function, relation, head, first, np.minimum(first + length, size - 1), size,
+        begin=(tokens.cumsum() - tokens)[function], keyword=keyword.astype(np.int8), language="python",
+        settings={"functions": FUNCTIONS},
+    )  # fmt: skip
+
+
+class Clock:
+    """Prints the CPU seconds since the last line, and the peak memory so far."""
+
+    def __init__(self) -> None:
+        self.at = time.process_time()
+
+    def __call__(self, what: str) -> float:
+        seconds = time.process_time() - self.at
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+        print(f"{what}: {seconds:.2f} s CPU, peak {peak:.0f} MB", flush=True)
+        self.at = time.process_time()
+        return seconds
+
+
+def natural_scale() -> None:
+    clock = Clock()
+    edges = synthetic()
+    clock(f"natural scale: {len(edges):,} edges, {len(EDGES)} relations, made")
+    ranked = ledger(edges, pick(edges, HEAD_TO_DEPENDENT))
+    counts = ranked.counts()
+    for rule in RULES:
+        score(counts, KS, rule)
+    clock("  baselines, all rules, k = 1 to 20, scored")
+    result = evaluate(edges, edges, HEAD_TO_DEPENDENT)
+    clock("  both protocols, function by function (6 times)")
+    outcomes = result.outcomes["held-out"]
+    estimate(outcomes["combined"])
+    clock("  intervals of one of them, 1000 resamples, all rules, k and relations")
+    compare(outcomes["combined"], outcomes["offset"])
+    clock("  one comparison, 9999 permutations and its intervals")
+
+
+def published_procedure(data: str) -> None:
+    edges = read_edges(data, "python", "test")
+    start = time.process_time()
+    ranked = ledger(edges, pick(edges, HEAD_TO_DEPENDENT))
+    ours = time.process_time() - start
+    counts = ranked.counts()
+    start = time.process_time()
+    for number, name in enumerate(edges.relations):
+        of = edges.relation == number
+        left = list(zip(edges.head[of].tolist(), edges.first[of].tolist()))
+        for k in KS:
+            best, most = 0, 0
+            for offset in range(1, FURTHEST + 1):
+                gain = 0
+                for head, first in left:
+                    if head + offset == first:
+                        gain += 1
+                if gain > most:
+                    best, most = offset, gain
+            left = [(head, first) for head, first in left if head + best != first or not most]
+            hits, expected = counts.edges(name) - len(left), counts.hits(name, "first")[0, KINDS.index("offset"), k - 1]
+            if hits != expected:
+                raise SystemExit(f"{name}, k = {k}: {hits} hits in loops, {expected} by ours")
+    plain = time.process_time() - start
+    print(
+        f"published procedure, offsets to `first` alone, {len(edges):,} edges: {plain:.2f} s CPU; ours, offsets and "
+        f"keywords by all rules: {ours:.2f} s; the hits are the same"
+    )
+
+
+def coverage(simulations: int = 500, functions: int = 150, heads: int = 12) -> None:
+    rng = np.random.default_rng(0)
+    names = [f"r{number}" for number in range(6)]
+    per_function = np.array([3, 2, 4, 1, 2, 0.5])
+    inside = {"published": [], "held-out": []}
+    means = {"published": [], "held-out": []}
+    optimism = {"published": [], "held-out": []}
+
+    def simulate(accuracy: np.ndarray, functions: int) -> RankLedger:
+        """`accuracy`: (heads, relations). The functions have accuracies of their own, that on average."""
+        edges = rng.poisson(per_function, (functions, len(names)))
+        own = rng.beta(4 * accuracy, 4 * (1 - accuracy), (functions, *accuracy.shape))  # (F, heads, R)
+        function, relation = (np.repeat(index.ravel(), edges.ravel()) for index in np.indices(edges.shape))
+        hit = rng.random((len(function), heads)) < own[function, :, relation]
+        ranks = np.where(hit, 0, 255).astype(np.uint8)[None, :, None, :]
+        zeros = np.zeros(len(function), np.int32)
+        ranks = np.broadcast_to(ranks, (len(RULES), *ranks.shape[1:]))
+        return RankLedger(names, function, relation, zeros, zeros, zeros, zeros, ranks, {})
+
+    for seed in range(simulations):
+        accuracy = rng.uniform(0.05, 0.95, (1, len(names))) * rng.uniform(0.85, 1, (heads, len(names)))
+        validation, test = simulate(accuracy, functions), simulate(accuracy, functions)
+        for protocol, full in (("published", published(test)), ("held-out", held_out(validation, test))):
+            heads_of = [full.choice["first"][name][0][1] for name in names]
+            truth = 100 * accuracy[heads_of, np.arange(len(names))]
+            outcomes = Outcomes(  # one rule and k is enough
+                full.relations, full.functions, full.edges, full.hits[:1, :1], full.choice, full.unchosen
+            )
+            found = estimate(outcomes, seed=seed)
+            middle, low, high = found.relations[:, 0, 0]
+            inside[protocol].append((low <= truth) & (truth <= high))
+            means[protocol].append(found.mean[1, 0, 0] <= truth.mean() <= found.mean[2, 0, 0])
+            optimism[protocol].append((middle - truth).mean())
+    for protocol in inside:
+        print(
+            f"coverage, {protocol}: relations {100 * np.mean(inside[protocol]):.1f} %, mean "
+            f"{100 * np.mean(means[protocol]):.1f} %; scores are {np.mean(optimism[protocol]):+.2f} points off "
+            f"({simulations} models, {functions} functions)"
+        )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", help="a dataset folder; by default the embedded sample is built")
+    parser.add_argument("--only", choices=("natural-scale", "published-procedure", "coverage"))
+    args = parser.parse_args()
+    if args.only in (None, "natural-scale"):
+        natural_scale()
+    if args.only in (None, "coverage"):
+        coverage()
+    if args.only in (None, "published-procedure"):
+        with tempfile.TemporaryDirectory() as folder:
+            if args.data is None:
+                from codesyntax_dataset.build import build
+
+                args.data = f"{folder}/codesyntax"
+                build("sample", ["python"], args.data)
+            published_procedure(args.data)
+
+
+if __name__ == "__main__":
+    main()
