@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import ctypes
 import importlib.metadata
 import json
 import os
+import platform
 import shutil
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -252,6 +254,7 @@ class Runner:
             done.append(self._fetch(ranker.ranks))
             start += len(batch)
             bar.update(len(batch))
+            _release_memory(encoder.device)
         if encoder.device.type == "cuda":
             torch.cuda.synchronize(encoder.device)
         return torch.cat(done, dim=1).numpy()
@@ -279,6 +282,12 @@ class Runner:
         if ranks.device.type != "cuda":
             return ranks.cpu()
         return torch.empty(ranks.shape, dtype=ranks.dtype, pin_memory=True).copy_(ranks, non_blocking=True)
+
+
+def _release_memory(device: torch.device) -> None:
+    """Give freed memory back to the system: every batch has other sizes, and glibc would keep a heap for all of them."""
+    if device.type == "cpu" and platform.libc_ver()[0] == "glibc":
+        ctypes.CDLL(None).malloc_trim(0)
 
 
 def _out_of_memory(error: RuntimeError) -> bool:

