@@ -32,7 +32,7 @@ PART = 64
 """Functions in a part of the ledger: what an interrupted run loses at most."""
 
 _BATCH_TOKENS = {"cpu": 4096, "cuda": 65536}
-_ELEMENTS = {"cpu": 1 << 21, "cuda": 1 << 26}  # weights in flight while a layer is ranked: 8 MB, 256 MB
+_ELEMENTS = {"cpu": 1 << 19, "cuda": 1 << 26}  # weights in flight while a layer is ranked: 2 MB, 256 MB
 
 
 def probe(

@@ -43,6 +43,8 @@ NEVER = {  # what no Python 3 accepts
     "parameters in a tuple": "def f((a, b)): pass",
     "empty replacement field": 'f"{}"',
     "single brace": 'f"}"',
+    "unknown conversion": 'f"{x!x}"',
+    "brackets that close before they open": 'f"{a) + (b}"',
     "lambda in a replacement field": 'f"{lambda x: 1}"',
     "bytes and an f-string": 'f"x" b"y"',
     "malformed character name": r'"\N"',

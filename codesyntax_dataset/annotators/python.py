@@ -1,8 +1,8 @@
 """The labels of Python functions: relations of the `ast` tree (`python_tree`), told in tokens (`python_tokens`).
 
-`_RELATIONS` says which nodes are related (Shen et al. 2022, section 3 and Table 8), `_NodeTokens` which tokens they
-stand for. The published procedure tokenized the text of each node once more on its own; what that does to the tokens is
-part of the labels, and is settled here by positions and indentation.
+`RULES` says which nodes are related (Shen et al. 2022, section 3 and Table 8), `_NodeTokens` which tokens they stand
+for. The published procedure tokenized the text of each node once more on its own; what that does to the tokens is part
+of the labels, and is settled here by positions and indentation.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def _generators(node) -> list[ast.AST]:
     return [node.generators[0].target, node.generators[-1].iter]
 
 
-_RELATIONS: dict[type[ast.AST], Callable[[ast.AST], list[Related]]] = {
+RULES: dict[type[ast.AST], Callable[[ast.AST], list[Related]]] = {
     ast.Assign: lambda node: [("Assign:target->value", node.targets, [node.value])],
     ast.Attribute: lambda node: [("Attribute:value->attr", [node.value], [node])],
     ast.AugAssign: lambda node: [("AugAssign:target->value", [node.target], [node.value])],
@@ -127,19 +127,15 @@ def _relations(tree: ast.AST) -> Iterator[Related]:
     waiting: list[tuple[ast.AST | None, ast.AST]] = [(None, tree)]
     while waiting:
         parent, node = waiting.pop()
-        if parent and _has_family(node):
+        is_relative = "lineno" in node._attributes and not isinstance(node, _FUNCTIONS)
+        if parent and is_relative:
             yield "children:parent->child", [parent], [node]
-        if type(node) in _RELATIONS:
-            for relation, heads, dependents in _RELATIONS[type(node)](node):
+        if type(node) in RULES:
+            for relation, heads, dependents in RULES[type(node)](node):
                 if heads and dependents:
                     yield relation, heads, dependents
-        parent = node if _has_family(node) else None
         visited = node.body if isinstance(node, _FUNCTIONS) else children(node)
-        waiting += [(parent, child) for child in reversed(visited)]
-
-
-def _has_family(node: ast.AST) -> bool:
-    return "lineno" in node._attributes and not isinstance(node, _FUNCTIONS)
+        waiting += [(node if is_relative else None, child) for child in reversed(visited)]
 
 
 _OPENING, _CLOSING, _LINE_BREAKS = frozenset("([{"), frozenset(")]}"), frozenset(("\n", "\r\n"))

@@ -23,7 +23,6 @@ MAX_CHAIN = 10_000
 """More brackets or syntax nodes in each other, or more tokens in an expression without a comma, are a ParseError. Every
 interpreter has bounds of its own, or breaks down without one; these are below them all."""
 
-_QUOTATION_MARKS = {"'", '"'}
 _FSTRING_OR_NAMED = re.compile(r"""[fF][rR]?['"]|\\N""")
 _STRING = re.compile(r"""([a-zA-Z]*)('''|\"""|'|")(.*)\2""", re.DOTALL)
 _ESCAPED = re.compile(r"\\(?:N\{(?P<name>[A-Za-z0-9 -]+)\}|.)", re.DOTALL)
@@ -130,11 +129,8 @@ def _check_tokens(code: str, tokens: list[Token]) -> None:
             elif text == "," or (text in ("\n", "\r\n") and len(chain) == 1):
                 chain[-1] = -1
             chain[-1] += 1
-            if False:
+            if sum(chain) > MAX_CHAIN:
                 raise error_at(code, start, f"an expression of more than {MAX_CHAIN} tokens")
-    if not _QUOTATION_MARKS.isdisjoint(token.text for token in tokens):
-        stray = next(token for token in tokens if token.text in _QUOTATION_MARKS)
-        raise error_at(code, stray.start, "this string does not end")  # in 3.12, an f-string may go on in the next line
     if not code.isascii():
         for text, start, _ in tokens:
             # Accents and vowel signs are part of a name to the parser, and tokens of their own to `tokenize`.
@@ -215,6 +211,8 @@ def _without_fstrings(code: str, tokens: list[Token]) -> tuple[str, list[int]]:
                 body = _ESCAPED.sub(lambda escape: _blank(escape[0]) if escape["name"] else escape[0], body)
             pieces.append(f"{code[position:start]}{prefix}{quotes}{body}{quotes}")
             position = end
+        elif text in ("'", '"'):  # since Python 3.12, an f-string may go on in the next line
+            raise error_at(code, start, "this string does not end")
     return "".join(pieces) + code[position:], specifications
 
 
