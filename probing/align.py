@@ -24,6 +24,12 @@ class Alignment(NamedTuple):
         """Whether each code token owns a sub-token: bool (tokens,)."""
         return self.first >= 0
 
+    def without(self, tokens: np.ndarray) -> Alignment:
+        """The same, with these code tokens (an index array) owning nothing: they take part in nothing."""
+        first, last = self.first.copy(), self.last.copy()
+        first[tokens] = last[tokens] = -1
+        return Alignment(first, last)
+
 
 def align(start: np.ndarray, end: np.ndarray, offsets: np.ndarray, special: np.ndarray) -> Alignment:
     """Give each code token the sub-tokens from the one covering its first character to the one covering its last.

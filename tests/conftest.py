@@ -32,6 +32,37 @@ def shared() -> Path:
     return folder
 
 
+@pytest.fixture(scope="session")
+def browser():
+    """A headless Chromium, the one of the system or that of CODESYNTAX_CHROMIUM, driven by playwright."""
+    from playwright.sync_api import sync_playwright
+
+    names = (os.environ.get("CODESYNTAX_CHROMIUM"), "chromium", "chromium-browser", "google-chrome")
+    executable = next((path for name in names if name and (path := shutil.which(name))), None)
+    if executable is None:
+        pytest.skip("no Chromium on the PATH (set CODESYNTAX_CHROMIUM)")
+    with sync_playwright() as playwright:
+        # a container's root has no sandbox; the pages are our own
+        yield playwright.chromium.launch(executable_path=executable, args=["--no-sandbox"])
+
+
+@pytest.fixture
+def page(browser):
+    """An empty page. The test fails if the page logs an error, throws one, or asks another host for anything."""
+    complaints: list[str] = []
+
+    def requested(request) -> None:
+        if request.url.startswith(("http:", "https:")) and not request.url.startswith("http://127.0.0.1"):
+            complaints.append(f"request to {request.url}")
+
+    page = browser.new_page()
+    page.on("request", requested)
+    page.on("console", lambda message: message.type == "error" and complaints.append(f"console: {message.text}"))
+    page.on("pageerror", lambda error: complaints.append(f"error: {error}"))
+    yield page
+    page.close()
+    assert not complaints
+
 
 @pytest.fixture(scope="session")
 def dataset_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:

@@ -13,6 +13,7 @@ import pytest
 from click.testing import CliRunner
 
 from codesyntax_metric.topk_uas import DIRECTIONS
+from probing.controls import CONTROLS
 from probing import cli
 from probing.cli import main
 from probing.encoder import EMBEDDED
@@ -52,6 +53,7 @@ def test_help_imports_nothing_heavy():
 def test_directions_are_those_of_the_metric():
     """Written again in cli.py, because topk_uas imports numpy."""
     assert cli.DIRECTIONS == DIRECTIONS
+    assert cli.CONTROLS == CONTROLS
 
 
 def test_every_command_has_help_and_a_place_in_the_readme(request):

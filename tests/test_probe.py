@@ -14,14 +14,15 @@ import datasets
 import numpy as np
 import pytest
 import torch
-from transformers import AutoTokenizer, GPT2Config, GPT2Model
+from transformers import AutoTokenizer, BertModel, GPT2Config, GPT2Model
 
 from codesyntax_dataset import CONFIGS, annotate
 from codesyntax_dataset.errors import DatasetError, LedgerError, ModelError, UnknownName
-from codesyntax_metric.topk_uas import DEPENDENT_TO_HEAD, NOT_IN_MEAN, RULES
+from codesyntax_metric.topk_uas import DEPENDENT_TO_HEAD, NOT_IN_MEAN, RULES, rank_attention
 from probing import ProbeResult, RankLedger, probe
 from probing.encoder import EMBEDDED
 from probing.run import PART, Runner
+from probing.verify import verify
 
 
 def reference_functions(shared, language):
@@ -342,3 +343,59 @@ def test_two_processes_give_the_bytes_of_one(whole, tiny_model, dataset_folder, 
 def test_the_sample_has_more_than_one_part(result):
     """Otherwise the two tests before would show nothing."""
     assert result.functions > PART
+
+
+# Controls and the semicolon ablation ---------------------------------------------------------------------------------
+
+
+def test_a_control_says_so_and_comes_out_again(tiny_model, dataset_folder, result, tmp_path):
+    """Random weights are those of the seed; the shuffled labels are other labels of the same functions."""
+    fresh = probe(str(tiny_model), dataset_folder, "python", control="random-weights", seed=3, output=tmp_path)
+    assert "|control:random-weights/3" in fresh.signature
+    assert (fresh.settings["control"], fresh.settings["seed"]) == ("random-weights", 3)
+    assert ".random-weights." in fresh.paths(tmp_path)[0].name
+    assert not np.array_equal(fresh.ledger.ranks, result.ledger.ranks)
+    again = probe(str(tiny_model), dataset_folder, "python", control="random-weights", seed=3)
+    assert np.array_equal(again.ledger.ranks, fresh.ledger.ranks)
+    other = probe(str(tiny_model), dataset_folder, "python", control="random-weights", seed=4)
+    assert not np.array_equal(other.ledger.ranks, fresh.ledger.ranks)
+
+    shuffled = probe(str(tiny_model), dataset_folder, "python", control="shuffled-labels")
+    assert "|control:shuffled-labels/0" in shuffled.signature
+    assert shuffled.settings["labels"] != result.settings["labels"]
+    assert shuffled.functions == result.functions
+    assert verify(fresh.paths(tmp_path)[0], model=str(tiny_model), data=dataset_folder, functions=4).accepted
+
+    with pytest.raises(UnknownName, match="random-weights"):
+        probe(str(tiny_model), dataset_folder, "python", control="random-weigths")
+
+
+def test_semicolons_are_never_predicted_in_their_ablation(tiny_model):
+    """Ranks of the ablation are those of attention whose columns of `;` are gone, by the metric's own ranking."""
+    code = "int f(int n) { int i = 0; while (i < n) { g(i); i++; } return i; }"
+    tokens, edges = annotate(code, "java", "skip_semicolon")
+    row = {
+        "id": 0,
+        "code": code,
+        "token_start": [token.start for token in tokens],
+        "token_end": [token.end for token in tokens],
+        "relations": [edge._asdict() for edge in edges],
+    }
+    data = datasets.Dataset.from_list([row])
+    with_them, without = (probe(str(tiny_model), data, config) for config in ("java", "java_skip_semicolon"))
+    assert "not-predicted" not in with_them.signature
+    assert "|not-predicted:;" in without.signature
+    semicolons = [place for place, token in enumerate(tokens) if token.text == ";"]
+    model = BertModel.from_pretrained(tiny_model, attn_implementation="eager").eval()
+    encoding = AutoTokenizer.from_pretrained(tiny_model)(code, return_offsets_mapping=True, return_tensors="pt")
+    offsets = encoding.pop("offset_mapping")[0].tolist()
+    with torch.inference_mode():
+        maps = torch.stack(model(**encoding, output_attentions=True).attentions, dim=1)[0].numpy()  # (L, H, S, S)
+    # BERT splits this code at every token's bounds, so that each sub-token belongs to one token
+    member = np.array([[t.start <= a < b <= t.end for a, b in offsets] for t in tokens], float)  # (T, S)
+    assert (member.sum(axis=1) > 0).all()
+    pooled = (member / member.sum(axis=1, keepdims=True)) @ maps @ member.T
+    assert np.array_equal(with_them.ledger.ranks, rank_attention(pooled, edges))
+    pooled[..., semicolons] = pooled[..., semicolons, :] = 0  # as a token without sub-tokens
+    assert np.array_equal(without.ledger.ranks, rank_attention(pooled, edges))
+    assert not np.array_equal(without.ledger.ranks, with_them.ledger.ranks)

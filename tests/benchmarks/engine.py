@@ -49,7 +49,7 @@ def task_of(shape: str, data: str, functions: int, device: str):
         model = (BertModel(config), AutoTokenizer.from_pretrained(embedded_model()))
     task = prepare(
         model, data, "python", "test", revision=None, dtype="float32", device=device,
-        limit=None, direction=None, max_length=511, also_fits=(),
+        limit=None, direction=None, max_length=511, also_fits=(), control=None, seed=None,
     )  # fmt: skip
     step = max(1, len(task.functions) // functions)
     task.functions = task.functions[::step][:functions]
