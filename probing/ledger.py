@@ -64,6 +64,14 @@ class RankLedger:
         columns = {name: getattr(self, name)[order] for name in (*_EDGE_COLUMNS, "relation")}
         return RankLedger(relations=self.relations, ranks=self.ranks[:, order], settings=self.settings, **columns)
 
+    def only(self, functions: np.ndarray) -> RankLedger:
+        """The edges of some functions: places in the split, as in the column `function`."""
+        kept = np.isin(self.function, functions)
+        if kept.all():
+            return self
+        columns = {name: getattr(self, name)[kept] for name in (*_EDGE_COLUMNS, "relation")}
+        return RankLedger(relations=self.relations, ranks=self.ranks[:, kept], settings=self.settings, **columns)
+
     @classmethod
     def concatenate(cls, parts: Iterable[RankLedger]) -> RankLedger:
         """The parts of one run, one behind the other."""

@@ -119,6 +119,35 @@ class ProbeResult:
         return target
 
 
+def ledger_path(result: str | os.PathLike) -> Path:
+    """Where the ledger of a result lies: beside its JSON."""
+    path = Path(result)
+    return path.with_name(path.name.removesuffix(".json") + ".ledger.parquet")
+
+
+def read_text(path: str | os.PathLike) -> str:
+    """The text of a result's JSON; raises LedgerError where there is none."""
+    try:
+        return Path(path).read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise LedgerError(f"cannot read the result {path}: {error}; expected the JSON that `codesyntax probe` wrote") from error
+
+
+def read(path: str | os.PathLike) -> ProbeResult:
+    """The result at `path`, computed again from the ledger beside it.
+
+    Raises LedgerError where one of the two is missing or damaged, or the JSON says anything else than its ledger.
+    """
+    text = read_text(path)
+    result = ProbeResult.from_ledger(RankLedger.load(ledger_path(path)))
+    if result.to_json() != text:
+        raise LedgerError(
+            f"the numbers of {path} do not follow from its ledger: one of the two was altered, or another version of "
+            "codesyntax wrote them; `codesyntax score` computes them again"
+        )
+    return result
+
+
 def _signature(settings: ProbeSettings, functions: int, edges: int) -> str:
     """What a number must share with another to be compared with it, and what it was measured on."""
     parts: dict[str, Any] = {

@@ -5,15 +5,14 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 from tqdm.auto import tqdm
 
-from codesyntax_dataset.errors import CodeSyntaxError, LedgerError
+from codesyntax_dataset.errors import CodeSyntaxError
 from probing.ledger import RankLedger
-from probing.result import ProbeResult, ProbeSettings
+from probing.result import ProbeResult, ProbeSettings, ledger_path, read_text
 from probing.run import Runner, Task, prepare
 
 MOST_DIFFERING = {"float32": 0.001, "bfloat16": 0.25}
@@ -55,12 +54,8 @@ def verify(
     `model` and `data` say where to find what the result names, if not under these names; `functions` of the ledger's, drawn
     by `seed` (by default differently each time), are probed again. Raises LedgerError where there is no result to read.
     """
-    path = Path(result)
-    try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise LedgerError(f"cannot read the result {path}: {error}; expected the JSON that `codesyntax probe` wrote") from error
-    ledger = RankLedger.load(path.with_name(path.name.removesuffix(".json") + ".ledger.parquet"))
+    text = read_text(result)
+    ledger = RankLedger.load(ledger_path(result))
     settings = ProbeSettings(**ledger.settings["settings"])
     same = ProbeResult.from_ledger(ledger).to_json() == text
     checks = [Check("scores", same, "every number follows from the ledger" if same else "numbers differ from the ledger's")]

@@ -1,0 +1,223 @@
+"""What a model's attention heads are worth on one config: both protocols, intervals, and the baselines beside them.
+
+A bare score means nothing (Shen et al. 2022 found that a fixed offset beats the attention of models trained on code), so
+whatever we report, compare or publish is made here, from two probes of a model: one of the split that is scored and one
+of `validation`, on which the held-out protocol chooses.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from codesyntax_dataset.errors import LedgerError
+from codesyntax_metric.topk_uas import RULES
+from probing import baselines
+from probing.baselines import BaselineResult
+from probing.controls import SHUFFLED_LABELS
+from probing.ledger import RankLedger
+from probing.result import ProbeResult, ledger_path, read
+from probing.selection import Comparison, Estimate, Outcomes, compare, estimate, held_out, published, summary
+
+PROTOCOLS = ("published", "held-out")
+
+BEST_BASELINE = "combined"
+"""The best baseline: for each relation and k the better of offset and keyword (Shen et al. 2022, section 4)."""
+
+
+@dataclass(frozen=True)
+class Probed:
+    """Two probes of one model, made alike: of the split that is scored, and of the one that heads are chosen on.
+
+    `digests`: SHA-256 of the files of their ledgers.
+    """
+
+    test: ProbeResult
+    validation: ProbeResult
+    digests: dict[str, str]
+
+    def only(self, test: np.ndarray, validation: np.ndarray) -> Probed:
+        """The same, scored and chosen on these functions of the two splits alone."""
+        both = ((self.test, test), (self.validation, validation))
+        return Probed(*(ProbeResult.from_ledger(result.ledger.only(kept)) for result, kept in both), self.digests)
+
+
+def find(paths: Sequence[str | os.PathLike]) -> list[Probed]:
+    """The results among files and folders, by name: what `codesyntax probe --output` wrote for `test` and `validation`.
+
+    The result of a validation split may lie beside the others or among the paths. Raises LedgerError for a file that is
+    no result, for one whose numbers do not follow from its ledger, and for a result without its counterpart.
+    """
+    named: dict[Path, ProbeResult] = {}
+    for path in map(Path, paths):
+        found = _results(path) if path.is_dir() else [path]
+        if not found:
+            raise LedgerError(f"{path} holds no results: expected what `codesyntax probe --output` writes")
+        named |= {file: read(file) for file in found if file not in named}
+    beside = {file for path in named for file in _results(path.parent) if ".validation." in file.name} - set(named)
+    chosen_on: dict[str, tuple[ProbeResult, Path]] = {}
+    for file, result in [*named.items(), *((file, read(file)) for file in sorted(beside))]:
+        known = chosen_on.get(_key(result))
+        if result.settings["split"] == "validation" and (known is None or known[0].settings["limit"] is not None):
+            chosen_on[_key(result)] = result, file
+    pairs = []
+    for file, result in named.items():
+        if result.settings["split"] == "validation":
+            continue
+        if _key(result) not in chosen_on:
+            raise LedgerError(
+                f"{file} has no counterpart on the split validation, where the held-out protocol chooses its heads: "
+                "probe that split in the same way, into the same folder (--split test --split validation)"
+            )
+        validation, other = chosen_on[_key(result)]
+        digests = {"test": _sha256(ledger_path(file)), "validation": _sha256(ledger_path(other))}
+        pairs.append(Probed(result, validation, digests))
+    if not pairs:
+        raise LedgerError(f"only results of the split validation in {', '.join(map(str, paths))}: probe test, too")
+    return pairs
+
+
+@dataclass
+class Evidence:
+    """One model on one config, by both protocols, beside the baselines of the same functions."""
+
+    probed: Probed
+    baselines: BaselineResult
+
+    @cached_property
+    def outcomes(self) -> dict[str, Outcomes]:
+        """Protocol -> what the model's heads hit."""
+        test, validation = self.probed.test.ledger, self.probed.validation.ledger
+        return {"published": published(test), "held-out": held_out(validation, test)}
+
+    @cached_property
+    def estimates(self) -> dict[str, Estimate]:
+        """Protocol -> scores with intervals."""
+        return {protocol: estimate(outcomes) for protocol, outcomes in self.outcomes.items()}
+
+    @cached_property
+    def comparisons(self) -> dict[str, Comparison]:
+        """Protocol -> the model's scores less those of the best baseline; none for shuffled labels, which are others."""
+        if self.probed.test.settings["control"] == SHUFFLED_LABELS:
+            return {}
+        return {
+            protocol: compare(outcomes, self.baselines.outcomes[protocol][BEST_BASELINE])
+            for protocol, outcomes in self.outcomes.items()
+        }
+
+    def entry(self) -> dict[str, Any]:
+        """Everything that is published about it, as JSON has it; scores are percentages, intervals of 95 %.
+
+        `protocols`: protocol -> `selection.summary`. `baselines`: protocol -> offset, keyword or combined -> `scores`,
+        with intervals, and `relations`, without. `differences`: protocol -> rule -> k -> the model's mean less the
+        combined baseline's, with its interval and p-value. `ledgers`: SHA-256 of the ledgers' files.
+        """
+        test, validation = self.probed.test, self.probed.validation
+        found: dict[str, Any] = {protocol: {} for protocol in PROTOCOLS}
+        differences: dict[str, Any] = {}
+        for protocol, outcomes in self.baselines.outcomes.items():
+            for kind, hit in outcomes.items():
+                summed = summary(hit, estimate(hit))
+                found[protocol][kind] = {"scores": summed["scores"], "relations": _scores_alone(summed["relations"])}
+        for protocol, comparison in self.comparisons.items():
+            differences[protocol] = {
+                rule: {
+                    k: {
+                        "difference": comparison.difference.mean[:, number, place].tolist(),
+                        "p": float(comparison.p_mean[number, place]),
+                    }
+                    for place, k in enumerate(of_k)
+                    if of_k[k] is not None
+                }
+                for number, (rule, of_k) in enumerate(test.scores.items())
+            }
+        return {
+            "signature": test.signature,
+            "settings": test.settings,
+            "functions": test.functions,
+            "edges": len(test.ledger),
+            "skips": test.skips,
+            "chosen_on": {
+                "signature": validation.signature,
+                "functions": validation.functions,
+                "edges": len(validation.ledger),
+            },
+            "protocols": {name: summary(self.outcomes[name], self.estimates[name]) for name in PROTOCOLS},
+            "baselines": found,
+            "differences": differences,
+            "ledgers": self.probed.digests,
+            "versions": test.versions,
+        }
+
+
+def gather(probed: Sequence[Probed], data: Any = None) -> list[Evidence]:
+    """The evidence of models that can be compared: on the functions of the scored split that all of them could read.
+
+    `data`: where the annotated functions are, if not under the name in the results. Raises LedgerError for results of
+    different data, configs, splits or directions, or without common functions, and where the data's labels are others.
+    """
+    settings = [one.test.settings for one in probed]
+    for name in ("data", "config", "split", "direction", "limit"):
+        if len(values := {str(of[name]) for of in settings}) > 1:
+            raise LedgerError(f"results of different {name} do not compare: {', '.join(sorted(values))}")
+    first = settings[0]
+    test, validation = (_common([getattr(one, part).ledger for one in probed]) for part in ("test", "validation"))
+    data = first["data"].partition("@")[0] if data is None else data
+    edges = [
+        baselines.read_edges(data, first["config"], split, functions)
+        for split, functions in (("validation", validation), (first["split"], test))
+    ]
+    for part, of_part in zip(("validation", "test"), edges):
+        for one in probed:
+            made = getattr(one, part).settings
+            if (
+                made["control"] != SHUFFLED_LABELS
+                and made["limit"] is None
+                and made["labels"] != of_part.settings["labels"]
+            ):
+                raise LedgerError(
+                    f"{made['model']} was probed with labels {made['labels']}, but those of {data} are "
+                    f"{of_part.settings['labels']}: name the data that was probed with --data"
+                )
+    result = baselines.evaluate(*edges, first["direction"])
+    return [Evidence(one.only(test, validation), result) for one in probed]
+
+
+def _common(ledgers: Sequence[RankLedger]) -> np.ndarray:
+    """The functions that all ledgers have."""
+    common = np.unique(ledgers[0].function)
+    for ledger in ledgers[1:]:
+        common = np.intersect1d(common, ledger.function)
+    if not len(common):
+        raise LedgerError("these results have no function in common, and cannot be compared")
+    return common
+
+
+def _scores_alone(relations: dict[str, Any]) -> dict[str, Any]:
+    return {
+        name: {rule: {k: cell["score"][0] for k, cell in entry[rule].items()} for rule in RULES}
+        for name, entry in relations.items()
+    }
+
+
+def _results(folder: Path) -> list[Path]:
+    """The results in a folder: JSON files that have a ledger beside them."""
+    return sorted(file for file in folder.glob("*.json") if ledger_path(file).exists())
+
+
+def _key(result: ProbeResult) -> str:
+    """What the two probes of a model share."""
+    made = result.ledger.settings["settings"]
+    return json.dumps([made[name] for name in sorted(made) if name not in ("split", "labels", "limit")])
+
+
+def _sha256(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()

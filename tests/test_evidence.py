@@ -1,0 +1,113 @@
+"""Both protocols and the baselines of one model, from the results that probes left."""
+
+from __future__ import annotations
+
+import json
+import shutil
+
+import numpy as np
+import pytest
+
+from codesyntax_dataset.errors import LedgerError
+from probing import probe
+from probing.baselines import baseline
+from probing.evidence import PROTOCOLS, find, gather
+
+
+@pytest.fixture(scope="module")
+def results(tiny_model, dataset_folder, tmp_path_factory):
+    """A folder with the tiny model's results of both splits, and those of its control."""
+    folder = tmp_path_factory.mktemp("results")
+    for split in ("test", "validation"):
+        for control in (None, "shuffled-labels"):
+            probe(str(tiny_model), dataset_folder, "python", split, control=control, output=folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def evidence(results, dataset_folder):
+    """Of the model and of its control."""
+    return gather(find([results]), dataset_folder)
+
+
+def test_every_result_finds_its_counterpart(results):
+    model, control = sorted(find([results]), key=lambda probed: probed.test.settings["control"] or "")
+    for probed, name in ((model, None), (control, "shuffled-labels")):
+        assert (probed.test.settings["split"], probed.validation.settings["split"]) == ("test", "validation")
+        assert probed.test.settings["control"] == probed.validation.settings["control"] == name
+    (file,) = [file for file in results.glob("tiny.python.test.*.json")]
+    assert [one.test.signature for one in find([file])] == [model.test.signature]  # the other one lies beside it
+
+
+def test_an_entry_agrees_with_what_it_is_made_of(evidence, dataset_folder):
+    """Published scores are the probe's own; the baselines of all functions are those of `codesyntax baseline`."""
+    model = evidence[0]
+    entry = json.loads(json.dumps(model.entry(), allow_nan=False))
+    result = model.probed.test
+    for rule, of_k in result.scores.items():
+        for k, score in of_k.items():
+            assert entry["protocols"]["published"]["scores"][rule][k][0] == pytest.approx(score)
+    # the tiny model reads every function of the sample, but for those that have no relations
+    assert set(result.skips) <= {"no relations"}
+    expected = baseline(dataset_folder, "python").to_dict()["protocols"]
+    for protocol in PROTOCOLS:
+        for kind in ("offset", "keyword", "combined"):
+            assert entry["baselines"][protocol][kind]["scores"] == expected[protocol][kind]["scores"]
+        mean = entry["protocols"][protocol]["scores"]["any"]["3"][0]
+        best = entry["baselines"][protocol]["combined"]["scores"]["any"]["3"][0]
+        difference, low, high = entry["differences"][protocol]["any"]["3"]["difference"]
+        assert difference == pytest.approx(mean - best)
+        assert low <= difference <= high
+    assert (entry["functions"], entry["edges"]) == (result.functions, len(result.ledger))
+
+
+def test_shuffled_labels_have_scores_and_no_comparison(evidence):
+    """Their edges are others than the baselines'."""
+    (control,) = [one for one in evidence if one.probed.test.settings["control"]]
+    assert control.comparisons == {}
+    assert control.entry()["differences"] == {}
+
+
+def test_models_are_compared_on_the_functions_that_both_could_read(tiny_model, dataset_folder, tmp_path):
+    for length in (511, 60):
+        for split in ("test", "validation"):
+            probe(str(tiny_model), dataset_folder, "python", split, max_length=length, output=tmp_path)
+    one, other = find([tmp_path])
+    kept = min(one.test.functions, other.test.functions)
+    assert kept < max(one.test.functions, other.test.functions)
+    gathered = gather([one, other], dataset_folder)
+    for evidence in gathered:
+        assert evidence.probed.test.functions == kept
+        assert evidence.baselines.settings["functions"] == kept
+        assert f"|functions:{kept}|" in evidence.probed.test.signature
+    # the same model on the same functions: every number is the same
+    assert np.array_equal(gathered[0].estimates["held-out"].mean, gathered[1].estimates["held-out"].mean)
+
+
+def test_what_cannot_be_gathered(results, dataset_folder, tmp_path):
+    (file,) = results.glob("tiny.python.test.*.json")
+    alone = tmp_path / "alone"
+    alone.mkdir()
+    for name in (file.name, file.name.replace(".json", ".ledger.parquet")):
+        shutil.copy(results / name, alone / name)
+    with pytest.raises(LedgerError, match="no counterpart on the split validation"):
+        find([alone])
+    with pytest.raises(LedgerError, match="holds no results"):
+        find([tmp_path])
+    (validation,) = results.glob("tiny.python.validation.*.json")
+    with pytest.raises(LedgerError, match="only results of the split validation"):
+        find([validation])
+    content = json.loads((alone / file.name).read_text())
+    content["scores"]["first"]["1"] += 1
+    (alone / file.name).write_text(json.dumps(content, indent=1) + "\n")
+    with pytest.raises(LedgerError, match="do not follow from its ledger"):
+        find([alone])
+
+
+def test_other_labels_than_those_that_were_probed(results, dataset_folder, tmp_path):
+    import datasets
+
+    data = datasets.load_dataset(str(dataset_folder), "python")
+    data["test"] = data["test"].map(lambda row: {"relations": row["relations"][1:]})
+    with pytest.raises(LedgerError, match="--data"):
+        gather(find([results]), data)
