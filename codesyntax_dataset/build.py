@@ -18,11 +18,12 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from datasets.exceptions import DatasetGenerationError
 
-from codesyntax_dataset import card, corpus, sources
+from codesyntax_dataset import card, corpus, metadata, sources
 from codesyntax_dataset.builder import FEATURES, CodeSyntax
 from codesyntax_dataset.errors import CodeSyntaxError, DatasetError, UnknownName
-from codesyntax_dataset.schema import CONFIGS, LABELS, SPLITS, Skips, SourceFunction
+from codesyntax_dataset.schema import CONFIGS, LABELS, Skips, SourceFunction
 from codesyntax_dataset.sources import published
+from codesyntax_dataset.statistics import edges_by_relation
 
 ROW_GROUP = 1000  # rows; a few megabytes, what a reader that streams fetches at a time
 
@@ -84,9 +85,9 @@ def build(
 
     `source` is any that `codesyntax_dataset.sources` reads, `configs` are names in `CONFIGS`, `exclude_repositories` is
     a file of repositories to leave out, and `num_proc` processes annotate. The same input gives the same rows and
-    versions, and with the same pyarrow the same bytes, however many processes. The folder holds `README.md` (the card)
-    and `{config}/{split}.parquet`, and appears as a whole or not at all; a dataset that this function wrote before is
-    replaced.
+    versions, and with the same pyarrow the same bytes, however many processes. The folder holds
+    `{config}/{split}.parquet`, `README.md` (the card) and what `codesyntax_dataset.metadata` puts beside them, and
+    appears as a whole or not at all; a dataset that this function wrote before is replaced.
 
     Raises UnknownName for an unknown config, SourceError for a source that cannot be read, and DatasetError where
     `output` is something else or cannot be written, such as on a full disk.
@@ -116,7 +117,9 @@ def build(
                 builder.download_and_prepare(num_proc=num_proc)
                 reports[config] = _write(builder, folder / config)
             text = card.render(reports, reader.FORM, _shown(source), reader is published, exclusion)
-            (folder / "README.md").write_text(text, encoding="utf-8", newline="\n")
+            for name, content in {metadata.CARD: text, **metadata.render(folder, reports)}.items():
+                (folder / name).write_text(content, encoding="utf-8", newline="\n")
+            (folder / metadata.SUMS).write_text(metadata.sha256sums(folder), encoding="utf-8", newline="\n")
             _check_ours(output)
             _replace(output, folder, Path(work, "replaced"))
     return BuildReport(output, reports)
@@ -125,24 +128,30 @@ def build(
 def _write(builder: CodeSyntax, folder: Path) -> ConfigReport:
     """Write a prepared config as `{split}.parquet` into `folder`, and count what is in these files."""
     folder.mkdir(parents=True)
-    tables = {}
-    for split, dataset in sorted(builder.as_dataset().items()):  # "test" < "validation", as the ids run
-        file = folder / f"{split}.parquet"
+    for split, dataset in builder.as_dataset().items():
         whole = dataset.data.table.combine_chunks()  # else pages would depend on how many processes wrote the rows
+        file = folder / f"{split}.parquet"
         pq.write_table(whole.cast(FEATURES.arrow_schema), file, compression="zstd", row_group_size=ROW_GROUP)
-        tables[split] = pq.read_table(file)
+    report, tables = measure(folder, builder.skips)
     if sources.reader(builder.config.source) is not published:
         _count_unparsed(tables, CONFIGS[builder.config.name][1], builder.skips)
+    return report
+
+
+def measure(folder: Path, skips: Skips) -> tuple[ConfigReport, dict[str, pa.Table]]:
+    """What the Parquet files in the folder of a config hold, and their tables by split."""
+    files = sorted(folder.iterdir())  # "test" < "validation", as the ids run
+    tables = {file.stem: pq.read_table(file) for file in files}
     info = datasets.DatasetInfo(
         features=FEATURES,
         version=f"{LABELS}.{int(_digest(tables.values(), FEATURES)[:8], 16)}",
         splits=datasets.SplitDict(
             {split: datasets.SplitInfo(split, table.nbytes, table.num_rows) for split, table in tables.items()}
         ),
-        download_size=sum(file.stat().st_size for file in folder.iterdir()),
+        download_size=sum(file.stat().st_size for file in files),
         dataset_size=sum(table.nbytes for table in tables.values()),
     )
-    return ConfigReport(info, _edges(tables), _digest(tables.values(), ORIGIN), builder.skips)
+    return ConfigReport(info, _edges(tables), _digest(tables.values(), ORIGIN), skips), tables
 
 
 def _count_unparsed(tables: dict[str, pa.Table], variant: str, skips: Skips) -> None:
@@ -160,9 +169,8 @@ def _edges(tables: dict[str, pa.Table]) -> dict[str, dict[str, int]]:
     """Relation -> split -> edges."""
     edges: dict[str, dict[str, int]] = {}
     for split, table in tables.items():
-        relations = pc.struct_field(pc.list_flatten(table["relations"]), "relation")
-        for counted in pc.value_counts(relations).to_pylist():
-            edges.setdefault(counted["values"], {})[split] = counted["counts"]
+        for relation, count in edges_by_relation(table).items():
+            edges.setdefault(relation, {})[split] = count
     return edges
 
 
@@ -212,13 +220,12 @@ def _check_ours(output: Path) -> None:
         raise DatasetError(f"{output} is a file, expected a folder to write or none: choose another")
     paths = [path for path in output.rglob("*") if path.is_symlink() or not path.is_dir()]
     found = {path.relative_to(output).as_posix() for path in paths}
-    ours = {"README.md", *(f"{config}/{split}.parquet" for config in CONFIGS for split in SPLITS)}
     if not found:
         return
-    readme = output / "README.md"
+    readme = output / metadata.CARD
     if not readme.is_file() or card.MARKER not in readme.read_text(encoding="utf-8", errors="replace"):
         raise DatasetError(f"{output} is not empty and was not made by `codesyntax build`: choose another or remove it")
-    if foreign := found - ours:
+    if foreign := found - metadata.FILES:
         raise DatasetError(
             f"{output} would be replaced, but {min(foreign)} in it was not made by `codesyntax build`: move it away"
         )

@@ -42,6 +42,21 @@ FEATURES = datasets.Features(
 )
 """The columns of the dataset; `codesyntax_dataset.schema` says what tokens and relations (edges) are."""
 
+COLUMNS = {
+    "id": "number of the function in its language: from 0 through `test`, then on through `validation`",
+    "code": "the function, as its source has it",
+    "tokens": "its code tokens",
+    "token_start": "where each token begins in `code`: a character, from 0",
+    "token_end": "where each token ends in `code`: the character behind its last",
+    "relations": "the edges: token indices from 0, the dependent is `first` to `last`, both included",
+    "repo": "the repository that the function is from",
+    "path": "its file there",
+    "func_name": "its name",
+    "url": "its place on the web, or in the source",
+    "language": "`python` or `java`",
+}
+"""What each column means, as card and metadata tell it."""
+
 SHARD = 64
 """Functions in the smallest piece that one process annotates."""
 

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import datasets
 import jinja2
 import yaml
 from datasets.info import DatasetInfosDict
 
+from codesyntax_dataset.builder import COLUMNS, FEATURES
 from codesyntax_dataset.relations import RELATIONS
 from codesyntax_dataset.schema import LABELS
 
@@ -41,12 +44,14 @@ def render(
     )
     template = environment.from_string(Path(__file__).with_name("card.md.jinja").read_text(encoding="utf-8"))
     return template.render(
-        metadata=yaml.safe_dump(_metadata(configs), sort_keys=False, allow_unicode=True),
+        metadata=front_matter(configs),
         marker=MARKER,
         default=default_config(configs),
         configs=configs,
         splits=splits,
         relations=_relations(configs),
+        columns=COLUMNS,
+        type_of=lambda column: _type_name(FEATURES[column]),
         form=form,
         source=source,
         labelled=labelled,
@@ -55,6 +60,18 @@ def render(
         package_version=version("codesyntax"),
         number=lambda count: f"{count:,}" if count else "-",
     )
+
+
+def front_matter(configs: Mapping[str, ConfigReport]) -> str:
+    """What the Hub and `load_dataset` read of the card, in YAML."""
+    return yaml.safe_dump(_metadata(configs), sort_keys=False, allow_unicode=True)
+
+
+def left_out(card: str, config: str) -> str | None:
+    """What a card says, in its words, of the functions left out of `config` or kept without labels; None without a word."""
+    _, _, section = card.partition("### Left out, or kept without labels\n")
+    line = re.search(rf"^- `{re.escape(config)}`: (.*)$", section, flags=re.MULTILINE)
+    return line and line[1]
 
 
 def default_config(configs: Mapping[str, ConfigReport]) -> str:
@@ -66,6 +83,12 @@ def _relations(configs: Mapping[str, ConfigReport]) -> list[str]:
     """Every relation that occurs, in the order of the table of relations; published ones that it lacks come last."""
     found = {relation for config in configs.values() for relation in config.edges}
     return [name for name in RELATIONS if name in found] + sorted(found - set(RELATIONS))
+
+
+def _type_name(feature: Any) -> str:
+    if isinstance(feature, datasets.List):
+        return f"list of {_type_name(feature.feature)}"
+    return ", ".join(f"`{name}`" for name in feature) if isinstance(feature, dict) else feature.dtype
 
 
 def _metadata(configs: Mapping[str, ConfigReport]) -> dict[str, Any]:

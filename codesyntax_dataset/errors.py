@@ -6,7 +6,9 @@ CodeSyntaxError (a ValueError)
 ├── SourceError     functions that cannot be read from where they should come from
 ├── DatasetError    a built dataset that is missing, broken or in the way
 ├── ModelError      a model that cannot be probed
-└── LedgerError     a rank ledger or result that cannot be read or does not fit
+├── LedgerError     a rank ledger or result that cannot be read or does not fit
+├── EntryError      a published entry that is malformed, or contradicts itself
+└── HubError        a Hub that cannot be reached, or does not take what we send
 
 The command line prints the message in one line and exits with status 1; any other exception keeps its traceback.
 """
@@ -57,3 +59,11 @@ class ModelError(CodeSyntaxError):
 
 class LedgerError(CodeSyntaxError):
     """A rank ledger or a result file that cannot be read, written or does not fit its data."""
+
+
+class EntryError(CodeSyntaxError):
+    """An entry for a board that cannot be read or cannot be true; the message is the reason."""
+
+
+class HubError(CodeSyntaxError):
+    """A Hub that cannot be reached or refuses; the message says what to do, and never holds a token."""

@@ -1,15 +1,91 @@
-"""The page of the metric's Space: its card. `evaluate.load` reads the scripts beside this file and never runs it."""
+"""The page of the metric's Space: its card, and a form that scores the attention of one function.
+
+`evaluate.load` takes the scripts beside this file and never runs it. The Space runs it as a script, so that what lies
+beside it is imported by its plain name.
+"""
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
-import gradio as gr
+from topk_uas import RULES, CodeSyntaxError, RankCounts, edge_columns, rank_attention, score
 
-CARD = Path(__file__).with_name("README.md").read_text(encoding="utf-8")
+KS = (1, 3, 10, 20)
+COLUMNS = ["relation", "edges", *(f"top-{k} UAS" for k in KS), "best head at k = 1"]
 
-with gr.Blocks(title="CodeSyntax metric") as page:
-    gr.Markdown(CARD.split("---\n", 2)[2])  # without the front matter
+EXAMPLE = """{
+  "attention": [[
+    [[0, 0, 0, 0], [0.1, 0, 0.2, 0.7], [0, 0, 0, 0], [0, 0, 0, 0]],
+    [[0, 0, 0, 0], [0.1, 0, 0.7, 0.2], [0, 0, 0, 0], [0, 0, 0, 0]]
+  ]],
+  "edges": [["If:if->test", 1, 2, 3]]
+}"""
+
+HELP = """Paste the attention of one function as JSON: `attention`, a list of layers, each a list of heads, each a
+matrix (tokens, tokens) whose rows attend to its columns, pooled to code tokens; and `edges`, a list of
+`[relation, head, first, last]`, token indices from 0, `last` included."""
+
+LIMIT = 1_000_000  # characters
+
+
+def score_example(text, rule):
+    """The scores of one function, as a sentence and the rows of a table with the columns COLUMNS.
+
+    `text` is JSON as HELP says it, `rule` one of RULES. Whatever is wrong with either is told in the sentence, and the
+    table has no rows.
+    """
+    try:
+        attention, edges = _parse(text)
+        ranks = rank_attention(attention, edges)
+        counts = RankCounts(*ranks.shape[2:])
+        counts.add(edge_columns(edges)[0], ranks)
+        result = score(counts, KS, rule)
+    except ValueError as error:  # ours and those of JSON alike
+        return f"This cannot be scored: {error}", []
+    rows = [
+        [
+            relation,
+            found["edges"],
+            *(found[str(k)]["score"] for k in KS),
+            "layer {layer}, head {head}".format(**found["1"]),
+        ]
+        for relation, found in result["relations"].items()
+    ]
+    means = ["none" if result["scores"][str(k)] is None else f"{result['scores'][str(k)]:.1f}" for k in KS]
+    return f"Mean over relations at k = 1, 3, 10, 20: {', '.join(means)} percent.", rows
+
+
+def _parse(text):
+    if len(text) > LIMIT:
+        raise CodeSyntaxError(f"the example has {len(text):,} characters, expected at most {LIMIT:,}")
+    try:
+        example = json.loads(text)
+    except RecursionError:
+        raise CodeSyntaxError("the JSON is nested too deep") from None
+    if not isinstance(example, dict) or set(example) != {"attention", "edges"}:
+        raise CodeSyntaxError('expected a JSON object with "attention" and "edges" and nothing else')
+    if not isinstance(example["edges"], list):
+        raise CodeSyntaxError('"edges" is no list')
+    return example["attention"], example["edges"]
+
+
+def build_page():
+    """The page, not yet served."""
+    import gradio as gr
+
+    card = Path(__file__).with_name("README.md").read_text(encoding="utf-8")
+    with gr.Blocks(title="CodeSyntax metric") as page:
+        gr.Markdown(f"# Score an example\n\n{HELP}")
+        text = gr.Textbox(EXAMPLE, label="Example", lines=10, max_lines=30)
+        rule = gr.Radio(list(RULES), value=RULES[0], label="Which token of the dependent counts")
+        button = gr.Button("Score", variant="primary")
+        told = gr.Textbox(label="Score")
+        table = gr.Dataframe(headers=COLUMNS, label="By relation", interactive=False)
+        button.click(score_example, [text, rule], [told, table], api_name="score")
+        gr.Markdown(card.split("---\n", 2)[2])  # without the front matter
+    return page
+
 
 if __name__ == "__main__":
-    page.launch()
+    build_page().launch()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-__all__ = ["ProbeResult", "RankLedger", "probe"]
+__all__ = ["ProbeResult", "RankLedger", "probe", "show"]
 
 
 def __getattr__(name: str):
@@ -11,6 +11,10 @@ def __getattr__(name: str):
         from probing.run import probe
 
         return probe
+    if name == "show":
+        from probing.attention_page import show
+
+        return show
     if name == "ProbeResult":
         from probing.result import ProbeResult
 

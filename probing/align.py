@@ -8,6 +8,10 @@ import numpy as np
 
 from codesyntax_dataset.errors import ModelError
 
+NOT_PREDICTED = {"java_skip_semicolon": ";"}
+"""Config -> the token that models may not predict in it, as its labels do without (Shen et al. 2022, the semicolon
+ablation)."""
+
 
 class Alignment(NamedTuple):
     """Which sub-tokens each code token owns: from `first[t]` to `last[t]`, included; -1 where it owns none.
@@ -24,11 +28,12 @@ class Alignment(NamedTuple):
         """Whether each code token owns a sub-token: bool (tokens,)."""
         return self.first >= 0
 
-    def without(self, tokens: np.ndarray) -> Alignment:
-        """The same, with these code tokens (an index array) owning nothing: they take part in nothing."""
-        first, last = self.first.copy(), self.last.copy()
-        first[tokens] = last[tokens] = -1
-        return Alignment(first, last)
+    def predicting(self, config: str, code: str, start: np.ndarray, end: np.ndarray) -> Alignment:
+        """The same as far as it serves `config`: the tokens of NOT_PREDICTED own nothing, and so take part in nothing."""
+        if config not in NOT_PREDICTED:
+            return self
+        left_out = np.array([code[a:b] == NOT_PREDICTED[config] for a, b in zip(start, end)], bool)
+        return Alignment(np.where(left_out, np.int32(-1), self.first), np.where(left_out, np.int32(-1), self.last))
 
 
 def align(start: np.ndarray, end: np.ndarray, offsets: np.ndarray, special: np.ndarray) -> Alignment:

@@ -20,6 +20,7 @@ import json
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -36,10 +37,10 @@ from codesyntax_metric.topk_uas import (
     SCORING_VERSION,
     WORST_RANK,
 )
-from probing.data import LabelDigest, load_functions, rows
+from probing.data import label_digest, load_functions, rows
 from probing.ledger import RankLedger
 from probing.result import KS, writing
-from probing.selection import RESAMPLES, Outcomes, estimate, held_out, published, summary
+from probing.selection import Outcomes, estimate, held_out, published, summary
 
 
 KINDS = ("offset", "keyword")
@@ -102,13 +103,12 @@ def read_edges(data: Any, config: str, split: str, functions: np.ndarray | None 
     numbers = {word: number for number, word in enumerate(KEYWORDS[language])}
     wanted = None if functions is None else set(np.asarray(functions).tolist())
     relations: dict[str, int] = {}
-    digest = LabelDigest()
+    labels = label_digest(dataset)
     columns, keyword = [], []
     begin, index, used = 0, -1, 0
     for batch in rows(dataset, None):
         for row in batch:
             index += 1
-            digest.add(row)
             if not row["relations"] or wanted is not None and index not in wanted:
                 continue
             code, tokens = row["code"], len(row["token_start"])
@@ -135,7 +135,7 @@ def read_edges(data: Any, config: str, split: str, functions: np.ndarray | None 
         *np.ascontiguousarray(np.array(columns, np.int64).T),
         keyword=np.array(keyword, np.int8),
         language=language,
-        settings={"data": name, "labels": str(digest), "config": config, "split": split, "functions": used},
+        settings={"data": name, "labels": labels, "config": config, "split": split, "functions": used},
     )
 
 
@@ -236,15 +236,17 @@ class BaselineResult:
     picks: dict[str, Picks]
     outcomes: dict[str, dict[str, Outcomes]]
 
-    def to_dict(self, *, resamples: int = RESAMPLES, seed: int = 0) -> dict[str, Any]:
+    @cached_property
+    def summaries(self) -> dict[str, dict[str, Any]]:
+        """Protocol -> baseline -> `selection.summary`."""
+        return {
+            protocol: {name: summary(found, estimate(found)) for name, found in outcomes.items()}
+            for protocol, outcomes in self.outcomes.items()
+        }
+
+    def to_dict(self) -> dict[str, Any]:
         """As JSON has it: settings, and for each protocol what was picked and the summaries of the three baselines."""
-        protocols = {}
-        for protocol, outcomes in self.outcomes.items():
-            summaries = {
-                name: summary(found, estimate(found, resamples=resamples, seed=seed))
-                for name, found in outcomes.items()
-            }
-            protocols[protocol] = {**self.picks[protocol].to_dict(), **summaries}
+        protocols = {name: {**self.picks[name].to_dict(), **of} for name, of in self.summaries.items()}
         return {"settings": self.settings, "protocols": protocols}
 
 

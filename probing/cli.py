@@ -11,7 +11,9 @@ import click
 from codesyntax_dataset.errors import CodeSyntaxError
 from codesyntax_dataset.schema import CONFIGS, SPLITS
 
-DIRECTIONS = ("head-to-dependent", "dependent-to-head")  # as in topk_uas, whose numpy would slow down --help
+# as in topk_uas, whose numpy would slow down --help
+DIRECTIONS = ("head-to-dependent", "dependent-to-head")
+RULES = ("first", "any", "last")
 CONTROLS = ("random-weights", "shuffled-labels")  # as in probing.controls
 
 _CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 120, "show_default": True}
@@ -60,9 +62,97 @@ def build(source: str, configs: tuple[str, ...], output: Path, exclude_repositor
     click.echo(output)
 
 
+@main.group()
+def push() -> None:
+    """Publish the dataset or the metric on the Hugging Face Hub, in one commit each."""
+
+
+def _push_command(function):
+    for option in (
+        click.option("--repo", required=True, metavar="USER/NAME", help="The repository; created where there is none."),
+        click.option("--private", is_flag=True, help="Create it for your eyes only."),
+        click.option("--create-pr", is_flag=True, help="Open a pull request instead of changing the repository."),
+        click.option("--dry-run", is_flag=True, help="List files and sizes, and send nothing."),
+    ):
+        function = option(function)
+    return push.command()(function)
+
+
+@_push_command
+@click.argument("folder", type=click.Path(path_type=Path))
+def dataset(folder: Path, repo: str, **options) -> None:
+    """Check the dataset in FOLDER, which `codesyntax build` wrote, and publish it for load_dataset()."""
+    from probing.hub.push import push_dataset
+
+    _send(push_dataset(folder, repo), **options)
+
+
+@_push_command
+def metric(repo: str, **options) -> None:
+    """Publish the metric as a Space USER/codesyntax_metric for evaluate.load()."""
+    from probing.hub.push import push_metric
+
+    _send(push_metric(repo), **options)
+
+
+def _send(upload, dry_run: bool, **options) -> None:
+    click.echo(upload.text(), err=not dry_run)
+    if not dry_run:
+        click.echo(upload.send(**options))
+
+
+@main.command()
+@click.argument("results", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.option("--model", required=True, metavar="USER/MODEL", help="The model's repository.")
+@click.option("--dataset", required=True, metavar="USER/codesyntax", help="The dataset on the Hub that was probed with.")
+@click.option("--source-url", metavar="URL", help="Where more can be read about these results.")
+@click.option("--model-index", is_flag=True, help="Add the results to the model's card, too: the older form.")
+@click.option("--board", metavar="USER/REPO", help="A dataset repository that collects entries for a board.")
+@click.option("--device", help="To probe again on.  [default: a CUDA GPU where there is one]")
+@click.option("--dry-run", is_flag=True, help="Print the files in full, and open nothing.")
+@click.option("--undo", "undoing", is_flag=True, help="Close what the same command has opened.")
+def submit(results: tuple[Path, ...], dry_run: bool, undoing: bool, **options) -> None:
+    """Open a pull request with RESULTS, what `probe --output` wrote for test and validation, on the model's repository.
+
+    Everything is checked first, and part of each result is probed again.
+    """
+    _quiet_libraries()
+    from probing.hub.submit import submission, undo
+
+    if undoing:
+        closed = undo(results, options["model"], options["board"])
+        click.echo("\n".join(f"closed {address}" for address in closed) or "nothing is open for these results")
+        return
+    for request in submission(results, **options):
+        click.echo(request.text() if dry_run else request.open())
+
+
 _json_option = click.option(
     "--json", "as_json", is_flag=True, help="Print the result as JSON, alone, on standard output."
 )
+
+
+@main.command()
+@click.option("--data", default="codesyntax", help="A folder that `codesyntax build` wrote, or a dataset id on the Hub.")
+@click.option("--config", "configs", multiple=True, default=["python"], help=f"Some of {', '.join(CONFIGS)}.")
+@click.option("--split", "splits", multiple=True, default=["test"], help="Splits to count together.")
+@click.option("--output", type=click.Path(path_type=Path, file_okay=False), help="Folder for JSON, CSV and the figure.")
+@_json_option
+def stats(data: str, configs: tuple[str, ...], splits: tuple[str, ...], output: Path | None, as_json: bool) -> None:
+    """Count edges by relation, their offsets, and the lengths of functions; the paper's counts stand beside them."""
+    import datasets
+
+    from probing.report import statistics
+
+    datasets.disable_progress_bars()
+    collected = statistics.collect(data, list(dict.fromkeys(configs)), list(dict.fromkeys(splits)))
+    if as_json:
+        click.echo(collected.to_json(), nl=False)
+    else:
+        statistics.print_statistics(collected)
+    if output:
+        statistics.save(collected, output)
+        click.echo(f"wrote {output}", err=True)
 
 
 @main.command()
@@ -129,6 +219,28 @@ def verify(result: Path, **options) -> None:
 
 
 @main.command()
+@click.argument("result", type=click.Path(path_type=Path))
+@click.option("--model", help="Where the model is, if not under the name in the result.")
+@click.option("--data", help="Where the dataset is, if not under the name in the result.")
+@click.option("--device", help="Such as cpu or cuda:1.  [default: a CUDA GPU where there is one]")
+@click.option("--rule", default="first", type=click.Choice(RULES), help="Which token of the dependent counts, in the table.")
+@_json_option
+def errors(result: Path, rule: str, as_json: bool, **where) -> None:
+    """Run the model of RESULT, the JSON that `probe --output` wrote, again: what do its best heads find where they are wrong?"""
+    _quiet_libraries()
+    from probing import error_analysis
+    from probing.report.errors import print_errors
+
+    analysis = error_analysis.analyse(result, **where)
+    path = error_analysis.save(analysis, result)
+    if as_json:
+        click.echo(analysis.to_json(), nl=False)
+    else:
+        print_errors(analysis, rule)
+    click.echo(f"wrote {path}", err=True)
+
+
+@main.command()
 @click.argument("model")
 @click.option("--revision", help="Branch, tag or commit of a model on the Hub.")
 @click.option("--dtype", default="float32", type=click.Choice(["float32", "bfloat16"]), help="Precision of the model.")
@@ -142,6 +254,41 @@ def doctor(model: str, **options) -> None:
     click.echo(diagnosis.text())
     if diagnosis.path == "refused":
         sys.exit(1)
+
+
+@main.command()
+@click.argument("models", metavar="[MODEL]...", nargs=-1)
+@_json_option
+def available_models(models: tuple[str, ...], as_json: bool) -> None:
+    """List models known to work, or tell of each MODEL, a Hub id or a local folder, from its configuration alone."""
+    _quiet_transformers()
+    from probing.models import available, to_json
+    from probing.report.models import print_models
+
+    if as_json:
+        click.echo(to_json(available(models)), nl=False)
+    else:
+        print_models(available(models))
+
+
+@main.command()
+@click.argument("model")
+@click.option("--code", type=click.Path(path_type=Path, dir_okay=False), help="A source file of one function to label and show.")
+@click.option("--id", type=int, help="The id of a function of --data, instead of --code.")
+@click.option("--relation", help="The relation to open with.  [default: the first that the function has]")
+@click.option("--data", default="codesyntax", help="A folder that `codesyntax build` wrote, or a dataset id on the Hub.")
+@click.option("--config", default="python", help=f"The language and labels: one of {', '.join(CONFIGS)}.")
+@click.option("--split", default="test", help=f"One of {', '.join(SPLITS)}.")
+@click.option("--output", default="attention.html", type=click.Path(path_type=Path, dir_okay=False), help="The page to write.")
+@click.option("--revision", help="Branch, tag or commit of a model on the Hub.")
+@click.option("--dtype", default="float32", type=click.Choice(["float32", "bfloat16"]), help="Precision of the model.")
+@click.option("--device", help="Such as cpu or cuda:1.  [default: a CUDA GPU where there is one]")
+def show(model: str, code: Path | None, output: Path, **options) -> None:
+    """Write a web page of what the attention heads of MODEL predict for one function: --code FILE or --id ID."""
+    _quiet_libraries()
+    from probing import show as page
+
+    click.echo(page(model, code, **options).save(output))
 
 
 @main.command()
@@ -169,11 +316,48 @@ def baseline(as_json: bool, output: Path | None, **options) -> None:
 
 
 @main.command()
+@click.argument("sources", nargs=-1, required=True, metavar="SOURCE...")
+@click.option("--output", default="board", type=click.Path(path_type=Path, file_okay=False), help="The folder to write.")
+def board(sources: tuple[str, ...], output: Path) -> None:
+    """Put entries side by side: a static site that is a Space as it stands, with a Markdown table and CSV.
+
+    SOURCE is a folder of entries, such as report/entries, or a results repository on the Hub (user/results, or with
+    @revision). What cannot be trusted is left out and listed with its reason.
+    """
+    from probing.board import read
+    from probing.report.board import save
+
+    found = read(sources)
+    for file, reason in found.left_out:
+        click.echo(f"left out {file}: {reason}", err=True)
+    click.echo(f"entries: {len(found)}, tables: {len(found.tables)}, files left out: {len(found.left_out)}", err=True)
+    click.echo(save(found, output))
+
+
+@main.command()
+@click.argument("results", nargs=-1, required=True, metavar="RESULT...", type=click.Path(path_type=Path))
+@click.option("--output", default="report", type=click.Path(path_type=Path, file_okay=False), help="The folder to write.")
+@click.option("--data", help="Where the dataset is, if not under the name in the results.")
+def report(results: tuple[Path, ...], output: Path, data: str | None) -> None:
+    """Write every table and figure about each RESULT, a file or folder that `probe --output` wrote, as one page and as files.
+
+    Both protocols need results of the splits test and validation. Results of one config are compared with each other, and
+    with baselines and controls on the same functions.
+    """
+    import datasets
+
+    from probing.report.report import report as write
+
+    datasets.disable_progress_bars()
+    click.echo(write(results, output, data))
+
+
+@main.command()
 @click.option("--output", default="codesyntax-demo", type=click.Path(path_type=Path), help="The folder to write into.")
 def demo(output: Path) -> None:
     """Build the embedded sample, probe the embedded encoder with it, and show what its attention heads have picked up."""
     from codesyntax_dataset.build import build as build_dataset
-    from probing.encoder import EMBEDDED, embedded_model
+    from probing.identity import EMBEDDED, embedded_model
 
     embedded_model()  # says at once if it is missing
     click.echo(build_dataset("sample", ["python", "java"], output / "codesyntax").text(), err=True)
@@ -209,14 +393,18 @@ def _probe(model: str, **options):
         raise
 
 
+def _quiet_transformers() -> None:
+    """To be called before it is imported, when it reads these variables."""
+    os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
+    os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")
+
+
 def _quiet_libraries() -> None:
     """What matters of their messages we say in our own words, and progress is shown once."""
-    os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
+    _quiet_transformers()
     import datasets
-    import transformers
 
     datasets.disable_progress_bars()
-    transformers.logging.disable_progress_bar()
 
 
 if __name__ == "__main__":

@@ -16,9 +16,10 @@ import datasets
 import numpy as np
 
 from codesyntax_dataset.errors import ModelError
-from codesyntax_metric.topk_uas import HEAD_TO_DEPENDENT, RULES, rank_attention
+from codesyntax_metric.topk_uas import HEAD_TO_DEPENDENT, NOT_IN_MEAN, RULES, rank_attention
 from probing.baselines import Edges
 from probing.ledger import RankLedger
+from probing.result import KS
 
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
@@ -43,6 +44,32 @@ def random_attention(edges: Edges, direction: str = HEAD_TO_DEPENDENT, heads: in
     names = ("function", "relation", "head", "first", "last", "tokens")
     columns = {name: getattr(edges, name).astype(np.int32) for name in names}
     return RankLedger(relations=edges.relations, ranks=ranks, settings=settings, **columns)
+
+
+def expected(edges: Edges, direction: str = HEAD_TO_DEPENDENT) -> np.ndarray:
+    """What one head of random attention scores on average: percent, float64 (rules, k), the mean over relations.
+
+    Of n other tokens the best k are any k. A row finds one of m tokens with probability 1 - C(n - m, k) / C(n, k), and m
+    rows, each looking for one token, find it with 1 - (1 - k / n) ** m. A token's own place is the last.
+    """
+    k = np.array(KS)
+    inside = edges.last - edges.first + 1 - ((edges.first <= edges.head) & (edges.head <= edges.last))
+    wanted = {"first": edges.first != edges.head, "any": inside, "last": edges.last != edges.head}
+    others = (edges.tokens - 1)[:, None]  # (E, 1)
+    left = np.maximum(others - (k - 1), 1)  # tokens that are left to be the k-th best
+    names = np.array(edges.relations)[edges.relation]
+    in_mean = [name for name in edges.relations if name not in NOT_IN_MEAN]
+    means = np.full((len(RULES), len(k)), np.nan)
+    for number, rule in enumerate(RULES):
+        m = np.asarray(wanted[rule], np.int64)[:, None]
+        if direction == HEAD_TO_DEPENDENT:
+            missed = np.cumprod(np.clip(1 - m / left, 0, 1), axis=1)
+        else:
+            missed = np.clip(1 - k / np.maximum(others, 1), 0, 1) ** m
+        hit = np.where(k > others, 1, 1 - missed)  # so many are all tokens, the own one included
+        if in_mean:
+            means[number] = np.mean([100 * hit[names == name].mean(axis=0) for name in in_mean], axis=0)
+    return means
 
 
 def shuffle_labels(dataset: datasets.Dataset, seed: int = 0) -> datasets.Dataset:

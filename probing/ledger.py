@@ -116,12 +116,16 @@ class RankLedger:
             ranks = np.frombuffer(cells.buffers()[1], np.uint8, len(cells) * width, cells.offset * width)
             ranks = ranks.reshape(len(table), len(RULES), layers, heads).swapaxes(0, 1)
             columns = {name: table[name].to_numpy().astype(np.int32) for name in _EDGE_COLUMNS}
-        except (OSError, pa.ArrowException, KeyError, TypeError, ValueError, AttributeError) as error:
+            names = relation.dictionary.to_pylist()
+            empty = any(column.null_count for column in table.columns) or min(layers, heads) < 1
+            if empty or not all(isinstance(name, str) for name in names):
+                raise ValueError("fields that are empty or no names")
+        except (OSError, pa.ArrowException, KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
             raise LedgerError(
                 f"{path} is no rank ledger, or a damaged one ({error}): expected the Parquet file that `codesyntax probe` wrote"
             ) from error
         return cls(
-            relations=relation.dictionary.to_pylist(),
+            relations=names,
             relation=relation.indices.to_numpy().astype(np.int32),
             ranks=ranks,
             settings=header["settings"],

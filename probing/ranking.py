@@ -7,15 +7,19 @@ each of their rows. Only the rows of reading tokens are ever computed.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
 
 from codesyntax_metric.topk_uas import HEAD_TO_DEPENDENT, RULES, WORST_RANK
 from probing.align import Alignment
-from probing.capture import Rows
+
+if TYPE_CHECKING:
+    from probing.capture import Rows
 
 
 @dataclass(frozen=True)
@@ -46,13 +50,15 @@ class EncodedFunction:
         return readers[self.alignment.mapped[readers]]
 
 
-class BatchRanker:
-    """Listens to one forward pass and fills `ranks`, uint8 (rules, edges, layers, heads), edges in the batch's order.
+class BatchListener:
+    """Listens to one forward pass over some functions and fills `found`, (rules, edges, ...), edges in the batch's order.
 
     Everything that does not depend on the layer is prepared once, on the device; a layer is matrix products and
     comparisons, and nothing in it waits for the device. At most `elements` weights are in flight at once, or those of one
-    function.
+    function. What a layer tells is for `hear` to note.
     """
+
+    found: torch.Tensor
 
     def __init__(
         self,
@@ -71,18 +77,19 @@ class BatchRanker:
         for group in _group_by_size(functions, readers, elements // (heads * length)):
             plan = _Group(functions[group], readers[group], length, device, elements // heads, direction)
             self.groups.append((group, plan))
-        edges = sum(len(function.head) for function in functions)
-        self.ranks = torch.empty((len(RULES), edges, layers, heads), dtype=torch.uint8, device=device)
 
     def __call__(self, rows: Rows) -> None:
         """One layer, from the attention function."""
         if self.layer < self.layers:  # one call too many is found out by `complete`, not by an index error
             edge = 0
             for group, plan in self.groups:
-                weights = plan.pool(rows(group, plan.rows))
-                self.ranks[:, edge : edge + plan.edges, self.layer] = plan.rank(weights)
+                self.hear(plan, slice(edge, edge + plan.edges), partial(rows, group, plan.rows))
                 edge += plan.edges
         self.layer += 1
+
+    def hear(self, plan: _Group, edges: slice, rows: Callable[[], torch.Tensor]) -> None:
+        """Note what `self.layer` tells about `edges`, those of `plan`; `rows()` are its rows (G, H, R, S)."""
+        raise NotImplementedError
 
     def rank_maps(self, maps: torch.Tensor) -> None:
         """One layer, from its full attention maps (B, H, S, S), where the attention function cannot be replaced."""
@@ -97,6 +104,65 @@ class BatchRanker:
     def complete(self) -> bool:
         """Whether every layer was heard exactly once."""
         return self.layer == self.layers
+
+
+class BatchRanker(BatchListener):
+    """Finds the ranks of all edges by all attention heads: uint8 (rules, edges, layers, heads)."""
+
+    def __init__(
+        self,
+        functions: Sequence[EncodedFunction],
+        layers: int,
+        heads: int,
+        length: int,
+        device: torch.device,
+        elements: int,
+        direction: str = HEAD_TO_DEPENDENT,
+    ):
+        super().__init__(functions, layers, heads, length, device, elements, direction)
+        edges = sum(len(function.head) for function in functions)
+        self.found = torch.empty((len(RULES), edges, layers, heads), dtype=torch.uint8, device=device)
+
+    def hear(self, plan: _Group, edges: slice, rows: Callable[[], torch.Tensor]) -> None:
+        self.found[:, edges, self.layer] = plan.rank(plan.pool(rows()))
+
+
+class FirstChoices(BatchListener):
+    """Finds the token that one attention head of each relation and rule ranks first: int64 (rules, edges).
+
+    `picked`: int (rules, relations, 2), the layer and head, relations as `EncodedFunction.relation` counts them. The choice
+    is made in the row of the token that the edge and the rule have read, and is -1 where that has no sub-tokens. In the
+    direction `dependent-to-head` rule `any` reads all tokens of the dependent: of their choices it takes the head token
+    if that is one of them, and that of the first token if not.
+    """
+
+    def __init__(
+        self,
+        functions: Sequence[EncodedFunction],
+        layers: int,
+        heads: int,
+        length: int,
+        device: torch.device,
+        elements: int,
+        direction: str = HEAD_TO_DEPENDENT,
+        *,
+        picked: np.ndarray,
+    ):
+        super().__init__(functions, layers, heads, length, device, elements, direction)
+        picked = picked[:, np.concatenate([function.relation for function in functions])]  # (rules, edges, 2)
+        self.layer_of, self.head_of = picked[..., 0], picked[..., 1]
+        self.found = torch.full(self.layer_of.shape, -1, dtype=torch.int64, device=device)
+
+    def hear(self, plan: _Group, edges: slice, rows: Callable[[], torch.Tensor]) -> None:
+        here = self.layer_of[:, edges] == self.layer  # (rules, E)
+        if not here.any():
+            return
+        heads, column = np.unique(self.head_of[:, edges][here], return_inverse=True)
+        columns = np.zeros(here.shape, np.int64)  # of the edges of other layers too, whose choices are not kept
+        columns[here] = column
+        here, columns, heads = (torch.from_numpy(array).to(self.found.device) for array in (here, columns, heads))
+        chosen = plan.first_choices(plan.pool(rows()[:, heads]), columns)
+        self.found[:, edges] = torch.where(here, chosen, self.found[:, edges])
 
 
 def _group_by_size(functions: Sequence[EncodedFunction], readers: Sequence[np.ndarray], most_rows: int) -> list[slice]:
@@ -190,6 +256,17 @@ class _Group:
     def rank(self, weights: torch.Tensor) -> torch.Tensor:
         """Ranks in the word-level rows (G * N, H, T): uint8 (rules, E, H)."""
         return self._rank_dependents(weights) if self.by_head else self._rank_heads(weights)
+
+    def first_choices(self, weights: torch.Tensor, columns: torch.Tensor) -> torch.Tensor:
+        """The token ranked first in the word-level rows (G * N, H, T), by the head in `columns` (rules, E): (rules, E)."""
+        best = weights.argmax(dim=-1)  # (G * N, H); the lowest index among equals
+        if self.by_head:
+            return best[self.slot, columns].masked_fill(self.lost[:, 0], -1)
+        pairs = best[self.slot, columns[:, self.edge]].masked_fill(self.lost[:, 0], -1)  # (rules, C)
+        chosen = torch.stack([pairs[0, self.first_pair], pairs[1, self.first_pair], pairs[2, self.last_pair]])
+        hit = pairs[RULES.index("any")] == self.target
+        chosen[RULES.index("any"), self.edge[hit]] = self.target[hit]
+        return chosen
 
     def _rank_dependents(self, weights: torch.Tensor) -> torch.Tensor:
         ranks = torch.empty((len(RULES), self.edges, weights.shape[1]), dtype=torch.uint8, device=weights.device)

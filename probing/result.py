@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import importlib.metadata
 import json
 import os
 import re
@@ -14,15 +15,20 @@ from typing import Any
 
 from codesyntax_dataset.errors import LedgerError
 from codesyntax_metric.topk_uas import RULES, SCORING_VERSION, score
+from probing.align import NOT_PREDICTED
 from probing.ledger import RankLedger
 
 KS = range(1, 21)
 """The k of the published curves (Shen et al. 2022, Figure 4); its tables show 1, 3, 10 and 20."""
 
+LARGEST = 16 * 2**20
+"""Bytes that the JSON of a result may have, many times what it takes."""
 
-NOT_PREDICTED = {"java_skip_semicolon": ";"}
-"""Config -> the token that models may not predict in it, as its labels do without (Shen et al. 2022, the semicolon ablation)."""
+PAPER_LENGTH = 511
+"""A function is used only if it has at most so many sub-tokens, special tokens included (Shen et al. 2022)."""
 
+VERSIONS = ("codesyntax", "torch", "transformers", "tokenizers", "datasets", "numpy")
+"""What ranks may depend on: us and the libraries."""
 
 @dataclass(frozen=True)
 class ProbeSettings:
@@ -41,6 +47,12 @@ class ProbeSettings:
     limit: int | None  # only the first functions of the split: a partial run
     control: str | None = None  # one of probing.controls.CONTROLS: not the model or not the labels, but a comparison
     seed: int | None = None  # of the control
+
+    def __post_init__(self) -> None:
+        """Raises TypeError for settings of other types: a ledger may come from a stranger."""
+        texts = (self.model, self.revision, self.data, self.labels, self.config, self.split, self.direction, self.dtype)
+        if not all(isinstance(text, str) for text in (*texts, *self.also_fits)):
+            raise TypeError("expected text for every name")
 
     @property
     def name(self) -> str:
@@ -72,7 +84,10 @@ class ProbeResult:
 
     @classmethod
     def from_ledger(cls, ledger: RankLedger) -> ProbeResult:
-        """Every number of the result, computed from the ledger by the metric's own functions."""
+        """Every number of the result, computed from the ledger by the metric's own functions.
+
+        Raises LedgerError where the ledger does not tell what made it.
+        """
         made, counts = ledger.settings, ledger.counts()
         scores, relations = {}, {}
         for rule in RULES:
@@ -81,22 +96,27 @@ class ProbeResult:
             for name, entry in result["relations"].items():
                 chosen = {str(k): entry[str(k)] for k in KS}
                 relations.setdefault(name, {"edges": entry["edges"], "in_mean": entry["in_mean"]})[rule] = chosen
-        settings = ProbeSettings(**made["settings"])
-        return cls(
-            signature=_signature(settings, counts.functions, len(ledger)),
-            scores=scores,
-            relations=relations,
-            functions=counts.functions,
-            skips=made["skips"],
-            settings={**made["settings"], "layers": counts.layers, "heads": counts.heads, **made["run"]},
-            versions=made["versions"],
-            ledger=ledger,
-        )
+        try:
+            return cls(
+                signature=signature(ProbeSettings(**made["settings"]), counts.functions, len(ledger)),
+                scores=scores,
+                relations=relations,
+                functions=counts.functions,
+                skips=made["skips"],
+                settings={**made["settings"], "layers": counts.layers, "heads": counts.heads, **made["run"]},
+                versions=made["versions"],
+                ledger=ledger,
+            )
+        except (KeyError, TypeError) as error:
+            raise LedgerError(f"the settings in the ledger are not those of a probe ({error}): probe again") from error
 
     def to_json(self) -> str:
         """The result as JSON, without the ledger; the same result gives the same text."""
         fields = {name: getattr(self, name) for name in self.__dataclass_fields__ if name != "ledger"}
-        return json.dumps(fields, indent=1, allow_nan=False) + "\n"
+        try:
+            return json.dumps(fields, indent=1, allow_nan=False) + "\n"
+        except (ValueError, RecursionError) as error:
+            raise LedgerError(f"the settings in the ledger are not those of a probe ({error}): probe again") from error
 
     def paths(self, folder: str | os.PathLike) -> tuple[Path, Path]:
         """Where `save` puts the result and the ledger: `<name>.json` and `<name>.ledger.parquet` in `folder`."""
@@ -119,6 +139,11 @@ class ProbeResult:
         return target
 
 
+def versions() -> dict[str, str]:
+    """The versions of VERSIONS as they are installed."""
+    return {name: importlib.metadata.version(name) for name in VERSIONS}
+
+
 def ledger_path(result: str | os.PathLike) -> Path:
     """Where the ledger of a result lies: beside its JSON."""
     path = Path(result)
@@ -128,7 +153,11 @@ def ledger_path(result: str | os.PathLike) -> Path:
 def read_text(path: str | os.PathLike) -> str:
     """The text of a result's JSON; raises LedgerError where there is none."""
     try:
-        return Path(path).read_text(encoding="utf-8")
+        with Path(path).open("rb") as file:
+            data = file.read(LARGEST + 1)
+        if len(data) > LARGEST:
+            raise LedgerError(f"cannot read the result {path}: it is larger than {LARGEST:,} bytes")
+        return data.decode("utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise LedgerError(f"cannot read the result {path}: {error}; expected the JSON that `codesyntax probe` wrote") from error
 
@@ -148,7 +177,7 @@ def read(path: str | os.PathLike) -> ProbeResult:
     return result
 
 
-def _signature(settings: ProbeSettings, functions: int, edges: int) -> str:
+def signature(settings: ProbeSettings, functions: int, edges: int) -> str:
     """What a number must share with another to be compared with it, and what it was measured on."""
     parts: dict[str, Any] = {
         "model": f"{settings.model}@{settings.revision[:12]}",

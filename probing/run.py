@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import ctypes
-import importlib.metadata
 import json
 import os
 import platform
 import shutil
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import filelock
 import numpy as np
@@ -21,13 +20,16 @@ from tqdm.auto import tqdm
 
 from codesyntax_dataset.errors import LedgerError, ModelError, UnknownName
 from codesyntax_metric.topk_uas import DEPENDENT_TO_HEAD, DIRECTIONS, HEAD_TO_DEPENDENT, RULES
+from probing import cache
 from probing.align import align
 from probing.controls import CONTROLS, RANDOM_WEIGHTS, SHUFFLED_LABELS, shuffle_labels
-from probing.data import LabelDigest, load_functions, rows
-from probing.encoder import PAPER_LENGTH, Encoder, load, load_tokenizer
+from probing.data import label_digest, load_functions, rows
 from probing.ledger import RankLedger
-from probing.ranking import BatchRanker, EncodedFunction
-from probing.result import NOT_PREDICTED, ProbeResult, ProbeSettings, writing
+from probing.ranking import BatchListener, BatchRanker, EncodedFunction
+from probing.result import PAPER_LENGTH, ProbeResult, ProbeSettings, versions, writing
+
+if TYPE_CHECKING:
+    from probing.encoder import Encoder
 
 PART = 64
 """Functions in a part of the ledger: what an interrupted run loses at most."""
@@ -66,27 +68,46 @@ def probe(
     learned, or with edges between the wrong tokens (see `probing.controls`); the result says so.
     `output`: a folder for the result and its ledger; there, an interrupted run goes on where it stopped.
 
+    The same probe again is answered from the cache, see `probing.cache`, unless the model is a pair.
+
     Under `accelerate launch` or `torchrun` the processes share the work; the result is that of one process, and goes to
     the main process, the others get None.
 
     Raises ModelError, DatasetError, UnknownName or LedgerError, each with one line on what came and what to try.
     """
     processes = _Processes()
-    task = prepare(
-        model,
-        data,
-        config,
-        split,
-        revision=revision,
-        dtype=dtype,
-        device=device or processes.device,
-        limit=limit,
-        direction=direction,
-        max_length=max_length,
-        also_fits=also_fits,
-        control=control,
-        seed=seed,
-    )
+    asked = {
+        "model": model,
+        "data": data,
+        "config": config,
+        "split": split,
+        "revision": revision,
+        "dtype": dtype,
+        "device": device or processes.device,
+        "limit": limit,
+        "direction": direction,
+        "max_length": max_length,
+        "also_fits": also_fits,
+        "control": control,
+        "seed": seed,
+    }
+    slot = cache.slot(**asked)
+    ledger = slot.load() if slot and processes.main else None
+    if processes.agree(ledger is not None):
+        result = ProbeResult.from_ledger(ledger) if ledger else None
+        if result is not None and output is not None:
+            result.save(output)
+        return result
+    result = _run(prepare(**asked), batch_tokens, processes, output)
+    if result is not None and slot is not None:
+        slot.save(result.ledger)
+    return result
+
+
+def _run(
+    task: Task, batch_tokens: int | None, processes: _Processes, output: str | os.PathLike | None
+) -> ProbeResult | None:
+    """Run the task and, with an `output`, keep what is done there until all is."""
     made = task.made()
     parts = task.parts()
     runner = Runner(task.encoder, task.settings.direction, batch_tokens)
@@ -126,13 +147,17 @@ class Task:
 
     def made(self) -> dict[str, Any]:
         """What goes into the ledger beside the ranks."""
-        names = ("codesyntax", "torch", "transformers", "tokenizers", "datasets", "numpy")
-        run = {"attention": self.encoder.path, "attention_why": self.encoder.why, "device": self.encoder.device.type}
+        run = {
+            "family": self.encoder.model.config.model_type,
+            "attention": self.encoder.path,
+            "attention_why": self.encoder.why,
+            "device": self.encoder.device.type,
+        }
         made = {
             "settings": asdict(self.settings),
             "skips": dict(sorted(self.skips.items())),
             "run": run,
-            "versions": {name: importlib.metadata.version(name) for name in names},
+            "versions": versions(),
         }
         return json.loads(json.dumps(made))  # as it comes back from a file, so that the two can be compared
 
@@ -170,6 +195,8 @@ def prepare(
     seed: int | None,
 ) -> Task:
     """Load the data and the model, tokenize and align every function; arguments as of `probe`."""
+    from probing.encoder import load, load_tokenizer  # transformers takes seconds to import, and the cache needs none
+
     if direction not in (None, *DIRECTIONS):
         raise ModelError(f"direction is {direction!r}, expected one of {', '.join(DIRECTIONS)}")
     if control not in (None, *CONTROLS):
@@ -190,14 +217,12 @@ def prepare(
     functions: list[EncodedFunction] = []
     relations: dict[str, int] = {}
     skips: Counter[str] = Counter()
-    digest = LabelDigest()
     index = -1
     for batch in rows(dataset, limit):
         texts = [row["code"] for row in batch]
         too_long = _too_long(texts, others)
         for row, longer_than, (ids, offsets, special) in zip(batch, too_long, encoder.encode(texts)):
             index += 1
-            digest.add(row)
             edges = row["relations"]
             if not edges:
                 skips["no relations"] += 1
@@ -209,10 +234,7 @@ def prepare(
                 start, end = np.asarray(row["token_start"], np.int64), np.asarray(row["token_end"], np.int64)
                 names = [relations.setdefault(edge["relation"], len(relations)) for edge in edges]
                 columns = np.array([(edge["head"], edge["first"], edge["last"]) for edge in edges], np.int32).T
-                alignment = align(start, end, offsets, special)
-                if config in NOT_PREDICTED:
-                    left_out = [row["code"][a:b] == NOT_PREDICTED[config] for a, b in zip(start, end)]
-                    alignment = alignment.without(np.flatnonzero(left_out))
+                alignment = align(start, end, offsets, special).predicting(config, row["code"], start, end)
                 functions.append(EncodedFunction(index, ids, alignment, np.array(names, np.int32), *columns))
     if not functions:
         raise LedgerError(f"no function of {data_name}/{config}/{split} can be scored; skipped: {dict(skips)}")
@@ -221,7 +243,7 @@ def prepare(
         model=encoder.name,
         revision=encoder.revision,
         data=data_name,
-        labels=str(digest),
+        labels=label_digest(dataset, limit),
         config=config,
         split=split,
         direction=direction or (DEPENDENT_TO_HEAD if encoder.causal else HEAD_TO_DEPENDENT),
@@ -233,6 +255,25 @@ def prepare(
         seed=None if control is None else seed,
     )
     return Task(encoder, settings, functions, list(relations), skips)
+
+
+def prepare_again(settings: ProbeSettings, *, model: Any, data: Any, device: str | None) -> Task:
+    """The task of an earlier run. `model` and `data` say where to find what it names, if not under these names."""
+    return prepare(
+        model or settings.model,
+        data or settings.data.partition("@")[0],
+        settings.config,
+        settings.split,
+        revision=None if model else settings.revision,
+        dtype=settings.dtype,
+        device=device,
+        limit=settings.limit,
+        direction=settings.direction,
+        max_length=settings.max_length,
+        also_fits=settings.also_fits,
+        control=settings.control,
+        seed=settings.seed,
+    )
 
 
 def _too_long(texts: Sequence[str], others: dict[str, tuple]) -> list[str]:
@@ -254,24 +295,29 @@ class Runner:
         self.budget = batch_tokens or _BATCH_TOKENS.get(kind, _BATCH_TOKENS["cpu"])
         self.elements = _ELEMENTS.get(kind, _ELEMENTS["cpu"])
 
-    def run(self, functions: Sequence[EncodedFunction], bar: tqdm) -> np.ndarray:
-        """Ranks of the functions' edges, in order: uint8 (rules, edges, layers, heads)."""
+    def run(
+        self,
+        functions: Sequence[EncodedFunction],
+        bar: tqdm,
+        listener: Callable[..., BatchListener] = BatchRanker,
+    ) -> np.ndarray:
+        """What `listener` finds of the functions' edges, in order; of BatchRanker, ranks (rules, edges, layers, heads)."""
         encoder, done, start = self.encoder, [], 0
         while start < len(functions):
             batch = self.batch(functions, start)
             inputs = encoder.inputs([function.ids for function in batch])
             length = inputs["input_ids"].shape[1]
             try:
-                ranker = BatchRanker(
+                listening = listener(
                     batch, encoder.layers, encoder.heads, length, encoder.device, self.elements, self.direction
                 )
-                encoder.forward(inputs, ranker)
+                encoder.forward(inputs, listening)
             except (torch.OutOfMemoryError, RuntimeError) as error:
                 if not _out_of_memory(error):
                     raise
                 self._shrink(len(batch), length)
                 continue
-            done.append(self._fetch(ranker.ranks))
+            done.append(self._fetch(listening.found))
             start += len(batch)
             bar.update(len(batch))
             _release_memory(encoder.device)
@@ -297,11 +343,11 @@ class Runner:
             )
 
     @staticmethod
-    def _fetch(ranks: torch.Tensor) -> torch.Tensor:
-        """The ranks on their way to the CPU; on CUDA they arrive while the next batch runs."""
-        if ranks.device.type != "cuda":
-            return ranks.cpu()
-        return torch.empty(ranks.shape, dtype=ranks.dtype, pin_memory=True).copy_(ranks, non_blocking=True)
+    def _fetch(found: torch.Tensor) -> torch.Tensor:
+        """What was found, on its way to the CPU; on CUDA it arrives while the next batch runs."""
+        if found.device.type != "cuda":
+            return found.cpu()
+        return torch.empty(found.shape, dtype=found.dtype, pin_memory=True).copy_(found, non_blocking=True)
 
 
 def _release_memory(device: torch.device) -> None:

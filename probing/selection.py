@@ -251,7 +251,9 @@ def _estimate(hits: np.ndarray, edges: np.ndarray, in_mean: np.ndarray, resample
             # and the scores without each function: (F, R + 1)
             left_out = _with_mean(counts.sum(axis=0) - counts, total - edges, in_mean)
             result[0, rule, place] = scores
-            result[1:, rule, place] = _bca(scores, resampled, left_out)
+            low, high = _bca(scores, resampled, left_out)
+            # with many relations of hardly any edges, the bias of their mean can push the interval off the score
+            result[1:, rule, place] = np.minimum(low, scores), np.maximum(high, scores)
     return Estimate(result[..., :-1], result[..., -1])
 
 

@@ -13,7 +13,7 @@ from tqdm.auto import tqdm
 from codesyntax_dataset.errors import CodeSyntaxError
 from probing.ledger import RankLedger
 from probing.result import ProbeResult, ProbeSettings, ledger_path, read_text
-from probing.run import Runner, Task, prepare
+from probing.run import Runner, Task, prepare_again
 
 MOST_DIFFERING = {"float32": 0.001, "bfloat16": 0.25}
 """Share of ranks that may differ when a function is probed again: other batches round sums differently, which swaps
@@ -60,26 +60,12 @@ def verify(
     same = ProbeResult.from_ledger(ledger).to_json() == text
     checks = [Check("scores", same, "every number follows from the ledger" if same else "numbers differ from the ledger's")]
     try:
-        task = prepare(
-            model or settings.model,
-            data or settings.data.partition("@")[0],
-            settings.config,
-            settings.split,
-            revision=None if model else settings.revision,
-            dtype=settings.dtype,
-            device=device,
-            limit=settings.limit,
-            direction=settings.direction,
-            max_length=settings.max_length,
-            also_fits=settings.also_fits,
-            control=settings.control,
-            seed=settings.seed,
-        )
+        task = prepare_again(settings, model=model, data=data, device=device)
     except CodeSyntaxError as error:
         return Verification([*checks, Check("model and data", False, str(error))])
     checks += [
         _same("model", settings.revision, task.settings.revision),
-        _same("data", f"{settings.data} {settings.labels}", f"{task.settings.data} {task.settings.labels}"),
+        _same("data", _version_and_labels(settings), _version_and_labels(task.settings)),
         _same("skips", ledger.settings["skips"], dict(sorted(task.skips.items()))),
         _edges(ledger, task),
     ]
@@ -90,6 +76,11 @@ def verify(
 
 def _same(name: str, theirs: Any, ours: Any) -> Check:
     return Check(name, theirs == ours, f"{theirs}" if theirs == ours else f"the result says {theirs}, here it is {ours}")
+
+
+def _version_and_labels(settings: ProbeSettings) -> str:
+    """Of the data; the name is left out, as a copy may have another."""
+    return f"{settings.data.rpartition('@')[2]} {settings.labels}"
 
 
 def _edges(ledger: RankLedger, task: Task) -> Check:

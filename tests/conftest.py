@@ -17,6 +17,7 @@ ROOT = Path(__file__).resolve().parent.parent
 # processes of their own.
 os.environ["HF_HOME"] = tempfile.mkdtemp(prefix="codesyntax-tests-")
 atexit.register(shutil.rmtree, os.environ["HF_HOME"], ignore_errors=True)
+os.environ["CODESYNTAX_CACHE"] = ""  # every probe of a test runs its model
 os.environ["HF_HUB_OFFLINE"] = "1"
 os.environ["HF_EVALUATE_OFFLINE"] = "1"
 os.environ["HF_UPDATE_DOWNLOAD_COUNTS"] = "0"
@@ -83,7 +84,7 @@ def tiny_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     import torch
     from transformers import AutoTokenizer, BertConfig, BertModel
 
-    from probing.encoder import embedded_model
+    from probing.identity import embedded_model
 
     torch.manual_seed(0)
     sizes = {"num_hidden_layers": 2, "num_attention_heads": 3, "hidden_size": 48, "intermediate_size": 96}

@@ -21,6 +21,7 @@ from codesyntax_metric.topk_uas import DEPENDENT_TO_HEAD, HEAD_TO_DEPENDENT, WOR
 from probing import capture
 from probing.align import align
 from probing.encoder import Encoder
+from probing.models import describe
 from probing.ranking import EncodedFunction
 from probing.run import Runner
 from probing.selfcheck import FailedCheck
@@ -337,13 +338,18 @@ def word_level(encoder: Encoder, index: int, maps: list[torch.Tensor]) -> np.nda
 @pytest.mark.parametrize("family", FAMILIES, ids=lambda family: family.model)
 def test_family(family, tokenizer):
     model = build(family)
+    known = describe(family.model, model.config)  # what `codesyntax available-models` says
     if family.path == "refused":
+        assert (known.path, known.why) == ("refused", family.why)
         with pytest.raises(ModelError, match=family.why) as refusal:
             Encoder(model, tokenizer, family.model, "", "float32")
         print(f"\n{family.model:22} refused   {refusal.value}", end="")
         return
     encoder = Encoder(model, tokenizer, family.model, "", "float32")
     assert (encoder.path, encoder.causal) == (family.path, family.causal), encoder.why
+    assert (known.path, known.layers, known.heads) == (encoder.path, encoder.layers, encoder.heads)
+    assert known.longest == family.longest
+    assert (HEAD_TO_DEPENDENT in known.directions) == (not encoder.causal)
     functions = encode(encoder)
     functions.sort(key=lambda function: -len(function.ids))
     inputs = encoder.inputs([function.ids for function in functions])

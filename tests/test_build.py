@@ -118,10 +118,10 @@ def test_a_row_is_a_function_with_the_annotators_labels(tmp_path, source):
     assert [row["id"] for row in java] == [0, 1, 2]
 
 
-def test_only_parquet_and_the_card_are_written(tmp_path, source):
+def test_only_parquet_the_card_and_metadata_are_written(tmp_path, source):
     build(source, ["java", "python"], tmp_path / "out")
     assert sorted(files(tmp_path / "out")) == [
-        "README.md",
+        *("README.md", "SHA256SUMS", "croissant.json", "eval.yaml"),
         *("java/test.parquet", "java/validation.parquet", "python/test.parquet", "python/validation.parquet"),
     ]
     assert sorted(path.name for path in tmp_path.iterdir()) == ["out", "source"]
@@ -343,8 +343,8 @@ print(java["id"][:], list(java) == list(streamed), java.info.version)
 """
     with LoopbackHub() as hub:
         printed = in_new_process(script, tmp_path, HF_ENDPOINT=hub.url, HF_HUB_OFFLINE="0")
-        repository = hub.repositories["user/codesyntax"]
-        assert repository.commits[repository.heads["main"]] == files(tmp_path / "codesyntax")
+        pushed = hub.files("user/codesyntax")
+        assert pushed.pop(".gitattributes") and pushed == files(tmp_path / "codesyntax")
     assert printed.splitlines()[-1] == f"[2] True {report.configs['java'].version}"
 
 

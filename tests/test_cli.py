@@ -16,7 +16,7 @@ from codesyntax_metric.topk_uas import DIRECTIONS
 from probing.controls import CONTROLS
 from probing import cli
 from probing.cli import main
-from probing.encoder import EMBEDDED
+from probing.identity import EMBEDDED
 
 
 def run(*arguments):

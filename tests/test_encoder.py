@@ -25,8 +25,7 @@ from transformers import (
 )
 
 from codesyntax_dataset.errors import ModelError
-from probing import capture, cli
-from probing import encoder as encoder_module
+from probing import capture, cli, identity
 from probing.doctor import doctor
 from probing.encoder import load, load_tokenizer
 from probing.selfcheck import TEXTS, FailedCheck
@@ -148,8 +147,8 @@ def test_pickled_weights_on_the_hub(folder, monkeypatch):
     """The message names the revision of the conversion that the Hub's bot has opened."""
     spoil(folder, "pickle")
     request = Discussion("Adding `safetensors`", "open", 7, "user/model", "model", "SFconvertbot", True, None, "")
-    monkeypatch.setattr(encoder_module.HfApi, "get_repo_discussions", lambda *_, **__: iter([request]))
-    with pytest.raises(ModelError, match="--revision refs/pr/7"), encoder_module._loading("user/model"):
+    monkeypatch.setattr(identity.HfApi, "get_repo_discussions", lambda *_, **__: iter([request]))
+    with pytest.raises(ModelError, match="--revision refs/pr/7"), identity.loading("user/model"):
         transformers.AutoModel.from_pretrained(folder, use_safetensors=True)
 
 

@@ -20,7 +20,7 @@ from codesyntax_dataset import CONFIGS, annotate
 from codesyntax_dataset.errors import DatasetError, LedgerError, ModelError, UnknownName
 from codesyntax_metric.topk_uas import DEPENDENT_TO_HEAD, NOT_IN_MEAN, RULES, rank_attention
 from probing import ProbeResult, RankLedger, probe
-from probing.encoder import EMBEDDED
+from probing.identity import EMBEDDED
 from probing.run import PART, Runner
 from probing.verify import verify
 

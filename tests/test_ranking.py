@@ -80,7 +80,7 @@ def test_batch_ranker_like_a_plain_loop(direction, elements):
             ranker.rank_maps(layer)
         expected = np.concatenate([plain_ranks(w, e, direction) for w, e in zip(words, edges)], axis=1)
         assert ranker.complete
-        np.testing.assert_array_equal(ranker.ranks.numpy(), expected)
+        np.testing.assert_array_equal(ranker.found.numpy(), expected)
         numpy_ranks = [rank_attention(w, e, direction) for w, e in zip(words, edges)]
         np.testing.assert_array_equal(np.concatenate(numpy_ranks, axis=1), expected)
 

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import torch
 
+import probing.encoder
 import probing.run
 from codesyntax_dataset.errors import LedgerError, ModelError
 from probing import capture, probe, ranking
@@ -160,14 +161,14 @@ def padding_attended(patch):
 
 def half_precision(patch):
     """The model runs in bfloat16, but says float32."""
-    real = probing.run.load
+    real = probing.encoder.load
 
     def halved(*arguments, **options):
         encoder = real(*arguments, **options)
         encoder.model.to(torch.bfloat16)
         return encoder
 
-    patch.setattr(probing.run, "load", halved)
+    patch.setattr(probing.encoder, "load", halved)
 
 
 @pytest.mark.parametrize("sabotage", [alignment_shifted, special_tokens_ranked, diagonal_kept, half_precision])

@@ -35,7 +35,7 @@ def task_of(shape: str, data: str, functions: int, device: str):
     import torch
     from transformers import AutoTokenizer, BertConfig, BertModel
 
-    from probing.encoder import EMBEDDED, embedded_model
+    from probing.identity import EMBEDDED, embedded_model
     from probing.run import prepare
 
     torch.set_num_threads(1)

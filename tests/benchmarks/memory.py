@@ -7,6 +7,7 @@ What a run must hold for every edge is its ledger; its bytes in memory are print
 
 from __future__ import annotations
 
+import os
 import resource
 import subprocess
 import sys
@@ -21,9 +22,10 @@ def run(times: int) -> None:
 
     from codesyntax_dataset.build import build
     from probing import probe
-    from probing.encoder import EMBEDDED
+    from probing.identity import EMBEDDED
 
     torch.set_num_threads(1)
+    os.environ["CODESYNTAX_CACHE"] = ""
     with tempfile.TemporaryDirectory() as folder:
         build("sample", ["python"], f"{folder}/codesyntax")
         functions = datasets.load_dataset(f"{folder}/codesyntax", "python", split="test", cache_dir=f"{folder}/cache")

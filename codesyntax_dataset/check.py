@@ -1,0 +1,162 @@
+"""Is a dataset folder whole, and is all that it tells of itself true? Asked before it is published."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from itertools import zip_longest
+from pathlib import Path
+
+import datasets
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+import yaml
+
+from codesyntax_dataset import card, metadata
+from codesyntax_dataset.build import BuildReport, measure
+from codesyntax_dataset.builder import FEATURES
+from codesyntax_dataset.errors import DatasetError
+from codesyntax_dataset.schema import CONFIGS, Skips
+
+
+def check_folder(folder: str | os.PathLike[str]) -> BuildReport:
+    """What the dataset in `folder` holds, counted from its Parquet files.
+
+    Raises DatasetError unless `folder` has the files of a dataset as `codesyntax build` writes it and no other, the
+    checksums are theirs, the columns are ours, ids are unique, and the card, `eval.yaml` and `croissant.json` tell
+    what the Parquet files hold.
+    """
+    folder = Path(folder)
+    names = _files(folder)
+    _check_sums(folder, names)
+    configs = {name: [file for file in sorted(names) if file.startswith(f"{name}/")] for name in _configs(folder)}
+    parquet = {name for name in names if name.endswith(".parquet")}
+    if strangers := parquet - {file for files in configs.values() for file in files}:
+        raise _not_as_built(folder, f"{min(strangers)} is of a config that the card does not name")
+    reports = {}
+    for config, files in configs.items():
+        if not files:
+            raise _not_as_built(folder, f"the card names the config {config}, but there is no {config}/*.parquet")
+        try:
+            for file in files:
+                _check_columns(folder, file)
+            reports[config], tables = measure(folder / config, Skips())
+        except (pa.ArrowException, OSError) as error:
+            raise _not_as_built(folder, f"{config} cannot be read: {error}") from error
+        _check_ids(folder, config, tables)
+    _check_card(folder, reports)
+    expected = metadata.render(folder, reports)
+    for name in (metadata.EVAL, metadata.CROISSANT):
+        if (name in names) != (name in expected):
+            raise _not_as_built(
+                folder, f"{name} is {'missing' if name in expected else 'there, but has no tasks to tell'}"
+            )
+        if name in expected:
+            _compare(folder, name, _text(folder, name).splitlines(), expected[name].splitlines())
+    return BuildReport(folder, reports)
+
+
+def _files(folder: Path) -> set[str]:
+    if not folder.is_dir():
+        raise DatasetError(f"{folder} is no folder: expected a dataset that `codesyntax build` wrote")
+    names = set()
+    for path in folder.rglob("*"):
+        name = path.relative_to(folder).as_posix()
+        if path.is_symlink():
+            raise _not_as_built(folder, f"{name} is a symbolic link")
+        if name not in (CONFIGS if path.is_dir() else metadata.FILES) or not (path.is_dir() or path.is_file()):
+            raise _not_as_built(folder, f"{name} does not belong there")
+        if path.is_file():
+            names.add(name)
+    for name in (metadata.CARD, metadata.SUMS):
+        if name not in names:
+            raise _not_as_built(folder, f"{name} is missing")
+    return names
+
+
+def _check_sums(folder: Path, names: Iterable[str]) -> None:
+    told = {}
+    for line in _text(folder, metadata.SUMS).splitlines():
+        checksum, _, name = line.partition("  ")
+        told[name] = checksum
+    for name in sorted({*names, *told} - {metadata.SUMS}):
+        if name not in told:
+            raise _not_as_built(folder, f"{metadata.SUMS} does not list {name}")
+        if name not in names:
+            raise _not_as_built(folder, f"{name}, which {metadata.SUMS} lists, is missing")
+        if metadata.sha256(folder / name) != told[name]:
+            raise _not_as_built(folder, f"{name} has another checksum than {metadata.SUMS} tells")
+
+
+def _configs(folder: Path) -> list[str]:
+    """The configs that the card names, in its order."""
+    text = _text(folder, metadata.CARD)
+    if card.MARKER not in text:
+        raise _not_as_built(folder, f"{metadata.CARD} was not made by `codesyntax build`")
+    try:
+        names = [config["config_name"] for config in yaml.safe_load(text.split("---\n")[1])["configs"]]
+    except (yaml.YAMLError, LookupError, TypeError) as error:
+        raise _not_as_built(folder, f"{metadata.CARD} does not begin with the YAML of a dataset: {error}") from error
+    if unknown := [name for name in names if name not in CONFIGS]:
+        raise _not_as_built(folder, f"{metadata.CARD} names a config {unknown[0]!r}, known are {', '.join(CONFIGS)}")
+    if not names or len(set(names)) < len(names):
+        raise _not_as_built(folder, f"{metadata.CARD} names no config, or one twice")
+    return names
+
+
+def _check_columns(folder: Path, file: str) -> None:
+    schema = pq.read_schema(folder / file)
+    if schema.remove_metadata() != FEATURES.arrow_schema.remove_metadata():
+        raise _not_as_built(
+            folder, f"{file} has the columns {_shown(schema)}, expected {_shown(FEATURES.arrow_schema)}"
+        )
+    if datasets.Features.from_arrow_schema(schema) != FEATURES:
+        raise _not_as_built(folder, f"{file} says in its metadata that its columns have other types than ours")
+
+
+def _shown(schema: pa.Schema) -> str:
+    return ", ".join(f"{field.name} {field.type}" for field in schema)
+
+
+def _check_ids(folder: Path, config: str, tables: dict[str, pa.Table]) -> None:
+    ids = pa.chunked_array([chunk for table in tables.values() for chunk in table["id"].chunks], pa.int64())
+    counts = pc.value_counts(ids)
+    repeated = counts.filter(pc.greater(pc.struct_field(counts, "counts"), 1))
+    if len(repeated):
+        raise _not_as_built(folder, f"{config} has the id {repeated[0]['values']} {repeated[0]['counts']} times")
+
+
+def _check_card(folder: Path, reports: dict) -> None:
+    """Compare the rows of the card's tables and its YAML; the rest tells what Parquet files cannot."""
+    text = _text(folder, metadata.CARD)
+    expected = card.render(reports, form="", source="", labelled=False, exclusion=None)
+    _compare(folder, metadata.CARD, _table_rows(text), _table_rows(expected))
+    told = yaml.safe_dump(yaml.safe_load(text.split("---\n")[1]), sort_keys=False, allow_unicode=True)
+    _compare(folder, metadata.CARD, told.splitlines(), card.front_matter(reports).splitlines())
+
+
+def _table_rows(text: str) -> list[str]:
+    return [line for line in text.splitlines() if line.startswith("|")]
+
+
+def _compare(folder: Path, name: str, told: list[str], expected: list[str]) -> None:
+    for ours, theirs in zip_longest(expected, told, fillvalue=""):
+        if ours != theirs:
+            raise _not_as_built(folder, f"{name} says {_short(theirs)}, where its Parquet files make it {_short(ours)}")
+
+
+def _short(line: str) -> str:
+    line = line.strip()
+    return repr(line if len(line) <= 120 else f"{line[:120]}...") if line else "nothing"
+
+
+def _text(folder: Path, name: str) -> str:
+    try:
+        return (folder / name).read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise _not_as_built(folder, f"{name} is no text in UTF-8: {error}") from error
+
+
+def _not_as_built(folder: Path, reason: str) -> DatasetError:
+    return DatasetError(f"{folder} is not a dataset as `codesyntax build` writes it: {reason}. Build it again")

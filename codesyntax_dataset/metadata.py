@@ -1,0 +1,166 @@
+"""What stands beside the Parquet files and the card of a dataset, for those who download it:
+
+- `eval.yaml`, the tasks of a benchmark on the Hub (`codesyntax_dataset.tasks`);
+- `croissant.json`, the columns and files in Croissant 1.1 (https://docs.mlcommons.org/croissant/);
+- `SHA256SUMS`, a checksum of every other file, for `sha256sum -c SHA256SUMS`.
+
+All of it follows from the Parquet files: `codesyntax_dataset.check` makes it again and compares.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import datasets
+import yaml
+
+from codesyntax_dataset.builder import COLUMNS, FEATURES
+from codesyntax_dataset.schema import CONFIGS, LABELS, SPLITS
+from codesyntax_dataset.tasks import tasks
+
+if TYPE_CHECKING:
+    from codesyntax_dataset.build import ConfigReport
+
+CARD, EVAL, CROISSANT, SUMS = "README.md", "eval.yaml", "croissant.json", "SHA256SUMS"
+
+FILES = frozenset(
+    {CARD, EVAL, CROISSANT, SUMS} | {f"{config}/{split}.parquet" for config in CONFIGS for split in SPLITS}
+)
+"""Every file that a dataset may have."""
+
+_SUMMARY = "Syntax of real code as labelled edges between code tokens (Shen et al., Findings of EMNLP 2022)"
+
+_EVAL_DESCRIPTION = """
+Which syntactic relations of code have a model's attention heads picked up? The value of a task is the top-1 UAS in
+percent (0 to 100, higher is better): rule first, the mean over relations, for the attention head that does best at
+each. In held-out tasks that head is chosen on the validation split, in published ones, as in the paper, on the scored
+data. Tasks that end in dependent-to-head read the row of the dependent and look for the head token, as decoders need.
+"""
+
+_CITATION = (
+    "Shen, Chen, Wang, Sen and Song: Benchmarking Language Models for Code Syntax Understanding. "
+    "Findings of EMNLP 2022. https://arxiv.org/abs/2210.14473"
+)
+
+_TERMS = (
+    "arrayShape citeAs column conformsTo containedIn equivalentProperty extract field fileObject fileProperty fileSet "
+    "format includes isArray isLiveDataset jsonPath key md5 parentField path recordSet references regex repeated "
+    "replace samplingRate separator source subField transform"
+)
+_CONTEXT = {
+    "@language": "en",
+    "@vocab": "https://schema.org/",
+    "cr": "http://mlcommons.org/croissant/",
+    "dct": "http://purl.org/dc/terms/",
+    "rai": "http://mlcommons.org/croissant/RAI/",
+    "sc": "https://schema.org/",
+    **{term: f"cr:{term}" for term in _TERMS.split()},
+    "conformsTo": "dct:conformsTo",
+    "data": {"@id": "cr:data", "@type": "@json"},
+    "dataType": {"@id": "cr:dataType", "@type": "@vocab"},
+    "description": {"@container": "@language"},
+    "examples": {"@id": "cr:examples", "@type": "@json"},
+    "name": {"@container": "@language"},
+}
+"""The terms of Croissant 1.1, as its specification asks every file to define them."""
+
+_DATA_TYPES = {"string": "sc:Text", "int32": "cr:Int32", "int64": "cr:Int64"}
+
+
+def render(folder: Path, configs: Mapping[str, ConfigReport]) -> dict[str, str]:
+    """File name -> text of `eval.yaml` and `croissant.json` for the Parquet files of `configs` in `folder`.
+
+    A dataset without any task, for it has no split `test`, has no `eval.yaml`.
+    """
+    texts = {CROISSANT: json.dumps(_croissant(folder, configs), indent=1, ensure_ascii=False) + "\n"}
+    rows = [
+        {"id": task.id, "config": task.config, "split": "test"}
+        for task in tasks(configs)
+        if set(task.splits) <= set(configs[task.config].functions)
+    ]
+    if rows:
+        benchmark = {"name": "CodeSyntax", "description": " ".join(_EVAL_DESCRIPTION.split()), "tasks": rows}
+        texts[EVAL] = yaml.safe_dump(benchmark, sort_keys=False)
+    return texts
+
+
+def sha256sums(folder: Path) -> str:
+    """The checksums of all files under `folder` but `SHA256SUMS`, a line each, by name."""
+    names = sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file())
+    return "".join(f"{sha256(folder / name)}  {name}\n" for name in names if name != SUMS)
+
+
+def sha256(file: Path) -> str:
+    digest = hashlib.sha256()
+    with file.open("rb") as stream:
+        while block := stream.read(1 << 20):
+            digest.update(block)
+    return digest.hexdigest()
+
+
+def _croissant(folder: Path, configs: Mapping[str, ConfigReport]) -> dict[str, Any]:
+    """One FileObject for each Parquet file and one RecordSet for its rows. No date: the same build, the same bytes."""
+    files, records = [], []
+    for name, config in configs.items():
+        for split, functions in config.functions.items():
+            path = f"{name}/{split}.parquet"
+            files.append(
+                {
+                    "@type": "cr:FileObject",
+                    "@id": path,
+                    "name": path,
+                    "contentUrl": path,
+                    "contentSize": f"{(folder / path).stat().st_size} B",
+                    "encodingFormat": "application/x-parquet",
+                    "sha256": sha256(folder / path),
+                }
+            )
+            rows = f"{name}/{split}"
+            records.append(
+                {
+                    "@type": "cr:RecordSet",
+                    "@id": rows,
+                    "name": rows,
+                    "description": f"{functions} functions: config {name}, version {config.version}, split {split}",
+                    "key": {"@id": f"{rows}/id"},
+                    "field": [_field(rows, column, meaning, path) for column, meaning in COLUMNS.items()],
+                }
+            )
+    return {
+        "@context": _CONTEXT,
+        "@type": "sc:Dataset",
+        "conformsTo": "http://mlcommons.org/croissant/1.1",
+        "name": "CodeSyntax",
+        "description": f"{_SUMMARY}.",
+        "license": "Each function is under the licence of the repository that it is from.",
+        "version": f"{LABELS}.0",
+        "citeAs": _CITATION,
+        "keywords": ["code", "syntax", "probing", "attention"],
+        "distribution": files,
+        "recordSet": records,
+    }
+
+
+def _field(rows: str, column: str, meaning: str, path: str) -> dict[str, Any]:
+    feature, source = FEATURES[column], {"fileObject": {"@id": path}, "extract": {"column": column}}
+    field = {"@type": "cr:Field", "@id": f"{rows}/{column}", "name": column, "description": meaning, "source": source}
+    if isinstance(feature, datasets.List):
+        field |= {"isArray": True, "arrayShape": "-1"}
+        feature = feature.feature
+    if not isinstance(feature, dict):
+        return field | {"dataType": _DATA_TYPES[feature.dtype]}
+    parts = [
+        {
+            "@type": "cr:Field",
+            "@id": f"{rows}/{column}/{name}",
+            "name": name,
+            "dataType": _DATA_TYPES[part.dtype],
+            "source": source | {"transform": {"jsonPath": name}},
+        }
+        for name, part in feature.items()
+    ]
+    return field | {"subField": parts}

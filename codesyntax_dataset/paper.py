@@ -1,0 +1,61 @@
+"""The numbers that Shen et al. (2022) published, to stand beside ours as reference.
+
+They are percentages of the published dataset, rounded to one decimal there, and were made with other software: none of
+them is computed here. The paper has numbers for the configs `python` and `java` and the rules `first` and `any`; for
+other configs and rules the functions below return nothing.
+"""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple
+
+
+class Comparison(NamedTuple):
+    """CuBERT beside the best single offset on one relation, top-1 UAS in percent."""
+
+    cubert: float
+    offset_score: float
+    offset: int  # in tokens, from the head to the token that it predicts
+
+
+def source() -> str:
+    """The paper, as to be named beside its numbers."""
+    return _published()["source"]
+
+
+def scores(config: str, rule: str) -> dict[str, dict[str, float]]:
+    """Top-k UAS of models and baselines: model -> k, "1" to "20" -> percent, the mean over relations.
+
+    Rule `first` is Table 3, rule `any` is Table 5; of GraphCodeBERT the paper's text has k = 1 for Python alone.
+
+    >>> scores("python", "first")["Combined"]["1"]
+    49.4
+    """
+    return _published()["scores"].get(config, {}).get(rule, {})
+
+
+def relation_scores(config: str, rule: str) -> dict[str, Comparison]:
+    """CuBERT and the best offset by relation, in the order of the paper, the largest difference first.
+
+    Tables 9 (Python, `first`), 10 (Python, `any`), 11 (Java, `first`) and 12 (Java, `any`).
+    """
+    of_config = _published()["relations"].get(config, {})
+    return {name: Comparison(**entry) for name, entry in of_config.get(rule, {}).items()}
+
+
+def edges(config: str) -> dict[str, int]:
+    """Edges of each relation in the published dataset (Table 8)."""
+    return _published()["edges"].get(config, {})
+
+
+def functions(config: str) -> int | None:
+    """Functions in the published dataset (section 3), or None."""
+    return _published()["functions"].get(config)
+
+
+@cache
+def _published() -> dict:
+    return json.loads(Path(__file__).with_name("paper.json").read_text(encoding="utf-8"))

@@ -1,0 +1,58 @@
+"""The tasks of the benchmark: each is one headline number of one model, as leaderboards have them.
+
+The number is the top-1 UAS in percent: rule `first`, the mean over relations, on the split `test` (Shen et al. 2022,
+section 4). Numbers of different protocols or directions never stand in one column, so each pair is a task of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from codesyntax_dataset.errors import UnknownName
+from codesyntax_dataset.schema import CONFIGS
+
+PROTOCOLS = ("held-out", "published")
+"""Where the attention heads are chosen: on the split `validation`, or, as in the paper, on the scored data."""
+
+DIRECTIONS = ("head-to-dependent", "dependent-to-head")
+"""Whose row is read, the published direction first; as in `codesyntax_metric.topk_uas`."""
+
+
+class Task(NamedTuple):
+    """One headline number: a dataset config scored by a protocol in a direction."""
+
+    config: str
+    protocol: str
+    direction: str
+
+    @property
+    def id(self) -> str:
+        return task_id(*self)
+
+    @property
+    def splits(self) -> tuple[str, ...]:
+        """The splits that it takes to get the number."""
+        return ("validation", "test") if self.protocol == "held-out" else ("test",)
+
+
+def task_id(config: str, protocol: str, direction: str = DIRECTIONS[0]) -> str:
+    """The id in `eval.yaml` and in result files, such as `python-held-out` or `java-published-dependent-to-head`.
+
+    Raises UnknownName for a config, protocol or direction that does not exist.
+    """
+    for kind, name, known in (
+        ("config", config, CONFIGS),
+        ("protocol", protocol, PROTOCOLS),
+        ("direction", direction, DIRECTIONS),
+    ):
+        if name not in known:
+            raise UnknownName(kind, name, known)
+    return f"{config}-{protocol}" if direction == DIRECTIONS[0] else f"{config}-{protocol}-{direction}"
+
+
+def tasks(configs: Iterable[str]) -> list[Task]:
+    """All tasks of these configs, in order."""
+    return [
+        Task(config, protocol, direction) for config in configs for direction in DIRECTIONS for protocol in PROTOCOLS
+    ]

@@ -1,0 +1,274 @@
+"""One function as the attention heads of a model see it: a web page that needs nothing else."""
+
+from __future__ import annotations
+
+import base64
+import html
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import jinja2
+import numpy as np
+import torch
+
+from codesyntax_dataset import annotate
+from codesyntax_dataset.errors import CodeSyntaxError, DatasetError, ModelError, ParseError, SourceError, UnknownName
+from codesyntax_dataset.relations import RELATIONS
+from codesyntax_dataset.schema import CONFIGS, Edge
+from codesyntax_dataset.sources.text import decode
+from codesyntax_metric.topk_uas import DEPENDENT_TO_HEAD, HEAD_TO_DEPENDENT, RULES
+from probing.align import align
+from probing.data import load_functions, rows
+from probing.encoder import Encoder, load
+from probing.ranking import BatchListener, EncodedFunction
+from probing.result import writing
+
+KEPT = 20
+"""The largest weights of a token's row that a page keeps; fewer for functions and models that would take more than
+`BYTES`."""
+
+BYTES = 3_000_000
+"""What the kept weights of a page may take, before base64: three bytes each, two for the token and one for the weight."""
+
+
+@dataclass(frozen=True)
+class AttentionPage:
+    """The attention of one model over one function, as HTML with all that it needs. In a notebook it shows itself."""
+
+    html: str
+
+    def save(self, path: str | os.PathLike) -> Path:
+        """Write the page to the file `path`; raises LedgerError where that is not possible."""
+        target = Path(path)
+        beside = target.with_name(f".{target.name}.{os.getpid()}.tmp")
+        with writing(target):
+            target.parent.mkdir(parents=True, exist_ok=True)
+            try:
+                beside.write_text(self.html, encoding="utf-8")
+                os.replace(beside, target)
+            finally:
+                beside.unlink(missing_ok=True)
+        return target
+
+    def _repr_html_(self) -> str:
+        # a frame of its own keeps the page's styles and script apart from the notebook's
+        style = "width: 100%; height: 48rem; border: 0"
+        return (
+            f'<iframe title="Attention page" sandbox="allow-scripts" style="{style}" srcdoc="{html.escape(self.html)}">'
+            "</iframe>"
+        )
+
+
+def show(
+    model: str | tuple,
+    code: str | os.PathLike | None = None,
+    *,
+    id: int | None = None,
+    data: Any = "codesyntax",
+    config: str = "python",
+    split: str = "test",
+    relation: str | None = None,
+    revision: str | None = None,
+    dtype: str = "float32",
+    device: str | None = None,
+) -> AttentionPage:
+    """A page with the gold edges of a function and what each attention head of a model predicts for them.
+
+    The drawings are those of Shen et al. (2022, Figures 5 and 9 to 15). The function is `code`, text or the path of
+    a file, labelled here as `annotate` labels it with the language and variant of `config`, or the one with this `id` in a
+    split of `data`. `model`, `data`, `config`, `split`, `revision`, `dtype` and `device` are as of `probe`, and so are
+    pooling, the direction and the longest function. `relation`: the one that the page opens with, by default the first in
+    the order of `RELATIONS` that the function has.
+
+    Raises ParseError, with line and column, for code that does not parse, SourceError for a file that cannot be read,
+    ModelError for a model that cannot be probed or a function that is too long for it, DatasetError for an id that is not
+    there, and UnknownName for a config, split or relation that is not there.
+    """
+    if (code is None) == (id is None):
+        raise CodeSyntaxError(f"expected either code or the id of a function, got {'none' if code is None else 'both'}")
+    function = _labelled(code, config) if code is not None else _from_data(data, config, split, id)
+    names = _relations(function, relation)
+    encoder = load(model, revision=revision, dtype=dtype, device=device)
+    attention = _attention(encoder, function, config)
+    relations = [
+        {"name": name, "edges": [edge[1:] for edge in function.edges if edge.relation == name]} for name in names
+    ]
+    page = {
+        "layers": encoder.layers,
+        "heads": encoder.heads,
+        "byHead": attention.direction == HEAD_TO_DEPENDENT,
+        "rules": RULES,
+        "lines": _lines(function),
+        "relations": relations,
+        "relation": names.index(relation) if relation else 0,
+        "readers": attention.readers.tolist(),
+        "kept": attention.tokens.shape[-1],
+        "tokens": base64.b64encode(attention.tokens.astype("<u2").tobytes()).decode(),
+        "weights": base64.b64encode(attention.weights.tobytes()).decode(),
+    }
+    environment = jinja2.Environment(
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        loader=jinja2.PackageLoader("probing", "report"),
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    return AttentionPage(
+        environment.get_template("attention.html.jinja").render(
+            model=encoder.name,
+            revision=encoder.revision[:12],
+            function=function.name,
+            direction=attention.direction,
+            kept=page["kept"],
+            dtype=encoder.dtype,
+            page=page,
+        )
+    )
+
+
+class _Function(NamedTuple):
+    """A labelled function: `start`, `end` (tokens,) are characters, end excluded."""
+
+    name: str
+    code: str
+    start: np.ndarray
+    end: np.ndarray
+    edges: list[Edge]
+
+
+def _labelled(code: str | os.PathLike, config: str) -> _Function:
+    if config not in CONFIGS:
+        raise UnknownName("config", config, CONFIGS)
+    language, variant = CONFIGS[config]
+    name = "the code that was given"
+    if not isinstance(code, str):
+        name, code = os.path.basename(code), _read(Path(code))
+    try:
+        tokens, edges = annotate(code, language, variant)
+    except ParseError as error:
+        reason = str(error).partition(": ")[2]
+        hint = f"{name} was read as {language} code; for one function among others, build a dataset and give its id"
+        raise ParseError(f"{reason} ({hint})", error.line, error.column) from None
+    start, end = np.array([(token.start, token.end) for token in tokens], np.int64).reshape(-1, 2).T
+    return _Function(name, code, start, end, edges)
+
+
+def _read(file: Path) -> str:
+    try:
+        return decode(file.read_bytes(), str(file))
+    except OSError as error:
+        raise SourceError(f"{file}: cannot be read ({error.strerror})") from error
+
+
+def _from_data(data: Any, config: str, split: str, id: int) -> _Function:
+    dataset, name = load_functions(data, config, split)
+    ids = dataset["id"][:]
+    if id not in ids:
+        there = f"those there run from {min(ids)} to {max(ids)}" if ids else "there is no function at all"
+        raise DatasetError(f"{name}/{config}/{split} has no function with the id {id}: {there}")
+    ((row,),) = rows(dataset.select([ids.index(id)]), None)
+    start, end = (np.asarray(row[column], np.int64) for column in ("token_start", "token_end"))
+    edges = [Edge(edge["relation"], edge["head"], edge["first"], edge["last"]) for edge in row["relations"]]
+    return _Function(f"{name}/{config}/{split}, function {id}", row["code"], start, end, edges)
+
+
+def _relations(function: _Function, wanted: str | None) -> list[str]:
+    """The relations that the function has edges of, in the order of `RELATIONS`."""
+    found = {edge.relation for edge in function.edges}
+    if not found:
+        raise CodeSyntaxError(f"{function.name}: it has no edges, so there is nothing to show: choose another function")
+    names = [name for name in RELATIONS if name in found] + sorted(found - set(RELATIONS))
+    if wanted is not None and wanted not in found:
+        raise UnknownName("relation of this function", wanted, names)
+    return names
+
+
+class _Attention(NamedTuple):
+    """What is kept of every attention head: the tokens that each token attends to most, and how much.
+
+    `readers` (rows,): the tokens that have sub-tokens, ascending. `tokens`, uint16, and `weights`, uint8, (layers, heads,
+    rows, kept): falling weights, equal ones by lower token, so that the first token is the prediction. A weight w is
+    stored as 255 times its square root, which keeps the small ones apart.
+    """
+
+    direction: str
+    readers: np.ndarray
+    tokens: np.ndarray
+    weights: np.ndarray
+
+
+def _attention(encoder: Encoder, function: _Function, config: str) -> _Attention:
+    ((ids, offsets, special),) = encoder.encode([function.code])
+    if len(ids) > encoder.longest:
+        raise ModelError(
+            f"{function.name} has {len(ids)} sub-tokens, special tokens included, but {encoder.name} is probed with at "
+            f"most {encoder.longest}: choose a shorter function"
+        )
+    alignment = align(function.start, function.end, offsets, special)
+    alignment = alignment.predicting(config, function.code, function.start, function.end)
+    head, first, last = np.array([edge[1:] for edge in function.edges], np.int32).T
+    whole = _WholeFunction(0, ids, alignment, np.zeros(len(head), np.int32), head, first, last)
+    direction = DEPENDENT_TO_HEAD if encoder.causal else HEAD_TO_DEPENDENT
+    readers = whole.readers(direction)
+    fitting = BYTES // (3 * encoder.layers * encoder.heads * max(1, len(readers)))
+    listener = _TopTokens(whole, encoder, direction, min(KEPT, len(readers), max(1, fitting)))
+    encoder.forward(encoder.inputs([ids]), listener)
+    return _Attention(direction, readers, np.stack(listener.tokens), np.stack(listener.weights))
+
+
+class _WholeFunction(EncodedFunction):
+    """A function whose every token reads, not only those of its edges: any of them may be clicked."""
+
+    def readers(self, direction: str) -> np.ndarray:
+        return np.flatnonzero(self.alignment.mapped)
+
+
+class _TopTokens(BatchListener):
+    """Listens to one forward pass over one function, and keeps the first `kept` tokens of every row.
+
+    `tokens` and `weights` are lists over layers of arrays (heads, rows, kept), as `_Attention` has them.
+    """
+
+    def __init__(self, function: EncodedFunction, encoder: Encoder, direction: str, kept: int):
+        super().__init__([function], encoder.layers, encoder.heads, len(function.ids), encoder.device, 1, direction)
+        self.kept = kept
+        self.tokens: list[np.ndarray] = []
+        self.weights: list[np.ndarray] = []
+
+    def hear(self, plan, edges: slice, rows: Callable[[], torch.Tensor]) -> None:
+        pooled = plan.pool(rows()).transpose(0, 1)  # (H, N, T)
+        weights, tokens = pooled.sort(dim=-1, descending=True, stable=True)  # stable: equal weights by lower token
+        self.tokens.append(tokens[..., : self.kept].cpu().numpy().astype(np.uint16))
+        roots = (255 * weights[..., : self.kept].clamp(0, 1).sqrt()).round()
+        self.weights.append(roots.to(torch.uint8).cpu().numpy())
+
+
+def _lines(function: _Function) -> list[list[tuple[str, int]]]:
+    """The code as it is laid out: for each line its pieces of text with their token, or -1 between tokens.
+
+    A token that is a line break is shown as a sign at the end of its line; one of several lines has a piece in each.
+    """
+    lines: list[list[tuple[str, int]]] = [[]]
+
+    def add(text: str, token: int) -> None:
+        for number, part in enumerate(text.split("\n")):
+            if number:
+                lines.append([])
+            if part := part.removesuffix("\r"):
+                lines[-1].append((part, token))
+
+    position = 0
+    for token, (start, end) in enumerate(zip(function.start.tolist(), function.end.tolist())):
+        add(function.code[position:start], -1)
+        text = function.code[start:end]
+        if text and not text.strip("\r\n"):
+            lines[-1].append(("⏎", token))
+            add(text, -1)
+        else:
+            add(text, token)
+        position = end
+    add(function.code[position:], -1)
+    return lines if lines[-1] else lines[:-1]

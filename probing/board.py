@@ -1,0 +1,356 @@
+"""The board: published entries side by side. `probing.report.board` writes it down.
+
+An entry is what `Evidence.entry()` says of one model on one config. What is decided here, and said on the page:
+
+- *Tables.* Entries share a table only if their signatures agree in all but the model, and they were scored and chosen
+  on the same functions. `also-fits` says how functions were picked; that they are the same is seen from the edges of
+  each relation and from every score of the baselines. Nothing is ranked across tables.
+- *Ranks* are ranges. A model is behind those whose 95 % interval lies wholly above its own, and before those whose
+  interval lies wholly below; it is tied with the others. Baselines and the paper's models have no rank.
+- *Twice the same.* Of entries of one model and revision in a table the one with the lower held-out score at k = 1 by
+  the rule `first` stays: to run again until a number is higher does not pay.
+
+The same entries give the same bytes, in whatever order they come.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import re
+import tempfile
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import Any, NamedTuple
+
+from codesyntax_dataset.errors import EntryError
+from codesyntax_dataset.schema import CONFIGS
+from codesyntax_dataset.tasks import PROTOCOLS
+from codesyntax_metric.topk_uas import RULES
+from probing.entry import LARGEST, load
+
+KS = ("1", "3", "10", "20")
+"""The k of the paper's tables."""
+
+BASELINES = ("combined", "offset", "keyword")
+"""As in entries, in the order of the page; `combined` is the best one (Shen et al. 2022, section 4)."""
+
+CELLS = [(protocol, rule, k) for protocol in PROTOCOLS for rule in RULES for k in KS]
+"""The scores of a row, in this order wherever they are listed."""
+
+MOST_FILES = 2000
+MOST_BYTES = 2 * 10**9
+"""What a board reads at most: JSON files, and their bytes together."""
+
+
+class Cell(NamedTuple):
+    """A score in percent with its 95 % interval, and less that of the combined baseline; None where unknown."""
+
+    score: float
+    low: float | None = None
+    high: float | None = None
+    difference: float | None = None
+    difference_low: float | None = None
+    difference_high: float | None = None
+    p: float | None = None
+
+
+class Found(NamedTuple):
+    """The score of one relation in percent with its 95 % interval, and the attention head that reaches it."""
+
+    score: float
+    low: float
+    high: float
+    layer: int
+    head: int
+
+
+class LeftOut(NamedTuple):
+    """A file that is no row of the board, and why."""
+
+    file: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class Row:
+    """An entry, as far as a board shows it.
+
+    `shared`: what its table shares, by name. `cells`: one for each of CELLS; `baselines`: name -> likewise.
+    `relations`: name -> edges, functions, whether these edges are few, whether it is in the mean. `found`: name -> for
+    each of CELLS what the model's head finds, None without a head; `combined`: name -> likewise the baseline's score.
+    """
+
+    file: str
+    signature: str
+    settings: dict[str, Any]
+    skips: dict[str, int]
+    ledgers: dict[str, str]
+    versions: dict[str, str]
+    shared: dict[str, str]
+    cells: list[Cell | None]
+    baselines: dict[str, list[Cell | None]]
+    relations: dict[str, tuple[int, int, bool, bool]]
+    found: dict[str, list[Found | None]]
+    combined: dict[str, list[float | None]]
+
+    @property
+    def key(self) -> str:
+        """The same for rows of one table: what they share, the edges and every score of the baselines."""
+        same = [
+            self.shared,
+            sorted(self.relations.items()),
+            [[cell and [round(value, 4) for value in cell[:3]] for cell in self.baselines[name]] for name in BASELINES],
+            [[score if score is None else round(score, 4) for score in self.combined[name]] for name in self.relations],
+        ]
+        return hashlib.sha256(json.dumps(same).encode()).hexdigest()[:12]
+
+    @property
+    def model(self) -> str:
+        return self.settings["model"]
+
+    @property
+    def family(self) -> str:
+        """The architecture as its configuration file names it (`model_type`), where the probe has noted it."""
+        return self.settings.get("family") or "unknown"
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows that compare. `ranks`: for each row and each of CELLS the first and the last rank it may have, or None."""
+
+    name: str
+    rows: list[Row]
+    ranks: list[list[tuple[int, int] | None]]
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """Of the first row; those that its `shared` names are the same for all."""
+        return self.rows[0].settings
+
+    @property
+    def shared(self) -> dict[str, str]:
+        return self.rows[0].shared
+
+
+@dataclass
+class Board:
+    """Tables, the largest of a config first, and what is in none of them. Its length is the number of rows."""
+
+    tables: list[Table]
+    left_out: list[LeftOut]
+
+    def __len__(self) -> int:
+        return sum(len(table.rows) for table in self.tables)
+
+
+def read(sources: Sequence[str | os.PathLike]) -> Board:
+    """The entries of `sources`: folders, or results repositories on the Hub (`user/results`, or with `@revision`).
+
+    JSON files below the folder `entries` count where there is one, else all. Files that cannot be trusted are left out
+    with their reason. Raises EntryError for a source that is none, that has no JSON file, or with too much to read.
+    """
+    rows: list[Row] = []
+    left_out: list[LeftOut] = []
+    files = of_bytes = 0
+    for source in sorted({str(source) for source in sources}):
+        with _opened(source) as (folder, called, refused):
+            left_out += refused
+            paths = list(_paths(folder))
+            if not paths and not refused:
+                raise EntryError(
+                    f"{source} has no JSON file: expected the folder `entries` that `codesyntax report` writes, or a "
+                    "results repository that `codesyntax submit --board` contributes to"
+                )
+            files += len(paths)
+            of_bytes += sum(min(path.lstat().st_size, LARGEST) for path in paths)  # no more is read of one file
+            _check_amount(source, files, of_bytes)
+            for path in paths:
+                name = printable(f"{called}/{path.relative_to(folder).as_posix()}")
+                try:
+                    rows.append(_row(name, load(path)))
+                except EntryError as error:
+                    left_out.append(LeftOut(name, printable(str(error).replace(str(path), path.name))))
+    tables, twice = group(rows)
+    return Board(tables, sorted(left_out + twice))
+
+
+def group(rows: Iterable[Row]) -> tuple[list[Table], list[LeftOut]]:
+    """The tables of `rows`, and what was there twice."""
+    by_key: dict[str, dict[tuple[str, str], Row]] = {}
+    twice = []
+    for row in sorted(rows, key=_modesty):
+        of_table = by_key.setdefault(row.key, {})
+        model = row.model, row.settings["revision"]
+        if model in of_table:
+            reason = f"the same model and revision as {of_table[model].file}, which scores no higher"
+            twice.append(LeftOut(row.file, reason))
+        else:
+            of_table[model] = row
+    configs = list(CONFIGS)
+    tables = []
+    for key, of_table in by_key.items():
+        kept = sorted(of_table.values(), key=lambda row: (row.model.casefold(), row.signature))
+        name = f"{kept[0].settings['config']}.{kept[0].settings['direction']}.{key}"
+        ranked = [ranks([row.cells[place] for row in kept]) for place in range(len(CELLS))]
+        tables.append(Table(name, kept, [list(of_row) for of_row in zip(*ranked)]))
+    tables.sort(key=lambda table: (configs.index(table.settings["config"]), -len(table.rows), table.name))
+    return tables, twice
+
+
+def ranks(cells: Sequence[Cell | None]) -> list[tuple[int, int] | None]:
+    """The first and the last rank that each may have; intervals that touch are ties.
+
+    >>> ranks([Cell(40, 35, 45), Cell(60, 55, 65), Cell(50, 44, 56), None])
+    [(2, 3), (1, 2), (1, 3), None]
+    """
+    lows = sorted(cell.low for cell in cells if cell is not None)
+    highs = sorted(cell.high for cell in cells if cell is not None)
+    return [
+        cell and (1 + len(lows) - bisect_right(lows, cell.high), len(highs) - bisect_left(highs, cell.low))
+        for cell in cells
+    ]
+
+
+def _row(file: str, entry: dict[str, Any]) -> Row:
+    """What the board shows of a valid entry."""
+    settings = entry["settings"]
+    scored_on, chosen_on = (_parts(of["signature"], settings) for of in (entry, entry["chosen_on"]))
+    shared = {name: value for name, value in scored_on.items() if name != "also-fits"}
+    shared |= {f"{name} chosen on": chosen_on[name] for name in ("labels", "functions", "edges")}
+    of_protocol = {protocol: entry["protocols"][protocol]["relations"] for protocol in PROTOCOLS}
+    baseline = {protocol: entry["baselines"][protocol]["combined"]["relations"] for protocol in PROTOCOLS}
+    relations = {
+        name: (of["edges"], of["functions"], of["few_edges"], of["in_mean"])
+        for name, of in sorted(of_protocol["published"].items())
+    }
+    return Row(
+        file=file,
+        signature=entry["signature"],
+        settings=settings,
+        skips=entry["skips"],
+        ledgers=entry["ledgers"],
+        versions=entry["versions"],
+        shared=shared,
+        cells=[
+            _cell(entry["protocols"][protocol]["scores"][rule][k], entry["differences"][protocol][rule].get(k))
+            for protocol, rule, k in CELLS
+        ],
+        baselines={
+            name: [_cell(entry["baselines"][protocol][name]["scores"][rule][k]) for protocol, rule, k in CELLS]
+            for name in BASELINES
+        },
+        relations=relations,
+        found={
+            name: [_found(of_protocol[protocol], name, rule, k) for protocol, rule, k in CELLS] for name in relations
+        },
+        combined={
+            name: [
+                baseline[protocol][name][rule][k] if name in baseline[protocol] else None for protocol, rule, k in CELLS
+            ]
+            for name in relations
+        },
+    )
+
+
+def _parts(signature: str, settings: dict[str, Any]) -> dict[str, str]:
+    """Name -> value of a signature's parts behind the model."""
+    model = f"uas|model:{settings['model']}@{settings['revision'][:12]}|"
+    return dict(part.split(":", 1) for part in signature.removeprefix(model).split("|"))
+
+
+def _cell(score: list[float] | None, difference: dict[str, Any] | None = None) -> Cell | None:
+    if score is None:
+        return None
+    return Cell(*score) if difference is None else Cell(*score, *difference["difference"], difference["p"])
+
+
+def _found(relations: dict[str, Any], name: str, rule: str, k: str) -> Found | None:
+    if name not in relations:
+        return None
+    chosen = relations[name][rule][k]
+    return Found(*chosen["score"], chosen["layer"], chosen["head"])
+
+
+def _modesty(row: Row) -> tuple[float, str]:
+    """Of rows of the same model the first in this order is kept."""
+    cell = row.cells[0]
+    return (0.0 if cell is None else cell.score), row.file
+
+
+@contextlib.contextmanager
+def _opened(source: str) -> Iterator[tuple[Path, str, list[LeftOut]]]:
+    """The folder with the entries of `source`, how it is called, and files that were not downloaded."""
+    path = Path(source)
+    if path.is_dir():
+        yield path, path.resolve().name, []
+    elif re.fullmatch(r"[\w.-]+/[\w.-]+(@.+)?", source) and not path.exists():
+        with tempfile.TemporaryDirectory(prefix="codesyntax-board-") as folder:
+            yield Path(folder), source, _download(source, Path(folder))
+    else:
+        raise EntryError(
+            f"{source} is neither a folder nor a results repository on the Hub: expected a folder of entries, such as "
+            "report/entries, or user/results"
+        )
+
+
+def _download(source: str, folder: Path) -> list[LeftOut]:
+    """Fetch the JSON files of a results repository at one commit; returns those that are not worth fetching."""
+    from huggingface_hub import HfApi, snapshot_download
+    from huggingface_hub.hf_api import RepoFile
+
+    from probing.hub.client import plain_errors
+
+    repo, _, revision = source.partition("@")
+    with plain_errors(repo):
+        commit = HfApi().dataset_info(repo, revision=revision or None).sha
+        tree = HfApi().list_repo_tree(repo, repo_type="dataset", revision=commit, recursive=True)
+        found = {item.path: item.size for item in tree if isinstance(item, RepoFile) and item.path.endswith(".json")}
+        if any(name.startswith("entries/") for name in found):
+            found = {name: size for name, size in found.items() if name.startswith("entries/")}
+        refused = {name: reason for name, size in found.items() if (reason := _refused(name, size))}
+        wanted = sorted(found.keys() - refused.keys())
+        _check_amount(source, len(wanted), sum(found[name] for name in wanted))
+        if wanted:
+            snapshot_download(
+                repo, repo_type="dataset", revision=commit, allow_patterns=wanted, local_dir=folder, max_workers=4
+            )
+    return [LeftOut(printable(f"{source}/{name}"), reason) for name, reason in refused.items()]
+
+
+def _refused(name: str, size: int) -> str | None:
+    """Why a file of a repository is not downloaded."""
+    parts = PurePosixPath(name).parts
+    if ".." in parts or name.startswith("/") or not re.fullmatch(r"[\w./ -]+", name, re.ASCII):
+        return "no plain file name: expected letters, digits, and - _ . within the folder"
+    return f"the file is larger than {LARGEST:,} bytes" if size > LARGEST else None
+
+
+def _paths(folder: Path) -> Iterator[Path]:
+    """JSON files of a folder and links to other folders, by name. What is hidden is not looked at."""
+    entries = folder / "entries"
+    if entries.is_dir() and not entries.is_symlink():
+        folder = entries
+    for root, folders, files in os.walk(folder):
+        folders[:] = sorted(name for name in folders if not name.startswith("."))
+        links = [name for name in folders if os.path.islink(os.path.join(root, name))]
+        for name in sorted([*links, *(name for name in files if name.endswith(".json") and not name.startswith("."))]):
+            yield Path(root, name)
+
+
+def _check_amount(source: str, files: int, size: int) -> None:
+    if files > MOST_FILES or size > MOST_BYTES:
+        raise EntryError(
+            f"too much to read with {source}: {files:,} files of {size:,} bytes together, expected at most "
+            f"{MOST_FILES:,} files and {MOST_BYTES:,} bytes; make a board of some of them"
+        )
+
+
+def printable(text: str, most: int = 300) -> str:
+    """Text of somebody else in one line, of at most `most` characters, each of which shows as what it is."""
+    shown = "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
+    return shown if len(shown) <= most else f"{shown[: most - 1]}…"

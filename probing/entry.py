@@ -1,0 +1,106 @@
+"""The published form of evidence: the JSON that submissions send and boards read, and how it is read from a stranger.
+
+`Evidence.entry()` makes an entry. `load` reads one and refuses whatever the file itself can contradict: fields, types
+and ranges, and numbers that do not follow from each other or that no attention heads can produce. Whether they follow from
+the ledgers, whose digests an entry names, cannot be seen here; `codesyntax submit` checks that before it sends.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+from codesyntax_dataset.errors import EntryError
+from codesyntax_dataset.schema import CONFIGS
+from codesyntax_dataset.tasks import DIRECTIONS
+from probing.entry_scores import check_scores
+from probing.result import VERSIONS, ProbeSettings, signature
+from probing.strict import PLAIN, counts, expect, list_of, mapping, one_of, parse, read, record, text, whole
+
+FORMAT = 1
+"""Changes whenever entries get other fields, or their fields other meanings."""
+
+LARGEST = 8 * 2**20
+"""Bytes that an entry may have, about ten times what it takes."""
+
+
+def to_json(entry: dict[str, Any]) -> str:
+    """The same entry gives the same text."""
+    return json.dumps(entry, allow_nan=False, separators=(",", ":")) + "\n"
+
+
+def file_name(entry: dict[str, Any]) -> str:
+    """Letters, digits and `._-` only; entries of different settings never share a name."""
+    return f"{_settings_of(entry).name}.json"
+
+
+def load(source: str | os.PathLike[str] | bytes) -> dict[str, Any]:
+    """The entry in a file, or in its bytes. Raises EntryError, with the reason, for all that is no entry."""
+    entry = parse(source if isinstance(source, bytes) else read(Path(source), LARGEST), LARGEST)
+    _FIELDS(entry, "")
+    _check_signatures(entry)
+    check_scores(entry)
+    return entry
+
+
+_NAME = r"\w(?!.*\.\.)[\w.-]{0,95}(/\w[\w.-]{0,95})?"
+_LABELS = text("[0-9a-f]{12}", "12 hexadecimal digits")
+_SHA256 = text("[0-9a-f]{64}", "64 hexadecimal digits")
+_SIGNATURE = text(PLAIN + "+", "a signature")
+_VERSION = text(r"\d[\w.+!-]{0,60}", "a version")
+
+_SETTINGS = record(
+    {
+        "model": text(_NAME, "USER/MODEL or the name of a local model"),
+        "revision": text("[0-9a-f]{40}|[0-9a-f]{64}", "a commit or a SHA-256, in hexadecimal digits"),
+        "data": text(_NAME + r"@[\w.]{1,40}", "NAME@VERSION"),
+        "labels": _LABELS,
+        "config": one_of(CONFIGS),
+        "split": one_of(["test"]),
+        "direction": one_of(DIRECTIONS),
+        "dtype": one_of(["float32", "bfloat16"]),
+        "max_length": whole(1),
+        "also_fits": list_of(text(_NAME, "the name of a model")),
+        "limit": lambda value, at: expect(value is None, value, at, "none: a partial run is not published"),
+        "control": lambda value, at: expect(value is None, value, at, "none: a control is no model"),
+        "seed": one_of([None]),
+        "layers": whole(1, 1000),
+        "heads": whole(1, 1000),
+        "attention": one_of(["captured", "eager"]),
+        "attention_why": text(PLAIN + "{0,1000}", "plain text"),
+        "device": text("[a-z]{1,20}", "the kind of a device"),
+    },
+    family=text(r"[\w-]{1,60}", "the type of a model"),
+)
+_FIELDS = record(
+    {
+        "format": one_of([FORMAT]),
+        "settings": _SETTINGS,
+        "signature": _SIGNATURE,
+        "functions": whole(1),
+        "edges": whole(1),
+        "skips": counts,
+        "chosen_on": record({"signature": _SIGNATURE, "labels": _LABELS, "functions": whole(1), "edges": whole(1)}),
+        "protocols": mapping,
+        "baselines": mapping,
+        "differences": mapping,
+        "ledgers": record({"test": _SHA256, "validation": _SHA256}),
+        "versions": record(dict.fromkeys(VERSIONS, _VERSION)),
+    }
+)
+
+
+def _check_signatures(entry: dict[str, Any]) -> None:
+    made, chosen_on = _settings_of(entry), entry["chosen_on"]
+    of_validation = dataclasses.replace(made, split="validation", labels=chosen_on["labels"])
+    for at, of, settings in (("signature", entry, made), ("chosen_on.signature", chosen_on, of_validation)):
+        follows = signature(settings, of["functions"], of["edges"])
+        if of["signature"] != follows:
+            raise EntryError(f"{at} does not follow from the settings: expected {follows}")
+
+
+def _settings_of(entry: dict[str, Any]) -> ProbeSettings:
+    return ProbeSettings(**{field.name: entry["settings"][field.name] for field in dataclasses.fields(ProbeSettings)})

@@ -1,0 +1,241 @@
+"""What the best head of each relation takes for the dependent where it is wrong (after Shen et al. 2022, Table 7).
+
+A result's ledger says which head is best for a relation at k = 1 and which edges it misses, but not what it ranks first
+instead. So the model runs once more, and only the first choices of these heads are kept.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from codesyntax_dataset.errors import LedgerError
+from codesyntax_dataset.schema import CONFIGS
+from codesyntax_metric.topk_uas import HEAD_TO_DEPENDENT, RULES
+from probing.error_classes import CLASSES, Tokens
+from probing.ledger import RankLedger
+from probing.result import ProbeSettings, read, writing
+
+EXAMPLES = 2
+"""Examples that are kept of each rule, relation and class: the first in the order of the dataset."""
+
+
+@dataclass
+class ErrorAnalysis:
+    """The wrong first choices of one result, by rule and relation.
+
+    `rules`: {rule: {relation: {"edges": n, "hits": n, "errors": n, "layer": int, "head": int, "classes": {class: {"errors":
+    n, "share": percent of the relation's errors, "examples": [...]}}}}}, classes that occur, in the order of CLASSES.
+    An example is {"function": its id, "lines": {line: code}, "head": place, "dependent": place, "chosen": place or None}: the
+    edge's head token, the token of the dependent that the rule asks for, and the choice. A line is a number from 1, as a
+    string; a place is [line, first column, column behind the last], a token of many lines ending with its first.
+    `differing`: {rule: edges that are hit now and not by the ledger, or the other way round}.
+    """
+
+    signature: str
+    settings: dict[str, Any]
+    rules: dict[str, dict[str, Any]]
+    differing: dict[str, int]
+
+    def classes(self, rule: str) -> dict[str, int]:
+        """Errors of each class, over all relations."""
+        entries = self.rules[rule].values()
+        return {name: sum(e["classes"].get(name, {"errors": 0})["errors"] for e in entries) for name in CLASSES}
+
+    def to_json(self) -> str:
+        """The same analysis gives the same text."""
+        return json.dumps(asdict(self), indent=1, allow_nan=False) + "\n"
+
+
+def errors_path(result: str | os.PathLike) -> Path:
+    """Where the error analysis of a result lies: beside its JSON."""
+    path = Path(result)
+    return path.with_name(path.name.removesuffix(".json") + ".errors.json")
+
+
+def save(analysis: ErrorAnalysis, result: str | os.PathLike) -> Path:
+    """Write the analysis beside its result; returns the path."""
+    target = errors_path(result)
+    beside = target.with_name(f".{target.name}.{os.getpid()}.tmp")
+    with writing(target.parent):
+        try:
+            beside.write_text(analysis.to_json(), encoding="utf-8")
+            os.replace(beside, target)
+        finally:
+            beside.unlink(missing_ok=True)
+    return target
+
+
+def load(path: str | os.PathLike) -> ErrorAnalysis:
+    """The analysis at `path`, as `save` wrote it; raises LedgerError where there is none."""
+    try:
+        return ErrorAnalysis(**json.loads(Path(path).read_text(encoding="utf-8")))
+    except (OSError, ValueError, TypeError) as error:
+        raise LedgerError(f"{path} is no error analysis ({error}): expected what `codesyntax errors` wrote") from error
+
+
+def analyse(
+    result: str | os.PathLike,
+    *,
+    model: Any = None,
+    data: Any = None,
+    device: str | None = None,
+) -> ErrorAnalysis:
+    """Run the model of a result file once more, and tell what each relation's best head chose where it was wrong.
+
+    `model` and `data` say where to find what the result names, if not under these names. Raises LedgerError where there
+    is no result, where model or data are not those that it was made with, and where the choices do not fit its ledger;
+    and whatever `probe` raises.
+    """
+    probed = read(result)
+    ledger = probed.ledger
+    settings = ProbeSettings(**ledger.settings["settings"])
+    picked = _best_heads(probed.relations, ledger.relations)
+    chosen = _first_choices(settings, ledger, picked, model=model, data=data, device=device)
+    hit = _hits(ledger, settings.direction, chosen)
+    differing = _compare(ledger, settings, picked, hit)
+    analysis = ErrorAnalysis(probed.signature, probed.settings, {rule: {} for rule in RULES}, differing)
+    for number, rule in enumerate(RULES):
+        for relation in sorted(ledger.relations):
+            found = hit[number, ledger.relation == ledger.relations.index(relation)]
+            layer, head = picked[number, ledger.relations.index(relation)].tolist()
+            entry = {"edges": len(found), "hits": int(found.sum()), "errors": int((~found).sum())}
+            analysis.rules[rule][relation] = {**entry, "layer": layer, "head": head, "classes": {}}
+    for error in _errors(ledger, settings, chosen, hit, data):
+        relation = analysis.rules[error.rule][error.relation]
+        entry = relation["classes"].setdefault(error.kind, {"errors": 0, "share": 0.0, "examples": []})
+        entry["errors"] += 1
+        entry["share"] = 100 * entry["errors"] / relation["errors"]
+        if len(entry["examples"]) < EXAMPLES:
+            entry["examples"].append(error.example())
+    for relations in analysis.rules.values():
+        for entry in relations.values():
+            entry["classes"] = {name: entry["classes"][name] for name in CLASSES if name in entry["classes"]}
+    return analysis
+
+
+def _best_heads(relations: dict[str, Any], names: list[str]) -> np.ndarray:
+    """Layer and head of each rule's and relation's best head at k = 1: int (rules, relations, 2)."""
+    best = [[relations[name][rule]["1"] for name in names] for rule in RULES]
+    return np.array([[(entry["layer"], entry["head"]) for entry in of_rule] for of_rule in best])
+
+
+def _first_choices(settings: ProbeSettings, ledger: RankLedger, picked: np.ndarray, **where: Any) -> np.ndarray:
+    """What the heads in `picked` rank first for the ledger's edges: int64 (rules, E)."""
+    from tqdm.auto import tqdm
+
+    from probing.ranking import FirstChoices
+    from probing.run import Runner, prepare_again
+
+    task = prepare_again(settings, **where)
+    for name in ("revision", "labels"):
+        then, now = getattr(settings, name), getattr(task.settings, name)
+        if then != now:
+            raise LedgerError(
+                f"the result was made with {name} {then}, here it is {now}: pass --model or --data that fit it"
+            )
+    picked = picked[:, [ledger.relations.index(name) for name in task.relations]]
+    with tqdm(total=len(task.functions), desc=f"running {settings.model}", unit="function", disable=None) as bar:
+        runner = Runner(task.encoder, settings.direction, None)
+        chosen = runner.run(task.functions, bar, partial(FirstChoices, picked=picked))
+    function = np.repeat([f.index for f in task.functions], [len(f.head) for f in task.functions])
+    if not np.array_equal(np.sort(function), ledger.function):
+        raise LedgerError(
+            f"the ledger has {len(ledger)} edges, here are {len(function)}, or they are of other functions: `codesyntax "
+            "verify` says more"
+        )
+    return chosen[:, np.argsort(function, kind="stable")]
+
+
+def _hits(ledger: RankLedger, direction: str, chosen: np.ndarray) -> np.ndarray:
+    """Which first choices are right: bool (rules, E)."""
+    if direction == HEAD_TO_DEPENDENT:
+        by_rule = {
+            "first": lambda token: token == ledger.first,
+            "any": lambda token: (ledger.first <= token) & (token <= ledger.last),
+            "last": lambda token: token == ledger.last,
+        }
+        return np.stack([by_rule[rule](of_rule) for rule, of_rule in zip(RULES, chosen)])
+    return chosen == ledger.head
+
+
+def _compare(ledger: RankLedger, settings: ProbeSettings, picked: np.ndarray, hit: np.ndarray) -> dict[str, int]:
+    """On how many edges a rule's hits are not those of the ledger; raises LedgerError if on more than rounding explains."""
+    from probing.verify import MOST_DIFFERING
+
+    differing = {}
+    for number, rule in enumerate(RULES):
+        layer, head = picked[number, ledger.relation].T
+        differs = (ledger.ranks[number, np.arange(len(ledger)), layer, head] == 0) != hit[number]
+        differing[rule] = int(differs.sum())
+        if differing[rule] > max(1, MOST_DIFFERING[settings.dtype] * len(ledger)):
+            raise LedgerError(
+                f"{differing[rule]} of {len(ledger)} edges are hit by the ledger and not by this run, or the other way round "
+                f"(rule {rule}): the result was not made with this model and data"
+            )
+    return differing
+
+
+class _Error(NamedTuple):
+    """One wrong first choice."""
+
+    rule: str
+    relation: str
+    kind: str  # one of CLASSES
+    row: dict[str, Any]  # of the dataset
+    head: int
+    dependent: int  # the token that the rule asks for
+    chosen: int | None
+
+    def example(self) -> dict[str, Any]:
+        places = {name: self._place(getattr(self, name)) for name in ("head", "dependent", "chosen")}
+        code = self.row["code"].split("\n")
+        numbers = sorted({place[0] for place in places.values() if place})
+        lines = {str(number): code[number - 1].rstrip("\r") for number in numbers}
+        return {"function": self.row["id"], "lines": lines, **places}
+
+    def _place(self, token: int | None) -> list[int] | None:
+        if token is None:
+            return None
+        code, start, end = self.row["code"], self.row["token_start"][token], self.row["token_end"][token]
+        line_start = code.rfind("\n", 0, start) + 1
+        line_end = code.find("\n", start)
+        end = end if line_end < 0 else min(end, max(line_end, start))
+        return [code.count("\n", 0, start) + 1, start - line_start, end - line_start]
+
+
+def _errors(
+    ledger: RankLedger, settings: ProbeSettings, chosen: np.ndarray, hit: np.ndarray, data: Any
+) -> Iterator[_Error]:
+    """Every wrong first choice, with its class, in the order of the dataset."""
+    from probing.data import load_functions, rows
+
+    dataset, _ = load_functions(data or settings.data.partition("@")[0], settings.config, settings.split)
+    language, _ = CONFIGS[settings.config]
+    begin, ends = np.searchsorted(ledger.function, (range(len(dataset)), range(1, len(dataset) + 1)))
+    index = -1
+    for batch in rows(dataset, settings.limit):
+        for row in batch:
+            index += 1
+            edges = range(begin[index], ends[index])
+            if not edges:
+                continue
+            tokens = Tokens(row["code"], row["token_start"], row["token_end"], language)
+            for edge in edges:
+                head, first, last = (int(getattr(ledger, name)[edge]) for name in ("head", "first", "last"))
+                for number in np.flatnonzero(~hit[:, edge]).tolist():
+                    rule = RULES[number]
+                    dependent = last if rule == "last" else first
+                    reader = head if settings.direction == HEAD_TO_DEPENDENT else dependent
+                    choice = int(chosen[number, edge])
+                    kind = tokens.classify(choice, reader, head, first, last)
+                    relation = ledger.relations[ledger.relation[edge]]
+                    shown = None if kind == "no prediction" else choice
+                    yield _Error(rule, relation, kind, row, head, dependent, shown)

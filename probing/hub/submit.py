@@ -1,0 +1,373 @@
+"""Submit results: a pull request on the model's repository and, where asked, one on a board's.
+
+Everything is checked before anything is sent: the results are complete and of no control, their numbers follow from
+their ledgers, the model is the one in the repository, the labels are those of the dataset on the Hub, and part of each result
+is probed again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+from huggingface_hub import (
+    CommitOperationAdd,
+    EvalResult,
+    EvalResultEntry,
+    HfApi,
+    ModelCard,
+    eval_result_entries_to_yaml,
+)
+from huggingface_hub.errors import EntryNotFoundError, RevisionNotFoundError
+
+from codesyntax_dataset.errors import HubError, LedgerError
+from codesyntax_dataset.tasks import PROTOCOLS, task_id
+from probing import entry
+from probing.data import label_digest, load_functions
+from probing.evidence import Probed, find, gather
+from probing.hub.client import check_repo, client, patiently, plain_errors
+from probing.identity import Location
+from probing.verify import verify
+
+FILE = ".eval_results/codesyntax.yaml"
+"""Where the Hub looks for results in a model's repository."""
+
+_DESCRIPTION = (
+    "Top-1 UAS of the model's attention heads on CodeSyntax, in percent. Sent by `codesyntax submit`, which has checked "
+    "the results and probed part of them again; `codesyntax submit --undo` closes this."
+)
+
+RULE, K = "first", "1"
+"""Of the headline number."""
+
+
+@dataclass(frozen=True)
+class PullRequest:
+    """What is to be sent to the `kind` (model or dataset) `repo`: `files`, path in the repository -> content."""
+
+    repo: str
+    kind: str
+    title: str
+    files: dict[str, str]
+
+    def text(self) -> str:
+        """Where it goes, and its files in full."""
+        where = f"pull request on the {self.kind} {self.repo}: {self.title}"
+        return "\n".join([where, *(f"--- {path}\n{content}" for path, content in self.files.items())])
+
+    def open(self) -> str:
+        """Open it and return its address, or say why there is nothing to open.
+
+        Raises HubError where the Hub refuses.
+        """
+        if not self.files:
+            return f"nothing to send: {self.repo} has these results"
+        with plain_errors(self.repo):
+            api = client()
+            if already := _opened(api, self.repo, self.kind, self.title):
+                return f"already open: {already[0].url}; --undo closes it"
+            operations = [CommitOperationAdd(path, content.encode()) for path, content in self.files.items()]
+            made = patiently(
+                lambda: api.create_commit(
+                    self.repo,
+                    operations,
+                    commit_message=self.title,
+                    commit_description=_DESCRIPTION,
+                    repo_type=self.kind,
+                    create_pr=True,
+                )
+            )
+            return made.pr_url
+
+
+def submission(
+    results: Sequence[str | os.PathLike[str]],
+    model: str,
+    dataset: str,
+    *,
+    source_url: str | None = None,
+    model_index: bool = False,
+    board: str | None = None,
+    device: str | None = None,
+) -> list[PullRequest]:
+    """The pull requests that submit `results`, files or folders as for `find`, once every check has passed.
+
+    `model`: the repository of the model, USER/MODEL, which gets FILE and, for `model_index`, the older form in its
+    card. `dataset`: the dataset on the Hub that holds the labels of the results. `source_url`: where more can be read.
+    `board`: a dataset repository that gets the entries. `device`: to probe again on.
+
+    Raises LedgerError for results that are not what they should be, EntryError for entries that would be no use to a
+    board, HubError where the Hub cannot be reached.
+    """
+    for repo in (model, dataset, *([board] if board else [])):
+        check_repo(repo)
+    if source_url is not None and not re.fullmatch(r"https?://[!-;=?-~]+", source_url):
+        raise HubError(f"{source_url!r} is no address, expected https://...")
+    probed = _complete(find(results))
+    commit, data = _dataset_on_the_hub(dataset)
+    for one in probed:
+        for result in (one.test, one.validation):
+            _check_labels(result.settings, dataset, data)
+    _check_tasks(probed, dataset, data)
+    entries = [entry.load(entry.to_json(gather([one], data)[0].entry()).encode()) for one in probed]
+    tasks = _headlines(entries)
+    for one in probed:
+        where = _model_on_the_hub(one.test.settings, model)
+        for file in one.files.values():
+            _probe_again(file, where, data, device)
+    title = _title(model, probed)
+    api = client()
+    ours = [
+        EvalResultEntry(
+            dataset_id=dataset,
+            task_id=task,
+            value=value,
+            dataset_revision=commit,
+            source_url=source_url,
+            notes=of["signature"],
+        )
+        for task, (value, of) in tasks.items()
+    ]
+    with plain_errors(model):
+        files = {FILE: _merged(_there(api, model, "model", FILE), eval_result_entries_to_yaml(ours))}
+        if model_index:
+            files["README.md"] = _card(
+                _there(api, model, "model", "README.md"), model, dataset, commit, tasks, source_url
+            )
+        requests = [_request(api, model, "model", title, files)]
+    if board:
+        with plain_errors(board):
+            files = {f"entries/{entry.file_name(of)}": entry.to_json(of) for of in entries}
+            requests.append(_request(api, board, "dataset", title, files))
+    return requests
+
+
+def undo(results: Sequence[str | os.PathLike[str]], model: str, board: str | None = None) -> list[str]:
+    """Close the pull requests that this user has opened for these results; returns their addresses."""
+    title = _title(model, find(results))
+    closed = []
+    for repo, kind in ((model, "model"), *([(board, "dataset")] if board else [])):
+        check_repo(repo)
+        with plain_errors(repo):
+            api = client()
+            for request in _opened(api, repo, kind, title):
+                api.change_discussion_status(
+                    repo, request.num, "closed", comment="Closed by codesyntax submit --undo.", repo_type=kind
+                )
+                closed.append(request.url)
+    return closed
+
+
+# ------------------------------------------------------------------------------------------------------------- checks
+
+
+def _complete(probed: list[Probed]) -> list[Probed]:
+    """The same. Raises LedgerError for controls, partial runs, several precisions, and two results of one task."""
+    seen: dict[str, Path] = {}
+    for one in probed:
+        file, settings = one.files["test"], one.test.settings
+        if settings["control"] is not None:
+            raise LedgerError(
+                f"{file} is of the control {settings['control']}, not of a model: name the model's own result"
+            )
+        for split, result in (("test", one.test), ("validation", one.validation)):
+            if result.settings["limit"] is not None:
+                raise LedgerError(f"{one.files[split]} is of a partial run: probe without --limit")
+        task = task_id(settings["config"], PROTOCOLS[0], settings["direction"])
+        if task in seen:
+            raise LedgerError(f"{seen[task]} and {file} are both for {task}: name one of them")
+        seen[task] = file
+    if len(precisions := {str(one.test.settings["dtype"]) for one in probed}) > 1:
+        raise LedgerError(f"results of different precisions, {' and '.join(sorted(precisions))}: submit those of one")
+    return probed
+
+
+def _dataset_on_the_hub(dataset: str) -> tuple[str, Path]:
+    """The commit that the dataset is at now, and a folder with its data."""
+    with plain_errors(dataset):
+        api = client()
+        commit = api.dataset_info(dataset).sha
+        patterns = ["README.md", "eval.yaml", "*.parquet"]
+        return commit, Path(
+            api.snapshot_download(dataset, repo_type="dataset", revision=commit, allow_patterns=patterns)
+        )
+
+
+def _check_labels(settings: dict[str, Any], dataset: str, data: Path) -> None:
+    functions, name = load_functions(data, settings["config"], settings["split"])
+    told = f"version {settings['data'].rpartition('@')[2]}, labels {settings['labels']}"
+    here = f"version {name.rpartition('@')[2]}, labels {label_digest(functions)}"
+    if told != here:
+        raise LedgerError(
+            f"the result is of {settings['config']}/{settings['split']} in {told}, but {dataset} has {here}: "
+            "probe with the dataset that is on the Hub"
+        )
+
+
+def _check_tasks(probed: list[Probed], dataset: str, data: Path) -> None:
+    try:
+        known = {task["id"] for task in yaml.safe_load((data / "eval.yaml").read_text(encoding="utf-8"))["tasks"]}
+    except (OSError, UnicodeDecodeError, yaml.YAMLError, KeyError, TypeError) as error:
+        raise HubError(
+            f"{dataset} has no eval.yaml that names its tasks: publish it with `codesyntax push dataset`"
+        ) from error
+    for settings in (one.test.settings for one in probed):
+        for protocol in PROTOCOLS:
+            task = task_id(settings["config"], protocol, settings["direction"])
+            if task not in known:
+                raise HubError(
+                    f"{dataset} has no task {task}, its eval.yaml names {', '.join(sorted(map(str, known)))}"
+                )
+
+
+def _headlines(entries: list[dict[str, Any]]) -> dict[str, tuple[float, dict[str, Any]]]:
+    """Task id -> percent and entry."""
+    found = {}
+    for of in entries:
+        for protocol in PROTOCOLS:
+            task = task_id(of["settings"]["config"], protocol, of["settings"]["direction"])
+            mean = of["protocols"][protocol]["scores"][RULE][K]
+            if mean is None:
+                raise LedgerError(
+                    f"there is no number for {task}: no relation that counts has edges to choose a head on"
+                )
+            found[task] = round(mean[0], 2), of
+    return found
+
+
+def _model_on_the_hub(settings: dict[str, Any], model: str) -> str | None:
+    """A folder with what is in the model's repository, or None where the result names a commit of it."""
+    name, revision = settings["model"], settings["revision"]
+    with plain_errors(model):
+        api = client()
+        if name == model:
+            try:
+                if api.model_info(model, revision=revision).sha == revision:
+                    return None
+            except RevisionNotFoundError:
+                pass
+            raise LedgerError(f"the result is of {model} at {revision}, which is no commit there: probe it again")
+        # a local model is tied to the repository by the digest of its configuration, tokenizer and weights
+        patterns = ["*.json", "*.txt", "*.model", "*.safetensors"]
+        folder = api.snapshot_download(model, allow_patterns=patterns, ignore_patterns=["*/*"])
+    there = Location(folder, name, None).revision()
+    if there != revision:
+        raise LedgerError(
+            f"the result is of the model {name} with the digest {revision}, but the files of {model} have {there}: "
+            f"probe {model} itself, or upload the model's files first"
+        )
+    return folder
+
+
+def _probe_again(file: Path, model: str | None, data: Path, device: str | None) -> None:
+    failed = [check for check in verify(file, model=model, data=str(data), device=device).checks if not check.passed]
+    if failed:
+        reasons = "; ".join(f"{check.name}: {check.found}" for check in failed)
+        raise LedgerError(f"{file} was probed again and is not what it says ({reasons})")
+
+
+# ---------------------------------------------------------------------------------------------------------- the files
+
+
+def _title(model: str, probed: list[Probed]) -> str:
+    """The same for the same results, so that pull requests are found again."""
+    signatures = sorted(result.signature for one in probed for result in (one.test, one.validation))
+    return f"CodeSyntax results of {model} [{hashlib.sha256(''.join(signatures).encode()).hexdigest()[:8]}]"
+
+
+def _opened(api: HfApi, repo: str, kind: str, title: str) -> list:
+    """The open pull requests of this user with this title."""
+    user = api.whoami()["name"]
+    return [
+        found
+        for found in api.get_repo_discussions(repo, author=user, repo_type=kind)
+        if found.is_pull_request and (found.author, found.title, found.status) == (user, title, "open")
+    ]
+
+
+def _request(api: HfApi, repo: str, kind: str, title: str, files: dict[str, str]) -> PullRequest:
+    """With those files that are not there already."""
+    new = {path: content for path, content in files.items() if _there(api, repo, kind, path) != content}
+    return PullRequest(repo, kind, title, new)
+
+
+def _there(api: HfApi, repo: str, kind: str, path: str) -> str | None:
+    """The text of a file in a repository, or None."""
+    try:
+        file = Path(api.hf_hub_download(repo, path, repo_type=kind))
+    except EntryNotFoundError:
+        return None
+    return file.read_bytes().decode("utf-8")
+
+
+def _merged(there: str | None, ours: list[dict[str, Any]]) -> str:
+    """Our results in FILE: in the place of older ones of the same tasks, other results stay as they are."""
+    new = {(of["dataset"]["id"], of["dataset"]["task_id"]): of for of in ours}
+    kept = []
+    for of in _results(there):
+        task = str(of["dataset"]["id"]), str(of["dataset"]["task_id"])
+        if task not in new:
+            kept.append(of)
+    return yaml.safe_dump([*kept, *ours], sort_keys=False, allow_unicode=True, width=10**6)
+
+
+def _results(text: str | None) -> list[dict[str, Any]]:
+    if text is None:
+        return []
+    try:
+        found = yaml.safe_load(text) or []
+        if not isinstance(found, list) or any(not {"id", "task_id"} <= of["dataset"].keys() for of in found):
+            raise ValueError("expected a list of results, each with its dataset and task")
+    except (ValueError, TypeError, KeyError, AttributeError, yaml.YAMLError) as error:
+        reason = " ".join(str(error).split())
+        raise HubError(
+            f"{FILE} in the model's repository is not what the Hub reads: {reason}; mend it first"
+        ) from error
+    return found
+
+
+def _card(
+    there: str | None,
+    model: str,
+    dataset: str,
+    commit: str,
+    tasks: dict[str, tuple[float, dict[str, Any]]],
+    source_url: str | None,
+) -> str:
+    """The model's card with our results in its `model-index`, in the place of older ones; the rest stays."""
+    try:
+        card = ModelCard(there if there is not None else "---\n---\n")
+    except (ValueError, yaml.YAMLError) as error:
+        raise HubError(
+            f"the card of {model} has metadata that cannot be read: {' '.join(str(error).split())}"
+        ) from error
+    ours = [
+        EvalResult(
+            task_type="feature-extraction",
+            dataset_type=dataset,
+            dataset_name="CodeSyntax",
+            dataset_config=of["settings"]["config"],
+            dataset_split="test",
+            dataset_revision=commit,
+            metric_type="top-k-uas",
+            metric_name=task,
+            metric_value=value,
+            source_name="CodeSyntax" if source_url else None,
+            source_url=source_url,
+        )
+        for task, (value, of) in tasks.items()
+    ]
+    kept = [
+        of
+        for of in card.data.eval_results or []
+        if (of.dataset_type, of.metric_name) not in {(dataset, t) for t in tasks}
+    ]
+    card.data.model_name = card.data.model_name or model.split("/")[1]
+    card.data.eval_results = [*kept, *ours]
+    return card.content

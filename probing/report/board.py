@@ -1,0 +1,308 @@
+"""A board as a static site that is a Space as it stands: the page, a Markdown table and CSV."""
+
+from __future__ import annotations
+
+import base64
+import csv
+import gzip
+import html
+import io
+import json
+import os
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import jinja2
+
+from codesyntax_dataset import paper
+from codesyntax_dataset.tasks import PROTOCOLS
+from codesyntax_metric.topk_uas import HEAD_TO_DEPENDENT, RULES
+from probing.board import BASELINES, CELLS, KS, Board, Cell, Found, Row, Table, printable
+from probing.result import writing
+
+_SPACE = """---
+title: CodeSyntax board
+sdk: static
+app_file: index.html
+pinned: false
+---
+
+# CodeSyntax board
+
+Top-k UAS of attention heads on the syntactic relations of code, made by `codesyntax board`: {rows} in {tables},
+{left_out} left out. [The page](index.html), [the main table](board.md), [its scores](board.csv).
+"""
+
+_COLUMNS = (
+    *("board", "config", "direction", "data", "labels", "split", "dtype", "functions", "edges"),
+    *("kind", "model", "revision", "family", "protocol", "rule", "k", "score", "low", "high"),
+    *("difference", "difference_low", "difference_high", "p", "rank_first", "rank_last", "file"),
+)
+
+
+def save(board: Board, folder: str | os.PathLike) -> Path:
+    """Write `index.html`, `board.md`, `board.csv` and the Space's `README.md`; returns the page's path."""
+    folder = Path(folder)
+    tables, left_out = _count(len(board.tables), "table"), _count(len(board.left_out), "file")
+    texts = {
+        "README.md": _SPACE.format(rows=_count(len(board), "row"), tables=tables, left_out=left_out),
+        "board.csv": to_csv(board),
+        "board.md": to_markdown(board),
+        "index.html": to_html(board),
+    }
+    with writing(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+        for name, text in texts.items():
+            beside = folder / f".{name}.{os.getpid()}.tmp"
+            try:
+                beside.write_bytes(text.encode())
+                os.replace(beside, folder / name)
+            finally:
+                beside.unlink(missing_ok=True)
+    return folder / "index.html"
+
+
+def to_html(board: Board) -> str:
+    """The page with all it needs. What a row shows when it is opened is compressed: it is most of the data."""
+    environment = jinja2.Environment(loader=jinja2.PackageLoader("probing", "report"), autoescape=True)
+    environment.policies["json.dumps_kwargs"] = {"separators": (",", ":")}
+    tables = [_table(table) for table in board.tables]
+    tables += [_paper_table(config) for config in _paper_configs(board)]
+    details = json.dumps([_details(table) for table in board.tables], separators=(",", ":"))
+    return environment.get_template("board.html.jinja").render(
+        board=board,
+        source=paper.source(),
+        page={"protocols": PROTOCOLS, "rules": RULES, "ks": KS, "tables": tables},
+        details=base64.b64encode(gzip.compress(details.encode(), mtime=0)).decode(),
+    )
+
+
+def to_markdown(board: Board) -> str:
+    """A table for each of the board's, by the rule `first` at k = 1; then what was left out."""
+    lines = ["# CodeSyntax board", ""]
+    lines += [
+        "Top-k UAS in percent with 95 % intervals, first token of the dependent, k = 1; Δ is the score less that of",
+        "the combined baseline on the same functions. Ranks are ranges: models whose intervals overlap are tied. No",
+        "table compares with another.",
+    ]
+    places = [CELLS.index((protocol, RULES[0], KS[0])) for protocol in PROTOCOLS]
+    for table in board.tables:
+        lines += ["", f"## {_title(table)}", "", f"{_markdown(_facts(table))}.", ""]
+        lines.append("| rank | model | family | held-out | Δ | p | rank | published | Δ | p |")
+        lines.append("| --: | --- | --- | --: | --: | --: | --: | --: | --: | --: |")
+        written = [
+            (row.cells, [_rank(of_row[place]) for place in places], _markdown(row.model), _markdown(row.family))
+            for row, of_row in zip(table.rows, table.ranks)
+        ]
+        written += [(table.rows[0].baselines[name], ["", ""], f"*{name} baseline*", "") for name in BASELINES]
+        for cells, (rank, other), model, family in sorted(written, key=lambda row: _worse(row[0][places[0]])):
+            held_out, published = ([*_texts(cells[place])] for place in places)
+            lines.append(f"| {' | '.join([rank, model, family, *held_out, other, *published])} |")
+    if board.left_out:
+        lines += ["", "## Left out", "", *(f"- {_markdown(file)}: {_markdown(why)}" for file, why in board.left_out)]
+    return "\n".join(lines) + "\n"
+
+
+def to_csv(board: Board) -> str:
+    """A row for each score of the page: of models and baselines with intervals, and of the paper's rows without."""
+    file = io.StringIO()
+    writer = csv.DictWriter(file, _COLUMNS, lineterminator="\n", restval="")
+    writer.writeheader()
+    for table in board.tables:
+        for row, of_row in zip(table.rows, table.ranks):
+            about = {**_about(table), "kind": "model", "model": printable(row.model), "family": printable(row.family)}
+            about |= {"revision": row.settings["revision"], "file": row.file}
+            for place, (cell, rank) in enumerate(zip(row.cells, of_row)):
+                if cell is not None:
+                    ranked = {"rank_first": rank[0], "rank_last": rank[1]}
+                    writer.writerow({**about, **_place(place), **_numbers(cell), **ranked})
+        for name in BASELINES:
+            for place, cell in enumerate(table.rows[0].baselines[name]):
+                if cell is not None:
+                    about = {**_about(table), "kind": "baseline", "model": name}
+                    writer.writerow({**about, **_place(place), **_numbers(cell)})
+    for config in _paper_configs(board):
+        for name, cells in _paper_rows(config):
+            for place, cell in enumerate(cells):
+                if cell is not None:
+                    about = {"board": f"{config}.paper", "config": config, "direction": HEAD_TO_DEPENDENT}
+                    writer.writerow({**about, "kind": "paper", "model": name, **_place(place), **_numbers(cell)})
+    return file.getvalue()
+
+
+def _count(number: int, name: str) -> str:
+    return f"{number} {name}" + ("" if number == 1 else "s")
+
+
+def _about(table: Table) -> dict[str, Any]:
+    """What every row of a table has in CSV."""
+    of_settings = {name: table.settings[name] for name in ("config", "direction", "data", "labels", "split", "dtype")}
+    return {"board": table.name, **of_settings, **{name: table.shared[name] for name in ("functions", "edges")}}
+
+
+def _place(place: int) -> dict[str, str]:
+    return dict(zip(("protocol", "rule", "k"), CELLS[place]))
+
+
+def _numbers(cell: Cell) -> dict[str, float]:
+    return {name: round(value, 4) for name, value in cell._asdict().items() if value is not None}
+
+
+def _table(table: Table) -> dict[str, Any]:
+    """For the page. Scores in hundredths of a percent: score, low, high, the same of the difference, p, ranks."""
+    rows = [
+        {
+            "name": printable(row.model),
+            "revision": row.settings["revision"][:12],
+            "family": printable(row.family),
+            "kind": "model",
+            "cells": [cell and [*_hundredths(cell), *rank] for cell, rank in zip(row.cells, of_row)],
+        }
+        for row, of_row in zip(table.rows, table.ranks)
+    ]
+    rows += [
+        {
+            "name": name,
+            "kind": "baseline",
+            "cells": [cell and _hundredths(cell) for cell in table.rows[0].baselines[name]],
+        }
+        for name in BASELINES
+    ]
+    about = {"name": table.name, "config": table.settings["config"], "direction": table.settings["direction"]}
+    return {**about, "title": _title(table), "facts": _facts(table), "protocols": PROTOCOLS, "rows": rows}
+
+
+def _paper_table(config: str) -> dict[str, Any]:
+    """The paper's own numbers for the page: another dataset and other software, so a table of its own."""
+    rows = [
+        {
+            "name": name,
+            "kind": "baseline" if name.lower() in BASELINES else "paper",
+            "cells": [cell and _hundredths(cell) for cell in cells],
+        }
+        for name, cells in _paper_rows(config)
+    ]
+    return {
+        "name": f"{config}.paper",
+        "config": config,
+        "direction": HEAD_TO_DEPENDENT,
+        "title": f"{config}: reference, as the paper printed it",
+        "facts": f"{paper.source()}. {paper.functions(config):,} functions of the published dataset, other "
+        "software; without intervals, so not ranked",
+        "protocols": ["published"],
+        "rows": rows,
+    }
+
+
+def _paper_configs(board: Board) -> list[str]:
+    configs = dict.fromkeys(table.settings["config"] for table in board.tables)
+    return [config for config in configs if paper.scores(config, RULES[0])]
+
+
+def _paper_rows(config: str) -> Iterator[tuple[str, list[Cell | None]]]:
+    """Models and baselines of the paper: name and a score, less its combined baseline's, for each of CELLS it has."""
+    of_rule = {rule: paper.scores(config, rule) for rule in RULES}
+    for name in dict.fromkeys(name for scores in of_rule.values() for name in scores):
+        cells: list[Cell | None] = []
+        for protocol, rule, k in CELLS:
+            score = of_rule[rule].get(name, {}).get(k) if protocol == "published" else None
+            if score is None:
+                cells.append(None)
+            elif name.lower() in BASELINES:
+                cells.append(Cell(score))
+            else:
+                cells.append(Cell(score, difference=score - of_rule[rule]["Combined"][k]))
+        yield name, cells
+
+
+def _hundredths(cell: Cell) -> list[int | None]:
+    *percents, p = cell
+    return [
+        *(value if value is None else round(100 * value) for value in percents),
+        p if p is None else round(10000 * p),
+    ]
+
+
+def _details(table: Table) -> dict[str, Any]:
+    """What rows show when they are opened, in tenths of a percent; an interval as its distances from the score."""
+    first = table.rows[0]
+    names = list(first.relations)
+    return {
+        "relations": [[name, *map(int, first.relations[name])] for name in names],
+        "combined": [
+            [score if score is None else round(10 * score) for score in first.combined[name]] for name in names
+        ],
+        "rows": [
+            {
+                "facts": _row_facts(row),
+                "found": [[found and _tenths(found) for found in row.found[name]] for name in names],
+            }
+            for row in table.rows
+        ],
+    }
+
+
+def _tenths(found: Found) -> list[int]:
+    score, low, high = (round(10 * value) for value in found[:3])
+    return [score, score - low, high - score, found.layer, found.head]
+
+
+def _row_facts(row: Row) -> list[list[str]]:
+    settings = row.settings
+    skipped = ", ".join(f"{count} ({reason})" for reason, count in sorted(row.skips.items()))
+    facts = {
+        "signature": row.signature,
+        "revision": settings["revision"],
+        "attention heads": f"{settings['layers']} layers of {settings['heads']}",
+        "functions skipped": skipped or "none",
+        "ledgers": ", ".join(f"{split} SHA-256 {digest}" for split, digest in sorted(row.ledgers.items())),
+        "made with": ", ".join(f"{name} {version}" for name, version in sorted(row.versions.items())),
+        "file": row.file,
+    }
+    return [[name, printable(value, most=1000)] for name, value in facts.items()]
+
+
+def _title(table: Table) -> str:
+    settings, functions, edges = table.settings, int(table.shared["functions"]), int(table.shared["edges"])
+    return (
+        f"{settings['config']}, {settings['split']}, {settings['direction']}: {functions:,} functions, {edges:,} edges"
+    )
+
+
+def _facts(table: Table) -> str:
+    """What the rows of a table share, but for what its title says."""
+    shared = table.shared
+    facts = [f"data {table.settings['data']}", f"labels {shared['labels']}", shared["dtype"]]
+    facts += [f"functions of at most {shared['max-length']} sub-tokens", f"pooled {shared['pool']}"]
+    facts += [f"without predictions of {shared['not-predicted']}"] if "not-predicted" in shared else []
+    facts += [f"scoring {shared['scoring']}"]
+    functions, edges = (int(shared[f"{name} chosen on"]) for name in ("functions", "edges"))
+    facts += [f"held-out heads chosen on {functions:,} functions of validation, {edges:,} edges"]
+    return printable(", ".join(facts))
+
+
+def _texts(cell: Cell | None) -> tuple[str, str, str]:
+    """Score, difference and p for Markdown."""
+    if cell is None:
+        return "", "", ""
+    score = f"{cell.score:.1f} [{cell.low:.1f}, {cell.high:.1f}]"
+    if cell.difference is None:
+        return score, "", ""
+    return score, f"{cell.difference:+.1f} [{cell.difference_low:+.1f}, {cell.difference_high:+.1f}]", f"{cell.p:.4f}"
+
+
+def _rank(rank: tuple[int, int] | None) -> str:
+    if rank is None:
+        return ""
+    return str(rank[0]) if rank[0] == rank[1] else f"{rank[0]}–{rank[1]}"
+
+
+def _worse(cell: Cell | None) -> float:
+    return 0.0 if cell is None else -cell.score
+
+
+def _markdown(text: str) -> str:
+    """Text of somebody else as Markdown shows it, in one line of a table."""
+    return re.sub(r"([\\`*_{}\[\]()#+!|~-])", r"\\\1", html.escape(printable(text), quote=False))

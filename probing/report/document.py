@@ -1,0 +1,201 @@
+"""What a report is made of, sections of text, tables and figures, and how each reads as HTML, Markdown and CSV."""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from markupsafe import Markup
+
+Cell = Any
+"""A text, a number, None, or several: a score or difference in percent as [value, low, high], or as the value alone; the
+score of a chosen baseline as [value, which]; a name as [name, marks]."""
+
+
+class Kind(NamedTuple):
+    """How the cells of a column are written. `parts`: what each becomes in CSV, appended to the column's name; `look`: its
+    class on the page."""
+
+    show: Callable[[Any], str]
+    parts: tuple[str, ...] = ("",)
+    look: str = "n"
+
+    @property
+    def numeric(self) -> bool:
+        return self.look == "n"
+
+
+def _signed(value: float) -> str:
+    text = f"{value:+.1f}"
+    return "0.0" if float(text) == 0 else text.replace("-", "−")
+
+
+TEXT = Kind(str, look="t")
+NAME = Kind(str, look="r")  # stays on one line
+MARKED = Kind(str, ("", ", marks"), look="r")
+CODE = Kind(str, look="c")
+COUNT = Kind("{:,}".format)
+PERCENT = Kind("{:.1f}".format)
+SCORE = Kind("{:.1f}".format, ("", ", low", ", high"))
+CHOSEN = Kind("{:.1f}".format, ("", ", which"))
+DIFFERENCE = Kind(_signed, ("", ", low", ", high"))
+P = Kind(lambda p: f"{p:.4f}" if p < 0.001 else f"{p:.3f}")
+
+
+class Column(NamedTuple):
+    """`group`: what stands over neighbours that share it, such as a protocol."""
+
+    name: str
+    kind: Kind = TEXT
+    group: str = ""
+
+
+@dataclass
+class Table:
+    """Rows under columns. `name`: of its CSV file, without the ending.
+
+    The first `filters` columns are chosen among on the page, their first values at first; CSV has all rows. `notes`
+    stand below.
+    """
+
+    name: str
+    title: str
+    columns: Sequence[Column]
+    rows: list[list[Cell]]
+    notes: str = ""
+    filters: int = 0
+
+    @property
+    def shown(self) -> Sequence[Column]:
+        return self.columns[self.filters :]
+
+    @property
+    def bodies(self) -> dict[tuple[str, ...], list[list[Cell]]]:
+        """Values of the filters -> the rows shown with them."""
+        bodies: dict[tuple[str, ...], list[list[Cell]]] = {}
+        for row in self.rows:
+            bodies.setdefault(tuple(map(str, row[: self.filters])), []).append(row[self.filters :])
+        return bodies
+
+    @property
+    def choices(self) -> dict[str, list[str]]:
+        """Filter -> its values."""
+        return {
+            column.name: list(dict.fromkeys(str(row[place]) for row in self.rows))
+            for place, column in enumerate(self.columns[: self.filters])
+        }
+
+    @property
+    def groups(self) -> list[tuple[str, int]]:
+        """The headings over the columns, each with how many columns it spans; none where no column has one."""
+        spans: list[tuple[str, int]] = []
+        for column in self.shown:
+            if spans and column.group and spans[-1][0] == column.group:
+                spans[-1] = column.group, spans[-1][1] + 1
+            else:
+                spans.append((column.group, 1))
+        return spans if any(name for name, _ in spans) else []
+
+    def to_csv(self) -> str:
+        """All rows, full precision; a score with an interval takes three columns."""
+        text = io.StringIO()
+        writer = csv.writer(text, lineterminator="\n")
+        writer.writerow([_full_name(column) + part for column in self.columns for part in column.kind.parts])
+        for row in self.rows:
+            written: list[Any] = []
+            for column, cell in zip(self.columns, row):
+                values = list(cell) if isinstance(cell, (list, tuple)) else [cell]
+                written += values + [None] * (len(column.kind.parts) - len(values))
+            writer.writerow(["" if value is None else value for value in written])
+        return text.getvalue()
+
+    def to_markdown(self) -> str:
+        """The rows that the page shows at first."""
+        first = next(iter(self.bodies), ())
+        chosen = ", ".join(f"{column.name} {value}" for column, value in zip(self.columns, first))
+        lines = [f"**{_escape(self.title)}**" + (f" ({chosen}; the CSV file has all)" if chosen else ""), ""]
+        lines.append("| " + " | ".join(_escape(_full_name(column)) for column in self.shown) + " |")
+        lines.append("| " + " | ".join("---:" if column.kind.numeric else "---" for column in self.shown) + " |")
+        for row in self.bodies.get(first, []):
+            lines.append("| " + " | ".join(_escape(in_text(cell, of.kind)) for cell, of in zip(row, self.shown)) + " |")
+        lines += ["", f"CSV: [{self.name}.csv](tables/{self.name}.csv)"]
+        return "\n".join(lines + (["", _escape(self.notes)] if self.notes else [])) + "\n"
+
+
+@dataclass
+class Figure:
+    """A drawing. `name`: of its files; `alt`: what it shows, for those who do not see it."""
+
+    name: str
+    title: str
+    alt: str
+    svg: str
+    png: bytes
+
+    def to_markdown(self) -> str:
+        return f"![{_escape(self.alt)}](figures/{self.name}.svg)\n\n*{_escape(self.title)}*\n"
+
+
+@dataclass
+class Section:
+    """Texts, tables and figures under a heading, and the sections below it. `id`: of its place on the page.
+
+    `drawn`: tables of what figures show, as CSV alone.
+    """
+
+    id: str
+    title: str
+    parts: list[str | Table | Figure] = field(default_factory=list)
+    sections: list[Section] = field(default_factory=list)
+    drawn: list[Table] = field(default_factory=list)
+
+    def to_markdown(self, level: int = 2) -> str:
+        lines = [f"{'#' * level} {_escape(self.title)}\n"]
+        lines += [_escape(part) + "\n" if isinstance(part, str) else part.to_markdown() for part in self.parts]
+        return "\n".join(lines + [section.to_markdown(level + 1) for section in self.sections])
+
+    def all_parts(self) -> list[str | Table | Figure]:
+        return self.parts + self.drawn + [part for section in self.sections for part in section.all_parts()]
+
+
+def in_text(cell: Cell, kind: Kind) -> str:
+    """A cell in plain text."""
+    value, below = _both(cell, kind, ", ")
+    return f"{value} [{below}]" if below else value
+
+
+def in_html(cell: Cell, kind: Kind) -> Markup:
+    """A cell for the page: what is no mark-up of ours is escaped. End tags that HTML lets one omit are omitted."""
+    value, below = _both(cell, kind, " to ")
+    look = kind.look
+    if kind is DIFFERENCE and below:  # only where the interval excludes 0
+        look += " up" if cell[1] > 0 else " down" if cell[2] < 0 else ""
+    below = Markup("<small>{}</small>").format(below) if below else ""
+    return Markup('<td class="{}">{}{}').format(look, value, below)
+
+
+def _both(cell: Cell, kind: Kind, between: str) -> tuple[str, str]:
+    """What a cell shows first, and what stands behind or below it."""
+    if not isinstance(cell, (list, tuple)):
+        return _shown(cell, kind), ""
+    value, *rest = cell
+    return _shown(value, kind), between.join(_shown(part, kind) for part in rest if part not in (None, ""))
+
+
+def _shown(cell: Cell, kind: Kind) -> str:
+    missing = cell is None or cell == "" or isinstance(cell, float) and math.isnan(cell)
+    return "–" if missing else cell if isinstance(cell, str) else kind.show(cell)
+
+
+def _full_name(column: Column) -> str:
+    return f"{column.group}: {column.name}" if column.group else column.name
+
+
+def _escape(text: str) -> str:
+    """Text as it is, in Markdown: no mark-up, no second line, no second cell."""
+    text = "".join("\\" + character if character in "\\`*_[]<>|#" else character for character in text)
+    return text.replace("&", "&amp;").replace("\n", " ⏎ ")

@@ -1,0 +1,201 @@
+"""The figures of a report, drawn by matplotlib; the same numbers give the same bytes."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import re
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import matplotlib
+import numpy as np
+from matplotlib.figure import Figure
+
+from probing.result import KS
+
+INK, FAINT, PAPER = "#1b1f24", "#808890", "#ffffff"
+_ON_DARK, _ON_BRIGHT = "#fffffe", "#000001"  # text on cells: neither PAPER nor INK, which the page replaces
+
+COLOURS = ("#1a7fc4", "#d55e00", "#009e73", "#cc79a7", "#a6761d", "#56b4e9", "#7570b3", "#b5a200")
+"""Of models (after Okabe and Ito), told apart by most colour-blind readers, on light and on dark paper."""
+
+_STYLE = {
+    "svg.hashsalt": "codesyntax",  # else ids are random
+    "svg.fonttype": "none",  # text stays text
+    "font.family": "sans-serif",
+    "font.size": 9,
+    "axes.titlesize": 9.5,
+    "axes.titlelocation": "left",
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.linewidth": 0.7,
+    "axes.grid": True,
+    "grid.color": FAINT,
+    "grid.alpha": 0.25,
+    "grid.linewidth": 0.5,
+    "legend.frameon": False,
+    "lines.linewidth": 1.5,
+    "text.color": INK,
+    "axes.edgecolor": INK,
+    "axes.labelcolor": INK,
+    "xtick.color": INK,
+    "ytick.color": INK,
+    "figure.facecolor": PAPER,
+    "axes.facecolor": "none",
+}
+
+
+class Line(NamedTuple):
+    """A curve of a panel: `scores` (3, k), score, lower and upper bound, or (1, k) without an interval; NaN for gaps."""
+
+    label: str
+    scores: np.ndarray
+    colour: str
+    style: str = "-"
+    points: bool = False  # marks alone, for numbers of others
+
+
+def curves(panels: dict[str, dict[str, list[Line]]]) -> Figure:
+    """Score over k = 1 to 20: row -> column -> lines (Shen et al. 2022, Figures 4, 6 to 8 and 16 to 19)."""
+    columns = list(next(iter(panels.values())))
+    figure = _figure(4.6 * len(columns), 2.7 * len(panels) + 0.75)
+    axes = figure.subplots(len(panels), len(columns), sharex=True, sharey=True, squeeze=False)
+    for row, (name, of_column) in zip(axes, panels.items()):
+        for axis, column in zip(row, columns):
+            for line in of_column[column]:
+                place = np.array(KS)[~np.isnan(line.scores[0])]
+                values = line.scores[:, ~np.isnan(line.scores[0])]
+                drawn = {"marker": "o", "mfc": "none", "ls": "", "ms": 4.5} if line.points else {"ls": line.style}
+                axis.plot(place, values[0], color=line.colour, label=line.label, **drawn)
+                if len(values) == 3:
+                    axis.fill_between(place, values[1], values[2], color=line.colour, alpha=0.18, lw=0)
+            axis.set_title(f"{name}, {column}")
+    for axis in axes[-1]:
+        axis.set_xlabel("k")
+        axis.set_xticks([1, 5, 10, 15, 20])
+    for row in axes:
+        row[0].set_ylabel("top-k UAS, %")
+        row[0].set_ylim(0, 100)
+    _legend(figure, axes)
+    return figure
+
+
+class Bars(NamedTuple):
+    """One bar for each relation: `scores` (3, relations)."""
+
+    label: str
+    scores: np.ndarray
+    colour: str
+
+
+def bars(relations: Sequence[str], columns: dict[str, list[Bars]]) -> Figure:
+    """Scores of a few relations side by side, a panel for each protocol (Shen et al. 2022, Figure 2)."""
+    figure = _figure(4.6 * len(columns), 0.42 * len(relations) * max(2, len(next(iter(columns.values())))) / 2 + 1.1)
+    axes = figure.subplots(1, len(columns), sharey=True, squeeze=False)
+    place = np.arange(len(relations))
+    for axis, (name, of_column) in zip(axes[0], columns.items()):
+        height = 0.8 / len(of_column)
+        for number, bar in enumerate(of_column):
+            score, low, high = np.nan_to_num(bar.scores)
+            where = place - 0.4 + height * (number + 0.5)
+            spread = np.maximum([score - low, high - score], 0)
+            axis.barh(where, score, height * 0.9, color=bar.colour, label=bar.label, alpha=0.85)
+            axis.errorbar(score, where, xerr=spread, fmt="none", ecolor=INK, elinewidth=0.8)
+        axis.set_title(name)
+        axis.set_xlabel("top-1 UAS, %")
+        axis.set_xlim(0, 103)
+        axis.grid(axis="y", visible=False)
+    axes[0][0].set_yticks(place, relations)
+    axes[0][0].invert_yaxis()
+    _legend(figure, axes)
+    return figure
+
+
+def by_layer(relations: Sequence[str], scores: np.ndarray) -> Figure:
+    """The best head of each layer for each relation: `scores` (relations, layers), percent."""
+    layers = scores.shape[1]
+    figure = _figure(max(5.2, 2.9 + 0.42 * layers), 0.2 * len(relations) + 1.0)
+    axis = figure.subplots()
+    image = axis.imshow(scores, cmap="viridis", vmin=0, vmax=100, aspect="auto", interpolation="none")
+    for (row, layer), score in np.ndenumerate(scores):
+        best = layer == scores[row].argmax()
+        colour = _ON_DARK if score < 60 else _ON_BRIGHT
+        weight = {"weight": "bold"} if best else {}
+        axis.text(layer, row, f"{score:.0f}", ha="center", va="center", fontsize=7.5, color=colour, **weight)
+    _ticks(axis, range(layers), relations)
+    axis.set_xlabel("layer")
+    _colour_bar(figure, image, axis, "top-1 UAS of its best head, %")
+    return figure
+
+
+def agreement(relations: Sequence[str], correlation: np.ndarray) -> Figure:
+    """How alike two relations are to the heads: `correlation` (relations, relations), -1 to 1."""
+    size = 0.155 * len(relations)
+    figure = _figure(size + 3.6, size + 2.4)
+    axis = figure.subplots()
+    image = axis.imshow(correlation, cmap="RdBu_r", vmin=-1, vmax=1, interpolation="none")
+    _ticks(axis, relations, relations, size=7)
+    axis.tick_params(axis="x", rotation=90)
+    _colour_bar(figure, image, axis, "correlation over heads")
+    return figure
+
+
+def style() -> contextlib.AbstractContextManager:
+    """In which figures are drawn and written."""
+    return matplotlib.rc_context(_STYLE)
+
+
+def lay_out(figure: Figure) -> Figure:
+    """Place everything once: it takes about as long as drawing."""
+    figure.draw_without_rendering()
+    figure.set_layout_engine("none")
+    return figure
+
+
+def to_svg(figure: Figure) -> str:
+    text = io.StringIO()
+    figure.savefig(text, format="svg", metadata={"Date": None, "Creator": None})
+    return text.getvalue()
+
+
+def to_png(figure: Figure) -> bytes:
+    data = io.BytesIO()
+    figure.savefig(data, format="png", metadata={"Software": None})
+    return data.getvalue()
+
+
+def for_page(svg: str, prefix: str) -> str:
+    """An SVG file as a part of a page: ids that no other figure has, the page's own ink, and no paper of its own."""
+    svg = svg[svg.index("<svg") :]
+    svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
+    svg = re.sub(r'(\bid="|href="#|url\(#)', rf"\g<1>{prefix}-", svg)
+    return svg.replace(INK, "currentColor").replace(f"fill: {PAPER}", "fill: none")
+
+
+def _figure(width: float, height: float) -> Figure:
+    return Figure(figsize=(width, height), layout="constrained", dpi=150)
+
+
+def _legend(figure: Figure, axes: np.ndarray) -> None:
+    labels = {}
+    for axis in axes.flat:
+        handles, names = axis.get_legend_handles_labels()
+        labels |= dict(zip(names, handles))
+    widest = 0.45 + 0.075 * max(map(len, labels))  # inches
+    columns = max(1, min(4, int(figure.get_figwidth() / widest)))
+    figure.legend(labels.values(), labels, loc="outside lower center", ncols=columns)
+
+
+def _ticks(axis: Any, columns: Sequence, rows: Sequence, size: float = 8) -> None:
+    axis.set_xticks(range(len(columns)), columns, fontsize=size)
+    axis.set_yticks(range(len(rows)), rows, fontsize=size)
+    axis.grid(visible=False)
+    axis.tick_params(length=0)
+    axis.spines[:].set_visible(False)
+
+
+def _colour_bar(figure: Figure, image: Any, axis: Any, label: str) -> None:
+    bar = figure.colorbar(image, ax=axis, fraction=0.04, aspect=35)
+    bar.set_label(label)
+    bar.outline.set_visible(False)

@@ -1,0 +1,247 @@
+"""What a report shows of models on one config, as plain data: taken from their evidence once, so that ledgers can go."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from tqdm.auto import tqdm
+
+from codesyntax_dataset import paper
+from codesyntax_dataset.errors import LedgerError
+from codesyntax_dataset.schema import CONFIGS
+from codesyntax_metric.topk_uas import HEAD_TO_DEPENDENT, RULES
+from probing import controls
+from probing.baselines import KINDS, Edges, read_edges
+from probing.error_analysis import ErrorAnalysis, errors_path, load
+from probing.evidence import PROTOCOLS, Evidence, find, gather
+from probing.result import KS, ledger_path, read_text
+from probing.selection import Comparison, compare, estimate, held_out, published, summary
+
+TOLD_APART = ("revision", "dtype", "max_length", "also_fits", "seed")
+"""Settings that are added to the name of a model that was probed more than once."""
+
+BASELINES = (*KINDS, "combined")
+
+RANDOM_HEADS = 12
+"""Of random attention."""
+
+
+@dataclass
+class Subject:
+    """A model or one of its controls. `entry`: as `Evidence.entry` has it; `comparisons`: protocol -> with the best
+    baseline; `heads`: relation -> percent within k = 1, rule first, of each attention head (layers, heads); `functions`: how
+    many it was probed on, of which the report has those that all read; `errors`: None where they were not analysed."""
+
+    name: str
+    file: Path
+    entry: dict[str, Any]
+    comparisons: dict[str, Comparison]
+    heads: dict[str, np.ndarray]
+    functions: int
+    errors: ErrorAnalysis | None
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        return self.entry["settings"]
+
+    @property
+    def is_model(self) -> bool:
+        return self.settings["control"] is None
+
+    @property
+    def marks(self) -> str:
+        """What sets its numbers apart from a full run of a model in float32."""
+        made = self.settings
+        marks = [made["dtype"]] if made["dtype"] != "float32" else []
+        marks += [f"partial: first {made['limit']} functions"] if made["limit"] is not None else []
+        return "; ".join(marks)
+
+
+@dataclass
+class Findings:
+    """Subjects on the same functions, and what they are compared with.
+
+    `random`: protocol -> scores of random attention, rule -> k -> [score, low, high]; `chance`: the same, without interval,
+    of one random head on average. `picked`: protocol -> kind -> rule -> relation -> offsets or keywords, best first.
+    `pairs`: (place of one model, of the other) -> protocol -> comparison.
+    """
+
+    title: str
+    name: str  # of files
+    subjects: list[Subject]
+    baselines: dict[str, Any]
+    random: dict[str, Any]
+    chance: dict[str, dict[str, float | None]]
+    picked: dict[str, Any]
+    pairs: dict[tuple[int, int], dict[str, Comparison]]
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        return self.subjects[0].settings
+
+    @property
+    def config(self) -> str:
+        return self.settings["config"]
+
+    @property
+    def functions(self) -> int:
+        return self.subjects[0].entry["functions"]
+
+    @property
+    def edges(self) -> int:
+        return self.subjects[0].entry["edges"]
+
+    @property
+    def models(self) -> list[Subject]:
+        return [subject for subject in self.subjects if subject.is_model]
+
+    @property
+    def as_published(self) -> bool:
+        """Whether the paper has numbers of such a run."""
+        made = self.settings
+        return made["direction"] == HEAD_TO_DEPENDENT and made["split"] == "test" and bool(paper.edges(self.config))
+
+
+def read_findings(paths: Sequence[Path], data: Any = None) -> list[Findings]:
+    """The findings of each group of results that can be compared, in the order of the configs. One group is in memory at a
+    time. Raises LedgerError for files that are no results, or that do not fit each other or their data."""
+    groups = _groups(paths)
+    findings: list[Findings] = []
+    for settings, files in tqdm(groups, desc="gathering", unit="config", disable=None):
+        told = [settings["config"]]
+        alike = [other for other, _ in groups if other["config"] == settings["config"]]
+        told += [settings["data"]] if len({other["data"] for other in alike}) > 1 else []
+        told += [settings["split"]] if settings["split"] != "test" else []
+        told += [settings["direction"]] if settings["direction"] != HEAD_TO_DEPENDENT else []
+        told += [f"partial, first {settings['limit']} functions"] if settings["limit"] is not None else []
+        number = sum(other.config == settings["config"] for other in findings) + 1
+        name = settings["config"] + (f"-{number}" if number > 1 else "")
+        findings.append(_gathered(", ".join(told), name, files, data))
+    return findings
+
+
+def _groups(paths: Sequence[Path]) -> list[tuple[dict[str, Any], list[Path]]]:
+    """Files that `find` takes together: the settings that they share, and their names."""
+    files: dict[Path, dict[str, Any]] = {}
+    for path in paths:
+        found = sorted(file for file in path.glob("*.json") if ledger_path(file).exists()) if path.is_dir() else [path]
+        if not found:
+            raise LedgerError(f"{path} holds no results: expected what `codesyntax probe --output` writes")
+        files |= {file: _settings(file) for file in found}
+    groups: dict[tuple, tuple[dict[str, Any], list[Path]]] = {}
+    for file, settings in files.items():
+        if settings["split"] != "validation":
+            shared = {name: settings[name] for name in ("config", "split", "direction", "limit", "data")}
+            groups.setdefault(tuple(shared.values()), (shared, []))[1].append(file)
+    if not groups:
+        raise LedgerError(f"only results of the split validation in {', '.join(map(str, paths))}: probe test, too")
+    for shared, members in groups.values():
+        # those that the heads were chosen on may have been named, too; `find` takes what it needs
+        alike = ("config", "direction", "data")
+        members += [
+            file
+            for file, settings in files.items()
+            if settings["split"] == "validation" and all(settings[name] == shared[name] for name in alike)
+        ]
+    order = list(CONFIGS)
+    return sorted(
+        groups.values(), key=lambda group: (order.index(group[0]["config"]), list(map(str, group[0].values())))
+    )
+
+
+def _settings(file: Path) -> dict[str, Any]:
+    try:
+        settings = json.loads(read_text(file))["settings"]
+        if settings["config"] not in CONFIGS:
+            raise KeyError(settings["config"])
+        return {name: settings[name] for name in ("config", "split", "direction", "limit", "data")}
+    except (ValueError, KeyError, TypeError) as error:
+        raise LedgerError(
+            f"{file} is no result ({error!r}): expected the JSON that `codesyntax probe` wrote"
+        ) from error
+
+
+def _gathered(title: str, name: str, files: list[Path], data: Any) -> Findings:
+    probed = find(files)
+    evidence = gather(probed, data)
+    names = _names([one.probed.test.settings for one in evidence])
+    subjects = []
+    for one, whole, label in zip(evidence, probed, names):
+        file = one.probed.files["test"]
+        errors = load(errors_path(file)) if errors_path(file).exists() else None
+        if errors is not None and errors.signature != whole.test.signature:
+            raise LedgerError(
+                f"{errors_path(file)} is of another result than {file.name}: run `codesyntax errors {file}` again"
+            )
+        heads = _heads(one)
+        subjects.append(Subject(label, file, one.entry(), one.comparisons, heads, whole.test.functions, errors))
+    order = sorted(range(len(subjects)), key=lambda place: (not subjects[place].is_model, subjects[place].name))
+    subjects, evidence = ([of[place] for place in order] for of in (subjects, evidence))
+    models = [place for place, subject in enumerate(subjects) if subject.is_model]
+    pairs = {
+        (one, other): {
+            protocol: compare(evidence[one].outcomes[protocol], evidence[other].outcomes[protocol])
+            for protocol in PROTOCOLS
+        }
+        for one, other in combinations(models, 2)
+    }
+    first = evidence[0]
+    made = first.probed.test.settings
+    data = made["data"].partition("@")[0] if data is None else data
+    validation, test = (
+        read_edges(data, made["config"], result.settings["split"], np.unique(result.ledger.function))
+        for result in (first.probed.validation, first.probed.test)
+    )
+    return Findings(
+        title=title,
+        name=name,
+        subjects=subjects,
+        baselines=subjects[0].entry["baselines"],
+        random=_random(validation, test, made["direction"]),
+        chance=_chance(test, made["direction"]),
+        picked={protocol: picks.to_dict()["picked"] for protocol, picks in first.baselines.picks.items()},
+        pairs=pairs,
+    )
+
+
+def _names(settings: list[dict[str, Any]]) -> list[str]:
+    """Models and controls by names that differ."""
+    names = [of["model"] + ("" if of["control"] is None else f", {of['control']}") for of in settings]
+    told = []
+    for name, of in zip(names, settings):
+        alike = [other for other, one in zip(settings, names) if one == name]
+        differing = [setting for setting in TOLD_APART if len({str(other[setting]) for other in alike}) > 1]
+        apart = [f"{setting.replace('_', '-')} {str(of[setting])[:40]}" for setting in differing]
+        told.append(", ".join([name, *apart]))
+    return told
+
+
+def _heads(evidence: Evidence) -> dict[str, np.ndarray]:
+    counts = evidence.probed.test.ledger.counts()
+    return {name: 100 * counts.hits(name, "first")[..., 0] / counts.edges(name) for name in sorted(counts.counts)}
+
+
+def _random(validation: Edges, test: Edges, direction: str) -> dict[str, Any]:
+    chosen_on, scored = (
+        controls.random_attention(edges, direction, RANDOM_HEADS, seed) for seed, edges in enumerate((validation, test))
+    )
+    both = zip(PROTOCOLS, (published(scored), held_out(chosen_on, scored)))
+    return {protocol: summary(outcomes, estimate(outcomes))["scores"] for protocol, outcomes in both}
+
+
+def _chance(edges: Edges, direction: str) -> dict[str, dict[str, float | None]]:
+    expected = controls.expected(edges, direction)
+    places = {str(k): place for place, k in enumerate(KS)}
+    return {
+        rule: {k: _number(expected[number, place]) for k, place in places.items()} for number, rule in enumerate(RULES)
+    }
+
+
+def _number(value: float) -> float | None:
+    return None if np.isnan(value) else float(value)

@@ -1,0 +1,114 @@
+"""The report: a page that needs nothing else, and its tables, figures and numbers as files."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import jinja2
+
+from codesyntax_dataset.errors import LedgerError
+from probing import entry
+from probing.report import contents
+from probing.report.document import Figure, Section, Table, in_html
+from probing.report.figures import for_page
+from probing.report.findings import Findings, read_findings
+from probing.result import writing
+
+MARKER = "Made by `codesyntax report`."
+"""Stands in `report.md`, which says that a folder is ours."""
+
+TITLE = "What attention heads know about the syntax of code"
+
+
+def report(results: Sequence[str | os.PathLike], output: str | os.PathLike, data: Any = None) -> Path:
+    """Write the report of `results`, files or folders that `probe` wrote, into the folder `output`; returns its page.
+
+    `data`: where the annotated functions are, if not under the name in the results. The folder holds `index.html`,
+    `report.md`, `tables/*.csv`, `figures/*.svg` and `*.png`, and `entries/*.json`, and appears as a whole or not at all; a
+    report that was there before is replaced. The same results give the same bytes.
+
+    Raises LedgerError where `results` are not what was expected, and where `output` is something else.
+    """
+    output = Path(output).resolve()
+    _check_ours(output)
+    findings = read_findings([Path(path) for path in results], data)
+    sections = contents.sections(findings)
+    with writing(output):
+        output.parent.mkdir(parents=True, exist_ok=True)
+        with TemporaryDirectory(prefix=f".{output.name}-", dir=output.parent) as work:
+            folder = Path(work, "report")
+            _write(folder, findings, sections)
+            _check_ours(output)
+            replaced = Path(work, "replaced")
+            if output.exists():
+                output.rename(replaced)
+            try:
+                folder.rename(output)
+            except OSError:
+                if replaced.exists():
+                    replaced.rename(output)
+                raise
+    return output / "index.html"
+
+
+def _write(folder: Path, findings: Sequence[Findings], sections: Sequence[Section]) -> None:
+    for name in ("tables", "figures", "entries"):
+        (folder / name).mkdir(parents=True)
+    for part in [part for section in sections for part in section.all_parts()]:
+        if isinstance(part, Table):
+            _text(folder / "tables" / f"{part.name}.csv", part.to_csv())
+        elif isinstance(part, Figure):
+            _text(folder / "figures" / f"{part.name}.svg", part.svg)
+            (folder / "figures" / f"{part.name}.png").write_bytes(part.png)
+    for found in findings:
+        for subject in found.subjects:
+            _text(folder / "entries" / entry.file_name(subject.entry), entry.to_json(subject.entry))
+    _text(folder / "report.md", f"# {TITLE}\n\n{MARKER}\n\n" + "\n".join(part.to_markdown() for part in sections))
+    _text(folder / "index.html", _page(sections))
+
+
+def _page(sections: Sequence[Section]) -> str:
+    environment = jinja2.Environment(
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        loader=jinja2.PackageLoader("probing", "report"),
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.globals |= {"in_html": in_html, "for_page": for_page}
+    environment.tests |= {
+        "table": lambda part: isinstance(part, Table),
+        "figure": lambda part: isinstance(part, Figure),
+    }
+    return environment.get_template("report.html.jinja").render(title=TITLE, sections=sections)
+
+
+def _text(path: Path, text: str) -> None:
+    path.write_text(text, encoding="utf-8", newline="\n")
+
+
+def _check_ours(output: Path) -> None:
+    """Raise LedgerError unless there is nothing at `output`, or a report as we write it and nothing else."""
+    if not output.exists():
+        return
+    if not output.is_dir():
+        raise LedgerError(f"{output} is a file, expected a folder to write or none: choose another")
+    found = {
+        path.relative_to(output).as_posix() for path in output.rglob("*") if path.is_symlink() or not path.is_dir()
+    }
+    if not found:
+        return
+    text = output / "report.md"
+    if not text.is_file() or MARKER not in text.read_text(encoding="utf-8", errors="replace"):
+        raise LedgerError(f"{output} is not empty and was not made by `codesyntax report`: choose another or remove it")
+    ours = {"tables": {".csv"}, "figures": {".svg", ".png"}, "entries": {".json"}}
+    for name in sorted(found - {"index.html", "report.md"}):
+        path = Path(name)
+        if path.suffix not in ours.get(str(path.parent), set()):
+            raise LedgerError(
+                f"{output} would be replaced, but {name} in it was not made by `codesyntax report`: move it away"
+            )

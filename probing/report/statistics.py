@@ -1,0 +1,243 @@
+"""The statistics of a dataset as tables on the terminal, as files, and as the paper's Figure 3."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+from bisect import bisect_right
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from rich import box
+from rich.console import Console
+from rich.table import Table
+
+from codesyntax_dataset import paper
+from codesyntax_dataset.card import left_out
+from codesyntax_dataset.statistics import Distribution, Statistics, statistics
+from probing.data import load_functions
+from probing.result import writing
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+BINS = (1, 2, 3, 4, 5, 9, 17, 33, 65, 129)
+"""Where the bins of offsets begin in the figure; what points backwards has a bin before them."""
+
+_BINS_NAMED = ("< 1", "1", "2", "3", "4", "5-8", "9-16", "17-32", "33-64", "65-128", "> 128")
+
+
+@dataclass(frozen=True)
+class DatasetStatistics:
+    """Statistics of some configs of a dataset, which of its splits they count, and the name that each config goes by.
+
+    `left_out`: what the dataset's card says of functions that are not in a config, in any split; None without a word.
+    """
+
+    names: dict[str, str]
+    splits: list[str]
+    configs: dict[str, Statistics]
+    left_out: dict[str, str | None]
+
+    def to_json(self) -> str:
+        """All of it, the paper's counts beside ours."""
+        configs = {
+            config: {
+                "data": self.names[config],
+                **found.to_dict(),
+                "left_out": self.left_out[config],
+                "paper": {"functions": paper.functions(config), "edges": paper.edges(config)},
+            }
+            for config, found in self.configs.items()
+        }
+        return json.dumps({"splits": self.splits, "configs": configs}, indent=1, allow_nan=False) + "\n"
+
+
+def collect(data: Any, configs: Sequence[str], splits: Sequence[str] = ("test",)) -> DatasetStatistics:
+    """Count some configs of a dataset, the splits of each together; `data` and errors are as in `load_functions`."""
+    card = Path(data, "README.md") if isinstance(data, (str, os.PathLike)) else None
+    text = card.read_text(encoding="utf-8", errors="replace") if card and card.is_file() else ""
+    names, found, said = {}, {}, {}
+    for config in configs:
+        loaded = [load_functions(data, config, split) for split in splits]
+        names[config] = loaded[0][1]
+        found[config] = statistics([dataset for dataset, _ in loaded])
+        said[config] = left_out(text, config)
+    return DatasetStatistics(names, list(splits), found, said)
+
+
+def print_statistics(collected: DatasetStatistics) -> None:
+    """Print for each config its relations, the paper's counts beside them, and the lengths of its functions."""
+    console = Console()
+    if not console.is_terminal:  # in a pipe or a file, a table is as wide as its rows
+        console = Console(width=160, soft_wrap=True)
+    for config, found in collected.configs.items():
+        console.print(_relations(f"{collected.names[config]}, {config}/{'+'.join(collected.splits)}", config, found))
+        console.print(_functions(found))
+        without, of_these = found.without_relations, found.without_tokens
+        console.print(f"functions without relations: {without:,}, of these without tokens: {of_these:,}")
+        if said := collected.left_out[config]:
+            console.print(f"left out of all splits by `codesyntax build`, or kept without labels: {said}", markup=False)
+        console.print()
+
+
+def _relations(name: str, config: str, of_config: Statistics) -> Table:
+    published = paper.edges(config)
+    counted = f"Table 8, {paper.functions(config):,} functions" if published else "it has no counts of this config"
+    table = Table(
+        title=f"{name}: {of_config.functions:,} functions, edges by relation",
+        title_justify="left",
+        box=box.SIMPLE_HEAD,
+        pad_edge=False,
+        caption=f"paper: {counted}. offset: tokens from the head to the first token of the dependent.",
+        caption_justify="left",
+    )
+    table.add_column("relation", no_wrap=True)
+    for column in (
+        *("edges", "paper", "functions", "offset\nmean", "\nq1", "\nmedian", "\nq3", "most\nfrequent"),
+        *("its share\nin percent", "dependent\nmean tokens"),
+    ):
+        table.add_column(column, justify="right")
+    for relation in _names(config, of_config):
+        found = of_config.relations.get(relation)
+        theirs = _number(published.get(relation))
+        if found is None:
+            table.add_row(relation, "-", theirs, *["-"] * 8)
+            continue
+        offset = found.offset
+        table.add_row(
+            *(relation, _number(found.edges), theirs, _number(found.functions), f"{offset.mean:.1f}"),
+            *(f"{offset.q1:g}", f"{offset.median:g}", f"{offset.q3:g}", str(found.mode), f"{found.mode_share:.1f}"),
+            f"{found.dependent.mean:.1f}",
+        )
+    table.add_section()
+    edges = sum(found.edges for found in of_config.relations.values())
+    labelled = of_config.functions - of_config.without_relations
+    total = _number(sum(published.values()) or None)
+    table.add_row("all relations", _number(edges), total, _number(labelled), *[""] * 7, style="bold")
+    return table
+
+
+def _functions(of_config: Statistics) -> Table:
+    table = Table(title="lengths", title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
+    table.add_column("")
+    for column in Distribution._fields:
+        table.add_column(column, justify="right")
+    for name, distribution in (
+        ("tokens of a function", of_config.tokens),
+        ("characters of a function", of_config.characters),
+        ("edges of a function", of_config.edges),
+        ("tokens of a dependent", of_config.dependent),
+    ):
+        table.add_row(
+            name,
+            *(["-"] * 6 if distribution is None else [f"{value:,.1f}".removesuffix(".0") for value in distribution]),
+        )
+    return table
+
+
+def _names(config: str, of_config: Statistics) -> list[str]:
+    """The relations that are found or published, by name."""
+    return sorted({*of_config.relations, *paper.edges(config)})
+
+
+def _number(count: int | None) -> str:
+    return "-" if count is None else f"{count:,}"
+
+
+def to_csv(configs: Mapping[str, Statistics]) -> dict[str, str]:
+    """The files `relations.csv`, a row for each config and relation, and `offsets.csv`, also one for each offset."""
+    relations, offsets = io.StringIO(), io.StringIO()
+    rows, cells = (csv.writer(file, lineterminator="\n") for file in (relations, offsets))
+    distribution = Distribution._fields
+    rows.writerow(
+        ["config", "relation", "edges", "paper_edges", "functions", *(f"offset_{field}" for field in distribution)]
+        + ["offset_mode", "offset_mode_percent", *(f"dependent_{field}" for field in distribution)]
+    )
+    cells.writerow(["config", "relation", "offset", "edges"])
+    for config, of_config in configs.items():
+        for name in _names(config, of_config):
+            found, theirs = of_config.relations.get(name), paper.edges(config).get(name, "")
+            if found is None:
+                rows.writerow([config, name, 0, theirs, 0, *[""] * 14])
+                continue
+            numbers = [*found.offset, found.mode, found.mode_share, *found.dependent]
+            rows.writerow([config, name, found.edges, theirs, found.functions, *numbers])
+            cells.writerows([config, name, offset, edges] for offset, edges in found.offsets.items())
+    return {"relations.csv": relations.getvalue(), "offsets.csv": offsets.getvalue()}
+
+
+def offsets_figure(configs: Mapping[str, Statistics]) -> Figure:
+    """How far dependents are from their heads, a column for each config.
+
+    Above, how many relations have which mean offset (Figure 3 of the paper); below, the offsets of each relation's edges.
+    """
+    from matplotlib.figure import Figure
+
+    most = max(len(of_config.relations) for of_config in configs.values())
+    figure = Figure(figsize=(5.6 * len(configs), 2.6 + 0.19 * most), layout="constrained", dpi=150)
+    axes = figure.subplots(2, len(configs), squeeze=False, height_ratios=[1.4, 0.19 * most])
+    for column, (config, of_config) in enumerate(configs.items()):
+        relations = sorted(of_config.relations.items(), key=lambda item: (item[1].offset.median, item[1].offset.mean))
+        shares = np.array([_binned(found.offsets) / found.edges for _, found in relations]).reshape(
+            -1, len(_BINS_NAMED)
+        )
+        kept = slice(0 if shares[:, 0].any() else 1, None)  # a bin for backwards only where something points there
+        above, below = axes[:, column]
+        above.grid(visible=False, axis="x")
+        below.grid(visible=False)
+        means = sum((_binned({int(found.offset.mean): 1}) for _, found in relations), _binned({}))
+        above.bar(range(len(_BINS_NAMED[kept])), means[kept], color="#4477aa", width=0.9)
+        above.set_xticks(range(len(_BINS_NAMED[kept])), _BINS_NAMED[kept], fontsize=7)
+        above.set_title(f"{config}: relations by their mean offset, whole tokens", fontsize=9, loc="left")
+        above.set_ylabel("relations", fontsize=8)
+        above.yaxis.get_major_locator().set_params(integer=True)
+        below.imshow(100 * shares[:, kept], cmap="Blues", vmin=0, vmax=100, aspect="auto", interpolation="none")
+        for (row, place), share in np.ndenumerate(shares[:, kept]):
+            if share >= 0.005:
+                colour = "white" if share > 0.6 else "black"
+                below.text(place, row, f"{100 * share:.0f}", ha="center", va="center", fontsize=6, color=colour)
+        below.set_xticks(range(len(_BINS_NAMED[kept])), _BINS_NAMED[kept], fontsize=7)
+        below.set_yticks(range(len(relations)), [name for name, _ in relations], fontsize=7)
+        below.set_title("percent of each relation's edges", fontsize=9, loc="left")
+        below.set_xlabel("offset: tokens from the head to the dependent", fontsize=8)
+    return figure
+
+
+def _binned(offsets: Mapping[int, int]) -> np.ndarray:
+    """Edges in each bin of `_BINS_NAMED`: (bins,)."""
+    counts = np.zeros(len(_BINS_NAMED))
+    for offset, edges in offsets.items():
+        counts[bisect_right(BINS, offset)] += edges
+    return counts
+
+
+def save(collected: DatasetStatistics, folder: str | os.PathLike) -> list[Path]:
+    """Write `statistics.json`, two CSV files, and the figure as SVG and PNG into `folder`; returns their paths."""
+    from probing.report.figures import style, to_png, to_svg
+
+    folder = Path(folder)
+    with style():
+        figure = offsets_figure(collected.configs)
+        svg, png = to_svg(figure), to_png(figure)
+    files = {
+        "statistics.json": collected.to_json(),
+        **to_csv(collected.configs),
+        "offsets.svg": svg,
+        "offsets.png": png,
+    }
+    with writing(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+        for file, content in files.items():
+            beside = folder / f".{file}.{os.getpid()}.tmp"
+            try:
+                beside.write_bytes(content if isinstance(content, bytes) else content.encode())
+                os.replace(beside, folder / file)
+            finally:
+                beside.unlink(missing_ok=True)
+    return [folder / file for file in files]

@@ -1,0 +1,639 @@
+"""Submissions that nobody should believe, each with the reason it is refused for.
+
+ENTRIES are files for a board, made from an honest entry; RESULTS are folders for `submit`, made from honest results.
+"""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from hypothesis import strategies as st
+
+from probing.ledger import RankLedger
+from probing.result import ProbeResult, ledger_path
+
+TOO_LARGE = 200 * 10**6
+
+
+class Forgery(NamedTuple):
+    """`write(path, honest entry)` makes the file; `write(folder of honest results)` alters them. `reason`: a regular
+    expression that the message of the refusal has."""
+
+    name: str
+    write: Callable[..., None]
+    reason: str
+
+
+ENTRIES: list[Forgery] = []
+RESULTS: list[Forgery] = []
+
+
+def altered(reason: str):
+    """A function that changes an honest entry, or returns what to write instead."""
+
+    def register(change: Callable[[dict], dict | list | str | bytes | None]):
+        def write(path: Path, honest: dict[str, Any]) -> None:
+            entry = json.loads(json.dumps(honest))  # a copy, sooner than deepcopy makes one
+            made = change(entry)
+            made = entry if made is None else made
+            made = json.dumps(made) if isinstance(made, (dict, list)) else made
+            path.write_bytes(made.encode() if isinstance(made, str) else made)
+
+        ENTRIES.append(Forgery(change.__name__, write, reason))
+        return change
+
+    return register
+
+
+def placed(reason: str):
+    """A function that makes the file itself."""
+
+    def register(write: Callable[[Path, dict], None]):
+        ENTRIES.append(Forgery(write.__name__, write, reason))
+        return write
+
+    return register
+
+
+def cell(entry: dict[str, Any], protocol: str = "published", rule: str = "first", k: str = "1") -> dict[str, Any]:
+    """What the entry says of its relation with most edges, some of which count in the mean."""
+    relations = entry["protocols"][protocol]["relations"]
+    return max(relations.values(), key=lambda relation: relation["edges"])[rule][k]
+
+
+def settings(entry: dict[str, Any], **changed: Any) -> None:
+    """Other settings, with signatures that agree."""
+    before = copy.deepcopy(entry["settings"])
+    entry["settings"].update(changed)
+    for of in (entry, entry["chosen_on"]):
+        for name, value in changed.items():
+            part = {"max_length": "max-length"}.get(name, name)
+            of["signature"] = of["signature"].replace(f"|{part}:{before[name]}", f"|{part}:{value}")
+
+
+STRANGE = (
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.just(10**400)
+    | st.floats()
+    | st.text(max_size=20)
+    | st.lists(st.floats(0, 100), max_size=4)
+    | st.dictionaries(st.text(max_size=5), st.integers(), max_size=3)
+)
+
+
+def change(value: Any, data: Any) -> None:
+    """Change or remove something in a JSON object or list, found by going down from the top.
+
+    `data` is hypothesis's, which chooses what.
+    """
+    step = data.draw(st.sampled_from(list(value) if isinstance(value, dict) else range(len(value))))
+    if isinstance(value[step], (dict, list)) and value[step] and data.draw(st.integers(0, 4)):
+        change(value[step], data)
+    elif data.draw(st.booleans()):
+        value[step] = data.draw(STRANGE)
+    else:
+        del value[step]
+
+
+# ------------------------------------------------------------------------------------------------ entries: the numbers
+
+
+@altered(r"from 0 to 100")
+def score_above_100(entry):
+    cell(entry)["score"] = [101.0, 100.0, 102.0]
+
+
+@altered(r"from 0 to 100")
+def negative_score(entry):
+    cell(entry)["score"] = [-1.0, -2.0, 0.0]
+
+
+@altered("NaN is no number")
+def nan_score(entry):
+    cell(entry)["score"][0] = float("nan")
+
+
+@altered("Infinity is no number")
+def infinite_score(entry):
+    cell(entry)["score"][2] = float("inf")
+
+
+@altered(r"from 0 to 100")
+def number_that_overflows(entry):
+    cell(entry)["score"][0] = "HERE"
+    return json.dumps(entry).replace('"HERE"', "1e999")
+
+
+@altered(r"from 0 to 100")
+def score_as_text(entry):
+    cell(entry)["score"][0] = str(cell(entry)["score"][0])
+
+
+@altered(r"from 0 to 100")
+def true_for_a_score(entry):
+    cell(entry)["score"][0] = True
+
+
+@altered("no whole number of its relation's edges")
+def half_a_hit(entry):
+    relation = max(entry["protocols"]["published"]["relations"].values(), key=lambda relation: relation["edges"])
+    number, low, high = relation["first"]["1"]["score"]
+    step = 50 / relation["edges"]
+    relation["first"]["1"]["score"] = [number + step, low, high + step]
+    count = sum(one["in_mean"] for one in entry["protocols"]["published"]["relations"].values())
+    for of in (
+        entry["protocols"]["published"]["scores"]["first"]["1"],
+        entry["differences"]["published"]["first"]["1"]["difference"],
+    ):
+        of[:] = [value + step / count * relation["in_mean"] for value in of]
+
+
+@altered("but the mean over its relations is")
+def mean_that_is_not_the_mean(entry):
+    entry["protocols"]["held-out"]["scores"]["first"]["1"] = [99.0, 98.0, 100.0]
+
+
+@altered("less than with one guess fewer")
+def curve_that_falls(entry):
+    relations = entry["protocols"]["published"]["relations"]
+    name = next(name for name, of in relations.items() if not of["in_mean"] and of["first"]["20"]["score"][0] > 0)
+    relations[name]["first"]["20"]["score"] = [0.0, 0.0, 0.0]
+
+
+@altered("outside of its own interval")
+def interval_that_misses_the_score(entry):
+    number = entry["protocols"]["published"]["scores"]["first"]["1"][0]
+    entry["protocols"]["published"]["scores"]["first"]["1"] = [number, number + 1, number + 2]
+
+
+@altered("outside of its own interval")
+def interval_upside_down(entry):
+    cell(entry)["score"][1:] = [100.0, 0.0]
+
+
+@altered(r"from -100 to 100")
+def difference_beyond_100(entry):
+    entry["differences"]["published"]["first"]["1"]["difference"][0] = 1000.0
+
+
+@altered("but the means differ by")
+def difference_that_is_none(entry):
+    entry["differences"]["held-out"]["first"]["1"]["difference"] = [50.0, 40.0, 60.0]
+
+
+@altered("expected a probability")
+def impossible_p_value(entry):
+    entry["differences"]["published"]["any"]["3"]["p"] = 0.0
+
+
+@altered("not that of the better of offset and keyword")
+def baselines_made_small(entry):
+    """All of the combined baseline is 0, and the differences agree."""
+    baseline = entry["baselines"]["published"]["combined"]
+    for relation in baseline["relations"].values():
+        for rule in relation.values():
+            rule.update(dict.fromkeys(rule, 0.0))
+    for rule, of_rule in baseline["scores"].items():
+        for k in of_rule:
+            of_rule[k] = [0.0, 0.0, 0.0]
+            mean = entry["protocols"]["published"]["scores"][rule][k][0]
+            entry["differences"]["published"][rule][k]["difference"] = [mean, mean, mean]
+
+
+@altered("but edges is")
+def edges_that_do_not_sum(entry):
+    entry["edges"] += 1
+    entry["signature"] = entry["signature"].replace(f"|edges:{entry['edges'] - 1}|", f"|edges:{entry['edges']}|")
+
+
+@altered("but its relations stand in")
+def more_functions_than_there_are(entry):
+    before, entry["functions"] = entry["functions"], entry["edges"]
+    entry["signature"] = entry["signature"].replace(f"|functions:{before}|", f"|functions:{entry['functions']}|")
+    for protocol in entry["protocols"].values():
+        for relation in protocol["relations"].values():
+            relation["functions"] = 1
+
+
+@altered("expected a whole number from 0 to")
+def head_that_the_model_does_not_have(entry):
+    cell(entry)["head"] = entry["settings"]["heads"]
+
+
+@altered("expected a whole number from 0 to")
+def layer_below_the_first(entry):
+    cell(entry)["layer"] = -1
+
+
+@altered("more than that of the best head")
+def held_out_better_than_published(entry):
+    relations = entry["protocols"]["held-out"]["relations"]
+    name = next(name for name, of in relations.items() if not of["in_mean"])
+    for protocol in entry["protocols"].values():
+        for found in protocol["relations"][name]["first"].values():
+            found["score"] = [0.0, 0.0, 0.0]
+    relations[name]["first"]["1"]["score"] = [100.0, 100.0, 100.0]
+
+
+@altered("another than that of the same head")
+def held_out_with_the_heads_of_published(entry):
+    """It claims that it would have chosen the best heads, and leaves its scores."""
+    for name, relation in entry["protocols"]["held-out"]["relations"].items():
+        for rule in ("first", "any", "last"):
+            for k, found in relation[rule].items():
+                best = entry["protocols"]["published"]["relations"][name][rule][k]
+                found["layer"], found["head"] = best["layer"], best["head"]
+
+
+# ------------------------------------------------------------------------------------------------ entries: the settings
+
+
+@altered("settings.config is 'ruby'")
+def wrong_config(entry):
+    settings(entry, config="ruby")
+
+
+@altered("expected a relation of")
+def unknown_relation(entry):
+    relations = entry["protocols"]["published"]["relations"]
+    relations["If:if->why"] = relations.pop("If:if->test")
+
+
+@altered("expected a relation of")
+def relation_of_the_other_language(entry):
+    other = {"python": "Switch:switch->expr", "java": "Dict:key->value"}[entry["settings"]["config"]]
+    relations = entry["protocols"]["published"]["relations"]
+    relations[other] = relations.pop("If:if->test")
+
+
+@altered("a partial run is not published")
+def partial_run(entry):
+    entry["settings"]["limit"] = 20
+    entry["signature"] += "|partial:20"
+
+
+@altered("signature does not follow")
+def partial_run_that_hides_it(entry):
+    entry["signature"] += "|partial:20"
+
+
+@altered("settings.split is 'validation'")
+def scored_where_it_was_chosen(entry):
+    settings(entry, split="validation")
+
+
+@altered("a control is no model")
+def control(entry):
+    entry["settings"].update(control="random-weights", seed=0)
+
+
+@altered("signature does not follow")
+def control_as_a_model(entry):
+    entry["signature"] = entry["signature"].replace("|scoring:1", "|scoring:1|control:random-weights/0")
+
+
+@altered("signature does not follow")
+def bfloat16_as_float32(entry):
+    entry["signature"] = entry["signature"].replace("dtype:float32", "dtype:bfloat16")
+
+
+@altered("settings.dtype is 'float8'")
+def unknown_precision(entry):
+    settings(entry, dtype="float8")
+
+
+@altered("signature does not follow")
+def another_dataset_revision(entry):
+    entry["settings"]["labels"] = "0" * 12
+
+
+@altered("settings.data is")
+def dataset_without_version(entry):
+    settings(entry, data="codesyntax")
+
+
+@altered("signature does not follow")
+def signature_of_another_run(entry):
+    entry["signature"] = entry["signature"].replace("uas|model:", "uas|model:other-")
+
+
+@altered("signature does not follow")
+def another_scoring_version(entry):
+    for of in (entry, entry["chosen_on"]):
+        of["signature"] = of["signature"].replace("|scoring:1", "|scoring:0")
+
+
+@altered("settings.model is")
+def html_in_the_model_name(entry):
+    settings(entry, model="<script>alert(1)</script>")
+
+
+@altered("settings.model is")
+def model_that_climbs_out_of_the_folder(entry):
+    settings(entry, model="../../../etc/cron.d/model")
+
+
+@altered("settings.model is")
+def control_characters_in_the_model_name(entry):
+    settings(entry, model="user/\x1b[2Jmodel\n")
+
+
+@altered("settings.model is")
+def model_name_in_letters_that_look_alike(entry):
+    settings(entry, model="miсrosoft/codebert-base")  # its c is Cyrillic
+
+
+@altered("plain text")
+def html_in_a_reason(entry):
+    entry["skips"] = {"<img src=x onerror=alert(1)>": 1}
+
+
+@altered("settings.revision is 'main'")
+def revision_that_moves(entry):
+    settings(entry, revision="main")
+
+
+@altered("ledgers.test is")
+def digest_that_is_none(entry):
+    entry["ledgers"]["test"] = "sha256"
+
+
+# ------------------------------------------------------------------------------------------------- entries: the file
+
+
+@altered("format is 99")
+def unknown_format(entry):
+    entry["format"] = 99
+
+
+@altered("lacks the field held-out")
+def one_protocol_only(entry):
+    del entry["protocols"]["held-out"]
+
+
+@altered("lacks the field 7")
+def curve_with_a_gap(entry):
+    del entry["protocols"]["published"]["relations"]["If:if->test"]["any"]["7"]
+
+
+@altered("unknown field")
+def field_too_many(entry):
+    entry["verified"] = True
+
+
+@altered("stands there twice")
+def relation_twice(entry):
+    text = json.dumps(entry)
+    relation = json.dumps(entry["protocols"]["published"]["relations"]["If:if->test"])
+    return text.replace('"relations": {', '"relations": {"If:if->test": ' + relation + ", ", 1)
+
+
+@altered("a list")
+def list_of_entries(entry):
+    return [entry]
+
+
+@altered("no JSON in UTF-8")
+def no_json(entry):
+    return "<html>404 Not Found</html>"
+
+
+@altered("no JSON in UTF-8")
+def cut_off(entry):
+    return json.dumps(entry)[:-100]
+
+
+@altered("no JSON in UTF-8")
+def empty(entry):
+    return b""
+
+
+@altered("no JSON in UTF-8")
+def utf_16(entry):
+    return json.dumps(entry).encode("utf-16")
+
+
+@altered("nested too deeply")
+def nested_deeply(entry):
+    return "[" * 10**6 + "]" * 10**6
+
+
+@placed("larger than")
+def larger_than_memory_allows(path, entry):
+    path.write_text(json.dumps(entry))
+    os.truncate(path, TOO_LARGE)  # sparse: takes no space
+
+
+@placed("expected a plain file")
+def link_out_of_the_folder(path, entry):
+    target = path.with_suffix(".elsewhere")
+    target.write_text(json.dumps(entry))
+    path.symlink_to(target)
+
+
+# --------------------------------------------------------------------------------------------------- results for submit
+
+
+def in_results(reason: str):
+    """A function that changes the results in a folder."""
+
+    def register(write: Callable[[Path], None]):
+        RESULTS.append(Forgery(write.__name__, write, reason))
+        return write
+
+    return register
+
+
+def result_file(folder: Path, split: str = "test") -> Path:
+    (file,) = folder.glob(f"*.{split}.*.json")
+    return file
+
+
+def edited(folder: Path, change: Callable[[dict], Any]) -> None:
+    """The JSON of the test split changed by hand, its ledger left as it is."""
+    file = result_file(folder)
+    content = json.loads(file.read_text())
+    made = change(content)
+    file.write_text(made if isinstance(made, str) else json.dumps(content, indent=1) + "\n")
+
+
+def recomputed(folder: Path, change: Callable[[RankLedger], RankLedger], splits=("test", "validation")) -> None:
+    """Ledgers changed, and numbers that follow from them."""
+    for split in splits:
+        file = result_file(folder, split)
+        ledger = change(RankLedger.load(ledger_path(file)))
+        file.unlink()
+        ledger_path(file).unlink()
+        ProbeResult.from_ledger(ledger).save(folder)
+
+
+def with_settings(**changed: Any) -> Callable[[RankLedger], RankLedger]:
+    def change(ledger: RankLedger) -> RankLedger:
+        made = {**ledger.settings, "settings": {**ledger.settings["settings"], **changed}}
+        return dataclasses.replace(ledger, settings=made)
+
+    return change
+
+
+@in_results("do not follow from its ledger")
+def result_above_100(folder):
+    edited(folder, lambda content: content["scores"]["first"].update({"1": 101.0}))
+
+
+@in_results("do not follow from its ledger")
+def result_with_nan(folder):
+    edited(folder, lambda content: content["scores"]["first"].update({"1": float("nan")}))
+
+
+@in_results("do not follow from its ledger")
+def result_with_a_relation_twice(folder):
+    edited(
+        folder, lambda content: json.dumps(content, indent=1).replace('"relations": {', '"relations": {"a": 1, "a": 2,')
+    )
+
+
+@in_results("do not follow from its ledger")
+def result_with_another_signature(folder):
+    edited(folder, lambda content: content.update(signature=content["signature"].replace("float32", "bfloat16")))
+
+
+@in_results("do not follow from its ledger")
+def result_below_0(folder):
+    edited(folder, lambda content: content["relations"]["If:if->test"]["first"]["1"].update(score=-1.0))
+
+
+@in_results("do not follow from its ledger")
+def result_of_another_scoring_version(folder):
+    edited(folder, lambda content: content.update(signature=content["signature"].replace("scoring:1", "scoring:2")))
+
+
+@in_results("do not follow from its ledger")
+def result_nested_deeply(folder):
+    edited(folder, lambda content: "[" * 10**6)
+
+
+@in_results("do not follow from its ledger")
+def result_that_is_empty(folder):
+    result_file(folder).write_bytes(b"")
+
+
+@in_results("only results of the split validation")
+def result_without_ledger(folder):
+    ledger_path(result_file(folder)).unlink()
+
+
+@in_results("no counterpart on the split validation")
+def result_without_validation(folder):
+    result_file(folder, "validation").unlink()
+
+
+@in_results("larger than")
+def result_of_200_mb(folder):
+    os.truncate(result_file(folder), TOO_LARGE)
+
+
+@in_results("cannot read the result")
+def result_that_is_no_text(folder):
+    result_file(folder).write_bytes(b"\xff\xfe\x00")
+
+
+@in_results("no rank ledger")
+def ledger_that_is_none(folder):
+    ledger_path(result_file(folder)).write_bytes(b"PAR1 or so")
+
+
+@in_results("do not follow from its ledger")
+def ledger_altered(folder):
+    path = ledger_path(result_file(folder))
+    ledger = RankLedger.load(path)
+    dataclasses.replace(ledger, ranks=ledger.ranks // 2).save(path)
+
+
+@in_results("ranks")
+def ledger_altered_and_scored_again(folder):
+    recomputed(folder, lambda ledger: dataclasses.replace(ledger, ranks=ledger.ranks // 2))
+
+
+@in_results("edges")
+def hard_functions_left_out(folder):
+    recomputed(folder, lambda ledger: ledger.only([*{*ledger.function.tolist()}][::2]), ["test"])
+
+
+@in_results("partial run")
+def result_of_a_part(folder):
+    recomputed(folder, with_settings(limit=20))
+
+
+@in_results("unknown config 'ruby'")
+def result_of_a_wrong_config(folder):
+    recomputed(folder, with_settings(config="ruby"))
+
+
+@in_results("unknown direction 'sideways'")
+def result_of_a_wrong_direction(folder):
+    recomputed(folder, with_settings(direction="sideways"))
+
+
+@in_results("expected a relation of python")
+def result_with_an_unknown_relation(folder):
+    def renamed(ledger: RankLedger) -> RankLedger:
+        return dataclasses.replace(
+            ledger, relations=[name.replace("If:if->test", "If:if->why") for name in ledger.relations]
+        )
+
+    recomputed(folder, renamed)
+
+
+@in_results("of the control random-weights")
+def result_of_a_control(folder):
+    recomputed(folder, with_settings(control="random-weights", seed=0))
+
+
+@in_results("version")
+def result_of_another_dataset_version(folder):
+    recomputed(folder, with_settings(data="codesyntax@9.9.9"))
+
+
+@in_results("labels")
+def result_of_other_labels(folder):
+    recomputed(folder, with_settings(labels="0" * 12))
+
+
+@in_results("model")
+def result_of_another_revision(folder):
+    recomputed(folder, with_settings(revision="0" * 64))
+
+
+@in_results("settings.model is")
+def result_with_html(folder):
+    recomputed(folder, with_settings(model="<b>best</b>"))
+
+
+@in_results("settings.model is")
+def result_that_climbs_out_of_the_folder(folder):
+    recomputed(folder, with_settings(model="../../best"))
+
+
+@in_results("edges in functions that have")
+def chosen_on_the_test_split(folder):
+    """The ledger of the test split passed off as that of validation: held-out numbers as good as the published ones."""
+    file = result_file(folder, "validation")
+    kept = RankLedger.load(ledger_path(file)).settings["settings"]
+    file.unlink()
+    ledger_path(file).unlink()
+    test = RankLedger.load(ledger_path(result_file(folder)))
+    ProbeResult.from_ledger(with_settings(split="validation", labels=kept["labels"])(test)).save(folder)
+
+
+@in_results("no rank ledger|settings")
+def ledger_without_settings(folder):
+    path = ledger_path(result_file(folder))
+    dataclasses.replace(RankLedger.load(path), settings={"settings": {"model": 5}}).save(path)

@@ -1,0 +1,111 @@
+"""`codesyntax available-models`: what configurations say, of Hub ids and folders, and what it says where there is none.
+
+That it is right for each family is measured in test_architectures.py.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+
+from click.testing import CliRunner
+from loopback_hub import LoopbackHub
+from test_architectures import FAMILIES
+
+from probing.cli import main
+from probing.encoder import load
+from probing.identity import EMBEDDED
+from probing.models import _KNOWN, available
+
+
+def configuration(folder, **content):
+    folder.mkdir()
+    (folder / "config.json").write_text(json.dumps(content))
+    return str(folder)
+
+
+def test_the_families_are_those_that_are_tried():
+    assert _KNOWN["families"].keys() == {family.model for family in FAMILIES}
+
+
+def test_a_local_folder_like_the_loaded_model(tiny_model):
+    (found,) = available([str(tiny_model)])
+    encoder = load(str(tiny_model), max_length=10_000)
+    assert (found.family, found.path) == ("bert", encoder.path)
+    assert (found.layers, found.heads, found.longest) == (encoder.layers, encoder.heads, encoder.longest) == (2, 3, 512)
+
+
+def test_what_it_says_of_families(tmp_path):
+    """CodeBERT's and Qwen2.5-Coder's sizes as their configurations have them; no other file is there."""
+    codebert = configuration(
+        tmp_path / "a", model_type="roberta", max_position_embeddings=514, pad_token_id=1, num_hidden_layers=12
+    )
+    qwen = configuration(
+        tmp_path / "b", model_type="qwen2", max_position_embeddings=32768, num_hidden_layers=24, num_attention_heads=14
+    )
+    t5 = configuration(tmp_path / "c", model_type="t5", n_positions=512, num_layers=12, num_heads=12)
+    one, two, three = available([codebert, qwen, t5])
+    assert (one.longest, one.layers, one.heads, len(one.directions)) == (512, 12, 12, 2)
+    assert (two.longest, two.layers, two.heads, two.directions) == (32768, 24, 14, ("dependent-to-head",))
+    assert (three.longest, three.layers, three.heads, three.path) == (None, 12, 12, "captured")
+
+
+def test_what_cannot_be_probed_or_read_says_why(tmp_path):
+    remote = {"model_type": "its-own", "auto_map": {"AutoConfig": "code.Config"}}
+    paths = [
+        configuration(tmp_path / "a", model_type="mamba"),
+        configuration(tmp_path / "b", model_type="vit"),
+        configuration(tmp_path / "c", **remote),
+        str(tmp_path),
+        "nobody/nothing",
+    ]
+    found = list(available(paths))
+    assert [one.model for one in found] == paths
+    assert [one.path for one in found] == ["refused", "untested", "unknown", "unknown", "unknown"]
+    reasons = ["not between all pairs", "codesyntax doctor", "never run", "config.json", "not in the cache"]
+    for one, why in zip(found, reasons, strict=True):
+        assert why in one.why
+    printed = CliRunner().invoke(main, ["available-models", *paths], catch_exceptions=False)
+    assert printed.exit_code == 0
+    for path, line in zip(paths, printed.stdout.splitlines()[1:], strict=True):
+        assert line.startswith(path)
+
+
+def test_without_arguments_every_known_model_has_a_row():
+    """Offline, with an empty cache: the embedded encoder as it is, and of the others the reason."""
+    printed = CliRunner().invoke(main, ["available-models"], catch_exceptions=False)
+    first, *others = printed.stdout.splitlines()[1:]
+    assert first.split() == [EMBEDDED, "bert", "6", "12", "512", "both", "captured"]
+    assert [line.split()[0] for line in others] == _KNOWN["models"]
+    assert len(set(_KNOWN["models"])) == len(_KNOWN["models"]) > 20
+    assert all("unknown: not in the cache, and the Hub cannot be reached" in line for line in others)
+
+
+def test_a_hub_that_does_not_answer_is_asked_once(tmp_path):
+    """Not again and again, as a download would; nothing listens on the port of a Hub that is gone."""
+    environment = {**os.environ, "HF_HOME": str(tmp_path), "HF_HUB_OFFLINE": "0"}
+    with LoopbackHub() as hub:
+        environment["HF_ENDPOINT"] = hub.url
+    command = [sys.executable, "-m", "probing.cli", "available-models", "user/here"]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300)
+    assert "user/here" in done.stdout
+    assert "not in the cache, and the Hub cannot be reached" in done.stdout
+    assert "Retry" not in done.stderr
+
+
+def test_from_the_hub_only_configurations_are_read(tmp_path):
+    config = {"model_type": "roberta", "max_position_embeddings": 514, "pad_token_id": 1, "num_attention_heads": 8}
+    environment = {**os.environ, "HF_HOME": str(tmp_path), "HF_HUB_OFFLINE": "0", "HF_TOKEN": "hf_none"}
+    command = [sys.executable, "-m", "probing.cli", "available-models", "user/here", "user/none", "--json"]
+    with LoopbackHub() as hub:
+        files = {"config.json": json.dumps(config).encode(), "model.safetensors": b"no weights"}
+        hub.add("user/here", files, type="model")
+        environment["HF_ENDPOINT"] = hub.url
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300)
+    here, none = json.loads(done.stdout)
+    assert (here["model"], here["path"], here["longest"], here["heads"]) == ("user/here", "captured", 512, 8)
+    assert (none["model"], none["path"], none["why"]) == ("user/none", "unknown", "no such model on the Hub")
+    asked = {request.split()[1] for request in hub.requests if "/user/" in request}
+    assert asked == {f"/user/{name}/resolve/main/config.json" for name in ("here", "none")}

@@ -1,0 +1,457 @@
+"""The board: what may stand in one table, ranks, what is left out, and the page in a browser."""
+
+from __future__ import annotations
+
+import csv
+import dataclasses
+import json
+import os
+import random
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+from entries import MODELS, of_model, settled
+from forgeries import ENTRIES
+from loopback_hub import LoopbackHub
+
+from probing import board, probe
+from probing.board import CELLS, Board, Cell, LeftOut, group, printable, ranks, read
+from probing.cli import main
+from probing.evidence import find, gather
+from probing.report.board import save
+
+FILES = ("README.md", "board.csv", "board.md", "index.html")
+MARKUP = "<img src=x onerror=alert(1)></script>|`*"
+
+
+@pytest.fixture(scope="module")
+def python(tiny_model, dataset_folder, tmp_path_factory, one_thread):
+    """The entry of the tiny model on Python, under another name."""
+    folder = tmp_path_factory.mktemp("results")
+    for split in ("test", "validation"):
+        probe(str(tiny_model), dataset_folder, "python", split, output=folder)
+    return of_model(gather(find([folder]), dataset_folder)[0].entry(), "user/base", 0)
+
+
+def write(folder: Path, entries) -> Path:
+    """A folder of entries: name -> entry or text."""
+    for name, entry in entries.items():
+        file = folder / "entries" / f"{name}.json"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(entry if isinstance(entry, str) else json.dumps(entry))
+    return folder
+
+
+def test_ranks_are_ranges_by_hand():
+    """Four models: 10 to 20, 20 to 30 (touches it: a tie), 31 to 40, and one whose interval spans all."""
+    cells = [Cell(15, 10, 20), Cell(25, 20, 30), Cell(35, 31, 40), Cell(25, 5, 45)]
+    assert ranks(cells) == [(2, 4), (2, 4), (1, 2), (1, 4)]
+    assert ranks([cells[0], None, cells[2]]) == [(2, 2), None, (1, 1)]
+    assert ranks([Cell(50, 50, 50)] * 3) == [(1, 3)] * 3
+
+
+def test_a_table_has_what_compares_and_nothing_else(python, tmp_path):
+    other_baseline = of_model(python, "user/baseline", 0.1)
+    other_baseline["baselines"]["published"]["keyword"]["scores"]["any"]["3"][2] += 0.01
+    entries = {
+        "base": python,
+        "other": of_model(python, "user/other", 0.2),
+        "fits": of_model(python, "user/fits", 0.1, also_fits=["user/base"]),  # the same functions, said in another way
+        "config": of_model(python, "user/base", 0, config="python_with_new_lines"),
+        "dtype": of_model(python, "user/base", 0, dtype="bfloat16"),
+        "length": of_model(python, "user/base", 0, max_length=510),
+        "direction": of_model(python, "user/base", 0, direction="dependent-to-head"),
+        "baseline": other_baseline,
+    }
+    found = read([write(tmp_path, entries)])
+    assert found.left_out == []
+    tables = sorted(
+        sorted(row.file.split("/")[-1].removesuffix(".json") for row in table.rows) for table in found.tables
+    )
+    assert tables == [["base", "fits", "other"], ["baseline"], ["config"], ["direction"], ["dtype"], ["length"]]
+    assert all(rank[1] <= len(table.rows) for table in found.tables for row in table.ranks for rank in row)
+    for table in found.tables:
+        for name in ("data", "labels", "direction", "dtype", "max-length", "functions", "edges", "scoring"):
+            assert len({row.signature.split(f"|{name}:")[1].split("|")[0] for row in table.rows}) == 1
+
+
+def test_the_order_in_which_entries_come_does_not_matter(python, tmp_path):
+    entries = {str(number): of_model(python, name, number / 10) for number, (name, _) in enumerate(MODELS[:5])}
+    entries["same"] = entries["3"]
+    folders = [write(tmp_path / name, {number: entries[number]}) for name, number in zip("abcdef", entries)]
+    for shuffled in ([0, 1, 2, 3, 4, 5], [5, 2, 0, 4, 3, 1]):
+        save(read([folders[place] for place in shuffled]), tmp_path / f"board{shuffled[0]}")
+    for name in FILES:
+        assert (tmp_path / "board0" / name).read_bytes() == (tmp_path / "board5" / name).read_bytes()
+    assert sorted(path.name for path in (tmp_path / "board0").iterdir()) == sorted(FILES)
+
+
+def test_of_entries_with_the_same_settings_the_lower_stays(python, tmp_path):
+    luckier = of_model(python, "user/base", 0.3)
+    assert luckier["signature"] == python["signature"]
+    found = read([write(tmp_path, {"lucky": luckier, "first": python, "again": python})])
+    (table,) = found.tables
+    assert [Path(row.file).stem for row in table.rows] == ["again"]
+    kept = f"{tmp_path.name}/entries/again.json"
+    assert {(Path(file).stem, kept in reason) for file, reason in found.left_out} == {("lucky", True), ("first", True)}
+
+
+def test_what_is_left_out_is_listed_with_its_reason(python, tmp_path):
+    folder = write(tmp_path / "source", {"good": python, "file<img src=x>\n\u202e|": "{}"})
+    entries = folder / "entries"
+    for forgery in ENTRIES:
+        forgery.write(entries / f"{forgery.name}.json", python)
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "elsewhere" / "inside.json").write_text(json.dumps(of_model(python, "user/elsewhere", 0.2)))
+    (entries / "folder").symlink_to(tmp_path / "elsewhere")
+    os.mkfifo(entries / "pipe.json")
+    (entries / "unreadable.json").touch(mode=0)
+    (entries / ".hidden.json").write_text("{")
+    (entries / "notes.txt").write_text("no entry")
+    output = tmp_path / "board"
+    result = CliRunner().invoke(main, ["board", str(folder), "--output", str(output)], catch_exceptions=False)
+    assert result.exit_code == 0
+    assert f"entries: 1, tables: 1, files left out: {len(ENTRIES) + 4}\n" in result.stderr
+    assert result.stdout.strip() == str(output / "index.html")
+    lines = [line.removeprefix("left out source/entries/") for line in result.stderr.splitlines()[:-1]]
+    reasons = dict(line.split(": ", 1) for line in lines)
+    assert len(reasons) == len(ENTRIES) + 4
+    for forgery in ENTRIES:
+        assert re.search(forgery.reason, reasons.pop(f"{forgery.name}.json")), forgery.name
+    assert reasons.pop("file<img src=x>\\n\\u202e|.json").startswith("the entry lacks the field")
+    assert "a link or a device or a folder" in reasons.pop("folder")
+    assert "a link or a device or a folder" in reasons.pop("pipe.json")
+    assert set(reasons) == {"unreadable.json"}
+    texts = {name: (output / name).read_text() for name in FILES}
+    for name, text in texts.items():
+        assert str(tmp_path) not in text, name
+    assert "<img" not in texts["index.html"] + texts["board.md"]
+    assert "&lt;img src=x&gt;" in texts["index.html"]
+
+
+def test_sources_that_are_none(python, tmp_path, monkeypatch):
+    (tmp_path / "empty").mkdir()
+    monkeypatch.chdir(write(tmp_path, {str(number): python for number in range(3)}))
+    write(tmp_path / "part", {"base": python})
+    monkeypatch.setattr(board, "MOST_FILES", 2)
+    monkeypatch.setattr(board, "MOST_BYTES", 100_000)
+    for source, said in (
+        ("empty", "empty has no JSON file: expected the folder"),
+        ("nothing/to/see", "neither a folder nor a results repository"),
+        (".", "too much to read with .: 3 files"),
+        ("part", "too much to read with part: 1 files of"),
+    ):
+        result = CliRunner().invoke(main, ["board", source, "--output", "board"], catch_exceptions=False)
+        assert (result.exit_code, said in result.stderr, result.stderr.count("\n")) == (1, True, 1), result.stderr
+    assert not Path("board").exists()
+
+
+def test_markdown_and_csv_say_what_the_entries_say(python, tmp_path):
+    folder = write(tmp_path, {"base": python, "better": of_model(python, "user/better", 0.4)})
+    page = save(read([folder]), tmp_path / "board")
+    with open(page.with_name("board.csv"), newline="") as file:
+        rows = list(csv.DictReader(file))
+    by_place = {(row["kind"], row["model"], row["protocol"], row["rule"], row["k"]): row for row in rows}
+    assert len(by_place) == len(rows)
+    for protocol, rule, k in CELLS:
+        row = by_place["model", "user/base", protocol, rule, k]
+        difference = python["differences"][protocol][rule][k]
+        expected = [*python["protocols"][protocol]["scores"][rule][k], *difference["difference"], difference["p"]]
+        names = ("score", "low", "high", "difference", "difference_low", "difference_high", "p")
+        assert [float(row[name]) for name in names] == pytest.approx(expected, abs=1e-4)
+        for kind in ("combined", "offset", "keyword"):
+            score = python["baselines"][protocol][kind]["scores"][rule][k][0]
+            assert float(by_place["baseline", kind, protocol, rule, k]["score"]) == pytest.approx(score, abs=1e-4)
+    # Table 3 of the paper
+    cubert = by_place["paper", "CuBERT", "published", "first", "1"]
+    assert (cubert["score"], cubert["difference"], cubert["rank_first"]) == ("39.2", "-10.2", "")
+    assert by_place["model", "user/better", "held-out", "first", "1"]["rank_first"] == "1"
+    markdown = page.with_name("board.md").read_text()
+    (line,) = [line for line in markdown.splitlines() if "user/base" in line]
+    score, low, high = python["protocols"]["held-out"]["scores"]["first"]["1"]
+    assert f"| {score:.1f} [{low:.1f}, {high:.1f}] |" in line
+    table = [line.split(" | ") for line in markdown.splitlines() if line.startswith("| ")]
+    scores = [float(row[3].split()[0]) for row in table[2:]]
+    assert len(scores) == 5
+    assert scores == sorted(scores, reverse=True)
+    space = page.with_name("README.md").read_text().split("---\n")[1]
+    assert "sdk: static\n" in space and "app_file: index.html\n" in space
+
+
+def test_names_of_others_show_as_they_are():
+    assert printable("a\nb\u202ec\ud800") == "a\\nb\\u202ec\\ud800"
+    assert len(printable("x" * 1000)) == 300
+
+
+def test_a_results_repository(python, tmp_path):
+    """From the loopback Hub: the same board as from a folder, and files that are not worth fetching are named."""
+    better = of_model(python, "user/better", 0.4)
+    files = {
+        f"entries/{name}.json": json.dumps(entry).encode() for name, entry in (("base", python), ("better", better))
+    }
+    strange = {
+        "README.md": b"---\n---\n",
+        "entries/[a-z]*.json": b"{}",
+        "entries/large.json": b" " * (board.LARGEST + 1),
+    }
+    code = (
+        "import sys; from click.testing import CliRunner; from probing.cli import main\n"
+        "result = CliRunner().invoke(main, ['board', *sys.argv[1:]], catch_exceptions=False)\n"
+        "print(result.stderr, end=''); sys.exit(result.exit_code)"
+    )
+    with LoopbackHub() as hub:
+        hub.add("user/results", files)
+        hub.add("user/results", {**files, **strange}, revision="later")
+
+        def run(*arguments: str) -> tuple[int, str]:
+            settings = {
+                "HF_ENDPOINT": hub.url,
+                "HF_HUB_OFFLINE": "0",
+                "HF_TOKEN": "hf_secret",
+                "HF_HOME": str(tmp_path / "home"),
+            }
+            done = subprocess.run(
+                [sys.executable, "-c", code, *arguments],
+                check=False,
+                env={**os.environ, **settings},
+                capture_output=True,
+                text=True,
+            )
+            assert done.stderr == ""
+            return done.returncode, done.stdout
+
+        assert run("user/results", "--output", str(tmp_path / "hub")) == (
+            0,
+            "entries: 2, tables: 1, files left out: 0\n",
+        )
+        status, said = run("user/results@later", "--output", str(tmp_path / "later"))
+        assert status == 0
+        assert "left out user/results@later/entries/[a-z]*.json: no plain file name" in said
+        assert "left out user/results@later/entries/large.json: the file is larger than" in said
+        assert [request for request in hub.requests if "large" in request or "[a-z]" in request] == []
+        status, said = run("user/nothing", "--output", str(tmp_path / "nothing"))
+        assert (status, "user/nothing is not there" in said, said.count("\n")) == (1, True, 1)
+    folder = write(tmp_path / "results", {"base": python, "better": better})
+    save(read([folder]), tmp_path / "folder")
+    for name in ("board.md", "README.md"):
+        assert (tmp_path / "hub" / name).read_text() == (tmp_path / "folder" / name).read_text()
+
+
+@pytest.fixture(scope="module")
+def large(python, tmp_path_factory) -> tuple[Path, dict[str, dict]]:
+    """The page of 200 rows, and their entries by name: 140 of `python`, 20 in another direction, 40 of another config.
+
+    Twenty are read from entries, the others have the same numbers under other names. In the order of the page twenty in
+    a row differ, more bytes than compression looks back: the page is as large as that of 200 different entries.
+    """
+    folder, rng = tmp_path_factory.mktemp("large"), random.Random(0)
+    entries = {}
+    for number in range(20):
+        other = {"direction": "dependent-to-head"} if number in (1, 11) else {}
+        other = {"config": "python_with_new_lines"} if number % 5 == 0 else other
+        entries[f"{number}"] = of_model(python, "user/name", rng.uniform(-0.4, 0.7), number, **other)
+    read_rows = {Path(row.file).stem: row for table in read([write(folder, entries)]).tables for row in table.rows}
+    rows, by_name = [], {}
+    for again in range(10):
+        model, family = MODELS[again % len(MODELS)]
+        for number in range(20):
+            name = f"{model}-{again * 20 + number:03}"
+            by_name[name] = settled(entries[f"{number}"], name, family=family)
+            made = {key: by_name[name][key] for key in ("settings", "signature", "ledgers")}
+            rows.append(dataclasses.replace(read_rows[f"{number}"], file=f"{name}.json", **made))
+    tables, twice = group(rows)
+    assert twice == []
+    return save(Board(tables, []), folder / "board"), by_name
+
+
+def column(page, title: str, table: int = 0) -> list[str]:
+    """The texts of one column, by the label of its header's button."""
+    return page.evaluate(
+        """([title, table]) => {
+            const section = document.querySelectorAll("section")[table];
+            const headers = [...section.querySelectorAll("thead tr:last-child th")];
+            const place = headers.findIndex((cell) => cell.firstChild.getAttribute("aria-label") === title);
+            const rows = [...section.querySelectorAll(".scroll > table > tbody > tr:not(.detail)")];
+            const cells = rows.map((row) => row.cells[place]);
+            return cells.map((cell) => (cell.querySelector(".open, .name") ?? cell.firstChild)?.textContent ?? "");
+        }""",
+        [f"sort by {title}", table],
+    )
+
+
+def test_the_page_of_200_entries_is_small_and_ready_at_once(large, page):
+    assert large[0].stat().st_size < 2_000_000
+    page.goto(large[0].as_uri())
+    page.wait_for_selector("tbody tr")
+    assert (
+        page.evaluate("performance.now()") < 5000
+    )  # milliseconds since the page was asked for; 350 on an idle machine
+    assert (
+        page.locator("#status")
+        .text_content()
+        .startswith("160 entries in 2 tables, first token of the dependent, k = 1.")
+    )
+    assert "Nothing was left out" in page.locator("footer").text_content()
+
+
+def test_sorting_by_every_column(large, page):
+    page.goto(large[0].as_uri())
+    scores = [float(text) for text in column(page, "UAS, held-out")]
+    assert len(scores) > 140 and scores == sorted(scores, reverse=True)
+    first = page.locator("section").first
+    for title, key in (
+        ("Model", str.lower),
+        ("Family", None),
+        *((f"{name}, {protocol}", float) for protocol in ("held-out", "published") for name in ("UAS", "Δ", "p")),
+        *(
+            (f"Rank, {protocol}", lambda text: tuple(map(int, text.split("–") * 2))[:2])
+            for protocol in ("held-out", "published")
+        ),
+    ):
+        seen = []
+        for _ in range(2):
+            first.get_by_role("button", name=f"sort by {title}", exact=True).click()
+            texts = column(page, title)
+            values = [(key or str)(text.replace("−", "-")) for text in texts if text]
+            direction = first.locator("[aria-sort]").get_attribute("aria-sort")
+            assert values == sorted(values, reverse=direction == "descending"), title
+            assert "" not in texts[: len(values)], title  # what has no value comes last
+            assert first.locator(":focus").count() == 1
+            seen.append(direction)
+        assert sorted(seen) == ["ascending", "descending"]
+        assert seen[0] == ("descending" if title.startswith(("UAS", "Δ")) else "ascending")
+
+
+def test_filters(large, page):
+    def names() -> list[str]:
+        return [name for name in column(page, "Model") if "/" in name]
+
+    def titles() -> list[str]:
+        return [title.split(":")[0] for title in page.locator("h2[id]").all_text_contents()]
+
+    page.goto(large[0].as_uri())
+    everything = names()
+    assert titles() == ["python, test, head-to-dependent", "python, test, dependent-to-head", "python"]
+    # Table 3 of the paper, in a table of its own, without ranks
+    assert dict(zip(column(page, "Model", 2), column(page, "UAS, published", 2)))["CuBERT"] == "39.2"
+    assert dict(zip(column(page, "Model", 2), column(page, "Δ, published", 2)))["CuBERT"] == "−10.2"
+    assert page.locator("section").nth(2).locator("thead").get_by_text("Rank").count() == 0
+    page.locator("#family").select_option("t5")
+    assert sorted(names()) == sorted(name for name in everything if name.startswith("Salesforce/"))
+    page.locator("#family").select_option("")
+    page.locator("#name").fill("CODEBERT-BASE-00")
+    assert set(names()) == {name for name in everything if "codebert-base-00" in name} != set()
+    page.locator("#name").fill("")
+    page.locator("#direction").select_option("dependent-to-head")
+    assert titles() == ["python, test, dependent-to-head"]
+    page.locator("#direction").select_option("")
+    page.locator("#config").select_option("python_with_new_lines")
+    assert titles() == ["python_with_new_lines, test, head-to-dependent"]
+    assert len(names()) == 40
+
+
+def test_protocol_rule_and_k(large, page):
+    file, entries = large
+    page.goto(file.as_uri())
+    name = column(page, "Model")[2]
+    entry = entries[name]
+    for protocol, rule, label, k in (("held-out", "any", "any token", "10"), ("published", "last", "last token", "20")):
+        page.locator("#protocol").get_by_text(protocol, exact=True).click()
+        page.locator("#rule").get_by_text(label, exact=True).click()
+        page.locator("#k").get_by_text(k, exact=True).click()
+        assert page.locator("section").first.locator("[scope=colgroup]").all_text_contents() == [protocol]
+        scores = [float(text) for text in column(page, f"UAS, {protocol}")]
+        assert scores == sorted(scores, reverse=True)
+        place = column(page, "Model").index(name)
+        assert scores[place] == pytest.approx(entry["protocols"][protocol]["scores"][rule][k][0], abs=0.0501)
+        shown = column(page, f"Δ, {protocol}")[place].replace("−", "-")
+        difference = entry["differences"][protocol][rule][k]["difference"][0]
+        assert float(shown) == pytest.approx(difference, abs=0.0501)
+
+
+def test_the_relations_of_a_model_by_keyboard(large, page):
+    file, entries = large
+    page.goto(file.as_uri())
+    page.locator("section").first.get_by_role("button", name="sort by p, published", exact=True).focus()
+    page.keyboard.press("Tab")  # the table's models are one stop, which the arrow keys move
+    focused = "document.activeElement.textContent"
+    names = [name for name in column(page, "Model") if "/" in name]
+    assert page.evaluate(focused) == names[0]
+    for press, expected in (
+        ("ArrowDown", 1),
+        ("ArrowDown", 2),
+        ("ArrowUp", 1),
+        ("End", -1),
+        ("Home", 0),
+        ("ArrowUp", 0),
+        ("ArrowDown", 1),
+    ):
+        page.keyboard.press(press)
+        assert page.evaluate(focused) == names[expected]
+    assert page.evaluate("getComputedStyle(document.activeElement).outlineStyle") == "solid"
+    page.keyboard.press("Enter")
+    table = page.locator(".relations table")
+    table.locator("tbody tr").first.wait_for()
+    entry = entries[names[1]]
+    rows = {
+        row[0].removesuffix("few edges").removesuffix(" *"): row
+        for row in table.evaluate(
+            "table => [...table.tBodies[0].rows].map(row => [...row.cells].map(cell => cell.textContent))"
+        )
+    }
+    published = entry["protocols"]["published"]["relations"]
+    assert set(rows) == set(published)
+    for name, relation in published.items():
+        assert rows[name][1] == f"{relation['edges']:,}"
+        assert ("few edges" in rows[name][0]) == relation["few_edges"]
+        for protocol, cells in (("held-out", rows[name][3:8]), ("published", rows[name][8:13])):
+            combined = entry["baselines"][protocol]["combined"]["relations"].get(name)
+            if name not in entry["protocols"][protocol]["relations"]:
+                assert cells == ["not chosen", "", "", "", ""]
+                continue
+            found = entry["protocols"][protocol]["relations"][name]["first"]["1"]
+            assert cells[2] == f"{found['layer']}-{found['head']}"
+            numbers = [float(cells[0]), *map(float, cells[1].split(" to "))]
+            assert numbers == pytest.approx(found["score"], abs=0.0501)
+            assert float(cells[3]) == pytest.approx(combined["first"]["1"], abs=0.0501)
+            assert float(cells[4].replace("−", "-")) == pytest.approx(
+                found["score"][0] - combined["first"]["1"], abs=0.101
+            )
+    differences = [float(row[7].replace("−", "-")) for row in rows.values() if row[7]]
+    assert differences == sorted(differences, reverse=True)
+    assert entry["signature"] in page.locator(".detail-inner").text_content()
+    page.locator("#k").get_by_text("20", exact=True).click()  # it stays open
+    assert page.locator(".detail-inner h3").text_content() == f"{names[1]}: relations, first token, k = 20"
+    page.locator(".open[aria-expanded=true]").focus()
+    page.keyboard.press("Escape")
+    assert page.locator(".detail").count() == 0
+
+
+def test_the_page_fits_a_narrow_screen_and_a_dark_one(large, page):
+    page.emulate_media(color_scheme="dark")
+    page.set_viewport_size({"width": 400, "height": 800})
+    page.goto(large[0].as_uri())
+    page.locator(".open").first.click()
+    page.wait_for_selector(".relations td")
+    assert page.evaluate("document.documentElement.scrollWidth") == 400
+    assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(20, 23, 27)"
+
+
+def test_names_with_markup_stay_text(python, tmp_path, page, monkeypatch):
+    """`entry.load` refuses such a name; the page does not depend on that."""
+    monkeypatch.setattr(board, "load", lambda path: json.loads(path.read_text()))
+    entry = of_model(python, MARKUP, 0.1, family=MARKUP)
+    found = read([write(tmp_path / MARKUP.replace("/", ""), {"entry": entry})])
+    found.left_out.append(LeftOut(MARKUP, MARKUP))
+    file = save(found, tmp_path / "board")
+    page.goto(file.as_uri())
+    assert MARKUP in column(page, "Model")
+    page.locator(".open").click()
+    page.wait_for_selector(".relations td")
+    assert page.locator("#left-out").text_content().strip() == f"{MARKUP}: {MARKUP}"
+    assert page.locator("img").count() == 0
+    assert "<img" not in (tmp_path / "board" / "board.md").read_text()

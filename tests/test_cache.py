@@ -1,0 +1,301 @@
+"""The same probe again is answered from the cache, with the same bytes; any other probe is not."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+
+import datasets
+import numpy as np
+import pytest
+
+import probing.run
+from probing import cache, probe
+from probing.data import label_digest
+from probing.ledger import RankLedger
+from probing.result import ProbeResult
+from probing.run import Runner
+from probing.verify import verify
+
+pytestmark = pytest.mark.usefixtures("one_thread")
+
+SOME = {"limit": 6}
+
+
+@pytest.fixture
+def place(tmp_path, monkeypatch):
+    """An empty cache. Elsewhere in the tests there is none."""
+    monkeypatch.setenv("CODESYNTAX_CACHE", str(tmp_path / "cache"))
+    return tmp_path / "cache"
+
+
+@pytest.fixture
+def runs(monkeypatch):
+    """How many functions the model has read in each run of it."""
+    real, counted = Runner.run, []
+
+    def run(self, functions, *arguments):
+        counted.append(len(functions))
+        return real(self, functions, *arguments)
+
+    monkeypatch.setattr(Runner, "run", run)
+    return counted
+
+
+def left_in(folder):
+    return {file.name: file.read_bytes() for file in folder.iterdir()}
+
+
+def test_the_same_probe_again(place, tiny_model, dataset_folder, tmp_path, monkeypatch):
+    """Nothing is loaded or tokenized, and the result and the ledger have the same bytes, whatever the batches."""
+    first = probe(str(tiny_model), dataset_folder, output=tmp_path / "first", **SOME)
+    assert len(left_in(place)) == 1
+    monkeypatch.setattr(probing.run, "prepare", lambda *_, **__: pytest.fail("prepared again"))
+    again = probe(str(tiny_model), dataset_folder, batch_tokens=64, **SOME)
+    assert again.to_json() == first.to_json()
+    probe(str(tiny_model), dataset_folder, output=tmp_path / "again", **SOME)
+    assert left_in(tmp_path / "again") == left_in(tmp_path / "first")
+    assert len(left_in(tmp_path / "first")) == 2
+
+
+def test_an_answer_needs_no_transformers(place, tiny_model, dataset_folder):
+    """What makes it quick; the time itself is not a test's to measure."""
+    probe(str(tiny_model), dataset_folder, **SOME)
+    arguments = ["probe", str(tiny_model), "--data", str(dataset_folder), "--limit", "6"]
+    code = (
+        "import sys\nfrom probing.cli import main\n"
+        f"main({arguments}, standalone_mode=False)\n"
+        "print('imported:', sorted({'transformers', 'tokenizers', 'safetensors'} & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=300)
+    assert "mean of" in done.stdout, done.stderr
+    assert done.stdout.endswith("imported: []\n")
+
+
+ARGUMENTS = {
+    "config": "python",
+    "split": "test",
+    "revision": None,
+    "dtype": "float32",
+    "device": "cpu",
+    "limit": None,
+    "direction": None,
+    "max_length": 511,
+    "also_fits": (),
+    "control": None,
+    "seed": 0,
+}
+
+
+def test_everything_that_matters_is_in_the_key(place, tiny_model, dataset_folder, tmp_path, monkeypatch):
+    def key(model=tiny_model, data=dataset_folder, **changes):
+        return cache.slot(str(model), data, **{**ARGUMENTS, **changes}).key
+
+    def spoiled(name, change):
+        folder = shutil.copytree(tiny_model, tmp_path / name / tiny_model.name)
+        change(folder)
+        return folder
+
+    def longer(file):
+        return lambda folder: (folder / file).write_bytes((folder / file).read_bytes() + b" ")
+
+    rows = datasets.load_dataset(str(dataset_folder), "python", split="test").to_list()
+    fewer = [{**rows[0], "relations": rows[0]["relations"][:-1]}, *rows[1:]]
+    elsewhere = [{**rows[0], "token_end": [*rows[0]["token_end"][:-1], rows[0]["token_end"][-1] + 1]}, *rows[1:]]
+    memory, fewer, elsewhere, turned = map(datasets.Dataset.from_list, (rows, fewer, elsewhere, rows[::-1]))
+    other = spoiled("other weights", longer("model.safetensors"))
+    keys = {
+        "": key(),
+        "config": key(config="java"),
+        "split": key(split="validation"),
+        "data in memory": key(data=memory),
+        "an edge less": key(data=fewer),
+        "a token's place": key(data=elsewhere),
+        "order": key(data=turned),
+        "dtype": key(dtype="bfloat16"),
+        "device": key(device="cuda"),
+        "limit": key(limit=6),
+        "direction": key(direction="dependent-to-head"),
+        "max_length": key(max_length=120),
+        "also_fits": key(also_fits=[str(tiny_model)]),
+        "also_fits another": key(also_fits=[str(other)]),
+        "weights": key(other),
+        "configuration": key(spoiled("other config", longer("config.json"))),
+        "tokenizer": key(spoiled("other tokenizer", longer("tokenizer.json"))),
+        "random weights": key(control="random-weights"),
+        "their seed": key(control="random-weights", seed=1),
+        "shuffled": key(control="shuffled-labels"),
+        "shuffled otherwise": key(control="shuffled-labels", seed=1),
+    }
+    with monkeypatch.context() as patch:
+        patch.setattr(cache, "versions", lambda: {"torch": "0.0"})
+        keys["versions"] = key()
+    with monkeypatch.context() as patch:
+        patch.setattr(cache, "_code", lambda: "changed")
+        keys["code"] = key()
+    assert len(set(keys.values())) == len(keys), keys
+    assert key() == keys[""]
+    assert key(seed=7) == keys[""]  # nothing is drawn
+    assert key(device="cuda:1") == keys["device"]
+    assert key(shutil.copytree(tiny_model, tmp_path / "copy" / tiny_model.name)) == keys[""]
+
+
+def test_a_dataset_in_memory_is_known_by_its_labels(place, tiny_model, dataset_folder, runs):
+    rows = datasets.load_dataset(str(dataset_folder), "python", split="test").to_list()[:6]
+    first = probe(str(tiny_model), datasets.Dataset.from_list(rows))
+    again = probe(str(tiny_model), datasets.Dataset.from_list(rows))
+    assert len(runs) == 1
+    assert again.to_json() == first.to_json()
+    rows[2]["relations"].pop()
+    assert len(probe(str(tiny_model), datasets.Dataset.from_list(rows)).ledger) == len(first.ledger) - 1
+
+
+@pytest.mark.parametrize("limit", [None, 0, 1, 10_000])
+def test_the_labels_digest_is_that_of_a_plain_loop(limit, dataset_folder):
+    rows = datasets.load_dataset(str(dataset_folder), "java", split="test").shuffle(seed=0)
+    digest = hashlib.sha256()
+    for row in rows.to_list()[:limit]:
+        digest.update(row["code"].encode())
+        digest.update(np.array(row["token_start"], "<i4").tobytes() + np.array(row["token_end"], "<i4").tobytes())
+        for edge in row["relations"]:
+            digest.update("|{relation},{head},{first},{last}".format(**edge).encode())
+    assert label_digest(rows, limit) == digest.hexdigest()[:12]
+
+
+def test_a_model_in_memory_is_always_probed(place, tiny_model, dataset_folder, runs):
+    from transformers import AutoTokenizer, BertModel
+
+    pair = (BertModel.from_pretrained(tiny_model), AutoTokenizer.from_pretrained(tiny_model))
+    for _ in range(2):
+        probe(pair, dataset_folder, **SOME)
+    assert len(runs) == 2
+    assert not place.exists()
+
+
+@pytest.mark.parametrize("damage", ["truncated", "one bit", "empty", "another's"])
+def test_a_damaged_file_is_not_used(damage, place, tiny_model, dataset_folder, runs, caplog):
+    first = probe(str(tiny_model), dataset_folder, **SOME)
+    (file,) = place.iterdir()
+    whole = file.read_bytes()
+    if damage == "another's":  # a whole ledger, but not the one that the name says
+        probe(str(tiny_model), dataset_folder, limit=5)
+        content = next(other for other in place.iterdir() if other != file).read_bytes()
+    else:
+        middle = len(whole) // 2
+        flipped = whole[:middle] + bytes([whole[middle] ^ 1]) + whole[middle + 1 :]
+        content = {"truncated": whole[:middle], "one bit": flipped, "empty": b""}[damage]
+    file.write_bytes(content)
+    runs.clear()
+    assert probe(str(tiny_model), dataset_folder, **SOME).to_json() == first.to_json()
+    assert len(runs) == 1
+    assert "is damaged" in caplog.text
+    assert file.read_bytes() == whole
+
+
+def test_a_place_that_cannot_be_written_is_no_error(place, tiny_model, dataset_folder, caplog):
+    place.write_text("a file")
+    assert probe(str(tiny_model), dataset_folder, **SOME).functions > 0
+    assert "not kept" in caplog.text
+
+
+def test_data_that_changed_meanwhile_is_not_kept(place, tiny_model, dataset_folder, monkeypatch):
+    """What is kept under a key must be of the labels in it."""
+    rows = datasets.load_dataset(str(dataset_folder), "python", split="test").to_list()[:6]
+    real = probing.run.prepare
+
+    def late(model, data, *arguments, **options):
+        return real(model, datasets.Dataset.from_list(rows[:5]), *arguments, **options)
+
+    monkeypatch.setattr(probing.run, "prepare", lambda **asked: late(**asked))
+    probe(str(tiny_model), datasets.Dataset.from_list(rows))
+    assert not place.exists()
+
+
+def test_many_at_once(place, tiny_model, dataset_folder):
+    """Eight write and read the same slot: each reads the whole ledger or none, and one file is left."""
+    result = probe(str(tiny_model), dataset_folder, **SOME)
+    slot = cache.slot(str(tiny_model), dataset_folder, **{**ARGUMENTS, **SOME})
+
+    def both(_):
+        slot.save(result.ledger)
+        return ProbeResult.from_ledger(slot.load()).to_json()
+
+    with ThreadPoolExecutor(8) as pool:
+        assert set(pool.map(both, range(32))) == {result.to_json()}
+    assert len(list(place.iterdir())) == 1
+
+
+def test_verify_never_looks_there(place, tiny_model, dataset_folder, runs, tmp_path, monkeypatch):
+    path = probe(str(tiny_model), dataset_folder, output=tmp_path / "r", **SOME).paths(tmp_path / "r")[0]
+    runs.clear()
+    monkeypatch.setattr(cache, "slot", lambda *_, **__: pytest.fail("looked"))
+    assert verify(path, model=str(tiny_model), data=dataset_folder).accepted
+    assert runs == [json.loads(path.read_text())["functions"]]
+
+
+def test_two_processes_read_and_write(place, tiny_model, dataset_folder, tmp_path, runs):
+    """One split is in the cache and one is not: the main process reads and keeps, and the other agrees."""
+    first = probe(str(tiny_model), dataset_folder, output=tmp_path / "first", **SOME)
+    launch = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
+    command = ["-m", "probing.cli", "probe", str(tiny_model), "--data", str(dataset_folder), "--limit", "6"]
+    more = ["--split", "test", "--split", "validation", "--output", str(tmp_path / "both")]
+    done = subprocess.run([*launch, *command, *more], capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+    assert len(list(place.iterdir())) == 2
+    runs.clear()
+    probe(str(tiny_model), dataset_folder, split="validation", output=tmp_path / "first", **SOME)
+    assert runs == []
+    assert left_in(tmp_path / "both") == left_in(tmp_path / "first")
+    assert first.to_json().encode() in left_in(tmp_path / "both").values()
+
+
+def test_a_large_ledger_is_written_again_with_the_same_bytes(tmp_path):
+    """With more edges than a row group holds, the relations' dictionary spans several."""
+    edges = 150_000
+    rng = np.random.default_rng(0)
+    relation = np.sort(rng.integers(0, 30, edges)).astype(np.int32)
+    names = ("function", "head", "first", "last", "tokens")
+    columns = {name: rng.integers(0, 99, edges).astype(np.int32) for name in names}
+    ranks = rng.integers(0, 255, (3, edges, 1, 2), np.uint8)
+    relations = [f"r{number}" for number in range(30)]
+    RankLedger(relations, relation=relation, ranks=ranks, settings={}, **columns).save(tmp_path / "a")
+    RankLedger.load(tmp_path / "a").save(tmp_path / "b")
+    assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
+
+
+HUB = """
+import os, sys
+sys.path.insert(0, {tests!r})
+from loopback_hub import LoopbackHub
+
+with LoopbackHub() as hub:
+    os.environ.update(HF_ENDPOINT=hub.url, HF_HUB_OFFLINE="0", HF_HOME={home!r}, CODESYNTAX_CACHE={home!r})
+    from probing import cache
+
+    def key(revision=None):
+        return cache.slot("user/model", {data!r}, **{{**{arguments!r}, "revision": revision}}).key
+
+    hub.add("user/model", {{"config.json": b"1"}}, type="model")
+    hub.add("user/model", {{"config.json": b"2"}}, "v2", type="model")
+    before, hub.requests[:] = key(), []
+    assert key() == before
+    assert hub.requests == ["HEAD /user/model/resolve/main/config.json"], hub.requests
+    assert key("v2") != before
+    hub.add("user/model", {{"config.json": b"3"}}, type="model")
+    after = key()
+    assert after not in (before, key("v2"))
+    # the commit itself is another name for the same model
+    assert key(hub.repositories["model", "user/model"].heads["main"]) == after
+"""
+
+
+def test_a_model_on_the_hub_is_known_by_its_commit(dataset_folder, tmp_path, request):
+    """One small request tells that a branch has not moved. Clients read the Hub's address when they are imported."""
+    tests = str(request.path.parent)
+    code = HUB.format(tests=tests, home=str(tmp_path), data=str(dataset_folder), arguments=ARGUMENTS)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr

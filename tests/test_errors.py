@@ -1,0 +1,372 @@
+"""The error analysis: first choices, the classes of wrong ones, and that they sum to the errors of the ledger."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from functools import partial
+
+import datasets
+import numpy as np
+import pytest
+import torch
+from click.testing import CliRunner
+from tqdm.auto import tqdm
+from transformers import AutoModel
+
+from codesyntax_dataset import tokenize
+from codesyntax_dataset.errors import LedgerError
+from codesyntax_metric.topk_uas import DEPENDENT_TO_HEAD, DIRECTIONS, HEAD_TO_DEPENDENT, RULES
+from probing import ProbeResult, RankLedger, probe
+from probing.cli import main
+from probing.identity import embedded_model
+from probing.error_analysis import CLASSES, analyse, errors_path, load, save
+from probing.error_classes import Tokens
+from probing.ranking import FirstChoices
+from probing.report.errors import marked
+from probing.result import ledger_path
+from probing.run import Runner, prepare
+
+pytestmark = pytest.mark.usefixtures("one_thread")
+
+SOME = 8  # functions
+
+
+# First choices ------------------------------------------------------------------------------------------------------
+
+
+def word_level(maps, alignment):
+    """(tokens, tokens) from one head's map: attended sub-tokens summed, attending ones averaged, nothing for itself."""
+    tokens = len(alignment.first)
+    pooled = np.full((tokens, tokens), -1.0)
+    owned = [range(alignment.first[t], alignment.last[t] + 1) if alignment.first[t] >= 0 else () for t in range(tokens)]
+    for reader in range(tokens):
+        for attended in range(tokens):
+            if owned[reader] and owned[attended]:
+                weight = sum(maps[row, column] for row in owned[reader] for column in owned[attended])
+                pooled[reader, attended] = 0 if reader == attended else weight / len(owned[reader])
+    return pooled
+
+
+def choice(weights, reader):
+    """The token of the largest weight, the first of equals; -1 for a reader without sub-tokens."""
+    return -1 if weights[reader].max() < 0 else int(weights[reader].argmax())
+
+
+@pytest.mark.parametrize("direction", DIRECTIONS)
+@pytest.mark.parametrize("name", ["tiny", "embedded"])
+def test_first_choices_are_those_of_eager_maps(name, direction, tiny_model, dataset_folder):
+    """Against the attention maps that transformers returns in eager mode, pooled and searched in plain Python."""
+    folder = tiny_model if name == "tiny" else embedded_model()
+    model = AutoModel.from_pretrained(folder, attn_implementation="eager")
+    rows = datasets.load_dataset(str(dataset_folder), "python", split="test")
+    short = rows.select([index for index, row in enumerate(rows) if len(row["tokens"]) < 45][:4])
+    nothing = {"revision": None, "limit": None, "also_fits": (), "control": None, "seed": None}
+    options = {"dtype": "float32", "device": "cpu", "max_length": 511, "direction": direction}
+    task = prepare(str(folder), short, "python", "test", **options, **nothing)
+    layers, heads = task.encoder.layers, task.encoder.heads
+    rng = np.random.default_rng(0)
+    shape = (len(RULES), len(task.relations))
+    picked = np.stack([rng.integers(0, layers, shape), rng.integers(0, heads, shape)], axis=-1)
+    # 200 sub-tokens a batch: batches of one and of several functions
+    found = Runner(task.encoder, direction, 200).run(
+        task.functions, tqdm(disable=True), partial(FirstChoices, picked=picked)
+    )
+    expected, almost = [], 0
+    for function in task.functions:
+        with torch.no_grad():
+            maps = model(torch.tensor(function.ids[None]), output_attentions=True).attentions
+        maps = np.stack([layer[0].double().numpy() for layer in maps])
+        pooled = {}
+        for relation, head, first, last in zip(function.relation, function.head, function.first, function.last):
+            of_edge = []
+            for number, rule in enumerate(RULES):
+                place = tuple(picked[number, relation])
+                if place not in pooled:
+                    pooled[place] = word_level(maps[place], function.alignment)
+                weights = pooled[place]
+                if direction == HEAD_TO_DEPENDENT:
+                    reader, chosen = head, choice(weights, head)
+                else:
+                    reader = last if rule == "last" else first
+                    chosen = choice(weights, reader)
+                    if rule == "any" and head in [choice(weights, t) for t in range(first, last + 1)]:
+                        chosen = head
+                of_edge.append((chosen, weights[reader]))
+            expected.append(of_edge)
+    assert found.shape == (len(RULES), len(expected))
+    for edge, of_edge in enumerate(expected):
+        for number, (chosen, weights) in enumerate(of_edge):
+            ours = found[number, edge]
+            if ours != chosen:  # two weights that rounding cannot tell apart
+                assert weights[ours] == pytest.approx(weights[chosen], abs=1e-6)
+                almost += 1
+    assert almost <= 2
+    assert len(np.unique(found)) > 10
+
+
+def test_a_reader_without_sub_tokens_chooses_nothing(tiny_model):
+    """A line break, which BERT's tokenizer drops, as the head of an edge."""
+    code = "a = b\nc"
+    row = {"id": 0, "code": code, "token_start": [0, 2, 4, 5, 6], "token_end": [1, 3, 5, 6, 7]}
+    row["relations"] = [{"relation": "If:if->test", "head": 3, "first": 4, "last": 4}]
+    nothing = {"revision": None, "limit": None, "also_fits": (), "control": None, "seed": None, "direction": None}
+    data = datasets.Dataset.from_list([row])
+    task = prepare(str(tiny_model), data, "python", "test", dtype="float32", device="cpu", max_length=511, **nothing)
+    picked = np.zeros((len(RULES), 1, 2), int)
+    runner = Runner(task.encoder, HEAD_TO_DEPENDENT, None)
+    found = runner.run(task.functions, tqdm(disable=True), partial(FirstChoices, picked=picked))
+    assert found.tolist() == [[-1]] * 3
+
+
+# Classes ------------------------------------------------------------------------------------------------------------
+
+PYTHON = '''\
+def f(items, limit):
+    """About f."""
+    for item in items:
+        if item.size > limit and True:
+            total = (item.size +
+  limit)
+            yield total
+    # done
+    return items, 3.5
+'''
+JAVA = """\
+int f(List items) {
+    int count = 0;
+    while (count < items.size()) {
+        if (items.get(count) == null) { return -1; }
+        count += 'x';
+    }
+    return count;
+}
+"""
+
+
+def classify(code, language, head, dependent, chosen):
+    """The class of a choice; a token is named by its text and which of its kind it is, from 0."""
+    tokens = tokenize(code, language)
+
+    def find(text, number=0):
+        return [index for index, token in enumerate(tokens) if token.text == text][number]
+
+    first, last = (find(*place) for place in dependent)
+    known = Tokens(code, [token.start for token in tokens], [token.end for token in tokens], language)
+    chosen = chosen if isinstance(chosen, int) else find(*chosen)
+    return known.classify(chosen, find(*head), find(*head), first, last)
+
+
+@pytest.mark.parametrize(
+    ("chosen", "expected"),
+    [
+        (-1, "no prediction"),
+        (("if",), "no prediction"),  # the reading token itself
+        (("(", 1), "bracket"),
+        ((":", 1), "separator"),
+        ((".", 1), "separator"),
+        (("=",), "operator"),
+        ((">",), "operator"),
+        (("yield",), "keyword"),
+        (("True",), "keyword"),
+        (("3.5",), "literal"),
+        (('"""About f."""',), "literal"),
+        (("size",), "inside the dependent"),
+        (("item", 0), "outside its block"),  # the loop's own line is not in its body
+        (("total", 0), "inside its block"),
+        (("items", 1), "outside its block"),
+        (("items", 0), "outside its block"),
+        (("# done",), "other"),
+    ],
+)
+def test_python_classes(chosen, expected):
+    """For `if` -> `item.size > limit and True`, whose block is the body of the loop."""
+    assert classify(PYTHON, "python", ("if",), (("item", 1), ("True",)), chosen) == expected
+
+
+def test_python_same_text_as_the_head():
+    """For `item` -> `size` in `item.size > limit`: another `item`. Of a head that is punctuation, the class is that."""
+    assert classify(PYTHON, "python", ("item", 1), (("size",), ("size",)), ("item", 2)) == "same text as the head"
+    assert classify(PYTHON, "python", ("(",), (("items",), ("items",)), ("(", 1)) == "bracket"
+
+
+def test_python_blocks():
+    """Lines inside brackets have no indentation of their own, comments neither; the function's header is a block's end."""
+    dependent = (("total", 0), ("total", 0))  # in the body of `if`
+    assert classify(PYTHON, "python", ("if",), dependent, ("limit", 2)) == "inside its block"
+    assert classify(PYTHON, "python", ("if",), dependent, ("total", 1)) == "inside its block"
+    assert classify(PYTHON, "python", ("if",), dependent, ("limit", 1)) == "outside its block"
+    dependent = (("items", 1), ("items", 1))  # in the line of `for`, so in the body of f
+    assert classify(PYTHON, "python", ("for",), dependent, ("total", 1)) == "inside its block"
+    assert classify(PYTHON, "python", ("for",), dependent, ("items", 2)) == "inside its block"
+    assert classify(PYTHON, "python", ("for",), dependent, ("f",)) == "outside its block"
+
+
+def test_python_continued_lines():
+    code = "def f(a):\n    b = a + \\\nc\n    d\n"
+    assert classify(code, "python", ("=",), (("a", 1), ("a", 1)), ("d",)) == "inside its block"
+    assert classify(code, "python", ("=",), (("a", 1), ("a", 1)), ("a", 0)) == "outside its block"
+
+
+@pytest.mark.parametrize("line_break", ["\n", "    ", ""])
+def test_line_breaks_and_indentation(line_break):
+    tokens = Tokens(
+        f"a = b{line_break}c",
+        [0, 2, 4, 5, 5 + len(line_break)],
+        [1, 3, 5, 5 + len(line_break), 6 + len(line_break)],
+        "python",
+    )
+    assert tokens.classify(3, 0, 0, 2, 2) == "line break"
+
+
+@pytest.mark.parametrize(
+    ("chosen", "expected"),
+    [
+        (("{", 2), "bracket"),
+        ((";", 0), "separator"),
+        (("+=",), "operator"),
+        (("null",), "keyword"),
+        (("int", 1), "keyword"),
+        (("'x'",), "literal"),
+        (("0",), "literal"),
+        (("get",), "inside the dependent"),
+        (("count", 3), "inside its block"),
+        (("size",), "outside its block"),
+        (("f",), "outside its block"),
+    ],
+)
+def test_java_classes(chosen, expected):
+    """For `if` -> `items.get(count) == null`, whose block is the body of the loop."""
+    assert classify(JAVA, "java", ("if",), (("items", 2), ("null",)), chosen) == expected
+
+
+def test_java_same_text_as_the_head():
+    assert classify(JAVA, "java", ("items", 2), (("get",), ("get",)), ("items", 0)) == "same text as the head"
+
+
+def test_java_blocks():
+    """Nested brackets are inside; a method without any is one block."""
+    dependent = (("count", 1), ("count", 1))  # in the line of `while`, so in the body of f
+    assert classify(JAVA, "java", ("while",), dependent, ("get",)) == "inside its block"
+    assert classify(JAVA, "java", ("while",), dependent, ("items", 0)) == "outside its block"
+    code = "abstract int f(Object a, Object b);"
+    assert classify(code, "java", ("int",), (("a",), ("a",)), ("b",)) == "inside its block"
+
+
+# A whole result -----------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module", params=[("python", HEAD_TO_DEPENDENT), ("java", DEPENDENT_TO_HEAD)])
+def result(request, tiny_model, dataset_folder, tmp_path_factory):
+    """A probed result, and its analysis."""
+    config, direction = request.param
+    folder = tmp_path_factory.mktemp("results")
+    probed = probe(str(tiny_model), dataset_folder, config, limit=SOME, direction=direction, output=folder)
+    path = probed.paths(folder)[0]
+    return path, probed, analyse(path, model=str(tiny_model), data=dataset_folder)
+
+
+def test_classes_sum_to_the_errors_of_the_ledger(result):
+    """Edges and hits are counted here from the ledger's ranks, at the heads that the result names."""
+    _, probed, analysis = result
+    ledger = probed.ledger
+    assert list(analysis.rules) == list(RULES)
+    errors = 0
+    for number, rule in enumerate(RULES):
+        assert analysis.differing[rule] == 0
+        assert set(analysis.rules[rule]) == set(probed.relations)
+        for name, entry in analysis.rules[rule].items():
+            best = probed.relations[name][rule]["1"]
+            of_relation = ledger.relation == ledger.relations.index(name)
+            ranks = ledger.ranks[number, of_relation, best["layer"], best["head"]]
+            assert (entry["layer"], entry["head"]) == (best["layer"], best["head"])
+            assert entry["edges"] == len(ranks)
+            assert entry["hits"] == sum(int(rank) == 0 for rank in ranks)
+            assert entry["errors"] == entry["edges"] - entry["hits"]
+            assert sum(found["errors"] for found in entry["classes"].values()) == entry["errors"]
+            assert [kind for kind in CLASSES if kind in entry["classes"]] == list(entry["classes"])
+            if entry["errors"]:
+                assert sum(found["share"] for found in entry["classes"].values()) == pytest.approx(100)
+            errors += entry["errors"]
+        assert sum(analysis.classes(rule).values()) == sum(entry["errors"] for entry in analysis.rules[rule].values())
+    assert errors > 500
+
+
+def test_examples_are_edges_of_their_function(result, dataset_folder):
+    """Every example's places hold the tokens of an edge of its relation, and of one other token."""
+    _, probed, analysis = result
+    rows = datasets.load_dataset(str(dataset_folder), probed.settings["config"], split="test")
+    by_id = {row["id"]: row for row in rows.select(range(SOME))}
+    seen = 0
+    for rule, relations in analysis.rules.items():
+        for name, entry in relations.items():
+            for kind, found in entry["classes"].items():
+                assert 1 <= len(found["examples"]) <= found["errors"]
+                for example in found["examples"]:
+                    row = by_id[example["function"]]
+                    lines = row["code"].splitlines()
+                    assert all(lines[int(number) - 1] == code for number, code in example["lines"].items())
+                    shown = {
+                        place: example["lines"][str(example[place][0])][example[place][1] : example[place][2]]
+                        for place in ("head", "dependent", "chosen")
+                        if example[place]
+                    }
+                    pairs = [
+                        (row["tokens"][edge["head"]], row["tokens"][edge["last" if rule == "last" else "first"]])
+                        for edge in row["relations"]
+                        if edge["relation"] == name
+                    ]
+                    first_lines = [(head.split("\n")[0], dependent.split("\n")[0]) for head, dependent in pairs]
+                    assert (shown["head"], shown["dependent"]) in first_lines
+                    assert ("chosen" in shown) == (kind != "no prediction")
+                    seen += 1
+    assert seen > 50
+
+
+def test_saved_beside_the_result_and_loaded(result):
+    path, _, analysis = result
+    written = save(analysis, path)
+    assert written == errors_path(path) == path.with_name(path.name.replace(".json", ".errors.json"))
+    assert load(written) == analysis
+    assert not [file for file in path.parent.iterdir() if file.name.startswith(".")]
+    with pytest.raises(LedgerError, match="no error analysis"):
+        load(path)
+
+
+def test_a_ledger_of_another_model_is_refused(result, tiny_model, dataset_folder, tmp_path):
+    """The heads of the ledger are swapped: its hits are not what the model does."""
+    path, *_ = result
+    ledger = RankLedger.load(ledger_path(path))
+    swapped = ProbeResult.from_ledger(dataclasses.replace(ledger, ranks=ledger.ranks[..., [1, 2, 0]])).save(tmp_path)
+    with pytest.raises(LedgerError, match="edges are hit by the ledger and not by this run"):
+        analyse(swapped, model=str(tiny_model), data=dataset_folder)
+
+
+def test_other_data_is_refused(result, tiny_model, dataset_folder):
+    path, probed, _ = result
+    rows = datasets.load_dataset(str(dataset_folder), probed.settings["config"], split="test").to_list()
+    rows[0]["relations"].pop()
+    with pytest.raises(LedgerError, match="labels"):
+        analyse(path, model=str(tiny_model), data=datasets.Dataset.from_list(rows))
+
+
+def test_marked_lines():
+    """Marks go in from the right, whatever the order of the tokens."""
+    example = {"function": 3, "lines": {"2": "    if not a.b:", "4": "  c"}, "head": [2, 4, 6], "dependent": [2, 7, 10]}
+    assert marked({**example, "chosen": [4, 2, 3]}) == "2: «if» ⟦not⟧ a.b:\n4: ✗c✗"
+    assert marked({**example, "chosen": None}) == "2: «if» ⟦not⟧ a.b:\n4: c"
+
+
+def test_command(result, tiny_model, dataset_folder):
+    path, probed, analysis = result
+    arguments = ["errors", str(path), "--model", str(tiny_model), "--data", str(dataset_folder)]
+    printed = CliRunner().invoke(main, [*arguments, "--rule", "last"], catch_exceptions=False)
+    assert printed.exit_code == 0
+    for words in (probed.signature, "children:parent->child", "all relations", "last token of the dependent", "✗"):
+        assert words in printed.stdout
+    assert load(errors_path(path)) == analysis
+    told = CliRunner().invoke(main, [*arguments, "--json"], catch_exceptions=False)
+    assert json.loads(told.stdout)["rules"] == analysis.rules
+    missing = CliRunner().invoke(main, ["errors", str(path.with_name("none.json"))], catch_exceptions=False)
+    assert missing.exit_code == 1
+    assert missing.stderr.startswith("Error: cannot read the result")

@@ -1,0 +1,574 @@
+"""What is pushed can be loaded by others in one line, is true to its data, and is there as a whole or not at all."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib
+import json
+import math
+import os
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import huggingface_hub
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import yaml
+from click.testing import CliRunner
+from huggingface_hub import HfApi, constants
+from loopback_hub import READ_ONLY, Fault, LoopbackHub
+
+from codesyntax_dataset import metadata
+from codesyntax_dataset.build import build
+from codesyntax_dataset.check import check_folder
+from codesyntax_dataset.errors import DatasetError, HubError, UnknownName
+from codesyntax_dataset.schema import CONFIGS
+from codesyntax_dataset.tasks import DIRECTIONS, task_id, tasks
+from codesyntax_metric import topk_uas
+from probing.cli import main
+from probing.hub.push import METRIC_FILES, push_dataset, push_metric
+
+TOKEN = "hf_aTokenThatNobodyMayEverSee"
+DATASET, METRIC = "user/codesyntax", "user/codesyntax_metric"
+
+
+def files(folder: Path) -> dict[str, bytes]:
+    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def pushed(hub: LoopbackHub, name: str = DATASET, type: str = "dataset", revision: str = "main") -> dict[str, bytes]:
+    """What is in a repository, but for the file that is there from the beginning."""
+    return {path: data for path, data in hub.files(name, type, revision).items() if path != ".gitattributes"}
+
+
+@pytest.fixture
+def connect(monkeypatch):
+    """Makes the real client of this process talk to a Hub; returns the list of the seconds that it would have slept."""
+
+    def to(hub: LoopbackHub) -> list[float]:
+        waits: list[float] = []
+        monkeypatch.setattr(constants, "ENDPOINT", hub.url)
+        monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
+        monkeypatch.setattr(constants, "HF_HUB_DISABLE_XET", hub.lfs)
+        monkeypatch.setenv("HF_TOKEN", TOKEN)
+        monkeypatch.setattr(time, "sleep", waits.append)
+        return waits
+
+    return to
+
+
+def run(*arguments):
+    return CliRunner().invoke(main, [str(argument) for argument in arguments], catch_exceptions=False)
+
+
+# ------------------------------------------------------------------------------------------ from push to load, for real
+
+LOAD = """
+import evaluate
+from datasets import load_dataset
+python = load_dataset("user/codesyntax", "python", split="test")
+streamed = load_dataset("user/codesyntax", "python", split="test", streaming=True)
+print(python.num_rows, list(python) == list(streamed), python.info.version, len(load_dataset("user/codesyntax")))
+metric = evaluate.load("user/codesyntax_metric")
+attention = [[[[0, 0, 0], [0.25, 0, 0.75], [0, 0, 0]], [[0, 0, 0], [0.75, 0, 0.25], [0, 0, 0]]]]
+edges = [("If:if->test", 1, 2, 2), ("If:if->body", 1, 0, 0), ("If:if->body", 1, 2, 2)]
+metric.add(prediction=attention, reference=edges)
+print(metric.compute(k=[1, 2])["scores"], metric.__module__.split(".")[0])
+"""
+
+
+@pytest.mark.parametrize("lfs", [False, True], ids=["regular", "lfs"])
+def test_dataset_and_metric_are_pushed_and_loaded_in_new_processes(tmp_path, dataset_folder, lfs):
+    """From an empty home. By hand: head 0 finds the test first, and one of the two bodies is first: (100 + 50) / 2."""
+    with LoopbackHub(lfs) as hub:
+        environment = {
+            name: value for name, value in os.environ.items() if name not in ("HF_HUB_OFFLINE", "HF_EVALUATE_OFFLINE")
+        }
+        environment |= {"HF_ENDPOINT": hub.url, "HF_HOME": str(tmp_path / "home"), "HF_TOKEN": TOKEN}
+        environment |= {"HF_HUB_DISABLE_XET": "1"} if lfs else {}
+
+        def in_new_process(*command: str) -> str:
+            done = subprocess.run(
+                [sys.executable, *command], cwd=tmp_path, env=environment, capture_output=True, text=True
+            )
+            assert done.returncode == 0, done.stderr
+            assert TOKEN not in done.stdout + done.stderr
+            return done.stdout
+
+        push = ("-m", "probing.cli", "push")
+        assert in_new_process(*push, "dataset", str(dataset_folder), "--repo", DATASET).startswith(
+            f"{hub.url}/datasets/{DATASET}/"
+        )
+        assert in_new_process(*push, "metric", "--repo", METRIC).startswith(f"{hub.url}/spaces/{METRIC}/")
+        assert pushed(hub) == files(dataset_folder)
+        assert set(pushed(hub, METRIC, "space")) == METRIC_FILES
+        assert hub.tokens == {TOKEN}
+        large = hub.repositories["dataset", DATASET].large
+        assert large == ({name for name in pushed(hub) if name.endswith(".parquet")} if lfs else set())
+        environment.pop("HF_TOKEN")  # what is published, all may read
+        rows, scores = in_new_process("-c", LOAD).splitlines()
+    report = check_folder(dataset_folder).configs["python"]
+    assert rows == f"{pq.read_metadata(dataset_folder / 'python/test.parquet').num_rows} True {report.version} 2"
+    assert scores == "{'1': 75.0, '2': 100.0} evaluate_modules"
+    assert not any(TOKEN.encode() in path.read_bytes() for path in tmp_path.rglob("*") if path.is_file())
+
+
+def test_a_dry_run_lists_files_and_sizes_and_sends_nothing(connect, dataset_folder):
+    with LoopbackHub() as hub:
+        connect(hub)
+        listed = run("push", "dataset", dataset_folder, "--repo", DATASET, "--dry-run")
+        assert run("push", "metric", "--repo", METRIC, "--dry-run").exit_code == 0
+        assert hub.requests == []
+    lines = [line.split() for line in listed.stdout.splitlines()]
+    sizes = {name: len(data) for name, data in files(dataset_folder).items()}
+    assert {name: int(size.replace(",", "")) for size, name in lines[:-1]} == sizes
+    assert int(lines[-1][0].replace(",", "")) == sum(sizes.values())
+
+
+@pytest.mark.parametrize("lfs", [False, True], ids=["regular", "lfs"])
+def test_a_pull_request_changes_nothing_until_it_is_merged(connect, dataset_folder, lfs):
+    """With the client's own functions for pull requests, as the results of models need them."""
+    with LoopbackHub(lfs) as hub:
+        connect(hub)
+        hub.add(DATASET, {"notes.md": b"mine"})
+        address = push_dataset(dataset_folder, DATASET).send(create_pr=True)
+        assert address == f"{hub.url}/datasets/{DATASET}/discussions/1"
+        assert pushed(hub) == {"notes.md": b"mine"}
+        assert pushed(hub, revision="refs/pr/1") == {"notes.md": b"mine"} | files(dataset_folder)
+        api, where = HfApi(token=TOKEN), {"repo_id": DATASET, "repo_type": "dataset"}
+        (opened,) = api.get_repo_discussions(**where)
+        assert (opened.num, opened.status, opened.is_pull_request, opened.author) == (1, "open", True, "user")
+        assert api.change_discussion_status(discussion_num=1, new_status="closed", **where).new_status == "closed"
+        assert api.get_discussion_details(discussion_num=1, **where).status == "closed"
+        api.merge_pull_request(discussion_num=1, **where)
+        assert pushed(hub) == {"notes.md": b"mine"} | files(dataset_folder)
+        assert api.get_discussion_details(discussion_num=1, **where).status == "merged"
+
+
+def test_a_second_push_sends_what_changed_and_deletes_what_is_gone(connect, tmp_path, dataset_folder):
+    build("sample", ["java"], tmp_path / "java")
+    with LoopbackHub() as hub:
+        connect(hub)
+        hub.add(DATASET, {"notes.md": b"mine"})
+        push_dataset(dataset_folder, DATASET).send()
+        push_dataset(tmp_path / "java", DATASET).send()
+        assert pushed(hub) == {"notes.md": b"mine"} | files(tmp_path / "java")
+        commits = len(hub.repositories["dataset", DATASET].commits)
+        push_dataset(tmp_path / "java", DATASET).send()
+        assert len(hub.repositories["dataset", DATASET].commits) == commits
+
+
+def test_private_holds_for_new_repositories_and_never_lies_about_old_ones(connect, dataset_folder):
+    with LoopbackHub() as hub:
+        connect(hub)
+        push_metric(METRIC).send(private=True)
+        assert hub.repositories["space", METRIC].private
+        hub.add(DATASET, {})
+        with pytest.raises(HubError, match="already there for all to see"):
+            push_dataset(dataset_folder, DATASET).send(private=True)
+        assert pushed(hub) == {}
+
+
+# ------------------------------------------------------------------------------------------------------- interruptions
+
+FOREVER = math.inf
+
+
+@pytest.mark.parametrize(
+    ("fault", "complaint"),
+    [
+        (Fault("PUT|commit", FOREVER, after=1), "lost the connection"),  # gone after the first file
+        (Fault("PUT", FOREVER), "lost the connection"),  # each large file breaks in the middle
+        (Fault("PUT", FOREVER, status=500), "status 500"),
+        (Fault("preupload", FOREVER, status=503), "status 503"),
+        (Fault("commit", status=500), "status 500 (ordered by the test)"),
+        (Fault("commit"), "lost the connection"),
+        (Fault("repos/create", status=502), "status 502"),
+        (Fault("commit", FOREVER, status=429, headers={"Retry-After": "86400"}), "wait 86400 seconds"),
+        (Fault("commit", FOREVER, status=429), "wait some minutes"),
+        (Fault("preupload", status=403), "may not write to user/codesyntax"),
+        (Fault("validate-yaml", status=400), "status 400"),
+    ],
+    ids=lambda value: f"{value.on} {value.status}" if isinstance(value, Fault) else "",
+)
+def test_an_interrupted_push_publishes_nothing_and_says_why_and_the_same_command_completes_it(
+    connect, dataset_folder, capsys, fault, complaint
+):
+    with LoopbackHub(lfs=True) as hub:
+        waits = connect(hub)
+        hub.faults, first = [fault], fault.after
+        failed = run("push", "dataset", dataset_folder, "--repo", DATASET)
+        assert failed.exit_code == 1
+        error = failed.stderr.strip().splitlines()[-1]
+        assert error.startswith("Error: ") and complaint in error
+        assert failed.stdout == ""
+        if first:
+            assert len(hub.uploads) == first
+        if ("dataset", DATASET) in hub.repositories:
+            assert pushed(hub) == {}
+        assert sum(waits) < 700
+        hub.faults = []
+        assert run("push", "dataset", dataset_folder, "--repo", DATASET).exit_code == 0
+        assert pushed(hub) == files(dataset_folder)
+    printed = "".join(capsys.readouterr())  # the client's log, too
+    assert TOKEN not in printed and "://" not in printed
+
+
+@pytest.mark.parametrize(
+    ("fault", "waited"),
+    [
+        (Fault("repos/create", 2, status=429, headers={"Retry-After": "7"}), [7, 7]),
+        (Fault("/commit/", 1, status=429, headers={"RateLimit": '"api";r=0;t=55'}), [55]),
+        (Fault("preupload", 1, status=429, headers={"Retry-After": "7"}), [8]),  # the client's own patience adds 1
+        (Fault("PUT", 1, status=429, headers={"Retry-After": "7"}), [8]),
+        (Fault("PUT", 1, status=500), [1]),
+        (Fault("PUT", 1), [1]),  # the first large file breaks in the middle
+    ],
+    ids=lambda value: f"{value.on} {value.status}" if isinstance(value, Fault) else "",
+)
+def test_a_passing_fault_is_waited_for_as_long_as_the_hub_asks(connect, dataset_folder, fault, waited):
+    with LoopbackHub(lfs=True) as hub:
+        waits = connect(hub)
+        hub.faults = [fault]
+        push_dataset(dataset_folder, DATASET).send(create_pr=True)
+        assert waits == waited
+        assert pushed(hub, revision="refs/pr/1") == files(dataset_folder)
+        assert len(hub.repositories["dataset", DATASET].discussions) == 1
+
+
+def test_a_hub_that_is_not_there_is_told_in_a_line(connect, dataset_folder):
+    with LoopbackHub() as hub:
+        connect(hub)
+    with pytest.raises(HubError, match=rf"lost the connection to {hub.url} \(ConnectError"):
+        push_dataset(dataset_folder, DATASET).send()
+
+
+# ------------------------------------------------------------------------------------------------ tokens, names, rights
+
+
+@pytest.mark.parametrize(
+    ("token", "complaint"),
+    [
+        ("", "no token"),
+        ("hf_two words", "characters that no token has"),
+        (READ_ONLY, "may not write to user/codesyntax_metric"),
+    ],
+)
+def test_a_token_that_cannot_push_is_refused_before_anything_is_there(connect, monkeypatch, token, complaint):
+    with LoopbackHub() as hub:
+        connect(hub)
+        monkeypatch.setenv("HF_TOKEN", token)
+        refused = run("push", "metric", "--repo", METRIC)
+        assert hub.repositories == {}
+    assert refused.exit_code == 1 and complaint in refused.stderr
+    assert not token or token not in refused.output
+
+
+def test_a_token_that_the_hub_knows_no_more_is_not_printed_even_if_the_hub_does(connect):
+    with LoopbackHub() as hub:
+        connect(hub)
+        hub.faults = [Fault("create", FOREVER, status=401, headers={"X-Error-Message": f"{TOKEN} has expired"})]
+        refused = run("push", "metric", "--repo", METRIC)
+    assert "does not accept the token ([token] has expired" in refused.stderr
+    assert TOKEN not in refused.output
+
+
+@pytest.mark.parametrize(
+    "repo", ["codesyntax", "a/b/c", "user/", "/name", "user/na me", "user/..", "user/x.git", "../user/x", ""]
+)
+def test_an_impossible_repository_is_refused_without_asking(dataset_folder, repo):
+    with pytest.raises(HubError, match="cannot be a repository, expected USER/NAME"):
+        push_dataset(dataset_folder, repo)
+
+
+def test_the_metric_only_goes_where_evaluate_finds_it():
+    with pytest.raises(HubError, match="Space called codesyntax_metric only"):
+        push_metric("user/my_metric")
+
+
+def test_offline_means_offline(monkeypatch, dataset_folder):
+    monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
+    with pytest.raises(HubError, match="HF_HUB_OFFLINE is set"):
+        push_dataset(dataset_folder, DATASET).send()
+
+
+# --------------------------------------------------------------------------------------- a folder that is not as built
+
+
+def with_sums(change):
+    """The same change, and checksums that agree with it."""
+
+    def changed(folder: Path) -> None:
+        change(folder)
+        lines = [
+            f"{hashlib.sha256(data).hexdigest()}  {name}\n"
+            for name, data in sorted(files(folder).items())
+            if name != "SHA256SUMS"
+        ]
+        (folder / "SHA256SUMS").write_text("".join(lines))
+
+    return changed
+
+
+def edited(name: str, before: str, after: str):
+    def edit(folder: Path) -> None:
+        text = (folder / name).read_text(encoding="utf-8")
+        assert before in text
+        (folder / name).write_text(text.replace(before, after, 1), encoding="utf-8")
+
+    return edit
+
+
+def rewritten(change):
+    """Another table in place of python/test.parquet."""
+
+    def rewrite(folder: Path) -> None:
+        file = folder / "python/test.parquet"
+        pq.write_table(change(pq.read_table(file)), file)
+
+    return rewrite
+
+
+def flip_a_byte(folder: Path) -> None:
+    file = folder / "java/test.parquet"
+    data = bytearray(file.read_bytes())
+    data[len(data) // 2] ^= 1
+    file.write_bytes(data)
+
+
+def write(name: str, text: str = "x"):
+    return lambda folder: (folder / name).write_text(text)
+
+
+def with_ids(ids):
+    def change(table: pa.Table) -> pa.Table:
+        return table.set_column(0, table.schema.field("id"), pa.array(ids(table["id"].to_pylist()), pa.int64()))
+
+    return change
+
+
+def link(folder: Path) -> None:
+    shutil.move(folder / "java/test.parquet", folder.parent / "elsewhere.parquet")
+    (folder / "java/test.parquet").symlink_to(folder.parent / "elsewhere.parquet")
+
+
+@pytest.mark.parametrize(
+    ("tamper", "reason"),
+    [
+        (flip_a_byte, "java/test.parquet has another checksum than SHA256SUMS tells"),
+        (with_sums(flip_a_byte), "java"),  # a broken page, or other rows than the card tells
+        (write("notes.txt"), "notes.txt does not belong there"),
+        (write("codesyntax.py"), "codesyntax.py does not belong there"),
+        (write("java/.DS_Store"), "java/.DS_Store does not belong there"),
+        (lambda folder: (folder / "java/empty").mkdir(), "java/empty does not belong there"),
+        (link, "java/test.parquet is a symbolic link"),
+        (
+            lambda folder: (folder / "java/test.parquet").unlink(),
+            "java/test.parquet, which SHA256SUMS lists, is missing",
+        ),
+        (with_sums(lambda folder: (folder / "java/test.parquet").unlink()), "README.md says"),
+        (with_sums(lambda folder: shutil.rmtree(folder / "java")), "there is no java/*.parquet"),
+        (lambda folder: (folder / "README.md").unlink(), "README.md is missing"),
+        (lambda folder: (folder / "SHA256SUMS").unlink(), "SHA256SUMS is missing"),
+        (with_sums(lambda folder: (folder / "eval.yaml").unlink()), "eval.yaml is missing"),
+        (with_sums(lambda folder: (folder / "croissant.json").unlink()), "croissant.json is missing"),
+        (
+            with_sums(lambda folder: shutil.copytree(folder / "java", folder / "java_skip_semicolon")),
+            "java_skip_semicolon/test.parquet is of a config that the card does not name",
+        ),
+        (
+            with_sums(edited("README.md", "num_examples: 141", "num_examples: 140")),
+            "'num_examples: 140', where its Parquet",
+        ),
+        (with_sums(edited("README.md", "| 141 |", "| 142 |")), "| 142 |"),
+        (with_sums(edited("README.md", "version: 1.0.", "version: 1.1.")), "version: 1.1."),
+        (with_sums(edited("README.md", "split: test", "split: train")), "split: train"),
+        (with_sums(edited("README.md", "config_name: java", "config_name: jawa")), "names a config 'jawa'"),
+        (with_sums(edited("README.md", "| `If:if->test` | ", "| `If:if->test` | 1")), "`If:if->test`"),
+        (with_sums(edited("README.md", "Made by", "Written by")), "was not made by `codesyntax build`"),
+        (with_sums(write("README.md", "Made by hand")), "was not made by"),
+        (with_sums(edited("README.md", "configs:", "configs: [")), "does not begin with the YAML of a dataset"),
+        (with_sums(edited("eval.yaml", "java-published", "java-best")), "id: java-best"),
+        (with_sums(edited("croissant.json", "cr:Int64", "sc:Text")), "sc:Text"),
+        (with_sums(lambda folder: (folder / "eval.yaml").write_bytes(b"\xff")), "eval.yaml is no text in UTF-8"),
+        (with_sums(rewritten(lambda table: table.slice(1))), "| 140 |"),
+        (
+            with_sums(rewritten(lambda table: table.drop_columns(["url"]))),
+            "python/test.parquet has the columns id int64, code",
+        ),
+        (with_sums(rewritten(with_ids(lambda ids: [ids[1], *ids[1:]]))), "python has the id 1 2 times"),
+        (with_sums(rewritten(with_ids(lambda ids: ids[::-1]))), "README.md says '| `python` | 1.0."),
+        (with_sums(write("python/test.parquet")), "python cannot be read"),
+    ],
+)
+def test_a_folder_that_is_not_as_built_is_refused_with_its_reason(tmp_path, dataset_folder, tamper, reason):
+    folder = tmp_path / "codesyntax"
+    shutil.copytree(dataset_folder, folder)
+    tamper(folder)
+    with pytest.raises(DatasetError) as refused:
+        push_dataset(folder, DATASET)
+    assert reason in str(refused.value)
+    assert len(str(refused.value)) < 1000
+
+
+def test_what_is_no_folder_is_refused_in_a_line(tmp_path):
+    refused = run("push", "dataset", tmp_path / "nowhere", "--repo", DATASET)
+    assert refused.exit_code == 1
+    assert (
+        refused.stderr
+        == f"Error: {tmp_path / 'nowhere'} is no folder: expected a dataset that `codesyntax build` wrote\n"
+    )
+
+
+# --------------------------------------------------------------------------------------------- metadata beside the data
+
+
+def test_every_file_has_its_checksum(dataset_folder):
+    lines = [line.split("  ") for line in (dataset_folder / "SHA256SUMS").read_text().splitlines()]
+    contents = files(dataset_folder)
+    del contents["SHA256SUMS"]
+    assert {name: checksum for checksum, name in lines} == {
+        name: hashlib.sha256(data).hexdigest() for name, data in contents.items()
+    }
+    if shutil.which("sha256sum"):
+        subprocess.run(["sha256sum", "--check", "--strict", "--quiet", "SHA256SUMS"], cwd=dataset_folder, check=True)
+
+
+def test_the_tasks_of_the_benchmark_are_those_of_its_configs(dataset_folder):
+    """The ids by hand; the keys are those that the Hub reads."""
+    told = yaml.safe_load((dataset_folder / "eval.yaml").read_text(encoding="utf-8"))
+    assert list(told) == ["name", "description", "tasks"]
+    assert all(list(task) == ["id", "config", "split"] and task["split"] == "test" for task in told["tasks"])
+    assert [(task["id"], task["config"]) for task in told["tasks"]] == [
+        ("python-held-out", "python"),
+        ("python-published", "python"),
+        ("python-held-out-dependent-to-head", "python"),
+        ("python-published-dependent-to-head", "python"),
+        ("java-held-out", "java"),
+        ("java-published", "java"),
+        ("java-held-out-dependent-to-head", "java"),
+        ("java-published-dependent-to-head", "java"),
+    ]
+
+
+def test_a_dataset_without_validation_has_no_held_out_tasks_and_one_without_test_none(tmp_path):
+    for split, repository in (("test", "one"), ("validation", "two")):
+        (tmp_path / "source" / split / repository).mkdir(parents=True)
+        (tmp_path / "source" / split / repository / "a.py").write_text("def f(x):\n    return x.y\n")
+    for excluded, expected in (("two", ["python-published", "python-published-dependent-to-head"]), ("one", None)):
+        (tmp_path / "list").write_text(excluded)
+        build(str(tmp_path / "source"), ["python"], tmp_path / "out", exclude_repositories=tmp_path / "list")
+        check_folder(tmp_path / "out")
+        file = tmp_path / "out" / "eval.yaml"
+        told = [task["id"] for task in yaml.safe_load(file.read_text())["tasks"]] if file.exists() else None
+        assert told == expected
+
+
+def test_task_ids_are_unique_and_refuse_what_does_not_exist():
+    assert DIRECTIONS == topk_uas.DIRECTIONS  # written again, for the dataset does not import the metric
+    ids = [task.id for task in tasks(CONFIGS)]
+    assert len(set(ids)) == len(ids) == 5 * 2 * 2
+    assert task_id("java_skip_semicolon", "held-out") == "java_skip_semicolon-held-out"
+    for wrong in (("pyton", "held-out"), ("python", "held-in"), ("python", "held-out", "both")):
+        with pytest.raises(UnknownName):
+            task_id(*wrong)
+
+
+def test_croissant_passes_its_validator_and_reads_the_rows_of_the_parquet_files(dataset_folder):
+    import mlcroissant
+
+    dataset = mlcroissant.Dataset(str(dataset_folder / "croissant.json"))
+    issues = dataset.metadata.ctx.issues
+    assert not issues.errors
+    assert [warning for warning in issues.warnings if "datePublished" not in warning] == []
+    assert {file.id: file.sha256 for file in dataset.metadata.distribution} == {
+        name: hashlib.sha256(data).hexdigest()
+        for name, data in files(dataset_folder).items()
+        if name.endswith(".parquet")
+    }
+
+    def plain(value):
+        if isinstance(value, dict):
+            return {name.split("/")[-1]: plain(part) for name, part in value.items()}
+        if isinstance(value, list):
+            return [plain(part) for part in value]
+        return value.decode() if isinstance(value, bytes) else value
+
+    for record_set in ("python/test", "python/validation", "java/test", "java/validation"):
+        expected = pq.read_table(dataset_folder / f"{record_set}.parquet").to_pylist()
+        assert [plain(record) for record in dataset.records(record_set)] == expected
+
+
+def test_the_yaml_of_the_card_is_what_datasets_and_the_hub_client_read(dataset_folder):
+    from datasets.info import DatasetInfosDict
+    from datasets.utils.metadata import MetadataConfigs
+
+    card = huggingface_hub.DatasetCard.load(dataset_folder / "README.md")
+    configs = MetadataConfigs.from_dataset_card_data(card.data)
+    assert set(configs) == set(DatasetInfosDict.from_dataset_card_data(card.data)) == {"python", "java"}
+    assert configs.get_default_config_name() == "python"
+
+
+def test_all_names_that_a_dataset_may_have_are_ours(dataset_folder):
+    assert set(files(dataset_folder)) <= metadata.FILES
+
+
+# ------------------------------------------------------------------------------------------------- the metric's page
+
+
+@pytest.fixture
+def app(monkeypatch, tmp_path):
+    """The page's module as a Space has it: only what is pushed lies beside it, without our packages' names."""
+    for name, file in push_metric(METRIC).files.items():
+        shutil.copy(file, tmp_path / name)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "topk_uas", raising=False)
+    module = importlib.import_module("app")
+    yield module
+    del sys.modules["app"], sys.modules["topk_uas"]
+
+
+def test_the_page_scores_an_example(app):
+    """By hand: from token 1, head 1 attends most to token 2, where the test begins, and head 0 to token 3, its last."""
+    row = ["If:if->test", 1, 100.0, 100.0, 100.0, 100.0]
+    for rule, head in (("first", 1), ("any", 0), ("last", 0)):
+        sentence, rows = app.score_example(app.EXAMPLE, rule)
+        assert sentence == "Mean over relations at k = 1, 3, 10, 20: 100.0, 100.0, 100.0, 100.0 percent."
+        assert rows == [[*row, f"layer 0, head {head}"]]
+    assert app.score_example('{"attention": [[[[0]]]], "edges": []}', "first") == (
+        "Mean over relations at k = 1, 3, 10, 20: none, none, none, none percent.",
+        [],
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "reason"),
+    [
+        ("", "Expecting value"),
+        ("[1]", "JSON object"),
+        ('{"attention": [[[[0]]]]}', "JSON object"),
+        ('{"attention": [[[0]]], "edges": []}', "has the shape (1, 1, 1)"),
+        ('{"attention": [[[[NaN]]]], "edges": []}', "no finite numbers"),
+        ('{"attention": [[[[0]]]], "edges": 3}', '"edges" is no list'),
+        ('{"attention": [[[[0]]]], "edges": [["a", 0, 0, 1]]}', "tokens below 1"),
+        ('{"attention": [[[[0]]]], "edges": [[0, 0, 0, 0]]}', "edge 0"),
+        ('{"attention": [[[["a"]]]], "edges": []}', "weights that are no finite numbers"),
+        ('{"attention": %s, "edges": []}' % ("9" * 6000), "This cannot be scored"),
+        ("[" * 100_000, "nested too deep"),
+        (" " * 1_000_001, "1,000,001 characters"),
+    ],
+)
+def test_the_page_tells_what_is_wrong_with_an_example(app, text, reason):
+    sentence, rows = app.score_example(text, "first")
+    assert sentence.startswith("This cannot be scored: ") and reason in sentence
+    assert rows == []
+
+
+def test_the_card_of_the_space_names_the_page(app):
+    front = yaml.safe_load((Path(app.__file__).with_name("README.md")).read_text(encoding="utf-8").split("---\n")[1])
+    assert (front["sdk"], front["app_file"]) == ("gradio", "app.py")
+    assert json.loads(app.EXAMPLE)["edges"] == [["If:if->test", 1, 2, 3]]

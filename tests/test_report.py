@@ -1,0 +1,352 @@
+"""The report: its numbers, its files, and its page in a real browser."""
+
+from __future__ import annotations
+
+import csv
+import json
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+from codesyntax_dataset import paper
+from codesyntax_dataset.build import build
+from codesyntax_dataset.errors import LedgerError
+from codesyntax_metric.topk_uas import DIRECTIONS
+from probing import controls, probe
+from probing.baselines import Edges
+from probing.cli import main
+from probing.error_analysis import analyse, save
+from probing.evidence import PROTOCOLS, find, gather
+from probing.report import report as module
+from probing.report.document import COUNT, DIFFERENCE, SCORE, Column, Table
+from probing.report.report import report
+from probing.selection import compare, holm
+
+pytestmark = pytest.mark.usefixtures("one_thread")
+
+MARKUP = "<img src=x onerror=alert(1)>|`*"
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory):
+    """Some of the sample's functions in two configs."""
+    folder = tmp_path_factory.mktemp("built") / "codesyntax"
+    left_out = folder.with_name("left-out.txt")
+    left_out.write_text("mailroom\nledgerbook\njsonlet\nheapwork\nplanar\nnetretry\nlinalg\nspanset\n")
+    build("sample", ["java", "java_skip_semicolon"], folder, exclude_repositories=left_out)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def results(tiny_model, data, tmp_path_factory):
+    """Two models that differ in what they may read, two controls, and an ablation; the errors of one are analysed."""
+    folder = tmp_path_factory.mktemp("results")
+    for split in ("test", "validation"):
+        model = str(tiny_model)
+        probe(model, data, "java", split, output=folder)
+        probe(model, data, "java", split, max_length=120, output=folder)
+        probe(model, data, "java", split, control="random-weights", output=folder)
+        probe(model, data, "java", split, control="shuffled-labels", output=folder)
+        probe(model, data, "java_skip_semicolon", split, output=folder)
+    analysed = next(file for file in folder.glob("tiny.java.test.*.json") if '"max_length": 511' in file.read_text())
+    save(analyse(analysed, model=str(tiny_model), data=str(data)), analysed)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def written(results, data, tmp_path_factory):
+    """The folder of a report."""
+    return report([results], tmp_path_factory.mktemp("written") / "report", data).parent
+
+
+@pytest.fixture
+def opened(written, page):
+    page.goto((written / "index.html").as_uri())
+    return page
+
+
+@pytest.fixture(scope="module")
+def evidence(results, data):
+    """Of everything on the config java."""
+    return gather([one for one in find([results]) if one.test.settings["config"] == "java"], data)
+
+
+@pytest.fixture(scope="module")
+def partial(tiny_model, dataset_folder, tmp_path_factory):
+    """A folder with the results of a partial run."""
+    folder = tmp_path_factory.mktemp("partial")
+    for split in ("test", "validation"):
+        probe(str(tiny_model), dataset_folder, "python", split, limit=20, output=folder)
+    return folder
+
+
+def rows_of(written, table):
+    with open(written / "tables" / f"{table}.csv", encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def numbers(row, *names):
+    return [float(row[name]) for name in names]
+
+
+# Numbers
+
+
+def test_tables_say_what_the_evidence_says(written, evidence):
+    """Every mean, and the relations of one model, against evidence that is gathered here."""
+    means = {(row["rule"], row["name"]): row for row in rows_of(written, "java-means")}
+    compared = 0
+    for one in evidence:
+        made, entry = one.probed.test.settings, one.entry()
+        name = "tiny" + (f", {made['control']}" if made["control"] else f", max-length {made['max_length']}")
+        for rule in ("first", "any", "last"):
+            for protocol in PROTOCOLS:
+                for k in ("1", "3", "10", "20"):
+                    found = [f"{protocol}: k = {k}{part}" for part in ("", ", low", ", high")]
+                    expected = entry["protocols"][protocol]["scores"][rule][k]
+                    assert numbers(means[rule, name], *found) == expected
+                    offset = entry["baselines"][protocol]["offset"]["scores"][rule][k]
+                    assert numbers(means[rule, "offset"], *found) == offset
+                    compared += 1
+    assert compared == 4 * 3 * 2 * 4
+    model = next(one for one in evidence if one.probed.test.settings["max_length"] == 511 and one.comparisons)
+    relations = {(row["rule"], row["k"], row["relation"]): row for row in rows_of(written, "java-relations-2")}
+    entry = model.entry()
+    for protocol, comparison in model.comparisons.items():
+        for place, name in enumerate(comparison.relations):
+            row = relations["any", "3", name]
+            of = entry["protocols"][protocol]["relations"][name]
+            parts = [f"{protocol}: score", f"{protocol}: score, low", f"{protocol}: score, high"]
+            assert numbers(row, *parts) == of["any"]["3"]["score"]
+            assert row[f"{protocol}: head"] == f"{of['any']['3']['layer']}-{of['any']['3']['head']}"
+            assert int(row["edges"]) == of["edges"]
+            assert ("few edges" in row["relation, marks"]) == (of["edges"] < 20)
+            keyword = entry["baselines"][protocol]["keyword"]["relations"][name]["any"]["3"]
+            assert float(row[f"{protocol}: keyword"]) == keyword
+            assert float(row[f"{protocol}: difference"]) == comparison.difference.relations[0, 1, 2, place]
+            assert float(row[f"{protocol}: p"]) == comparison.p_holm[1, 2, place]
+    # of the paper, at k = 1, by its own table
+    theirs = paper.relation_scores("java", "any")["If:if->else"]
+    row = relations["any", "1", "If:if->else"]
+    assert numbers(row, "paper: CuBERT", "paper: offset", "paper: offset, which") == list(map(float, theirs))
+
+
+def test_models_are_compared_on_common_functions_and_corrected_together(written, evidence):
+    """The two models and the control have a difference each: three tests in a column. One pair of models: no correction."""
+    compared = [one for one in evidence if one.comparisons]
+    raw = [one.comparisons["held-out"].p_mean[0, 2] for one in compared]
+    shown = [row for row in rows_of(written, "java-differences") if (row["rule"], row["k"]) == ("first", "3")]
+    assert len(shown) == len(raw) == 3
+    assert sorted(float(row["held-out: p"]) for row in shown) == pytest.approx(sorted(holm(np.array(raw))))
+    short, long = sorted(
+        (one for one in compared if not one.probed.test.settings["control"]),
+        key=lambda one: one.probed.test.settings["max_length"],
+    )
+    (pair,) = [row for row in rows_of(written, "java-pairs") if (row["rule"], row["k"]) == ("first", "1")]
+    assert (pair["model"], pair["less model"]) == ("tiny, max-length 120", "tiny, max-length 511")
+    expected = compare(short.outcomes["published"], long.outcomes["published"])
+    assert float(pair["published: difference"]) == expected.difference.mean[0, 0, 0] == 0  # the same model twice
+    functions = {
+        row["name"]: (int(row["functions: probed"]), int(row["functions: common"]))
+        for row in rows_of(written, "results")
+        if row["config"] == "java"
+    }
+    probed, common = functions["tiny, max-length 511"]
+    assert common < probed and {both[1] for both in functions.values()} == {common}
+    assert functions["tiny, max-length 120"] == (common, common)
+    overview = [row for row in rows_of(written, "overview") if row["config"] == "java" and row["kind"] != "paper"]
+    assert {int(row["functions"]) for row in overview} == {common}
+
+
+def test_chance_counted_by_hand():
+    """Five tokens, one edge from token 0: to token 2 by `first`, tokens 2 and 3 by `any`. Of the 4 others 1 is among the
+    best k with k/4, one of 2 is missed by the best two with 2/4 * 1/3. Read from the dependent, each row finds it with k/4."""
+    columns = {"function": 0, "relation": 0, "head": 0, "first": 2, "last": 3, "tokens": 5, "begin": 0}
+    arrays = {name: np.array([value]) for name, value in columns.items()}
+    edges = Edges(["If:if->test"], **arrays, keyword=np.full(5, -1), language="python", settings={})
+    first, anyone, _ = controls.expected(edges, DIRECTIONS[0])
+    assert first[:5].tolist() == pytest.approx([25, 50, 75, 100, 100])
+    assert anyone[:3].tolist() == pytest.approx([50, 100 * (1 - 2 / 4 * 1 / 3), 100])
+    _, anyone, _ = controls.expected(edges, DIRECTIONS[1])
+    assert anyone[:2].tolist() == pytest.approx([100 * (1 - 0.75**2), 75])
+
+
+def test_ablations_stand_side_by_side(written):
+    means = {of: rows_of(written, f"{of}-means") for of in ("java", "java_skip_semicolon")}
+    shown = [row for row in rows_of(written, "java-ablations") if (row["rule"], row["k"]) == ("any", "10")]
+    found = {(row["name"], row["config"]): row["held-out: score"] for row in shown}
+    for config, name in (("java", "tiny, max-length 511"), ("java_skip_semicolon", "tiny"), ("java", "keyword")):
+        (expected,) = [row for row in means[config] if (row["rule"], row["name"]) == ("any", name)]
+        assert found[name, config] == expected["held-out: k = 10"]
+    page = (written / "index.html").read_text(encoding="utf-8")
+    assert "In java_skip_semicolon, labels leave out &#39;;&#39;, and models may not predict it either" in page
+    assert "not-predicted:;" in page  # the signature
+
+
+def test_errors_are_shown_where_they_were_analysed(written, results):
+    (file,) = results.glob("*.errors.json")
+    analysis = json.loads(file.read_text())
+    rows = {row["relation"]: row for row in rows_of(written, "java-errors-2") if row["rule"] == "first"}
+    for name, entry in analysis["rules"]["first"].items():
+        assert int(rows[name]["errors"]) == entry["errors"]
+        for kind, of in entry["classes"].items():
+            assert float(rows[name][f"class: {kind}"]) == of["share"]
+    examples = rows_of(written, "java-error-examples-2")
+    assert len(examples) == sum(len(entry["classes"]) for entry in analysis["rules"]["first"].values())
+    assert "codesyntax errors tiny.java_skip_semicolon.test." in (written / "index.html").read_text(encoding="utf-8")
+
+
+def test_entries_are_those_of_the_evidence(written):
+    entries = [json.loads(file.read_text()) for file in (written / "entries").iterdir()]
+    assert len(entries) == 5
+    assert {entry["settings"]["control"] for entry in entries} == {None, "random-weights", "shuffled-labels"}
+    shown = {row["signature"] for row in rows_of(written, "results")}
+    assert shown == {entry["signature"] for entry in entries}
+
+
+# Documents
+
+
+def test_a_table_in_three_forms():
+    columns = [Column("rule"), Column("name"), Column("edges", COUNT), Column("gain", DIFFERENCE, "held-out")]
+    rows = [
+        ["first", MARKUP, 1200, [-2.04, -3.0, -1.0]],
+        ["first", "b", None, None],
+        ["last", "c", 3, [0.01, -1.0, 1.0]],
+    ]
+    table = Table("t", "Title", columns, rows, filters=1)
+    lines = table.to_csv().splitlines()
+    assert lines[0] == 'rule,name,edges,held-out: gain,"held-out: gain, low","held-out: gain, high"'
+    assert lines[1] == f"first,{MARKUP},1200,-2.04,-3.0,-1.0" and lines[2] == "first,b,,,,"
+    text = table.to_markdown()
+    assert "| \\<img src=x onerror=alert(1)\\>\\|\\`\\* | 1,200 | −2.0 \\[−3.0, −1.0\\] |" in text
+    assert "| b | – | – |" in text and "| c |" not in text  # the page shows `first` at first, and so does this
+    page = str(module.in_html(MARKUP, columns[1].kind))
+    assert page == '<td class="t">&lt;img src=x onerror=alert(1)&gt;|`*'
+    assert str(module.in_html([50.0, 40.0, 60.0], SCORE)) == '<td class="n">50.0<small>40.0 to 60.0</small>'
+    assert 'class="n down"' in str(module.in_html(rows[0][3], DIFFERENCE))
+
+
+def test_same_results_same_bytes(partial, dataset_folder, tmp_path):
+    """In another folder, over an older report, by the command; nothing else is left."""
+    target = tmp_path / "again"
+    (target / "tables").mkdir(parents=True)
+    (target / "tables/old.csv").write_text("1")
+    (target / "report.md").write_text(module.MARKER)
+    done = CliRunner().invoke(main, ["report", str(partial), "--output", str(target), "--data", str(dataset_folder)])
+    assert done.exit_code == 0, done.output
+    assert done.output.strip() == str(target / "index.html")
+    first = report([partial], tmp_path / "first", dataset_folder).parent
+    files, others = (
+        {path.relative_to(folder): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+        for folder in (target, first)
+    )
+    assert files == others
+    assert {path.suffix for path in files} == {".html", ".md", ".csv", ".svg", ".png", ".json"}
+    assert sorted(tmp_path.iterdir()) == [target, first]
+    # a partial run says so
+    assert b"python, partial, first 20 functions" in files[Path("index.html")]
+    kinds = {row["kind"] for row in rows_of(target, "overview") if row["name"] == "tiny"}
+    assert kinds == {"model; partial: first 20 functions"}
+
+
+@pytest.mark.parametrize("place", ["notes.txt", "tables/mine.txt"])
+def test_what_is_not_ours_is_not_replaced(results, data, tmp_path, place):
+    folder = tmp_path / "kept"
+    (folder / "tables").mkdir(parents=True)
+    (folder / place).write_text("mine")
+    if place != "notes.txt":
+        (folder / "report.md").write_text(module.MARKER)
+    with pytest.raises(LedgerError, match="not made by `codesyntax report`"):
+        report([results], folder, data)
+    assert (folder / place).read_text() == "mine"
+
+
+def test_what_is_no_result(tmp_path):
+    (tmp_path / "x.json").write_text("{}")
+    for path, why in (
+        (tmp_path, "holds no results"),
+        (tmp_path / "x.json", "is no result"),
+        (tmp_path / "y", "cannot read"),
+    ):
+        done = CliRunner().invoke(main, ["report", str(path), "--output", str(tmp_path / "out")])
+        assert done.exit_code == 1 and why in done.output
+    assert not (tmp_path / "out").exists()
+
+
+# The page
+
+
+def test_page_stands_alone(written, opened):
+    """The `page` fixture fails on an error in the console and on a request to another host."""
+    text = (written / "index.html").read_text(encoding="utf-8")
+    assert len(text.encode()) < 5_000_000
+    assert re.search(r"""(src|href)=["']?(https?:)?//""", text) is None
+    ids = re.findall(r'\bid="([^"]+)"', text)
+    assert len(ids) == len(set(ids))
+    for name in (
+        "h1",
+        "main section > h2",
+        "table caption",
+        "thead th[scope=col]",
+        "figure > [role=img][aria-label] > svg",
+    ):
+        assert opened.locator(name).count() > 0
+    assert opened.locator("table").count() == opened.locator("table caption").count()
+    targets = {link.get_attribute("href")[1:] for link in opened.locator("nav a").all()}
+    assert targets <= set(ids)
+
+
+def test_models_are_text_on_the_page(written, page):
+    """A name that is mark-up, in every part that is rendered for a report."""
+    from probing.report.document import Section
+
+    parts = [MARKUP, Table(MARKUP, MARKUP, [Column(MARKUP), Column("rule")], [[MARKUP, MARKUP]], MARKUP, filters=1)]
+    page.set_content(module._page([Section("s", MARKUP, parts)]))
+    assert page.locator("img").count() == 0
+    assert page.locator("tbody td").inner_text() == MARKUP
+
+
+def first_column(opened, table, place):
+    rows = opened.locator(f"#table-{table} tbody:not([hidden]) tr")
+    return [row.locator("td").nth(place).inner_text().split("\n")[0] for row in rows.all()]
+
+
+def test_tables_sort_by_click_and_by_key(opened):
+    table = "java-relations-2"
+    head = opened.locator(f"#table-{table} thead button", has_text="edges")
+    head.click()
+    edges = [int(text.replace(",", "")) for text in first_column(opened, table, 1)]
+    assert len(edges) > 20 and edges == sorted(edges, reverse=True)
+    assert head.locator("..").get_attribute("aria-sort") == "descending"
+    head.press("Enter")
+    assert [int(text.replace(",", "")) for text in first_column(opened, table, 1)] == sorted(edges)
+    opened.locator(f"#table-{table} thead button", has_text="relation").press("Space")
+    names = first_column(opened, table, 0)
+    assert names == sorted(names, key=str.lower)
+
+
+def test_missing_scores_come_last(opened):
+    """The paper's rows have no held-out score."""
+    opened.locator("#table-java-means thead button", has_text="k = 1").nth(2).click()
+    column = [text for text in first_column(opened, "java-means", 6)]
+    for _ in range(2):
+        gone = [text == "–" for text in column]
+        assert any(gone) and gone == sorted(gone)
+        opened.locator("#table-java-means thead button", has_text="k = 1").nth(2).click()
+        column = [text for text in first_column(opened, "java-means", 6)]
+
+
+def test_filters_choose_rule_and_k(opened, written):
+    table = opened.locator("#table-java-relations-2")
+    selects = table.locator("xpath=ancestor::div[@class='table']").locator("select")
+    selects.nth(0).select_option("any")
+    selects.nth(1).select_option("10")
+    assert table.locator("tbody:not([hidden])").count() == 1
+    expected = [row for row in rows_of(written, "java-relations-2") if (row["rule"], row["k"]) == ("any", "10")]
+    assert first_column(opened, "java-relations-2", 0) == [row["relation"] for row in expected]
+    shown = first_column(opened, "java-relations-2", 2)
+    assert shown == [f"{float(row['published: score']):.1f}" for row in expected]

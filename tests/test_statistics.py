@@ -1,0 +1,209 @@
+"""Statistics of a dataset: against counts by hand, a plain loop, and the published procedure's best offsets."""
+
+from __future__ import annotations
+
+import csv
+import json
+import statistics as plain
+
+import datasets
+import matplotlib.image
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+from codesyntax_dataset import paper
+from codesyntax_dataset.build import build
+from codesyntax_dataset.builder import FEATURES
+from codesyntax_dataset.card import left_out
+from codesyntax_dataset.errors import DatasetError
+from codesyntax_dataset.statistics import statistics
+from probing.cli import main
+from probing.report.statistics import BINS, collect, offsets_figure
+
+
+def dataset_of(*functions):
+    """Functions as (code, tokens, edges): tokens are numbers of one-character tokens, edges (relation, head, first, last)."""
+    rows = [
+        {
+            "id": number,
+            "code": code,
+            "token_start": list(range(tokens)),
+            "token_end": list(range(1, tokens + 1)),
+            "relations": [dict(zip(("relation", "head", "first", "last"), edge)) for edge in edges],
+        }
+        for number, (code, tokens, edges) in enumerate(functions)
+    ]
+    columns = ("id", "code", "token_start", "token_end", "relations")
+    return datasets.Dataset.from_list(rows, datasets.Features({name: FEATURES[name] for name in columns}))
+
+
+def test_a_dataset_counted_by_hand():
+    found = statistics(
+        dataset_of(
+            ("naïve😀", 6, [("If:if->test", 0, 1, 1), ("If:if->test", 2, 4, 5), ("If:if->body", 0, 5, 5)]),
+            ("bb", 10, [("If:if->test", 1, 9, 9), ("If:if->test", 0, 2, 5)]),
+            ("does not parse", 3, []),
+            ("nor do its tokens", 0, []),
+        )
+    )
+    assert (found.functions, found.without_relations, found.without_tokens) == (4, 2, 1)
+    assert found.tokens._asdict() == {"mean": 4.75, "min": 0, "q1": 2.25, "median": 4.5, "q3": 7, "max": 10}
+    assert found.characters._asdict() == {"mean": 9.75, "min": 2, "q1": 5, "median": 10, "q3": 14.75, "max": 17}
+    assert found.edges._asdict() == {"mean": 1.25, "min": 0, "q1": 0, "median": 1, "q3": 2.25, "max": 3}
+    assert found.dependent._asdict() == {"mean": 1.8, "min": 1, "q1": 1, "median": 1, "q3": 2, "max": 4}
+    assert list(found.relations) == ["If:if->body", "If:if->test"]
+    test = found.relations["If:if->test"]
+    assert (test.edges, test.functions, test.mode, test.mode_share) == (4, 2, 2, 50)
+    assert test.offsets == {1: 1, 2: 2, 8: 1}
+    assert test.offset._asdict() == {"mean": 3.25, "min": 1, "q1": 1.75, "median": 2, "q3": 3.5, "max": 8}
+    assert test.dependent._asdict() == {"mean": 2, "min": 1, "q1": 1, "median": 1.5, "q3": 2.5, "max": 4}
+
+
+def test_nothing_and_no_edges():
+    found = statistics(dataset_of(("a", 1, [])))
+    assert (found.functions, found.without_relations, found.relations, found.dependent) == (1, 1, {}, None)
+    assert found.tokens.max == 1
+    found = statistics(dataset_of(("a", 1, [])).select([]))
+    assert (found.functions, found.tokens, found.edges) == (0, None, None)
+
+
+def test_splits_count_together_and_selections_count_alone():
+    """A selection keeps all rows in memory and an index beside them: only the selected ones count."""
+    one = dataset_of(("a", 4, [("If:if->test", 0, 1, 1)]), ("b", 4, [("If:if->test", 0, 3, 3)]))
+    both = statistics([one, one.select([1])])
+    assert both.functions == 3
+    assert both.relations["If:if->test"].offsets == {1: 1, 3: 2}
+    assert both.relations["If:if->test"].functions == 3
+
+
+def test_what_is_no_dataset_of_ours():
+    with pytest.raises(DatasetError, match="token_start, relations"):
+        statistics(datasets.Dataset.from_dict({"code": ["a"]}))
+
+
+@pytest.mark.parametrize("config", ["python", "java"])
+def test_a_plain_loop_counts_the_same(dataset_folder, config):
+    """Row by row, with the standard library's mean and quartiles."""
+    rows = datasets.load_dataset(str(dataset_folder), config, split="test")
+    found = statistics(rows)
+    offsets, lengths = {}, {}
+    for row in rows:
+        for edge in row["relations"]:
+            offsets.setdefault(edge["relation"], []).append(edge["first"] - edge["head"])
+            lengths.setdefault(edge["relation"], []).append(edge["last"] - edge["first"] + 1)
+    assert set(found.relations) == set(offsets)
+    for name, values in offsets.items():
+        ours = found.relations[name]
+        assert ours.edges == len(values) == sum(ours.offsets.values())
+        assert ours.offsets == {value: values.count(value) for value in sorted(set(values))}
+        assert ours.offset.mean == pytest.approx(plain.mean(values))
+        assert ours.dependent.mean == pytest.approx(plain.mean(lengths[name]))
+        if len(values) > 1:
+            quartiles = plain.quantiles(values, n=4, method="inclusive")
+            assert (ours.offset.q1, ours.offset.median, ours.offset.q3) == pytest.approx(tuple(quartiles))
+    tokens = [len(row["token_start"]) for row in rows]
+    assert found.tokens.mean == pytest.approx(plain.mean(tokens))
+    assert found.characters.max == max(len(row["code"]) for row in rows)
+
+
+def test_most_frequent_offsets_are_the_best_offset_baselines(shared, tmp_path):
+    """On the shared Python slice: the published procedure's best offset and its score, rule `first`, k = 1."""
+    reference = json.loads((shared / "data/baselines/python.json").read_text())
+    build(str(shared / "data/codesearchnet"), ["python"], tmp_path / "slice")
+    rows = datasets.load_dataset(str(tmp_path / "slice"), "python", split="test")
+    wanted = set(reference["urls"])
+    found = statistics(rows.select([index for index, url in enumerate(rows["url"]) if url in wanted]))
+    assert set(found.relations) == set(reference["first/offset"])
+    for name, entry in reference["first/offset"].items():
+        ours = found.relations[name]
+        assert ours.mode_share == pytest.approx(100 * entry["score"][0], abs=0.001), name
+        ties = [offset for offset, edges in ours.offsets.items() if edges == max(ours.offsets.values())]
+        assert entry["picked"][0] in ties
+        assert ours.mode == min(ties)
+
+
+def test_what_the_card_says(dataset_folder):
+    card = (dataset_folder / "README.md").read_text()
+    assert left_out(card, "python") == "none"
+    assert left_out(card, "java_skip_semicolon") is None
+    assert left_out("", "python") is None
+    line = "### Left out, or kept without labels\n\n- `python`: does not parse: 3 (1, 2, 3); repository is excluded: 1 (u)\n"
+    assert left_out(line, "python") == "does not parse: 3 (1, 2, 3); repository is excluded: 1 (u)"
+
+
+def test_a_card_of_a_build_with_something_left_out(tmp_path):
+    """The template writes what `left_out` reads."""
+    (tmp_path / "code").mkdir()
+    (tmp_path / "code/a.py").write_text("def f(x):\n    return x.y\n")
+    (tmp_path / "code/b.py").write_text("def g(:\n")
+    report = build(str(tmp_path / "code"), ["python"], tmp_path / "out")
+    ((reason, count),) = report.configs["python"].skips.counts.items()
+    found = collect(tmp_path / "out", ["python"])
+    assert found.left_out["python"].startswith(f"{reason}: {count} (")
+
+
+def test_figure_shows_every_edge():
+    """Offsets before and between the bins' bounds; the bin for backwards only where something points there."""
+    edges = [("If:if->test", 0, first, first) for first in (1, 2, 2, 8, 9)]
+    axes = offsets_figure({"python": statistics(dataset_of(("a", 20, edges)))}).axes
+    texts = {(int(text.get_position()[0]), text.get_text()) for text in axes[1].texts}
+    assert texts == {(0, "20"), (1, "40"), (4, "20"), (5, "20")}
+    assert [label.get_text() for label in axes[1].get_xticklabels()][:6] == ["1", "2", "3", "4", "5-8", "9-16"]
+    assert [bar.get_height() for bar in axes[0].patches] == [0, 0, 0, 1, 0, 0, 0, 0, 0, 0]  # a mean of 4.4
+    backwards = [("If:if->test", 5, 1, 1), ("If:if->test", 5, 6, 6)]
+    axes = offsets_figure({"python": statistics(dataset_of(("a", 20, backwards)))}).axes
+    assert [label.get_text() for label in axes[1].get_xticklabels()] == [
+        *("< 1", "1", "2", "3", "4", "5-8", "9-16", "17-32", "33-64", "65-128", "> 128")
+    ]
+    assert len(axes[0].patches) == len(BINS) + 1
+
+
+def run(*arguments):
+    return CliRunner().invoke(main, ["stats", *map(str, arguments)], catch_exceptions=False)
+
+
+def test_command(dataset_folder, tmp_path):
+    output = tmp_path / "stats"
+    arguments = ("--data", dataset_folder, "--config", "python", "--config", "java")
+    printed = run(*arguments, "--output", output)
+    assert printed.exit_code == 0
+    for words in (
+        "python/test",
+        "java/test",
+        "652,417",
+        "569,499",
+        "18,701 functions",
+        "functions without relations: 0",
+    ):
+        assert words in printed.stdout
+    told = run(*arguments, "--json")
+    assert (output / "statistics.json").read_text() == told.stdout
+    content = json.loads(told.stdout)["configs"]
+    assert content["java"]["paper"]["edges"] == paper.edges("java")
+    with open(output / "relations.csv", newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert {(row["config"], row["relation"]): int(row["edges"]) for row in rows if row["edges"] != "0"} == {
+        (config, name): found["edges"]
+        for config, of_config in content.items()
+        for name, found in of_config["relations"].items()
+    }
+    with open(output / "offsets.csv", newline="") as file:
+        offsets = list(csv.DictReader(file))
+    assert sum(int(row["edges"]) for row in offsets) == sum(int(row["edges"]) for row in rows)
+    assert (output / "offsets.svg").read_text().startswith("<?xml")
+    assert np.ptp(matplotlib.image.imread(output / "offsets.png")) > 0.9
+    assert sorted(path.name for path in output.iterdir()) == [
+        *("offsets.csv", "offsets.png", "offsets.svg", "relations.csv", "statistics.json")
+    ]
+
+
+def test_both_splits_and_bad_names(dataset_folder):
+    splits = ("--split", "test", "--split", "validation")
+    content = json.loads(run("--data", dataset_folder, *splits, "--json").stdout)
+    rows = datasets.load_dataset(str(dataset_folder), "python")
+    assert content["splits"] == ["test", "validation"]
+    assert content["configs"]["python"]["functions"] == len(rows["test"]) + len(rows["validation"])
+    refused = run("--data", dataset_folder, "--config", "pyhton")
+    assert refused.exit_code == 1
+    assert "did you mean 'python'?" in refused.stderr

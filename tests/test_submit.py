@@ -1,0 +1,305 @@
+"""Results reach a model's repository and a board by pull request, once, and only if they are what they say."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+
+import forgeries
+import pyarrow.parquet as pq
+import pytest
+import yaml
+from click.testing import CliRunner
+from huggingface_hub import HfApi, ModelCard, constants, parse_eval_result_entries
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from loopback_hub import READ_ONLY, Fault, LoopbackHub
+
+from codesyntax_dataset.errors import CodeSyntaxError, HubError, LedgerError
+from probing import entry, probe
+from probing.cli import main
+from probing.evidence import find
+from probing.hub import submit
+
+TOKEN = "hf_aTokenThatNobodyMayEverSee"
+DATASET, MODEL, BOARD = "user/codesyntax", "maker/tiny", "lab/results"
+WHERE = ("--model", MODEL, "--dataset", DATASET)
+
+
+@pytest.fixture(scope="module")
+def data(dataset_folder, tmp_path_factory):
+    """The embedded sample cut to a few functions of each split."""
+    folder = tmp_path_factory.mktemp("few") / "codesyntax"
+    shutil.copytree(dataset_folder, folder)
+    for file in folder.glob("*/*.parquet"):
+        pq.write_table(pq.read_table(file).slice(0, 4), file)
+    _, front, text = (folder / "README.md").read_text().split("---\n", 2)
+    kept = {name: value for name, value in yaml.safe_load(front).items() if name != "dataset_info"}
+    (folder / "README.md").write_text(f"---\n{yaml.safe_dump(kept)}---\n{text}")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def made(tiny_model, data, tmp_path_factory):
+    """The tiny model's results, both languages and splits, in a folder for each language."""
+    folder = tmp_path_factory.mktemp("results")
+    for config in ("python", "java"):
+        for split in ("test", "validation"):
+            probe(str(tiny_model), data, config, split, output=folder / config)
+    return folder
+
+
+@pytest.fixture
+def results(made, tmp_path):
+    return shutil.copytree(made / "python", tmp_path / "results")
+
+
+@pytest.fixture(params=[False, True], ids=["regular", "lfs"])
+def hub(request, tiny_model, data, monkeypatch, tmp_path):
+    """A Hub with the dataset, the model and an empty board; the real client of this process talks to it."""
+    with LoopbackHub(lfs=request.param) as hub:
+        hub.add(DATASET, contents(data))
+        hub.add(MODEL, {**contents(tiny_model), "README.md": CARD}, type="model")
+        hub.add(BOARD, {})
+        monkeypatch.setattr(constants, "ENDPOINT", hub.url)
+        monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
+        monkeypatch.setattr(constants, "HF_HUB_DISABLE_XET", hub.lfs)
+        monkeypatch.setattr(
+            constants, "HUGGINGFACE_CO_URL_TEMPLATE", hub.url + "/{repo_id}/resolve/{revision}/{filename}"
+        )
+        monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "cache"))
+        monkeypatch.setenv("HF_TOKEN", TOKEN)
+        yield hub
+
+
+only_regular = pytest.mark.parametrize("hub", [False], indirect=True, ids=["regular"])
+
+CARD = b"""---
+license: apache-2.0
+model-index:
+- name: Tiny
+  results:
+  - task: {type: text-classification}
+    dataset: {name: GLUE, type: nyu-mll/glue}
+    metrics: [{type: accuracy, value: 0.5}]
+---
+# Tiny
+"""
+
+
+def contents(folder):
+    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def run(*arguments):
+    outcome = CliRunner().invoke(main, ["submit", *map(str, arguments)], catch_exceptions=False)
+    assert TOKEN not in outcome.output
+    return outcome
+
+
+def opened(hub, name=MODEL, type="model"):
+    return [one["status"] for one in hub.repositories[type, name].discussions]
+
+
+def written(hub):
+    """Requests that change something."""
+    return [request for request in hub.requests if re.match("POST .*/(commit|discussions)", request)]
+
+
+def test_from_result_to_merged_entries(hub, made):
+    """Both languages, the model's card and a board: opened, not opened again, merged, read back."""
+    others = [
+        {"dataset": {"id": "cais/hle", "task_id": "default"}, "value": 20.9, "extra": "kept"},
+        {"dataset": {"id": DATASET, "task_id": "python-held-out"}, "value": 99.9},
+    ]
+    hub.add(MODEL, {**hub.files(MODEL, "model"), submit.FILE: yaml.safe_dump(others).encode()}, type="model")
+    source = "https://a.org/b"
+    requests = submit.submission(
+        [made / "python", made / "java"], MODEL, DATASET, source_url=source, model_index=True, board=BOARD
+    )
+    assert written(hub) == []
+    addresses = [f"{hub.url}/{MODEL}/discussions/1", f"{hub.url}/datasets/{BOARD}/discussions/1"]
+    assert [request.open() for request in requests] == addresses
+    assert [request.open() for request in requests] == [f"already open: {it}; --undo closes it" for it in addresses]
+    assert (opened(hub), opened(hub, BOARD, "dataset")) == (["open"], ["open"])
+
+    api = HfApi()
+    api.merge_pull_request(MODEL, 1)
+    api.merge_pull_request(BOARD, 1, repo_type="dataset")
+    merged = hub.files(MODEL, "model")
+    raw = yaml.safe_load(merged[submit.FILE])
+    assert raw[0] == others[0]
+    read = parse_eval_result_entries(raw)
+    tasks = ["python-held-out", "python-published", "java-held-out", "java-published"]
+    assert [one.task_id for one in read] == ["default", *tasks]
+    by_config = {one.test.settings["config"]: one.test for one in find([made / "python", made / "java"])}
+    for one in read[1:]:
+        result = by_config[one.task_id.split("-")[0]]
+        assert (one.dataset_id, one.dataset_revision) == (DATASET, hub.repositories["dataset", DATASET].sha("main"))
+        assert (one.source_url, one.notes, one.date) == (source, result.signature, None)
+        if one.task_id.endswith("published"):
+            assert one.value == round(result.scores["first"]["1"], 2)
+    on_board = [entry.load(content) for path, content in hub.files(BOARD).items() if path.startswith("entries/")]
+    assert {one["signature"] for one in on_board} == {result.signature for result in by_config.values()}
+    for one in on_board:
+        held_out = next(of for of in read if of.task_id == f"{one['settings']['config']}-held-out")
+        assert held_out.value == round(one["protocols"]["held-out"]["scores"]["first"]["1"][0], 2)
+    card = ModelCard(merged["README.md"].decode())
+    assert (card.data.license, card.data.model_name, card.text) == ("apache-2.0", "Tiny", "# Tiny\n")
+    results = {of.metric_name: of.metric_value for of in card.data.eval_results}
+    assert results == {None: 0.5, **{one.task_id: one.value for one in read[1:]}}
+
+
+@only_regular
+def test_the_command_shows_opens_and_undoes(hub, results):
+    hub.repositories["model", MODEL].discuss("CodeSyntax results of somebody else", "", "other", True)
+    arguments = (results, *WHERE, "--board", BOARD)
+    dry = run(*arguments, "--dry-run")
+    assert (dry.exit_code, written(hub)) == (0, [])
+    assert run(*arguments).output.count("/discussions/") == 2
+    for content in (
+        hub.files(MODEL, "model", "refs/pr/2")[submit.FILE],
+        *(content for path, content in hub.files(BOARD, revision="refs/pr/1").items() if path.startswith("entries/")),
+    ):
+        assert content.decode() in dry.output  # the very files
+    assert run(*arguments, "--undo").output.count("closed http") == 2
+    assert (opened(hub), opened(hub, BOARD, "dataset")) == (["open", "closed"], ["closed"])
+    assert "nothing is open" in run(*arguments, "--undo").output
+    HfApi().merge_pull_request(MODEL, 2)
+    assert "nothing to send: maker/tiny has these results" in run(results, *WHERE).output
+
+
+@only_regular
+@pytest.mark.parametrize("forgery", forgeries.RESULTS, ids=lambda forgery: forgery.name)
+def test_forged_results(forgery, hub, results):
+    forgery.write(results)
+    outcome = run(results, *WHERE, "--board", BOARD)
+    assert (outcome.exit_code, outcome.stdout) == (1, "")
+    assert re.fullmatch(rf"Error: .*({forgery.reason}).*\n", outcome.stderr)
+    assert written(hub) == []
+
+
+@only_regular
+def test_a_result_in_lower_precision_than_it_says(hub, results, tiny_model, data, tmp_path):
+    for split in ("test", "validation"):
+        probe(str(tiny_model), data, "python", split, dtype="bfloat16", output=tmp_path / "low")
+    forgeries.recomputed(tmp_path / "low", forgeries.with_settings(dtype="float32"))
+    with pytest.raises(LedgerError, match="probed again and is not what it says .*ranks"):
+        submit.submission([tmp_path / "low"], MODEL, DATASET)
+
+
+def of_other_precision(results, tmp_path):
+    other = shutil.copytree(results, tmp_path / "other")
+    forgeries.recomputed(other, forgeries.with_settings(dtype="bfloat16", config="java"))
+    return [results, other]
+
+
+def twice(results, tmp_path):
+    other = shutil.copytree(results, tmp_path / "other")
+    forgeries.recomputed(other, forgeries.with_settings(max_length=100))
+    return [results, other]
+
+
+def on_the_hub(results, tmp_path):
+    """As if the model had been probed under its name on the Hub, at a commit that is not there."""
+    forgeries.recomputed(results, forgeries.with_settings(model=MODEL, revision="1" * 40))
+    return [results]
+
+
+@only_regular
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [(of_other_precision, "different precisions"), (twice, "name one of them"), (on_the_hub, "no commit there")],
+)
+def test_results_that_do_not_go_together(change, reason, hub, results, tmp_path):
+    with pytest.raises(LedgerError, match=reason):
+        submit.submission(change(results, tmp_path), MODEL, DATASET)
+    assert written(hub) == []
+
+
+@only_regular
+def test_a_model_of_the_hub_is_probed_again_at_its_commit(hub, results, data):
+    """The result names a commit; what is on main by now does not matter."""
+    commit = hub.repositories["model", MODEL].sha("main")
+    hub.add(MODEL, {"README.md": b"empty"}, type="model")
+    forgeries.recomputed(results, forgeries.with_settings(model=MODEL, revision=commit))
+    (request,) = submit.submission([results], MODEL, DATASET)
+    assert f"{MODEL}@{commit[:12]}" in request.files[submit.FILE]
+
+
+@only_regular
+def test_what_the_hub_says_no_to(hub, results, monkeypatch):
+    """One line each, and nothing is sent."""
+    for change, reason in (
+        (("--model", "nowhere"), "cannot be a repository"),
+        (("--model", "maker/nothing"), "maker/nothing is not there"),
+        (("--dataset", "user/nothing"), "user/nothing is not there"),
+        (("--source-url", "javascript:alert(1)"), "no address"),
+    ):
+        outcome = run(results, *WHERE, *change)
+        assert outcome.exit_code == 1
+        assert re.fullmatch(f"Error: .*{reason}.*\n", outcome.stderr)
+    assert written(hub) == []
+    (request,) = submit.submission([results], MODEL, DATASET)
+    hub.faults = [Fault("POST .*/commit/", status=500, times=99)]
+    with pytest.raises(HubError, match="fault of its own"):
+        request.open()
+    hub.faults = []
+    monkeypatch.setenv("HF_TOKEN", READ_ONLY)
+    with pytest.raises(HubError, match="may not write"):
+        request.open()
+    assert opened(hub) == []
+
+
+@pytest.mark.parametrize("content", ["- value: 5\n", "a: [", "7", "- dataset: 5"])
+def test_results_in_the_model_repository_that_are_broken(content):
+    with pytest.raises(HubError, match="not what the Hub reads"):
+        submit._merged(content, [])
+
+
+def test_results_that_look_strange_stay():
+    """What others put there is not ours to judge, as long as it can be read."""
+    there = [{"dataset": {"id": [1], "task_id": None}, "value": "x"}]
+    assert yaml.safe_load(submit._merged(yaml.safe_dump(there), [])) == there
+
+
+@pytest.mark.parametrize("content", ["---\n- a\n---\n", "---\na: [\n---\n", "---\nmodel-index: [{}]\n---\n"])
+def test_a_card_in_the_model_repository_that_is_broken(content):
+    with pytest.raises(HubError, match="metadata that cannot be read"):
+        submit._card(content, MODEL, DATASET, "1" * 40, {}, None)
+
+
+def test_a_model_without_card_gets_one():
+    one = {"settings": {"config": "python"}}
+    card = ModelCard(submit._card(None, MODEL, DATASET, "1" * 40, {"python-held-out": (12.5, one)}, None))
+    assert [(of.dataset_type, of.metric_value) for of in card.data.eval_results] == [(DATASET, 12.5)]
+
+
+@only_regular
+def test_a_dataset_without_these_tasks(hub, results):
+    hub.add(DATASET, {**hub.files(DATASET), "eval.yaml": b"tasks: [{id: java-held-out}]"})
+    with pytest.raises(HubError, match="has no task python-held-out"):
+        submit.submission([results], MODEL, DATASET)
+    hub.add(DATASET, {path: content for path, content in hub.files(DATASET).items() if path != "eval.yaml"})
+    with pytest.raises(HubError, match="no eval.yaml"):
+        submit.submission([results], MODEL, DATASET)
+
+
+@settings(max_examples=20, deadline=None)
+@given(data=st.data())
+def test_no_ledger_of_a_stranger_raises_anything_else(made, data, tmp_path_factory):
+    """Whatever stands in the settings of a ledger, with numbers that follow from it."""
+    folder = tmp_path_factory.mktemp("strange")
+    shutil.copytree(made / "python", folder, dirs_exist_ok=True)
+
+    def strange(ledger):
+        ledger.settings = json.loads(json.dumps(ledger.settings))
+        forgeries.change(ledger.settings, data)
+        return ledger
+
+    try:
+        forgeries.recomputed(folder, strange, ["test"])
+        submit._complete(find([folder]))
+    except CodeSyntaxError as refused:
+        assert str(refused)
