@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import jinja2
 import numpy as np
 import torch
 
@@ -23,8 +22,9 @@ from codesyntax_metric.topk_uas import DEPENDENT_TO_HEAD, HEAD_TO_DEPENDENT, RUL
 from probing.align import align
 from probing.data import load_functions, rows
 from probing.encoder import Encoder, load
+from probing.files import write
 from probing.ranking import BatchListener, EncodedFunction
-from probing.result import writing
+from probing.report.pages import environment
 
 KEPT = 20
 """The largest weights of a token's row that a page keeps; fewer for functions and models that would take more than
@@ -42,16 +42,7 @@ class AttentionPage:
 
     def save(self, path: str | os.PathLike) -> Path:
         """Write the page to the file `path`; raises LedgerError where that is not possible."""
-        target = Path(path)
-        beside = target.with_name(f".{target.name}.{os.getpid()}.tmp")
-        with writing(target):
-            target.parent.mkdir(parents=True, exist_ok=True)
-            try:
-                beside.write_text(self.html, encoding="utf-8")
-                os.replace(beside, target)
-            finally:
-                beside.unlink(missing_ok=True)
-        return target
+        return write(path, self.html)
 
     def _repr_html_(self) -> str:
         # a frame of its own keeps the page's styles and script apart from the notebook's
@@ -109,15 +100,8 @@ def show(
         "tokens": base64.b64encode(attention.tokens.astype("<u2").tobytes()).decode(),
         "weights": base64.b64encode(attention.weights.tobytes()).decode(),
     }
-    environment = jinja2.Environment(
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        loader=jinja2.PackageLoader("probing", "report"),
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
     return AttentionPage(
-        environment.get_template("attention.html.jinja").render(
+        environment().get_template("attention.html.jinja").render(
             model=encoder.name,
             revision=encoder.revision[:12],
             function=function.name,

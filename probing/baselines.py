@@ -38,10 +38,10 @@ from codesyntax_metric.topk_uas import (
     WORST_RANK,
 )
 from probing.data import label_digest, load_functions, rows
+from probing.files import write
 from probing.ledger import RankLedger
-from probing.result import KS, writing
+from probing.result import KS
 from probing.selection import Outcomes, estimate, held_out, published, summary
-
 
 KINDS = ("offset", "keyword")
 """The heads of a baseline's ledger, in this order."""
@@ -292,16 +292,7 @@ def save(result: dict[str, Any], folder: str | os.PathLike) -> Path:
     """Write `BaselineResult.to_dict()` into `folder`, beside its place first; returns the file's path."""
     settings = result["settings"]
     digest = hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()[:8]
-    target = Path(folder) / f"baselines.{settings['config']}.{settings['split']}.{digest}.json"
-    beside = target.with_name(f".{target.name}.{os.getpid()}.tmp")
-    with writing(target.parent):
-        target.parent.mkdir(parents=True, exist_ok=True)
-        try:
-            beside.write_text(to_json(result), encoding="utf-8")
-            os.replace(beside, target)
-        finally:
-            beside.unlink(missing_ok=True)
-    return target
+    return write(Path(folder) / f"baselines.{settings['config']}.{settings['split']}.{digest}.json", to_json(result))
 
 
 def to_json(result: dict[str, Any]) -> str:

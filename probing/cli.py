@@ -358,14 +358,22 @@ def demo(output: Path) -> None:
     """Build the embedded sample, probe the embedded encoder with it, and show what its attention heads have picked up."""
     from codesyntax_dataset.build import build as build_dataset
     from probing.identity import EMBEDDED, embedded_model
+    from probing.report.report import report as write_report
 
     embedded_model()  # says at once if it is missing
-    click.echo(build_dataset("sample", ["python", "java"], output / "codesyntax").text(), err=True)
+    data, results = output / "codesyntax", output / "results"
+    click.echo(build_dataset("sample", ["python", "java"], data).text(), err=True)
     for config in ("python", "java"):
-        _print(_probe(EMBEDDED, data=output / "codesyntax", config=config, output=output / "results"), as_json=False)
+        for split in SPLITS:
+            result = _probe(EMBEDDED, data=data, config=config, split=split, output=results)
+            if split == "test":
+                _print(result, as_json=False)
+    page = write_report([results], output / "report", data)
     click.echo(
-        f"\nThe dataset is in {output / 'codesyntax'}, results and rank ledgers are in {output / 'results'}. What next:\n"
-        f"  codesyntax probe microsoft/codebert-base --data {output / 'codesyntax'} --config java   # another model\n"
+        f"\nThe dataset is in {data}, results and rank ledgers are in {results}. The report, with baselines, intervals and\n"
+        f"figures, is {page}. What next:\n"
+        f"  codesyntax show {EMBEDDED} --data {data} --id 0                   # what heads attend to\n"
+        f"  codesyntax probe microsoft/codebert-base --data {data} --config java   # another model\n"
         "  codesyntax build --source path/to/your/code --config python --output mine               # your own functions\n"
         "  codesyntax build --source code-search-net/code_search_net --config python               # the paper's\n"
         "  codesyntax --help"

@@ -20,8 +20,9 @@ from codesyntax_dataset.errors import LedgerError
 from codesyntax_dataset.schema import CONFIGS
 from codesyntax_metric.topk_uas import HEAD_TO_DEPENDENT, RULES
 from probing.error_classes import CLASSES, Tokens
+from probing.files import write
 from probing.ledger import RankLedger
-from probing.result import ProbeSettings, read, writing
+from probing.result import ProbeSettings, read
 
 EXAMPLES = 2
 """Examples that are kept of each rule, relation and class: the first in the order of the dataset."""
@@ -62,15 +63,7 @@ def errors_path(result: str | os.PathLike) -> Path:
 
 def save(analysis: ErrorAnalysis, result: str | os.PathLike) -> Path:
     """Write the analysis beside its result; returns the path."""
-    target = errors_path(result)
-    beside = target.with_name(f".{target.name}.{os.getpid()}.tmp")
-    with writing(target.parent):
-        try:
-            beside.write_text(analysis.to_json(), encoding="utf-8")
-            os.replace(beside, target)
-        finally:
-            beside.unlink(missing_ok=True)
-    return target
+    return write(errors_path(result), analysis.to_json())
 
 
 def load(path: str | os.PathLike) -> ErrorAnalysis:

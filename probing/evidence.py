@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from codesyntax_dataset import tasks
 from codesyntax_dataset.errors import LedgerError
 from codesyntax_metric.topk_uas import RULES
 from probing import baselines
@@ -28,7 +29,8 @@ from probing.ledger import RankLedger
 from probing.result import ProbeResult, ledger_path, read
 from probing.selection import Comparison, Estimate, Outcomes, compare, estimate, held_out, published, summary
 
-PROTOCOLS = ("published", "held-out")
+PROTOCOLS = tasks.PROTOCOLS[::-1]
+"""Where the attention heads are chosen, the paper's way first."""
 
 BEST_BASELINE = "combined"
 """The best baseline: for each relation and k the better of offset and keyword (Shen et al. 2022, section 4)."""

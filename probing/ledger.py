@@ -22,6 +22,7 @@ import pyarrow.parquet as pq
 
 from codesyntax_dataset.errors import LedgerError
 from codesyntax_metric.topk_uas import RULES, RankCounts
+from probing.files import beside
 
 _EDGE_COLUMNS = ("function", "head", "first", "last", "tokens")
 _METADATA = b"codesyntax"
@@ -93,15 +94,11 @@ class RankLedger:
         columns["ranks"] = pa.Array.from_buffers(width, len(self), [None, pa.py_buffer(cells)])
         header = json.dumps({"layers": layers, "heads": heads, "settings": self.settings})
         table = pa.table(columns).replace_schema_metadata({_METADATA: header})
-        path = Path(path)
-        beside = path.with_name(f".{path.name}.{os.getpid()}.tmp")
         try:
-            pq.write_table(table, beside, compression="zstd", use_dictionary=["relation"], row_group_size=1 << 16)
-            os.replace(beside, path)
+            with beside(Path(path)) as place:
+                pq.write_table(table, place, compression="zstd", use_dictionary=["relation"], row_group_size=1 << 16)
         except OSError as error:
             raise LedgerError(f"cannot write the ledger {path}: {error.strerror or error}; is the disk full?") from error
-        finally:
-            beside.unlink(missing_ok=True)
 
     @classmethod
     def load(cls, path: str | os.PathLike) -> RankLedger:

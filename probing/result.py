@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import importlib.metadata
 import json
 import os
 import re
-from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -16,6 +14,7 @@ from typing import Any
 from codesyntax_dataset.errors import LedgerError
 from codesyntax_metric.topk_uas import RULES, SCORING_VERSION, score
 from probing.align import NOT_PREDICTED
+from probing.files import write, writing
 from probing.ledger import RankLedger
 
 KS = range(1, 21)
@@ -126,17 +125,10 @@ class ProbeResult:
     def save(self, path: str | os.PathLike) -> Path:
         """Write the result and its ledger into the folder `path`; returns the path of the result's JSON."""
         target, ledger = self.paths(path)
-        folder = target.parent
-        with writing(folder):
-            folder.mkdir(parents=True, exist_ok=True)
-            self.ledger.save(ledger)
-            beside = folder / f".{target.name}.{os.getpid()}.tmp"
-            try:
-                beside.write_text(self.to_json(), encoding="utf-8")
-                os.replace(beside, target)
-            finally:
-                beside.unlink(missing_ok=True)
-        return target
+        with writing(target.parent):
+            target.parent.mkdir(parents=True, exist_ok=True)
+        self.ledger.save(ledger)
+        return write(target, self.to_json())
 
 
 def versions() -> dict[str, str]:
@@ -199,12 +191,3 @@ def signature(settings: ProbeSettings, functions: int, edges: int) -> str:
     if settings.limit is not None:
         parts["partial"] = settings.limit
     return "uas|" + "|".join(f"{name}:{value}" for name, value in parts.items())
-
-
-@contextlib.contextmanager
-def writing(path: Path) -> Iterator[None]:
-    """Turn what the file system refuses into one line that names the place."""
-    try:
-        yield
-    except OSError as error:
-        raise LedgerError(f"cannot write to {path}: {error.strerror or error}; nothing there was changed") from error

@@ -24,9 +24,10 @@ from probing import cache
 from probing.align import align
 from probing.controls import CONTROLS, RANDOM_WEIGHTS, SHUFFLED_LABELS, shuffle_labels
 from probing.data import label_digest, load_functions, rows
+from probing.files import writing
 from probing.ledger import RankLedger
 from probing.ranking import BatchListener, BatchRanker, EncodedFunction
-from probing.result import PAPER_LENGTH, ProbeResult, ProbeSettings, versions, writing
+from probing.result import PAPER_LENGTH, ProbeResult, ProbeSettings, versions
 
 if TYPE_CHECKING:
     from probing.encoder import Encoder

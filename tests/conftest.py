@@ -22,6 +22,7 @@ os.environ["HF_HUB_OFFLINE"] = "1"
 os.environ["HF_EVALUATE_OFFLINE"] = "1"
 os.environ["HF_UPDATE_DOWNLOAD_COUNTS"] = "0"
 os.environ["HF_HUB_DISABLE_PROGRESS_BARS"] = "1"
+os.environ.setdefault("OMP_NUM_THREADS", "1")  # two processes run the tests, and their models are small
 
 
 @pytest.fixture(scope="session")

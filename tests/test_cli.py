@@ -13,9 +13,9 @@ import pytest
 from click.testing import CliRunner
 
 from codesyntax_metric.topk_uas import DIRECTIONS
-from probing.controls import CONTROLS
 from probing import cli
 from probing.cli import main
+from probing.controls import CONTROLS
 from probing.identity import EMBEDDED
 
 

@@ -19,9 +19,9 @@ from codesyntax_dataset.errors import LedgerError
 from codesyntax_metric.topk_uas import DEPENDENT_TO_HEAD, DIRECTIONS, HEAD_TO_DEPENDENT, RULES
 from probing import ProbeResult, RankLedger, probe
 from probing.cli import main
-from probing.identity import embedded_model
 from probing.error_analysis import CLASSES, analyse, errors_path, load, save
 from probing.error_classes import Tokens
+from probing.identity import embedded_model
 from probing.ranking import FirstChoices
 from probing.report.errors import marked
 from probing.result import ledger_path

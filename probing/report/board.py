@@ -14,13 +14,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import jinja2
-
 from codesyntax_dataset import paper
 from codesyntax_dataset.tasks import PROTOCOLS
 from codesyntax_metric.topk_uas import HEAD_TO_DEPENDENT, RULES
 from probing.board import BASELINES, CELLS, KS, Board, Cell, Found, Row, Table, printable
-from probing.result import writing
+from probing.files import write
+from probing.report.pages import environment
 
 _SPACE = """---
 title: CodeSyntax board
@@ -52,26 +51,19 @@ def save(board: Board, folder: str | os.PathLike) -> Path:
         "board.md": to_markdown(board),
         "index.html": to_html(board),
     }
-    with writing(folder):
-        folder.mkdir(parents=True, exist_ok=True)
-        for name, text in texts.items():
-            beside = folder / f".{name}.{os.getpid()}.tmp"
-            try:
-                beside.write_bytes(text.encode())
-                os.replace(beside, folder / name)
-            finally:
-                beside.unlink(missing_ok=True)
+    for name, text in texts.items():
+        write(folder / name, text)
     return folder / "index.html"
 
 
 def to_html(board: Board) -> str:
     """The page with all it needs. What a row shows when it is opened is compressed: it is most of the data."""
-    environment = jinja2.Environment(loader=jinja2.PackageLoader("probing", "report"), autoescape=True)
-    environment.policies["json.dumps_kwargs"] = {"separators": (",", ":")}
+    templates = environment()
+    templates.policies["json.dumps_kwargs"] = {"separators": (",", ":")}
     tables = [_table(table) for table in board.tables]
     tables += [_paper_table(config) for config in _paper_configs(board)]
     details = json.dumps([_details(table) for table in board.tables], separators=(",", ":"))
-    return environment.get_template("board.html.jinja").render(
+    return templates.get_template("board.html.jinja").render(
         board=board,
         source=paper.source(),
         page={"protocols": PROTOCOLS, "rules": RULES, "ks": KS, "tables": tables},

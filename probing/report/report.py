@@ -8,15 +8,14 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-import jinja2
-
 from codesyntax_dataset.errors import LedgerError
 from probing import entry
+from probing.files import writing
 from probing.report import contents
 from probing.report.document import Figure, Section, Table, in_html
 from probing.report.figures import for_page
 from probing.report.findings import Findings, read_findings
-from probing.result import writing
+from probing.report.pages import environment
 
 MARKER = "Made by `codesyntax report`."
 """Stands in `report.md`, which says that a folder is ours."""
@@ -72,19 +71,13 @@ def _write(folder: Path, findings: Sequence[Findings], sections: Sequence[Sectio
 
 
 def _page(sections: Sequence[Section]) -> str:
-    environment = jinja2.Environment(
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        loader=jinja2.PackageLoader("probing", "report"),
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.globals |= {"in_html": in_html, "for_page": for_page}
-    environment.tests |= {
+    templates = environment()
+    templates.globals |= {"in_html": in_html, "for_page": for_page}
+    templates.tests |= {
         "table": lambda part: isinstance(part, Table),
         "figure": lambda part: isinstance(part, Figure),
     }
-    return environment.get_template("report.html.jinja").render(title=TITLE, sections=sections)
+    return templates.get_template("report.html.jinja").render(title=TITLE, sections=sections)
 
 
 def _text(path: Path, text: str) -> None:

@@ -21,7 +21,7 @@ from codesyntax_dataset import paper
 from codesyntax_dataset.card import left_out
 from codesyntax_dataset.statistics import Distribution, Statistics, statistics
 from probing.data import load_functions
-from probing.result import writing
+from probing.files import write
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -231,13 +231,4 @@ def save(collected: DatasetStatistics, folder: str | os.PathLike) -> list[Path]:
         "offsets.svg": svg,
         "offsets.png": png,
     }
-    with writing(folder):
-        folder.mkdir(parents=True, exist_ok=True)
-        for file, content in files.items():
-            beside = folder / f".{file}.{os.getpid()}.tmp"
-            try:
-                beside.write_bytes(content if isinstance(content, bytes) else content.encode())
-                os.replace(beside, folder / file)
-            finally:
-                beside.unlink(missing_ok=True)
-    return [folder / file for file in files]
+    return [write(folder / file, content) for file, content in files.items()]
