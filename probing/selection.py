@@ -58,7 +58,7 @@ def choose(ledger: RankLedger) -> Choice:
 class Outcomes:
     """What the chosen heads hit, function by function: F functions, R relations by name.
 
-    `functions` (F,): places in the split; `edges`: int32 (F, R); `hits`: int32 (rules, k, F, R). `unchosen`: relations
+    `functions` (F,): places in the split; `edges`: int32 (F, R); `hits`: integers (rules, k, F, R). `unchosen`: relations
     that have edges but had none to choose on, and their number of edges; they are not among `relations`.
     """
 
@@ -82,7 +82,8 @@ def apply(ledger: RankLedger, choice: Choice) -> Outcomes:
     names = sorted(name for name, edges in zip(ledger.relations, present) if edges)
     chosen = [name for name in names if name in choice[RULES[0]]]
     edges = np.zeros((len(functions), len(chosen)), np.int32)
-    hits = np.zeros((len(RULES), len(KS), len(functions), len(chosen)), np.int32)
+    small = np.bincount(row, minlength=1).max() < 2**15  # of a whole dataset the hits of each function are most of the memory
+    hits = np.zeros((len(RULES), len(KS), len(functions), len(chosen)), np.int16 if small else np.int32)
     layers, heads = ledger.ranks.shape[2:]
     worst = max(KS)  # as good as any rank behind it
     for column, name in enumerate(chosen):
