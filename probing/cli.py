@@ -261,7 +261,7 @@ def doctor(model: str, **options) -> None:
 @_json_option
 def available_models(models: tuple[str, ...], as_json: bool) -> None:
     """List models known to work, or tell of each MODEL, a Hub id or a local folder, from its configuration alone."""
-    _quiet_transformers()
+    _quiet_hub()
     from probing.models import available, to_json
     from probing.report.models import print_models
 
@@ -324,6 +324,7 @@ def board(sources: tuple[str, ...], output: Path) -> None:
     SOURCE is a folder of entries, such as report/entries, or a results repository on the Hub (user/results, or with
     @revision). What cannot be trusted is left out and listed with its reason.
     """
+    _quiet_hub()
     from probing.board import read
     from probing.report.board import save
 
@@ -401,15 +402,15 @@ def _probe(model: str, **options):
         raise
 
 
-def _quiet_transformers() -> None:
-    """To be called before it is imported, when it reads these variables."""
+def _quiet_hub() -> None:
+    """To be called before huggingface_hub and transformers are imported, when they read these variables."""
     os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
     os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")
 
 
 def _quiet_libraries() -> None:
     """What matters of their messages we say in our own words, and progress is shown once."""
-    _quiet_transformers()
+    _quiet_hub()
     import datasets
 
     datasets.disable_progress_bars()

@@ -19,6 +19,7 @@ import time
 
 import numpy as np
 
+from codesyntax_dataset import paper
 from codesyntax_metric.topk_uas import HEAD_TO_DEPENDENT, RULES, score
 from probing.baselines import FURTHEST, KEYWORDS, KINDS, Edges, evaluate, ledger, pick, read_edges
 from probing.ledger import RankLedger
@@ -26,21 +27,7 @@ from probing.result import KS
 from probing.selection import Outcomes, compare, estimate, held_out, published
 
 FUNCTIONS = 18_701
-EDGES = {  # Shen et al. 2022, Table 8, Python
-    "Assign:target->value": 78482, "Attribute:value->attr": 158797, "AugAssign:target->value": 3150,
-    "BinOp:left->right": 26035, "BoolOp:value->value": 5783, "Call:args->keywords": 9256, "Call:func->args": 110949,
-    "Call:func->keywords": 16274, "Compare:left->comparator": 25852, "Dict:key->value": 7787,
-    "DictComp:key->generator": 359, "DictComp:key->value": 359, "DictComp:value->generator": 359,
-    "For:for->body": 8704, "For:for->iter": 8704,
-    "For:for->target": 8704, "For:iter->body": 8704, "For:target->body": 8704, "For:target->iter": 8704,
-    "GeneratorExp:elt->generator": 685, "If:body->orelse": 11024, "If:if->body": 34250, "If:if->else": 11024,
-    "If:if->test": 34250, "If:test->body": 34250, "If:test->orelse": 11024, "IfExp:body->orelse": 1262,
-    "IfExp:body->test": 1262, "IfExp:test->orelse": 1262, "ListComp:elt->generator": 2691, "SetComp:elt->generator": 67,
-    "Slice:lower->upper": 731, "Subscript:value->slice": 39271, "Try:body->finalbody": 135, "Try:body->handler": 3020,
-    "Try:body->orelse": 181, "Try:handler->finalbody": 48, "Try:handler->orelse": 181, "While:test->body": 743,
-    "While:while->body": 743, "While:while->test": 743, "With:item->body": 1239, "children:parent->child": 652417,
-    "comprehension:target->iter": 3881,
-}  # fmt: skip
+EDGES = paper.edges("python")  # Shen et al. 2022, Table 8
 
 
 def synthetic(seed: int = 0) -> Edges:
@@ -61,7 +48,7 @@ def synthetic(seed: int = 0) -> Edges:
         list(EDGES), function, relation, head, first, np.minimum(first + length, size - 1), size,
         begin=(tokens.cumsum() - tokens)[function], keyword=keyword.astype(np.int8), language="python",
         settings={"functions": FUNCTIONS},
-    )  # fmt: skip
+    )
 
 
 class Clock:

@@ -1,0 +1,149 @@
+"""The whole way of a user, from source files to a board, every step in a process of its own, against the loopback Hub.
+
+    python tests/end_to_end.py          # files are uploaded as regular ones
+    python tests/end_to_end.py --lfs    # Parquet files are uploaded by LFS, without xet
+
+prints each step, its time and the beginning of what it said. `walk` is what the test runs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import subprocess
+import sys
+import sysconfig
+import tempfile
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from loopback_hub import LoopbackHub
+
+import codesyntax_dataset
+from probing.identity import embedded_model
+
+TOKEN = "hf_aTokenThatNobodyMayEverSee"
+DATASET, METRIC, MODEL, BOARD = "user/codesyntax", "user/codesyntax_metric", "user/minilm", "user/results"
+
+PROJECTS = ("test/spans", "validation/unitconv")
+"""The source files: so much of the embedded sample that a probe of it is quick."""
+
+LOAD_DATASET = """
+import json
+from datasets import load_dataset
+dataset = load_dataset("user/codesyntax", "python", split="test")
+streamed = load_dataset("user/codesyntax", "python", split="test", streaming=True)
+features = {name: repr(feature) for name, feature in dataset.features.items()}
+print(json.dumps({"rows": list(dataset), "streamed": list(streamed), "features": features}))
+"""
+
+LOAD_METRIC = """
+import json
+import evaluate
+metric = evaluate.load("user/codesyntax_metric")
+attention = [[[[0, 0.5, 0.3, 0.2], *[[0, 0, 0, 0]] * 3], [[0, 0.1, 0.3, 0.6], *[[0, 0, 0, 0]] * 3]]]  # 1 layer, 2 heads
+scores = {}
+for rule in ("first", "any"):
+    metric.add(prediction=attention, reference=[("If:if->test", 0, 1, 1), ("If:if->body", 0, 2, 3)])
+    scores[rule] = metric.compute(k=[1, 2], rule=rule)["scores"]
+print(json.dumps(scores))
+"""
+
+MERGE_AND_READ = """
+import json
+from dataclasses import asdict
+import yaml
+from huggingface_hub import HfApi, hf_hub_download, parse_eval_result_entries
+api = HfApi()
+for repo, kind in (("user/minilm", "model"), ("user/results", "dataset")):
+    [request] = api.get_repo_discussions(repo, repo_type=kind)
+    api.merge_pull_request(repo, request.num, repo_type=kind)
+with open(hf_hub_download("user/minilm", ".eval_results/codesyntax.yaml"), encoding="utf-8") as file:
+    print(json.dumps([asdict(entry) for entry in parse_eval_result_entries(yaml.safe_load(file))]))
+"""
+
+
+@dataclass
+class Walk:
+    """A user at `hub`, whose home, working folder and temporary files are in `folder`, which begins empty."""
+
+    hub: LoopbackHub
+    folder: Path
+    said: list[str] = field(default_factory=list)  # what the steps printed, errors included
+
+    def __post_init__(self) -> None:
+        self.home, self.work, temporary = (self.folder / name for name in ("home", "work", "tmp"))
+        for folder in (self.home, self.work, temporary):
+            folder.mkdir(parents=True)
+        kept = {name: os.environ[name] for name in ("PATH", "SYSTEMROOT", "LD_LIBRARY_PATH") if name in os.environ}
+        self.environment = {
+            **kept,
+            "HOME": str(self.home),
+            "TMPDIR": str(temporary),
+            "HF_ENDPOINT": self.hub.url,
+            "HF_TOKEN": TOKEN,
+            "HF_UPDATE_DOWNLOAD_COUNTS": "0",  # or `evaluate` calls a host of its own
+            "OMP_NUM_THREADS": "1",
+            **({"HF_HUB_DISABLE_XET": "1"} if self.hub.lfs else {}),
+        }
+
+    def codesyntax(self, *arguments: str) -> str:
+        """Run a command of ours and return what it printed on standard output."""
+        program = shutil.which("codesyntax", path=sysconfig.get_path("scripts"))
+        return self._step(f"codesyntax {' '.join(arguments)}", [program, *arguments])
+
+    def python(self, title: str, code: str, **environment: str) -> Any:
+        """Run `code` in a new Python and return what it printed as JSON."""
+        return json.loads(self._step(title, [sys.executable, "-c", code], **environment))
+
+    def _step(self, title: str, command: list[str], **environment: str) -> str:
+        started = time.perf_counter()
+        environment = {**self.environment, **environment}
+        done = subprocess.run(
+            command, check=False, cwd=self.work, env=environment, capture_output=True, encoding="utf-8"
+        )
+        self.said += [done.stdout, done.stderr]
+        if done.returncode:
+            raise RuntimeError(f"{title} ends with {done.returncode}: {done.stderr}")
+        said = [line[:110] for line in done.stdout.splitlines()[:6]]
+        print(f"{time.perf_counter() - started:5.1f} s  {title}", *said, sep="\n         ")
+        return done.stdout
+
+
+def walk(hub: LoopbackHub, folder: Path) -> tuple[Walk, dict[str, Any]]:
+    """Go the whole way; returns the user, and what was read back by the name of the step.
+
+    What is published is loaded without a token, as anybody would.
+    """
+    user = Walk(hub, folder)
+    sample = Path(codesyntax_dataset.__file__).parent / "sample"
+    for project in PROJECTS:
+        shutil.copytree(sample / project, user.work / "code" / project)
+    model = embedded_model()
+    names = ("config.json", "model.safetensors", "tokenizer.json", "tokenizer_config.json")
+    hub.add(MODEL, {name: (model / name).read_bytes() for name in names}, type="model")
+    hub.add(BOARD, {})
+
+    found = {}
+    user.codesyntax("build", "--source", "code", "--config", "python", "--output", "codesyntax")
+    user.codesyntax("push", "dataset", "codesyntax", "--repo", DATASET)
+    found["dataset"] = user.python("load_dataset, and streaming", LOAD_DATASET, HF_TOKEN="")
+    user.codesyntax("push", "metric", "--repo", METRIC)
+    found["metric"] = user.python("evaluate.load", LOAD_METRIC, HF_TOKEN="")
+    splits = ("--split", "test", "--split", "validation")
+    user.codesyntax("probe", MODEL, "--data", DATASET, "--config", "python", *splits, "--output", "results")
+    user.codesyntax("submit", "results", "--model", MODEL, "--dataset", DATASET, "--board", BOARD)
+    found["entries"] = user.python("merge, and parse_eval_result_entries", MERGE_AND_READ)
+    user.codesyntax("board", BOARD, "--output", "board")
+    return user, found
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description="From source files to a board, against the loopback Hub.")
+    parser.add_argument("--lfs", action="store_true", help="Upload Parquet files by LFS, without xet.")
+    with tempfile.TemporaryDirectory() as folder, LoopbackHub(parser.parse_args().lfs) as hub:
+        walk(hub, Path(folder))

@@ -1,0 +1,144 @@
+"""From source files to a board, by the real commands and the real clients, from an empty home, in both upload modes."""
+
+from __future__ import annotations
+
+import csv
+import json
+import re
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+from end_to_end import BOARD, DATASET, METRIC, MODEL, PROJECTS, TOKEN, walk
+from loopback_hub import LoopbackHub
+
+from codesyntax_metric.topk_uas import NOT_IN_MEAN
+from probing.hub.push import METRIC_FILES
+
+
+@pytest.fixture(scope="module")
+def walks():
+    """Both walks, side by side: each is mostly one process of one thread. Homes hold a model each, so none is kept."""
+    with (
+        TemporaryDirectory(prefix="codesyntax-walks-") as folder,
+        LoopbackHub() as regular,
+        LoopbackHub(lfs=True) as lfs,
+        ThreadPoolExecutor() as pool,
+    ):
+        hubs = {"regular": regular, "lfs": lfs}
+        yield {mode: pool.submit(walk, hub, Path(folder, mode)) for mode, hub in hubs.items()}
+
+
+@pytest.fixture(params=["regular", "lfs"])
+def walked(request, walks):
+    """The user and what was read back."""
+    return walks[request.param].result()
+
+
+def test_what_is_built_and_pushed_is_what_others_load_and_stream(walked):
+    """The 15 functions of `spans`, counted by hand; their names as they stand in its files."""
+    user, found = walked
+    rows = found["dataset"]["rows"]
+    files = sorted((user.work / "code" / PROJECTS[0]).glob("*.py"))
+    defined = [name for file in files for name in re.findall(r"^ *def (\w+)", file.read_text("utf-8"), re.MULTILINE)]
+    assert [row["func_name"].rpartition(".")[2] for row in rows] == defined
+    assert (len(rows), {row["repo"] for row in rows}, rows[0]["func_name"]) == (15, {"spans"}, "merge")
+    assert found["dataset"]["streamed"] == rows
+    [loop] = [edge for edge in rows[0]["relations"] if edge["relation"] == "For:for->target"]
+    assert [rows[0]["tokens"][loop[place]] for place in ("head", "first", "last")] == ["for", "interval", "interval"]
+    edge = "{'relation': Value('string'), 'head': Value('int32'), 'first': Value('int32'), 'last': Value('int32')}"
+    assert found["dataset"]["features"] == {
+        "id": "Value('int64')",
+        **dict.fromkeys(("code", "repo", "path", "func_name", "url", "language"), "Value('string')"),
+        "tokens": "List(Value('string'))",
+        **dict.fromkeys(("token_start", "token_end"), "List(Value('int32'))"),
+        "relations": f"List({edge})",
+    }
+
+
+def test_the_metric_that_others_load_counts_as_by_hand(walked):
+    """Head 0 finds the test first; the first token of the body is second for both heads, its last first for head 1."""
+    _, found = walked
+    assert found["metric"] == {"first": {"1": 50.0, "2": 100.0}, "any": {"1": 100.0, "2": 100.0}}
+
+
+def test_the_merged_entries_say_what_the_ledgers_do(walked):
+    """Both numbers computed here from the ledgers' bytes, rank 0 being the best."""
+    user, found = walked
+    hub = user.hub
+    ledgers = {
+        split: hits(next((user.work / "results").glob(f"*.{split}.*.parquet"))) for split in ("test", "validation")
+    }
+    chosen = {relation: of.mean(axis=0).argmax() for relation, of in ledgers["validation"].items()}
+    expected = {
+        "python-held-out": mean({name: of[:, chosen[name]] for name, of in ledgers["test"].items() if name in chosen}),
+        "python-published": mean({name: of[:, of.mean(axis=0).argmax()] for name, of in ledgers["test"].items()}),
+    }
+    entries = found["entries"]
+    assert {entry["task_id"]: entry["value"] for entry in entries} == pytest.approx(expected, abs=0.005)
+    [file] = (user.work / "results").glob("*.test.*.json")
+    result = json.loads(file.read_text("utf-8"))
+    assert expected["python-published"] == pytest.approx(result["scores"]["first"]["1"])
+    assert {entry["notes"] for entry in entries} == {result["signature"]}
+    first, *_ = hub.repositories["model", MODEL].commits  # before the pull request
+    assert result["settings"]["revision"] == first and f"|model:{MODEL}@{first[:12]}|" in result["signature"]
+    pushed = hub.repositories["dataset", DATASET].sha("main")
+    assert {(entry["dataset_id"], entry["dataset_revision"]) for entry in entries} == {(DATASET, pushed)}
+    assert [of["status"] for of in hub.repositories["model", MODEL].discussions] == ["merged"]
+
+
+def hits(ledger: Path) -> dict[str, np.ndarray]:
+    """Relation -> whether each attention head ranks the first token of the dependent best: bool (edges, heads)."""
+    table = pq.read_table(ledger)
+    ranks = np.frombuffer(b"".join(table["ranks"].to_pylist()), np.uint8).reshape(len(table), 3, -1)[:, 0]
+    relations = np.array(table["relation"].to_pylist())
+    return {name: ranks[relations == name] == 0 for name in np.unique(relations)}
+
+
+def mean(found: dict[str, np.ndarray]) -> float:
+    """Percent found, over the relations that count."""
+    return 100 * float(np.mean([of.mean() for name, of in found.items() if name not in NOT_IN_MEAN]))
+
+
+def test_the_board_has_the_merged_scores(walked):
+    user, found = walked
+    with (user.work / "board" / "board.csv").open(encoding="utf-8", newline="") as file:
+        rows = [row for row in csv.DictReader(file) if (row["kind"], row["rule"], row["k"]) == ("model", "first", "1")]
+    assert {row["model"] for row in rows} == {MODEL}
+    on_board = {f"{row['config']}-{row['protocol']}": round(float(row["score"]), 2) for row in rows}
+    assert on_board == {entry["task_id"]: entry["value"] for entry in found["entries"]}
+    assert all(MODEL in (user.work / "board" / name).read_text(encoding="utf-8") for name in ("index.html", "board.md"))
+    assert "entries: 1, tables: 1, files left out: 0" in user.said[-1]
+    assert sum(path.startswith("entries/") for path in user.hub.files(BOARD)) == 1
+
+
+def test_what_is_published_is_what_was_built_sent_in_the_way_that_the_hub_wants(walked):
+    """`.gitattributes` is there from the beginning."""
+    user, _ = walked
+    built = user.work / "codesyntax"
+    files = {path.relative_to(built).as_posix(): path.read_bytes() for path in built.rglob("*") if path.is_file()}
+    assert {**user.hub.files(DATASET), ".gitattributes": b""} == {**files, ".gitattributes": b""}
+    assert set(user.hub.files(METRIC, "space")) == METRIC_FILES | {".gitattributes"}
+    large = {"python/test.parquet", "python/validation.parquet"}
+    assert user.hub.repositories["dataset", DATASET].large == (large if user.hub.lfs else set())
+
+
+def test_the_token_is_nowhere(walked):
+    """Neither in what was printed, nor in any file, nor in anything that was sent but the header."""
+    user, _ = walked
+    assert user.hub.tokens == {TOKEN}
+    assert not any(TOKEN in said for said in user.said)
+    files = [path for path in user.folder.rglob("*") if path.is_file()]
+    assert {path.relative_to(user.folder).parts[0] for path in files} >= {"home", "work"}
+    assert [path for path in files if TOKEN.encode() in path.read_bytes()] == []
+    published = [
+        data
+        for repository in user.hub.repositories.values()
+        for files in repository.commits.values()
+        for data in files.values()
+    ]
+    assert not any(TOKEN.encode() in data for data in published)
+    assert not any(TOKEN in request for request in user.hub.requests)
