@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -58,8 +58,6 @@ class BatchListener:
     function. What a layer tells is for `hear` to note.
     """
 
-    found: torch.Tensor
-
     def __init__(
         self,
         functions: Sequence[EncodedFunction],
@@ -77,6 +75,7 @@ class BatchListener:
         for group in _group_by_size(functions, readers, elements // (heads * length)):
             plan = _Group(functions[group], readers[group], length, device, elements // heads, direction)
             self.groups.append((group, plan))
+        self.found = self.nothing(sum(plan.edges for _, plan in self.groups), heads, device)
 
     def __call__(self, rows: Rows) -> None:
         """One layer, from the attention function."""
@@ -86,6 +85,10 @@ class BatchListener:
                 self.hear(plan, slice(edge, edge + plan.edges), partial(rows, group, plan.rows))
                 edge += plan.edges
         self.layer += 1
+
+    def nothing(self, edges: int, heads: int, device: torch.device) -> torch.Tensor:
+        """What `found` is before the first layer; empty for a listener that keeps something else."""
+        return torch.empty(0, device=device)
 
     def hear(self, plan: _Group, edges: slice, rows: Callable[[], torch.Tensor]) -> None:
         """Note what `self.layer` tells about `edges`, those of `plan`; `rows()` are its rows (G, H, R, S)."""
@@ -109,19 +112,8 @@ class BatchListener:
 class BatchRanker(BatchListener):
     """Finds the ranks of all edges by all attention heads: uint8 (rules, edges, layers, heads)."""
 
-    def __init__(
-        self,
-        functions: Sequence[EncodedFunction],
-        layers: int,
-        heads: int,
-        length: int,
-        device: torch.device,
-        elements: int,
-        direction: str = HEAD_TO_DEPENDENT,
-    ):
-        super().__init__(functions, layers, heads, length, device, elements, direction)
-        edges = sum(len(function.head) for function in functions)
-        self.found = torch.empty((len(RULES), edges, layers, heads), dtype=torch.uint8, device=device)
+    def nothing(self, edges: int, heads: int, device: torch.device) -> torch.Tensor:
+        return torch.empty((len(RULES), edges, self.layers, heads), dtype=torch.uint8, device=device)
 
     def hear(self, plan: _Group, edges: slice, rows: Callable[[], torch.Tensor]) -> None:
         self.found[:, edges, self.layer] = plan.rank(plan.pool(rows()))
@@ -136,22 +128,13 @@ class FirstChoices(BatchListener):
     if that is one of them, and that of the first token if not.
     """
 
-    def __init__(
-        self,
-        functions: Sequence[EncodedFunction],
-        layers: int,
-        heads: int,
-        length: int,
-        device: torch.device,
-        elements: int,
-        direction: str = HEAD_TO_DEPENDENT,
-        *,
-        picked: np.ndarray,
-    ):
-        super().__init__(functions, layers, heads, length, device, elements, direction)
+    def __init__(self, functions: Sequence[EncodedFunction], *arguments: Any, picked: np.ndarray):
+        super().__init__(functions, *arguments)
         picked = picked[:, np.concatenate([function.relation for function in functions])]  # (rules, edges, 2)
         self.layer_of, self.head_of = picked[..., 0], picked[..., 1]
-        self.found = torch.full(self.layer_of.shape, -1, dtype=torch.int64, device=device)
+
+    def nothing(self, edges: int, heads: int, device: torch.device) -> torch.Tensor:
+        return torch.full((len(RULES), edges), -1, dtype=torch.int64, device=device)
 
     def hear(self, plan: _Group, edges: slice, rows: Callable[[], torch.Tensor]) -> None:
         here = self.layer_of[:, edges] == self.layer  # (rules, E)

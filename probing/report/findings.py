@@ -156,8 +156,9 @@ def _groups(paths: Sequence[Path]) -> list[tuple[dict[str, Any], list[Path]]]:
 
 
 def _settings(file: Path) -> dict[str, Any]:
+    text = read_text(file)
     try:
-        settings = json.loads(read_text(file))["settings"]
+        settings = json.loads(text)["settings"]
         if settings["config"] not in CONFIGS:
             raise KeyError(settings["config"])
         return {name: settings[name] for name in ("config", "split", "direction", "limit", "data")}
