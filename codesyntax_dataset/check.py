@@ -42,7 +42,10 @@ def check_folder(folder: str | os.PathLike[str]) -> BuildReport:
             for file in files:
                 _check_columns(folder, file)
             reports[config], tables = measure(folder / config, Skips())
-        except (pa.ArrowException, OSError) as error:
+        except DatasetError:
+            raise
+        except (pa.ArrowException, OSError, ValueError, TypeError, LookupError, AttributeError) as error:
+            # of empty cells and strange metadata `datasets` and we raise whatever comes
             raise _not_as_built(folder, f"{config} cannot be read: {error}") from error
         _check_ids(folder, config, tables)
     _check_card(folder, reports)
@@ -85,7 +88,11 @@ def _check_sums(folder: Path, names: Iterable[str]) -> None:
             raise _not_as_built(folder, f"{metadata.SUMS} does not list {name}")
         if name not in names:
             raise _not_as_built(folder, f"{name}, which {metadata.SUMS} lists, is missing")
-        if metadata.sha256(folder / name) != told[name]:
+        try:
+            checksum = metadata.sha256(folder / name)
+        except OSError as error:
+            raise _not_as_built(folder, f"{name} cannot be read: {error.strerror}") from error
+        if checksum != told[name]:
             raise _not_as_built(folder, f"{name} has another checksum than {metadata.SUMS} tells")
 
 
@@ -96,9 +103,9 @@ def _configs(folder: Path) -> list[str]:
         raise _not_as_built(folder, f"{metadata.CARD} was not made by `codesyntax build`")
     try:
         names = [config["config_name"] for config in yaml.safe_load(text.split("---\n")[1])["configs"]]
-    except (yaml.YAMLError, LookupError, TypeError) as error:
+    except (yaml.YAMLError, ValueError, LookupError, TypeError, RecursionError) as error:
         raise _not_as_built(folder, f"{metadata.CARD} does not begin with the YAML of a dataset: {error}") from error
-    if unknown := [name for name in names if name not in CONFIGS]:
+    if unknown := [name for name in names if name not in list(CONFIGS)]:
         raise _not_as_built(folder, f"{metadata.CARD} names a config {unknown[0]!r}, known are {', '.join(CONFIGS)}")
     if not names or len(set(names)) < len(names):
         raise _not_as_built(folder, f"{metadata.CARD} names no config, or one twice")
@@ -156,6 +163,8 @@ def _text(folder: Path, name: str) -> str:
         return (folder / name).read_text(encoding="utf-8")
     except UnicodeDecodeError as error:
         raise _not_as_built(folder, f"{name} is no text in UTF-8: {error}") from error
+    except OSError as error:
+        raise _not_as_built(folder, f"{name} cannot be read: {error.strerror}") from error
 
 
 def _not_as_built(folder: Path, reason: str) -> DatasetError:

@@ -104,8 +104,8 @@ class Row:
         same = [
             self.shared,
             sorted(self.relations.items()),
-            [[cell and [round(value, 4) for value in cell[:3]] for cell in self.baselines[name]] for name in BASELINES],
-            [[score if score is None else round(score, 4) for score in self.combined[name]] for name in self.relations],
+            [[cell and [_rounded(value) for value in cell[:3]] for cell in self.baselines[name]] for name in BASELINES],
+            [[score if score is None else _rounded(score) for score in self.combined[name]] for name in self.relations],
         ]
         return hashlib.sha256(json.dumps(same).encode()).hexdigest()[:12]
 
@@ -160,14 +160,18 @@ def read(sources: Sequence[str | os.PathLike]) -> Board:
     for source in sorted({str(source) for source in sources}):
         with _opened(source) as (folder, called, refused):
             left_out += refused
-            paths = list(_paths(folder))
+            try:
+                paths = list(_paths(folder))
+                size = sum(min(path.lstat().st_size, LARGEST) for path in paths)  # no more is read of one file
+            except OSError as error:
+                raise EntryError(f"{source} cannot be read: {error}") from error
             if not paths and not refused:
                 raise EntryError(
                     f"{source} has no JSON file: expected the folder `entries` that `codesyntax report` writes, or a "
                     "results repository that `codesyntax submit --board` contributes to"
                 )
             files += len(paths)
-            of_bytes += sum(min(path.lstat().st_size, LARGEST) for path in paths)  # no more is read of one file
+            of_bytes += size
             _check_amount(source, files, of_bytes)
             for path in paths:
                 name = printable(f"{called}/{path.relative_to(folder).as_posix()}")
@@ -276,6 +280,11 @@ def _found(relations: dict[str, Any], name: str, rule: str, k: str) -> Found | N
     return Found(*chosen["score"], chosen["layer"], chosen["head"])
 
 
+def _rounded(score: float) -> float:
+    """The same for 50.0 and 50, and for 0.0 and -0.0: JSON tells them apart, and tools that write it again do not."""
+    return round(float(score), 4) + 0.0
+
+
 def _modesty(row: Row) -> tuple[float, str]:
     """Of rows of the same model the first in this order is kept."""
     cell = row.cells[0]
@@ -286,9 +295,9 @@ def _modesty(row: Row) -> tuple[float, str]:
 def _opened(source: str) -> Iterator[tuple[Path, str, list[LeftOut]]]:
     """The folder with the entries of `source`, how it is called, and files that were not downloaded."""
     path = Path(source)
-    if path.is_dir():
+    if os.path.isdir(path):
         yield path, path.resolve().name, []
-    elif re.fullmatch(r"[\w.-]+/[\w.-]+(@.+)?", source) and not path.exists():
+    elif re.fullmatch(r"[\w.-]+/[\w.-]+(@.+)?", source) and not os.path.exists(path):
         with tempfile.TemporaryDirectory(prefix="codesyntax-board-") as folder:
             yield Path(folder), source, _download(source, Path(folder))
     else:
@@ -303,9 +312,10 @@ def _download(source: str, folder: Path) -> list[LeftOut]:
     from huggingface_hub import HfApi, snapshot_download
     from huggingface_hub.hf_api import RepoFile
 
-    from probing.hub.client import plain_errors
+    from probing.hub.client import check_repo, plain_errors
 
     repo, _, revision = source.partition("@")
+    check_repo(repo)
     with plain_errors(repo):
         commit = HfApi().dataset_info(repo, revision=revision or None).sha
         tree = HfApi().list_repo_tree(repo, repo_type="dataset", revision=commit, recursive=True)
@@ -331,15 +341,22 @@ def _refused(name: str, size: int) -> str | None:
 
 
 def _paths(folder: Path) -> Iterator[Path]:
-    """JSON files of a folder and links to other folders, by name. What is hidden is not looked at."""
+    """JSON files of a folder and links to other folders, by name. What is hidden is not looked at.
+
+    Raises OSError for a folder that cannot be read.
+    """
     entries = folder / "entries"
     if entries.is_dir() and not entries.is_symlink():
         folder = entries
-    for root, folders, files in os.walk(folder):
+    for root, folders, files in os.walk(folder, onerror=_raise):
         folders[:] = sorted(name for name in folders if not name.startswith("."))
         links = [name for name in folders if os.path.islink(os.path.join(root, name))]
         for name in sorted([*links, *(name for name in files if name.endswith(".json") and not name.startswith("."))]):
             yield Path(root, name)
+
+
+def _raise(error: OSError) -> None:
+    raise error
 
 
 def _check_amount(source: str, files: int, size: int) -> None:

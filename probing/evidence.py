@@ -11,7 +11,7 @@ import hashlib
 import json
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -26,7 +26,7 @@ from probing.baselines import BaselineResult
 from probing.controls import SHUFFLED_LABELS
 from probing.entry import FORMAT
 from probing.ledger import RankLedger
-from probing.result import ProbeResult, ledger_path, read
+from probing.result import ProbeResult, ProbeSettings, ledger_path, read
 from probing.selection import Comparison, Estimate, Outcomes, compare, estimate, held_out, published, summary
 
 PROTOCOLS = tasks.PROTOCOLS[::-1]
@@ -57,23 +57,31 @@ def find(paths: Sequence[str | os.PathLike]) -> list[Probed]:
     """The results among files and folders, by name: what `codesyntax probe --output` wrote for `test` and `validation`.
 
     The result of a validation split may lie beside the others or among the paths. Raises LedgerError for a file that is
-    no result, for one whose numbers do not follow from its ledger, and for a result without its counterpart.
+    no result, for one whose numbers do not follow from its ledger, and for a result without its counterpart. A result that
+    is there twice is taken once; LedgerError if the two differ.
     """
     named: dict[Path, ProbeResult] = {}
     for path in map(Path, paths):
         found = _results(path) if path.is_dir() else [path]
         if not found:
             raise LedgerError(f"{path} holds no results: expected what `codesyntax probe --output` writes")
-        named |= {file: read(file) for file in found if file not in named}
+        named |= {file: _read(file) for file in found if file not in named}
     beside = {file for path in named for file in _results(path.parent) if ".validation." in file.name} - set(named)
     chosen_on: dict[str, tuple[ProbeResult, Path]] = {}
-    for file, result in [*named.items(), *((file, read(file)) for file in sorted(beside))]:
+    for file, result in [*named.items(), *((file, _read(file)) for file in sorted(beside))]:
         known = chosen_on.get(_key(result))
         if result.settings["split"] == "validation" and (known is None or known[0].settings["limit"] is not None):
             chosen_on[_key(result)] = result, file
-    pairs = []
+    pairs: list[Probed] = []
     for file, result in named.items():
         if result.settings["split"] == "validation":
+            continue
+        made = result.ledger.settings["settings"]
+        if same := [pair for pair in pairs if pair.test.ledger.settings["settings"] == made]:
+            if not np.array_equal(same[0].test.ledger.ranks, result.ledger.ranks):
+                raise LedgerError(
+                    f"{file} and {same[0].files['test']} are two runs of one probe, and their ranks differ: give one of them"
+                )
             continue
         if _key(result) not in chosen_on:
             raise LedgerError(
@@ -219,6 +227,16 @@ def _scores_alone(relations: dict[str, Any]) -> dict[str, Any]:
 def _results(folder: Path) -> list[Path]:
     """The results in a folder: JSON files that have a ledger beside them."""
     return sorted(file for file in folder.glob("*.json") if ledger_path(file).exists())
+
+
+def _read(file: Path) -> ProbeResult:
+    """The result at `file`; settings that there were not when it was made have their defaults."""
+    result = read(file)
+    made = result.ledger.settings
+    settings = {**asdict(ProbeSettings(**made["settings"])), **made["settings"]}
+    if settings == made["settings"]:
+        return result
+    return ProbeResult.from_ledger(replace(result.ledger, settings={**made, "settings": settings}))
 
 
 def _key(result: ProbeResult) -> str:

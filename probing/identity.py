@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import importlib.util
+import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -75,9 +76,10 @@ def loading(model: str) -> Iterator[None]:
     try:
         yield
     except Exception as error:
-        text = " ".join(str(error).split())
+        # a model's configuration may be quoted in it: no character of a stranger's commands the terminal
+        text = "".join(character for character in " ".join(str(error).split()) if character.isprintable())
         reason = text if isinstance(error, (OSError, ValueError)) else f"{type(error).__name__}: {text}"
-        is_folder = Path(model).is_dir()
+        is_folder = os.path.isdir(model)
         if "trust_remote_code" in text:
             reason = "it needs code from its repository, which we never run: use a model that transformers itself knows"
         elif isinstance(error, OSError) and "model.safetensors" in text:

@@ -73,6 +73,18 @@ def test_what_cannot_be_probed_or_read_says_why(tmp_path):
         assert line.startswith(path)
 
 
+def test_a_configuration_cannot_command_the_terminal(tmp_path):
+    """Here: set the title of its window; what may be printed of it stays."""
+    (found,) = available([configuration(tmp_path / "a", model_type="odd\x1b]0;title\x07")])
+    assert "odd]0;title" in found.why
+    assert found.why.isprintable()
+
+
+def test_a_name_that_no_file_can_have():
+    (found,) = available(["n" * 5000])
+    assert found.path == "unknown"
+
+
 def test_without_arguments_every_known_model_has_a_row():
     """Offline, with an empty cache: the embedded encoder as it is, and of the others the reason."""
     printed = CliRunner().invoke(main, ["available-models"], catch_exceptions=False)

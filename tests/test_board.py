@@ -18,6 +18,7 @@ from entries import MODELS, of_model, settled
 from forgeries import ENTRIES
 from loopback_hub import LoopbackHub
 
+from codesyntax_dataset.errors import EntryError
 from probing import board, probe
 from probing.board import CELLS, Board, Cell, LeftOut, group, printable, ranks, read
 from probing.cli import main
@@ -77,6 +78,18 @@ def test_a_table_has_what_compares_and_nothing_else(python, tmp_path):
     for table in found.tables:
         for name in ("data", "labels", "direction", "dtype", "max-length", "functions", "edges", "scoring"):
             assert len({row.signature.split(f"|{name}:")[1].split("|")[0] for row in table.rows}) == 1
+
+
+def test_numbers_that_are_written_in_another_way_are_the_same(python, tmp_path):
+    """Many tools write 0 for 0.0 when they write JSON again."""
+    text = json.dumps(of_model(python, "user/other", 0.2))
+    again, zero = re.sub(r"(?<=\d)\.0(?=[,\]}])", "", text), text.replace("user/other", "user/zero")
+    assert again != text
+    found = read(
+        [write(tmp_path, {"base": python, "again": again, "zero": re.sub(r"(?<=[ \[])0\.0(?=[,}])", "-0.0", zero)})]
+    )
+    assert found.left_out == []
+    assert [len(table.rows) for table in found.tables] == [3]
 
 
 def test_the_order_in_which_entries_come_does_not_matter(python, tmp_path):
@@ -142,12 +155,28 @@ def test_sources_that_are_none(python, tmp_path, monkeypatch):
     for source, said in (
         ("empty", "empty has no JSON file: expected the folder"),
         ("nothing/to/see", "neither a folder nor a results repository"),
+        ("n" * 5000, "neither a folder nor a results repository"),
         (".", "too much to read with .: 3 files"),
         ("part", "too much to read with part: 1 files of"),
     ):
         result = CliRunner().invoke(main, ["board", source, "--output", "board"], catch_exceptions=False)
         assert (result.exit_code, said in result.stderr, result.stderr.count("\n")) == (1, True, 1), result.stderr
     assert not Path("board").exists()
+
+
+def test_a_folder_that_cannot_be_read_is_not_passed_over(python, tmp_path, monkeypatch):
+    folder = write(tmp_path, {"base": python})
+    (folder / "entries" / "closed").mkdir()
+    scandir = os.scandir
+
+    def closed(path):
+        if str(path).endswith("closed"):
+            raise PermissionError(13, "Permission denied", str(path))
+        return scandir(path)
+
+    monkeypatch.setattr(os, "scandir", closed)
+    with pytest.raises(EntryError, match="cannot be read: .*Permission denied.*closed"):
+        read([folder])
 
 
 def test_markdown_and_csv_say_what_the_entries_say(python, tmp_path):

@@ -149,6 +149,12 @@ def test_probe_with_bad_names(tiny_model, dataset_folder, tmp_path):
     assert not output.exists()
 
 
+def test_seeds_are_not_negative(tmp_path):
+    for command in (("probe", "model", "--control", "shuffled-labels"), ("verify", tmp_path / "result.json")):
+        result = run(*command, "--seed", "-1")
+        assert result.exit_code == 2 and "-1 is not in the range x>=0" in result.output
+
+
 def test_model_without_a_fast_tokenizer(tiny_model, dataset_folder, tmp_path):
     """ByT5's tokenizer works on bytes and has no fast form."""
     from transformers import AutoTokenizer, ByT5Tokenizer, T5Config, T5EncoderModel

@@ -12,6 +12,8 @@ from codesyntax_dataset.errors import LedgerError
 from probing import probe
 from probing.baselines import baseline
 from probing.evidence import PROTOCOLS, find, gather
+from probing.ledger import RankLedger
+from probing.result import ProbeResult, ledger_path
 
 
 @pytest.fixture(scope="module")
@@ -111,3 +113,29 @@ def test_other_labels_than_those_that_were_probed(results, dataset_folder, tmp_p
     data["test"] = data["test"].map(lambda row: {"relations": row["relations"][1:]})
     with pytest.raises(LedgerError, match="--data"):
         gather(find([results]), data)
+
+
+def test_a_result_that_is_there_twice_is_taken_once(results, tmp_path):
+    copies = tmp_path / "copies"
+    shutil.copytree(results, copies)
+    assert len(find([results, copies, results.resolve()])) == len(find([results])) == 2
+    (file,) = copies.glob("tiny.python.test.*.json")
+    ledger = RankLedger.load(ledger_path(file))
+    ledger.ranks = ledger.ranks[..., ::-1]  # a run that found something else
+    ProbeResult.from_ledger(ledger).save(copies)
+    with pytest.raises(LedgerError, match="two runs of one probe"):
+        find([results, copies])
+
+
+def test_results_from_before_there_were_controls(results, evidence, dataset_folder, tmp_path):
+    """Their settings have neither `control` nor `seed`."""
+    for file in results.glob("tiny.python.*.json"):
+        ledger = RankLedger.load(ledger_path(file))
+        for name in ("control", "seed"):
+            del ledger.settings["settings"][name]
+        ledger.save(ledger_path(tmp_path / file.name))
+        (tmp_path / file.name).write_text(ProbeResult.from_ledger(ledger).to_json())
+    (old,) = gather(find([tmp_path]), dataset_folder)
+    expected, found = evidence[0].entry(), old.entry()
+    assert expected.pop("ledgers") != found.pop("ledgers")  # their files differ
+    assert found == expected

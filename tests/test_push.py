@@ -351,6 +351,11 @@ def with_ids(ids):
     return change
 
 
+def without_code(table: pa.Table) -> pa.Table:
+    place = table.schema.get_field_index("code")
+    return table.set_column(place, table.schema.field("code"), pa.nulls(len(table), pa.string()))
+
+
 def link(folder: Path) -> None:
     shutil.move(folder / "java/test.parquet", folder.parent / "elsewhere.parquet")
     (folder / "java/test.parquet").symlink_to(folder.parent / "elsewhere.parquet")
@@ -403,6 +408,11 @@ def link(folder: Path) -> None:
         (with_sums(rewritten(with_ids(lambda ids: [ids[1], *ids[1:]]))), "python has the id 1 2 times"),
         (with_sums(rewritten(with_ids(lambda ids: ids[::-1]))), "README.md says '| `python` | 1.0."),
         (with_sums(write("python/test.parquet")), "python cannot be read"),
+        (with_sums(edited("README.md", "config_name: java", "config_name: [java]")), "names a config ['java']"),
+        (with_sums(edited("README.md", "configs:", "date: 2026-99-99\nconfigs:")), "does not begin with the YAML"),
+        (with_sums(edited("README.md", "configs:", f"deep: {'[' * 5000}\nconfigs:")), "does not begin with the YAML"),
+        (with_sums(rewritten(lambda table: table.replace_schema_metadata({"huggingface": "{"}))), "cannot be read"),
+        (with_sums(rewritten(without_code)), "python cannot be read"),
     ],
 )
 def test_a_folder_that_is_not_as_built_is_refused_with_its_reason(tmp_path, dataset_folder, tamper, reason):

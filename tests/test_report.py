@@ -178,12 +178,37 @@ def test_ablations_stand_side_by_side(written):
     means = {of: rows_of(written, f"{of}-means") for of in ("java", "java_skip_semicolon")}
     shown = [row for row in rows_of(written, "java-ablations") if (row["rule"], row["k"]) == ("any", "10")]
     found = {(row["name"], row["config"]): row["held-out: score"] for row in shown}
+    common = {row["config"]: row["functions: common"] for row in rows_of(written, "results")}
+    assert len(set(common.values())) == 2  # one config has a model that reads less
+    assert {(row["config"], row["functions"]) for row in shown} == set(common.items())
     for config, name in (("java", "tiny, max-length 511"), ("java_skip_semicolon", "tiny"), ("java", "keyword")):
         (expected,) = [row for row in means[config] if (row["rule"], row["name"]) == ("any", name)]
         assert found[name, config] == expected["held-out: k = 10"]
     page = (written / "index.html").read_text(encoding="utf-8")
     assert "In java_skip_semicolon, labels leave out &#39;;&#39;, and models may not predict it either" in page
     assert "not-predicted:;" in page  # the signature
+
+
+def test_directions_of_few_edges(tiny_model, tmp_path):
+    """Tables of relations show what has fewer than 20 edges, too. Directions are not put side by side as ablations."""
+    source, folder, results = tmp_path / "code", tmp_path / "codesyntax", tmp_path / "results"
+    for split in ("test", "validation"):
+        (source / split / "project").mkdir(parents=True)
+        (source / split / "project" / "A.java").write_text(
+            "class A { int f(int x) { if (x > 1) { return g(x); } return x; } }"
+        )
+    build(str(source), ["java", "java_skip_semicolon"], folder)
+    model, probed = str(tiny_model), {}
+    for split in ("validation", "test"):
+        probe(model, folder, "java_skip_semicolon", split, output=results)
+        for direction in DIRECTIONS:
+            probed[direction] = probe(model, folder, "java", split, direction=direction, output=results)
+    written = report([results], tmp_path / "report", folder).parent
+    for name, direction in (("java", "dependent-to-head"), ("java-2", "head-to-dependent")):
+        shown = {row["relation"]: int(row["edges"]) for row in rows_of(written, f"{name}-relations-1")}
+        assert shown == {relation: entry["edges"] for relation, entry in probed[direction].relations.items()}
+        assert max(shown.values()) < 20
+    assert {row["config"] for row in rows_of(written, "java-ablations")} == {"java", "java_skip_semicolon"}
 
 
 def test_errors_are_shown_where_they_were_analysed(written, results):

@@ -17,10 +17,11 @@ from hypothesis import strategies as st
 from loopback_hub import READ_ONLY, Fault, LoopbackHub
 
 from codesyntax_dataset.errors import CodeSyntaxError, HubError, LedgerError
-from probing import entry, probe
+from probing import board, entry, probe
 from probing.cli import main
 from probing.evidence import find
 from probing.hub import submit
+from probing.hub.client import plain_errors
 
 TOKEN = "hf_aTokenThatNobodyMayEverSee"
 DATASET, MODEL, BOARD = "user/codesyntax", "maker/tiny", "lab/results"
@@ -252,7 +253,49 @@ def test_what_the_hub_says_no_to(hub, results, monkeypatch):
     assert opened(hub) == []
 
 
-@pytest.mark.parametrize("content", ["- value: 5\n", "a: [", "7", "- dataset: 5"])
+@only_regular
+def test_answers_that_no_hub_gives(hub, results):
+    """As from a proxy or another server: {} where fields are expected, and no JSON at all."""
+    for on, arguments in (("whoami", ("--undo",)), ("discussions", ("--undo",)), ("GET /api/models", ())):
+        hub.faults = [Fault(on, status=200, times=99)]
+        outcome = run(results, *WHERE, *arguments)
+        assert outcome.exit_code == 1
+        assert re.fullmatch("Error: .* does not answer about maker/tiny as a Hub does .*\n", outcome.stderr)
+    with (
+        pytest.raises(HubError, match="does not answer about maker/tiny as a Hub does .JSONDecodeError"),
+        plain_errors(MODEL),
+    ):
+        json.loads("<html>")
+
+
+@only_regular
+@pytest.mark.parametrize(
+    ("source", "status", "headers", "reason"),
+    [
+        (BOARD, 403, {"X-Error-Code": "GatedRepo"}, "lab/results is gated .*accept its terms"),
+        (BOARD, 401, {"X-Error-Code": "RepoNotFound"}, "lab/results is not there"),  # what it says without a token
+        (BOARD, 401, {"X-Error-Message": "Invalid credentials in Authorization header"}, "does not accept the token"),
+        (f"{BOARD}@nothing", None, {}, "lab/results has no such revision"),
+        ("-/-", None, {}, "cannot be a repository"),
+    ],
+)
+def test_a_results_repository_that_cannot_be_read(hub, source, status, headers, reason):
+    if status is not None:
+        hub.faults = [Fault("api/datasets", status=status, headers=headers)]
+    with pytest.raises(HubError, match=reason):
+        board.read([source])
+
+
+@only_regular
+@pytest.mark.parametrize("file", [submit.FILE, "README.md"])
+def test_files_in_the_model_repository_that_are_no_text(hub, results, file):
+    hub.add(MODEL, {**hub.files(MODEL, "model"), file: b"\xff"}, type="model")
+    outcome = run(results, *WHERE, "--model-index")
+    assert (outcome.exit_code, outcome.stderr.count("\n")) == (1, 1)
+    assert f"{file} in maker/tiny is no text in UTF-8" in outcome.stderr
+
+
+@pytest.mark.parametrize("content", ["- value: 5\n", "a: [", "7", "- dataset: 5", "[" * 5000])
 def test_results_in_the_model_repository_that_are_broken(content):
     with pytest.raises(HubError, match="not what the Hub reads"):
         submit._merged(content, [])
@@ -264,7 +307,30 @@ def test_results_that_look_strange_stay():
     assert yaml.safe_load(submit._merged(yaml.safe_dump(there), [])) == there
 
 
-@pytest.mark.parametrize("content", ["---\n- a\n---\n", "---\na: [\n---\n", "---\nmodel-index: [{}]\n---\n"])
+def test_results_that_grow_when_they_are_read_stay_small():
+    """Each letter stands for ten of the one before: ten thousand million in all, were they written out."""
+    lists = [
+        f"    {name}: &{name} [{', '.join([before] * 10)}]\n"
+        for name, before in zip("abcdefghij", ["x", *map("*{}".format, "abcdefghi")])
+    ]
+    there = f"- dataset:\n{''.join(lists)}    id: *j\n    task_id: x\n"
+    assert len(submit._merged(there, [])) < 10 * len(there)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "---\n- a\n---\n",
+        "---\na: [\n---\n",
+        "---\nmodel-index: [{}]\n---\n",
+        "---\n5: x\n---\n",
+        "---\ntags: 5\n---\n",
+        "---\na: " + "[" * 5000 + "\n---\n",
+        CARD.decode().replace("nyu-mll/glue", "[1]"),
+        "---\nlicense: mit\n# Never closed\n",
+        "\ufeff---\nlicense: mit\n---\n",
+    ],
+)
 def test_a_card_in_the_model_repository_that_is_broken(content):
     with pytest.raises(HubError, match="metadata that cannot be read"):
         submit._card(content, MODEL, DATASET, "1" * 40, {}, None)

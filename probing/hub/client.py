@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import logging
 import re
 import sys
@@ -12,7 +13,15 @@ from importlib.metadata import version
 from typing import TypeVar
 
 from huggingface_hub import HfApi, constants, get_token
-from huggingface_hub.errors import HfHubHTTPError, HFValidationError, HTTPError, OfflineModeIsEnabled
+from huggingface_hub.errors import (
+    GatedRepoError,
+    HfHubHTTPError,
+    HFValidationError,
+    HTTPError,
+    OfflineModeIsEnabled,
+    RepositoryNotFoundError,
+    RevisionNotFoundError,
+)
 from huggingface_hub.utils import disable_progress_bars, parse_ratelimit_headers, validate_repo_id
 
 from codesyntax_dataset.errors import CodeSyntaxError, HubError
@@ -21,6 +30,9 @@ PATIENCE = 600
 """Seconds to wait in all where the Hub asks to; its windows of counting requests are of five minutes."""
 
 AGAIN = "Each commit is published as a whole or not at all: the same command completes what is missing"
+
+_UNREADABLE = (json.JSONDecodeError, AttributeError, LookupError, TypeError)
+"""What `huggingface_hub` raises where an answer is no JSON, or other JSON than that of a Hub."""
 
 Answer = TypeVar("Answer")
 
@@ -96,7 +108,8 @@ def plain_errors(repo: str) -> Iterator[None]:
         yield
     except CodeSyntaxError:
         raise
-    except (HTTPError, OSError, RuntimeError, ValueError) as error:  # RuntimeError: uploads of large files, and hf_xet
+    except (HTTPError, OSError, RuntimeError, ValueError, *_UNREADABLE) as error:
+        # RuntimeError: uploads of large files, and hf_xet
         message = _message(error, repo)
         token = get_token()
         raise HubError(message.replace(token, "[token]") if token else message) from error
@@ -118,17 +131,26 @@ def _message(error: BaseException, repo: str) -> str:
             return _refusal(reason, repo)
         if isinstance(reason, HTTPError):
             return f"lost the connection to {constants.ENDPOINT} ({type(reason).__name__}: {reason}). {AGAIN}"
+    if isinstance(error, _UNREADABLE):
+        return (
+            f"{constants.ENDPOINT} does not answer about {repo} as a Hub does ({type(error).__name__}: {error}): try "
+            "again later, and see that HF_ENDPOINT is right and no proxy is in the way"
+        )
     return f"cannot send to {repo}: {type(reasons[-1]).__name__}: {reasons[-1]}. {AGAIN}"
 
 
 def _refusal(error: HfHubHTTPError, repo: str) -> str:
     status, said = error.response.status_code, error.server_message or "no reason given"
+    if isinstance(error, GatedRepoError):
+        return f"{repo} is gated ({said}): accept its terms on its page, and log in as who did"
+    if isinstance(error, RevisionNotFoundError):
+        return f"{repo} has no such revision ({said})"
+    if isinstance(error, RepositoryNotFoundError) or status == 404:  # where the token is none, 401 says so
+        return f"{repo} is not there, or the token may not see it ({said})"
     if status == 401:
         return f"the Hub does not accept the token ({said}): log in again with `hf auth login`, or set HF_TOKEN"
     if status == 403:
         return f"the token may not write to {repo} ({said}): it needs the role `write` there"
-    if status == 404:
-        return f"{repo} is not there, or the token may not see it ({said})"
     if status == 429:
         wait = _asked_to_wait(error)
         return f"the Hub has had too many requests: wait {f'{wait} seconds' if wait else 'some minutes'}. {AGAIN}"

@@ -213,7 +213,7 @@ def _check_labels(settings: dict[str, Any], dataset: str, data: Path) -> None:
 def _check_tasks(probed: list[Probed], dataset: str, data: Path) -> None:
     try:
         known = {task["id"] for task in yaml.safe_load((data / "eval.yaml").read_text(encoding="utf-8"))["tasks"]}
-    except (OSError, UnicodeDecodeError, yaml.YAMLError, KeyError, TypeError) as error:
+    except (OSError, ValueError, yaml.YAMLError, KeyError, TypeError, RecursionError) as error:
         raise HubError(
             f"{dataset} has no eval.yaml that names its tasks: publish it with `codesyntax push dataset`"
         ) from error
@@ -303,18 +303,21 @@ def _there(api: HfApi, repo: str, kind: str, path: str) -> str | None:
         file = Path(api.hf_hub_download(repo, path, repo_type=kind))
     except EntryNotFoundError:
         return None
-    return file.read_bytes().decode("utf-8")
+    try:
+        return file.read_bytes().decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise HubError(f"{path} in {repo} is no text in UTF-8: {error}; mend it first") from error
 
 
 def _merged(there: str | None, ours: list[dict[str, Any]]) -> str:
     """Our results in FILE: in the place of older ones of the same tasks, other results stay as they are."""
-    new = {(of["dataset"]["id"], of["dataset"]["task_id"]): of for of in ours}
-    kept = []
-    for of in _results(there):
-        task = str(of["dataset"]["id"]), str(of["dataset"]["task_id"])
-        if task not in new:
-            kept.append(of)
+    tasks = [_task(of) for of in ours]
+    kept = [of for of in _results(there) if _task(of) not in tasks]
     return yaml.safe_dump([*kept, *ours], sort_keys=False, allow_unicode=True, width=10**6)
+
+
+def _task(result: dict[str, Any]) -> tuple[Any, Any]:
+    return result["dataset"]["id"], result["dataset"]["task_id"]
 
 
 def _results(text: str | None) -> list[dict[str, Any]]:
@@ -324,7 +327,7 @@ def _results(text: str | None) -> list[dict[str, Any]]:
         found = yaml.safe_load(text) or []
         if not isinstance(found, list) or any(not {"id", "task_id"} <= of["dataset"].keys() for of in found):
             raise ValueError("expected a list of results, each with its dataset and task")
-    except (ValueError, TypeError, KeyError, AttributeError, yaml.YAMLError) as error:
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError, yaml.YAMLError) as error:
         reason = " ".join(str(error).split())
         raise HubError(
             f"{FILE} in the model's repository is not what the Hub reads: {reason}; mend it first"
@@ -341,12 +344,6 @@ def _card(
     source_url: str | None,
 ) -> str:
     """The model's card with our results in its `model-index`, in the place of older ones; the rest stays."""
-    try:
-        card = ModelCard(there if there is not None else "---\n---\n")
-    except (ValueError, yaml.YAMLError) as error:
-        raise HubError(
-            f"the card of {model} has metadata that cannot be read: {' '.join(str(error).split())}"
-        ) from error
     ours = [
         EvalResult(
             task_type="feature-extraction",
@@ -363,11 +360,16 @@ def _card(
         )
         for task, (value, of) in tasks.items()
     ]
-    kept = [
-        of
-        for of in card.data.eval_results or []
-        if (of.dataset_type, of.metric_name) not in {(dataset, t) for t in tasks}
-    ]
-    card.data.model_name = card.data.model_name or model.split("/")[1]
-    card.data.eval_results = [*kept, *ours]
-    return card.content
+    replaced = [(dataset, task) for task in tasks]
+    try:
+        card = ModelCard(there if there is not None else "---\n---\n")
+        if there and card.text == there and there.lstrip("\ufeff").startswith("---"):  # we would add a second block
+            raise ValueError("it is not between two lines ---, the first of which begins the file")
+        kept = [of for of in card.data.eval_results or [] if (of.dataset_type, of.metric_name) not in replaced]
+        card.data.model_name = card.data.model_name or model.split("/")[1]
+        card.data.eval_results = [*kept, *ours]
+        return card.content
+    except (ValueError, TypeError, LookupError, AttributeError, RecursionError, yaml.YAMLError) as error:
+        raise HubError(
+            f"the card of {model} has metadata that cannot be read: {' '.join(str(error).split())}; mend it first"
+        ) from error

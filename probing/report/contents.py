@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import cycle
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -47,15 +48,12 @@ _FILTERS = [Column("rule"), Column("k")]
 
 def sections(findings: Sequence[Findings]) -> list[Section]:
     """The whole report."""
-    languages: dict[str, list[Findings]] = {}
-    for found in findings:
-        languages.setdefault(CONFIGS[found.config][0], []).append(found)
-    ablations = [of for of in languages.values() if len({found.config for found in of}) > 1]
+    ablations = _ablations(findings)
     return [
         Section("overview", "Overview", [_overview(findings)]),
         _method(),
         *map(_config, findings),
-        *([Section("ablations", "Ablations", _ablation_notes(), list(map(_ablation, ablations)))] if ablations else []),
+        *([Section("ablations", "Ablations", _ablation_notes(), ablations)] if ablations else []),
         _provenance(findings),
     ]
 
@@ -543,14 +541,29 @@ def _ablation_notes() -> list[str]:
     ]
     return [
         "The same functions with other tokens: with line breaks and indentation as tokens, or without semicolons. Labels and "
-        "relations differ, so the configs are not compared by a test.",
+        "relations differ, and each config has the functions that all its models could read, so the configs are not compared "
+        "by a test.",
         *notes,
     ]
 
 
-def _ablation(findings: Sequence[Findings]) -> Section:
-    language = CONFIGS[findings[0].config][0]
+def _ablations(findings: Sequence[Findings]) -> list[Section]:
+    """A section for each language, and for each direction and the like, of which there are several configs."""
+    alike: dict[tuple, list[Findings]] = {}
+    for found in findings:
+        made, (language, _) = found.settings, CONFIGS[found.config]
+        told = (language, made["data"].partition("@")[0], made["split"], made["direction"], made["limit"])
+        alike.setdefault(told, []).append(found)
+    sections: dict[str, Section] = {}
+    for (language, *_), of in alike.items():
+        if len({found.config for found in of}) > 1:
+            number = sum(name.startswith(language) for name in sections) + 1
+            name = f"{language}-ablations" + (f"-{number}" if number > 1 else "")
+            sections[name] = _ablation(name, language, of)
+    return list(sections.values())
 
+
+def _ablation(name: str, language: str, findings: Sequence[Findings]) -> Section:
     kinds = ("model", "control", "baseline")
     everything = [(found.title, scored) for found in findings for scored in _scored(found)]
     # what has the same name stands together
@@ -564,12 +577,12 @@ def _ablation(findings: Sequence[Findings]) -> Section:
                     for protocol in PROTOCOLS
                     for cell in (scored.cell(protocol, rule, k), scored.difference(protocol, rule, k)[0])
                 ]
-                rows.append([rule, k, scored.name, scored.kind, title, *cells])
-    columns = [Column("name"), Column("kind"), Column("config", NAME)]
+                rows.append([rule, k, scored.name, scored.kind, title, scored.functions, *cells])
+    columns = [Column("name"), Column("kind"), Column("config", NAME), Column("functions", COUNT)]
     for protocol in PROTOCOLS:
         columns += [Column("score", SCORE, protocol), Column("less best baseline", DIFFERENCE, protocol)]
     table = Table(
-        f"{language}-ablations",
+        name,
         f"Mean over relations in the configs of {language.capitalize()}",
         [*_FILTERS, *columns],
         rows,
@@ -581,7 +594,7 @@ def _ablation(findings: Sequence[Findings]) -> Section:
     for rule in RULES[:2]:  # those of the paper's figures
         for protocol in PROTOCOLS:
             lines = panels.setdefault(rule, {}).setdefault(protocol, [])
-            for found, style in zip(findings, styles):
+            for found, style in zip(findings, cycle(styles)):
                 baseline = _line(found.baselines[protocol][BEST_BASELINE]["scores"], rule)
                 lines.append(Line(f"{BEST_BASELINE}, {found.title}", baseline, INK, style))
                 for subject, colour, _ in _styled(found):
@@ -589,12 +602,13 @@ def _ablation(findings: Sequence[Findings]) -> Section:
                         scores = _line(subject.entry["protocols"][protocol]["scores"], rule)
                         lines.append(Line(f"{subject.name}, {found.title}", scores, colour, style))
     figure = _figure(
-        f"{language}-ablations",
+        name,
         f"{language.capitalize()}: mean top-k UAS over k in each config, models and the best baseline. Bands are 95 % intervals.",
         "Curves of the mean score over k from 1 to 20, a line style for each config; the numbers are in the table.",
         lambda: figures.curves(panels),
     )
-    return Section(f"ablations-{language}", language.capitalize(), [table, figure])
+    told = findings[0].title.removeprefix(findings[0].config)
+    return Section(name, language.capitalize() + told, [table, figure])
 
 
 def _errors(found: Findings, subject: Subject) -> list[str | Table]:
@@ -675,8 +689,8 @@ def _config(found: Findings) -> Section:
     key = found.name
     means = [_means(found), _differences(found), _curves(found)]
     sections = [Section(f"{key}-means", "Models, controls and baselines", means, drawn=[_curve_points(found)])]
-    if preview is not None:
-        relations = [preview, *(_relations(found, subject) for subject in found.models)]
+    if found.models:
+        relations = [*([preview] if preview else []), *(_relations(found, subject) for subject in found.models)]
         sections.append(Section(f"{key}-relations", "Relation by relation", relations))
     sections += [_layers(found, subject) for subject in found.models]
     if found.pairs:
