@@ -32,14 +32,12 @@ from codesyntax_dataset.schema import CONFIGS
 from codesyntax_dataset.tasks import PROTOCOLS
 from codesyntax_metric.topk_uas import RULES
 from probing.entry import LARGEST, load
-
-KS = ("1", "3", "10", "20")
-"""The k of the paper's tables."""
+from probing.result import TABLE_KS
 
 BASELINES = ("combined", "offset", "keyword")
 """As in entries, in the order of the page; `combined` is the best one (Shen et al. 2022, section 4)."""
 
-CELLS = [(protocol, rule, k) for protocol in PROTOCOLS for rule in RULES for k in KS]
+CELLS = [(protocol, rule, k) for protocol in PROTOCOLS for rule in RULES for k in TABLE_KS]
 """The scores of a row, in this order wherever they are listed."""
 
 MOST_FILES = 2000

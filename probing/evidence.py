@@ -22,7 +22,7 @@ from codesyntax_dataset import tasks
 from codesyntax_dataset.errors import LedgerError
 from codesyntax_metric.topk_uas import RULES
 from probing import baselines
-from probing.baselines import BaselineResult
+from probing.baselines import BaselineResult, Edges
 from probing.controls import SHUFFLED_LABELS
 from probing.entry import FORMAT
 from probing.ledger import RankLedger
@@ -60,12 +60,7 @@ def find(paths: Sequence[str | os.PathLike]) -> list[Probed]:
     no result, for one whose numbers do not follow from its ledger, and for a result without its counterpart. A result that
     is there twice is taken once; LedgerError if the two differ.
     """
-    named: dict[Path, ProbeResult] = {}
-    for path in map(Path, paths):
-        found = _results(path) if path.is_dir() else [path]
-        if not found:
-            raise LedgerError(f"{path} holds no results: expected what `codesyntax probe --output` writes")
-        named |= {file: _read(file) for file in found if file not in named}
+    named = {file: _read(file) for file in files_of(paths)}
     beside = {file for path in named for file in _results(path.parent) if ".validation." in file.name} - set(named)
     chosen_on: dict[str, tuple[ProbeResult, Path]] = {}
     for file, result in [*named.items(), *((file, _read(file)) for file in sorted(beside))]:
@@ -95,12 +90,27 @@ def find(paths: Sequence[str | os.PathLike]) -> list[Probed]:
     return pairs
 
 
+def files_of(paths: Sequence[str | os.PathLike]) -> list[Path]:
+    """The results among files and folders; raises LedgerError for a folder without any."""
+    files: dict[Path, None] = {}
+    for path in map(Path, paths):
+        found = _results(path) if path.is_dir() else [path]
+        if not found:
+            raise LedgerError(f"{path} holds no results: expected what `codesyntax probe --output` writes")
+        files |= dict.fromkeys(found)
+    return list(files)
+
+
 @dataclass
 class Evidence:
-    """One model on one config, by both protocols, beside the baselines of the same functions."""
+    """One model on one config, by both protocols, beside the baselines of the same functions.
+
+    `edges`: those functions' edges, of `validation` and of `test`, the split that is scored.
+    """
 
     probed: Probed
     baselines: BaselineResult
+    edges: dict[str, Edges]
 
     @cached_property
     def outcomes(self) -> dict[str, Outcomes]:
@@ -182,11 +192,11 @@ def gather(probed: Sequence[Probed], data: Any = None) -> list[Evidence]:
     first = settings[0]
     test, validation = (_common([getattr(one, part).ledger for one in probed]) for part in ("test", "validation"))
     data = first["data"].partition("@")[0] if data is None else data
-    edges = [
-        baselines.read_edges(data, first["config"], split, functions)
-        for split, functions in (("validation", validation), (first["split"], test))
-    ]
-    for part, of_part in zip(("validation", "test"), edges):
+    edges = {
+        part: baselines.read_edges(data, first["config"], split, functions)
+        for part, split, functions in (("validation", "validation", validation), ("test", first["split"], test))
+    }
+    for part, of_part in edges.items():
         for one in probed:
             made = getattr(one, part).settings
             if (
@@ -203,8 +213,8 @@ def gather(probed: Sequence[Probed], data: Any = None) -> list[Evidence]:
                     f"{one.files[part]} has {len(kept)} edges in functions that have {len(of_part)} in {data}: "
                     "its ledger was altered, or is of other data"
                 )
-    result = baselines.evaluate(*edges, first["direction"])
-    return [Evidence(one.only(test, validation), result) for one in probed]
+    result = baselines.evaluate(edges["validation"], edges["test"], first["direction"])
+    return [Evidence(one.only(test, validation), result, edges) for one in probed]
 
 
 def _common(ledgers: Sequence[RankLedger]) -> np.ndarray:

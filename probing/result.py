@@ -18,7 +18,10 @@ from probing.files import write, writing
 from probing.ledger import RankLedger
 
 KS = range(1, 21)
-"""The k of the published curves (Shen et al. 2022, Figure 4); its tables show 1, 3, 10 and 20."""
+"""The k of the published curves (Shen et al. 2022, Figure 4)."""
+
+TABLE_KS = ("1", "3", "10", "20")
+"""Those of its tables, as keys of results."""
 
 LARGEST = 16 * 2**20
 """Bytes that the JSON of a result may have, many times what it takes."""

@@ -17,9 +17,10 @@ from typing import Any
 from codesyntax_dataset import paper
 from codesyntax_dataset.tasks import PROTOCOLS
 from codesyntax_metric.topk_uas import HEAD_TO_DEPENDENT, RULES
-from probing.board import BASELINES, CELLS, KS, Board, Cell, Found, Row, Table, printable
+from probing.board import BASELINES, CELLS, Board, Cell, Found, Row, Table, printable
 from probing.files import write
 from probing.report.pages import environment
+from probing.result import TABLE_KS
 
 _SPACE = """---
 title: CodeSyntax board
@@ -66,7 +67,7 @@ def to_html(board: Board) -> str:
     return templates.get_template("board.html.jinja").render(
         board=board,
         source=paper.source(),
-        page={"protocols": PROTOCOLS, "rules": RULES, "ks": KS, "tables": tables},
+        page={"protocols": PROTOCOLS, "rules": RULES, "ks": TABLE_KS, "tables": tables},
         details=base64.b64encode(gzip.compress(details.encode(), mtime=0)).decode(),
     )
 
@@ -79,7 +80,7 @@ def to_markdown(board: Board) -> str:
         "the combined baseline on the same functions. Ranks are ranges: models whose intervals overlap are tied. No",
         "table compares with another.",
     ]
-    places = [CELLS.index((protocol, RULES[0], KS[0])) for protocol in PROTOCOLS]
+    places = [CELLS.index((protocol, RULES[0], TABLE_KS[0])) for protocol in PROTOCOLS]
     for table in board.tables:
         lines += ["", f"## {_title(table)}", "", f"{_markdown(_facts(table))}.", ""]
         lines.append("| rank | model | family | held-out | Δ | p | rank | published | Δ | p |")

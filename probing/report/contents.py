@@ -11,6 +11,7 @@ import numpy as np
 from codesyntax_dataset import paper
 from codesyntax_dataset.schema import CONFIGS
 from codesyntax_metric.topk_uas import RULES
+from probing.align import NOT_PREDICTED
 from probing.baselines import KINDS
 from probing.error_classes import CLASSES
 from probing.evidence import BEST_BASELINE, PROTOCOLS
@@ -33,11 +34,8 @@ from probing.report.document import (
 from probing.report.errors import marked
 from probing.report.figures import COLOURS, FAINT, INK, Bars, Line
 from probing.report.findings import BASELINES, RANDOM_HEADS, Findings, Subject
-from probing.result import KS, NOT_PREDICTED
+from probing.result import KS, TABLE_KS
 from probing.selection import FEW_EDGES, PERMUTATIONS, RESAMPLES, holm
-
-SHOWN_KS = ("1", "3", "10", "20")
-"""The k of the paper's tables."""
 
 PREVIEWED = 5
 """Relations at each end of the preview bars."""
@@ -157,7 +155,7 @@ def _overview(findings: Sequence[Findings]) -> Table:
     rows = []
     everything = [(found.title, scored) for found in findings for scored in [*_scored(found), *_paper(found)]]
     for rule in RULES:
-        for k in SHOWN_KS:
+        for k in TABLE_KS:
             for title, scored in everything:
                 cells = []
                 for protocol in PROTOCOLS:
@@ -199,10 +197,10 @@ def _means(found: Findings) -> Table:
     everything = [*_scored(found), *_paper(found)]
     for rule in RULES:
         for scored in everything:
-            cells = [scored.cell(protocol, rule, k) for protocol in PROTOCOLS for k in SHOWN_KS]
+            cells = [scored.cell(protocol, rule, k) for protocol in PROTOCOLS for k in TABLE_KS]
             if scored.kind != "paper" or cells[0] is not None:
                 rows.append([rule, scored.name, scored.kind, *cells])
-    columns = [Column(f"k = {k}", SCORE, protocol) for protocol in PROTOCOLS for k in SHOWN_KS]
+    columns = [Column(f"k = {k}", SCORE, protocol) for protocol in PROTOCOLS for k in TABLE_KS]
     return Table(
         f"{found.name}-means",
         "Mean over relations, as Tables 3 (first) and 5 (any) of the paper",
@@ -217,7 +215,7 @@ def _differences(found: Findings) -> Table:
     rows = []
     for rule in RULES:
         for scored in _scored(found):
-            for k in SHOWN_KS if scored.differences else ():
+            for k in TABLE_KS if scored.differences else ():
                 cells = [cell for protocol in PROTOCOLS for cell in scored.difference(protocol, rule, k)]
                 rows.append([rule, scored.name, scored.kind, int(k), *cells])
     columns = [Column("rule"), Column("name"), Column("kind"), Column("k", COUNT)]
@@ -349,7 +347,7 @@ def _relations(found: Findings, subject: Subject) -> Table:
     rows = []
     for rule_number, rule in enumerate(RULES):
         published = paper.relation_scores(found.config, rule)
-        for k in SHOWN_KS:
+        for k in TABLE_KS:
             of_rule = []
             for name, entry in subject.entry["protocols"]["published"]["relations"].items():
                 row = [rule, k, [name, _relation_marks(entry)], entry["edges"]]
@@ -509,7 +507,7 @@ def _shared_heads(found: Findings, subject: Subject, number: int) -> Table:
 def _pairs(found: Findings) -> Table:
     rows = []
     for rule_number, rule in enumerate(RULES):
-        for k in SHOWN_KS:
+        for k in TABLE_KS:
             corrected = {
                 protocol: holm(np.array([of[protocol].p_mean[rule_number, int(k) - 1] for of in found.pairs.values()]))
                 for protocol in PROTOCOLS
@@ -570,7 +568,7 @@ def _ablation(name: str, language: str, findings: Sequence[Findings]) -> Section
     everything.sort(key=lambda line: (kinds.index(line[1].kind.partition(";")[0]), line[1].name))
     rows = []
     for rule in RULES:
-        for k in SHOWN_KS:
+        for k in TABLE_KS:
             for title, scored in everything:
                 cells = [
                     cell

@@ -4,63 +4,53 @@ from __future__ import annotations
 
 from typing import Any
 
-from rich import box
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from probing.error_analysis import ErrorAnalysis
 from probing.error_classes import CLASSES
+from probing.report.terminal import console, table
 
 _MARKS = {"head": "«»", "dependent": "⟦⟧", "chosen": "✗✗"}
 
 
 def print_errors(analysis: ErrorAnalysis, rule: str) -> None:
     """Print the share of each class among the wrong first choices of every relation, and an example of each class."""
-    console = Console()
-    if not console.is_terminal:  # in a pipe or a file, a table is as wide as its rows
-        console = Console(width=200, soft_wrap=True)
-    console.print(_shares(analysis, rule))
-    console.print(_examples(analysis, rule))
+    out = console(200)
+    out.print(_shares(analysis, rule))
+    out.print(_examples(analysis, rule))
     if differing := analysis.differing[rule]:
-        console.print(f"{differing} edges are hit in this run and not by the ledger, or the other way round: rounding")
+        out.print(f"{differing} edges are hit in this run and not by the ledger, or the other way round: rounding")
 
 
 def _shares(analysis: ErrorAnalysis, rule: str) -> Table:
     settings, relations = analysis.settings, analysis.rules[rule]
     classes = [name for name, errors in analysis.classes(rule).items() if errors]
-    table = Table(
-        title=f"{settings['model']} on {settings['data']}, {settings['config']}/{settings['split']}: what the best head "
+    shown = table(
+        f"{settings['model']} on {settings['data']}, {settings['config']}/{settings['split']}: what the best head "
         f"ranks first where it is wrong, in percent of its errors, {rule} token of the dependent",
-        title_justify="left",
-        box=box.SIMPLE_HEAD,
-        pad_edge=False,
         caption="best head: layer-head at k = 1, counted from 0.\n" + analysis.signature,
-        caption_justify="left",
     )
-    table.add_column("relation", no_wrap=True)
+    shown.add_column("relation", no_wrap=True)
     for name in ("edges", "errors", "best head", *classes):
-        table.add_column("\n".join(name.split(" the ")), justify="right")
+        shown.add_column("\n".join(name.split(" the ")), justify="right")
     for name, entry in sorted(relations.items(), key=lambda item: (-item[1]["errors"], item[0])):
         shares = [f"{entry['classes'][kind]['share']:.1f}" if kind in entry["classes"] else "-" for kind in classes]
-        table.add_row(name, str(entry["edges"]), str(entry["errors"]), f"{entry['layer']}-{entry['head']}", *shares)
+        shown.add_row(name, str(entry["edges"]), str(entry["errors"]), f"{entry['layer']}-{entry['head']}", *shares)
     edges, errors = (sum(entry[name] for entry in relations.values()) for name in ("edges", "errors"))
     shares = [f"{100 * analysis.classes(rule)[kind] / errors:.1f}" for kind in classes]
-    table.add_section()
-    table.add_row("all relations", str(edges), str(errors), "", *shares, style="bold")
-    return table
+    shown.add_section()
+    shown.add_row("all relations", str(edges), str(errors), "", *shares, style="bold")
+    return shown
 
 
 def _examples(analysis: ErrorAnalysis, rule: str) -> Table:
     """For each class the first example of the relation that has most errors of it."""
-    table = Table(
-        title="an example of each class: «head» token, ⟦token⟧ of the dependent that the rule asks for, ✗wrong choice✗",
-        title_justify="left",
-        box=box.SIMPLE_HEAD,
-        pad_edge=False,
+    shown = table(
+        "an example of each class: «head» token, ⟦token⟧ of the dependent that the rule asks for, ✗wrong choice✗",
     )
     for name in ("class", "relation", "function", "code"):
-        table.add_column(name, no_wrap=name != "code")
+        shown.add_column(name, no_wrap=name != "code")
     for kind in CLASSES:
         having = [
             (-entry["classes"][kind]["errors"], name)
@@ -70,8 +60,8 @@ def _examples(analysis: ErrorAnalysis, rule: str) -> Table:
         if having:
             _, relation = min(having)
             example = analysis.rules[rule][relation]["classes"][kind]["examples"][0]
-            table.add_row(kind, relation, str(example["function"]), Text(marked(example)))
-    return table
+            shown.add_row(kind, relation, str(example["function"]), Text(marked(example)))
+    return shown
 
 
 def marked(example: dict[str, Any]) -> str:

@@ -17,10 +17,10 @@ from codesyntax_dataset.errors import LedgerError
 from codesyntax_dataset.schema import CONFIGS
 from codesyntax_metric.topk_uas import HEAD_TO_DEPENDENT, RULES
 from probing import controls
-from probing.baselines import KINDS, Edges, read_edges
+from probing.baselines import KINDS, Edges
 from probing.error_analysis import ErrorAnalysis, errors_path, load
-from probing.evidence import PROTOCOLS, Evidence, find, gather
-from probing.result import KS, ledger_path, read_text
+from probing.evidence import PROTOCOLS, Evidence, files_of, find, gather
+from probing.result import KS, read_text
 from probing.selection import Comparison, compare, estimate, held_out, published, summary
 
 TOLD_APART = ("revision", "dtype", "max_length", "also_fits", "seed")
@@ -128,12 +128,7 @@ def read_findings(paths: Sequence[Path], data: Any = None) -> list[Findings]:
 
 def _groups(paths: Sequence[Path]) -> list[tuple[dict[str, Any], list[Path]]]:
     """Files that `find` takes together: the settings that they share, and their names."""
-    files: dict[Path, dict[str, Any]] = {}
-    for path in paths:
-        found = sorted(file for file in path.glob("*.json") if ledger_path(file).exists()) if path.is_dir() else [path]
-        if not found:
-            raise LedgerError(f"{path} holds no results: expected what `codesyntax probe --output` writes")
-        files |= {file: _settings(file) for file in found}
+    files = {file: _settings(file) for file in files_of(paths)}
     groups: dict[tuple, tuple[dict[str, Any], list[Path]]] = {}
     for file, settings in files.items():
         if settings["split"] != "validation":
@@ -193,19 +188,15 @@ def _gathered(title: str, name: str, files: list[Path], data: Any) -> Findings:
         for one, other in combinations(models, 2)
     }
     first = evidence[0]
-    made = first.probed.test.settings
-    data = made["data"].partition("@")[0] if data is None else data
-    validation, test = (
-        read_edges(data, made["config"], result.settings["split"], np.unique(result.ledger.function))
-        for result in (first.probed.validation, first.probed.test)
-    )
+    validation, test = first.edges["validation"], first.edges["test"]
+    direction = first.probed.test.settings["direction"]
     return Findings(
         title=title,
         name=name,
         subjects=subjects,
         baselines=subjects[0].entry["baselines"],
-        random=_random(validation, test, made["direction"]),
-        chance=_chance(test, made["direction"]),
+        random=_random(validation, test, direction),
+        chance=_chance(test, direction),
         picked={protocol: picks.to_dict()["picked"] for protocol, picks in first.baselines.picks.items()},
         pairs=pairs,
     )

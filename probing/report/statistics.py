@@ -13,8 +13,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from rich import box
-from rich.console import Console
 from rich.table import Table
 
 from codesyntax_dataset import paper
@@ -22,6 +20,7 @@ from codesyntax_dataset.card import left_out
 from codesyntax_dataset.statistics import Distribution, Statistics, statistics
 from probing.data import load_functions
 from probing.files import write
+from probing.report.terminal import console, table
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -73,72 +72,66 @@ def collect(data: Any, configs: Sequence[str], splits: Sequence[str] = ("test",)
 
 def print_statistics(collected: DatasetStatistics) -> None:
     """Print for each config its relations, the paper's counts beside them, and the lengths of its functions."""
-    console = Console()
-    if not console.is_terminal:  # in a pipe or a file, a table is as wide as its rows
-        console = Console(width=160, soft_wrap=True)
+    out = console()
     for config, found in collected.configs.items():
-        console.print(_relations(f"{collected.names[config]}, {config}/{'+'.join(collected.splits)}", config, found))
-        console.print(_functions(found))
+        out.print(_relations(f"{collected.names[config]}, {config}/{'+'.join(collected.splits)}", config, found))
+        out.print(_functions(found))
         without, of_these = found.without_relations, found.without_tokens
-        console.print(f"functions without relations: {without:,}, of these without tokens: {of_these:,}")
+        out.print(f"functions without relations: {without:,}, of these without tokens: {of_these:,}")
         if said := collected.left_out[config]:
-            console.print(f"left out of all splits by `codesyntax build`, or kept without labels: {said}", markup=False)
-        console.print()
+            out.print(f"left out of all splits by `codesyntax build`, or kept without labels: {said}", markup=False)
+        out.print()
 
 
 def _relations(name: str, config: str, of_config: Statistics) -> Table:
     published = paper.edges(config)
     counted = f"Table 8, {paper.functions(config):,} functions" if published else "it has no counts of this config"
-    table = Table(
-        title=f"{name}: {of_config.functions:,} functions, edges by relation",
-        title_justify="left",
-        box=box.SIMPLE_HEAD,
-        pad_edge=False,
+    shown = table(
+        f"{name}: {of_config.functions:,} functions, edges by relation",
         caption=f"paper: {counted}. offset: tokens from the head to the first token of the dependent.",
-        caption_justify="left",
     )
-    table.add_column("relation", no_wrap=True)
+    shown.add_column("relation", no_wrap=True)
     for column in (
         *("edges", "paper", "functions", "offset\nmean", "\nq1", "\nmedian", "\nq3", "most\nfrequent"),
         *("its share\nin percent", "dependent\nmean tokens"),
     ):
-        table.add_column(column, justify="right")
+        shown.add_column(column, justify="right")
     for relation in _names(config, of_config):
         found = of_config.relations.get(relation)
         theirs = _number(published.get(relation))
         if found is None:
-            table.add_row(relation, "-", theirs, *["-"] * 8)
+            shown.add_row(relation, "-", theirs, *["-"] * 8)
             continue
         offset = found.offset
-        table.add_row(
+        shown.add_row(
             *(relation, _number(found.edges), theirs, _number(found.functions), f"{offset.mean:.1f}"),
             *(f"{offset.q1:g}", f"{offset.median:g}", f"{offset.q3:g}", str(found.mode), f"{found.mode_share:.1f}"),
             f"{found.dependent.mean:.1f}",
         )
-    table.add_section()
+    shown.add_section()
     edges = sum(found.edges for found in of_config.relations.values())
     labelled = of_config.functions - of_config.without_relations
     total = _number(sum(published.values()) or None)
-    table.add_row("all relations", _number(edges), total, _number(labelled), *[""] * 7, style="bold")
-    return table
+    shown.add_row("all relations", _number(edges), total, _number(labelled), *[""] * 7, style="bold")
+    return shown
 
 
 def _functions(of_config: Statistics) -> Table:
-    table = Table(title="lengths", title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False)
-    table.add_column("")
+    shown = table("lengths")
+    shown.add_column("")
     for column in Distribution._fields:
-        table.add_column(column, justify="right")
+        shown.add_column(column, justify="right")
     for name, distribution in (
         ("tokens of a function", of_config.tokens),
         ("characters of a function", of_config.characters),
         ("edges of a function", of_config.edges),
         ("tokens of a dependent", of_config.dependent),
     ):
-        table.add_row(
+        shown.add_row(
             name,
             *(["-"] * 6 if distribution is None else [f"{value:,.1f}".removesuffix(".0") for value in distribution]),
         )
-    return table
+    return shown
 
 
 def _names(config: str, of_config: Statistics) -> list[str]:
