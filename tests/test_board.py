@@ -316,9 +316,8 @@ def test_the_page_of_200_entries_is_small_and_ready_at_once(large, page):
     assert large[0].stat().st_size < 2_000_000
     page.goto(large[0].as_uri())
     page.wait_for_selector("tbody tr")
-    assert (
-        page.evaluate("performance.now()") < 5000
-    )  # milliseconds since the page was asked for; 350 on an idle machine
+    # milliseconds since the page was asked for: 659 to 958 in five loads beside a busy core
+    assert page.evaluate("performance.now()") < 5000
     assert (
         page.locator("#status")
         .text_content()
