@@ -68,6 +68,7 @@ _CITATION = """
 """
 
 
+@evaluate.utils.file_utils.add_start_docstrings(_DESCRIPTION, _INPUTS)
 class CodesyntaxMetric(evaluate.Metric):
     """Counts ranks as functions are added; what goes through Arrow, once per process, is the table of counts."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import doctest
+import inspect
 import json
 import os
 import re
@@ -12,6 +13,7 @@ import sys
 import tracemalloc
 from pathlib import Path
 
+import evaluate
 import numpy as np
 import pytest
 import torch
@@ -678,6 +680,20 @@ def run_doctest(text, name):
 def test_inputs_description_runs():
     run_doctest(script._INPUTS, "inputs_description")
     assert codesyntax_metric.load().inputs_description == script._INPUTS
+
+
+def test_the_common_tests_of_evaluate_hold(monkeypatch):
+    """What tests/test_metric_common.py of evaluate 0.4 asks of each of its metrics."""
+    monkeypatch.setattr(doctest, "ELLIPSIS_MARKER", "[...]")
+    loaded = evaluate.load(str(FOLDER))
+    parameters = inspect.signature(loaded._compute).parameters.values()
+    assert not any(parameter.kind == inspect.Parameter.VAR_KEYWORD for parameter in parameters)
+    module = sys.modules[type(loaded).__module__]
+    assert "evaluate_modules" in module.__name__  # the copied script, not the installed one
+    result = doctest.testmod(module, raise_on_error=True)
+    assert result.attempted > 1 and result.failed == 0
+    (of_class,) = (test for test in doctest.DocTestFinder(recurse=False).find(type(loaded)) if test.examples)
+    assert len(of_class.examples) > 1 and script._DESCRIPTION in type(loaded).__doc__
 
 
 def test_docstrings_run():
