@@ -4,7 +4,8 @@ CodeSyntaxError (a ValueError)
 ├── ParseError      code that is not a function of its language
 ├── UnknownName     a config, language, variant or relation that does not exist
 ├── SourceError     functions that cannot be read from where they should come from
-├── DatasetError    a built dataset that is missing, broken or in the way
+├── DatasetError    a built dataset that is broken or in the way
+│   └── DataNotFound    a dataset that is not where it was looked for
 ├── ModelError      a model that cannot be probed
 ├── LedgerError     a rank ledger or result that cannot be read or does not fit
 ├── EntryError      a published entry that is malformed, or contradicts itself
@@ -50,7 +51,11 @@ class SourceError(CodeSyntaxError):
 
 
 class DatasetError(CodeSyntaxError):
-    """A dataset folder that is missing, is no CodeSyntax dataset, or cannot be written."""
+    """A dataset that is no CodeSyntax dataset, was altered, does not hold what is asked for, or cannot be written."""
+
+
+class DataNotFound(DatasetError):
+    """A dataset that is not where it was looked for: nothing is said about it, or about results that were made with it."""
 
 
 class ModelError(CodeSyntaxError):

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from codesyntax_dataset.errors import DatasetError, UnknownName
+from codesyntax_dataset.errors import DataNotFound, DatasetError, UnknownName
 
 COLUMNS = ("id", "code", "token_start", "token_end", "relations")
 
@@ -21,7 +21,8 @@ def load_functions(data: Any, config: str, split: str) -> tuple[datasets.Dataset
     """One split of an annotated dataset, and the name and version it goes by in signatures.
 
     `data` is a folder that `codesyntax build` wrote, a dataset id on the Hub, or a loaded `Dataset` or `DatasetDict`. Raises
-    DatasetError where it is no CodeSyntax dataset, UnknownName for a config or split that it does not have.
+    DataNotFound where there is nothing of that name, DatasetError where it is no CodeSyntax dataset, and UnknownName for a
+    config or split that it does not have.
     """
     if isinstance(data, (str, os.PathLike)):
         name = str(data)
@@ -57,7 +58,8 @@ def _load(name: str, config: str, split: str) -> datasets.Dataset:
     except Exception as error:  # datasets raises whatever its many loaders raise
         kind = "folder is no dataset" if os.path.isdir(name) else "no such folder, and no such dataset on the Hub"
         reason = " ".join(str(error).split())[:200]
-        raise DatasetError(
+        missing = isinstance(error, OSError) and not os.path.isdir(name)
+        raise (DataNotFound if missing else DatasetError)(
             f"cannot load {name}: {kind} ({type(error).__name__}: {reason}). Build one with `codesyntax build`"
         ) from error
 
