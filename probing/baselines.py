@@ -10,6 +10,12 @@ predictor that hits most of the edges that those before it miss. Equal gains go 
 that comes first in KEYWORDS; a list ends where nothing gains. The rank of an edge is the place of the first predictor
 that hits it, which makes a rank ledger like a model's: one layer with one head for each of KINDS. Every score follows
 from it as for a model; the combined baseline, the better of the two for each relation and k, is its best head.
+
+On data that the lists were not found on, a list that ends early would leave guesses unused. Held-out lists are therefore
+filled to 20 places, beyond the paper, with what validation suggests though it gains nothing there: unused offsets by
+their distance to the nearest one of the list, of equals the nearer to the reading token (1, 2, 3 ... where the list has
+none); unused keywords by how often they stand in the functions of validation. The first k of a list are the baseline at
+k, so no curve of an offset or keyword baseline falls. The combined one may, where validation chooses the other of the two.
 """
 
 from __future__ import annotations
@@ -41,7 +47,7 @@ from probing.data import label_digest, load_functions, rows
 from probing.files import write
 from probing.ledger import RankLedger
 from probing.result import KS
-from probing.selection import Outcomes, estimate, held_out, published, summary
+from probing.selection import Choice, Outcomes, apply, estimate, held_out, published, summary
 
 KINDS = ("offset", "keyword")
 """The heads of a baseline's ledger, in this order."""
@@ -156,7 +162,7 @@ class Picks:
     language: str
     direction: str
     lists: dict[str, dict[str, dict[str, list[int]]]]
-    ties: dict[str, dict[str, dict[str, list[int]]]]  # the k at which others gain as much
+    ties: dict[str, dict[str, dict[str, list[int]]]]  # the places, from 1, at which others gain as much
 
     def names(self, kind: str, rule: str, relation: str) -> list[int] | list[str]:
         """The predictors as offsets (negative: towards the beginning) or keywords."""
@@ -172,6 +178,33 @@ class Picks:
             for kind, of_kind in self.lists.items()
         }
         return {"picked": picked, "ties": self.ties}
+
+    def filled(self, edges: Edges) -> Picks:
+        """The same with all lists as long as the largest k, from `edges` that they were picked on; see the module.
+
+        What is added hits none of these edges that a list misses: on them, no score changes.
+        """
+        offsets = np.arange(FURTHEST)
+        occurring = np.bincount(edges.keyword[edges.keyword >= 0], minlength=len(KEYWORDS[self.language]))
+        by_frequency = np.argsort(-occurring, kind="stable")
+
+        def rest(kind: str, picked: list[int]) -> np.ndarray:
+            if kind == "keyword":
+                return by_frequency
+            distance = np.abs(offsets[:, None] - picked).min(axis=1) if picked else offsets
+            return np.argsort(distance, kind="stable")
+
+        lists = {
+            kind: {
+                rule: {
+                    name: list(dict.fromkeys([*picked, *rest(kind, picked).tolist()]))[: max(KS)]
+                    for name, picked in of_rule.items()
+                }
+                for rule, of_rule in of_kind.items()
+            }
+            for kind, of_kind in self.lists.items()
+        }
+        return dataclasses.replace(self, lists=lists)
 
 
 def pick(edges: Edges, direction: str = HEAD_TO_DEPENDENT) -> Picks:
@@ -225,6 +258,25 @@ def only(ledger: RankLedger, kind: str) -> RankLedger:
     return dataclasses.replace(ledger, ranks=ledger.ranks[..., head : head + 1])
 
 
+def better(ledger: RankLedger) -> Choice:
+    """For each rule, relation and k the better of KINDS on `ledger`; where they are equal, the one chosen at k - 1.
+
+    What hits as much with fewer guesses is thereby kept once the other has drawn level, as it does where validation has
+    few edges. At k = 1 equals go to the offset.
+    """
+    counts = ledger.counts()
+    choice: Choice = {rule: {} for rule in RULES}
+    for rule, of_rule in choice.items():
+        for name in counts.counts:
+            offset, keyword = counts.hits(name, rule)[0, :, : max(KS)]
+            chosen = 0
+            of_rule[name] = []
+            for gained in (keyword - offset).tolist():
+                chosen = int(gained > 0) if gained else chosen
+                of_rule[name].append((0, chosen))
+    return choice
+
+
 @dataclass
 class BaselineResult:
     """Offset, keyword and combined baseline of one split by both protocols.
@@ -251,17 +303,17 @@ class BaselineResult:
 
 
 def evaluate(validation: Edges, test: Edges, direction: str = HEAD_TO_DEPENDENT) -> BaselineResult:
-    """Baselines of `test` by both protocols: picked on `test` itself, and picked on `validation`.
+    """Baselines of `test` by both protocols: picked on `test` itself, and picked on `validation` and filled.
 
     For a comparison with a model, read only the functions of its ledgers: `read_edges(..., functions=ledger.function)`.
     """
-    on_test, on_validation = pick(test, direction), pick(validation, direction)
+    on_test, on_validation = pick(test, direction), pick(validation, direction).filled(validation)
     same, chosen, scored = ledger(test, on_test), ledger(validation, on_validation), ledger(test, on_validation)
     outcomes = {
         "published": {**{kind: published(only(same, kind)) for kind in KINDS}, "combined": published(same)},
         "held-out": {
             **{kind: held_out(only(chosen, kind), only(scored, kind)) for kind in KINDS},
-            "combined": held_out(chosen, scored),
+            "combined": apply(scored, better(chosen)),
         },
     }
     settings = {**test.settings, "direction": direction, "chosen_on": validation.settings, "scoring": SCORING_VERSION}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import math
 
@@ -27,7 +28,8 @@ from probing.baselines import (
     read_edges,
 )
 from probing.cli import main
-from probing.selection import compare, estimate, published
+from probing.ledger import RankLedger
+from probing.selection import compare, estimate, held_out, published
 
 HEAD_FIRST, DEPENDENT_FIRST = DIRECTIONS
 
@@ -241,11 +243,96 @@ def test_held_out_predictors_come_from_validation_alone():
     validation = dataset_of((words, [("r", 0, 2, 2), ("r", 1, 3, 3)]))
     test = dataset_of((words, [("r", 0, 1, 1), ("r", 1, 2, 2), ("r", 2, 4, 4), ("s", 0, 1, 1)]))
     result = evaluate(*(read_edges(split, "python", "test") for split in (validation, test)))
-    assert result.picks["held-out"].names("offset", "first", "r") == [2]
+    assert result.picks["held-out"].names("offset", "first", "r")[:3] == [2, 1, 3]
     held, same = (result.outcomes[protocol]["offset"] for protocol in ("held-out", "published"))
     assert held.relations == ["r"] and held.unchosen == {"s": 1}
-    assert held.hits[0, :, 0, 0].tolist() == [1] * 20
+    assert held.hits[0, :, 0, 0].tolist() == [1] + [3] * 19  # then come 1 and 3, which are as near to 2
     assert same.hits[0, :2, 0, same.relations.index("r")].tolist() == [2, 3]
+
+
+def test_held_out_lists_are_filled_with_what_is_near_or_frequent():
+    """By hand: `else` follows a head once, `x` and `y` are no keywords; `in` stands there three times and `if` once."""
+    words = "x else if x in in in y y y y y".split()
+    edges = [("r", 0, 1, 1), ("r", 0, 7, 7), ("r", 1, 8, 8), ("s", 3, 0, 1)]
+    of_function = read_edges(dataset_of((words, edges)), "python", "test")
+    picks = pick(of_function)
+    assert picks.names("offset", "first", "r") == [7, 1] and picks.names("keyword", "first", "r") == ["else"]
+    filled = picks.filled(of_function)
+    nearest = [7, 1, 2, 6, 8, 3, 5, 9, 4, 10, *range(11, 21)]
+    assert filled.names("offset", "first", "r") == nearest
+    assert filled.names("offset", "first", "s") == list(range(1, 21))  # no offset hits what is before the head
+    keywords = filled.names("keyword", "first", "r")
+    assert keywords[:5] == ["else", "in", "if", "False", "None"] and len(set(keywords)) == 20
+    backwards = pick(of_function, DEPENDENT_FIRST).filled(of_function)
+    assert backwards.names("offset", "first", "r") == [-offset for offset in nearest]
+    assert np.array_equal(ledger(of_function, filled).ranks, ledger(of_function, picks).ranks)
+
+
+@pytest.fixture(scope="module", params=["sample python", "sample java", "slices python", "slices java"])
+def both_splits(request):
+    """Edges of validation and of test, and the baselines."""
+    data, config = request.param.split()
+    folder = request.getfixturevalue({"sample": "dataset_folder", "slices": "slices"}[data])
+    edges = [read_edges(folder, config, split) for split in ("validation", "test")]
+    return *edges, evaluate(*edges)
+
+
+def test_more_guesses_find_no_less(both_splits):
+    """And 20 guesses about as much as the 20 tokens that come next, which need no choice."""
+    _, test, result = both_splits
+    curves = {}
+    for kind, outcomes in result.outcomes["held-out"].items():
+        found = 100 * outcomes.hits.sum(axis=2) / outcomes.edges.sum(axis=0)  # (rules, k, R)
+        assert kind == "combined" or (np.diff(found, axis=1) >= 0).all()
+        curves[kind] = found[..., outcomes.in_mean].mean(axis=-1)
+    assert np.diff(curves["combined"]).min() > -1
+    held = result.outcomes["held-out"]["offset"]
+    names = np.array(test.relations)[test.relation]
+    first, last = test.first - test.head, test.last - test.head
+    for rule, near in zip(RULES, [(first >= 1) & (first <= 20), (last >= 1) & (first <= 20), (last >= 1) & (last <= 20)]):
+        next_tokens = np.mean([100 * near[names == name].mean() for name in np.array(held.relations)[held.in_mean]])
+        assert curves["offset"][RULES.index(rule), 19] > next_tokens - 1
+
+
+def test_what_reaches_a_score_with_fewer_guesses_stays_chosen():
+    """On validation, offsets reach what `else` finds at k = 2 at last; on test they do not."""
+    words = "if x else y y y".split()
+    validation = dataset_of((words, [("r", 0, 2, 2)]), ("if x y else y y".split(), [("r", 0, 3, 3)]))
+    test = dataset_of(("if x x x x x x x x x else y".split(), [("r", 0, 10, 10)]))
+    result = evaluate(*(read_edges(split, "python", "test") for split in (validation, test)))
+    assert result.picks["held-out"].names("offset", "first", "r")[:2] == [2, 3]
+    held = result.outcomes["held-out"]
+    assert held["offset"].hits[0, :2, 0, 0].tolist() == [0, 0]
+    assert held["combined"].hits[0, :, 0, 0].tolist() == [1] * 20
+
+
+def noise_nearby(edges, rng, heads=6):
+    """The ledger of heads that attend to the 20 tokens behind the one that reads, in random order."""
+    order = rng.permuted(np.tile(np.arange(20, dtype=np.uint8), (len(edges), heads, 1)), axis=-1)  # (E, heads, 20)
+    first, last = ((column - edges.head - 1)[:, None, None] for column in (edges.first, edges.last))
+    spans = (first, first), (first, last), (last, last)
+    near = np.arange(20)
+    ranks = [np.where((begin <= near) & (near <= end), order, 255).min(axis=-1) for begin, end in spans]
+    names = ("function", "relation", "head", "first", "last", "tokens")
+    columns = {name: getattr(edges, name) for name in names}
+    return RankLedger(relations=edges.relations, ranks=np.array(ranks)[:, :, None], settings={}, **columns)
+
+
+@pytest.mark.parametrize("both_splits", ["sample python", "sample java"], indirect=True)
+def test_noise_is_not_better_than_the_baseline(both_splits):
+    """Heads that know nothing but that dependents come soon; tests/benchmarks/baselines.py does this 200 times."""
+    validation, test, result = both_splits
+    rng = np.random.default_rng(0)
+    alarms = []
+    for seed in range(5):
+        model = held_out(noise_nearby(validation, rng), noise_nearby(test, rng))
+        model, baselines = (
+            dataclasses.replace(outcomes, hits=outcomes.hits[:, [0, 2, 9, 19]])
+            for outcomes in (model, result.outcomes["held-out"]["combined"])
+        )
+        found = compare(model, baselines, permutations=199, seed=seed)
+        alarms.append((found.p_mean <= 0.05) & (found.difference.mean[0] > 0))
+    assert np.mean(alarms, axis=0).max() <= 0.05
 
 
 def test_a_models_functions_give_the_same_edges_in_the_same_order(dataset_folder, tiny_model):
