@@ -12,6 +12,19 @@ __all__ = [
     "ParseError",
     "SourceFunction",
     "Token",
+    "__version__",
     "annotate",
     "tokenize",
 ]
+
+
+def __getattr__(name: str):
+    if name == "__version__":
+        from importlib.metadata import version
+
+        return version("codesyntax")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return __all__

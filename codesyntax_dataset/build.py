@@ -19,6 +19,7 @@ import pyarrow.parquet as pq
 from datasets.exceptions import DatasetGenerationError
 
 from codesyntax_dataset import card, corpus, metadata, sources
+from codesyntax_dataset.arguments import Positive, checked
 from codesyntax_dataset.builder import FEATURES, CodeSyntax
 from codesyntax_dataset.errors import CodeSyntaxError, DatasetError, UnknownName
 from codesyntax_dataset.schema import CONFIGS, LABELS, Skips, SourceFunction
@@ -73,13 +74,14 @@ class BuildReport:
         return "\n".join(lines)
 
 
+@checked
 def build(
     source: str,
     configs: Sequence[str],
     output: str | os.PathLike[str],
     *,
     exclude_repositories: str | os.PathLike[str] | None = None,
-    num_proc: int | None = None,
+    num_proc: Positive | None = None,
 ) -> BuildReport:
     """Annotate the functions of `source` and write the dataset folder `output`, which then has these `configs` only.
 

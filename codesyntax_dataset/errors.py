@@ -2,6 +2,7 @@
 
 CodeSyntaxError (a ValueError)
 ├── ParseError      code that is not a function of its language
+├── ArgumentError   an argument of another type or size than the function takes
 ├── UnknownName     a config, language, variant or relation that does not exist
 ├── SourceError     functions that cannot be read from where they should come from
 ├── DatasetError    a built dataset that is broken or in the way
@@ -34,6 +35,10 @@ class ParseError(CodeSyntaxError):
         super().__init__(f"line {line}, column {column}: {message}")
         self.line = line
         self.column = column
+
+
+class ArgumentError(CodeSyntaxError):
+    """An argument of a public function that has another type, or is too small, or too large."""
 
 
 class UnknownName(CodeSyntaxError):

@@ -37,7 +37,7 @@ Arguments of `add` (one function) and, in lists, of `add_batch`:
     reference: the function's edges, (relation, head, first, last) as tuples or as mappings with these keys (the column
         `relations` of the dataset). Token indices count from 0; `last` is included.
 Arguments of `compute`:
-    k (list of int): within how many predictions the dependent must be; default [1, 3, 10, 20], up to 255.
+    k (int, or list of int): within how many predictions the dependent must be; default [1, 3, 10, 20], up to 255.
     rule (str): which token of the dependent counts: "first" (default), "any" or "last".
 Returns:
     {"scores": {k: mean over relations in percent, or None without any}, "relations": {relation: {"edges": int,

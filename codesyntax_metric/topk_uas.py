@@ -204,7 +204,7 @@ class RankCounts:
         return self.counts[relation][RULES.index(rule), :, :, :WORST_RANK].cumsum(axis=-1)
 
 
-def score(counts: RankCounts, k: Iterable[int], rule: str) -> dict[str, Any]:
+def score(counts: RankCounts, k: int | Iterable[int], rule: str) -> dict[str, Any]:
     """Top-k UAS in percent by the published protocol: the best head of each relation and k, chosen on the scored data.
 
     Returns `{"scores": {k: mean}, "relations": {relation: {"edges": n, "in_mean": bool, k: {"score", "layer",
@@ -241,9 +241,9 @@ def check_rule(rule: str) -> None:
         raise CodeSyntaxError(f"rule is {rule!r}, expected one of {', '.join(RULES)}")
 
 
-def check_k(k: Iterable[int]) -> list[int]:
-    """The values of `k` in order, each once."""
-    values = list(k) if isinstance(k, Iterable) else []
-    if not values or not all(isinstance(value, (int, np.integer)) and 1 <= value <= WORST_RANK for value in values):
-        raise CodeSyntaxError(f"k is {values or k!r}, expected a list of whole numbers from 1 to {WORST_RANK}")
+def check_k(k: int | Iterable[int]) -> list[int]:
+    """The values of `k`, a number or several, in order, each once."""
+    values = list(k) if isinstance(k, Iterable) else [k]
+    if not values or not all(isinstance(value, (int, np.integer)) and value is not True and 1 <= value <= WORST_RANK for value in values):
+        raise CodeSyntaxError(f"k is {k!r}, expected a whole number from 1 to {WORST_RANK}, or a list of them")
     return sorted({int(value) for value in values})

@@ -2,25 +2,29 @@
 
 from __future__ import annotations
 
-__all__ = ["ProbeResult", "RankLedger", "probe", "show"]
+import importlib
+
+_PUBLIC = {
+    "ProbeResult": "probing.result",
+    "RankLedger": "probing.ledger",
+    "baseline": "probing.baselines",
+    "load": "probing.result",
+    "probe": "probing.run",
+    "show": "probing.attention_page",
+}
+"""Where each name is defined."""
+
+__all__ = [*_PUBLIC, "__version__"]
 
 
 def __getattr__(name: str):
     # torch and transformers take seconds to import, so they wait until somebody probes
-    if name == "probe":
-        from probing.run import probe
-
-        return probe
-    if name == "show":
-        from probing.attention_page import show
-
-        return show
-    if name == "ProbeResult":
-        from probing.result import ProbeResult
-
-        return ProbeResult
-    if name == "RankLedger":
-        from probing.ledger import RankLedger
-
-        return RankLedger
+    if name in _PUBLIC:
+        return getattr(importlib.import_module(_PUBLIC[name]), name)
+    if name == "__version__":
+        return importlib.import_module("importlib.metadata").version("codesyntax")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return __all__

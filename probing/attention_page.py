@@ -14,6 +14,7 @@ import numpy as np
 import torch
 
 from codesyntax_dataset import annotate
+from codesyntax_dataset.arguments import checked
 from codesyntax_dataset.errors import CodeSyntaxError, DatasetError, ModelError, ParseError, SourceError, UnknownName
 from codesyntax_dataset.relations import RELATIONS
 from codesyntax_dataset.schema import CONFIGS, Edge
@@ -53,8 +54,9 @@ class AttentionPage:
         )
 
 
+@checked
 def show(
-    model: str | tuple,
+    model: str | os.PathLike | tuple,
     code: str | os.PathLike | None = None,
     *,
     id: int | None = None,
@@ -63,8 +65,8 @@ def show(
     split: str = "test",
     relation: str | None = None,
     revision: str | None = None,
-    dtype: str = "float32",
-    device: str | None = None,
+    dtype: str | torch.dtype = "float32",
+    device: str | torch.device | None = None,
 ) -> AttentionPage:
     """A page with the gold edges of a function and what each attention head of a model predicts for them.
 

@@ -33,6 +33,7 @@ from typing import Any, NamedTuple
 import datasets
 import numpy as np
 
+from codesyntax_dataset.arguments import checked
 from codesyntax_dataset.errors import DatasetError, UnknownName
 from codesyntax_dataset.schema import CONFIGS
 from codesyntax_metric.topk_uas import (
@@ -320,6 +321,7 @@ def evaluate(validation: Edges, test: Edges, direction: str = HEAD_TO_DEPENDENT)
     return BaselineResult(settings, {"published": on_test, "held-out": on_validation}, outcomes)
 
 
+@checked
 def baseline(
     data: Any,
     config: str = "python",

@@ -27,6 +27,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple
 
+from codesyntax_dataset.arguments import checked
 from codesyntax_dataset.errors import EntryError
 from codesyntax_dataset.schema import CONFIGS
 from codesyntax_dataset.tasks import PROTOCOLS
@@ -146,6 +147,7 @@ class Board:
         return sum(len(table.rows) for table in self.tables)
 
 
+@checked
 def read(sources: Sequence[str | os.PathLike]) -> Board:
     """The entries of `sources`: folders, or results repositories on the Hub (`user/results`, or with `@revision`).
 

@@ -258,17 +258,19 @@ def doctor(model: str, **options) -> None:
 
 @main.command()
 @click.argument("models", metavar="[MODEL]...", nargs=-1)
+@click.option("--refresh", is_flag=True, help="Read the configurations of all models known to work from the Hub again.")
 @_json_option
-def available_models(models: tuple[str, ...], as_json: bool) -> None:
+def available_models(models: tuple[str, ...], refresh: bool, as_json: bool) -> None:
     """List models known to work, or tell of each MODEL, a Hub id or a local folder, from its configuration alone."""
     _quiet_hub()
     from probing.models import available, to_json
     from probing.report.models import print_models
 
+    found = available(models, refresh=refresh)
     if as_json:
-        click.echo(to_json(available(models)), nl=False)
+        click.echo(to_json(found), nl=False)
     else:
-        print_models(available(models))
+        print_models(found)
 
 
 @main.command()

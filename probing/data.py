@@ -11,8 +11,10 @@ import datasets
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from huggingface_hub import constants
 
 from codesyntax_dataset.errors import DataNotFound, DatasetError, UnknownName
+from codesyntax_dataset.network import UNREACHABLE, hub_answers, is_hub_id
 
 COLUMNS = ("id", "code", "token_start", "token_end", "relations")
 
@@ -27,6 +29,8 @@ def load_functions(data: Any, config: str, split: str) -> tuple[datasets.Dataset
     if isinstance(data, (str, os.PathLike)):
         name = str(data)
         dataset = _load(name, config, split)
+    elif isinstance(data, datasets.IterableDataset | datasets.IterableDatasetDict):
+        raise DatasetError("this dataset is streamed, but a probe reads it more than once: load it without streaming=True")
     elif isinstance(data, datasets.DatasetDict):
         if split not in data:
             raise UnknownName("split", split, list(data))
@@ -43,8 +47,8 @@ def load_functions(data: Any, config: str, split: str) -> tuple[datasets.Dataset
 
 
 def _load(name: str, config: str, split: str) -> datasets.Dataset:
-    if not os.path.isdir(name) and os.path.exists(name):
-        raise DatasetError(f"{name} is a file, expected the folder of a dataset or its id on the Hub")
+    if not os.path.isdir(name):
+        _check_id(name)
     try:
         configs = datasets.get_dataset_config_names(name)
         if config not in configs:
@@ -62,6 +66,18 @@ def _load(name: str, config: str, split: str) -> datasets.Dataset:
         raise (DataNotFound if missing else DatasetError)(
             f"cannot load {name}: {kind} ({type(error).__name__}: {reason}). Build one with `codesyntax build`"
         ) from error
+
+
+def _check_id(name: str) -> None:
+    """Raise DataNotFound unless `name` can be a dataset on a Hub that answers, or is in the cache and all is offline."""
+    if os.path.exists(name):
+        raise DatasetError(f"{name} is a file, expected the folder of a dataset or its id on the Hub")
+    if "/" not in name or not is_hub_id(name):
+        raise DataNotFound(f"no folder {name}, and no name of a dataset on the Hub, USER/NAME: `codesyntax build` makes one")
+    if not constants.is_offline_mode() and not hub_answers():
+        raise DataNotFound(
+            f"no folder {name}, and {UNREACHABLE} With HF_HUB_OFFLINE=1 a dataset that was loaded before is read again"
+        )
 
 
 def label_digest(dataset: datasets.Dataset, limit: int | None = None) -> str:

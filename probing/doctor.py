@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
+
+import torch
 
 from probing.encoder import load
 from probing.selfcheck import Check, FailedCheck
@@ -25,7 +28,11 @@ class Diagnosis:
 
 
 def doctor(
-    model: str | tuple, *, revision: str | None = None, dtype: str = "float32", device: str | None = None
+    model: str | os.PathLike | tuple,
+    *,
+    revision: str | None = None,
+    dtype: str | torch.dtype = "float32",
+    device: str | torch.device | None = None,
 ) -> Diagnosis:
     """Load a model as `probe` does and return its self-check; raises ModelError where there is nothing to check."""
     try:

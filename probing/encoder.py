@@ -7,6 +7,7 @@ import hashlib
 import inspect
 import json
 import logging
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ import torch
 import transformers
 from transformers import AutoConfig, AutoModel, AutoTokenizer
 
+from codesyntax_dataset.arguments import Natural, Positive, checked
 from codesyntax_dataset.errors import ModelError
 from probing import capture, controls
 from probing.identity import Location, loading, locate
@@ -116,14 +118,15 @@ class Encoder:
             return self.model(**inputs, **self._options, **options, return_dict=True)
 
 
+@checked
 def load(
-    model: str | tuple,
+    model: str | os.PathLike | tuple,
     *,
     revision: str | None = None,
-    dtype: str = "float32",
-    device: str | None = None,
-    max_length: int = PAPER_LENGTH,
-    random_weights: int | None = None,
+    dtype: str | torch.dtype = "float32",
+    device: str | torch.device | None = None,
+    max_length: Positive = PAPER_LENGTH,
+    random_weights: Natural | None = None,
 ) -> Encoder:
     """An encoder from a Hub id, a local folder, the name of the embedded one, or a (model, tokenizer) pair.
 
@@ -134,10 +137,14 @@ def load(
 
     Raises ModelError where the model does not exist, cannot be loaded, or cannot be probed.
     """
+    dtype = str(dtype).removeprefix("torch.")
     if dtype not in DTYPES:
         raise ModelError(f"dtype is {dtype!r}, expected one of {', '.join(DTYPES)}")
-    if not isinstance(model, str):
+    if isinstance(model, tuple):
+        if len(model) != 2:
+            raise ModelError(f"the model is a tuple of {len(model)}, expected two: a transformers model and its tokenizer")
         return _of_pair(*model, dtype, device, max_length, random_weights)
+    model = os.fspath(model)
     target = _device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
     with loading(model), _quiet():
         source = locate(model, revision)
@@ -174,6 +181,8 @@ def _of_pair(
 ) -> Encoder:
     if not isinstance(model, transformers.PreTrainedModel):
         raise ModelError(f"the model is a {type(model).__name__}, expected a transformers model, or the name of one")
+    if not isinstance(tokenizer, transformers.PreTrainedTokenizerBase):
+        raise ModelError(f"the tokenizer is a {type(tokenizer).__name__}, expected a transformers tokenizer: the model's own")
     if model.dtype != DTYPES[dtype]:
         raise ModelError(
             f"the model's weights are {str(model.dtype).removeprefix('torch.')}, but dtype is {dtype}: name the same "
@@ -258,12 +267,12 @@ def _attention_of(model: torch.nn.Module, name: str) -> Iterator[None]:
             model.set_attn_implementation(before)
 
 
-def _device(name: str) -> torch.device:
+def _device(name: str | torch.device) -> torch.device:
     try:
         device = torch.device(name)
         torch.empty(0, device=device)
     except (RuntimeError, AssertionError) as error:
-        raise ModelError(f"device {name!r} cannot be used: {str(error).splitlines()[0]}") from None
+        raise ModelError(f"device {str(name)!r} cannot be used: {str(error).splitlines()[0]}") from None
     return device
 
 

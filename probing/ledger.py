@@ -49,6 +49,17 @@ class RankLedger:
     def __len__(self) -> int:
         return len(self.function)
 
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, RankLedger):
+            return NotImplemented
+        same = (self.relations, self.settings) == (other.relations, other.settings)
+        columns = (*_EDGE_COLUMNS, "relation", "ranks")
+        return same and all(np.array_equal(getattr(self, name), getattr(other, name)) for name in columns)
+
+    def __repr__(self) -> str:
+        layers, heads = self.ranks.shape[2:]
+        return f"RankLedger: {len(self)} edges of {len(self.relations)} relations, {layers} layers of {heads} heads"
+
     def counts(self, edges_at_once: int = 4096) -> RankCounts:
         """How often each rank occurred, for the metric's own `score`."""
         counts = RankCounts(*self.ranks.shape[2:])

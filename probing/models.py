@@ -1,33 +1,29 @@
 """Models known to work, and what their configurations say: reads no weights and no tokenizers, needs no torch.
 
-`models.json` holds their ids, and how each family (`model_type`) came out when it was tried, which
+`models.json` holds their ids with what their configurations say, and how each family (`model_type`) came out when it was tried, which
 tests/test_architectures.py does for all of them.
 """
 
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from huggingface_hub import get_hf_file_metadata, hf_hub_download, hf_hub_url
-from huggingface_hub.errors import (
-    GatedRepoError,
-    HfHubHTTPError,
-    HFValidationError,
-    LocalEntryNotFoundError,
-    RepositoryNotFoundError,
-)
+from huggingface_hub import hf_hub_download
+from huggingface_hub.errors import GatedRepoError, LocalEntryNotFoundError, RepositoryNotFoundError
 from transformers import AutoConfig, PreTrainedConfig
 
+from codesyntax_dataset.arguments import checked
 from codesyntax_dataset.errors import ModelError
+from codesyntax_dataset.network import hub_answers
 from probing.identity import EMBEDDED, embedded_folder, loading
 
 _KNOWN = json.loads(Path(__file__).with_name("models.json").read_text(encoding="utf-8"))
 
-_SECONDS = 4  # for the Hub to answer
 _THREADS = 8
 
 
@@ -51,10 +47,21 @@ class Description:
     directions: tuple[str, ...] = ()
 
 
-def available(models: Sequence[str] = ()) -> Iterator[Description]:
-    """Descriptions of `models`, Hub ids or local folders, or else of those known to work, in order, as they come."""
+@checked
+def available(models: Sequence[str | os.PathLike] = (), *, refresh: bool = False) -> Iterator[Description]:
+    """Descriptions of `models`, Hub ids or local folders, or else of those known to work, in order, as they come.
+
+    Those known to work are described from what comes with this package, without a network; `refresh`: from their
+    configurations on the Hub, as those of `models` always are.
+    """
+    if not models and not refresh:
+        yield _read(EMBEDDED, False)
+        yield from (_outcome(model, **facts) for model, facts in _KNOWN["models"].items())
+        return
+    asked = [os.fspath(model) for model in models] or [EMBEDDED, *_KNOWN["models"]]
+    reached = any(model != EMBEDDED and not os.path.isdir(model) for model in asked) and hub_answers()
     with ThreadPoolExecutor(_THREADS) as pool:
-        yield from pool.map(_read, models or [EMBEDDED, *_KNOWN["models"]])
+        yield from pool.map(lambda model: _read(model, reached), asked)
 
 
 def to_json(descriptions: Iterable[Description]) -> str:
@@ -64,12 +71,20 @@ def to_json(descriptions: Iterable[Description]) -> str:
 
 def describe(model: str, config: PreTrainedConfig) -> Description:
     """What a configuration and the outcome of its family say of a model."""
-    outcome = _KNOWN["families"].get(config.model_type)
     layers, heads = (getattr(config, name, None) for name in ("num_hidden_layers", "num_attention_heads"))
     kinds = getattr(config, "layer_types", None)
     if kinds:  # layers of other kinds than attention have no heads, and are not counted
         layers = sum(kind.endswith("attention") and kind != "linear_attention" for kind in kinds)
     longest = positions(config)
+    outcome = _KNOWN["families"].get(config.model_type, {})
+    if outcome.get("positions") == "behind padding" and longest:
+        longest -= config.pad_token_id + 1
+    return _outcome(model, config.model_type, layers, heads, longest)
+
+
+def _outcome(model: str, family: str, layers: int | None, heads: int | None, longest: int | None) -> Description:
+    """What is known of a model's family, put to what its configuration says."""
+    outcome = _KNOWN["families"].get(family)
     if outcome is None:
         path, why, directions = "untested", "no model of its family was tried: ask `codesyntax doctor`", ()
     elif outcome["path"] == "refused":
@@ -77,9 +92,7 @@ def describe(model: str, config: PreTrainedConfig) -> Description:
     else:
         path, why = outcome["path"], ""
         directions = ("dependent-to-head",) if outcome["causal"] else ("head-to-dependent", "dependent-to-head")
-        if outcome["positions"] == "behind padding" and longest:
-            longest -= config.pad_token_id + 1
-    return Description(model, path, why, config.model_type, layers, heads, longest, directions)
+    return Description(model, path, why, family, layers, heads, longest, directions)
 
 
 def positions(config: PreTrainedConfig) -> int | None:
@@ -89,10 +102,17 @@ def positions(config: PreTrainedConfig) -> int | None:
     return next((number for number in numbers if number and number > 0), None)
 
 
-def _read(model: str) -> Description:
+def _read(model: str, reached: bool) -> Description:
+    """From a model's configuration, fetched from the Hub where that can be `reached`, else from the cache."""
     try:
         with loading(model):
-            return describe(model, AutoConfig.from_pretrained(_folder(model), trust_remote_code=False))
+            if model == EMBEDDED:
+                folder = embedded_folder()
+            elif os.path.isdir(model):
+                folder = Path(model)
+            else:
+                folder = Path(hf_hub_download(model, "config.json", local_files_only=not reached)).parent
+            return describe(model, AutoConfig.from_pretrained(folder, trust_remote_code=False))
     except ModelError as error:
         reason = {
             GatedRepoError: "gated: accept its terms on the Hub, and log in",
@@ -101,26 +121,3 @@ def _read(model: str) -> Description:
         }
         why = next((text for kind, text in reason.items() if isinstance(error.__cause__, kind)), str(error))
         return Description(model, "unknown", why)
-
-
-def _folder(model: str) -> Path:
-    """The folder with a model's configuration, fetched from the Hub where it is an id."""
-    if model == EMBEDDED:
-        return embedded_folder()
-    if Path(model).is_dir():
-        return Path(model)
-    return Path(hf_hub_download(model, "config.json", local_files_only=not _reached(model))).parent
-
-
-def _reached(model: str) -> bool:
-    """Whether the Hub answers soon: a download of a file that is not in the cache would try for minutes.
-
-    Raises what huggingface_hub raises where the Hub says no.
-    """
-    try:
-        get_hf_file_metadata(hf_hub_url(model, "config.json"), timeout=_SECONDS)
-    except (HfHubHTTPError, HFValidationError):
-        raise
-    except Exception:  # whatever the HTTP client of this huggingface_hub raises where there is no connection
-        return False
-    return True

@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import hashlib
+import html
 import importlib.metadata
 import json
 import os
 import re
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from codesyntax_dataset.errors import LedgerError
+from codesyntax_dataset.arguments import Positive, checked
+from codesyntax_dataset.errors import LedgerError, UnknownName
 from codesyntax_metric.topk_uas import RULES, SCORING_VERSION, score
 from probing.align import NOT_PREDICTED
 from probing.files import write, writing
 from probing.ledger import RankLedger
+
+if TYPE_CHECKING:
+    import pandas
 
 KS = range(1, 21)
 """The k of the published curves (Shen et al. 2022, Figure 4)."""
@@ -66,12 +71,21 @@ class ProbeSettings:
         return f"{model}{control}.{self.config}.{self.split}{partial}.{digest}"
 
 
-@dataclass
+class ByK(dict[str, Any]):
+    """What there is for each k: keys are strings, as in JSON, and `of[3]` finds what `of["3"]` does."""
+
+    def __missing__(self, k: int | str) -> Any:
+        if isinstance(k, int) and str(k) in self:
+            return self[str(k)]
+        raise KeyError(k)
+
+
+@dataclass(repr=False)
 class ProbeResult:
     """Scores of one model on one split.
 
     `scores`: {rule: {k: percent}}, the mean over relations. `relations`: {relation: {"edges": n, "in_mean": bool, rule: {k:
-    {"score": percent, "layer": int, "head": int}}}}. k is a string from "1" to "20"; layers and heads count from 0.
+    {"score": percent, "layer": int, "head": int}}}}. k is from "1" to "20", or a number; layers and heads count from 0.
     `functions`: how many were scored; `skips`: {reason: how many were not}.
     """
 
@@ -94,9 +108,9 @@ class ProbeResult:
         scores, relations = {}, {}
         for rule in RULES:
             result = score(counts, KS, rule)
-            scores[rule] = result["scores"]
+            scores[rule] = ByK(result["scores"])
             for name, entry in result["relations"].items():
-                chosen = {str(k): entry[str(k)] for k in KS}
+                chosen = ByK({str(k): entry[str(k)] for k in KS})
                 relations.setdefault(name, {"edges": entry["edges"], "in_mean": entry["in_mean"]})[rule] = chosen
         try:
             return cls(
@@ -111,6 +125,72 @@ class ProbeResult:
             )
         except (KeyError, TypeError) as error:
             raise LedgerError(f"the settings in the ledger are not those of a probe ({error}): probe again") from error
+
+    @checked
+    def best_heads(self, rule: str = "first", k: Positive = 1) -> dict[str, tuple[int, int]]:
+        """Relation -> layer and head, from 0, that reach its score by `rule` at `k`; relations by name.
+
+        Raises UnknownName for another rule, or a k that the result does not have.
+        """
+        if rule not in RULES:
+            raise UnknownName("rule", rule, RULES)
+        if k not in KS:
+            raise UnknownName("k", str(k), map(str, KS))
+        return {name: (of[rule][k]["layer"], of[rule][k]["head"]) for name, of in self.relations.items()}
+
+    def to_pandas(self, what: str = "relations") -> pandas.DataFrame:
+        """A table with a row for each relation, rule and k of TABLE_KS, scores in percent.
+
+        `what`: `relations`, each with the score of its best head, or `heads`, each with the score of every attention head.
+        """
+        import pandas
+
+        if what not in ("relations", "heads"):
+            raise UnknownName("table", what, ("relations", "heads"))
+        cells = [(name, of, rule, int(k)) for name, of in self.relations.items() for rule in RULES for k in TABLE_KS]
+        if what == "relations":
+            return pandas.DataFrame(
+                {"relation": name, "edges": of["edges"], "in_mean": of["in_mean"], "rule": rule, "k": k, **of[rule][k]}
+                for name, of, rule, k in cells
+            )
+        counts = self.ledger.counts()
+        return pandas.DataFrame(
+            {"relation": name, "rule": rule, "k": k, "layer": layer, "head": head, "score": 100 * hits[k - 1] / of["edges"]}
+            for name, of, rule, k in cells
+            for layer, of_layer in enumerate(counts.hits(name, rule))
+            for head, hits in enumerate(of_layer)
+        )
+
+    @property
+    def title(self) -> str:
+        """What was probed with what, as tables say it."""
+        made = self.settings
+        partial = "" if made["limit"] is None else f" (PARTIAL: first {made['limit']} functions)"
+        return f"{made['model']} on {made['data']}, {made['config']}/{made['split']}{partial}"
+
+    def __repr__(self) -> str:
+        lines = [
+            f"ProbeResult: {self.title}",
+            f"{self.functions} functions, {len(self.ledger)} edges, {len(self.relations)} relations; top-k UAS in percent:",
+            "".join(f"{cell:>8}" for cell in ("rule", *(f"k={k}" for k in TABLE_KS))),
+        ]
+        for rule in RULES:
+            means = [self.scores[rule][k] for k in TABLE_KS]
+            lines.append("".join(f"{cell:>8}" for cell in (rule, *("-" if m is None else f"{m:.1f}" for m in means))))
+        return "\n".join([*lines, self.signature])
+
+    def _repr_html_(self) -> str:
+        """The relations, best first, as a notebook shows them."""
+        ranked = sorted(self.relations.items(), key=lambda item: (-item[1]["first"]["1"]["score"], item[0]))
+        heads = self.best_heads()
+        rows = [("relation", "edges", "best head", *(f"k={k}" for k in TABLE_KS))]
+        for name, of in ranked:
+            rows.append((name, of["edges"], "{}-{}".format(*heads[name]), *(f"{of['first'][k]['score']:.1f}" for k in TABLE_KS)))
+        means = [self.scores["first"][k] for k in TABLE_KS]
+        rows.append(("mean", len(self.ledger), "", *("-" if mean is None else f"{mean:.1f}" for mean in means)))
+        body = "".join("<tr>" + "".join(f"<td>{html.escape(str(cell))}</td>" for cell in row) + "</tr>" for row in rows)
+        title = f"{self.title}: top-k UAS in percent, first token of the dependent"
+        return f"<p>{html.escape(title)}</p><table>{body}</table><p>{html.escape(self.signature)}</p>"
 
     def to_json(self) -> str:
         """The result as JSON, without the ledger; the same result gives the same text."""
@@ -157,7 +237,8 @@ def read_text(path: str | os.PathLike) -> str:
         raise LedgerError(f"cannot read the result {path}: {error}; expected the JSON that `codesyntax probe` wrote") from error
 
 
-def read(path: str | os.PathLike) -> ProbeResult:
+@checked
+def load(path: str | os.PathLike) -> ProbeResult:
     """The result at `path`, computed again from the ledger beside it.
 
     Raises LedgerError where one of the two is missing or damaged, or the JSON says anything else than its ledger.

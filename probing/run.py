@@ -18,6 +18,7 @@ import numpy as np
 import torch
 from tqdm.auto import tqdm
 
+from codesyntax_dataset.arguments import Natural, Positive, checked
 from codesyntax_dataset.errors import LedgerError, ModelError, UnknownName
 from codesyntax_metric.topk_uas import DEPENDENT_TO_HEAD, DIRECTIONS, HEAD_TO_DEPENDENT, RULES
 from probing import cache
@@ -39,28 +40,29 @@ _BATCH_TOKENS = {"cpu": 4096, "cuda": 65536}
 _ELEMENTS = {"cpu": 1 << 19, "cuda": 1 << 26}  # weights in flight while a layer is ranked: 2 MB, 256 MB
 
 
+@checked
 def probe(
-    model: str | tuple,
+    model: str | os.PathLike | tuple,
     data: Any,
     config: str = "python",
     split: str = "test",
     *,
     revision: str | None = None,
-    dtype: str = "float32",
-    device: str | None = None,
-    batch_tokens: int | None = None,
-    limit: int | None = None,
+    dtype: str | torch.dtype = "float32",
+    device: str | torch.device | None = None,
+    batch_tokens: Positive | None = None,
+    limit: Positive | None = None,
     direction: str | None = None,
-    max_length: int = PAPER_LENGTH,
+    max_length: Positive = PAPER_LENGTH,
     also_fits: Sequence[str] = (),
     control: str | None = None,
-    seed: int = 0,
+    seed: Natural = 0,
     output: str | os.PathLike | None = None,
 ) -> ProbeResult | None:
     """Top-k UAS of every attention head of a model, by the published protocol (Shen et al. 2022, section 4).
 
     `model`: a Hub id (at `revision`), a local folder, or a (model, tokenizer) pair. `data`: a folder that `codesyntax build`
-    wrote, a dataset id, or a loaded dataset. `dtype`: `float32` or `bfloat16`. `batch_tokens`: sub-tokens in a batch,
+    wrote, a dataset id, or a loaded dataset. `dtype`: `float32` or `bfloat16`, or torch's own. `batch_tokens`: sub-tokens in a batch,
     padding included; scores do not depend on it. `limit`: only the first functions of the split; the result says so.
     `direction`: `head-to-dependent` as published, or `dependent-to-head`, the only one for models that cannot see what
     comes later; by default what the model can do. `max_length`: sub-tokens, special tokens included, that a function may
@@ -74,17 +76,17 @@ def probe(
     Under `accelerate launch` or `torchrun` the processes share the work; the result is that of one process, and goes to
     the main process, the others get None.
 
-    Raises ModelError, DatasetError, UnknownName or LedgerError, each with one line on what came and what to try.
+    Raises ArgumentError, ModelError, DatasetError, UnknownName or LedgerError, each with one line on what came and what to try.
     """
     processes = _Processes()
     asked = {
-        "model": model,
+        "model": os.fspath(model) if isinstance(model, os.PathLike) else model,
         "data": data,
         "config": config,
         "split": split,
         "revision": revision,
-        "dtype": dtype,
-        "device": device or processes.device,
+        "dtype": str(dtype).removeprefix("torch."),
+        "device": str(device) if device else processes.device,
         "limit": limit,
         "direction": direction,
         "max_length": max_length,

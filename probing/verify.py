@@ -8,8 +8,10 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
+import torch
 from tqdm.auto import tqdm
 
+from codesyntax_dataset.arguments import Natural, Positive, checked
 from codesyntax_dataset.errors import CodeSyntaxError
 from probing.ledger import RankLedger
 from probing.result import ProbeResult, ProbeSettings, ledger_path, read_text
@@ -40,14 +42,15 @@ class Verification:
         return all(check.passed for check in self.checks)
 
 
+@checked
 def verify(
     result: str | os.PathLike,
     *,
     model: Any = None,
     data: Any = None,
-    device: str | None = None,
-    functions: int = 24,
-    seed: int | None = None,
+    device: str | torch.device | None = None,
+    functions: Positive = 24,
+    seed: Natural | None = None,
 ) -> Verification:
     """Check a result file and the ledger beside it: scores, labels, model, and the ranks of some random functions.
 

@@ -86,12 +86,22 @@ def test_a_name_that_no_file_can_have():
 
 
 def test_without_arguments_every_known_model_has_a_row():
-    """Offline, with an empty cache: the embedded encoder as it is, and of the others the reason."""
+    """From what comes with the package, offline and with an empty cache."""
     printed = CliRunner().invoke(main, ["available-models"], catch_exceptions=False)
     first, *others = printed.stdout.splitlines()[1:]
     assert first.split() == [EMBEDDED, "bert", "6", "12", "512", "both", "captured"]
-    assert [line.split()[0] for line in others] == _KNOWN["models"]
-    assert len(set(_KNOWN["models"])) == len(_KNOWN["models"]) > 20
+    assert [line.split()[0] for line in others] == list(_KNOWN["models"])
+    assert len(others) > 20
+    assert others[0].split() == ["microsoft/codebert-base", "roberta", "12", "12", "512", "both", "captured"]
+    assert not any("unknown" in line or "untested" in line for line in others)
+
+
+def test_refreshing_asks_the_hub_again():
+    """Which cannot be reached here."""
+    printed = CliRunner().invoke(main, ["available-models", "--refresh"], catch_exceptions=False)
+    first, *others = printed.stdout.splitlines()[1:]
+    assert first.split()[0] == EMBEDDED
+    assert [line.split()[0] for line in others] == list(_KNOWN["models"])
     assert all("unknown: not in the cache, and the Hub cannot be reached" in line for line in others)
 
 

@@ -143,7 +143,7 @@ def test_source_that_is_not_there(tmp_path):
 def test_probe_with_bad_names(tiny_model, dataset_folder, tmp_path):
     output = tmp_path / "results"
     data = ("--data", dataset_folder, "--output", output)
-    refused(run("probe", "nobody/no-such-model", *data), "nobody/no-such-model", "no model on the Hub that can be reached")
+    refused(run("probe", "nobody/no-such-model", *data), "nobody/no-such-model", "not in the cache, and the Hub cannot be reached")
     refused(run("probe", tiny_model, "--data", tmp_path, "--output", output), "folder is no dataset", "codesyntax build")
     refused(run("probe", tiny_model, *data, "--config", "jaba"), "did you mean 'java'?")
     assert not output.exists()

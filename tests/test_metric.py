@@ -502,12 +502,12 @@ def test_a_function_that_does_not_fit_is_refused_and_changes_nothing(case):
 @pytest.mark.parametrize(
     "options, message",
     [
-        ({"k": [0]}, r"k is \[0\], expected a list of whole numbers from 1 to 255"),
+        ({"k": [0]}, r"k is \[0\], expected a whole number from 1 to 255, or a list of them"),
         ({"k": [1, 256]}, r"k is \[1, 256\], expected"),
         ({"k": []}, r"k is \[\], expected"),
-        ({"k": 10}, "k is 10, expected a list"),
-        ({"k": "10"}, "k is .*'1', '0'"),
-        ({"k": [1, "3"]}, "k is .*expected a list of whole numbers"),
+        ({"k": 0}, "k is 0, expected a whole number"),
+        ({"k": "10"}, "k is '10', expected a whole number"),
+        ({"k": [1, "3"]}, "k is .*expected a whole number"),
         ({"k": [1.0]}, r"k is \[1.0\], expected"),
         ({"rule": "best"}, "rule is 'best', expected one of first, any, last"),
         ({"predictions": [GOOD]}, "as many predictions as references, got 1 and NoneType"),

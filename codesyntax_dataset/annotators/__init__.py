@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import importlib
 
+from codesyntax_dataset.arguments import checked
 from codesyntax_dataset.schema import Annotation, Token, check_names
 
 
+@checked
 def annotate(code: str, language: str, variant: str = "paper") -> Annotation:
     """The labels of one function, as the published CodeSyntax has them (Shen et al. 2022, section 3).
 
@@ -25,6 +27,7 @@ def annotate(code: str, language: str, variant: str = "paper") -> Annotation:
     return _annotator(language, variant).annotate(code, variant)
 
 
+@checked
 def tokenize(code: str, language: str, variant: str = "paper") -> list[Token]:
     """The tokens alone, also of code that does not parse; raises ParseError where not even tokens can be told."""
     return _annotator(language, variant).tokenize(code, variant)

@@ -8,7 +8,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from huggingface_hub import constants
+
 from codesyntax_dataset.errors import SourceError
+from codesyntax_dataset.network import UNREACHABLE, hub_answers
 from codesyntax_dataset.schema import CONFIGS, Skips, SourceFunction
 from codesyntax_dataset.sources.text import texts
 
@@ -34,6 +37,8 @@ def read(source: str, config: str, skips: Skips) -> Iterator[SourceFunction]:
     language, _ = CONFIGS[config]
     repository, _, revision = source.partition("@")
     part = {"data_dir": language} if revision == PARQUET_EXPORT else {"name": language}
+    if not constants.is_offline_mode() and not hub_answers():
+        raise SourceError(f"cannot read {source}: {UNREACHABLE} A downloaded copy of CodeSearchNet v2 works, too")
     try:
         splits = load_dataset(repository, revision=revision or None, streaming=True, **part)
         for partition in ("test", "validation"):

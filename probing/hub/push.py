@@ -10,6 +10,7 @@ from pathlib import Path
 from huggingface_hub import CommitOperationAdd, CommitOperationDelete
 
 import codesyntax_metric
+from codesyntax_dataset.arguments import checked
 from codesyntax_dataset.errors import HubError
 from probing.hub.client import check_repo, client, patiently, plain_errors
 
@@ -65,6 +66,7 @@ class Push:
             return commit.pr_url or commit.commit_url
 
 
+@checked
 def push_dataset(folder: str | os.PathLike[str], repo: str) -> Push:
     """The push of a dataset that `codesyntax build` wrote to the dataset repository `repo` (USER/NAME).
 
@@ -80,6 +82,7 @@ def push_dataset(folder: str | os.PathLike[str], repo: str) -> Push:
     return Push(repo, "dataset", files, metadata.FILES)
 
 
+@checked
 def push_metric(repo: str) -> Push:
     """The push of the installed metric to the Space `repo`, for `evaluate.load(repo)`.
 

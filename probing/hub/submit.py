@@ -26,6 +26,7 @@ from huggingface_hub import (
 )
 from huggingface_hub.errors import EntryNotFoundError, RevisionNotFoundError
 
+from codesyntax_dataset.arguments import checked
 from codesyntax_dataset.errors import HubError, LedgerError
 from codesyntax_dataset.tasks import PROTOCOLS, task_id
 from probing import entry
@@ -86,6 +87,7 @@ class PullRequest:
             return made.pr_url
 
 
+@checked
 def submission(
     results: Sequence[str | os.PathLike[str]],
     model: str,
@@ -148,6 +150,7 @@ def submission(
     return requests
 
 
+@checked
 def undo(results: Sequence[str | os.PathLike[str]], model: str, board: str | None = None) -> list[str]:
     """Close the pull requests that this user has opened for these results; returns their addresses."""
     title = _title(model, find(results))

@@ -8,6 +8,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from codesyntax_dataset.arguments import checked
 from codesyntax_dataset.errors import LedgerError
 from probing import entry
 from probing.files import writing
@@ -23,6 +24,7 @@ MARKER = "Made by `codesyntax report`."
 TITLE = "What attention heads know about the syntax of code"
 
 
+@checked
 def report(results: Sequence[str | os.PathLike], output: str | os.PathLike, data: Any = None) -> Path:
     """Write the report of `results`, files or folders that `probe` wrote, into the folder `output`; returns its page.
 

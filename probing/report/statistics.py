@@ -16,6 +16,7 @@ import numpy as np
 from rich.table import Table
 
 from codesyntax_dataset import paper
+from codesyntax_dataset.arguments import checked
 from codesyntax_dataset.card import left_out
 from codesyntax_dataset.statistics import Distribution, Statistics, statistics
 from probing.data import load_functions
@@ -57,6 +58,7 @@ class DatasetStatistics:
         return json.dumps({"splits": self.splits, "configs": configs}, indent=1, allow_nan=False) + "\n"
 
 
+@checked
 def collect(data: Any, configs: Sequence[str], splits: Sequence[str] = ("test",)) -> DatasetStatistics:
     """Count some configs of a dataset, the splits of each together; `data` and errors are as in `load_functions`."""
     card = Path(data, "README.md") if isinstance(data, (str, os.PathLike)) else None

@@ -10,11 +10,8 @@ _RULE = "first"
 
 def print_result(result: ProbeResult) -> None:
     """Print the relations, best first, with the score and the head that reaches it, and the mean."""
-    settings = result.settings
-    partial = "" if settings["limit"] is None else f" (PARTIAL: first {settings['limit']} functions)"
     shown = table(
-        f"{settings['model']} on {settings['data']}, {settings['config']}/{settings['split']}{partial}: "
-        f"top-k UAS in percent, {_RULE} token of the dependent, {result.functions} functions",
+        f"{result.title}: top-k UAS in percent, {_RULE} token of the dependent, {result.functions} functions",
     )
     shown.add_column("relation", no_wrap=True)
     shown.add_column("edges", justify="right")
@@ -39,7 +36,7 @@ def print_result(result: ProbeResult) -> None:
     )
     out = console()
     out.print(shown)
-    if settings["attention_why"]:
-        out.print(f"probed by eager attention maps: {settings['attention_why']}")
+    if result.settings["attention_why"]:
+        out.print(f"probed by eager attention maps: {result.settings['attention_why']}")
     if result.skips:
         out.print("skipped: " + ", ".join(f"{count} ({reason})" for reason, count in result.skips.items()))

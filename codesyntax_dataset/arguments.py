@@ -1,0 +1,78 @@
+"""Arguments of public functions, checked against their annotations: what has another type is told in a line of ours."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import numbers
+import os
+import reprlib
+import types
+from collections.abc import Callable, Sequence
+from typing import Annotated, Any, TypeVar, Union, get_args, get_origin, get_type_hints
+
+from codesyntax_dataset.errors import ArgumentError
+
+Positive = Annotated[int, 1]
+"""A whole number of at least 1."""
+
+Natural = Annotated[int, 0]
+"""A whole number of at least 0."""
+
+Function = TypeVar("Function", bound=Callable)
+
+
+def checked(function: Function) -> Function:
+    """The same function, which raises ArgumentError for an argument that is not what its annotation says.
+
+    Annotations are classes, `Any`, `Positive`, `Natural`, sequences of these, and unions.
+    """
+    signature = inspect.signature(function)
+
+    @functools.cache
+    def kinds() -> dict[str, Any]:
+        return get_type_hints(function, include_extras=True)  # when it is called first: by then all names are there
+
+    @functools.wraps(function)
+    def call(*arguments, **named):
+        for name, value in signature.bind(*arguments, **named).arguments.items():
+            if not _fits(value, kinds().get(name, Any)):
+                raise ArgumentError(f"{name} is {_shown(value)}, expected {_named(kinds()[name])}")
+        return function(*arguments, **named)
+
+    return call
+
+
+def _fits(value: Any, kind: Any) -> bool:
+    origin, inner = get_origin(kind), get_args(kind)
+    if kind is Any:
+        return True
+    if origin in (Union, types.UnionType):
+        return any(_fits(value, one) for one in inner)
+    if origin is Annotated:
+        whole, least = inner
+        return _fits(value, whole) and value >= least
+    if origin is Sequence:
+        return isinstance(value, Sequence) and not isinstance(value, (str, bytes)) and all(_fits(one, *inner) for one in value)
+    if kind is int:
+        return isinstance(value, numbers.Integral) and not isinstance(value, bool)
+    return isinstance(value, origin or kind)
+
+
+def _named(kind: Any) -> str:
+    origin, inner = get_origin(kind), get_args(kind)
+    if origin in (Union, types.UnionType):
+        *others, last = dict.fromkeys(map(_named, inner))
+        return f"{', '.join(others)} or {last}" if others else last
+    if origin is Annotated:
+        return f"a whole number of at least {inner[1]}"
+    if origin is Sequence:
+        return f"a list, each of it {_named(inner[0])}"
+    words = {int: "a whole number", str: "text", bool: "True or False", os.PathLike: "a path", type(None): "None"}
+    return words.get(origin or kind) or f"a {kind.__module__.partition('.')[0]} {kind.__name__}".replace("builtins ", "")
+
+
+def _shown(value: Any) -> str:
+    if value is None or isinstance(value, (str, bytes, bool, numbers.Number)):
+        return reprlib.repr(value)
+    return f"of the type {type(value).__name__}"

@@ -1,0 +1,94 @@
+"""A result in the hand: how it looks, what it is equal to, how its numbers are reached, and as tables of pandas."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import codesyntax_metric
+import probing
+from codesyntax_dataset.errors import LedgerError, UnknownName
+from codesyntax_metric.topk_uas import RULES
+
+
+@pytest.fixture(scope="module")
+def result(tiny_model, dataset_folder):
+    return probing.probe(tiny_model, dataset_folder, "java", limit=6)
+
+
+def test_its_text_is_short_and_says_what_was_probed(result):
+    lines = repr(result).splitlines()
+    assert len(lines) <= 20 and max(map(len, lines[:-1])) <= 100
+    assert "tiny on codesyntax@" in lines[0] and "PARTIAL: first 6 functions" in lines[0]
+    assert lines[-1] == result.signature
+    assert f"{result.scores['any']['10']:.1f}" in next(line for line in lines if line.split()[0] == "any").split()
+    assert len(repr(result.ledger)) < 100
+
+
+def test_a_notebook_shows_its_relations_and_nothing_of_a_stranger_as_markup(result):
+    page = dataclasses.replace(result, settings={**result.settings, "model": "<script>"})._repr_html_()
+    assert "<script>" not in page and "&lt;script&gt;" in page
+    assert page.count("<tr>") == len(result.relations) + 2
+    assert "Call:func-&gt;args" in page
+
+
+def test_numbers_are_keys_too(result):
+    relation = result.relations["Call:func->args"]["first"]
+    assert relation[3] is relation["3"] and result.scores["last"][20] == result.scores["last"]["20"]
+    for k in (0, 21, 1.0, None):
+        with pytest.raises(KeyError):
+            relation[k]
+    assert json.loads(result.to_json())["scores"] == result.scores
+
+
+def test_best_heads(result):
+    heads = result.best_heads("any", 3)
+    assert heads.keys() == result.relations.keys()
+    ledger = result.ledger
+    for relation, (layer, head) in heads.items():
+        of_relation = ledger.relation == ledger.relations.index(relation)
+        hits = (ledger.ranks[RULES.index("any")][of_relation] < 3).sum(axis=0)
+        assert hits[layer, head] == hits.max()
+    with pytest.raises(UnknownName, match="unknown rule 'firs': did you mean 'first'"):
+        result.best_heads("firs")
+    with pytest.raises(UnknownName, match="unknown k '21'"):
+        result.best_heads(k=21)
+
+
+def test_tables_of_pandas(result):
+    relations, heads = result.to_pandas(), result.to_pandas("heads")
+    assert len(relations) == len(result.relations) * 3 * 4
+    means = relations[relations.in_mean].groupby(["rule", "k"]).score.mean()
+    for rule in RULES:
+        assert means[rule, 10] == pytest.approx(result.scores[rule]["10"])
+    assert len(heads) == len(relations) * 2 * 3
+    best = heads.groupby(["relation", "rule", "k"]).score.max()
+    rows = relations.set_index(["relation", "rule", "k"])
+    assert np.allclose(best.loc[rows.index], rows.score)
+
+
+def test_equal_is_what_has_the_same_ranks_and_settings(result, tiny_model, dataset_folder, tmp_path):
+    loaded = probing.load(result.save(tmp_path))
+    assert loaded == result and loaded.ledger == result.ledger
+    loaded.ledger.ranks[0, 0, 0, 0] ^= 1
+    assert loaded != result
+    assert result != probing.probe(tiny_model, dataset_folder, "java", limit=5)
+    assert result.ledger != "a ledger"
+    with pytest.raises(LedgerError, match="expected the JSON"):
+        probing.load(tmp_path / "none.json")
+
+
+def test_the_metric_takes_one_k():
+    metric = codesyntax_metric.load()
+    metric.add(prediction=[[[[0.0, 1.0], [1.0, 0.0]]]], reference=[("If:if->test", 0, 1, 1)])
+    assert metric.compute(k=1)["scores"] == {"1": 100.0}
+
+
+def test_python_m_probing_is_the_command_line():
+    done = subprocess.run([sys.executable, "-m", "probing", "--version"], capture_output=True, text=True, check=True)
+    assert probing.__version__ in done.stdout
