@@ -19,7 +19,7 @@ from codesyntax_metric.topk_uas import HEAD_TO_DEPENDENT, RULES
 from probing import controls
 from probing.baselines import KINDS, Edges
 from probing.error_analysis import ErrorAnalysis, errors_path, load
-from probing.evidence import PROTOCOLS, Evidence, files_of, find, gather
+from probing.evidence import BEST_BASELINE, PROTOCOLS, Evidence, files_of, find, gather
 from probing.result import KS, read_text
 from probing.selection import Comparison, compare, estimate, held_out, published, summary
 
@@ -68,7 +68,8 @@ class Findings:
     """Subjects on the same functions, and what they are compared with.
 
     `random`: protocol -> scores of random attention, rule -> k -> [score, low, high]; `chance`: the same, without interval,
-    of one random head on average. `picked`: protocol -> kind -> rule -> relation -> offsets or keywords, best first.
+    of one random head on average. `picked`: protocol -> kind -> rule -> relation -> offsets or keywords, best first;
+    `chosen`: protocol -> rule -> relation -> for each k of KS the kind that the best baseline takes.
     `pairs`: (place of one model, of the other) -> protocol -> comparison.
     """
 
@@ -79,6 +80,7 @@ class Findings:
     random: dict[str, Any]
     chance: dict[str, dict[str, float | None]]
     picked: dict[str, Any]
+    chosen: dict[str, dict[str, dict[str, list[str]]]]
     pairs: dict[tuple[int, int], dict[str, Comparison]]
 
     @property
@@ -96,6 +98,12 @@ class Findings:
     @property
     def edges(self) -> int:
         return self.subjects[0].entry["edges"]
+
+    def size(self, protocol: str) -> tuple[int, int]:
+        """How many relations are in the mean of a protocol, and how many edges they have."""
+        relations = self.subjects[0].entry["protocols"][protocol]["relations"].values()
+        edges = [entry["edges"] for entry in relations if entry["in_mean"]]
+        return len(edges), sum(edges)
 
     @property
     def models(self) -> list[Subject]:
@@ -198,6 +206,13 @@ def _gathered(title: str, name: str, files: list[Path], data: Any) -> Findings:
         random=_random(validation, test, direction),
         chance=_chance(test, direction),
         picked={protocol: picks.to_dict()["picked"] for protocol, picks in first.baselines.picks.items()},
+        chosen={
+            protocol: {
+                rule: {name: [KINDS[head] for _, head in of_k] for name, of_k in of_rule.items()}
+                for rule, of_rule in outcomes[BEST_BASELINE].choice.items()
+            }
+            for protocol, outcomes in first.baselines.outcomes.items()
+        },
         pairs=pairs,
     )
 
