@@ -47,17 +47,26 @@ def main() -> None:
     type=click.Path(path_type=Path, dir_okay=False),
     help="Repositories to leave out: one name a line, or JSON lines with `repository`.",
 )
+@click.option(
+    "--validation-fraction",
+    type=click.FloatRange(0, 1, max_open=True),
+    help="Of the files of a source folder (or of its repositories, where it holds several git clones), unless it has the "
+    "folders test/ and validation/.  [default: 0.2]",
+)
+@click.option("--overwrite", is_flag=True, help="Replace a dataset that is from another source, all of its configs.")
 @click.option("--num-proc", type=click.IntRange(min=1), help="Processes to annotate with.")
-def build(source: str, configs: tuple[str, ...], output: Path, exclude_repositories: Path | None, num_proc: int | None):
+def build(source: str, configs: tuple[str, ...], output: Path, **options) -> None:
     """Build the dataset: a folder that load_dataset() reads and that can be uploaded as it is.
 
     SOURCE is a Hub dataset (code-search-net/code_search_net, or with @revision), a folder or zip of CodeSearchNet v2, the
     dataset as its authors published it (CodeSyntax_python.json or its zip), any folder of source files, or `sample`, the
     functions that come with this package.
+
+    A dataset at the output that is from the same source gets the configs added; another is left as it is.
     """
     from codesyntax_dataset.build import build as build_dataset
 
-    report = build_dataset(source, list(configs), output, exclude_repositories=exclude_repositories, num_proc=num_proc)
+    report = build_dataset(source, list(configs), output, **options)
     click.echo(report.text(), err=True)
     click.echo(output)
 

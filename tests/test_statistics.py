@@ -16,10 +16,10 @@ from codesyntax_dataset import paper
 from codesyntax_dataset.build import build
 from codesyntax_dataset.builder import FEATURES
 from codesyntax_dataset.card import left_out
-from codesyntax_dataset.errors import DatasetError
+from codesyntax_dataset.errors import DatasetError, LedgerError
 from codesyntax_dataset.statistics import statistics
 from probing.cli import main
-from probing.report.statistics import BINS, collect, offsets_figure
+from probing.report.statistics import BINS, FILES, DatasetStatistics, collect, offsets_figure, save
 
 
 def dataset_of(*functions):
@@ -207,3 +207,20 @@ def test_both_splits_and_bad_names(dataset_folder):
     refused = run("--data", dataset_folder, "--config", "pyhton")
     assert refused.exit_code == 1
     assert "did you mean 'python'?" in refused.stderr
+
+
+def test_files_of_others_are_not_replaced(tmp_path):
+    """A later call replaces what an earlier one wrote; whatever else has one of the names is left as it is."""
+    found = statistics(dataset_of(("a", 4, [("If:if->test", 0, 1, 1)])))
+    collected = DatasetStatistics({"python": "mine"}, ["test"], {"python": found}, {"python": None})
+    (tmp_path / "notes.txt").write_text("mine")
+    for name, content in (("relations.csv", "a,b"), ("statistics.json", '{"splits": []}'), ("statistics.json", "[")):
+        (tmp_path / name).write_text(content)
+        with pytest.raises(LedgerError, match=f"{name} would be replaced, but was not made by `codesyntax stats`"):
+            save(collected, tmp_path)
+        assert {path.name: path.read_text() for path in tmp_path.iterdir()} == {"notes.txt": "mine", name: content}
+        (tmp_path / name).unlink()
+    (tmp_path / "statistics.json").write_text('{"made_by": "codesyntax stats"}')
+    assert sorted(path.name for path in save(collected, tmp_path)) == sorted(FILES)
+    assert (tmp_path / "statistics.json").read_text() == collected.to_json()
+    assert (tmp_path / "notes.txt").read_text() == "mine"

@@ -18,6 +18,7 @@ from rich.table import Table
 from codesyntax_dataset import paper
 from codesyntax_dataset.arguments import checked
 from codesyntax_dataset.card import left_out
+from codesyntax_dataset.errors import LedgerError
 from codesyntax_dataset.statistics import Distribution, Statistics, statistics
 from probing.data import load_functions
 from probing.files import write
@@ -28,6 +29,12 @@ if TYPE_CHECKING:
 
 BINS = (1, 2, 3, 4, 5, 9, 17, 33, 65, 129)
 """Where the bins of offsets begin in the figure; what points backwards has a bin before them."""
+
+MADE_BY = "codesyntax stats"
+"""Stands in `statistics.json`, which says that the files beside it are ours to replace."""
+
+FILES = ("statistics.json", "relations.csv", "offsets.csv", "offsets.svg", "offsets.png")
+"""What `save` writes, the first of them first."""
 
 _BINS_NAMED = ("< 1", "1", "2", "3", "4", "5-8", "9-16", "17-32", "33-64", "65-128", "> 128")
 
@@ -55,7 +62,8 @@ class DatasetStatistics:
             }
             for config, found in self.configs.items()
         }
-        return json.dumps({"splits": self.splits, "configs": configs}, indent=1, allow_nan=False) + "\n"
+        content = {"made_by": MADE_BY, "splits": self.splits, "configs": configs}
+        return json.dumps(content, indent=1, allow_nan=False) + "\n"
 
 
 @checked
@@ -213,17 +221,31 @@ def _binned(offsets: Mapping[int, int]) -> np.ndarray:
 
 
 def save(collected: DatasetStatistics, folder: str | os.PathLike) -> list[Path]:
-    """Write `statistics.json`, two CSV files, and the figure as SVG and PNG into `folder`; returns their paths."""
+    """Write `statistics.json`, two CSV files, and the figure as SVG and PNG into `folder`; returns their paths.
+
+    What an earlier call wrote is replaced. Raises LedgerError where one of these files is another's.
+    """
     from probing.report.figures import style, to_png, to_svg
 
     folder = Path(folder)
+    _check_ours(folder)
     with style():
         figure = offsets_figure(collected.configs)
         svg, png = to_svg(figure), to_png(figure)
-    files = {
-        "statistics.json": collected.to_json(),
-        **to_csv(collected.configs),
-        "offsets.svg": svg,
-        "offsets.png": png,
-    }
-    return [write(folder / file, content) for file, content in files.items()]
+    contents = [collected.to_json(), *to_csv(collected.configs).values(), svg, png]
+    return [write(folder / file, content) for file, content in zip(FILES, contents, strict=True)]
+
+
+def _check_ours(folder: Path) -> None:
+    """Raise LedgerError where a file that would be replaced was not made by `save`."""
+    there = [file for file in FILES if os.path.lexists(folder / file)]
+    try:
+        content = json.loads((folder / FILES[0]).read_bytes())
+        ours = isinstance(content, dict) and content.get("made_by") == MADE_BY
+    except (OSError, ValueError, RecursionError):
+        ours = False
+    if there and not ours:
+        raise LedgerError(
+            f"{folder / there[0]} would be replaced, but was not made by `codesyntax stats`: choose another output, or "
+            "move it away"
+        )
