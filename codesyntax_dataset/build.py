@@ -90,7 +90,7 @@ def build(
     output: str | os.PathLike[str],
     *,
     exclude_repositories: str | os.PathLike[str] | None = None,
-    validation_fraction: float | None = None,
+    validation_fraction: float | int | None = None,
     overwrite: bool = False,
     num_proc: Positive | None = None,
 ) -> BuildReport:

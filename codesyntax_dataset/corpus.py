@@ -22,8 +22,8 @@ def read(
 ) -> tuple[dict[str, list[SourceFunction]], Skips]:
     """The functions of `config` by split, each with its id, and what was left out.
 
-    `validation_fraction` is as in `codesyntax_dataset.sources`.
-    Functions of the repositories `excluded` are left out first. Then ids count up from 0 through the test partition and
+    `validation_fraction` is as in `codesyntax_dataset.sources`. Functions of the repositories `excluded` are left out
+    first. Then ids count up from 0 through the test partition and
     on through the validation partition, as in the published dataset; functions that come with an id keep it. Raises
     SourceError where the source cannot be read, has no functions of the language, or gives an id twice.
     """
