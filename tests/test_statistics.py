@@ -148,15 +148,33 @@ def test_figure_shows_every_edge():
     edges = [("If:if->test", 0, first, first) for first in (1, 2, 2, 8, 9)]
     axes = offsets_figure({"python": statistics(dataset_of(("a", 20, edges)))}).axes
     texts = {(int(text.get_position()[0]), text.get_text()) for text in axes[1].texts}
-    assert texts == {(0, "20"), (1, "40"), (4, "20"), (5, "20")}
-    assert [label.get_text() for label in axes[1].get_xticklabels()][:6] == ["1", "2", "3", "4", "5-8", "9-16"]
-    assert [bar.get_height() for bar in axes[0].patches] == [0, 0, 0, 1, 0, 0, 0, 0, 0, 0]  # a mean of 4.4
+    assert texts == {(0, "20"), (1, "40"), (4, "40")}
+    assert [label.get_text() for label in axes[1].get_xticklabels()][:6] == ["1", "2", "3", "4", "5-9", "10-19"]
+    assert [bar.get_height() for bar in axes[0].patches] == [0, 0, 0, 1, 0, 0, 0, 0, 0]  # a mean of 4.4
     backwards = [("If:if->test", 5, 1, 1), ("If:if->test", 5, 6, 6)]
     axes = offsets_figure({"python": statistics(dataset_of(("a", 20, backwards)))}).axes
     assert [label.get_text() for label in axes[1].get_xticklabels()] == [
-        *("< 1", "1", "2", "3", "4", "5-8", "9-16", "17-32", "33-64", "65-128", "> 128")
+        *("< 1", "1", "2", "3", "4", "5-9", "10-19", "20-49", "50-99", "> 99")
     ]
     assert len(axes[0].patches) == len(BINS) + 1
+
+
+def test_figure_tells_relations_at_ten_tokens_and_those_outside_the_mean():
+    """A mean of 9.5 stands before the paper's threshold and one of 10 behind it; `Slice:lower->upper` is in no mean."""
+    near = [("If:if->test", 0, 9, 9), ("If:if->test", 0, 10, 10)]
+    far = [("If:if->body", 0, 10, 10), ("Slice:lower->upper", 0, 12, 12)]
+    above, below = offsets_figure({"python": statistics(dataset_of(("a", 20, near + far)))}).axes
+    assert [text.get_text() for text in above.get_legend().get_texts()] == [
+        "in the mean: 1 of 2 at 10 or more",
+        "not in the mean: 1 of 1 at 10 or more",
+    ]
+    ticks = [label.get_text() for label in above.get_xticklabels()]
+    inside, outside = (dict(zip(ticks, [bar.get_height() for bar in bars])) for bars in above.containers)
+    assert {name: height for name, height in inside.items() if height} == {"5-9": 1, "10-19": 1}
+    assert {name: height for name, height in outside.items() if height} == {"10-19": 1}
+    for axes in (above, below):
+        assert axes.lines[0].get_xdata()[0] == (ticks.index("5-9") + ticks.index("10-19")) / 2
+    assert "(Slice:lower->upper)" in [label.get_text() for label in below.get_yticklabels()]
 
 
 def run(*arguments):

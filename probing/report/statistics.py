@@ -9,6 +9,7 @@ import os
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from math import floor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +21,7 @@ from codesyntax_dataset.arguments import checked
 from codesyntax_dataset.card import left_out
 from codesyntax_dataset.errors import LedgerError
 from codesyntax_dataset.statistics import Distribution, Statistics, statistics
+from codesyntax_metric.topk_uas import NOT_IN_MEAN
 from probing.data import load_functions
 from probing.files import write
 from probing.report.terminal import console, table
@@ -27,7 +29,10 @@ from probing.report.terminal import console, table
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-BINS = (1, 2, 3, 4, 5, 9, 17, 33, 65, 129)
+FAR = 10
+"""Tokens from which on a relation's mean offset is far (Shen et al. 2022, Figure 3): a bin of the figure begins there."""
+
+BINS = (1, 2, 3, 4, 5, FAR, 20, 50, 100)
 """Where the bins of offsets begin in the figure; what points backwards has a bin before them."""
 
 MADE_BY = "codesyntax stats"
@@ -36,7 +41,7 @@ MADE_BY = "codesyntax stats"
 FILES = ("statistics.json", "relations.csv", "offsets.csv", "offsets.svg", "offsets.png")
 """What `save` writes, the first of them first."""
 
-_BINS_NAMED = ("< 1", "1", "2", "3", "4", "5-8", "9-16", "17-32", "33-64", "65-128", "> 128")
+_BINS_NAMED = ("< 1", "1", "2", "3", "4", "5-9", "10-19", "20-49", "50-99", "> 99")
 
 
 @dataclass(frozen=True)
@@ -178,12 +183,15 @@ def to_csv(configs: Mapping[str, Statistics]) -> dict[str, str]:
 def offsets_figure(configs: Mapping[str, Statistics]) -> Figure:
     """How far dependents are from their heads, a column for each config.
 
-    Above, how many relations have which mean offset (Figure 3 of the paper); below, the offsets of each relation's edges.
+    Above, how many relations have which mean offset (Figure 3 of the paper), those of the mean apart from the others;
+    below, the offsets of each relation's edges. A line stands where offsets are `FAR`.
     """
     from matplotlib.figure import Figure
 
+    from probing.report.figures import INK
+
     most = max(len(of_config.relations) for of_config in configs.values())
-    figure = Figure(figsize=(5.6 * len(configs), 2.6 + 0.19 * most), layout="constrained", dpi=150)
+    figure = Figure(figsize=(5.6 * len(configs), 3.0 + 0.19 * most), layout="constrained", dpi=150)
     axes = figure.subplots(2, len(configs), squeeze=False, height_ratios=[1.4, 0.19 * most])
     for column, (config, of_config) in enumerate(configs.items()):
         relations = sorted(of_config.relations.items(), key=lambda item: (item[1].offset.median, item[1].offset.mean))
@@ -194,10 +202,22 @@ def offsets_figure(configs: Mapping[str, Statistics]) -> Figure:
         above, below = axes[:, column]
         above.grid(visible=False, axis="x")
         below.grid(visible=False)
-        means = sum((_binned({int(found.offset.mean): 1}) for _, found in relations), _binned({}))
-        above.bar(range(len(_BINS_NAMED[kept])), means[kept], color="#4477aa", width=0.9)
+        bottom = _binned({})[kept]
+        for words, inside, colour in (("in the mean", True, "#4477aa"), ("not in the mean", False, "#aabbcc")):
+            means = [found.offset.mean for name, found in relations if (name not in NOT_IN_MEAN) == inside]
+            if means:
+                far = sum(mean >= FAR for mean in means)
+                label = f"{words}: {far} of {len(means)} at {FAR} or more"
+                heights = sum(_binned({floor(mean): 1}) for mean in means)[kept]
+                above.bar(range(len(bottom)), heights, bottom=bottom, color=colour, width=0.9, label=label)
+                bottom = bottom + heights
+        if relations:
+            above.legend(fontsize=7, loc="lower left", bbox_to_anchor=(-0.02, 0.97), labelspacing=0.2)
+        threshold = bisect_right(BINS, FAR) - (kept.start or 0) - 0.5
+        for part in (above, below):
+            part.axvline(threshold, color=INK, linestyle="--", linewidth=0.8)
         above.set_xticks(range(len(_BINS_NAMED[kept])), _BINS_NAMED[kept], fontsize=7)
-        above.set_title(f"{config}: relations by their mean offset, whole tokens", fontsize=9, loc="left")
+        above.set_title(f"{config}: relations by their mean offset", fontsize=9, loc="left", pad=28)
         above.set_ylabel("relations", fontsize=8)
         above.yaxis.get_major_locator().set_params(integer=True)
         below.imshow(100 * shares[:, kept], cmap="Blues", vmin=0, vmax=100, aspect="auto", interpolation="none")
@@ -206,8 +226,9 @@ def offsets_figure(configs: Mapping[str, Statistics]) -> Figure:
                 colour = "white" if share > 0.6 else "black"
                 below.text(place, row, f"{100 * share:.0f}", ha="center", va="center", fontsize=6, color=colour)
         below.set_xticks(range(len(_BINS_NAMED[kept])), _BINS_NAMED[kept], fontsize=7)
-        below.set_yticks(range(len(relations)), [name for name, _ in relations], fontsize=7)
-        below.set_title("percent of each relation's edges", fontsize=9, loc="left")
+        names = [name if name not in NOT_IN_MEAN else f"({name})" for name, _ in relations]
+        below.set_yticks(range(len(relations)), names, fontsize=7)
+        below.set_title("percent of edges; in brackets: not in the mean", fontsize=9, loc="left")
         below.set_xlabel("offset: tokens from the head to the dependent", fontsize=8)
     return figure
 
