@@ -193,7 +193,7 @@ def _attention(encoder: Encoder, function: _Function, config: str) -> _Attention
             f"{function.name} has {len(ids)} sub-tokens, special tokens included, but {encoder.name} is probed with at "
             f"most {encoder.longest}: choose a shorter function"
         )
-    alignment = align(function.start, function.end, offsets, special)
+    alignment = align(function.code, function.start, function.end, offsets, special)
     alignment = alignment.predicting(config, function.code, function.start, function.end)
     head, first, last = np.array([edge[1:] for edge in function.edges], np.int32).T
     whole = _WholeFunction(0, ids, alignment, np.zeros(len(head), np.int32), head, first, last)

@@ -86,7 +86,9 @@ class ProbeResult:
 
     `scores`: {rule: {k: percent}}, the mean over relations. `relations`: {relation: {"edges": n, "in_mean": bool, rule: {k:
     {"score": percent, "layer": int, "head": int}}}}. k is from "1" to "20", or a number; layers and heads count from 0.
-    `functions`: how many were scored; `skips`: {reason: how many were not}.
+    `functions`: how many were scored; `skips`: {reason: how many were not}. `ties`: {rule: percent of the edges that a tie
+    decides}, because the token looked for shares all its sub-tokens with another one, as those of `()` do in most
+    byte-level tokenizers; the lower index goes first.
     """
 
     signature: str
@@ -94,6 +96,7 @@ class ProbeResult:
     relations: dict[str, dict[str, Any]]
     functions: int
     skips: dict[str, int]
+    ties: dict[str, float]
     settings: dict[str, Any]
     versions: dict[str, str]
     ledger: RankLedger
@@ -102,9 +105,14 @@ class ProbeResult:
     def from_ledger(cls, ledger: RankLedger) -> ProbeResult:
         """Every number of the result, computed from the ledger by the metric's own functions.
 
-        Raises LedgerError where the ledger does not tell what made it.
+        Raises LedgerError where the ledger does not tell what made it, or another version of scoring did.
         """
         made, counts = ledger.settings, ledger.counts()
+        if "settings" in made and made.get("scoring", 1) != SCORING_VERSION:
+            raise LedgerError(
+                f"the ledger's ranks are of scoring version {made.get('scoring', 1)}, this is version {SCORING_VERSION}, and "
+                "the two do not compare: probe again"
+            )
         scores, relations = {}, {}
         for rule in RULES:
             result = score(counts, KS, rule)
@@ -119,6 +127,7 @@ class ProbeResult:
                 relations=relations,
                 functions=counts.functions,
                 skips=made["skips"],
+                ties={rule: 100 * made["ties"][rule] / max(1, len(ledger)) for rule in RULES},
                 settings={**made["settings"], "layers": counts.layers, "heads": counts.heads, **made["run"]},
                 versions=made["versions"],
                 ledger=ledger,

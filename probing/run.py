@@ -20,9 +20,9 @@ from tqdm.auto import tqdm
 
 from codesyntax_dataset.arguments import Natural, Positive, checked
 from codesyntax_dataset.errors import LedgerError, ModelError, UnknownName
-from codesyntax_metric.topk_uas import DEPENDENT_TO_HEAD, DIRECTIONS, HEAD_TO_DEPENDENT, RULES
+from codesyntax_metric.topk_uas import DEPENDENT_TO_HEAD, DIRECTIONS, HEAD_TO_DEPENDENT, RULES, SCORING_VERSION
 from probing import cache
-from probing.align import align
+from probing.align import OffsetsError, align
 from probing.controls import CONTROLS, RANDOM_WEIGHTS, SHUFFLED_LABELS, shuffle_labels
 from probing.data import label_digest, load_functions, rows
 from probing.files import writing
@@ -156,9 +156,12 @@ class Task:
             "attention_why": self.encoder.why,
             "device": self.encoder.device.type,
         }
+        tied = sum(function.tied(self.settings.direction).sum(axis=1) for function in self.functions)
         made = {
             "settings": asdict(self.settings),
+            "scoring": SCORING_VERSION,
             "skips": dict(sorted(self.skips.items())),
+            "ties": dict(zip(RULES, tied.tolist())),
             "run": run,
             "versions": versions(),
         }
@@ -235,9 +238,14 @@ def prepare(
                 skips[f"too long for {longer_than}"] += 1
             else:
                 start, end = np.asarray(row["token_start"], np.int64), np.asarray(row["token_end"], np.int64)
+                try:
+                    alignment = align(row["code"], start, end, offsets, special)
+                except OffsetsError:  # of this function alone, for example because it quotes a special token
+                    skips["offsets of sub-tokens run backwards"] += 1
+                    continue
+                alignment = alignment.predicting(config, row["code"], start, end)
                 names = [relations.setdefault(edge["relation"], len(relations)) for edge in edges]
                 columns = np.array([(edge["head"], edge["first"], edge["last"]) for edge in edges], np.int32).T
-                alignment = align(start, end, offsets, special).predicting(config, row["code"], start, end)
                 functions.append(EncodedFunction(index, ids, alignment, np.array(names, np.int32), *columns))
     if not functions:
         raise LedgerError(f"no function of {data_name}/{config}/{split} can be scored; skipped: {dict(skips)}")

@@ -70,6 +70,7 @@ def verify(
         _same("model", settings.revision, task.settings.revision),
         _same("data", _version_and_labels(settings), _version_and_labels(task.settings)),
         _same("skips", ledger.settings["skips"], dict(sorted(task.skips.items()))),
+        _same("ties", ledger.settings["ties"], task.made()["ties"]),
         _edges(ledger, task),
     ]
     if checks[-1].passed:
