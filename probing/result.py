@@ -108,9 +108,10 @@ class ProbeResult:
         Raises LedgerError where the ledger does not tell what made it, or another version of scoring did.
         """
         made, counts = ledger.settings, ledger.counts()
-        if "settings" in made and made.get("scoring", 1) != SCORING_VERSION:
+        version = made.get("scoring", 1) if isinstance(made, dict) and "settings" in made else SCORING_VERSION
+        if version != SCORING_VERSION:
             raise LedgerError(
-                f"the ledger's ranks are of scoring version {made.get('scoring', 1)}, this is version {SCORING_VERSION}, and "
+                f"the ledger's ranks are of scoring version {version}, this is version {SCORING_VERSION}, and "
                 "the two do not compare: probe again"
             )
         scores, relations = {}, {}
