@@ -192,12 +192,12 @@ class ProbeResult:
     def _repr_html_(self) -> str:
         """The relations, best first, as a notebook shows them."""
         ranked = sorted(self.relations.items(), key=lambda item: (-item[1]["first"]["1"]["score"], item[0]))
-        heads = self.best_heads()
         rows = [("relation", "edges", "best head", *(f"k={k}" for k in TABLE_KS))]
         for name, of in ranked:
-            rows.append((name, of["edges"], "{}-{}".format(*heads[name]), *(f"{of['first'][k]['score']:.1f}" for k in TABLE_KS)))
+            rows.append((name, of["edges"], head_name(of["first"]["1"]), *(f"{of['first'][k]['score']:.1f}" for k in TABLE_KS)))
         means = [self.scores["first"][k] for k in TABLE_KS]
-        rows.append(("mean", len(self.ledger), "", *("-" if mean is None else f"{mean:.1f}" for mean in means)))
+        edges = sum(of["edges"] for of in self.relations.values() if of["in_mean"])
+        rows.append(("mean", edges, "", *("-" if mean is None else f"{mean:.1f}" for mean in means)))
         body = "".join("<tr>" + "".join(f"<td>{html.escape(str(cell))}</td>" for cell in row) + "</tr>" for row in rows)
         title = f"{self.title}: top-k UAS in percent, first token of the dependent"
         return f"<p>{html.escape(title)}</p><table>{body}</table><p>{html.escape(self.signature)}</p>"
@@ -222,6 +222,11 @@ class ProbeResult:
             target.parent.mkdir(parents=True, exist_ok=True)
         self.ledger.save(ledger)
         return write(target, self.to_json())
+
+
+def head_name(cell: dict[str, Any]) -> str:
+    """The attention head of a relation's score as layer-head; `-` where the score is 0, which any head has."""
+    return "{layer}-{head}".format(**cell) if cell["score"] else "-"
 
 
 def versions() -> dict[str, str]:
