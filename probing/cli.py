@@ -290,6 +290,7 @@ def available_models(models: tuple[str, ...], refresh: bool, as_json: bool) -> N
 @click.option("--data", default="codesyntax", help="A folder that `codesyntax build` wrote, or a dataset id on the Hub.")
 @click.option("--config", default="python", help=f"The language and labels: one of {', '.join(CONFIGS)}.")
 @click.option("--split", default="test", help=f"One of {', '.join(SPLITS)}.")
+@click.option("--result", type=click.Path(path_type=Path, dir_okay=False), help="What `probe` wrote: marks the best head of all functions.")
 @click.option("--output", default="attention.html", type=click.Path(path_type=Path, dir_okay=False), help="The page to write.")
 @click.option("--revision", help="Branch, tag or commit of a model on the Hub.")
 @click.option("--dtype", default="float32", type=click.Choice(["float32", "bfloat16"]), help="Precision of the model.")
