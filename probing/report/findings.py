@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from tqdm.auto import tqdm
 
 from codesyntax_dataset import paper
 from codesyntax_dataset.errors import LedgerError
@@ -20,6 +19,7 @@ from probing import controls
 from probing.baselines import KINDS, Edges
 from probing.error_analysis import ErrorAnalysis, errors_path, load
 from probing.evidence import BEST_BASELINE, PROTOCOLS, Evidence, files_of, find, gather
+from probing.progress import progress
 from probing.result import KS, read_text
 from probing.selection import Comparison, compare, estimate, held_out, published, summary
 
@@ -121,7 +121,7 @@ def read_findings(paths: Sequence[Path], data: Any = None) -> list[Findings]:
     time. Raises LedgerError for files that are no results, or that do not fit each other or their data."""
     groups = _groups(paths)
     findings: list[Findings] = []
-    for settings, files in tqdm(groups, desc="gathering", unit="config", disable=None):
+    for settings, files in progress(groups, desc="gathering", unit="config"):
         told = [settings["config"]]
         alike = [other for other, _ in groups if other["config"] == settings["config"]]
         told += [settings["data"]] if len({other["data"] for other in alike}) > 1 else []

@@ -24,7 +24,7 @@ from codesyntax_dataset.statistics import Distribution, Statistics, statistics
 from codesyntax_metric.topk_uas import NOT_IN_MEAN
 from probing.data import load_functions
 from probing.files import write
-from probing.report.terminal import console, table
+from probing.report.terminal import console, print_table, table
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -85,12 +85,13 @@ def collect(data: Any, configs: Sequence[str], splits: Sequence[str] = ("test",)
     return DatasetStatistics(names, list(splits), found, said)
 
 
-def print_statistics(collected: DatasetStatistics) -> None:
+def print_statistics(collected: DatasetStatistics, wide: bool = False) -> None:
     """Print for each config its relations, the paper's counts beside them, and the lengths of its functions."""
-    out = console()
+    out = console(wide)
     for config, found in collected.configs.items():
-        out.print(_relations(f"{collected.names[config]}, {config}/{'+'.join(collected.splits)}", config, found))
-        out.print(_functions(found))
+        name = f"{collected.names[config]}, {config}/{'+'.join(collected.splits)}"
+        print_table(out, _relations(name, config, found), spare=[10, 9, 8, 7, 5, 3, 4])
+        print_table(out, _functions(found))
         without, of_these = found.without_relations, found.without_tokens
         out.print(f"functions without relations: {without:,}, of these without tokens: {of_these:,}")
         if said := collected.left_out[config]:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from probing.report.terminal import console, table
+from probing.report.terminal import console, print_table, table
 from probing.result import TABLE_KS, ProbeResult, head_name
 
 _RULE = "first"
 
 
-def print_result(result: ProbeResult) -> None:
+def print_result(result: ProbeResult, wide: bool = False) -> None:
     """Print the relations, best first, with the score and the head that reaches it, and the mean."""
     shown = table(
         f"{result.title}: top-k UAS in percent, {_RULE} token of the dependent, {result.functions} functions",
@@ -29,11 +29,11 @@ def print_result(result: ProbeResult) -> None:
     texts = ["-" if value is None else f"{value:.1f}" for value in mean]
     shown.add_row(f"mean of {len(counted)} relations", str(sum(counted)), "", *texts, style="bold")
     shown.caption = (
-        "best head: layer-head at k = 1, counted from 0; each k has its own. * not in the mean, as in the paper.\n"
-        + result.signature
+        "best head: layer-head at k = 1, counted from 0; each k has its own. * not in the mean, as in the paper."
     )
-    out = console()
-    out.print(shown)
+    out = console(wide)
+    print_table(out, shown, spare=[5, 1])
+    out.print(result.signature, soft_wrap=True, highlight=False)
     if result.settings["attention_why"]:
         out.print(f"probed by eager attention maps: {result.settings['attention_why']}")
     if result.skips:
