@@ -63,11 +63,10 @@ SHARD = 64
 
 @dataclass
 class CodeSyntaxConfig(datasets.BuilderConfig):
-    """`name` is a name in `CONFIGS`; the others are as in `codesyntax_dataset.build.build`."""
+    """`name` is a name in `CONFIGS`; `source` and `exclude_repositories` are as in `codesyntax_dataset.build.build`."""
 
     source: str = "code-search-net/code_search_net"
     exclude_repositories: str | None = None
-    validation_fraction: float | None = None
 
 
 class CodeSyntax(datasets.GeneratorBasedBuilder):
@@ -93,8 +92,7 @@ class CodeSyntax(datasets.GeneratorBasedBuilder):
     def _split_generators(self, dl_manager: datasets.DownloadManager) -> list[datasets.SplitGenerator]:
         excluded = self.config.exclude_repositories
         names = corpus.read_repositories(excluded) if excluded else ()
-        config = self.config
-        functions, self.skips = corpus.read(config.source, config.name, names, config.validation_fraction)
+        functions, self.skips = corpus.read(self.config.source, self.config.name, names)
         return [
             datasets.SplitGenerator(name=split, gen_kwargs={"shards": _shards(functions[split])})
             for split in SPLITS

@@ -13,24 +13,18 @@ from codesyntax_dataset.errors import CodeSyntaxError, DatasetError, ParseError,
 from codesyntax_dataset.schema import CONFIGS, SPLITS, Annotation, Skips, SourceFunction, check
 from codesyntax_dataset.sources.text import decode, parse_json, texts
 
-UNPARSED = {"python": "Python 3.9's grammar cannot read it", "java": "does not parse"}
-"""Why a function has no relations. Labels follow Python 3.9, so that they do not depend on the interpreter."""
 
-
-def read(
-    source: str, config: str, excluded: Collection[str] = (), validation_fraction: float | None = None
-) -> tuple[dict[str, list[SourceFunction]], Skips]:
+def read(source: str, config: str, excluded: Collection[str] = ()) -> tuple[dict[str, list[SourceFunction]], Skips]:
     """The functions of `config` by split, each with its id, and what was left out.
 
-    `validation_fraction` is as in `codesyntax_dataset.sources`. Functions of the repositories `excluded` are left out
-    first. Then ids count up from 0 through the test partition and
+    Functions of the repositories `excluded` are left out first. Then ids count up from 0 through the test partition and
     on through the validation partition, as in the published dataset; functions that come with an id keep it. Raises
     SourceError where the source cannot be read, has no functions of the language, or gives an id twice.
     """
     functions: dict[str, list[SourceFunction]] = {split: [] for split in SPLITS}
     skips = Skips()
     seen = set()
-    for function in sources.read(source, config, skips, validation_fraction):
+    for function in sources.read(source, config, skips):
         if excluded and not function.repo:
             raise SourceError(f"{source} does not say which repository a function is from: none can be excluded")
         if function.repo in excluded:
@@ -84,11 +78,10 @@ def _annotate(function: SourceFunction, variant: str) -> tuple[Annotation, str |
         return annotate(function.code, function.language, variant), None
     except ParseError:
         pass
-    unparsed = UNPARSED[function.language]
     try:
-        return Annotation(tokenize(function.code, function.language, variant), []), unparsed
+        return Annotation(tokenize(function.code, function.language, variant), []), "does not parse"
     except ParseError:
-        return Annotation([], []), f"{unparsed}, and its tokens cannot be told"
+        return Annotation([], []), "does not parse, nor do its tokens"
 
 
 def to_row(function: SourceFunction, annotation: Annotation) -> dict[str, Any]:

@@ -42,6 +42,7 @@ def load(source: str | os.PathLike[str] | bytes) -> dict[str, Any]:
     entry = parse(source if isinstance(source, bytes) else read(Path(source), LARGEST), LARGEST)
     _FIELDS(entry, "")
     _check_signatures(entry)
+    _check_verified(entry)
     check_scores(entry)
     return entry
 
@@ -89,7 +90,8 @@ _FIELDS = record(
         "differences": mapping,
         "ledgers": record({"test": _SHA256, "validation": _SHA256}),
         "versions": record(dict.fromkeys(VERSIONS, _VERSION)),
-    }
+    },
+    verified=record({"functions": whole(1), "of": whole(1)}),
 )
 
 
@@ -100,6 +102,14 @@ def _check_signatures(entry: dict[str, Any]) -> None:
         follows = signature(settings, of["functions"], of["edges"])
         if of["signature"] != follows:
             raise EntryError(f"{at} does not follow from the settings: expected {follows}")
+
+
+def _check_verified(entry: dict[str, Any]) -> None:
+    """How many functions of both splits `codesyntax submit` has probed again, where it did."""
+    of = entry["functions"] + entry["chosen_on"]["functions"]
+    verified = entry.get("verified", {"functions": 1, "of": of})
+    if verified["of"] != of or verified["functions"] > of:
+        raise EntryError(f"verified is {verified['functions']} of {verified['of']} functions, but the entry has {of}")
 
 
 def _settings_of(entry: dict[str, Any]) -> ProbeSettings:

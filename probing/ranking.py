@@ -7,6 +7,7 @@ each of their rows. Only the rows of reading tokens are ever computed.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -20,6 +21,9 @@ from probing.align import Alignment
 
 if TYPE_CHECKING:
     from probing.capture import Rows
+
+_UNDERFLOW = 1e-30
+"""Weights below it may be rounded to 0."""
 
 
 @dataclass(frozen=True)
@@ -48,30 +52,6 @@ class EncodedFunction:
             np.add.at(opened, self.last + 1, -1)
             readers = np.flatnonzero(opened.cumsum() > 0)
         return readers[self.alignment.mapped[readers]]
-
-    def tied(self, direction: str) -> np.ndarray:
-        """Which edges a tie of code tokens decides: bool (rules, edges).
-
-        Tokens that own the very same sub-tokens, such as those of `()` in most byte-level tokenizers, get the same weight
-        in every row, and the lower index goes first. A tie decides an edge if the token that is looked for has such a twin.
-        The reading token is none, as it gives itself no weight, nor are for rule `any` others of the dependent.
-        """
-        first, last = self.alignment
-        _, kind, count = np.unique(first.astype(np.int64) << 32 | last, return_inverse=True, return_counts=True)
-        span = self.last - self.first + 1
-        begin = span.cumsum() - span
-        edge = np.repeat(np.arange(len(span)), span)  # one pair of an edge and a token of its dependent each
-        token = np.arange(span.sum()) + (self.first - begin)[edge]
-        head = self.head[edge]
-        sought, reader = (token, head) if direction == HEAD_TO_DEPENDENT else (head, token)
-        twins = count[kind[sought]] - 1 - (kind[sought] == kind[reader])
-        twins[(sought == reader) | ~self.alignment.mapped[sought] | ~self.alignment.mapped[reader]] = 0
-        rivals = twins
-        if direction == HEAD_TO_DEPENDENT:
-            others = token != head
-            _, place = np.unique(edge * len(first) + kind[token], return_inverse=True)
-            rivals = twins - (np.bincount(place, weights=others)[place] - others)
-        return np.stack([twins[begin] > 0, np.maximum.reduceat(rivals, begin) > 0, twins[begin + span - 1] > 0])
 
 
 class BatchListener:
@@ -141,6 +121,25 @@ class BatchRanker(BatchListener):
 
     def hear(self, plan: _Group, edges: slice, rows: Callable[[], torch.Tensor]) -> None:
         self.found[:, edges, self.layer] = plan.rank(plan.pool(rows()))
+
+
+class RankBounds(BatchListener):
+    """Finds ranks, and between which ranks rounding could have moved them: uint8 (rules, edges, layers, heads, 3).
+
+    The rank, the best and the worst that it could be if every weight were off by `slack` of itself.
+    """
+
+    def __init__(self, *arguments: Any, slack: float):
+        self.slack = slack
+        super().__init__(*arguments)
+
+    def nothing(self, edges: int, heads: int, device: torch.device) -> torch.Tensor:
+        return torch.empty((len(RULES), edges, self.layers, heads, 3), dtype=torch.uint8, device=device)
+
+    def hear(self, plan: _Group, edges: slice, rows: Callable[[], torch.Tensor]) -> None:
+        weights = plan.pool(rows())
+        for place, slack in enumerate((None, self.slack, -self.slack)):
+            self.found[:, edges, self.layer, :, place] = plan.rank(weights, slack)
 
 
 class FirstChoices(BatchListener):
@@ -260,9 +259,13 @@ class _Group:
         weights.masked_fill_(self.unmapped, -1)  # below every weight: such a token takes nobody's place
         return weights.flatten(0, 1)
 
-    def rank(self, weights: torch.Tensor) -> torch.Tensor:
-        """Ranks in the word-level rows (G * N, H, T): uint8 (rules, E, H)."""
-        return self._rank_dependents(weights) if self.by_head else self._rank_heads(weights)
+    def rank(self, weights: torch.Tensor, slack: float | None = None) -> torch.Tensor:
+        """Ranks in the word-level rows (G * N, H, T): uint8 (rules, E, H).
+
+        With a `slack`, how many tokens weigh more than `1 + slack` times what is ranked does, ties aside: the best rank
+        that rounding may give for a positive one, the worst for a negative one.
+        """
+        return self._rank_dependents(weights, slack) if self.by_head else self._rank_heads(weights, slack)
 
     def first_choices(self, weights: torch.Tensor, columns: torch.Tensor) -> torch.Tensor:
         """The token ranked first in the word-level rows (G * N, H, T), by the head in `columns` (rules, E): (rules, E)."""
@@ -275,7 +278,7 @@ class _Group:
         chosen[RULES.index("any"), self.edge[hit]] = self.target[hit]
         return chosen
 
-    def _rank_dependents(self, weights: torch.Tensor) -> torch.Tensor:
+    def _rank_dependents(self, weights: torch.Tensor, slack: float | None) -> torch.Tensor:
         ranks = torch.empty((len(RULES), self.edges, weights.shape[1]), dtype=torch.uint8, device=weights.device)
         for start in range(0, self.edges, self.chunk):
             edge = slice(start, start + self.chunk)
@@ -284,23 +287,28 @@ class _Group:
             inside = (first <= self.token) & (self.token <= last)
             best = rows.masked_fill(~inside, -2).argmax(dim=-1, keepdim=True)  # the lowest index among equals
             for rule, target in enumerate((first.expand_as(best), best, last.expand_as(best))):
-                ranks[rule, edge] = self._rank_of(rows, target, self.lost[edge])
+                ranks[rule, edge] = self._rank_of(rows, target, self.lost[edge], slack)
         return ranks
 
-    def _rank_heads(self, weights: torch.Tensor) -> torch.Tensor:
+    def _rank_heads(self, weights: torch.Tensor, slack: float | None) -> torch.Tensor:
         pairs = torch.empty((len(self.edge), weights.shape[1]), dtype=torch.uint8, device=weights.device)
         for start in range(0, len(pairs), self.chunk):
             pair = slice(start, start + self.chunk)
             target = self.target[pair, None, None].expand(-1, weights.shape[1], 1)
-            pairs[pair] = self._rank_of(weights[self.slot[pair]], target, self.lost[pair])
+            pairs[pair] = self._rank_of(weights[self.slot[pair]], target, self.lost[pair], slack)
         best = torch.full((self.edges, weights.shape[1]), WORST_RANK, dtype=torch.uint8, device=weights.device)
         best.scatter_reduce_(0, self.edge[:, None].expand_as(pairs), pairs, "amin")
         return torch.stack([pairs[self.first_pair], best, pairs[self.last_pair]])
 
-    def _rank_of(self, rows: torch.Tensor, target: torch.Tensor, lost: torch.Tensor) -> torch.Tensor:
+    def _rank_of(
+        self, rows: torch.Tensor, target: torch.Tensor, lost: torch.Tensor, slack: float | None
+    ) -> torch.Tensor:
         """Ranks of the tokens `target` (X, H, 1) in `rows` (X, H, T), the worst where the row is `lost` (X, 1): (X, H)."""
         weight = rows.gather(2, target)
-        before = (rows > weight) | ((rows == weight) & (self.token < target))
+        if slack is None:
+            before = (rows > weight) | ((rows == weight) & (self.token < target))
+        else:
+            before = (rows > weight * (1 + slack) + math.copysign(_UNDERFLOW, slack)) & (self.token != target)
         rank = before.sum(dim=-1).clamp_(max=WORST_RANK)
         return rank.masked_fill_((weight[..., 0] < 0) | lost, WORST_RANK)
 

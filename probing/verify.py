@@ -1,10 +1,31 @@
-"""Was this result made as it says? Part of it is probed again, by other batches, and compared with its ledger."""
+"""Was this result made as it says? Part of it is probed again, by other batches, and compared with its ledger.
+
+*Which functions.* A score rests on one attention head for each relation, rule and k: the best on this split, or the one
+that is best on the split beside it. Functions are drawn without replacement, those more often that a score owes more to:
+for half of the draws in proportion to what the hits of the heads of rule `first` at k = 1 add to the mean, for a quarter
+to the largest part they have in the hits of any rule and k, for a quarter to their part of the edges, each relation
+weighing the same. Every relation with edges is drawn at least once.
+
+*What is compared.* Every rank of these functions, of all heads. Beside the ranks we find the best and the worst that
+rounding could make of them, if each weight were off by SLACK of itself: one claim outside, and the result is rejected.
+Within these bounds a difference may go either way, and goes as often for the result as against it: if differences take
+sides more than MOST_BIASED standard deviations for a head, or for a score, the result is rejected, too.
+
+*What a forger can gain.* Of a score S, a share g that is invented lies in functions that are drawn with a chance of at
+least n / 2 times g, n the number drawn: for the mean of `first` at k = 1 all of it stays unseen with a chance of at most
+exp(-g n / 2). Of 64 functions and S = 27 points, 2.5 points pass one time in 20, 5 points one in 400; for other
+rules and k the exponent is about half of that. Where weights are equal but for rounding, which a model can be built for,
+or in bfloat16, ranks within the bounds may be chosen in fewer than MOST_BIASED ** 2 of the drawn functions. `verify --all`
+leaves nothing unseen but this.
+"""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,34 +33,55 @@ import torch
 from tqdm.auto import tqdm
 
 from codesyntax_dataset.arguments import Natural, Positive, checked
-from codesyntax_dataset.errors import CodeSyntaxError
+from codesyntax_dataset.errors import CodeSyntaxError, DatasetError, HubError, ModelError
+from codesyntax_metric.topk_uas import RULES
 from probing.ledger import RankLedger
-from probing.result import ProbeResult, ProbeSettings, ledger_path, read_text
-from probing.run import Runner, Task, prepare_again
+from probing.ranking import EncodedFunction, RankBounds
+from probing.result import ProbeResult, ProbeSettings, ledger_path, load, read_text
+from probing.run import PART, Runner, Task, prepare_again
+from probing.selection import Choice, apply, choose
 
-MOST_DIFFERING = {"float32": 0.001, "bfloat16": 0.25}
-"""Share of ranks that may differ when a function is probed again: other batches round sums differently, which swaps
-neighbours. Measured with the embedded encoder on 40 functions, batches of 1 and of 16: 0.000005 in float32, 0.07 in
-bfloat16; of a run in float16 or bfloat16 that says float32, 0.02 and 0.15."""
+ACCEPTED, REJECTED, UNCHECKED = "accepted", "rejected", "could not be checked"
+"""The three answers. What is not found is never a rejection."""
+
+FUNCTIONS = 64
+"""Functions that are probed again unless another number is asked for."""
+
+SLACK = {"float32": 1e-3, "bfloat16": 0.4}
+"""By how much of itself a weight may differ when a function is probed again: other batches round sums differently. Of the
+embedded encoder and of random models of 2 and 12 layers, whose weights are sharper, batches of 1 and of up to 40 functions
+differed by less than 1e-4 in float32, and by less than 0.3 in bfloat16."""
+
+MOST_BIASED = 5.0
+"""Standard deviations by which differences may take sides: for one head or score by chance less than once in 250,000 times
+(Hoeffding 1963: exp(-MOST_BIASED ** 2 / 2) for sums of independent terms with random signs)."""
 
 
 class Check(NamedTuple):
-    """One thing that was looked at: what it is, whether it held, and what was found."""
+    """One thing that was looked at: what it is, whether it held (None: it could not be seen), and what was found."""
 
     name: str
-    passed: bool
+    passed: bool | None
     found: str
 
 
 @dataclass
 class Verification:
-    """The checks of one result; `accepted` if all held."""
+    """The checks of one result, and how many of its functions were probed again: `functions` of `of`."""
 
     checks: list[Check]
+    functions: int = 0
+    of: int = 0
+
+    @property
+    def verdict(self) -> str:
+        """ACCEPTED, REJECTED or UNCHECKED."""
+        passed = [check.passed for check in self.checks]
+        return REJECTED if False in passed else UNCHECKED if None in passed else ACCEPTED
 
     @property
     def accepted(self) -> bool:
-        return all(check.passed for check in self.checks)
+        return self.verdict == ACCEPTED
 
 
 @checked
@@ -49,37 +91,54 @@ def verify(
     model: Any = None,
     data: Any = None,
     device: str | torch.device | None = None,
-    functions: Positive = 24,
+    functions: Positive | None = FUNCTIONS,
     seed: Natural | None = None,
 ) -> Verification:
-    """Check a result file and the ledger beside it: scores, labels, model, and the ranks of some random functions.
+    """Check a result file and the ledger beside it: scores, labels, model, and the ranks of some of the functions.
 
-    `model` and `data` say where to find what the result names, if not under these names; `functions` of the ledger's, drawn
-    by `seed` (by default differently each time), are probed again. Raises LedgerError where there is no result to read.
+    `model` and `data` say where to find what the result names, if not under these names. `functions` of the ledger's,
+    drawn by `seed` (by default differently each time), are probed again, more where that many do not hold every relation;
+    None: all of them. Raises LedgerError where there is no result that can be read.
     """
     text = read_text(result)
     ledger = RankLedger.load(ledger_path(result))
-    settings = ProbeSettings(**ledger.settings["settings"])
     same = ProbeResult.from_ledger(ledger).to_json() == text
+    settings = ProbeSettings(**ledger.settings["settings"])
     checks = [Check("scores", same, "every number follows from the ledger" if same else "numbers differ from the ledger's")]
+    of = len(np.unique(ledger.function))
     try:
         task = prepare_again(settings, model=model, data=data, device=device)
+    except (DatasetError, ModelError, HubError) as error:
+        return Verification([*checks, Check("model and data", None, str(error))], of=of)
     except CodeSyntaxError as error:
-        return Verification([*checks, Check("model and data", False, str(error))])
+        return Verification([*checks, Check("model and data", False, str(error))], of=of)
+    ours = task.settings
     checks += [
-        _same("model", settings.revision, task.settings.revision),
-        _same("data", _version_and_labels(settings), _version_and_labels(task.settings)),
-        _same("skips", ledger.settings["skips"], dict(sorted(task.skips.items()))),
-        _same("ties", ledger.settings["ties"], task.made()["ties"]),
-        _edges(ledger, task),
+        _same("model", settings.revision, ours.revision, model is not None),
+        _same("data", _version_and_labels(settings), _version_and_labels(ours), data is not None),
     ]
-    if checks[-1].passed:
-        checks.append(_ranks(ledger, task, functions, np.random.default_rng(seed)))
-    return Verification(checks)
+    if checks[-2].passed is None or checks[-1].passed is None:
+        return Verification(checks, of=of)
+    checks += [_same("skips", ledger.settings["skips"], dict(sorted(task.skips.items()))), _edges(ledger, task)]
+    if not checks[-1].passed:
+        return Verification(checks, of=of)
+    choices = [choose(ledger)]
+    other = _counterpart(Path(result), settings)
+    if other is not None and other.ranks.shape[2:] == ledger.ranks.shape[2:]:
+        choices.append(choose(other))
+    drawn = task.functions
+    if functions is not None:
+        places = set(_draw(ledger, choices, functions, np.random.default_rng(seed)).tolist())
+        drawn = [function for function in task.functions if function.index in places]
+    return Verification([*checks, _ranks(ledger, task, drawn, choices)], len(drawn), of)
 
 
-def _same(name: str, theirs: Any, ours: Any) -> Check:
-    return Check(name, theirs == ours, f"{theirs}" if theirs == ours else f"the result says {theirs}, here it is {ours}")
+def _same(name: str, theirs: Any, ours: Any, named: bool = True) -> Check:
+    """Whether both are the same. What was found under the result's own name, not `named` by the user, may be a stray."""
+    if theirs == ours:
+        return Check(name, True, f"{theirs}")
+    found = f"the result says {theirs}, here it is {ours}"
+    return Check(name, False, found) if named else Check(name, None, f"{found}: say with --{name} where it is")
 
 
 def _version_and_labels(settings: ProbeSettings) -> str:
@@ -103,24 +162,123 @@ def _edges(ledger: RankLedger, task: Task) -> Check:
     return Check("edges", count == 0, f"{count} of {len(ledger)} differ from the data's")
 
 
-def _ranks(ledger: RankLedger, task: Task, functions: int, rng: np.random.Generator) -> Check:
-    """Whether the ranks of some functions come out again."""
-    order = rng.permutation(len(task.functions))[:functions]
-    chosen = sorted((task.functions[place] for place in order), key=lambda function: -len(function.ids))
-    again = Runner(task.encoder, task.settings.direction, None).run(chosen, tqdm(disable=True))
-    theirs = np.concatenate([ledger.ranks[:, _places(ledger, function.index)] for function in chosen], axis=1)
-    share = float((again != theirs).mean())
-    most = MOST_DIFFERING[task.settings.dtype]
-    found = f"{share:.3%} of {again.size} ranks of {len(chosen)} functions differ, at most {most:.1%} may"
-    return Check("ranks", share <= most, found)
+def _counterpart(result: Path, settings: ProbeSettings) -> RankLedger | None:
+    """The ledger beside a result of the other split, made alike, if it is there: its heads may be scored on this one."""
+    split = "test" if settings.split == "validation" else "validation"
+    pattern = replace(settings, split=split).name.rpartition(".")[0] + ".*.json"
+    for file in sorted(result.parent.glob(pattern)):
+        try:
+            ledger = load(file).ledger
+        except CodeSyntaxError:
+            continue
+        theirs = ProbeSettings(**ledger.settings["settings"])
+        if replace(theirs, split=settings.split, labels=settings.labels, limit=settings.limit) == settings:
+            return ledger
+    return None
 
 
-def _places(ledger: RankLedger, function: int) -> slice:
+def _draw(ledger: RankLedger, choices: Sequence[Choice], number: int, rng: np.random.Generator) -> np.ndarray:
+    """At least `number` functions, by what the scores owe to them; a function of every relation among them."""
+    outcomes = [apply(ledger, choice) for choice in choices]
+    edges = outcomes[0].edges  # (F, R), of all relations, as the heads of the first choice are chosen here
+    weight = _share((edges / edges.sum(axis=0)).sum(axis=1)) / 4
+    for outcome in outcomes:
+        per_edge = outcome.hits / outcome.edges.sum(axis=0)  # (rules, k, F, R)
+        headline = per_edge[RULES.index("first"), 0][:, outcome.in_mean].sum(axis=-1)
+        weight += (_share(headline) / 2 + _share(_share(per_edge.sum(axis=-1)).max(axis=(0, 1))) / 4) / len(outcomes)
+    drawn = _without_replacement(weight, number, rng)
+    for column in rng.permutation(edges.shape[1]):
+        holding = np.flatnonzero(edges[:, column])
+        if not np.isin(holding, drawn).any():
+            drawn = np.append(drawn, rng.choice(holding))
+    return outcomes[0].functions[drawn]
+
+
+def _share(values: np.ndarray) -> np.ndarray:
+    """Values (..., F) as parts of their sum, equal parts where all are 0."""
+    total = values.sum(axis=-1, keepdims=True)
+    return np.divide(values, total, out=np.full(values.shape, 1 / values.shape[-1]), where=total > 0)
+
+
+def _without_replacement(weight: np.ndarray, number: int, rng: np.random.Generator) -> np.ndarray:
+    """Places of `number` functions, each with a chance in proportion to its weight but for those that it makes certain.
+
+    Systematic sampling in random order (Madow 1949).
+    """
+    if number >= len(weight):
+        return np.arange(len(weight))
+    chance = np.zeros(len(weight))
+    while True:
+        rest = chance < 1
+        chance[rest] = np.minimum(1, (number - np.count_nonzero(~rest)) * weight[rest] / weight[rest].sum())
+        if not (chance[rest] == 1).any():
+            break
+    order = rng.permutation(len(weight))
+    passed = np.floor(rng.random() + np.concatenate([[0], chance[order].cumsum()]))
+    return order[np.diff(passed) > 0]
+
+
+def _ranks(ledger: RankLedger, task: Task, drawn: Sequence[EncodedFunction], choices: Sequence[Choice]) -> Check:
+    """Whether the ranks of the drawn functions come out again, but for rounding that takes no sides."""
+    claimed = ledger.only(np.array([function.index for function in drawn]))
+    again, outside = np.empty_like(claimed.ranks), np.zeros(claimed.ranks.shape[1:], bool)
+    runner = Runner(task.encoder, task.settings.direction, None)
+    listener = partial(RankBounds, slack=SLACK[task.settings.dtype])
+    for start in range(0, len(drawn), PART):
+        part = drawn[start : start + PART]
+        found = runner.run(part, tqdm(disable=True), listener)
+        places = np.concatenate([_places(claimed, function.index) for function in part])
+        again[:, places] = found[..., 0]
+        theirs = claimed.ranks[:, places]
+        outside[places] = ((theirs < found[..., 1]) | (theirs > found[..., 2])).any(axis=0)
+    found = f"{len(drawn)} functions probed again, "
+    if count := int(outside.sum()):
+        edge, layer, head = np.argwhere(outside)[0]
+        where = f"{claimed.relations[claimed.relation[edge]]} in function {claimed.function[edge]} by head {layer}-{head}"
+        return Check("ranks", False, f"{found}{count} of {outside.size} ranks differ by more than rounding, as of {where}")
+    bias, where = _bias(claimed, replace(claimed, ranks=again), choices)
+    if bias > MOST_BIASED:
+        return Check("ranks", False, f"{found}differences favour {where} by {bias:.1f} standard deviations")
+    differing = float((again != claimed.ranks).mean())
+    return Check("ranks", True, f"{found}{differing:.3%} of {again.size} ranks differ, all of them by rounding")
+
+
+def _places(ledger: RankLedger, function: int) -> np.ndarray:
     """Where the edges of a function stand in a sorted ledger."""
-    return slice(*np.searchsorted(ledger.function, [function, function + 1]))
+    return np.arange(*np.searchsorted(ledger.function, [function, function + 1]))
+
+
+def _bias(claimed: RankLedger, again: RankLedger, choices: Sequence[Choice]) -> tuple[float, str]:
+    """How far the differences between two ledgers take sides, in standard deviations over functions, and for what.
+
+    For each head and rule it is counted how many of a function's ranks are claimed better less how many are claimed worse;
+    for the scores of the chosen heads, hits that are claimed less hits that were found.
+    """
+    starts = np.flatnonzero(np.diff(claimed.function, prepend=-1))
+    found = []
+    for rule, name in enumerate(RULES):
+        better = np.sign(again.ranks[rule].astype(np.int16) - claimed.ranks[rule])
+        sides = _sides(np.add.reduceat(better, starts, axis=0, dtype=np.int64))  # (layers, heads)
+        layer, head = np.unravel_index(sides.argmax(), sides.shape)
+        found.append((float(sides.max()), f"head {layer}-{head} by the rule {name}"))
+    for choice in choices:
+        theirs, ours = apply(claimed, choice), apply(again, choice)
+        gained = np.moveaxis(theirs.hits.astype(np.int64) - ours.hits, 2, 0)  # (F, rules, k, R)
+        weight = theirs.in_mean / theirs.edges.sum(axis=0)
+        of_relations, of_mean = _sides(gained), _sides((gained * weight).sum(axis=-1))
+        found.append((float(of_relations.max()), f"the score of {theirs.relations[of_relations.max(axis=(0, 1)).argmax()]}"))
+        found.append((float(of_mean.max()), "the mean score"))
+    return max(found)
+
+
+def _sides(differences: np.ndarray) -> np.ndarray:
+    """The sum of differences (F, ...) over functions, in standard deviations of sums with random signs."""
+    spread = np.sqrt((differences.astype(float) ** 2).sum(axis=0))
+    return np.divide(differences.sum(axis=0), spread, out=np.zeros(spread.shape), where=spread > 0)
 
 
 def report(verification: Verification) -> Sequence[str]:
     """A line for each check, and the verdict."""
-    lines = [f"{'ok  ' if check.passed else 'FAIL'} {check.name}: {check.found}" for check in verification.checks]
-    return [*lines, "accepted" if verification.accepted else "REJECTED"]
+    mark = {True: "ok  ", False: "FAIL", None: "?   "}
+    lines = [f"{mark[check.passed]} {check.name}: {check.found}" for check in verification.checks]
+    return [*lines, verification.verdict if verification.accepted else verification.verdict.upper()]

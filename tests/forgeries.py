@@ -297,7 +297,7 @@ def control(entry):
 
 @altered("signature does not follow")
 def control_as_a_model(entry):
-    entry["signature"] = entry["signature"].replace("|scoring:2", "|scoring:2|control:random-weights/0")
+    entry["signature"] = entry["signature"].replace("|scoring:1", "|scoring:1|control:random-weights/0")
 
 
 @altered("signature does not follow")
@@ -328,7 +328,7 @@ def signature_of_another_run(entry):
 @altered("signature does not follow")
 def another_scoring_version(entry):
     for of in (entry, entry["chosen_on"]):
-        of["signature"] = of["signature"].replace("|scoring:2", "|scoring:1")
+        of["signature"] = of["signature"].replace("|scoring:1", "|scoring:0")
 
 
 @altered("settings.model is")
@@ -386,7 +386,18 @@ def curve_with_a_gap(entry):
 
 @altered("unknown field")
 def field_too_many(entry):
-    entry["verified"] = True
+    entry["trusted"] = True
+
+
+@altered("but the entry has")
+def verified_more_than_there_is(entry):
+    of = entry["functions"] + entry["chosen_on"]["functions"]
+    entry["verified"] = {"functions": of + 1, "of": of}
+
+
+@altered("but the entry has")
+def verified_of_fewer_than_there_are(entry):
+    entry["verified"] = {"functions": 1, "of": 1}
 
 
 @altered("stands there twice")
@@ -512,7 +523,7 @@ def result_below_0(folder):
 
 @in_results("do not follow from its ledger")
 def result_of_another_scoring_version(folder):
-    edited(folder, lambda content: content.update(signature=content["signature"].replace("scoring:2", "scoring:1")))
+    edited(folder, lambda content: content.update(signature=content["signature"].replace("scoring:1", "scoring:2")))
 
 
 @in_results("do not follow from its ledger")

@@ -4,20 +4,24 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import shutil
+from pathlib import Path
 
 import datasets
 import numpy as np
 import pytest
 import torch
+from click.testing import CliRunner
 
 import probing.encoder
 import probing.run
 from codesyntax_dataset.errors import LedgerError, ModelError
 from probing import capture, probe, ranking
+from probing.cli import main
 from probing.encoder import Encoder, load
 from probing.ledger import RankLedger
-from probing.result import ProbeResult
-from probing.verify import verify
+from probing.result import ProbeResult, ledger_path
+from probing.verify import ACCEPTED, REJECTED, UNCHECKED, verify
 
 SOME = 24  # functions: enough for every sabotage to show
 
@@ -35,7 +39,7 @@ def probed(tiny_model, dataset_folder, tmp_path):
 
 def altered(path, change):
     """The result again, with its ledger changed and its numbers computed from the changed ledger."""
-    ledger = RankLedger.load(path.with_name(path.name.removesuffix(".json") + ".ledger.parquet"))
+    ledger = RankLedger.load(ledger_path(path))
     return ProbeResult.from_ledger(change(ledger)).save(path.parent)
 
 
@@ -119,8 +123,8 @@ def test_stale_labels(tiny_model, dataset_folder, probed):
 def alignment_shifted(patch):
     real = probing.run.align
 
-    def shifted(code, start, end, offsets, special):
-        first, last = real(code, start, end, offsets, special)
+    def shifted(start, end, offsets, special):
+        first, last = real(start, end, offsets, special)
         return ranking.Alignment(np.where(first >= 0, first - 1, first), np.where(last >= 0, last - 1, last))
 
     patch.setattr(probing.run, "align", shifted)
@@ -130,8 +134,8 @@ def special_tokens_ranked(patch):
     """The first and last code token get the special tokens before and behind them."""
     real = probing.run.align
 
-    def with_special(code, start, end, offsets, special):
-        first, last = real(code, start, end, offsets, special)
+    def with_special(start, end, offsets, special):
+        first, last = real(start, end, offsets, special)
         first[0], last[0] = 0, max(last[0], 0)
         first[-1], last[-1] = max(first[-1], len(special) - 1), len(special) - 1
         return ranking.Alignment(first, last)
@@ -231,5 +235,61 @@ def test_no_result_to_verify(tmp_path):
         verify(tmp_path / "none.json")
 
 
-def test_data_or_model_that_is_not_there(tiny_model, dataset_folder, probed):
-    assert failed(probed(), tiny_model, dataset_folder, model=str(tiny_model / "none")) == ["model and data"]
+def answers(*arguments, **options):
+    """The command's exit status, and what it prints."""
+    outcome = CliRunner().invoke(main, ["verify", *map(str, arguments)], catch_exceptions=False, **options)
+    assert outcome.stderr == ""
+    return outcome.exit_code, outcome.output
+
+
+def test_three_answers_and_three_statuses(tiny_model, dataset_folder, probed, tmp_path, monkeypatch):
+    """What is not found is no rejection, and of several files the worst answer counts."""
+    path = probed()
+    there = ("--model", tiny_model, "--data", dataset_folder, "--functions", 4)
+    forged = altered(Path(shutil.copytree(path.parent, tmp_path / "forged"), path.name), heads_swapped)
+    status, output = answers(path, *there)
+    assert (status, output.splitlines()[-1]) == (0, "accepted")
+    monkeypatch.chdir(tmp_path)  # where neither the model nor the dataset can be found by name
+    for arguments in (
+        (path, *there[2:]),
+        (path, *there[:2], "--data", tmp_path / "nothing"),
+        (path, "--model", tmp_path / "nothing", *there[2:]),
+        (tmp_path / "none.json", *there),
+    ):
+        status, output = answers(*arguments)
+        assert (status, output.splitlines()[-1]) == (3, "COULD NOT BE CHECKED")
+    status, output = answers(forged, *there)
+    assert (status, output.splitlines()[-1]) == (1, "REJECTED")
+    assert answers(path, path, *there)[0] == 0
+    assert answers(path, tmp_path / "none.json", *there)[0] == 3
+    status, output = answers(forged, tmp_path / "none.json", path, *there)
+    assert (status, [output.count(word) for word in ("REJECTED", "COULD NOT BE CHECKED", "accepted")]) == (1, [1, 1, 1])
+
+
+def test_a_stray_model_or_dataset_of_the_same_name_is_no_rejection(tiny_model, dataset_folder, probed, tmp_path, monkeypatch):
+    """Found under the name in the result, and another one; named with --model it is what the result claims to be of."""
+    path = probed()
+    other = shutil.copytree(tiny_model, tmp_path / "tiny")
+    config = json.loads((other / "config.json").read_text())
+    (other / "config.json").write_text(json.dumps(config | {"layer_norm_eps": 1e-6}))
+    monkeypatch.chdir(tmp_path)
+    assert verify(path, data=str(dataset_folder), functions=4).verdict == UNCHECKED
+    assert verify(path, data=str(dataset_folder), functions=4, model="tiny").verdict == REJECTED
+
+
+@pytest.mark.parametrize("settings", [{"temperature": 0.5}, {"model": None}, {"labels": ...}])
+def test_settings_that_are_not_those_of_a_probe(settings, tiny_model, dataset_folder, probed):
+    """One too many, one of another type, one missing."""
+    path = probed()
+    ledger = RankLedger.load(ledger_path(path))
+    made = {**ledger.settings["settings"], **settings}
+    made = {name: value for name, value in made.items() if value is not ...}
+    dataclasses.replace(ledger, settings={**ledger.settings, "settings": made}).save(ledger_path(path))
+    with pytest.raises(LedgerError, match="not those of a probe"):
+        verify(path, model=str(tiny_model), data=dataset_folder)
+    assert answers(path, "--model", tiny_model, "--data", dataset_folder)[0] == 3
+
+
+def test_all_functions(tiny_model, dataset_folder, probed):
+    verification = verify(probed(), model=str(tiny_model), data=dataset_folder, functions=None)
+    assert (verification.verdict, verification.functions, verification.of) == (ACCEPTED, SOME, SOME)

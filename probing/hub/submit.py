@@ -34,7 +34,7 @@ from probing.data import label_digest, load_functions
 from probing.evidence import Probed, find, gather
 from probing.hub.client import check_repo, client, patiently, plain_errors
 from probing.identity import Location
-from probing.verify import verify
+from probing.verify import REJECTED, UNCHECKED, Verification, verify
 
 FILE = ".eval_results/codesyntax.yaml"
 """Where the Hub looks for results in a model's repository."""
@@ -119,10 +119,10 @@ def submission(
     _check_tasks(probed, dataset, data)
     entries = [entry.load(entry.to_json(gather([one], data)[0].entry()).encode()) for one in probed]
     tasks = _headlines(entries)
-    for one in probed:
+    for one, of in zip(probed, entries):
         where = _model_on_the_hub(one.test.settings, model)
-        for file in one.files.values():
-            _probe_again(file, where, data, device)
+        again = [_probe_again(file, where, data, device) for file in one.files.values()]
+        of["verified"] = {name: sum(getattr(part, name) for part in again) for name in ("functions", "of")}
     title = _title(model, probed)
     api = client()
     ours = [
@@ -268,11 +268,13 @@ def _model_on_the_hub(settings: dict[str, Any], model: str) -> str | None:
     return folder
 
 
-def _probe_again(file: Path, model: str | None, data: Path, device: str | None) -> None:
-    failed = [check for check in verify(file, model=model, data=str(data), device=device).checks if not check.passed]
-    if failed:
-        reasons = "; ".join(f"{check.name}: {check.found}" for check in failed)
-        raise LedgerError(f"{file} was probed again and is not what it says ({reasons})")
+def _probe_again(file: Path, model: str | None, data: Path, device: str | None) -> Verification:
+    verification = verify(file, model=model, data=str(data), device=device)
+    if not verification.accepted:
+        reasons = "; ".join(f"{check.name}: {check.found}" for check in verification.checks if not check.passed)
+        said = "was probed again and is not what it says" if verification.verdict == REJECTED else UNCHECKED
+        raise LedgerError(f"{file} {said} ({reasons})")
+    return verification
 
 
 # ---------------------------------------------------------------------------------------------------------- the files
