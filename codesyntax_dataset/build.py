@@ -21,7 +21,7 @@ from datasets.exceptions import DatasetGenerationError
 from codesyntax_dataset import card, corpus, metadata, sources
 from codesyntax_dataset.arguments import Positive, checked
 from codesyntax_dataset.builder import FEATURES, CodeSyntax
-from codesyntax_dataset.errors import CodeSyntaxError, DatasetError, UnknownName
+from codesyntax_dataset.errors import CodeSyntaxError, DatasetError, SourceError, UnknownName
 from codesyntax_dataset.schema import CONFIGS, LABELS, Skips, SourceFunction
 from codesyntax_dataset.sources import published
 from codesyntax_dataset.statistics import edges_by_relation
@@ -53,6 +53,14 @@ class ConfigReport:
     def edges_of(self, split: str) -> int:
         return sum(counts.get(split, 0) for counts in self.edges.values())
 
+    def lacks(self) -> list[str]:
+        """The splits that there are not, in words, and what cannot be done without."""
+        needs = {
+            "validation": "held-out scores need one, for attention heads are chosen there",
+            "test": "scores are taken there",
+        }
+        return [f"no {split} split: {need}" for split, need in needs.items() if split not in self.functions]
+
 
 @dataclass(frozen=True)
 class BuildReport:
@@ -69,6 +77,7 @@ class BuildReport:
                 for split, functions in config.functions.items()
             )
             lines.append(f"{name} {config.version}: {'; '.join(splits)}")
+            lines += [f"  warning: {lack}" for lack in config.lacks()]
             for reason, count in config.skips.counts.items():
                 lines.append(f"  {reason}: {count:,} (first: {', '.join(config.skips.names[reason])})")
         return "\n".join(lines)
@@ -81,18 +90,23 @@ def build(
     output: str | os.PathLike[str],
     *,
     exclude_repositories: str | os.PathLike[str] | None = None,
+    validation_fraction: float | int | None = None,
+    overwrite: bool = False,
     num_proc: Positive | None = None,
 ) -> BuildReport:
-    """Annotate the functions of `source` and write the dataset folder `output`, which then has these `configs` only.
+    """Annotate the functions of `source` and write the dataset folder `output`, or add `configs` to the one there.
 
     `source` is any that `codesyntax_dataset.sources` reads, `configs` are names in `CONFIGS`, `exclude_repositories` is
-    a file of repositories to leave out, and `num_proc` processes annotate. The same input gives the same rows and
-    versions, and with the same pyarrow the same bytes, however many processes. The folder holds
-    `{config}/{split}.parquet`, `README.md` (the card) and what `codesyntax_dataset.metadata` puts beside them, and
-    appears as a whole or not at all; a dataset that this function wrote before is replaced.
+    a file of repositories to leave out, `validation_fraction` is as in `codesyntax_dataset.sources`, and `num_proc`
+    processes annotate. The same input gives the same rows and versions, and with the same pyarrow the same bytes,
+    however many processes and in however many steps. The folder holds `{config}/{split}.parquet`, `README.md` (the
+    card) and what `codesyntax_dataset.metadata` puts beside them, and appears as a whole or not at all.
+
+    A dataset that is there must be from the same source and with the same settings: its configs are made again, too,
+    and must come to the same functions. With `overwrite`, whatever dataset of ours is there gives way to these `configs`.
 
     Raises UnknownName for an unknown config, SourceError for a source that cannot be read, and DatasetError where
-    `output` is something else or cannot be written, such as on a full disk.
+    `output` is something else, a dataset from another source, or cannot be written, such as on a full disk.
     """
     configs = list(dict.fromkeys(configs))
     for config in configs:
@@ -104,25 +118,38 @@ def build(
     exclusion = _exclusion(exclude_repositories)
     output = Path(output).resolve()
     _check_ours(output)
+    there = {} if overwrite else _digests(output)
     with _plain_errors(output), _progress_on_terminals_only():
         output.parent.mkdir(parents=True, exist_ok=True)
         with TemporaryDirectory(prefix=f".{output.name}-", dir=output.parent) as work:
             folder = Path(work, "dataset")
             reports = {}
-            for config in configs:
+            for config in [*there, *(config for config in configs if config not in there)]:
                 builder = CodeSyntax(
                     cache_dir=str(Path(work, "cache")),
                     config_name=config,
                     source=source,
                     exclude_repositories=exclude_repositories and str(exclude_repositories),
+                    validation_fraction=validation_fraction,
                 )
-                builder.download_and_prepare(num_proc=num_proc)
+                try:
+                    builder.download_and_prepare(num_proc=num_proc)
+                except SourceError as error:
+                    if config in configs:
+                        raise
+                    raise _other_source(output, config, source, str(error)) from error
                 reports[config] = _write(builder, folder / config)
-            text = card.render(reports, reader.FORM, _shown(source), reader is published, exclusion)
+                if config in there and reports[config].digest != there[config]:
+                    raise _other_source(output, config, source, "its functions or how they are split differ")
+            reports = {config: reports[config] for config in CONFIGS if config in reports}
+            splitting = sources.splitting(source, validation_fraction)
+            text = card.render(reports, reader.FORM, _shown(source), reader is published, exclusion, splitting)
             for name, content in {metadata.CARD: text, **metadata.render(folder, reports)}.items():
                 (folder / name).write_text(content, encoding="utf-8", newline="\n")
             (folder / metadata.SUMS).write_text(metadata.sha256sums(folder), encoding="utf-8", newline="\n")
             _check_ours(output)
+            if not overwrite and _digests(output) != there:
+                raise DatasetError(f"{output} was written to meanwhile, by another build: run this one again")
             _replace(output, folder, Path(work, "replaced"))
     return BuildReport(output, reports)
 
@@ -142,18 +169,47 @@ def _write(builder: CodeSyntax, folder: Path) -> ConfigReport:
 
 def measure(folder: Path, skips: Skips) -> tuple[ConfigReport, dict[str, pa.Table]]:
     """What the Parquet files in the folder of a config hold, and their tables by split."""
-    files = sorted(folder.iterdir())  # "test" < "validation", as the ids run
-    tables = {file.stem: pq.read_table(file) for file in files}
+    tables = _tables(folder)
     info = datasets.DatasetInfo(
         features=FEATURES,
         version=f"{LABELS}.{int(_digest(tables.values(), FEATURES)[:8], 16)}",
         splits=datasets.SplitDict(
             {split: datasets.SplitInfo(split, table.nbytes, table.num_rows) for split, table in tables.items()}
         ),
-        download_size=sum(file.stat().st_size for file in files),
+        download_size=sum(file.stat().st_size for file in folder.iterdir()),
         dataset_size=sum(table.nbytes for table in tables.values()),
     )
     return ConfigReport(info, _edges(tables), _digest(tables.values(), ORIGIN), skips), tables
+
+
+def _tables(folder: Path) -> dict[str, pa.Table]:
+    """Split -> rows of a config."""
+    return {file.stem: pq.read_table(file) for file in sorted(folder.iterdir())}  # "test" < "validation", as ids run
+
+
+def _digests(output: Path) -> dict[str, str]:
+    """Config -> digest of its functions, for the dataset at `output`; empty where there is none."""
+    digests = {}
+    for config in CONFIGS:
+        if (output / config).is_dir():
+            try:
+                digests[config] = _digest(_tables(output / config).values(), ORIGIN)
+            except (pa.ArrowException, KeyError) as error:
+                raise DatasetError(
+                    f"{output} has a config {config} that cannot be read ({error}), so nothing can be added: choose "
+                    "another output, or say to overwrite this one"
+                ) from error
+    return digests
+
+
+def _other_source(output: Path, config: str, source: str, reason: str) -> DatasetError:
+    """The refusal to add to a dataset that is from another source."""
+    told = card.origin((output / metadata.CARD).read_text(encoding="utf-8", errors="replace"))
+    return DatasetError(
+        f"{output} holds {config} from {told or 'an unknown source'}, and {source} does not give the same functions "
+        f"({reason}): only configs from one source, unchanged and with the same settings, go into one dataset. Choose "
+        "another output, or give --overwrite (overwrite=True) to replace what is there"
+    )
 
 
 def _count_unparsed(tables: dict[str, pa.Table], variant: str, skips: Skips) -> None:

@@ -63,10 +63,11 @@ SHARD = 64
 
 @dataclass
 class CodeSyntaxConfig(datasets.BuilderConfig):
-    """`name` is a name in `CONFIGS`; `source` and `exclude_repositories` are as in `codesyntax_dataset.build.build`."""
+    """`name` is a name in `CONFIGS`; the others are as in `codesyntax_dataset.build.build`."""
 
     source: str = "code-search-net/code_search_net"
     exclude_repositories: str | None = None
+    validation_fraction: float | None = None
 
 
 class CodeSyntax(datasets.GeneratorBasedBuilder):
@@ -92,7 +93,8 @@ class CodeSyntax(datasets.GeneratorBasedBuilder):
     def _split_generators(self, dl_manager: datasets.DownloadManager) -> list[datasets.SplitGenerator]:
         excluded = self.config.exclude_repositories
         names = corpus.read_repositories(excluded) if excluded else ()
-        functions, self.skips = corpus.read(self.config.source, self.config.name, names)
+        config = self.config
+        functions, self.skips = corpus.read(config.source, config.name, names, config.validation_fraction)
         return [
             datasets.SplitGenerator(name=split, gen_kwargs={"shards": _shards(functions[split])})
             for split in SPLITS

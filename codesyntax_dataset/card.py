@@ -32,11 +32,16 @@ class Exclusion(NamedTuple):
 
 
 def render(
-    configs: Mapping[str, ConfigReport], form: str, source: str, labelled: bool, exclusion: Exclusion | None
+    configs: Mapping[str, ConfigReport],
+    form: str,
+    source: str,
+    labelled: bool,
+    exclusion: Exclusion | None,
+    splitting: str,
 ) -> str:
     """The card of a dataset with `configs`, whose functions come from `source`, which has the `form` of a reader.
 
-    `labelled` says that the source came with labels of its own.
+    `labelled` says that the source came with labels of its own, `splitting` how it was split, in words.
     """
     splits = sorted({split for config in configs.values() for split in config.functions})
     environment = jinja2.Environment(
@@ -56,6 +61,7 @@ def render(
         source=source,
         labelled=labelled,
         exclusion=exclusion,
+        splitting=splitting,
         labels=LABELS,
         package_version=version("codesyntax"),
         number=lambda count: f"{count:,}" if count else "-",
@@ -71,6 +77,12 @@ def left_out(card: str, config: str) -> str | None:
     """What a card says, in its words, of the functions left out of `config` or kept without labels; None without a word."""
     _, _, section = card.partition("### Left out, or kept without labels\n")
     line = re.search(rf"^- `{re.escape(config)}`: (.*)$", section, flags=re.MULTILINE)
+    return line and line[1]
+
+
+def origin(card: str) -> str | None:
+    """What a card says, in its words, of where the functions come from; None without a word."""
+    line = re.search(r"^- Functions: (.*)\. Training data is not used\.", card, flags=re.MULTILINE)
     return line and line[1]
 
 

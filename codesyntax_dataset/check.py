@@ -137,7 +137,7 @@ def _check_ids(folder: Path, config: str, tables: dict[str, pa.Table]) -> None:
 def _check_card(folder: Path, reports: dict) -> None:
     """Compare the rows of the card's tables and its YAML; the rest tells what Parquet files cannot."""
     text = _text(folder, metadata.CARD)
-    expected = card.render(reports, form="", source="", labelled=False, exclusion=None)
+    expected = card.render(reports, form="", source="", labelled=False, exclusion=None, splitting="")
     _compare(folder, metadata.CARD, _table_rows(text), _table_rows(expected))
     told = yaml.safe_dump(yaml.safe_load(text.split("---\n")[1]), sort_keys=False, allow_unicode=True)
     _compare(folder, metadata.CARD, told.splitlines(), card.front_matter(reports).splitlines())

@@ -13,18 +13,24 @@ from codesyntax_dataset.errors import CodeSyntaxError, DatasetError, ParseError,
 from codesyntax_dataset.schema import CONFIGS, SPLITS, Annotation, Skips, SourceFunction, check
 from codesyntax_dataset.sources.text import decode, parse_json, texts
 
+UNPARSED = {"python": "Python 3.9's grammar cannot read it", "java": "does not parse"}
+"""Why a function has no relations. Labels follow Python 3.9, so that they do not depend on the interpreter."""
 
-def read(source: str, config: str, excluded: Collection[str] = ()) -> tuple[dict[str, list[SourceFunction]], Skips]:
+
+def read(
+    source: str, config: str, excluded: Collection[str] = (), validation_fraction: float | None = None
+) -> tuple[dict[str, list[SourceFunction]], Skips]:
     """The functions of `config` by split, each with its id, and what was left out.
 
-    Functions of the repositories `excluded` are left out first. Then ids count up from 0 through the test partition and
+    `validation_fraction` is as in `codesyntax_dataset.sources`. Functions of the repositories `excluded` are left out
+    first. Then ids count up from 0 through the test partition and
     on through the validation partition, as in the published dataset; functions that come with an id keep it. Raises
     SourceError where the source cannot be read, has no functions of the language, or gives an id twice.
     """
     functions: dict[str, list[SourceFunction]] = {split: [] for split in SPLITS}
     skips = Skips()
     seen = set()
-    for function in sources.read(source, config, skips):
+    for function in sources.read(source, config, skips, validation_fraction):
         if excluded and not function.repo:
             raise SourceError(f"{source} does not say which repository a function is from: none can be excluded")
         if function.repo in excluded:
@@ -78,10 +84,11 @@ def _annotate(function: SourceFunction, variant: str) -> tuple[Annotation, str |
         return annotate(function.code, function.language, variant), None
     except ParseError:
         pass
+    unparsed = UNPARSED[function.language]
     try:
-        return Annotation(tokenize(function.code, function.language, variant), []), "does not parse"
+        return Annotation(tokenize(function.code, function.language, variant), []), unparsed
     except ParseError:
-        return Annotation([], []), "does not parse, nor do its tokens"
+        return Annotation([], []), f"{unparsed}, and its tokens cannot be told"
 
 
 def to_row(function: SourceFunction, annotation: Annotation) -> dict[str, Any]:

@@ -28,7 +28,7 @@ try:
 except ImportError:  # the metric was loaded from the Hub, without our packages; their errors are ValueErrors, too
     CodeSyntaxError = ValueError
 
-SCORING_VERSION = 1
+SCORING_VERSION = 2
 """Changes whenever the same attention would get other scores; part of every signature."""
 
 RULES = ("first", "any", "last")

@@ -13,6 +13,10 @@ NOT_PREDICTED = {"java_skip_semicolon": ";"}
 ablation)."""
 
 
+class OffsetsError(ModelError):
+    """Character offsets of one function that cannot be followed."""
+
+
 class Alignment(NamedTuple):
     """Which sub-tokens each code token owns: from `first[t]` to `last[t]`, included; -1 where it owns none.
 
@@ -36,18 +40,24 @@ class Alignment(NamedTuple):
         return Alignment(np.where(left_out, np.int32(-1), self.first), np.where(left_out, np.int32(-1), self.last))
 
 
-def align(start: np.ndarray, end: np.ndarray, offsets: np.ndarray, special: np.ndarray) -> Alignment:
+def align(code: str, start: np.ndarray, end: np.ndarray, offsets: np.ndarray, special: np.ndarray) -> Alignment:
     """Give each code token the sub-tokens from the one covering its first character to the one covering its last.
 
-    `start`, `end` (tokens,): characters of the code tokens, end excluded. `offsets` (sub-tokens, 2): characters of the
-    sub-tokens, end excluded, `special` (sub-tokens,): which of them are special tokens, which nobody owns.
+    `start`, `end` (tokens,): characters of the code tokens in `code`, end excluded. `offsets` (sub-tokens, 2): characters
+    of the sub-tokens, end excluded, `special` (sub-tokens,): which of them are special tokens, which nobody owns. White
+    space at the ends of a sub-token counts for none of them, see `_trimmed`.
 
-    Raises ModelError where the sub-tokens do not run from left to right.
+    Raises OffsetsError where the sub-tokens do not run from left to right through `code`.
     """
     positions = np.flatnonzero(~special)
-    sub_start, sub_end = offsets[positions, 0], offsets[positions, 1]
+    sub_start, sub_end = offsets[positions].T
     if (np.diff(sub_start) < 0).any() or (np.diff(sub_end) < 0).any():
-        raise ModelError("the tokenizer's character offsets run backwards, expected them to run from left to right")
+        raise OffsetsError("the tokenizer's character offsets run backwards, expected them to run from left to right")
+    if len(positions) and sub_end[-1] > len(code):
+        raise OffsetsError(f"the tokenizer's character offsets reach {sub_end[-1]}, but the code ends at {len(code)}")
+    sub_start, sub_end = _trimmed(code, sub_start, sub_end)
+    covering = sub_start < sub_end
+    positions, sub_start, sub_end = positions[covering], sub_start[covering], sub_end[covering]
     first = np.searchsorted(sub_end, start, side="right")  # the first sub-token that ends behind the first character
     last = np.searchsorted(sub_start, end, side="left") - 1  # the last sub-token that starts before the end
     owns = (start < end) & (first <= last)
@@ -55,3 +65,23 @@ def align(start: np.ndarray, end: np.ndarray, offsets: np.ndarray, special: np.n
     return Alignment(
         np.where(owns, padded[first], -1).astype(np.int32), np.where(owns, padded[last], -1).astype(np.int32)
     )
+
+
+def _trimmed(code: str, start: np.ndarray, end: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The characters of sub-tokens without the white space that goes before a word and the spaces at either end.
+
+    The published pipeline used RoBERTa's tokenizer, whose offsets leave out spaces. Those of many others, GPT-2's for one,
+    include the space in front of a word, of some a tab: then the indentation of a line would own the line's first word.
+    A line break keeps its sub-token, and one of spaces alone covers nothing.
+    """
+    place, length = np.arange(len(code)), len(code)
+    space = np.fromiter((character == " " for character in code), bool, length)
+    white = np.fromiter(map(str.isspace, code), bool, length)
+
+    def next_place(without: np.ndarray) -> np.ndarray:  # from each character on; the end of the code where none comes
+        return np.append(np.minimum.accumulate(np.where(without, length, place)[::-1])[::-1], length)
+
+    word = next_place(white)[start]
+    begin = np.minimum(np.where(word < end, word, next_place(space)[start]), end)
+    behind = np.append(0, np.maximum.accumulate(np.where(space, 0, place + 1)))  # of the last that is no space
+    return begin, np.maximum(behind[end], begin)

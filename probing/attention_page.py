@@ -15,7 +15,7 @@ import torch
 
 from codesyntax_dataset import annotate
 from codesyntax_dataset.arguments import checked
-from codesyntax_dataset.errors import CodeSyntaxError, DatasetError, ModelError, ParseError, SourceError, UnknownName
+from codesyntax_dataset.errors import CodeSyntaxError, DatasetError, LedgerError, ModelError, ParseError, SourceError, UnknownName
 from codesyntax_dataset.relations import RELATIONS
 from codesyntax_dataset.schema import CONFIGS, Edge
 from codesyntax_dataset.sources.text import decode
@@ -26,6 +26,8 @@ from probing.encoder import Encoder, load
 from probing.files import write
 from probing.ranking import BatchListener, EncodedFunction
 from probing.report.pages import environment
+from probing.result import ProbeResult
+from probing.result import load as load_result
 
 KEPT = 20
 """The largest weights of a token's row that a page keeps; fewer for functions and models that would take more than
@@ -67,6 +69,7 @@ def show(
     revision: str | None = None,
     dtype: str | torch.dtype = "float32",
     device: str | torch.device | None = None,
+    result: str | os.PathLike | ProbeResult | None = None,
 ) -> AttentionPage:
     """A page with the gold edges of a function and what each attention head of a model predicts for them.
 
@@ -74,11 +77,12 @@ def show(
     a file, labelled here as `annotate` labels it with the language and variant of `config`, or the one with this `id` in a
     split of `data`. `model`, `data`, `config`, `split`, `revision`, `dtype` and `device` are as of `probe`, and so are
     pooling, the direction and the longest function. `relation`: the one that the page opens with, by default the first in
-    the order of `RELATIONS` that the function has.
+    the order of `RELATIONS` that the function has. `result`: what `probe` found with the same model and config, or the JSON
+    that it wrote: beside the best heads of the function the page then marks the best one of the whole split.
 
     Raises ParseError, with line and column, for code that does not parse, SourceError for a file that cannot be read,
     ModelError for a model that cannot be probed or a function that is too long for it, DatasetError for an id that is not
-    there, and UnknownName for a config, split or relation that is not there.
+    there, UnknownName for a config, split or relation that is not there, and LedgerError for a result of anything else.
     """
     if (code is None) == (id is None):
         raise CodeSyntaxError(f"expected either code or the id of a function, got {'none' if code is None else 'both'}")
@@ -86,8 +90,14 @@ def show(
     names = _relations(function, relation)
     encoder = load(model, revision=revision, dtype=dtype, device=device)
     attention = _attention(encoder, function, config)
+    whole = None if result is None else _fitting(result, encoder, config, attention.direction)
     relations = [
-        {"name": name, "edges": [edge[1:] for edge in function.edges if edge.relation == name]} for name in names
+        {
+            "name": name,
+            "edges": [edge[1:] for edge in function.edges if edge.relation == name],
+            "best": {} if whole is None else _best(whole, name),
+        }
+        for name in names
     ]
     page = {
         "layers": encoder.layers,
@@ -110,6 +120,7 @@ def show(
             direction=attention.direction,
             kept=page["kept"],
             dtype=encoder.dtype,
+            whole=None if whole is None else f"{whole.title}, {whole.functions:,} functions",
             page=page,
         )
     )
@@ -172,6 +183,29 @@ def _relations(function: _Function, wanted: str | None) -> list[str]:
     return names
 
 
+def _fitting(result: str | os.PathLike | ProbeResult, encoder: Encoder, config: str, direction: str) -> ProbeResult:
+    """The result, if it is of this encoder, config and direction."""
+    if not isinstance(result, ProbeResult):
+        result = load_result(result)
+    made = result.settings
+    for what, got, expected in (
+        ("the model", f"{made['model']}@{made['revision'][:12]}", f"{encoder.name}@{encoder.revision[:12]}"),
+        ("the config", made["config"], config),
+        ("the direction", made["direction"], direction),
+        ("the control", made["control"] or "none", "none"),
+    ):
+        if got != expected:
+            raise LedgerError(f"the result is of {what} {got}, but the page of {expected}: give what `codesyntax probe` found with it")
+    return result
+
+
+def _best(result: ProbeResult, relation: str) -> dict[str, list[float]]:
+    """Rule -> layer, head and score at k = 1; none where the relation has no edges or no head finds any."""
+    found = result.relations.get(relation)
+    cells = {rule: found[rule]["1"] for rule in RULES} if found else {}
+    return {rule: [cell["layer"], cell["head"], cell["score"]] for rule, cell in cells.items() if cell["score"]}
+
+
 class _Attention(NamedTuple):
     """What is kept of every attention head: the tokens that each token attends to most, and how much.
 
@@ -193,7 +227,7 @@ def _attention(encoder: Encoder, function: _Function, config: str) -> _Attention
             f"{function.name} has {len(ids)} sub-tokens, special tokens included, but {encoder.name} is probed with at "
             f"most {encoder.longest}: choose a shorter function"
         )
-    alignment = align(function.start, function.end, offsets, special)
+    alignment = align(function.code, function.start, function.end, offsets, special)
     alignment = alignment.predicting(config, function.code, function.start, function.end)
     head, first, last = np.array([edge[1:] for edge in function.edges], np.int32).T
     whole = _WholeFunction(0, ids, alignment, np.zeros(len(head), np.int32), head, first, last)

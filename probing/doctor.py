@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from dataclasses import dataclass
 
@@ -18,6 +19,10 @@ class Diagnosis:
     path: str
     summary: str
     checks: list[Check]
+
+    def to_json(self) -> str:
+        checks = [check._asdict() for check in self.checks]
+        return json.dumps({"path": self.path, "summary": self.summary, "checks": checks}, indent=1) + "\n"
 
     def text(self) -> str:
         width = max(len(check.name) for check in self.checks)

@@ -23,6 +23,7 @@ from codesyntax_metric.topk_uas import HEAD_TO_DEPENDENT, RULES
 from probing.error_classes import CLASSES, Tokens
 from probing.files import write
 from probing.ledger import RankLedger
+from probing.progress import progress
 from probing.result import ProbeSettings
 from probing.result import load as load_result
 
@@ -125,8 +126,6 @@ def _best_heads(relations: dict[str, Any], names: list[str]) -> np.ndarray:
 
 def _first_choices(settings: ProbeSettings, ledger: RankLedger, picked: np.ndarray, **where: Any) -> np.ndarray:
     """What the heads in `picked` rank first for the ledger's edges: int64 (rules, E)."""
-    from tqdm.auto import tqdm
-
     from probing.ranking import FirstChoices
     from probing.run import Runner, prepare_again
 
@@ -138,7 +137,7 @@ def _first_choices(settings: ProbeSettings, ledger: RankLedger, picked: np.ndarr
                 f"the result was made with {name} {then}, here it is {now}: pass --model or --data that fit it"
             )
     picked = picked[:, [ledger.relations.index(name) for name in task.relations]]
-    with tqdm(total=len(task.functions), desc=f"running {settings.model}", unit="function", disable=None) as bar:
+    with progress(total=len(task.functions), desc=f"running {settings.model}", unit="function") as bar:
         runner = Runner(task.encoder, settings.direction, None)
         chosen = runner.run(task.functions, bar, partial(FirstChoices, picked=picked))
     function = np.repeat([f.index for f in task.functions], [len(f.head) for f in task.functions])

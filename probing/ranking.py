@@ -53,6 +53,30 @@ class EncodedFunction:
             readers = np.flatnonzero(opened.cumsum() > 0)
         return readers[self.alignment.mapped[readers]]
 
+    def tied(self, direction: str) -> np.ndarray:
+        """Which edges a tie of code tokens decides: bool (rules, edges).
+
+        Tokens that own the very same sub-tokens, such as those of `()` in most byte-level tokenizers, get the same weight
+        in every row, and the lower index goes first. A tie decides an edge if the token that is looked for has such a twin.
+        The reading token is none, as it gives itself no weight, nor are for rule `any` others of the dependent.
+        """
+        first, last = self.alignment
+        _, kind, count = np.unique(first.astype(np.int64) << 32 | last, return_inverse=True, return_counts=True)
+        span = self.last - self.first + 1
+        begin = span.cumsum() - span
+        edge = np.repeat(np.arange(len(span)), span)  # one pair of an edge and a token of its dependent each
+        token = np.arange(span.sum()) + (self.first - begin)[edge]
+        head = self.head[edge]
+        sought, reader = (token, head) if direction == HEAD_TO_DEPENDENT else (head, token)
+        twins = count[kind[sought]] - 1 - (kind[sought] == kind[reader])
+        twins[(sought == reader) | ~self.alignment.mapped[sought] | ~self.alignment.mapped[reader]] = 0
+        rivals = twins
+        if direction == HEAD_TO_DEPENDENT:
+            others = token != head
+            _, place = np.unique(edge * len(first) + kind[token], return_inverse=True)
+            rivals = twins - (np.bincount(place, weights=others)[place] - others)
+        return np.stack([twins[begin] > 0, np.maximum.reduceat(rivals, begin) > 0, twins[begin + span - 1] > 0])
+
 
 class BatchListener:
     """Listens to one forward pass over some functions and fills `found`, (rules, edges, ...), edges in the batch's order.

@@ -86,7 +86,9 @@ class ProbeResult:
 
     `scores`: {rule: {k: percent}}, the mean over relations. `relations`: {relation: {"edges": n, "in_mean": bool, rule: {k:
     {"score": percent, "layer": int, "head": int}}}}. k is from "1" to "20", or a number; layers and heads count from 0.
-    `functions`: how many were scored; `skips`: {reason: how many were not}.
+    `functions`: how many were scored; `skips`: {reason: how many were not}. `ties`: {rule: percent of the edges that a tie
+    decides}, because the token looked for shares all its sub-tokens with another one, as those of `()` do in most
+    byte-level tokenizers; the lower index goes first.
     """
 
     signature: str
@@ -94,6 +96,7 @@ class ProbeResult:
     relations: dict[str, dict[str, Any]]
     functions: int
     skips: dict[str, int]
+    ties: dict[str, float]
     settings: dict[str, Any]
     versions: dict[str, str]
     ledger: RankLedger
@@ -102,9 +105,15 @@ class ProbeResult:
     def from_ledger(cls, ledger: RankLedger) -> ProbeResult:
         """Every number of the result, computed from the ledger by the metric's own functions.
 
-        Raises LedgerError where the ledger does not tell what made it.
+        Raises LedgerError where the ledger does not tell what made it, or another version of scoring did.
         """
         made, counts = ledger.settings, ledger.counts()
+        version = made.get("scoring", 1) if isinstance(made, dict) and "settings" in made else SCORING_VERSION
+        if version != SCORING_VERSION:
+            raise LedgerError(
+                f"the ledger's ranks are of scoring version {version}, this is version {SCORING_VERSION}, and "
+                "the two do not compare: probe again"
+            )
         scores, relations = {}, {}
         for rule in RULES:
             result = score(counts, KS, rule)
@@ -119,6 +128,7 @@ class ProbeResult:
                 relations=relations,
                 functions=counts.functions,
                 skips=made["skips"],
+                ties={rule: 100 * made["ties"][rule] / max(1, len(ledger)) for rule in RULES},
                 settings={**made["settings"], "layers": counts.layers, "heads": counts.heads, **made["run"]},
                 versions=made["versions"],
                 ledger=ledger,
@@ -182,12 +192,12 @@ class ProbeResult:
     def _repr_html_(self) -> str:
         """The relations, best first, as a notebook shows them."""
         ranked = sorted(self.relations.items(), key=lambda item: (-item[1]["first"]["1"]["score"], item[0]))
-        heads = self.best_heads()
         rows = [("relation", "edges", "best head", *(f"k={k}" for k in TABLE_KS))]
         for name, of in ranked:
-            rows.append((name, of["edges"], "{}-{}".format(*heads[name]), *(f"{of['first'][k]['score']:.1f}" for k in TABLE_KS)))
+            rows.append((name, of["edges"], head_name(of["first"]["1"]), *(f"{of['first'][k]['score']:.1f}" for k in TABLE_KS)))
         means = [self.scores["first"][k] for k in TABLE_KS]
-        rows.append(("mean", len(self.ledger), "", *("-" if mean is None else f"{mean:.1f}" for mean in means)))
+        edges = sum(of["edges"] for of in self.relations.values() if of["in_mean"])
+        rows.append(("mean", edges, "", *("-" if mean is None else f"{mean:.1f}" for mean in means)))
         body = "".join("<tr>" + "".join(f"<td>{html.escape(str(cell))}</td>" for cell in row) + "</tr>" for row in rows)
         title = f"{self.title}: top-k UAS in percent, first token of the dependent"
         return f"<p>{html.escape(title)}</p><table>{body}</table><p>{html.escape(self.signature)}</p>"
@@ -212,6 +222,11 @@ class ProbeResult:
             target.parent.mkdir(parents=True, exist_ok=True)
         self.ledger.save(ledger)
         return write(target, self.to_json())
+
+
+def head_name(cell: dict[str, Any]) -> str:
+    """The attention head of a relation's score as layer-head; `-` where the score is 0, which any head has."""
+    return "{layer}-{head}".format(**cell) if cell["score"] else "-"
 
 
 def versions() -> dict[str, str]:

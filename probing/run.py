@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import json
+import logging
 import os
 import platform
 import shutil
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,18 +22,21 @@ from tqdm.auto import tqdm
 
 from codesyntax_dataset.arguments import Natural, Positive, checked
 from codesyntax_dataset.errors import LedgerError, ModelError, UnknownName
-from codesyntax_metric.topk_uas import DEPENDENT_TO_HEAD, DIRECTIONS, HEAD_TO_DEPENDENT, RULES
+from codesyntax_metric.topk_uas import DEPENDENT_TO_HEAD, DIRECTIONS, HEAD_TO_DEPENDENT, RULES, SCORING_VERSION
 from probing import cache
-from probing.align import align
+from probing.align import OffsetsError, align
 from probing.controls import CONTROLS, RANDOM_WEIGHTS, SHUFFLED_LABELS, shuffle_labels
 from probing.data import label_digest, load_functions, rows
 from probing.files import writing
 from probing.ledger import RankLedger
+from probing.progress import progress
 from probing.ranking import BatchListener, BatchRanker, EncodedFunction
 from probing.result import PAPER_LENGTH, ProbeResult, ProbeSettings, versions
 
 if TYPE_CHECKING:
     from probing.encoder import Encoder
+
+logger = logging.getLogger(__name__)
 
 PART = 64
 """Functions in a part of the ledger: what an interrupted run loses at most."""
@@ -97,11 +102,18 @@ def probe(
     slot = cache.slot(**asked)
     ledger = slot.load() if slot and processes.main else None
     if processes.agree(ledger is not None):
+        logger.info("the cache %s has the ledger of this very probe", slot.folder if slot else "of the main process")
         result = ProbeResult.from_ledger(ledger) if ledger else None
         if result is not None and output is not None:
             result.save(output)
         return result
-    result = _run(prepare(**asked), batch_tokens, processes, output)
+    task = prepare(**asked)
+    logger.info(
+        "%s on %s: %s attention, %d functions of %d to %d sub-tokens to probe, skipped: %s",
+        *(task.encoder.name, task.encoder.device, task.encoder.path, len(task.functions)),
+        *(len(task.functions[-1].ids), len(task.functions[0].ids), dict(task.skips) or "none"),
+    )
+    result = _run(task, batch_tokens, processes, output)
     if result is not None and slot is not None:
         slot.save(result.ledger)
     return result
@@ -121,7 +133,7 @@ def _run(
     kept = folder / f".{name}.parts"
     with writing(kept):
         kept.mkdir(parents=True, exist_ok=True)
-    with _only_run_in(kept, processes):
+    with _telling_what_is_kept(kept), _only_run_in(kept, processes):
         ledger = _kept(folder / f"{name}.ledger.parquet", made)
         if processes.agree(ledger is not None):
             result = ProbeResult.from_ledger(ledger) if ledger and processes.main else None
@@ -133,6 +145,19 @@ def _run(
         if processes.main:
             shutil.rmtree(kept)
     return result
+
+
+@contextlib.contextmanager
+def _telling_what_is_kept(kept: Path) -> Iterator[None]:
+    """An interrupted run says that it can go on, if it can, and leaves nothing else."""
+    try:
+        yield
+    except KeyboardInterrupt as stop:
+        if any(kept.glob("*.parquet")):
+            stop.args = ("interrupted: the same command goes on where this run stopped",)
+        else:
+            shutil.rmtree(kept, ignore_errors=True)
+        raise
 
 
 @dataclass
@@ -156,9 +181,12 @@ class Task:
             "attention_why": self.encoder.why,
             "device": self.encoder.device.type,
         }
+        tied = sum(function.tied(self.settings.direction).sum(axis=1) for function in self.functions)
         made = {
             "settings": asdict(self.settings),
+            "scoring": SCORING_VERSION,
             "skips": dict(sorted(self.skips.items())),
+            "ties": dict(zip(RULES, tied.tolist())),
             "run": run,
             "versions": versions(),
         }
@@ -235,9 +263,14 @@ def prepare(
                 skips[f"too long for {longer_than}"] += 1
             else:
                 start, end = np.asarray(row["token_start"], np.int64), np.asarray(row["token_end"], np.int64)
+                try:
+                    alignment = align(row["code"], start, end, offsets, special)
+                except OffsetsError:  # of this function alone, for example because it quotes a special token
+                    skips["offsets of sub-tokens run backwards"] += 1
+                    continue
+                alignment = alignment.predicting(config, row["code"], start, end)
                 names = [relations.setdefault(edge["relation"], len(relations)) for edge in edges]
                 columns = np.array([(edge["head"], edge["first"], edge["last"]) for edge in edges], np.int32).T
-                alignment = align(start, end, offsets, special).predicting(config, row["code"], start, end)
                 functions.append(EncodedFunction(index, ids, alignment, np.array(names, np.int32), *columns))
     if not functions:
         raise LedgerError(f"no function of {data_name}/{config}/{split} can be scored; skipped: {dict(skips)}")
@@ -412,8 +445,7 @@ def _run_parts(
     mine = range(processes.rank, len(parts), processes.count)
     ledgers: dict[int, RankLedger] = {}
     total = sum(len(parts[number]) for number in mine)
-    disable = None if processes.main else True  # None: where there is no terminal
-    with tqdm(total=total, desc=f"probing {task.settings.model}", unit="function", disable=disable) as bar:
+    with progress(total=total, desc=f"probing {task.settings.model}", unit="function", main=processes.main) as bar:
         for number in mine:
             file = kept / f"{number:05d}.parquet" if kept else None
             ledger = _kept(file, made)

@@ -119,7 +119,11 @@ def verify(
     ]
     if checks[-2].passed is None or checks[-1].passed is None:
         return Verification(checks, of=of)
-    checks += [_same("skips", ledger.settings["skips"], dict(sorted(task.skips.items()))), _edges(ledger, task)]
+    checks += [
+        _same("skips", ledger.settings["skips"], dict(sorted(task.skips.items()))),
+        _same("ties", ledger.settings["ties"], task.made()["ties"]),
+        _edges(ledger, task),
+    ]
     if not checks[-1].passed:
         return Verification(checks, of=of)
     choices = [choose(ledger)]

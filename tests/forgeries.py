@@ -297,7 +297,7 @@ def control(entry):
 
 @altered("signature does not follow")
 def control_as_a_model(entry):
-    entry["signature"] = entry["signature"].replace("|scoring:1", "|scoring:1|control:random-weights/0")
+    entry["signature"] = entry["signature"].replace("|scoring:2", "|scoring:2|control:random-weights/0")
 
 
 @altered("signature does not follow")
@@ -328,7 +328,7 @@ def signature_of_another_run(entry):
 @altered("signature does not follow")
 def another_scoring_version(entry):
     for of in (entry, entry["chosen_on"]):
-        of["signature"] = of["signature"].replace("|scoring:1", "|scoring:0")
+        of["signature"] = of["signature"].replace("|scoring:2", "|scoring:1")
 
 
 @altered("settings.model is")
@@ -523,7 +523,7 @@ def result_below_0(folder):
 
 @in_results("do not follow from its ledger")
 def result_of_another_scoring_version(folder):
-    edited(folder, lambda content: content.update(signature=content["signature"].replace("scoring:1", "scoring:2")))
+    edited(folder, lambda content: content.update(signature=content["signature"].replace("scoring:2", "scoring:1")))
 
 
 @in_results("do not follow from its ledger")

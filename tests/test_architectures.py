@@ -316,7 +316,7 @@ def encode(encoder: Encoder) -> list[EncodedFunction]:
         head = chance.integers(0, len(tokens), 30)
         first = chance.integers(0, len(tokens), 30)
         last = np.minimum(first + chance.integers(0, 4, 30), len(tokens) - 1)
-        alignment = align(tokens[:, 0], tokens[:, 1], offsets, special)
+        alignment = align(text, tokens[:, 0], tokens[:, 1], offsets, special)
         columns = (column.astype(np.int32) for column in (np.zeros(30), head, first, last))
         functions.append(EncodedFunction(index, ids, alignment, *columns))
     return functions

@@ -20,10 +20,11 @@ import pytest
 import yaml
 from loopback_hub import LoopbackHub
 
-from codesyntax_dataset import annotate, builder, corpus, tokenize
+from codesyntax_dataset import annotate, builder, card, corpus, tokenize
 from codesyntax_dataset.build import BuildReport, build
 from codesyntax_dataset.builder import CodeSyntax
-from codesyntax_dataset.errors import DatasetError, SourceError, UnknownName
+from codesyntax_dataset.check import check_folder
+from codesyntax_dataset.errors import DatasetError, ParseError, SourceError, UnknownName
 from codesyntax_dataset.schema import CONFIGS
 
 FIRST = "def first(x):\n    return x.y"
@@ -151,10 +152,20 @@ def test_functions_that_do_not_parse_keep_their_rows_and_are_counted(tmp_path):
     assert [bool(row["tokens"]) for row in test] == [True, True, False]
     assert [bool(row["relations"]) for row in test + validation] == [False, True, False, False, False]
     skips = report.configs["python"].skips
-    assert skips.counts == {"does not parse": 2, "does not parse, nor do its tokens": 1}
-    assert skips.names == {"does not parse": ["0", "3"], "does not parse, nor do its tokens": ["2"]}
-    assert "does not parse: 2 (0, 3)" in (tmp_path / "out" / "README.md").read_text(encoding="utf-8")
-    assert "  does not parse: 2 (first: 0, 3)" in report.text().splitlines()
+    reason = "Python 3.9's grammar cannot read it"
+    assert skips.counts == {reason: 2, f"{reason}, and its tokens cannot be told": 1}
+    assert list(skips.names.values()) == [["0", "3"], ["2"]]
+    assert f"{reason}: 2 (0, 3)" in (tmp_path / "out" / "README.md").read_text(encoding="utf-8")
+    assert f"  {reason}: 2 (first: 0, 3)" in report.text().splitlines()
+
+
+def test_syntax_that_python_39_lacks_is_told_as_such_by_every_interpreter(tmp_path):
+    newer = "def f(x):\n    match x:\n        case 1:\n            return x.y"
+    source = write_codesearchnet(tmp_path / "source", [newer], [FIRST])
+    report = build(source, ["python"], tmp_path / "out")
+    assert report.configs["python"].skips.counts == {"Python 3.9's grammar cannot read it": 1}
+    with pytest.raises(ParseError, match="Python 3.9's grammar, which labels follow, cannot read this"):
+        annotate(newer, "python")
 
 
 def test_published_labels_are_built_as_they_are(tmp_path):
@@ -275,7 +286,10 @@ def test_the_digest_of_the_functions_depends_on_them_and_the_version_on_their_la
     again = write_codesearchnet(tmp_path / "again", [FIRST, SECOND], [THIRD])
     swapped = write_codesearchnet(tmp_path / "swapped", [SECOND, FIRST], [THIRD])
     moved = write_codesearchnet(tmp_path / "moved", [FIRST], [SECOND, THIRD])
-    reports = [build(path, ["python"], tmp_path / "out").configs["python"] for path in (source, again, swapped, moved)]
+    reports = [
+        build(path, ["python"], tmp_path / Path(path).name / "out").configs["python"]
+        for path in (source, again, swapped, moved)
+    ]
     assert reports[0].digest == reports[1].digest and reports[0].version == reports[1].version
     assert len({report.digest for report in reports}) == len({report.version for report in reports}) == 3
     monkeypatch.setattr(corpus, "annotate", lambda *arguments: annotate(*arguments)._replace(edges=[]))
@@ -312,19 +326,35 @@ def test_load_dataset_reads_the_folder_in_a_new_process_also_streaming_and_witho
 def test_load_dataset_takes_the_first_config_where_python_is_not_built(tmp_path, source):
     build(source, ["java_skip_semicolon", "java"], tmp_path / "codesyntax")
     script = "from datasets import load_dataset; print(load_dataset('codesyntax', split='test').config_name)"
-    assert in_new_process(script, tmp_path).split() == ["java_skip_semicolon"]
+    assert in_new_process(script, tmp_path).split() == ["java"]
 
 
 def test_load_dataset_sees_a_rebuild_with_other_functions(tmp_path):
     script = "from datasets import load_dataset; print(load_dataset('codesyntax', split='test')['code'][:])"
     for code in (FIRST, SECOND.replace("second", "first")):
         source = write(tmp_path / "source", {"a.py": code})
-        build(source, ["python"], tmp_path / "codesyntax")
+        build(source, ["python"], tmp_path / "codesyntax", overwrite=True)
         assert in_new_process(script, tmp_path).strip() == str([code])
 
 
-def test_a_source_without_validation_functions_has_no_such_split(tmp_path):
-    build(write(tmp_path / "source", {"a.py": FIRST}), ["python"], tmp_path / "codesyntax")
+def test_own_code_is_split_by_file_and_the_card_says_how(tmp_path):
+    source = write(tmp_path / "source", {f"{name}.py": f"{FIRST}\n\n\n{SECOND}\n" for name in "abcde"})
+    report = build(source, ["python"], tmp_path / "out")
+    assert report.configs["python"].functions == {"validation": 2, "test": 8}
+    assert "by file, 0.2 of them for validation" in (tmp_path / "out" / "README.md").read_text(encoding="utf-8")
+    with pytest.raises(DatasetError, match="holds python from .* how they are split differ"):
+        build(source, ["python"], tmp_path / "out", validation_fraction=0.5)
+    report = build(source, ["python"], tmp_path / "out", validation_fraction=0, overwrite=True)
+    assert report.configs["python"].functions == {"test": 10}
+    assert "0 of them for validation" in (tmp_path / "out" / "README.md").read_text(encoding="utf-8")
+
+
+def test_a_source_without_validation_functions_has_no_such_split_and_says_what_that_means(tmp_path):
+    report = build(write(tmp_path / "source", {"a.py": FIRST}), ["python"], tmp_path / "codesyntax")
+    lack = "no validation split: held-out scores need one"
+    assert f"  warning: {lack}" in report.text() and f"`python` has {lack}" in (
+        tmp_path / "codesyntax" / "README.md"
+    ).read_text(encoding="utf-8")
     script = "from datasets import load_dataset; print(list(load_dataset('codesyntax')))"
     assert in_new_process(script, tmp_path).strip() == "['test']"
 
@@ -351,11 +381,66 @@ print(java["id"][:], list(java) == list(streamed), java.info.version)
 # --------------------------------------------------------------------------------------------- writing it, or not
 
 
-def test_a_dataset_of_ours_is_replaced_as_a_whole(tmp_path, source):
-    build(source, ["python", "java"], tmp_path / "out")
-    build(source, ["java"], tmp_path / "out")
-    build(source, ["java"], tmp_path / "fresh")
+def test_configs_from_one_source_come_together_in_any_number_of_steps(tmp_path, source):
+    for config in ("java", "python", "java"):
+        report = build(source, [config], tmp_path / "out")
+    assert list(report.configs) == ["python", "java"]
+    build(source, ["java", "python"], tmp_path / "fresh")
     assert files(tmp_path / "out") == files(tmp_path / "fresh")
+    check_folder(tmp_path / "out")
+
+
+@pytest.mark.parametrize(
+    ("changes", "options"),
+    [
+        pytest.param({"test/one/a.py": f"{FIRST}.z\n"}, {}, id="edited"),
+        pytest.param({"test/one/c.py": f"{FIRST}\n"}, {}, id="another function"),
+        pytest.param({}, {"exclude_repositories": "two"}, id="other settings"),
+        pytest.param(None, {}, id="no Python"),
+    ],
+)
+@pytest.mark.parametrize("config", ["java", "python"])
+def test_a_dataset_from_another_source_is_replaced_on_request_only(tmp_path, source, changes, options, config):
+    build(source, ["python"], tmp_path / "out")
+    before = files(tmp_path / "out")
+    other = write(tmp_path / "other", {"A.java": JAVA} if changes is None else SOURCE | changes)
+    if options:
+        (tmp_path / "list").write_text(options["exclude_repositories"], encoding="utf-8")
+        options = {"exclude_repositories": tmp_path / "list"}
+    wanted = [config, "java"] if changes is None else [config]
+    refused = SourceError if changes is None and config == "python" else DatasetError
+    with pytest.raises(refused) as raised:
+        build(other, wanted, tmp_path / "out", **options)
+    if refused is DatasetError:
+        assert "holds python from folder of source files, `source`, and" in str(raised.value)
+        assert "--overwrite" in str(raised.value)
+    assert files(tmp_path / "out") == before
+    assert {path.name for path in tmp_path.iterdir()} <= {"out", "source", "other", "list"}
+    report = build(other, ["java"], tmp_path / "out", overwrite=True, **options)
+    assert list(report.configs) == ["java"]
+    assert not (tmp_path / "out" / "python").exists()
+
+
+def test_a_dataset_that_cannot_be_read_is_not_added_to(tmp_path, source):
+    build(source, ["python"], tmp_path / "out")
+    (tmp_path / "out/python/test.parquet").write_bytes(b"PAR1")
+    with pytest.raises(DatasetError, match="config python that cannot be read"):
+        build(source, ["java"], tmp_path / "out")
+    build(source, ["java"], tmp_path / "out", overwrite=True)
+
+
+def test_what_another_build_wrote_meanwhile_is_not_lost(tmp_path, monkeypatch, source):
+    render = card.render
+
+    def while_another_builds(*arguments):
+        monkeypatch.setattr(card, "render", render)
+        build(source, ["java"], tmp_path / "out")
+        return render(*arguments)
+
+    monkeypatch.setattr(card, "render", while_another_builds)
+    with pytest.raises(DatasetError, match="was written to meanwhile"):
+        build(source, ["python"], tmp_path / "out")
+    assert list(check_folder(tmp_path / "out").configs) == ["java"]
 
 
 def test_an_empty_folder_and_missing_parents_are_fine(tmp_path, source):

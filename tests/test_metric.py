@@ -236,7 +236,7 @@ def test_four_tokens_by_hand():
             },
         },
         "functions": 1,
-        "signature": "uas|rule:first|k:1,3|heads:1x2|functions:1|edges:2|scoring:1",
+        "signature": "uas|rule:first|k:1,3|heads:1x2|functions:1|edges:2|scoring:2",
     }
     metric.add(prediction=attention, reference=edges)
     by_last = metric.compute(k=[1], rule="last")
@@ -582,7 +582,7 @@ except ValueError as error:
 HAND = {  # token 0 attends to 1, then to 0 and 2 by index
     "scores": {"1": 100.0, "3": 100.0, "10": 100.0, "20": 100.0},
     "functions": 1,
-    "signature": "uas|rule:first|k:1,3,10,20|heads:1x1|functions:1|edges:2|scoring:1",
+    "signature": "uas|rule:first|k:1,3,10,20|heads:1x1|functions:1|edges:2|scoring:2",
 }
 
 

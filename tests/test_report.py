@@ -6,6 +6,7 @@ import csv
 import json
 import re
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -20,8 +21,10 @@ from probing.baselines import Edges
 from probing.cli import main
 from probing.error_analysis import analyse, save
 from probing.evidence import PROTOCOLS, find, gather
+from probing.report import headline
 from probing.report import report as module
 from probing.report.document import COUNT, DIFFERENCE, SCORE, Column, Table
+from probing.report.findings import Subject
 from probing.report.report import report
 from probing.selection import compare, holm
 
@@ -121,13 +124,17 @@ def test_tables_say_what_the_evidence_says(written, evidence):
             of = entry["protocols"][protocol]["relations"][name]
             parts = [f"{protocol}: score", f"{protocol}: score, low", f"{protocol}: score, high"]
             assert numbers(row, *parts) == of["any"]["3"]["score"]
-            assert row[f"{protocol}: head"] == f"{of['any']['3']['layer']}-{of['any']['3']['head']}"
-            assert int(row["edges"]) == of["edges"]
+            head = f"{of['any']['3']['layer']}-{of['any']['3']['head']}" if of["any"]["3"]["score"][0] else ""
+            assert row[f"{protocol}: head"] == head
+            assert (int(row["edges"]), int(row["functions"])) == (of["edges"], of["functions"])
             assert ("few edges" in row["relation, marks"]) == (of["edges"] < 20)
             keyword = entry["baselines"][protocol]["keyword"]["relations"][name]["any"]["3"]
             assert float(row[f"{protocol}: keyword"]) == keyword
             assert float(row[f"{protocol}: difference"]) == comparison.difference.relations[0, 1, 2, place]
-            assert float(row[f"{protocol}: p"]) == comparison.p_holm[1, 2, place]
+            assert float(row[f"{protocol}: difference, p"]) == comparison.p_holm[1, 2, place]
+            # the baseline that is named is the one that the difference is to
+            compared_with = float(row[f"{protocol}: {row[f'{protocol}: compared with']}"])
+            assert float(row[f"{protocol}: difference"]) == pytest.approx(of["any"]["3"]["score"][0] - compared_with)
     # of the paper, at k = 1, by its own table
     theirs = paper.relation_scores("java", "any")["If:if->else"]
     row = relations["any", "1", "If:if->else"]
@@ -135,16 +142,19 @@ def test_tables_say_what_the_evidence_says(written, evidence):
 
 
 def test_models_are_compared_on_common_functions_and_corrected_together(written, evidence):
-    """The two models and the control have a difference each: three tests in a column. One pair of models: no correction."""
+    """Two models: two tests in a column. The control adds none to them, and has its own. One pair of models: no correction."""
     compared = [one for one in evidence if one.comparisons]
-    raw = [one.comparisons["held-out"].p_mean[0, 2] for one in compared]
     shown = [row for row in rows_of(written, "java-differences") if (row["rule"], row["k"]) == ("first", "3")]
-    assert len(shown) == len(raw) == 3
-    assert sorted(float(row["held-out: p"]) for row in shown) == pytest.approx(sorted(holm(np.array(raw))))
+    assert len(shown) == len(compared) == 3
     short, long = sorted(
         (one for one in compared if not one.probed.test.settings["control"]),
         key=lambda one: one.probed.test.settings["max_length"],
     )
+    (control,) = (one for one in compared if one.probed.test.settings["control"])
+    raw, of_control = [one.comparisons["held-out"].p_mean[0, 2] for one in (short, long)], control.comparisons["held-out"]
+    found = {row["name"]: float(row["held-out: difference, p"]) for row in shown}
+    assert [found["tiny, max-length 120"], found["tiny, max-length 511"]] == pytest.approx(holm(np.array(raw)).tolist())
+    assert found["tiny, random-weights"] == of_control.p_mean[0, 2]
     (pair,) = [row for row in rows_of(written, "java-pairs") if (row["rule"], row["k"]) == ("first", "1")]
     assert (pair["model"], pair["less model"]) == ("tiny, max-length 120", "tiny, max-length 511")
     expected = compare(short.outcomes["published"], long.outcomes["published"])
@@ -184,6 +194,9 @@ def test_ablations_stand_side_by_side(written):
     for config, name in (("java", "tiny, max-length 511"), ("java_skip_semicolon", "tiny"), ("java", "keyword")):
         (expected,) = [row for row in means[config] if (row["rule"], row["name"]) == ("any", name)]
         assert found[name, config] == expected["held-out: k = 10"]
+    assert list(dict.fromkeys(row["rule"] for row in rows_of(written, "java-ablations"))) == ["last", "any", "first"]
+    drawn = (written / "figures/java-ablations.svg").read_text(encoding="utf-8")
+    assert [f">{rule}, held-out<" in drawn for rule in ("last", "any", "first")] == [True, True, False]
     page = (written / "index.html").read_text(encoding="utf-8")
     assert "In java_skip_semicolon, labels leave out &#39;;&#39;, and models may not predict it either" in page
     assert "not-predicted:;" in page  # the signature
@@ -238,21 +251,36 @@ def test_entries_are_those_of_the_evidence(written):
 def test_a_table_in_three_forms():
     columns = [Column("rule"), Column("name"), Column("edges", COUNT), Column("gain", DIFFERENCE, "held-out")]
     rows = [
-        ["first", MARKUP, 1200, [-2.04, -3.0, -1.0]],
+        ["first", MARKUP, 1200, [-2.04, -3.0, -1.0, 0.0321]],
         ["first", "b", None, None],
-        ["last", "c", 3, [0.01, -1.0, 1.0]],
+        ["last", "c", 3, [0.01, None, float("nan"), 1.0]],
     ]
     table = Table("t", "Title", columns, rows, filters=1)
     lines = table.to_csv().splitlines()
-    assert lines[0] == 'rule,name,edges,held-out: gain,"held-out: gain, low","held-out: gain, high"'
-    assert lines[1] == f"first,{MARKUP},1200,-2.04,-3.0,-1.0" and lines[2] == "first,b,,,,"
+    assert lines[0] == 'rule,name,edges,held-out: gain,"held-out: gain, low","held-out: gain, high","held-out: gain, p"'
+    assert lines[1] == f"first,{MARKUP},1200,-2.04,-3.0,-1.0,0.0321" and lines[2] == "first,b,,,,,"
+    assert lines[3] == "last,c,3,0.01,,,1.0"
     text = table.to_markdown()
-    assert "| \\<img src=x onerror=alert(1)\\>\\|\\`\\* | 1,200 | −2.0 \\[−3.0, −1.0\\] |" in text
+    assert "| \\<img src=x onerror=alert(1)\\>\\|\\`\\* | 1,200 | −2.0 \\[−3.0, −1.0; p 0.032\\] |" in text
     assert "| b | – | – |" in text and "| c |" not in text  # the page shows `first` at first, and so does this
     page = str(module.in_html(MARKUP, columns[1].kind))
     assert page == '<td class="t">&lt;img src=x onerror=alert(1)&gt;|`*'
     assert str(module.in_html([50.0, 40.0, 60.0], SCORE)) == '<td class="n">50.0<small>40.0 to 60.0</small>'
-    assert 'class="n down"' in str(module.in_html(rows[0][3], DIFFERENCE))
+    assert str(module.in_html([50.0, None, None], SCORE)) == '<td class="n">50.0<small>–</small>'
+    assert str(module.in_html(rows[2][3], DIFFERENCE)) == '<td class="n">0.0<small>–</small><small>p 1.000</small>'
+
+
+@pytest.mark.parametrize(
+    ("cell", "look"),
+    [
+        ([-2.0, -3.0, -1.0, 0.049], "n down"),
+        ([2.0, None, None, 0.049], "n up"),
+        ([2.0, 1.0, 3.0, 0.05], "n"),  # the interval excludes 0, the corrected test does not tell it from 0
+        ([-2.0, -3.0, -1.0, 0.961], "n"),
+    ],
+)
+def test_colour_says_what_p_says(cell, look):
+    assert f'<td class="{look}">' in str(module.in_html(cell, DIFFERENCE))
 
 
 def test_same_results_same_bytes(partial, dataset_folder, tmp_path):
@@ -325,6 +353,82 @@ def test_page_stands_alone(written, opened):
     assert targets <= set(ids)
 
 
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_narrow_page_does_not_scroll_sideways(opened, scheme):
+    opened.emulate_media(color_scheme=scheme)
+    opened.set_viewport_size({"width": 400, "height": 800})
+    assert opened.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    assert opened.evaluate("[...document.querySelectorAll('.scroll')].some((one) => one.scrollWidth > one.clientWidth)")
+
+
+def test_finding_stands_first_and_tables_lead_to_their_files(written, opened):
+    titles = opened.locator("main h2").all_inner_texts()
+    assert titles[:3] == ["What was found", "Curves", "Overview"]
+    linked = [link.get_attribute("href") for link in opened.locator("caption a, figcaption a").all()]
+    assert len(linked) == opened.locator("table, figure").count() > 10
+    assert [path for path in linked if not (written / path).is_file()] == []
+
+
+def test_finding_says_what_the_tables_say(written, opened):
+    """Each model beside the best baseline, and of the better one the relations that it gains and loses most in."""
+    texts = opened.locator("section[aria-labelledby=java-finding-part] p").all_inner_texts()
+    means = {row["name"]: row for row in rows_of(written, "java-means") if row["rule"] == "first"}
+    rows = [row for row in rows_of(written, "java-differences") if (row["rule"], row["kind"], row["k"]) == ("first", "model", "1")]
+    assert len(rows) == 2
+    for row in rows:
+        (told,) = [text for text in texts if text.startswith(f"{row['name']}: ")]
+        found, best = (float(means[name]["held-out: k = 1"]) for name in (row["name"], "combined"))
+        assert f"find {found:.1f} % of the dependents" in told and f"best baseline finds {best:.1f} %" in told
+        difference, p = numbers(row, "held-out: difference", "held-out: difference, p")
+        assert f"{difference:+.1f}".replace("-", "−") in told
+        assert ("worse" in told, "not separated from 0" in told) == ((True, False) if p < 0.05 else (False, True))
+    best = max((row["name"] for row in rows), key=lambda name: float(means[name]["held-out: k = 1"]))
+    assert f"Of 2 models, {best} has the highest score" in texts[-1]
+    number = [row["name"] for row in rows].index(best) + 1
+    shown = [
+        (float(row["held-out: difference"]), row["relation"])
+        for row in rows_of(written, f"java-relations-{number}")
+        if (row["rule"], row["k"]) == ("first", "1") and row["held-out: difference"] and "few" not in row["relation, marks"]
+    ]
+    told = texts[-1]
+    for some, verb in ((sorted((-gain, name) for gain, name in shown), "gain"), (sorted(shown), "lose")):
+        named = [name for gain, name in some if gain < 0][:3]
+        sentence = told[told.index(f"They {verb}") :].partition(". ")[0]
+        assert re.findall(r"[A-Za-z]+:\w+->\w+", sentence) == named
+        assert bool(named) is (f"{verb} in none" not in sentence)
+
+
+def _gaining(differences, p, layers):
+    """A model of relations with these held-out differences and corrected p, whose heads are in these layers."""
+    cells = np.array(differences, float)[None, None, None, :]
+    comparison = SimpleNamespace(
+        relations=list("ABCDEFGH"[: len(differences)]),
+        difference=SimpleNamespace(relations=np.broadcast_to(cells, (3, 1, 1, len(differences)))),
+        p_holm=np.array(p)[None, None, :],
+    )
+    relations = {
+        name: {"few_edges": False, "in_mean": True, "first": {"1": {"score": [float(layer is not None), 0, 1], "layer": layer or 0, "head": 0}}}
+        for name, layer in zip(comparison.relations, layers)
+    }
+    entry = {"settings": {"layers": 6}, "protocols": {"held-out": {"relations": relations}}}
+    return Subject("m", None, entry, {"held-out": comparison}, {}, 9, None)
+
+
+def test_finding_is_true_at_the_edges():
+    better = headline._compared([3.0, 1.0, 5.0, 0.01])
+    assert better == "The model is better than the best baseline: +3.0 points (95 % interval +1.0 to +5.0, p = 0.010)"
+    assert "+3.0 points (p = 0.500) is not separated from 0" in headline._compared([3.0, None, None, 0.5])
+    assert headline._relations(_gaining([], [], [])).startswith("No relation has ")
+    told = headline._relations(_gaining([-1, -1, -9, 0], [1.0, 0.01, 0.2, 1.0], [1] * 4))
+    assert "better than the best baseline in 0 and worse in 1" in told
+    assert told.endswith("They gain in none. They lose most in C (−9.0, not separated), B (−1.0) and A (−1.0, not separated).")
+    told = headline._relations(_gaining([0.0], [1.0], [1]))
+    assert told.startswith("Of 1 relation with") and told.endswith("They gain in none. They lose in none.")
+    assert headline._layers(_gaining([0.0] * 2, [1.0] * 2, [None, None])) == "No head finds anything."
+    told = headline._layers(_gaining([0.0] * 8, [1.0] * 8, [5, 4, 4, 3, 2, 0, None, 0]))
+    assert told.startswith("The best head of a relation lies in layer 0 for 2, in layer 4 for 2, in layer 2 for 1 and in others for 2 of the 7 ")
+
+
 def test_models_are_text_on_the_page(written, page):
     """A name that is mark-up, in every part that is rendered for a report."""
     from probing.report.document import Section
@@ -373,5 +477,5 @@ def test_filters_choose_rule_and_k(opened, written):
     assert table.locator("tbody:not([hidden])").count() == 1
     expected = [row for row in rows_of(written, "java-relations-2") if (row["rule"], row["k"]) == ("any", "10")]
     assert first_column(opened, "java-relations-2", 0) == [row["relation"] for row in expected]
-    shown = first_column(opened, "java-relations-2", 2)
+    shown = first_column(opened, "java-relations-2", 3)
     assert shown == [f"{float(row['published: score']):.1f}" for row in expected]

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import dataclasses
+import html
 import json
+import re
 import subprocess
 import sys
 
@@ -13,7 +15,7 @@ import pytest
 import codesyntax_metric
 import probing
 from codesyntax_dataset.errors import LedgerError, UnknownName
-from codesyntax_metric.topk_uas import RULES
+from codesyntax_metric.topk_uas import NOT_IN_MEAN, RULES
 
 
 @pytest.fixture(scope="module")
@@ -35,6 +37,25 @@ def test_a_notebook_shows_its_relations_and_nothing_of_a_stranger_as_markup(resu
     assert "<script>" not in page and "&lt;script&gt;" in page
     assert page.count("<tr>") == len(result.relations) + 2
     assert "Call:func-&gt;args" in page
+
+
+def test_no_head_is_named_best_at_nothing_and_the_mean_counts_its_own_edges(result, capsys):
+    """In the notebook and on the terminal; the example has relations that no head finds, and some that the mean leaves out."""
+    from probing.report.tables import print_result
+
+    found = {name for name, of in result.relations.items() if of["first"]["1"]["score"]}
+    names = np.array(result.ledger.relations)[result.ledger.relation]
+    in_mean = str(np.count_nonzero(~np.isin(names, list(NOT_IN_MEAN))))
+    assert 0 < len(found) < len(result.relations)
+    rows = re.findall(r"<tr><td>(.*?)</td><td>(.*?)</td><td>(.*?)</td>", result._repr_html_())
+    assert {html.unescape(name) for name, _, head in rows[1:-1] if head != "-"} == found
+    assert rows[-1] == ("mean", in_mean, "")
+    print_result(result)
+    lines = [line.split() for line in capsys.readouterr().out.splitlines()]
+    shown = {line[0]: line[-5] for line in lines if line and line[0] in result.relations}
+    assert {name for name, head in shown.items() if head != "-"} == found
+    (mean,) = [line for line in lines if line[:2] == ["mean", "of"]]
+    assert mean[2] == str(len({*names} - {*NOT_IN_MEAN})) and mean[4] == in_mean
 
 
 def test_numbers_are_keys_too(result):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import dataclasses
 import json
 import re
 
@@ -14,6 +15,7 @@ from transformers import AutoModel, AutoTokenizer, GPT2Config, GPT2Model
 
 import probing
 from codesyntax_dataset import CodeSyntaxError, ParseError, annotate
+from codesyntax_dataset.errors import LedgerError
 from codesyntax_metric.topk_uas import DEPENDENT_TO_HEAD, HEAD_TO_DEPENDENT, RULES, rank_attention
 from probing.cli import main
 from probing.identity import EMBEDDED
@@ -104,7 +106,7 @@ EVERYTHING = """() => {
     select("relation", relation);
     for (const rule of values("rule")) {
       select("rule", rule);
-      const best = document.querySelector("#best button").value;
+      const best = document.querySelector("#best button")?.value ?? null;
       for (const layer of values("layer")) {
         select("layer", layer);
         for (const head of values("head")) {
@@ -138,7 +140,8 @@ def test_predictions_are_those_of_the_metric(compared, page):
         hits = rank_attention(words, mine, direction)[RULES.index(one["rule"])] == 0  # (edges, layers, heads)
         hit = hits[:, one["layer"], one["head"]]
         counts = hits.sum(axis=0)
-        assert one["best"] == "-".join(map(str, np.unravel_index(counts.argmax(), counts.shape)))
+        best = "-".join(map(str, np.unravel_index(counts.argmax(), counts.shape))) if counts.any() else None
+        assert one["best"] == best  # no head is the best of those that find nothing
         assert one["said"].startswith(f"Head {one['layer']}-{one['head']} finds {hit.sum()} of the {len(mine)} edge"), (
             one,
             hit,
@@ -224,6 +227,7 @@ def token(page, text, nth=0):
 
 def test_click_on_a_token(opened):
     opened.get_by_label("Relation").select_option("If:if->test (1)")
+    opened.get_by_label("Dependent counts by").select_option("any")
     assert opened.locator("#lines path").count() >= 1
     token(opened, "if").click()
     assert token(opened, "if").get_attribute("aria-selected") == "true"
@@ -284,6 +288,7 @@ def test_keyboard(opened):
 
 
 def test_heads_by_menu_table_and_keys(opened):
+    opened.locator("#relation").select_option(opened.locator("#relation option", has_text="children").inner_text())
     opened.locator("#layer").select_option("1")
     opened.locator("#head").select_option("2")
     assert opened.locator("#found").text_content().startswith("Head 1-2 finds ")
@@ -294,6 +299,62 @@ def test_heads_by_menu_table_and_keys(opened):
     assert opened.locator("#best button[aria-pressed=true]").get_attribute("value") == second
     assert opened.locator("#found").text_content().startswith(f"Head {second} finds ")
     assert opened.locator("#layer").input_value() + "-" + opened.locator("#head").input_value() == second
+
+
+def test_opens_with_the_rule_of_tables(opened):
+    assert opened.locator("#rule").input_value() == "first"
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_narrow_page(shown, page, scheme):
+    """It opens with the view that fits; the other one scrolls inside itself, not the page."""
+    page.set_viewport_size({"width": 400, "height": 800})
+    page.emulate_media(color_scheme=scheme)
+    page.set_content(shown.html)
+    assert page.get_by_label("Heat").is_checked() and not page.locator("#attended").is_visible()
+    fits = "document.documentElement.scrollWidth <= innerWidth"
+    assert page.evaluate(fits)
+    page.get_by_label("Lines").check()
+    assert page.locator("#attended").is_visible() and page.locator("#lines path").count() >= 1
+    assert page.evaluate(fits)
+    assert page.evaluate("document.querySelector('.scroll').scrollWidth > innerWidth")
+
+
+@pytest.fixture(scope="module")
+def probed(tiny_model, dataset_folder):
+    return probing.probe(str(tiny_model), dataset_folder, "python", limit=12)
+
+
+def test_best_head_of_the_dataset_stands_beside_that_of_the_function(tiny_model, probed, tmp_path, page):
+    """For each relation and rule, from the result itself or its file; no other head is marked."""
+    file = probed.save(tmp_path)
+    shown = probing.show(str(tiny_model), CODE, result=probed)
+    (tmp_path / "f.py").write_text(CODE)
+    done = run(tiny_model, "--code", tmp_path / "f.py", "--result", file, "--output", tmp_path / "page.html")
+    assert done.exit_code == 0 and (tmp_path / "page.html").read_text().count("★") == shown.html.count("★") > 0
+    page.set_content(shown.html)
+    marked = 0
+    for name in page.locator("#relation option").all_inner_texts():
+        page.locator("#relation").select_option(name)
+        found = probed.relations.get(name.split(" ")[0])
+        for rule in RULES:
+            page.locator("#rule").select_option(rule)
+            stars = page.locator("#best td", has_text="★").all_inner_texts()
+            cell = found and found[rule]["1"]
+            expected = [f"{cell['layer']}-{cell['head']} ★"] if cell and cell["score"] else []
+            assert stars == expected
+            told = page.locator("#of-all").inner_text()
+            assert f"{cell['score']:.1f} %" in told if expected else told.startswith("No head finds")
+            marked += len(stars)
+    assert marked > 10
+
+
+def test_result_of_something_else_is_refused(tiny_model, probed):
+    with pytest.raises(LedgerError, match="the result is of the config python, but the page of java"):
+        probing.show(str(tiny_model), "int f(A a) { return a.b(); }", config="java", result=probed)
+    other = dataclasses.replace(probed, settings={**probed.settings, "revision": "0" * 40})
+    with pytest.raises(LedgerError, match="the result is of the model tiny@000000000000, but the page of tiny@"):
+        probing.show(str(tiny_model), CODE, result=other)
 
 
 def test_page_of_300_tokens_opens_fast(page, tmp_path, capsys):

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import gzip
+import hashlib
 import io
 import json
 import os
@@ -160,10 +162,9 @@ def test_a_line_too_long_to_be_a_function_is_refused_before_it_is_in_memory(tmp_
         read_all(source)
 
 
-def test_codesearchnet_without_a_partition_or_the_language_says_which_file_it_misses(tmp_path):
+def test_codesearchnet_without_test_functions_or_the_language_says_which_file_it_misses(tmp_path):
     source = write(tmp_path, {TEST_FILE: jsonl([row("first")])})
-    with pytest.raises(SourceError, match=r"no python functions for validation: .*python_valid_0.jsonl.gz"):
-        read_all(source)
+    assert names(read_all(source)) == [("first", "test")]  # a validation partition may be missing
     with pytest.raises(SourceError, match=r"no java functions for test: .*java_test_0.jsonl.gz"):
         read_all(source, "java")
 
@@ -416,8 +417,60 @@ def test_partitions_are_the_folders_test_and_validation_with_one_folder_per_proj
 
 
 def test_a_test_folder_alone_is_no_partition(tmp_path):
-    functions = read_all(write(tmp_path / "mine", {"test/a.py": b"def a(): pass", "b.py": b"def b(): pass"}))
+    source = write(tmp_path / "mine", {"test/a.py": b"def a(): pass", "b.py": b"def b(): pass"})
+    functions = read(source, "python", Skips(), validation_fraction=0)
     assert [(function.partition, function.path) for function in functions] == [("test", "b.py"), ("test", "test/a.py")]
+
+
+def split(source: str, config: str = "python", **options) -> dict[str, set[str]]:
+    """Partition -> its files."""
+    found = {"test": set(), "validation": set()}
+    for function in read(source, config, Skips(), **options):
+        found[function.partition].add(function.url.partition("#")[0])
+    return found
+
+
+def test_own_code_is_split_by_file_whatever_else_is_in_the_folder(tmp_path):
+    files = {f"{number % 3}/f{number}.py": f"def f{number}(): pass\ndef g(): pass".encode() for number in range(10)}
+    found = split(write(tmp_path / "one", files))
+    assert (len(found["test"]), len(found["validation"])) == (8, 2)
+    least = sorted(files, key=lambda name: hashlib.sha256(name.encode()).hexdigest())[:2]
+    assert found["validation"] == set(least)
+    more = {"A.java": b"class A { void f() { } }", "B.java": b"class B { void f() { } }", "empty.py": b""}
+    other = write(tmp_path / "two", dict(reversed((files | more).items())))
+    assert split(other) == split(other, "python_with_new_lines") == found
+    assert [len(part) for part in split(other, "java").values()] == [1, 1]
+    assert [len(part) for part in split(other, validation_fraction=0.5).values()] == [5, 5]
+    assert [len(part) for part in split(other, validation_fraction=0.99).values()] == [1, 9]
+    assert [len(part) for part in split(other, validation_fraction=0.01).values()] == [9, 1]
+    assert [len(part) for part in split(other, validation_fraction=0).values()] == [10, 0]
+
+
+def test_one_file_is_for_test(tmp_path):
+    assert split(write(tmp_path, {"a.py": b"def f(): pass"})) == {"test": {"a.py"}, "validation": set()}
+
+
+def test_several_clones_are_split_by_repository(tmp_path):
+    clones = [f"owner/repo{number}" for number in range(6)]
+    files = {f"{clone}/{name}.py": b"def f(): pass" for clone in clones for name in ("a", "sub/b")}
+    source = write(tmp_path / "code", files | {f"{clone}/.git/config": b"" for clone in clones})
+    found = split(source)
+    repositories = {part: {file.rsplit("/repo")[1][0] for file in found[part]} for part in found}
+    assert (len(repositories["test"]), len(repositories["validation"])) == (5, 1)
+    assert {(function.repo, function.path) for function in read_all(source)} == {
+        (clone, path) for clone in clones for path in ("a.py", "sub/b.py")
+    }
+    (tmp_path / "code/.git").mkdir()  # now it is one repository, and these are parts of it
+    assert {function.repo for function in read_all(source)} == {"code"}
+
+
+@pytest.mark.parametrize("fraction", [1, -0.1, float("nan"), "0.2"])
+def test_a_fraction_that_is_none_or_that_has_nothing_to_split_is_refused(tmp_path, fraction):
+    source = write(tmp_path, {"a.py": b"def f(): pass"})
+    with pytest.raises(SourceError, match="validation fraction is .* expected a number from 0 and less than 1"):
+        read(source, "python", Skips(), validation_fraction=fraction)
+    with pytest.raises(SourceError, match="sample says itself which functions are for validation"):
+        read("sample", "python", Skips(), validation_fraction=0.2)
 
 
 @pytest.mark.parametrize(
@@ -439,9 +492,78 @@ def test_a_source_file_that_does_not_parse_is_left_out_and_counted(tmp_path, con
     assert skips.counts.get("file is a symbolic link", 0) == (config == "python")
 
 
-def test_a_source_file_that_is_not_utf8_is_refused_with_its_line(tmp_path):
-    with pytest.raises(SourceError, match=r"latin\.py, line 2: byte 0xe9 is not UTF-8"):
-        read_all(write(tmp_path, {"latin.py": b"def f():\n    return '\xe9'\n"}))
+LATIN = "def f():\n    return 'é'\n"
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        pytest.param(LATIN.encode("latin-1"), id="latin-1"),
+        pytest.param(LATIN.encode("utf-16"), id="UTF-16"),
+        pytest.param(b"# coding: no-such\n" + LATIN.encode(), id="unknown"),
+        pytest.param(b"# coding: rot13\n" + LATIN.encode(), id="no text encoding"),
+        pytest.param(b"x = 1\n\n\n\0\n", id="null"),
+        pytest.param(b"\xef\xbb\xbf# coding: latin-1\n" + LATIN.encode(), id="a mark that contradicts"),
+        pytest.param(b"# coding: raw_unicode_escape\ndef f(): return '\\ud800'\n", id="half a surrogate pair"),
+    ],
+)
+def test_a_file_that_cannot_be_decoded_is_skipped_and_counted(tmp_path, data):
+    skips = Skips()
+    source = write(tmp_path, {"bad.py": data, "good.py": b"def g(): pass"})
+    assert [function.func_name for function in read(source, "python", skips)] == ["g"]
+    ((reason, skipped),) = skips.names.items()
+    assert (skips.counts[reason], skipped) == (1, ["bad.py"])
+    assert reason in ("file is no text in UTF-8 or the encoding that it declares", "file does not parse")
+
+
+@pytest.mark.parametrize(
+    "declared", [b"# -*- coding: latin-1 -*-\n", b"#!/usr/bin/python\n# vim: set fileencoding=cp1252 :\n"]
+)
+def test_the_encoding_that_a_python_file_declares_is_honoured(tmp_path, declared):
+    source = write(tmp_path, {"a.py": declared + LATIN.encode("latin-1")})
+    (function,) = read_all(source)
+    assert function.code == LATIN.rstrip("\n")
+    assert function.url == f"a.py#L{1 + declared.count(10)}-L{2 + declared.count(10)}"
+
+
+def test_java_that_is_not_utf8_is_skipped_and_a_mark_is_not_part_of_it(tmp_path):
+    skips = Skips()
+    java = "class A { char f() { return 'é'; } }"
+    source = write(tmp_path, {"A.java": java.encode("utf-8-sig"), "B.java": java.encode("latin-1")})
+    assert [function.path for function in read(source, "java", skips)] == ["A.java"]
+    assert skips.names == {"file is no text in UTF-8 or the encoding that it declares": ["B.java"]}
+
+
+def test_whatever_lies_in_a_folder_the_rest_of_it_is_read(tmp_path, monkeypatch):
+    files = {"good.py": b"def g(): pass", "gone.py": b"def f(): pass", "folder.py/a.py": b"def a(): pass"}
+    source = write(tmp_path / "code", files | {"locked/b.py": b"def b(): pass", "elsewhere/.keep": b""})
+    (tmp_path / "code/broken.py").symlink_to("nowhere")
+    (tmp_path / "code/linked").symlink_to(tmp_path / "code/elsewhere")
+    os.mkfifo(tmp_path / "code/pipe.py")
+    (tmp_path / "code" / os.fsdecode(b"\xff.py")).write_bytes(b"def h(): pass")
+    read_bytes, scandir = Path.read_bytes, os.scandir
+
+    def deleted_meanwhile(path):
+        if path.name == "gone.py":
+            path.unlink()
+        return read_bytes(path)
+
+    def locked(path):
+        if str(path).endswith("locked"):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
+        return scandir(path)
+
+    monkeypatch.setattr(Path, "read_bytes", deleted_meanwhile)
+    monkeypatch.setattr(os, "scandir", locked)
+    skips = Skips()
+    assert sorted(function.func_name for function in read(source, "python", skips)) == ["a", "g"]
+    assert {reason: sorted(skipped) for reason, skipped in skips.names.items()} == {
+        "file cannot be read": ["gone.py", "pipe.py"],
+        "file has a name that is not UTF-8": ["\\xff.py"],
+        "file is a symbolic link": ["broken.py"],
+        "folder cannot be read": ["locked"],
+        "folder is a symbolic link": ["linked"],
+    }
 
 
 @pytest.mark.parametrize("language", ["python", "java"])

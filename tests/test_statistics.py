@@ -16,10 +16,10 @@ from codesyntax_dataset import paper
 from codesyntax_dataset.build import build
 from codesyntax_dataset.builder import FEATURES
 from codesyntax_dataset.card import left_out
-from codesyntax_dataset.errors import DatasetError
+from codesyntax_dataset.errors import DatasetError, LedgerError
 from codesyntax_dataset.statistics import statistics
 from probing.cli import main
-from probing.report.statistics import BINS, collect, offsets_figure
+from probing.report.statistics import BINS, FILES, DatasetStatistics, collect, offsets_figure, save
 
 
 def dataset_of(*functions):
@@ -148,15 +148,33 @@ def test_figure_shows_every_edge():
     edges = [("If:if->test", 0, first, first) for first in (1, 2, 2, 8, 9)]
     axes = offsets_figure({"python": statistics(dataset_of(("a", 20, edges)))}).axes
     texts = {(int(text.get_position()[0]), text.get_text()) for text in axes[1].texts}
-    assert texts == {(0, "20"), (1, "40"), (4, "20"), (5, "20")}
-    assert [label.get_text() for label in axes[1].get_xticklabels()][:6] == ["1", "2", "3", "4", "5-8", "9-16"]
-    assert [bar.get_height() for bar in axes[0].patches] == [0, 0, 0, 1, 0, 0, 0, 0, 0, 0]  # a mean of 4.4
+    assert texts == {(0, "20"), (1, "40"), (4, "40")}
+    assert [label.get_text() for label in axes[1].get_xticklabels()][:6] == ["1", "2", "3", "4", "5-9", "10-19"]
+    assert [bar.get_height() for bar in axes[0].patches] == [0, 0, 0, 1, 0, 0, 0, 0, 0]  # a mean of 4.4
     backwards = [("If:if->test", 5, 1, 1), ("If:if->test", 5, 6, 6)]
     axes = offsets_figure({"python": statistics(dataset_of(("a", 20, backwards)))}).axes
     assert [label.get_text() for label in axes[1].get_xticklabels()] == [
-        *("< 1", "1", "2", "3", "4", "5-8", "9-16", "17-32", "33-64", "65-128", "> 128")
+        *("< 1", "1", "2", "3", "4", "5-9", "10-19", "20-49", "50-99", "> 99")
     ]
     assert len(axes[0].patches) == len(BINS) + 1
+
+
+def test_figure_tells_relations_at_ten_tokens_and_those_outside_the_mean():
+    """A mean of 9.5 stands before the paper's threshold and one of 10 behind it; `Slice:lower->upper` is in no mean."""
+    near = [("If:if->test", 0, 9, 9), ("If:if->test", 0, 10, 10)]
+    far = [("If:if->body", 0, 10, 10), ("Slice:lower->upper", 0, 12, 12)]
+    above, below = offsets_figure({"python": statistics(dataset_of(("a", 20, near + far)))}).axes
+    assert [text.get_text() for text in above.get_legend().get_texts()] == [
+        "in the mean: 1 of 2 at 10 or more",
+        "not in the mean: 1 of 1 at 10 or more",
+    ]
+    ticks = [label.get_text() for label in above.get_xticklabels()]
+    inside, outside = (dict(zip(ticks, [bar.get_height() for bar in bars])) for bars in above.containers)
+    assert {name: height for name, height in inside.items() if height} == {"5-9": 1, "10-19": 1}
+    assert {name: height for name, height in outside.items() if height} == {"10-19": 1}
+    for axes in (above, below):
+        assert axes.lines[0].get_xdata()[0] == (ticks.index("5-9") + ticks.index("10-19")) / 2
+    assert "(Slice:lower->upper)" in [label.get_text() for label in below.get_yticklabels()]
 
 
 def run(*arguments):
@@ -207,3 +225,20 @@ def test_both_splits_and_bad_names(dataset_folder):
     refused = run("--data", dataset_folder, "--config", "pyhton")
     assert refused.exit_code == 1
     assert "did you mean 'python'?" in refused.stderr
+
+
+def test_files_of_others_are_not_replaced(tmp_path):
+    """A later call replaces what an earlier one wrote; whatever else has one of the names is left as it is."""
+    found = statistics(dataset_of(("a", 4, [("If:if->test", 0, 1, 1)])))
+    collected = DatasetStatistics({"python": "mine"}, ["test"], {"python": found}, {"python": None})
+    (tmp_path / "notes.txt").write_text("mine")
+    for name, content in (("relations.csv", "a,b"), ("statistics.json", '{"splits": []}'), ("statistics.json", "[")):
+        (tmp_path / name).write_text(content)
+        with pytest.raises(LedgerError, match=f"{name} would be replaced, but was not made by `codesyntax stats`"):
+            save(collected, tmp_path)
+        assert {path.name: path.read_text() for path in tmp_path.iterdir()} == {"notes.txt": "mine", name: content}
+        (tmp_path / name).unlink()
+    (tmp_path / "statistics.json").write_text('{"made_by": "codesyntax stats"}')
+    assert sorted(path.name for path in save(collected, tmp_path)) == sorted(FILES)
+    assert (tmp_path / "statistics.json").read_text() == collected.to_json()
+    assert (tmp_path / "notes.txt").read_text() == "mine"

@@ -123,8 +123,8 @@ def test_stale_labels(tiny_model, dataset_folder, probed):
 def alignment_shifted(patch):
     real = probing.run.align
 
-    def shifted(start, end, offsets, special):
-        first, last = real(start, end, offsets, special)
+    def shifted(code, start, end, offsets, special):
+        first, last = real(code, start, end, offsets, special)
         return ranking.Alignment(np.where(first >= 0, first - 1, first), np.where(last >= 0, last - 1, last))
 
     patch.setattr(probing.run, "align", shifted)
@@ -134,8 +134,8 @@ def special_tokens_ranked(patch):
     """The first and last code token get the special tokens before and behind them."""
     real = probing.run.align
 
-    def with_special(start, end, offsets, special):
-        first, last = real(start, end, offsets, special)
+    def with_special(code, start, end, offsets, special):
+        first, last = real(code, start, end, offsets, special)
         first[0], last[0] = 0, max(last[0], 0)
         first[-1], last[-1] = max(first[-1], len(special) - 1), len(special) - 1
         return ranking.Alignment(first, last)

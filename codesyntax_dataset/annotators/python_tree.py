@@ -52,7 +52,8 @@ def parse(code: str, tokens: list[Token], mode: str = "exec") -> ast.AST:
         try:
             tree = ast.parse(source, mode=mode, feature_version=(3, 9))
         except SyntaxError as error:
-            raise ParseError(error.msg, error.lineno or 1, max((error.offset or 1) - 1, 0)) from None
+            message = f"Python 3.9's grammar, which labels follow, cannot read this ({error.msg})"
+            raise ParseError(message, error.lineno or 1, max((error.offset or 1) - 1, 0)) from None
         except (RecursionError, MemoryError):
             raise ParseError("nested too deeply", 1, 0) from None
     _check_nodes(tree, code, tokens)

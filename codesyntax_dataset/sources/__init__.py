@@ -21,13 +21,41 @@ SAMPLE = "sample"
 _LOCAL = (codesearchnet, published, tree)
 
 
-def read(source: str, config: str, skips: Skips) -> Iterator[SourceFunction]:
+def read(
+    source: str, config: str, skips: Skips, validation_fraction: float | None = None
+) -> Iterator[SourceFunction]:
     """The functions of `config`'s language in `source`, those of the test partition first.
 
     `source` is `sample`, a local file or folder, or else a dataset on the Hub (`owner/name` or `owner/name@revision`).
-    What has to be left out is counted in `skips`. Raises SourceError where `source` cannot be read.
+    `validation_fraction`, from 0 and less than 1, is the share of a folder of source files that is for validation,
+    where it comes without partitions (`VALIDATION_FRACTION` of `sources.tree` unless told). What has to be left out is
+    counted in `skips`. Raises SourceError where `source` cannot be read, and for a fraction where it has partitions.
     """
-    return reader(source).read(_located(source), config, skips)
+    module, located = reader(source), _located(source)
+    if validation_fraction is None:
+        return module.read(located, config, skips)
+    if not isinstance(validation_fraction, (int, float)) or not 0 <= validation_fraction < 1:
+        raise SourceError(f"validation fraction is {validation_fraction!r}, expected a number from 0 and less than 1")
+    if module is not tree or tree.partitioned(located):
+        raise SourceError(
+            f"{source} says itself which functions are for validation: leave out the validation fraction, which splits "
+            "a folder of source files without the folders test and validation"
+        )
+    return tree.read(located, config, skips, validation_fraction)
+
+
+def splitting(source: str, validation_fraction: float | None = None) -> str:
+    """How `source` is split, in words."""
+    located = _located(source)
+    if reader(source) is not tree:
+        return "as the source has them"
+    if tree.partitioned(located):
+        return "the folders `test` and `validation` of the source"
+    fraction = tree.VALIDATION_FRACTION if validation_fraction is None else validation_fraction
+    return (
+        f"by {tree.unit(located)}, {fraction:g} of them for validation (`--validation-fraction`): those whose paths have "
+        "the least SHA-256, in each language on its own"
+    )
 
 
 def reader(source: str) -> ModuleType:

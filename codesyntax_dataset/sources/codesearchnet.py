@@ -37,7 +37,8 @@ def fits(source: str) -> bool:
 def read(source: str, config: str, skips: Skips) -> Iterator[SourceFunction]:
     """The functions of `config`'s language, test partition first, each partition in the order of its files and lines.
 
-    Raises SourceError, naming file and line, for whatever is missing, damaged or not CodeSearchNet.
+    A validation partition may be missing. Raises SourceError, naming file and line, for whatever else is missing,
+    damaged or not CodeSearchNet.
     """
     language, _ = CONFIGS[config]
     for partition in PARTITIONS:
@@ -55,6 +56,8 @@ def _files(source: str, language: str, partition: str) -> list[tuple[Path, str]]
             if numbered:
                 return [(base, member) for _, member in sorted(numbered)]
     expected = f"{language}/final/jsonl/{name}/{language}_{name}_0.jsonl.gz"
+    if partition == "validation":
+        return []
     raise SourceError(f"{source} has no {language} functions for {partition}: expected {expected}, there or in a zip")
 
 

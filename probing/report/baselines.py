@@ -6,19 +6,19 @@ from typing import Any
 
 from rich.table import Table
 
-from probing.report.terminal import console, table
+from probing.report.terminal import console, print_table, table
 from probing.result import TABLE_KS
 
 _RULE = "first"
 _KINDS = ("offset", "keyword", "combined")
 
 
-def print_baselines(result: dict[str, Any]) -> None:
+def print_baselines(result: dict[str, Any], wide: bool = False) -> None:
     """Print `BaselineResult.to_dict()`: the relations at k = 1 and the means, by both protocols."""
     settings, protocols = result["settings"], result["protocols"]
-    out = console()
-    out.print(_relations(settings, protocols))
-    out.print(_means(protocols))
+    out = console(wide)
+    print_table(out, _relations(settings, protocols), spare=[2, 3, 4, 1])
+    print_table(out, _means(protocols), spare=[1, 3, 4])
     for name, edges in protocols["held-out"]["offset"]["unchosen"].items():
         out.print(f"held-out leaves out {name} ({edges} edges): the validation split has none to choose on")
 

@@ -12,8 +12,15 @@ from typing import Any, NamedTuple
 from markupsafe import Markup
 
 Cell = Any
-"""A text, a number, None, or several: a score or difference in percent as [value, low, high], or as the value alone; the
-score of a chosen baseline as [value, which]; a name as [name, marks]."""
+"""A text, a number, None, or several: a score in percent as [value, low, high], low and high None where there is no interval,
+or as the value alone; a difference as [value, low, high, p]; the score of a chosen baseline as [value, which]; a name as
+[name, marks]."""
+
+SEPARATED = 0.05
+"""A difference whose p, as it stands beside it, is smaller is separated from 0."""
+
+COLOURED = f"Green or red: p is less than {SEPARATED}."
+"""What the colours of a table mean, for its notes."""
 
 
 class Kind(NamedTuple):
@@ -34,6 +41,11 @@ def _signed(value: float) -> str:
     return "0.0" if float(text) == 0 else text.replace("-", "−")
 
 
+def separated(p: float) -> bool:
+    """Whether a test tells a difference from 0."""
+    return p < SEPARATED
+
+
 TEXT = Kind(str, look="t")
 NAME = Kind(str, look="r")  # stays on one line
 MARKED = Kind(str, ("", ", marks"), look="r")
@@ -42,7 +54,7 @@ COUNT = Kind("{:,}".format)
 PERCENT = Kind("{:.1f}".format)
 SCORE = Kind("{:.1f}".format, ("", ", low", ", high"))
 CHOSEN = Kind("{:.1f}".format, ("", ", which"))
-DIFFERENCE = Kind(_signed, ("", ", low", ", high"))
+DIFFERENCE = Kind(_signed, ("", ", low", ", high", ", p"))
 P = Kind(lambda p: f"{p:.4f}" if p < 0.001 else f"{p:.3f}")
 
 
@@ -110,7 +122,7 @@ class Table:
             for column, cell in zip(self.columns, row):
                 values = list(cell) if isinstance(cell, (list, tuple)) else [cell]
                 written += values + [None] * (len(column.kind.parts) - len(values))
-            writer.writerow(["" if value is None else value for value in written])
+            writer.writerow(["" if _missing(value) else value for value in written])
         return text.getvalue()
 
     def to_markdown(self) -> str:
@@ -128,16 +140,17 @@ class Table:
 
 @dataclass
 class Figure:
-    """A drawing. `name`: of its files; `alt`: what it shows, for those who do not see it."""
+    """A drawing. `name`: of its files; `alt`: what it shows, for those who do not see it; `table`: that has its numbers."""
 
     name: str
     title: str
     alt: str
+    table: str
     svg: str
     png: bytes
 
     def to_markdown(self) -> str:
-        return f"![{_escape(self.alt)}](figures/{self.name}.svg)\n\n*{_escape(self.title)}*\n"
+        return f"![{_escape(self.alt)}](figures/{self.name}.svg)\n\n*{_escape(self.title)}* CSV: [{self.table}.csv](tables/{self.table}.csv)\n"
 
 
 @dataclass
@@ -164,31 +177,41 @@ class Section:
 
 def in_text(cell: Cell, kind: Kind) -> str:
     """A cell in plain text."""
-    value, below = _both(cell, kind, ", ")
-    return f"{value} [{below}]" if below else value
+    value, *below = _lines(cell, kind, ", ")
+    return f"{value} [{'; '.join(below)}]" if below else value
 
 
 def in_html(cell: Cell, kind: Kind) -> Markup:
-    """A cell for the page: what is no mark-up of ours is escaped. End tags that HTML lets one omit are omitted."""
-    value, below = _both(cell, kind, " to ")
+    """A cell for the page: what is no mark-up of ours is escaped. End tags that HTML lets one omit are omitted.
+
+    A difference has the colour of its direction where its p separates it from 0.
+    """
+    value, *below = _lines(cell, kind, " to ")
     look = kind.look
-    if kind is DIFFERENCE and below:  # only where the interval excludes 0
-        look += " up" if cell[1] > 0 else " down" if cell[2] < 0 else ""
-    below = Markup("<small>{}</small>").format(below) if below else ""
-    return Markup('<td class="{}">{}{}').format(look, value, below)
+    if kind is DIFFERENCE and cell is not None and separated(cell[3]):
+        look += " up" if cell[0] > 0 else " down"
+    small = Markup("").join(Markup("<small>{}</small>").format(line) for line in below)
+    return Markup('<td class="{}">{}{}').format(look, value, small)
 
 
-def _both(cell: Cell, kind: Kind, between: str) -> tuple[str, str]:
+def _lines(cell: Cell, kind: Kind, between: str) -> list[str]:
     """What a cell shows first, and what stands behind or below it."""
     if not isinstance(cell, (list, tuple)):
-        return _shown(cell, kind), ""
+        return [_shown(cell, kind)]
     value, *rest = cell
-    return _shown(value, kind), between.join(_shown(part, kind) for part in rest if part not in (None, ""))
+    if kind not in (SCORE, DIFFERENCE):
+        return [_shown(value, kind), *(_shown(part, kind) for part in rest if not _missing(part))]
+    low, high, *p = rest
+    interval = _shown(low, kind) if _missing(low) else f"{_shown(low, kind)}{between}{_shown(high, kind)}"
+    return [_shown(value, kind), interval, *(f"p {_shown(part, P)}" for part in p)]
 
 
 def _shown(cell: Cell, kind: Kind) -> str:
-    missing = cell is None or cell == "" or isinstance(cell, float) and math.isnan(cell)
-    return "–" if missing else cell if isinstance(cell, str) else kind.show(cell)
+    return "–" if _missing(cell) else cell if isinstance(cell, str) else kind.show(cell)
+
+
+def _missing(cell: Cell) -> bool:
+    return cell is None or cell == "" or isinstance(cell, float) and math.isnan(cell)
 
 
 def _full_name(column: Column) -> str:

@@ -9,27 +9,33 @@ from rich.text import Text
 
 from probing.error_analysis import ErrorAnalysis
 from probing.error_classes import CLASSES
-from probing.report.terminal import console, table
+from probing.report.terminal import console, print_table, table
+
+_CLASSES_FROM = 4
+"""The first column of a class, behind relation, edges, errors and best head."""
 
 _MARKS = {"head": "«»", "dependent": "⟦⟧", "chosen": "✗✗"}
 
 
-def print_errors(analysis: ErrorAnalysis, rule: str) -> None:
+def print_errors(analysis: ErrorAnalysis, rule: str, wide: bool = False) -> None:
     """Print the share of each class among the wrong first choices of every relation, and an example of each class."""
-    out = console(200)
-    out.print(_shares(analysis, rule))
-    out.print(_examples(analysis, rule))
+    out = console(wide)
+    counts = analysis.classes(rule)
+    classes = [name for name, errors in counts.items() if errors]
+    rarest_first = sorted(range(len(classes)), key=lambda place: counts[classes[place]])
+    print_table(out, _shares(analysis, rule, classes), spare=[_CLASSES_FROM + place for place in rarest_first])
+    print_table(out, _examples(analysis, rule), spare=[2, 1])
+    out.print(analysis.signature, soft_wrap=True, highlight=False)
     if differing := analysis.differing[rule]:
         out.print(f"{differing} edges are hit in this run and not by the ledger, or the other way round: rounding")
 
 
-def _shares(analysis: ErrorAnalysis, rule: str) -> Table:
+def _shares(analysis: ErrorAnalysis, rule: str, classes: list[str]) -> Table:
     settings, relations = analysis.settings, analysis.rules[rule]
-    classes = [name for name, errors in analysis.classes(rule).items() if errors]
     shown = table(
         f"{settings['model']} on {settings['data']}, {settings['config']}/{settings['split']}: what the best head "
         f"ranks first where it is wrong, in percent of its errors, {rule} token of the dependent",
-        caption="best head: layer-head at k = 1, counted from 0.\n" + analysis.signature,
+        caption="best head: layer-head at k = 1, counted from 0.",
     )
     shown.add_column("relation", no_wrap=True)
     for name in ("edges", "errors", "best head", *classes):
@@ -49,8 +55,9 @@ def _examples(analysis: ErrorAnalysis, rule: str) -> Table:
     shown = table(
         "an example of each class: «head» token, ⟦token⟧ of the dependent that the rule asks for, ✗wrong choice✗",
     )
-    for name in ("class", "relation", "function", "code"):
-        shown.add_column(name, no_wrap=name != "code")
+    for name in ("class", "relation", "function"):
+        shown.add_column(name, no_wrap=True)
+    shown.add_column("code", min_width=40)
     for kind in CLASSES:
         having = [
             (-entry["classes"][kind]["errors"], name)

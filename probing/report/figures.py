@@ -82,11 +82,13 @@ def curves(panels: dict[str, dict[str, list[Line]]]) -> Figure:
 
 
 class Bars(NamedTuple):
-    """One bar for each relation: `scores` (3, relations)."""
+    """One bar for each relation: `scores` (3, relations), score, lower and upper bound, NaN where there is none; `notes`: what
+    stands at each bar."""
 
     label: str
     scores: np.ndarray
     colour: str
+    notes: Sequence[str] = ()
 
 
 def bars(relations: Sequence[str], columns: dict[str, list[Bars]]) -> Figure:
@@ -97,11 +99,16 @@ def bars(relations: Sequence[str], columns: dict[str, list[Bars]]) -> Figure:
     for axis, (name, of_column) in zip(axes[0], columns.items()):
         height = 0.8 / len(of_column)
         for number, bar in enumerate(of_column):
-            score, low, high = np.nan_to_num(bar.scores)
+            score, low, high = bar.scores
             where = place - 0.4 + height * (number + 0.5)
-            spread = np.maximum([score - low, high - score], 0)
-            axis.barh(where, score, height * 0.9, color=bar.colour, label=bar.label, alpha=0.85)
-            axis.errorbar(score, where, xerr=spread, fmt="none", ecolor=INK, elinewidth=0.8)
+            known = np.flatnonzero(~np.isnan(low))
+            spread = np.maximum([score - low, high - score], 0)[:, known]
+            axis.barh(where, np.nan_to_num(score), height * 0.9, color=bar.colour, label=bar.label, alpha=0.85)
+            axis.errorbar(score[known], where[known], xerr=spread, fmt="none", ecolor=INK, elinewidth=0.8)
+            for end, middle, note in zip(score, where, bar.notes):
+                inside = end > 70  # the note would leave the panel
+                side = {"ha": "right", "color": _ON_BRIGHT} if inside else {"ha": "left"}
+                axis.text(end + (-1 if inside else 1), middle, note, va="center", fontsize=7, **side)
         axis.set_title(name)
         axis.set_xlabel("top-1 UAS, %")
         axis.set_xlim(0, 103)
@@ -119,7 +126,7 @@ def by_layer(relations: Sequence[str], scores: np.ndarray) -> Figure:
     axis = figure.subplots()
     image = axis.imshow(scores, cmap="viridis", vmin=0, vmax=100, aspect="auto", interpolation="none")
     for (row, layer), score in np.ndenumerate(scores):
-        best = layer == scores[row].argmax()
+        best = score > 0 and layer == scores[row].argmax()
         colour = _ON_DARK if score < 60 else _ON_BRIGHT
         weight = {"weight": "bold"} if best else {}
         axis.text(layer, row, f"{score:.0f}", ha="center", va="center", fontsize=7.5, color=colour, **weight)

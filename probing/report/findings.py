@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from tqdm.auto import tqdm
 
 from codesyntax_dataset import paper
 from codesyntax_dataset.errors import LedgerError
@@ -19,7 +18,8 @@ from codesyntax_metric.topk_uas import HEAD_TO_DEPENDENT, RULES
 from probing import controls
 from probing.baselines import KINDS, Edges
 from probing.error_analysis import ErrorAnalysis, errors_path, load
-from probing.evidence import PROTOCOLS, Evidence, files_of, find, gather
+from probing.evidence import BEST_BASELINE, PROTOCOLS, Evidence, files_of, find, gather
+from probing.progress import progress
 from probing.result import KS, read_text
 from probing.selection import Comparison, compare, estimate, held_out, published, summary
 
@@ -68,7 +68,8 @@ class Findings:
     """Subjects on the same functions, and what they are compared with.
 
     `random`: protocol -> scores of random attention, rule -> k -> [score, low, high]; `chance`: the same, without interval,
-    of one random head on average. `picked`: protocol -> kind -> rule -> relation -> offsets or keywords, best first.
+    of one random head on average. `picked`: protocol -> kind -> rule -> relation -> offsets or keywords, best first;
+    `chosen`: protocol -> rule -> relation -> for each k of KS the kind that the best baseline takes.
     `pairs`: (place of one model, of the other) -> protocol -> comparison.
     """
 
@@ -79,6 +80,7 @@ class Findings:
     random: dict[str, Any]
     chance: dict[str, dict[str, float | None]]
     picked: dict[str, Any]
+    chosen: dict[str, dict[str, dict[str, list[str]]]]
     pairs: dict[tuple[int, int], dict[str, Comparison]]
 
     @property
@@ -97,6 +99,12 @@ class Findings:
     def edges(self) -> int:
         return self.subjects[0].entry["edges"]
 
+    def size(self, protocol: str) -> tuple[int, int]:
+        """How many relations are in the mean of a protocol, and how many edges they have."""
+        relations = self.subjects[0].entry["protocols"][protocol]["relations"].values()
+        edges = [entry["edges"] for entry in relations if entry["in_mean"]]
+        return len(edges), sum(edges)
+
     @property
     def models(self) -> list[Subject]:
         return [subject for subject in self.subjects if subject.is_model]
@@ -113,7 +121,7 @@ def read_findings(paths: Sequence[Path], data: Any = None) -> list[Findings]:
     time. Raises LedgerError for files that are no results, or that do not fit each other or their data."""
     groups = _groups(paths)
     findings: list[Findings] = []
-    for settings, files in tqdm(groups, desc="gathering", unit="config", disable=None):
+    for settings, files in progress(groups, desc="gathering", unit="config"):
         told = [settings["config"]]
         alike = [other for other, _ in groups if other["config"] == settings["config"]]
         told += [settings["data"]] if len({other["data"] for other in alike}) > 1 else []
@@ -198,6 +206,13 @@ def _gathered(title: str, name: str, files: list[Path], data: Any) -> Findings:
         random=_random(validation, test, direction),
         chance=_chance(test, direction),
         picked={protocol: picks.to_dict()["picked"] for protocol, picks in first.baselines.picks.items()},
+        chosen={
+            protocol: {
+                rule: {name: [KINDS[head] for _, head in of_k] for name, of_k in of_rule.items()}
+                for rule, of_rule in outcomes[BEST_BASELINE].choice.items()
+            }
+            for protocol, outcomes in first.baselines.outcomes.items()
+        },
         pairs=pairs,
     )
 

@@ -9,6 +9,7 @@ import os
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from math import floor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,18 +19,29 @@ from rich.table import Table
 from codesyntax_dataset import paper
 from codesyntax_dataset.arguments import checked
 from codesyntax_dataset.card import left_out
+from codesyntax_dataset.errors import LedgerError
 from codesyntax_dataset.statistics import Distribution, Statistics, statistics
+from codesyntax_metric.topk_uas import NOT_IN_MEAN
 from probing.data import load_functions
 from probing.files import write
-from probing.report.terminal import console, table
+from probing.report.terminal import console, print_table, table
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-BINS = (1, 2, 3, 4, 5, 9, 17, 33, 65, 129)
+FAR = 10
+"""Tokens from which on a relation's mean offset is far (Shen et al. 2022, Figure 3): a bin of the figure begins there."""
+
+BINS = (1, 2, 3, 4, 5, FAR, 20, 50, 100)
 """Where the bins of offsets begin in the figure; what points backwards has a bin before them."""
 
-_BINS_NAMED = ("< 1", "1", "2", "3", "4", "5-8", "9-16", "17-32", "33-64", "65-128", "> 128")
+MADE_BY = "codesyntax stats"
+"""Stands in `statistics.json`, which says that the files beside it are ours to replace."""
+
+FILES = ("statistics.json", "relations.csv", "offsets.csv", "offsets.svg", "offsets.png")
+"""What `save` writes, the first of them first."""
+
+_BINS_NAMED = ("< 1", "1", "2", "3", "4", "5-9", "10-19", "20-49", "50-99", "> 99")
 
 
 @dataclass(frozen=True)
@@ -55,7 +67,8 @@ class DatasetStatistics:
             }
             for config, found in self.configs.items()
         }
-        return json.dumps({"splits": self.splits, "configs": configs}, indent=1, allow_nan=False) + "\n"
+        content = {"made_by": MADE_BY, "splits": self.splits, "configs": configs}
+        return json.dumps(content, indent=1, allow_nan=False) + "\n"
 
 
 @checked
@@ -72,12 +85,13 @@ def collect(data: Any, configs: Sequence[str], splits: Sequence[str] = ("test",)
     return DatasetStatistics(names, list(splits), found, said)
 
 
-def print_statistics(collected: DatasetStatistics) -> None:
+def print_statistics(collected: DatasetStatistics, wide: bool = False) -> None:
     """Print for each config its relations, the paper's counts beside them, and the lengths of its functions."""
-    out = console()
+    out = console(wide)
     for config, found in collected.configs.items():
-        out.print(_relations(f"{collected.names[config]}, {config}/{'+'.join(collected.splits)}", config, found))
-        out.print(_functions(found))
+        name = f"{collected.names[config]}, {config}/{'+'.join(collected.splits)}"
+        print_table(out, _relations(name, config, found), spare=[10, 9, 8, 7, 5, 3, 4])
+        print_table(out, _functions(found))
         without, of_these = found.without_relations, found.without_tokens
         out.print(f"functions without relations: {without:,}, of these without tokens: {of_these:,}")
         if said := collected.left_out[config]:
@@ -170,12 +184,15 @@ def to_csv(configs: Mapping[str, Statistics]) -> dict[str, str]:
 def offsets_figure(configs: Mapping[str, Statistics]) -> Figure:
     """How far dependents are from their heads, a column for each config.
 
-    Above, how many relations have which mean offset (Figure 3 of the paper); below, the offsets of each relation's edges.
+    Above, how many relations have which mean offset (Figure 3 of the paper), those of the mean apart from the others;
+    below, the offsets of each relation's edges. A line stands where offsets are `FAR`.
     """
     from matplotlib.figure import Figure
 
+    from probing.report.figures import INK
+
     most = max(len(of_config.relations) for of_config in configs.values())
-    figure = Figure(figsize=(5.6 * len(configs), 2.6 + 0.19 * most), layout="constrained", dpi=150)
+    figure = Figure(figsize=(5.6 * len(configs), 3.0 + 0.19 * most), layout="constrained", dpi=150)
     axes = figure.subplots(2, len(configs), squeeze=False, height_ratios=[1.4, 0.19 * most])
     for column, (config, of_config) in enumerate(configs.items()):
         relations = sorted(of_config.relations.items(), key=lambda item: (item[1].offset.median, item[1].offset.mean))
@@ -186,10 +203,22 @@ def offsets_figure(configs: Mapping[str, Statistics]) -> Figure:
         above, below = axes[:, column]
         above.grid(visible=False, axis="x")
         below.grid(visible=False)
-        means = sum((_binned({int(found.offset.mean): 1}) for _, found in relations), _binned({}))
-        above.bar(range(len(_BINS_NAMED[kept])), means[kept], color="#4477aa", width=0.9)
+        bottom = _binned({})[kept]
+        for words, inside, colour in (("in the mean", True, "#4477aa"), ("not in the mean", False, "#aabbcc")):
+            means = [found.offset.mean for name, found in relations if (name not in NOT_IN_MEAN) == inside]
+            if means:
+                far = sum(mean >= FAR for mean in means)
+                label = f"{words}: {far} of {len(means)} at {FAR} or more"
+                heights = sum(_binned({floor(mean): 1}) for mean in means)[kept]
+                above.bar(range(len(bottom)), heights, bottom=bottom, color=colour, width=0.9, label=label)
+                bottom = bottom + heights
+        if relations:
+            above.legend(fontsize=7, loc="lower left", bbox_to_anchor=(-0.02, 0.97), labelspacing=0.2)
+        threshold = bisect_right(BINS, FAR) - (kept.start or 0) - 0.5
+        for part in (above, below):
+            part.axvline(threshold, color=INK, linestyle="--", linewidth=0.8)
         above.set_xticks(range(len(_BINS_NAMED[kept])), _BINS_NAMED[kept], fontsize=7)
-        above.set_title(f"{config}: relations by their mean offset, whole tokens", fontsize=9, loc="left")
+        above.set_title(f"{config}: relations by their mean offset", fontsize=9, loc="left", pad=28)
         above.set_ylabel("relations", fontsize=8)
         above.yaxis.get_major_locator().set_params(integer=True)
         below.imshow(100 * shares[:, kept], cmap="Blues", vmin=0, vmax=100, aspect="auto", interpolation="none")
@@ -198,8 +227,9 @@ def offsets_figure(configs: Mapping[str, Statistics]) -> Figure:
                 colour = "white" if share > 0.6 else "black"
                 below.text(place, row, f"{100 * share:.0f}", ha="center", va="center", fontsize=6, color=colour)
         below.set_xticks(range(len(_BINS_NAMED[kept])), _BINS_NAMED[kept], fontsize=7)
-        below.set_yticks(range(len(relations)), [name for name, _ in relations], fontsize=7)
-        below.set_title("percent of each relation's edges", fontsize=9, loc="left")
+        names = [name if name not in NOT_IN_MEAN else f"({name})" for name, _ in relations]
+        below.set_yticks(range(len(relations)), names, fontsize=7)
+        below.set_title("percent of edges; in brackets: not in the mean", fontsize=9, loc="left")
         below.set_xlabel("offset: tokens from the head to the dependent", fontsize=8)
     return figure
 
@@ -213,17 +243,31 @@ def _binned(offsets: Mapping[int, int]) -> np.ndarray:
 
 
 def save(collected: DatasetStatistics, folder: str | os.PathLike) -> list[Path]:
-    """Write `statistics.json`, two CSV files, and the figure as SVG and PNG into `folder`; returns their paths."""
+    """Write `statistics.json`, two CSV files, and the figure as SVG and PNG into `folder`; returns their paths.
+
+    What an earlier call wrote is replaced. Raises LedgerError where one of these files is another's.
+    """
     from probing.report.figures import style, to_png, to_svg
 
     folder = Path(folder)
+    _check_ours(folder)
     with style():
         figure = offsets_figure(collected.configs)
         svg, png = to_svg(figure), to_png(figure)
-    files = {
-        "statistics.json": collected.to_json(),
-        **to_csv(collected.configs),
-        "offsets.svg": svg,
-        "offsets.png": png,
-    }
-    return [write(folder / file, content) for file, content in files.items()]
+    contents = [collected.to_json(), *to_csv(collected.configs).values(), svg, png]
+    return [write(folder / file, content) for file, content in zip(FILES, contents, strict=True)]
+
+
+def _check_ours(folder: Path) -> None:
+    """Raise LedgerError where a file that would be replaced was not made by `save`."""
+    there = [file for file in FILES if os.path.lexists(folder / file)]
+    try:
+        content = json.loads((folder / FILES[0]).read_bytes())
+        ours = isinstance(content, dict) and content.get("made_by") == MADE_BY
+    except (OSError, ValueError, RecursionError):
+        ours = False
+    if there and not ours:
+        raise LedgerError(
+            f"{folder / there[0]} would be replaced, but was not made by `codesyntax stats`: choose another output, or "
+            "move it away"
+        )

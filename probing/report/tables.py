@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from probing.report.terminal import console, table
-from probing.result import TABLE_KS, ProbeResult
+from probing.report.terminal import console, print_table, table
+from probing.result import TABLE_KS, ProbeResult, head_name
 
 _RULE = "first"
 
 
-def print_result(result: ProbeResult) -> None:
+def print_result(result: ProbeResult, wide: bool = False) -> None:
     """Print the relations, best first, with the score and the head that reaches it, and the mean."""
     shown = table(
         f"{result.title}: top-k UAS in percent, {_RULE} token of the dependent, {result.functions} functions",
@@ -22,20 +22,18 @@ def print_result(result: ProbeResult) -> None:
     for name, entry in ranked:
         chosen = entry[_RULE]
         star = "" if entry["in_mean"] else " *"
-        head = f"{chosen['1']['layer']}-{chosen['1']['head']}"
-        shown.add_row(name + star, str(entry["edges"]), head, *(f"{chosen[k]['score']:.1f}" for k in TABLE_KS))
+        shown.add_row(name + star, str(entry["edges"]), head_name(chosen["1"]), *(f"{chosen[k]['score']:.1f}" for k in TABLE_KS))
     shown.add_section()
     mean = [result.scores[_RULE][k] for k in TABLE_KS]
-    counted = sum(entry["in_mean"] for entry in result.relations.values())
-    total = sum(entry["edges"] for entry in result.relations.values())
+    counted = [entry["edges"] for entry in result.relations.values() if entry["in_mean"]]
     texts = ["-" if value is None else f"{value:.1f}" for value in mean]
-    shown.add_row(f"mean of {counted} relations", str(total), "", *texts, style="bold")
+    shown.add_row(f"mean of {len(counted)} relations", str(sum(counted)), "", *texts, style="bold")
     shown.caption = (
-        "best head: layer-head at k = 1, counted from 0; each k has its own. * not in the mean, as in the paper.\n"
-        + result.signature
+        "best head: layer-head at k = 1, counted from 0; each k has its own. * not in the mean, as in the paper."
     )
-    out = console()
-    out.print(shown)
+    out = console(wide)
+    print_table(out, shown, spare=[5, 1])
+    out.print(result.signature, soft_wrap=True, highlight=False)
     if result.settings["attention_why"]:
         out.print(f"probed by eager attention maps: {result.settings['attention_why']}")
     if result.skips:

@@ -1,0 +1,95 @@
+"""The configs of a language side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import cycle
+
+from codesyntax_dataset.schema import CONFIGS
+from codesyntax_metric.topk_uas import RULES
+from probing.align import NOT_PREDICTED
+from probing.evidence import BEST_BASELINE, PROTOCOLS
+from probing.report import figures
+from probing.report.document import COLOURED, COUNT, DIFFERENCE, NAME, SCORE, Column, Section, Table
+from probing.report.figures import INK, Line
+from probing.report.findings import Findings
+from probing.report.scored import FILTERS, figure, line, scored_of, styled, tests_of
+from probing.result import TABLE_KS
+
+DRAWN = ("last", "any")
+"""The rules of the paper's ablations (Shen et al. 2022, Figures 4 and 16 to 19): other tokens move the last one most."""
+
+NOTES = [
+    "The same functions with other tokens: with line breaks and indentation as tokens, or without semicolons. Labels and "
+    "relations differ, and each config has the functions that all its models could read, so the configs are not compared "
+    "by a test. The rules last and any come first, as in the paper: the first token of a dependent hardly moves.",
+    *(
+        f"In {config}, labels leave out {token!r}, and models may not predict it either (their signatures say not-predicted)."
+        for config, token in NOT_PREDICTED.items()
+    ),
+]
+
+
+def sections(findings: Sequence[Findings]) -> list[Section]:
+    """A section for each language, and for each direction and the like, of which there are several configs."""
+    alike: dict[tuple, list[Findings]] = {}
+    for found in findings:
+        made, (language, _) = found.settings, CONFIGS[found.config]
+        told = (language, made["data"].partition("@")[0], made["split"], made["direction"], made["limit"])
+        alike.setdefault(told, []).append(found)
+    made_of: dict[str, Section] = {}
+    for (language, *_), of in alike.items():
+        if len({found.config for found in of}) > 1:
+            number = sum(name.startswith(language) for name in made_of) + 1
+            name = f"{language}-ablations" + (f"-{number}" if number > 1 else "")
+            made_of[name] = _ablation(name, language, of)
+    return list(made_of.values())
+
+
+def _ablation(name: str, language: str, findings: Sequence[Findings]) -> Section:
+    kinds = ("model", "control", "baseline")
+    everything = [(found.title, scored) for found in findings for scored in scored_of(found)]
+    # what has the same name stands together
+    everything.sort(key=lambda line: (kinds.index(line[1].kind.partition(";")[0]), line[1].name))
+    rows = []
+    for rule in (*DRAWN, *(rule for rule in RULES if rule not in DRAWN)):
+        for k in TABLE_KS:
+            for title, scored in everything:
+                cells = [
+                    cell
+                    for protocol in PROTOCOLS
+                    for cell in (scored.cell(protocol, rule, k), scored.difference(protocol, rule, k))
+                ]
+                rows.append([rule, k, scored.name, scored.kind, title, scored.functions, *cells])
+    columns = [Column("name"), Column("kind"), Column("config", NAME), Column("functions", COUNT)]
+    for protocol in PROTOCOLS:
+        columns += [Column("score", SCORE, protocol), Column("less best baseline", DIFFERENCE, protocol)]
+    table = Table(
+        name,
+        f"Mean over relations in the configs of {language.capitalize()}",
+        [*FILTERS, *columns],
+        rows,
+        f"Percent with 95 % intervals. p: corrected (Holm) within a config for {tests_of(findings)}. {COLOURED}",
+        filters=2,
+    )
+    panels: dict[str, dict[str, list[Line]]] = {}
+    styles = ("-", "--", ":", "-.")
+    for rule in DRAWN:
+        for protocol in PROTOCOLS:
+            lines = panels.setdefault(rule, {}).setdefault(protocol, [])
+            for found, style in zip(findings, cycle(styles)):
+                baseline = line(found.baselines[protocol][BEST_BASELINE]["scores"], rule)
+                lines.append(Line(f"{BEST_BASELINE}, {found.title}", baseline, INK, style))
+                for subject, colour, _ in styled(found):
+                    if subject.is_model:
+                        scores = line(subject.entry["protocols"][protocol]["scores"], rule)
+                        lines.append(Line(f"{subject.name}, {found.title}", scores, colour, style))
+    drawn = figure(
+        name,
+        f"{language.capitalize()}: mean top-k UAS over k in each config, models and the best baseline. Bands are 95 % intervals.",
+        "Curves of the mean score over k from 1 to 20, a line style for each config; the numbers are in the table.",
+        name,
+        lambda: figures.curves(panels),
+    )
+    told = findings[0].title.removeprefix(findings[0].config)
+    return Section(name, language.capitalize() + told, [drawn, table])

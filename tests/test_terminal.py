@@ -1,0 +1,144 @@
+"""What commands print in a terminal of 80 columns: whole numbers; and how they end when they are stopped."""
+
+from __future__ import annotations
+
+import errno
+import os
+import pty
+import re
+import signal
+import sys
+import threading
+
+import pytest
+from click.testing import CliRunner
+
+from probing.cli import main
+from probing.run import Runner
+
+COLUMNS = 80
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory, tiny_model, dataset_folder):
+    """The dataset, the model and results of it, under short names."""
+    from probing import probe
+
+    folder = tmp_path_factory.mktemp("terminal")
+    (folder / "codesyntax").symlink_to(dataset_folder)
+    (folder / "tiny").symlink_to(tiny_model)
+    for split in ("test", "validation"):
+        probe(folder / "tiny", folder / "codesyntax", "java", split, limit=40, output=folder / "results")
+    return folder
+
+
+@pytest.fixture
+def in_terminal(folder, monkeypatch):
+    """Runs a command with a pseudo-terminal for standard output; what it prints, without codes for bold and colours."""
+    monkeypatch.chdir(folder)
+    monkeypatch.setenv("COLUMNS", str(COLUMNS))
+    monkeypatch.setenv("TERM", "xterm")
+
+    def run(*arguments: str) -> str:
+        ours, theirs = pty.openpty()
+        printed: list[bytes] = []
+        reader = threading.Thread(target=read_all, args=(ours, printed))
+        reader.start()
+        with open(theirs, "w", encoding="utf-8") as terminal, monkeypatch.context() as patch:
+            patch.setattr(sys, "stdout", terminal)
+            main(arguments, standalone_mode=False)
+        reader.join()
+        os.close(ours)
+        return re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", b"".join(printed).decode()).replace("\r\n", "\n")
+
+    return run
+
+
+def read_all(descriptor: int, printed: list[bytes]) -> None:
+    try:
+        while block := os.read(descriptor, 1 << 16):
+            printed.append(block)
+    except OSError as error:  # how Linux says that the other side is closed
+        assert error.errno == errno.EIO
+
+
+def name_of(row: str) -> str:
+    return re.split(r"\s{2,}", row.strip())[0]
+
+
+def numbers(text: str) -> list[str]:
+    return re.findall(r"(?<![\w.])-?\d[\d,]*(?:\.\d+)?(?![\w.])", text)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("score", "results/{test}.ledger.parquet"),
+        ("baseline", "--data", "codesyntax", "--config", "java"),
+        ("stats", "--data", "codesyntax", "--config", "java"),
+        ("errors", "results/{test}.json", "--model", "tiny", "--data", "codesyntax"),
+        ("available-models",),
+    ],
+    ids=lambda arguments: arguments[0],
+)
+def test_no_number_is_cut_at_80_columns(in_terminal, folder, arguments):
+    """Every row is there, no wider than the terminal, with the first and last of its numbers, and no cell is cut; what is
+    left out is said, and there with --wide."""
+    (test,) = (path.name.removesuffix(".json") for path in (folder / "results").glob("*.test.*.json") if ".errors." not in path.name)
+    arguments = [argument.format(test=test) for argument in arguments]
+    narrow, wide = in_terminal(*arguments), in_terminal(*arguments, "--wide")
+    assert "…" not in narrow and "…" not in wide
+    assert "(--wide)" in narrow or len(narrow.split()) >= len(wide.split())
+    rows = [line for line in narrow.splitlines() if not line.startswith(("uas|", "left out"))]
+    assert max(map(len, rows)) <= COLUMNS
+    whole = {name_of(line): numbers(line) for line in wide.splitlines()}
+    checked = 0
+    for line in rows:
+        if len(found := numbers(line)) > 1 and len(whole.get(name_of(line), ())) >= len(found):
+            rest = iter(whole[name_of(line)])
+            assert all(number in rest for number in found), f"{line!r} has numbers that the whole row has not: {rest}"
+            checked += 1
+    assert checked > 15
+
+
+def test_the_result_of_a_probe_shows_all_its_columns(in_terminal):
+    printed = in_terminal("probe", "tiny", "--data", "codesyntax", "--config", "java", "--limit", "4")
+    assert "(--wide)" not in printed
+    for word in ("edges", "best head", "k=1", "k=3", "k=10", "k=20"):
+        assert word in printed
+
+
+# Stopped ----------------------------------------------------------------------------------------------------------------
+
+@pytest.mark.parametrize(
+    ("by", "parts", "status"), [("SIGINT", 2, 130), ("SIGTERM", 2, 143), ("SIGINT", 0, 130), ("SIGTERM", 0, 143)]
+)
+def test_stopped_by_a_signal(folder, tmp_path, monkeypatch, by, parts, status):
+    """It says that the run can go on where parts of it were kept, and only then; otherwise nothing is left."""
+    real, runs = Runner.run, []
+
+    def stops(self, *arguments):
+        runs.append(self)
+        if len(runs) > parts:
+            os.kill(os.getpid(), getattr(signal, by))
+        return real(self, *arguments)
+
+    monkeypatch.setattr(Runner, "run", stops)
+    monkeypatch.setattr("probing.run.PART", 4)
+    monkeypatch.chdir(folder)
+    command = ["probe", "tiny", "--data", "codesyntax", "--config", "java", "--limit", "12", "--output", str(tmp_path)]
+    done = CliRunner().invoke(main, command)
+    assert done.exit_code == status
+    goes_on = ": the same command goes on where this run stopped"
+    assert done.stderr.strip() == f"Error: interrupted{goes_on if parts else ''}"
+    assert len(list(tmp_path.rglob("*.parquet"))) == parts
+    assert parts or list(tmp_path.iterdir()) == []
+    assert signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
+
+
+def test_a_build_that_is_terminated_leaves_nothing(tmp_path, monkeypatch):
+    output = tmp_path / "out"
+    monkeypatch.setattr("codesyntax_dataset.build._write", lambda *_: os.kill(os.getpid(), signal.SIGTERM))
+    done = CliRunner().invoke(main, ["build", "--source", "sample", "--config", "python", "--output", str(output)])
+    assert (done.exit_code, done.stderr) == (143, "Error: interrupted\n")
+    assert list(tmp_path.iterdir()) == []
