@@ -39,8 +39,8 @@ class Encoder:
     `checks`: the self-check; `path`: `captured` where ranks leave our attention function, `eager` where that is not
     what the model computes, and `why` says so.
 
-    Of an encoder-decoder the encoder is probed, of a model with a head what is under it. The model is put into
-    evaluation mode and otherwise left as it came.
+    Of an encoder-decoder the encoder is probed, of a model with a head what is under it. The model is left as it came:
+    whatever a run of it needs, evaluation mode for one, is taken back when the run ends, however it ends.
 
     Raises ModelError where the model or its tokenizer cannot be probed.
     """
@@ -48,7 +48,7 @@ class Encoder:
     def __init__(
         self, model: torch.nn.Module, tokenizer, name: str, revision: str, dtype: str, max_length: int = PAPER_LENGTH
     ):
-        self.model, self.tokenizer = _body(model).eval(), tokenizer
+        self.model, self.tokenizer = _body(model), tokenizer
         self.name, self.revision, self.dtype = name, revision, dtype
         self.device = next(self.model.parameters()).device
         self.longest = min(max_length, _positions(model) or max_length)
@@ -114,7 +114,7 @@ class Encoder:
 
     def run(self, inputs: Mapping[str, torch.Tensor], attention: str, **options):
         """The model's output for a padded batch, computed with the attention function registered as `attention`."""
-        with torch.inference_mode(), _full_precision(), _attention_of(self.model, attention):
+        with _borrowed(self.model), _attention_of(self.model, attention), _full_precision(), torch.inference_mode():
             return self.model(**inputs, **self._options, **options, return_dict=True)
 
 
@@ -183,6 +183,11 @@ def _of_pair(
         raise ModelError(f"the model is a {type(model).__name__}, expected a transformers model, or the name of one")
     if not isinstance(tokenizer, transformers.PreTrainedTokenizerBase):
         raise ModelError(f"the tokenizer is a {type(tokenizer).__name__}, expected a transformers tokenizer: the model's own")
+    if any(part.device.type == "meta" for part in (*model.parameters(), *model.buffers())):
+        raise ModelError(
+            f"{type(model).__name__} has weights on the meta device, which are shapes without numbers: load it whole, with "
+            "from_pretrained and without device_map"
+        )
     if model.dtype != DTYPES[dtype]:
         raise ModelError(
             f"the model's weights are {str(model.dtype).removeprefix('torch.')}, but dtype is {dtype}: name the same "
@@ -249,6 +254,32 @@ def _vocabulary(model: torch.nn.Module) -> float:
         return len(model.get_input_embeddings().weight)
     except (NotImplementedError, AttributeError):
         return float("inf")
+
+
+@contextlib.contextmanager
+def _borrowed(model: torch.nn.Module) -> Iterator[None]:
+    """The model in evaluation mode; afterwards in the mode it had, part by part, and without what its own code leaves.
+
+    That are hooks of transformers, which listen for outputs that are asked for, and BigBird's change to full attention
+    by a short text, which would hold for long ones from then on.
+    """
+    parts = list(model.modules())
+    training = [part.training for part in parts]
+    hooks = [set(part._forward_hooks) for part in parts]
+    listening = ["_output_capturing_hooks_installed" in part.__dict__ for part in parts]
+    kind = getattr(model, "attention_type", None)
+    model.eval()
+    try:
+        yield
+    finally:
+        if kind is not None and model.attention_type != kind:
+            model.set_attention_type(kind)
+        for part, was_training, before, listened in zip(parts, training, hooks, listening):
+            part.training = was_training
+            for hook in set(part._forward_hooks) - before:
+                del part._forward_hooks[hook]
+            if not listened:
+                part.__dict__.pop("_output_capturing_hooks_installed", None)
 
 
 @contextlib.contextmanager

@@ -41,6 +41,9 @@ logger = logging.getLogger(__name__)
 PART = 64
 """Functions in a part of the ledger: what an interrupted run loses at most."""
 
+MOST_PADDING = 0.1
+"""Padding in a batch, in relation to its sub-tokens: what a small run of functions of all lengths loses at most."""
+
 _BATCH_TOKENS = {"cpu": 4096, "cuda": 65536}
 _ELEMENTS = {"cpu": 1 << 19, "cuda": 1 << 26}  # weights in flight while a layer is ranked: 2 MB, 256 MB
 
@@ -323,7 +326,7 @@ def _too_long(texts: Sequence[str], others: dict[str, tuple]) -> list[str]:
 
 
 class Runner:
-    """Runs functions through the encoder in batches of a token budget, which shrinks where memory runs out."""
+    """Runs functions, longest first, through the encoder in batches of a token budget, which shrinks where memory runs out."""
 
     def __init__(self, encoder: Encoder, direction: str, batch_tokens: int | None):
         kind = encoder.device.type
@@ -362,8 +365,14 @@ class Runner:
         return torch.cat(done, dim=1).numpy()
 
     def batch(self, functions: Sequence[EncodedFunction], start: int) -> Sequence[EncodedFunction]:
-        """The next functions that fit the budget when padded to the first, the longest of them; one at least."""
-        return functions[start : start + max(1, self.budget // len(functions[start].ids))]
+        """The next functions, longest first, that fit the budget and MOST_PADDING when padded to the first; one at least."""
+        longest, real, end = len(functions[start].ids), 0, start
+        for function in functions[start : start + max(1, self.budget // longest)]:
+            real += len(function.ids)
+            if (end + 1 - start) * longest > (1 + MOST_PADDING) * real:
+                break
+            end += 1
+        return functions[start:end]
 
     def _shrink(self, functions: int, length: int) -> None:
         if self.encoder.device.type == "cuda":

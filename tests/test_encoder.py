@@ -180,18 +180,51 @@ def test_same_model_same_revision(tiny_model, model, tokenizer, folder):
     assert load((model, tokenizer)).revision != first
 
 
-def test_pair_is_left_as_it_came(model, tokenizer):
+def state(model) -> dict:
+    """What a caller can see of a model: weights, and for each part its mode, its hooks and its own attributes."""
+    parts = {
+        name: (part.training, dict(part._forward_hooks), sorted(part.__dict__), type(part))
+        for name, part in model.named_modules()
+    }
+    weights = {name: (part.dtype, part.clone()) for name, part in model.named_parameters()}
+    return {"parts": parts, "attention": model.config._attn_implementation, "weights": weights}
+
+
+def assert_same(model, before) -> None:
+    after = state(model)
+    assert after["parts"] == before["parts"] and after["attention"] == before["attention"]
+    for name, (dtype, weight) in after["weights"].items():
+        assert dtype == before["weights"][name][0] and torch.equal(weight, before["weights"][name][1])
+
+
+@pytest.mark.parametrize("error", [None, RuntimeError, KeyboardInterrupt])
+def test_pair_is_left_as_it_came(model, tokenizer, error, monkeypatch):
+    """In the mode that each part had, with its own hooks and attention, whatever ends the run."""
     model.set_attn_implementation("sdpa")
     model.train()
-    before = {name: (part.dtype, part.clone()) for name, part in model.named_parameters()}
-    verbosity = transformers.logging.get_verbosity()
+    model.encoder.layer[0].eval()
+    called = []
+    model.encoder.layer[1].register_forward_hook(lambda *_: called.append(1))
+    before, verbosity = state(model), transformers.logging.get_verbosity()
     encoder = load((model, tokenizer))
-    assert encoder.path == "captured"
-    assert model.config._attn_implementation == "sdpa"
-    assert not model.training  # documented: into evaluation mode
+    assert encoder.path == "captured" and called
+    assert_same(model, before)
+    inputs = encoder.inputs([next(encoder.encode(TEXTS))[0]])
+    if error is not None:
+        monkeypatch.setattr(BertModel, "forward", lambda *_, **__: (_ for _ in ()).throw(error))
+        with pytest.raises(error):
+            encoder.run(inputs, "eager", output_attentions=True)
+    else:
+        assert encoder.run(inputs, "eager", output_attentions=True).attentions
+    assert_same(model, before)
     assert transformers.logging.get_verbosity() == verbosity
-    for name, part in model.named_parameters():
-        assert part.dtype == before[name][0] and torch.equal(part, before[name][1])
+
+
+def test_pair_without_numbers(tokenizer):
+    with torch.device("meta"):
+        empty = BertModel(BertConfig(**SIZES))
+    with pytest.raises(ModelError, match="BertModel has weights on the meta device"):
+        load((empty, tokenizer))
 
 
 def test_pair_of_another_precision(model, tokenizer):

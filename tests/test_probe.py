@@ -16,13 +16,16 @@ import numpy as np
 import pytest
 import torch
 from tokenizers import processors
-from transformers import AutoModel, AutoTokenizer, BertModel, GPT2Config, GPT2Model
+from transformers import AutoModel, AutoTokenizer, BertModel, GPT2Config, GPT2Model, PreTrainedTokenizerFast
 
 from codesyntax_dataset import CONFIGS, annotate
 from codesyntax_dataset.errors import DatasetError, LedgerError, ModelError, UnknownName
 from codesyntax_metric.topk_uas import DEPENDENT_TO_HEAD, NOT_IN_MEAN, RULES, rank_attention
 from probing import ProbeResult, RankLedger, probe
+from probing.align import Alignment
+from probing.encoder import load
 from probing.identity import EMBEDDED
+from probing.ranking import EncodedFunction
 from probing.run import PART, Runner
 from probing.verify import verify
 
@@ -164,6 +167,54 @@ def test_scores_do_not_depend_on_batches_or_threads(size, threads, result, tiny_
         assert probe(str(tiny_model), dataset_folder, "python").to_json() == result.to_json()
     finally:
         torch.set_num_threads(before)
+
+
+def lengths(*numbers):
+    """Functions of so many sub-tokens and nothing else, longest first."""
+    nothing = np.zeros(0, np.int32)
+    alignment = Alignment(nothing, nothing)
+    return [EncodedFunction(0, np.zeros(n, np.int32), alignment, *[nothing] * 4) for n in sorted(numbers, reverse=True)]
+
+
+@pytest.mark.parametrize("count", [1, 3, 40, 400])
+def test_batches_are_at_most_a_tenth_padding(count, tiny_model):
+    """Whatever the number of functions; and no batch is smaller than budget and padding ask for."""
+    functions = lengths(*np.random.default_rng(count).integers(8, 512, count))
+    runner = Runner(load(str(tiny_model)), "head-to-dependent", None)
+    start, padded = 0, 0
+    while start < count:
+        batch = [len(function.ids) for function in runner.batch(functions, start)]
+        start += len(batch)
+        padded += len(batch) * batch[0]
+        assert len(batch) * batch[0] <= min(max(4096, batch[0]), 1.1 * sum(batch))
+        if start < count:
+            more = [*batch, len(functions[start].ids)]
+            assert len(more) * more[0] > min(4096, 1.1 * sum(more))
+    assert padded <= 1.1 * sum(len(function.ids) for function in functions)
+
+
+class QuotesBackwards(PreTrainedTokenizerFast):
+    """Offsets that run backwards wherever a text quotes a special token."""
+
+    def __call__(self, text, **options):
+        encoding = super().__call__(text, **options)
+        if "offset_mapping" in encoding:
+            encoding["offset_mapping"] = [
+                offsets[::-1] if "</s>" in one else offsets for one, offsets in zip(text, encoding["offset_mapping"])
+            ]
+        return encoding
+
+
+def test_functions_whose_offsets_run_backwards_are_skipped_and_counted(tiny_model):
+    rows = []
+    for index, code in enumerate(["if a:\n    b()", "if a:\n    b('</s>')"]):
+        tokens, edges = annotate(code, "python")
+        places = {"token_start": [t.start for t in tokens], "token_end": [t.end for t in tokens]}
+        rows.append({"id": index, "code": code, **places, "relations": [edge._asdict() for edge in edges]})
+    pair = BertModel.from_pretrained(tiny_model), QuotesBackwards.from_pretrained(tiny_model)
+    result = probe(pair, datasets.Dataset.from_list(rows))
+    assert result.functions == 1
+    assert result.skips == {"offsets of sub-tokens run backwards": 1}
 
 
 def test_functions_that_are_too_long_are_skipped_and_counted(tiny_model, dataset_folder):
