@@ -383,7 +383,7 @@ def test_finding_says_what_the_tables_say(written, opened):
         assert f"{difference:+.1f}".replace("-", "−") in told
         assert ("worse" in told, "not separated from 0" in told) == ((True, False) if p < 0.05 else (False, True))
     best = max((row["name"] for row in rows), key=lambda name: float(means[name]["held-out: k = 1"]))
-    assert f"Of 2 models, {best} has the highest score" in texts[-1]
+    assert f"Of 2 models, none has a higher score than {best}." in texts[-1]
     number = [row["name"] for row in rows].index(best) + 1
     shown = [
         (float(row["held-out: difference"]), row["relation"])

@@ -39,7 +39,7 @@ def _config(found: Findings) -> list[str]:
     best = best_model(found)
     told = [_relations(best), _layers(best)]
     if len(found.models) > 1:
-        told.insert(0, f"Of {len(found.models)} models, {best.name} has the highest score.")
+        told.insert(0, f"Of {len(found.models)} models, none has a higher score than {best.name}.")
     return [*texts, " ".join(told)]
 
 
