@@ -21,6 +21,14 @@ DIRECTIONS = ("head-to-dependent", "dependent-to-head")
 RULES = ("first", "any", "last")
 CONTROLS = ("random-weights", "shuffled-labels")  # as in probing.controls
 
+RECIPE = [
+    "codesyntax build --source code-search-net/code_search_net --config python --output csn",
+    "codesyntax probe microsoft/codebert-base --data csn --config python --split test --split validation "
+    "--output csn-results",
+    "codesyntax report csn-results --data csn --output csn-report",
+]
+"""From the Hub to a report, as in README.md."""
+
 _QUIET = "codesyntax.quiet"
 _STATUS_INTERRUPTED, _STATUS_TERMINATED = 128 + 2, 128 + 15
 
@@ -492,14 +500,13 @@ def demo(output: Path) -> None:
             if split == "test":
                 _print(result)
     page = write_report([results], output / "report", data)
+    recipe = "\n".join(f"  {line}" for line in RECIPE)
     click.echo(
         f"\nThe dataset is in {data}, results and rank ledgers are in {results}. The report, with baselines, intervals and\n"
-        f"figures, is {page}. What next:\n"
-        f"  codesyntax show {EMBEDDED} --data {data} --id 0                   # what heads attend to\n"
-        f"  codesyntax probe microsoft/codebert-base --data {data} --config java   # another model\n"
-        "  codesyntax build --source path/to/your/code --config python --output mine               # your own functions\n"
-        "  codesyntax build --source code-search-net/code_search_net --config python               # the paper's\n"
-        "  codesyntax --help"
+        f"figures, is {page}. What next:\n\n"
+        f"What heads attend to:\n  codesyntax show {EMBEDDED} --data {data} --id 0\n\n"
+        f"Functions of the paper's kind and CodeBERT, from the Hub to a report:\n{recipe}\n\n"
+        "Your own model, code and attention: README.md. Models that work: codesyntax available-models"
     )
 
 
