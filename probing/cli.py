@@ -302,7 +302,7 @@ def score(ledgers: tuple[Path, ...], wide: bool, as_json: bool) -> None:
 @main.command()
 @click.argument("results", metavar="RESULT...", nargs=-1, required=True, type=click.Path(path_type=Path))
 @click.option("--model", help="Where the model is, if not under the name in the result.")
-@click.option("--data", help="Where the dataset is, if not under the name in the result.")
+@click.option("--data", help="Where the dataset is, if not where the result says.")
 @click.option("--device", help="Such as cpu or cuda:1.  [default: a CUDA GPU where there is one]")
 @click.option("--functions", default=64, type=click.IntRange(min=1), help="How many of its functions to probe again.")
 @click.option("--all", "everything", is_flag=True, help="Probe all of its functions again.")
@@ -338,7 +338,7 @@ def verify(results: tuple[Path, ...], functions: int, everything: bool, **option
 @main.command()
 @click.argument("results", metavar="RESULT...", nargs=-1, required=True, type=click.Path(path_type=Path))
 @click.option("--model", help="Where the model is, if not under the name in the results.")
-@click.option("--data", help="Where the dataset is, if not under the name in the results.")
+@click.option("--data", help="Where the dataset is, if not where the results say.")
 @click.option("--device", help="Such as cpu or cuda:1.  [default: a CUDA GPU where there is one]")
 @click.option("--rule", default="first", type=click.Choice(RULES), help="Which token of the dependent counts, in the table.")
 @_wide_option
@@ -468,7 +468,7 @@ def board(sources: tuple[str, ...], output: Path) -> None:
 @main.command()
 @click.argument("results", nargs=-1, required=True, metavar="RESULT...", type=click.Path(path_type=Path))
 @click.option("--output", default="report", type=click.Path(path_type=Path, file_okay=False), help="The folder to write.")
-@click.option("--data", help="Where the dataset is, if not under the name in the results.")
+@click.option("--data", help="Where the dataset is, if not where the results say.")
 def report(results: tuple[Path, ...], output: Path, data: str | None) -> None:
     """Write every table and figure about each RESULT, a file or folder that `probe --output` wrote, as one page and as files.
 

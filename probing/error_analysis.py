@@ -90,13 +90,16 @@ def analyse(
 ) -> ErrorAnalysis:
     """Run the model of a result file once more, and tell what each relation's best head chose where it was wrong.
 
-    `model` and `data` say where to find what the result names, if not under these names. Raises LedgerError where there
-    is no result, where model or data are not those that it was made with, and where the choices do not fit its ledger;
-    and whatever `probe` raises.
+    `model` and `data` say where the model is, if not under its name, and the data, if not where the result says. Raises
+    LedgerError where there is no result, where model or data are not those that it was made with, and where the choices
+    do not fit its ledger; and whatever `probe` raises.
     """
+    from probing.data import find_data
+
     probed = load_result(result)
     ledger = probed.ledger
     settings = ProbeSettings(**ledger.settings["settings"])
+    data = find_data(result, asdict(settings)) if data is None else data
     picked = _best_heads(probed.relations, ledger.relations)
     chosen = _first_choices(settings, ledger, picked, model=model, data=data, device=device)
     hit = _hits(ledger, settings.direction, chosen)
@@ -213,7 +216,7 @@ def _errors(
     """Every wrong first choice, with its class, in the order of the dataset."""
     from probing.data import load_functions, rows
 
-    dataset, _ = load_functions(data or settings.data.partition("@")[0], settings.config, settings.split)
+    dataset, _ = load_functions(data, settings.config, settings.split)
     language, _ = CONFIGS[settings.config]
     begin, ends = np.searchsorted(ledger.function, (range(len(dataset)), range(1, len(dataset) + 1)))
     index = -1

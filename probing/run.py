@@ -26,12 +26,13 @@ from codesyntax_metric.topk_uas import DEPENDENT_TO_HEAD, DIRECTIONS, HEAD_TO_DE
 from probing import cache
 from probing.align import OffsetsError, align
 from probing.controls import CONTROLS, RANDOM_WEIGHTS, SHUFFLED_LABELS, shuffle_labels
-from probing.data import label_digest, load_functions, rows
+from probing.data import folder_of, label_digest, load_functions, rows
 from probing.files import writing
 from probing.ledger import RankLedger
 from probing.progress import progress
 from probing.ranking import BatchListener, BatchRanker, EncodedFunction
 from probing.result import PAPER_LENGTH, ProbeResult, ProbeSettings, versions
+from probing.result import load as load_result
 
 if TYPE_CHECKING:
     from probing.encoder import Encoder
@@ -107,8 +108,10 @@ def probe(
     if processes.agree(ledger is not None):
         logger.info("the cache %s has the ledger of this very probe", slot.folder if slot else "of the main process")
         result = ProbeResult.from_ledger(ledger) if ledger else None
-        if result is not None and output is not None:
-            result.save(output)
+        if result is not None:
+            result.data_folder = folder_of(data)
+            if output is not None:
+                result.save(output)
         return result
     task = prepare(**asked)
     logger.info(
@@ -116,33 +119,39 @@ def probe(
         *(task.encoder.name, task.encoder.device, task.encoder.path, len(task.functions)),
         *(len(task.functions[-1].ids), len(task.functions[0].ids), dict(task.skips) or "none"),
     )
-    result = _run(task, batch_tokens, processes, output)
+    result = _run(task, batch_tokens, processes, output, folder_of(data))
     if result is not None and slot is not None:
         slot.save(result.ledger)
     return result
 
 
 def _run(
-    task: Task, batch_tokens: int | None, processes: _Processes, output: str | os.PathLike | None
+    task: Task,
+    batch_tokens: int | None,
+    processes: _Processes,
+    output: str | os.PathLike | None,
+    data_folder: Path | None,
 ) -> ProbeResult | None:
     """Run the task and, with an `output`, keep what is done there until all is."""
     made = task.made()
     parts = task.parts()
     runner = Runner(task.encoder, task.settings.direction, batch_tokens)
     if output is None:
-        return _run_parts(task, parts, made, runner, processes, None)
+        result = _run_parts(task, parts, made, runner, processes, None)
+        if result is not None:
+            result.data_folder = data_folder
+        return result
     folder = Path(output)
     name = task.settings.name
     kept = folder / f".{name}.parts"
     with writing(kept):
         kept.mkdir(parents=True, exist_ok=True)
     with _telling_what_is_kept(kept), _only_run_in(kept, processes):
-        ledger = _kept(folder / f"{name}.ledger.parquet", made)
-        if processes.agree(ledger is not None):
-            result = ProbeResult.from_ledger(ledger) if ledger and processes.main else None
-        else:
+        result = _finished(folder / f"{name}.json", made) if processes.main else None
+        if not processes.agree(result is not None):
             result = _run_parts(task, parts, made, runner, processes, kept)
         if result is not None:
+            result.data_folder = data_folder
             result.save(folder)
         processes.wait()
         if processes.main:
@@ -297,10 +306,10 @@ def prepare(
 
 
 def prepare_again(settings: ProbeSettings, *, model: Any, data: Any, device: str | None) -> Task:
-    """The task of an earlier run. `model` and `data` say where to find what it names, if not under these names."""
+    """The task of an earlier run, with the data that it was made with, and its model or the one that is named."""
     return prepare(
         model or settings.model,
-        data or settings.data.partition("@")[0],
+        data,
         settings.config,
         settings.split,
         revision=None if model else settings.revision,
@@ -478,8 +487,19 @@ def _run_parts(
     return ProbeResult.from_ledger(merged.sorted())
 
 
+def _finished(file: Path, made: dict[str, Any]) -> ProbeResult | None:
+    """The result that an earlier run of the very same making left, if it did and the file and its ledger say the same."""
+    try:
+        result = load_result(file)
+    except LedgerError as error:
+        if file.exists():
+            logger.warning("%s is not taken as it is: %s", file, error)
+        return None
+    return result if result.ledger.settings == made else None
+
+
 def _kept(file: Path | None, made: dict[str, Any]) -> RankLedger | None:
-    """A part or ledger that an earlier run of the very same making left, if it did."""
+    """A part of the ledger that an earlier run of the very same making left, if it did."""
     if file is None or not file.exists():
         return None
     ledger = RankLedger.load(file)
