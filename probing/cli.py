@@ -19,7 +19,7 @@ from codesyntax_dataset.schema import CONFIGS, SPLITS
 # as in topk_uas, whose numpy would slow down --help
 DIRECTIONS = ("head-to-dependent", "dependent-to-head")
 RULES = ("first", "any", "last")
-CONTROLS = ("random-weights", "shuffled-labels")  # as in probing.controls
+CONTROLS = ("random-weights", "shuffled-attention", "redrawn-dependents")  # as in probing.controls
 
 RECIPE = [
     "codesyntax build --source code-search-net/code_search_net --config python --output csn",

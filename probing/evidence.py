@@ -23,7 +23,7 @@ from codesyntax_dataset.errors import LedgerError
 from codesyntax_metric.topk_uas import RULES
 from probing import baselines
 from probing.baselines import BaselineResult, Edges
-from probing.controls import SHUFFLED_LABELS
+from probing.controls import REDRAWN_DEPENDENTS, check_control
 from probing.data import find_data
 from probing.entry import FORMAT
 from probing.ledger import RankLedger
@@ -126,8 +126,8 @@ class Evidence:
 
     @cached_property
     def comparisons(self) -> dict[str, Comparison]:
-        """Protocol -> the model's scores less those of the best baseline; none for shuffled labels, which are others."""
-        if self.probed.test.settings["control"] == SHUFFLED_LABELS:
+        """Protocol -> the model's scores less those of the best baseline; none for redrawn dependents, which are other labels."""
+        if self.probed.test.settings["control"] == REDRAWN_DEPENDENTS:
             return {}
         return {
             protocol: compare(outcomes, self.baselines.outcomes[protocol][BEST_BASELINE])
@@ -200,8 +200,9 @@ def gather(probed: Sequence[Probed], data: Any = None) -> list[Evidence]:
     for part, of_part in edges.items():
         for one in probed:
             made = getattr(one, part).settings
+            check_control(made["control"])
             if (
-                made["control"] != SHUFFLED_LABELS
+                made["control"] != REDRAWN_DEPENDENTS
                 and made["limit"] is None
                 and made["labels"] != of_part.settings["labels"]
             ):

@@ -25,7 +25,13 @@ from codesyntax_dataset.errors import LedgerError, ModelError, UnknownName
 from codesyntax_metric.topk_uas import DEPENDENT_TO_HEAD, DIRECTIONS, HEAD_TO_DEPENDENT, RULES, SCORING_VERSION
 from probing import cache
 from probing.align import OffsetsError, align
-from probing.controls import CONTROLS, RANDOM_WEIGHTS, SHUFFLED_LABELS, shuffle_labels
+from probing.controls import (
+    RANDOM_WEIGHTS,
+    REDRAWN_DEPENDENTS,
+    SHUFFLED_ATTENTION,
+    check_control,
+    redraw_dependents,
+)
 from probing.data import folder_of, label_digest, load_functions, rows
 from probing.files import writing
 from probing.ledger import RankLedger
@@ -76,8 +82,9 @@ def probe(
     `direction`: `head-to-dependent` as published, or `dependent-to-head`, the only one for models that cannot see what
     comes later; by default what the model can do. `max_length`: sub-tokens, special tokens included, that a function may
     have, 511 in the paper. `also_fits`: other models that a function must fit, too, so that scores can be compared.
-    `control`: `random-weights` or `shuffled-labels`, drawn by `seed`: what the score is worth without what the model
-    learned, or with edges between the wrong tokens (see `probing.controls`); the result says so.
+    `control`: `random-weights`, `shuffled-attention` or `redrawn-dependents`, drawn by `seed`: what the score is worth
+    without what the model learned, with its attention on other tokens, or with edges to other tokens (see
+    `probing.controls`); the result says so.
     `output`: a folder for the result and its ledger; there, an interrupted run goes on where it stopped.
 
     The same probe again is answered from the cache, see `probing.cache`, unless the model is a pair.
@@ -242,12 +249,12 @@ def prepare(
 
     if direction not in (None, *DIRECTIONS):
         raise ModelError(f"direction is {direction!r}, expected one of {', '.join(DIRECTIONS)}")
-    if control not in (None, *CONTROLS):
-        raise UnknownName("control", control, CONTROLS)
+    check_control(control)
     dataset, data_name = load_functions(data, config, split)
-    if control == SHUFFLED_LABELS:
-        dataset = shuffle_labels(dataset, seed)
+    if control == REDRAWN_DEPENDENTS:
+        dataset = redraw_dependents(dataset, seed)
     fresh = seed if control == RANDOM_WEIGHTS else None
+    shuffled_by = seed if control == SHUFFLED_ATTENTION else None
     others = {name: load_tokenizer(name, max_length=max_length) for name in also_fits}
     encoder = load(
         model, revision=revision, dtype=dtype, device=device, max_length=max_length, random_weights=fresh
@@ -283,7 +290,8 @@ def prepare(
                 alignment = alignment.predicting(config, row["code"], start, end)
                 names = [relations.setdefault(edge["relation"], len(relations)) for edge in edges]
                 columns = np.array([(edge["head"], edge["first"], edge["last"]) for edge in edges], np.int32).T
-                functions.append(EncodedFunction(index, ids, alignment, np.array(names, np.int32), *columns))
+                names = np.array(names, np.int32)
+                functions.append(EncodedFunction(index, ids, alignment, names, *columns, shuffled_by))
     if not functions:
         raise LedgerError(f"no function of {data_name}/{config}/{split} can be scored; skipped: {dict(skips)}")
     functions.sort(key=lambda function: (-len(function.ids), function.index))

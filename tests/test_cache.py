@@ -128,8 +128,8 @@ def test_everything_that_matters_is_in_the_key(place, tiny_model, dataset_folder
         "tokenizer": key(spoiled("other tokenizer", longer("tokenizer.json"))),
         "random weights": key(control="random-weights"),
         "their seed": key(control="random-weights", seed=1),
-        "shuffled": key(control="shuffled-labels"),
-        "shuffled otherwise": key(control="shuffled-labels", seed=1),
+        "shuffled": key(control="redrawn-dependents"),
+        "shuffled otherwise": key(control="redrawn-dependents", seed=1),
     }
     with monkeypatch.context() as patch:
         patch.setattr(cache, "versions", lambda: {"torch": "0.0"})

@@ -152,7 +152,7 @@ def test_probe_with_bad_names(tiny_model, dataset_folder, tmp_path):
 
 
 def test_seeds_are_not_negative(tmp_path):
-    for command in (("probe", "model", "--control", "shuffled-labels"), ("verify", tmp_path / "result.json")):
+    for command in (("probe", "model", "--control", "redrawn-dependents"), ("verify", tmp_path / "result.json")):
         result = run(*command, "--seed", "-1")
         assert result.exit_code == 2 and "-1 is not in the range x>=0" in result.output
 

@@ -20,7 +20,7 @@ from transformers import AutoModel, AutoTokenizer, BertModel, GPT2Config, GPT2Mo
 
 from codesyntax_dataset import CONFIGS, annotate
 from codesyntax_dataset.errors import DatasetError, LedgerError, ModelError, UnknownName
-from codesyntax_metric.topk_uas import DEPENDENT_TO_HEAD, NOT_IN_MEAN, RULES, rank_attention
+from codesyntax_metric.topk_uas import DEPENDENT_TO_HEAD, NOT_IN_MEAN, RULES, WORST_RANK, rank_attention
 from probing import ProbeResult, RankLedger, probe
 from probing.align import Alignment
 from probing.encoder import load
@@ -444,7 +444,7 @@ def test_the_sample_has_more_than_one_part(result):
 
 
 def test_a_control_says_so_and_comes_out_again(tiny_model, dataset_folder, result, tmp_path):
-    """Random weights are those of the seed; the shuffled labels are other labels of the same functions."""
+    """Random weights are those of the seed; redrawn dependents are other labels of the same functions."""
     fresh = probe(str(tiny_model), dataset_folder, "python", control="random-weights", seed=3, output=tmp_path)
     assert "|control:random-weights/3" in fresh.signature
     assert (fresh.settings["control"], fresh.settings["seed"]) == ("random-weights", 3)
@@ -455,14 +455,35 @@ def test_a_control_says_so_and_comes_out_again(tiny_model, dataset_folder, resul
     other = probe(str(tiny_model), dataset_folder, "python", control="random-weights", seed=4)
     assert not np.array_equal(other.ledger.ranks, fresh.ledger.ranks)
 
-    shuffled = probe(str(tiny_model), dataset_folder, "python", control="shuffled-labels")
-    assert "|control:shuffled-labels/0" in shuffled.signature
-    assert shuffled.settings["labels"] != result.settings["labels"]
-    assert shuffled.functions == result.functions
+    redrawn = probe(str(tiny_model), dataset_folder, "python", control="redrawn-dependents")
+    assert "|control:redrawn-dependents/0" in redrawn.signature
+    assert redrawn.settings["labels"] != result.settings["labels"]
+    assert redrawn.functions == result.functions
     assert verify(fresh.paths(tmp_path)[0], model=str(tiny_model), data=dataset_folder, functions=4).accepted
 
+    with pytest.raises(LedgerError, match="redrawn-dependents took its place"):
+        probe(str(tiny_model), dataset_folder, "python", control="shuffled-labels")
     with pytest.raises(UnknownName, match="random-weights"):
         probe(str(tiny_model), dataset_folder, "python", control="random-weigths")
+
+
+def test_shuffled_attention_finds_by_chance(tiny_model, dataset_folder, result, tmp_path):
+    """On the same labels, whatever the batches; its heads hit as often as one token of those with sub-tokens does."""
+    model = str(tiny_model)
+    shuffled = probe(model, dataset_folder, "python", control="shuffled-attention", seed=3, output=tmp_path)
+    assert shuffled.settings["labels"] == result.settings["labels"]
+    assert verify(shuffled.paths(tmp_path)[0], model=model, data=dataset_folder, functions=4).accepted
+    one_by_one = probe(model, dataset_folder, "python", control="shuffled-attention", seed=3, batch_tokens=1)
+    assert (one_by_one.ledger.ranks != shuffled.ledger.ranks).mean() < 0.001  # rounding
+    other = probe(model, dataset_folder, "python", control="shuffled-attention", seed=4)
+    assert not np.array_equal(other.ledger.ranks, shuffled.ledger.ranks)
+    ranks = shuffled.ledger.ranks[0]
+    lost = (ranks == WORST_RANK).all(axis=(1, 2))
+    assert (result.ledger.ranks[0][lost] == WORST_RANK).all()  # what has no sub-tokens stays unfound
+    for k in (1, 3, 10):
+        expected = (k / shuffled.ledger.tokens[~lost]).mean()
+        assert expected < (ranks[~lost] < k).mean() < 1.5 * expected  # the tokens without sub-tokens are no choice
+
 
 
 def test_semicolons_are_never_predicted_in_their_ablation(tiny_model):
