@@ -146,9 +146,9 @@ def special_tokens_ranked(patch):
 def diagonal_kept(patch):
     real = ranking._Group.pool
 
-    def pool(self, rows):
+    def pool(self, rows, layer):
         self.itself = torch.zeros_like(self.itself)
-        return real(self, rows)
+        return real(self, rows, layer)
 
     patch.setattr(ranking._Group, "pool", pool)
 
