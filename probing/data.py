@@ -177,10 +177,10 @@ def find_data(result: str | os.PathLike, made: Mapping[str, Any]) -> str:
 def _probed_labels(dataset: datasets.Dataset, made: Mapping[str, Any]) -> str:
     """The digest that a probe with these settings has of its labels."""
     if made["control"] is not None:
-        from probing.controls import SHUFFLED_LABELS, shuffle_labels  # which need this module
+        from probing.controls import REDRAWN_DEPENDENTS, redraw_dependents  # which need this module
 
-        if made["control"] == SHUFFLED_LABELS:
-            dataset = shuffle_labels(dataset, made["seed"])
+        if made["control"] == REDRAWN_DEPENDENTS:
+            dataset = redraw_dependents(dataset, made["seed"])
     return label_digest(dataset, made["limit"])
 
 
