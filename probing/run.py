@@ -39,6 +39,7 @@ from probing.progress import progress
 from probing.ranking import BatchListener, BatchRanker, EncodedFunction
 from probing.result import PAPER_LENGTH, ProbeResult, ProbeSettings, versions
 from probing.result import load as load_result
+from probing.threads import useful_threads
 
 if TYPE_CHECKING:
     from probing.encoder import Encoder
@@ -246,6 +247,7 @@ def prepare(
 ) -> Task:
     """Load the data and the model, tokenize and align every function; arguments as of `probe`."""
     from probing.encoder import load, load_tokenizer  # transformers takes seconds to import, and the cache needs none
+    from probing.selfcheck import examine_lengths
 
     if direction not in (None, *DIRECTIONS):
         raise ModelError(f"direction is {direction!r}, expected one of {', '.join(DIRECTIONS)}")
@@ -295,6 +297,11 @@ def prepare(
     if not functions:
         raise LedgerError(f"no function of {data_name}/{config}/{split} can be scored; skipped: {dict(skips)}")
     functions.sort(key=lambda function: (-len(function.ids), function.index))
+    try:
+        examine_lengths(encoder, functions[0].ids, functions[-1].ids)
+    except RuntimeError as error:
+        if not _out_of_memory(error):  # two that long in a batch do not fit, so that no batch mixes them
+            raise
     settings = ProbeSettings(
         model=encoder.name,
         revision=encoder.revision,
