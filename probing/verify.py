@@ -132,11 +132,8 @@ def verify(
     other = _counterpart(Path(result), settings)
     if other is not None and other.ranks.shape[2:] == ledger.ranks.shape[2:]:
         choices.append(choose(other))
-    drawn = task.functions
-    if functions is not None:
-        places = set(_draw(ledger, choices, functions, np.random.default_rng(seed)).tolist())
-        drawn = [function for function in task.functions if function.index in places]
-    return Verification([*checks, _ranks(ledger, task, drawn, choices)], len(drawn), of)
+    check, probed = _probe_again(ledger, task, choices, functions, np.random.default_rng(seed))
+    return Verification([*checks, check], probed, of)
 
 
 def _same(name: str, theirs: Any, ours: Any, named: bool = True) -> Check:
@@ -222,6 +219,17 @@ def _without_replacement(weight: np.ndarray, number: int, rng: np.random.Generat
     order = rng.permutation(len(weight))
     passed = np.floor(rng.random() + np.concatenate([[0], chance[order].cumsum()]))
     return order[np.diff(passed) > 0]
+
+
+def _probe_again(
+    ledger: RankLedger, task: Task, choices: Sequence[Choice], functions: int | None, rng: np.random.Generator
+) -> tuple[Check, int]:
+    """The check of the ranks of some functions, or of all, and of how many functions it is."""
+    drawn = task.functions
+    if functions is not None:
+        places = set(_draw(ledger, choices, functions, rng).tolist())
+        drawn = [function for function in task.functions if function.index in places]
+    return _ranks(ledger, task, drawn, choices), len(drawn)
 
 
 def _ranks(ledger: RankLedger, task: Task, drawn: Sequence[EncodedFunction], choices: Sequence[Choice]) -> Check:
