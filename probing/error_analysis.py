@@ -34,9 +34,6 @@ neighbours (measured with the embedded encoder: 0.000005 of all ranks in float32
 EXAMPLES = 2
 """Examples that are kept of each rule, relation and class: the first in the order of the dataset."""
 
-_MOST_DIFFERING = {"float32": 0.001, "bfloat16": 0.25}
-"""Share of edges whose hits may turn when a model is run again: other batches round sums differently, which swaps neighbours."""
-
 
 @dataclass
 class ErrorAnalysis:
@@ -178,7 +175,7 @@ def _compare(ledger: RankLedger, settings: ProbeSettings, picked: np.ndarray, hi
         layer, head = picked[number, ledger.relation].T
         differs = (ledger.ranks[number, np.arange(len(ledger)), layer, head] == 0) != hit[number]
         differing[rule] = int(differs.sum())
-        if differing[rule] > max(1, _MOST_DIFFERING[settings.dtype] * len(ledger)):
+        if differing[rule] > max(1, MOST_DIFFERING[settings.dtype] * len(ledger)):
             raise LedgerError(
                 f"{differing[rule]} of {len(ledger)} edges are hit by the ledger and not by this run, or the other way round "
                 f"(rule {rule}): the result was not made with this model and data"
