@@ -1,7 +1,8 @@
 """The tasks of the benchmark: each is one headline number of one model, as leaderboards have them.
 
-The number is the top-1 UAS in percent: rule `first`, the mean over relations, on the split `test` (Shen et al. 2022,
-section 4). Numbers of different protocols or directions never stand in one column, so each pair is a task of its own.
+The number is the top-1 UAS in percent: rule `first`, the mean over relations, on all functions of the split `test` that
+have at most 511 sub-tokens (Shen et al. 2022, section 4). Numbers of different protocols or directions never stand in one
+column, so each pair is a task of its own.
 """
 
 from __future__ import annotations

@@ -3,10 +3,11 @@
 An entry is what `Evidence.entry()` says of one model on one config. What is decided here, and said on the page:
 
 - *Tables.* Entries share a table only if their signatures agree in all but the model, and they were scored and chosen
-  on the same functions. `also-fits` says how functions were picked; that they are the same is seen from the edges of
-  each relation and from every score of the baselines. Nothing is ranked across tables.
-- *Ranks* are ranges. A model is behind those whose 95 % interval lies wholly above its own, and before those whose
-  interval lies wholly below; it is tied with the others. Baselines and the paper's models have no rank.
+  on the same functions. `also-fits` says how functions were picked; that they are the same is seen from their places and
+  edges, and from every score of the baselines. Nothing is ranked across tables.
+- *Ranks* are ranges, from a paired test of each two models on these functions (`ranks`). A model is behind those that
+  are significantly better and before those that are significantly worse; it is tied with the others. Baselines and the
+  paper's models have no rank.
 - *Twice the same.* Of entries of one model and revision in a table the one with the lower held-out score at k = 1 by
   the rule `first` stays: to run again until a number is higher does not pay.
 
@@ -21,25 +22,27 @@ import json
 import os
 import re
 import tempfile
-from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
+from statistics import NormalDist
 from typing import Any, NamedTuple
+
+import numpy as np
 
 from codesyntax_dataset.arguments import checked
 from codesyntax_dataset.errors import EntryError
 from codesyntax_dataset.schema import CONFIGS
 from codesyntax_dataset.tasks import PROTOCOLS
-from codesyntax_metric.topk_uas import RULES
 from probing.entry import LARGEST, load
-from probing.result import TABLE_KS
+from probing.entry_functions import CELLS, unpack
+from probing.selection import holm
 
 BASELINES = ("combined", "offset", "keyword")
 """As in entries, in the order of the page; `combined` is the best one (Shen et al. 2022, section 4)."""
 
-CELLS = [(protocol, rule, k) for protocol in PROTOCOLS for rule in RULES for k in TABLE_KS]
-"""The scores of a row, in this order wherever they are listed."""
+ALPHA = 0.05
+"""The chance that a table at most separates any two models that do not differ, for each of CELLS."""
 
 MOST_FILES = 2000
 MOST_BYTES = 2 * 10**9
@@ -82,6 +85,8 @@ class Row:
     `shared`: what its table shares, by name. `cells`: one for each of CELLS; `baselines`: name -> likewise.
     `relations`: name -> edges, functions, whether these edges are few, whether it is in the mean. `found`: name -> for
     each of CELLS what the model's head finds, None without a head; `combined`: name -> likewise the baseline's score.
+    `functions`: which functions, with which edges and hits of the baseline, as a digest; `shares`: float32 (CELLS, F), what
+    each function adds to a score. `verified`: of how many functions how many were probed again before it was sent.
     """
 
     file: str
@@ -96,12 +101,16 @@ class Row:
     relations: dict[str, tuple[int, int, bool, bool]]
     found: dict[str, list[Found | None]]
     combined: dict[str, list[float | None]]
+    functions: str
+    shares: np.ndarray = field(compare=False, repr=False)
+    verified: tuple[int, int] | None
 
     @property
     def key(self) -> str:
         """The same for rows of one table: what they share, the edges and every score of the baselines."""
         same = [
             self.shared,
+            self.functions,
             sorted(self.relations.items()),
             [[cell and [_rounded(value) for value in cell[:3]] for cell in self.baselines[name]] for name in BASELINES],
             [[score if score is None else _rounded(score) for score in self.combined[name]] for name in self.relations],
@@ -189,7 +198,7 @@ def group(rows: Iterable[Row]) -> tuple[list[Table], list[LeftOut]]:
     twice = []
     for row in sorted(rows, key=_modesty):
         of_table = by_key.setdefault(row.key, {})
-        model = row.model, row.settings["revision"]
+        model = row.model.lower(), row.settings["revision"]  # the Hub tells no names apart by their case
         if model in of_table:
             reason = f"the same model and revision as {of_table[model].file}, which scores no higher"
             twice.append(LeftOut(row.file, reason))
@@ -200,24 +209,46 @@ def group(rows: Iterable[Row]) -> tuple[list[Table], list[LeftOut]]:
     for key, of_table in by_key.items():
         kept = sorted(of_table.values(), key=lambda row: (row.model.casefold(), row.signature))
         name = f"{kept[0].settings['config']}.{kept[0].settings['direction']}.{key}"
-        ranked = [ranks([row.cells[place] for row in kept]) for place in range(len(CELLS))]
-        tables.append(Table(name, kept, [list(of_row) for of_row in zip(*ranked)]))
+        ranked = [ranks(np.stack([row.shares[place] for row in kept])) for place in range(len(CELLS))]
+        of_rows = [[rank if cell else None for cell, rank in zip(row.cells, of_row)] for row, of_row in zip(kept, zip(*ranked))]
+        tables.append(Table(name, kept, of_rows))
     tables.sort(key=lambda table: (configs.index(table.settings["config"]), -len(table.rows), table.name))
     return tables, twice
 
 
-def ranks(cells: Sequence[Cell | None]) -> list[tuple[int, int] | None]:
-    """The first and the last rank that each may have; intervals that touch are ties.
+def ranks(shares: np.ndarray) -> list[tuple[int, int]]:
+    """The first and the last rank that each of n models may have, from what each function adds to its score (n, F).
 
-    >>> ranks([Cell(40, 35, 45), Cell(60, 55, 65), Cell(50, 44, 56), None])
-    [(2, 3), (1, 2), (1, 3), None]
+    Two models differ if p is at most ALPHA in the test of `selection.compare`, in which they may change places in each
+    function, corrected for the number of pairs (Holm 1979). Here p is not counted but bounded from above, for any number of
+    functions: a sum of terms with random signs exceeds z standard deviations at most 1 / (4 P(N > sqrt 2)) = 3.178 times as
+    often as the normal N does (Bentkus and Dzindzalieta 2015, Bernoulli 21, theorem 1.1).
+
+    >>> ranks(np.array([[3.0] * 20, [5.0] * 20, [3.0] * 19 + [4.0]]))
+    [(2, 3), (1, 1), (2, 3)]
     """
-    lows = sorted(cell.low for cell in cells if cell is not None)
-    highs = sorted(cell.high for cell in cells if cell is not None)
-    return [
-        cell and (1 + len(lows) - bisect_right(lows, cell.high), len(highs) - bisect_left(highs, cell.low))
-        for cell in cells
-    ]
+    shares = shares.astype(np.float64)
+    number, functions = shares.shape
+    score = shares.sum(axis=1)
+    one, other = np.triu_indices(number, 1)
+    gained = score[one] - score[other]
+    products = shares @ shares.T
+    squares = products.diagonal()[one] + products.diagonal()[other] - 2 * products[one, other]
+    squares = np.maximum(squares, gained**2 / functions)  # what rounding may take away
+    z = np.divide(np.abs(gained), np.sqrt(squares), out=np.zeros(len(gained)), where=np.abs(gained) > 1e-4)
+    separate = holm(np.minimum(1, 2 * _BOUND * _above(z))) <= ALPHA
+    before, behind = (np.where(gained > 0, *pair)[separate] for pair in ((one, other), (other, one)))
+    first = 1 + np.bincount(behind, minlength=number)
+    last = number - np.bincount(before, minlength=number)
+    return list(zip(first.tolist(), last.tolist()))
+
+
+def _above(z: np.ndarray) -> np.ndarray:
+    return np.array([_NORMAL.cdf(-value) for value in z.tolist()])
+
+
+_NORMAL = NormalDist()
+_BOUND = 1 / (4 * _NORMAL.cdf(-(2**0.5)))
 
 
 def _row(file: str, entry: dict[str, Any]) -> Row:
@@ -226,8 +257,11 @@ def _row(file: str, entry: dict[str, Any]) -> Row:
     scored_on, chosen_on = (_parts(of["signature"], settings) for of in (entry, entry["chosen_on"]))
     shared = {name: value for name, value in scored_on.items() if name != "also-fits"}
     shared |= {f"{name} chosen on": chosen_on[name] for name in ("labels", "functions", "edges")}
+    shared["functions of the split"] = str(entry["functions"] + sum(entry["skips"].values()))
     of_protocol = {protocol: entry["protocols"][protocol]["relations"] for protocol in PROTOCOLS}
     baseline = {protocol: entry["baselines"][protocol]["combined"]["relations"] for protocol in PROTOCOLS}
+    by_function = unpack(entry)
+    same = [by_function.places, by_function.edges, *(by_function.hits[protocol]["combined"] for protocol in PROTOCOLS)]
     relations = {
         name: (of["edges"], of["functions"], of["few_edges"], of["in_mean"])
         for name, of in sorted(of_protocol["published"].items())
@@ -258,6 +292,11 @@ def _row(file: str, entry: dict[str, Any]) -> Row:
             ]
             for name in relations
         },
+        functions=hashlib.sha256(b"".join(numbers.astype("<u4").tobytes() for numbers in same)).hexdigest(),
+        shares=np.concatenate(
+            [by_function.shares(protocol).reshape(-1, entry["functions"]) for protocol in PROTOCOLS]
+        ).astype(np.float32),
+        verified=(entry["verified"]["functions"], entry["verified"]["of"]) if "verified" in entry else None,
     )
 
 

@@ -1,6 +1,6 @@
 """The published form of evidence: the JSON that submissions send and boards read, and how it is read from a stranger.
 
-`Evidence.entry()` makes an entry. `load` reads one and refuses whatever the file itself can contradict: fields, types
+`Evidence.entry()` makes an entry, and `codesyntax submit` adds how much of it was probed again. `load` reads one and refuses whatever the file itself can contradict: fields, types
 and ranges, and numbers that do not follow from each other or that no attention heads can produce. Whether they follow from
 the ledgers, whose digests an entry names, cannot be seen here; `codesyntax submit` checks that before it sends.
 """
@@ -16,15 +16,16 @@ from typing import Any
 from codesyntax_dataset.errors import EntryError
 from codesyntax_dataset.schema import CONFIGS
 from codesyntax_dataset.tasks import DIRECTIONS
+from probing import entry_functions
 from probing.entry_scores import check_scores
 from probing.result import VERSIONS, ProbeSettings, signature
 from probing.strict import PLAIN, counts, expect, list_of, mapping, one_of, parse, read, record, text, whole
 
-FORMAT = 1
+FORMAT = 2
 """Changes whenever entries get other fields, or their fields other meanings."""
 
 LARGEST = 8 * 2**20
-"""Bytes that an entry may have, about ten times what it takes."""
+"""Bytes that an entry may have, several times what it takes."""
 
 
 def to_json(entry: dict[str, Any]) -> str:
@@ -40,14 +41,21 @@ def file_name(entry: dict[str, Any]) -> str:
 def load(source: str | os.PathLike[str] | bytes) -> dict[str, Any]:
     """The entry in a file, or in its bytes. Raises EntryError, with the reason, for all that is no entry."""
     entry = parse(source if isinstance(source, bytes) else read(Path(source), LARGEST), LARGEST)
+    _check_format(entry)
     _FIELDS(entry, "")
     _check_signatures(entry)
     _check_verified(entry)
     check_scores(entry)
+    entry_functions.check(entry)
     return entry
 
 
 _NAME = r"\w(?!.*\.\.)[\w.-]{0,95}(/\w[\w.-]{0,95})?"
+_PART = r"(?![-.])(?!.*(--|\.\.))[\w.-]{1,96}(?<![-.])"
+_MODEL = text(
+    rf"{_PART}(/{_PART})?(?<!\.git)",
+    "USER/MODEL or the name of a local model, of letters, digits, and - _ . between them, as the Hub allows it",
+)
 _LABELS = text("[0-9a-f]{12}", "12 hexadecimal digits")
 _SHA256 = text("[0-9a-f]{64}", "64 hexadecimal digits")
 _SIGNATURE = text(PLAIN + "+", "a signature")
@@ -55,7 +63,7 @@ _VERSION = text(r"\d[\w.+!-]{0,60}", "a version")
 
 _SETTINGS = record(
     {
-        "model": text(_NAME, "USER/MODEL or the name of a local model"),
+        "model": _MODEL,
         "revision": text("[0-9a-f]{40}|[0-9a-f]{64}", "a commit or a SHA-256, in hexadecimal digits"),
         "data": text(_NAME + r"@[\w.]{1,40}", "NAME@VERSION"),
         "labels": _LABELS,
@@ -64,7 +72,7 @@ _SETTINGS = record(
         "direction": one_of(DIRECTIONS),
         "dtype": one_of(["float32", "bfloat16"]),
         "max_length": whole(1),
-        "also_fits": list_of(text(_NAME, "the name of a model")),
+        "also_fits": list_of(_MODEL),
         "limit": lambda value, at: expect(value is None, value, at, "none: a partial run is not published"),
         "control": lambda value, at: expect(value is None, value, at, "none: a control is no model"),
         "seed": one_of([None]),
@@ -88,11 +96,21 @@ _FIELDS = record(
         "protocols": mapping,
         "baselines": mapping,
         "differences": mapping,
+        "by_function": mapping,
         "ledgers": record({"test": _SHA256, "validation": _SHA256}),
         "versions": record(dict.fromkeys(VERSIONS, _VERSION)),
     },
     verified=record({"functions": whole(1), "of": whole(1)}),
 )
+
+
+def _check_format(entry: Any) -> None:
+    """An older entry lacks fields, and its scores are of another version: say that first."""
+    if isinstance(entry, dict) and type(entry.get("format")) is int and entry["format"] < FORMAT:
+        raise EntryError(
+            f"format is {entry['format']}, which another version of codesyntax wrote, expected {FORMAT}: make the entry "
+            "again from its results"
+        )
 
 
 def _check_signatures(entry: dict[str, Any]) -> None:

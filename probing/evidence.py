@@ -21,10 +21,9 @@ import numpy as np
 from codesyntax_dataset import tasks
 from codesyntax_dataset.errors import LedgerError
 from codesyntax_metric.topk_uas import RULES
-from probing import baselines
+from probing import baselines, entry_functions
 from probing.baselines import BaselineResult, Edges
-from probing.controls import REDRAWN_DEPENDENTS, check_control
-from probing.data import find_data
+from probing.controls import SHUFFLED_LABELS
 from probing.entry import FORMAT
 from probing.ledger import RankLedger
 from probing.result import ProbeResult, ProbeSettings, ledger_path, load
@@ -50,8 +49,7 @@ class Probed:
 
     def only(self, test: np.ndarray, validation: np.ndarray) -> Probed:
         """The same, scored and chosen on these functions of the two splits alone."""
-        both = ((self.test, test), (self.validation, validation))
-        return Probed(*(ProbeResult.from_ledger(result.ledger.only(kept)) for result, kept in both), self.files)
+        return Probed(_only(self.test, test), _only(self.validation, validation), self.files)
 
 
 def find(paths: Sequence[str | os.PathLike]) -> list[Probed]:
@@ -126,8 +124,8 @@ class Evidence:
 
     @cached_property
     def comparisons(self) -> dict[str, Comparison]:
-        """Protocol -> the model's scores less those of the best baseline; none for redrawn dependents, which are other labels."""
-        if self.probed.test.settings["control"] == REDRAWN_DEPENDENTS:
+        """Protocol -> the model's scores less those of the best baseline; none for shuffled labels, which are others."""
+        if self.probed.test.settings["control"] == SHUFFLED_LABELS:
             return {}
         return {
             protocol: compare(outcomes, self.baselines.outcomes[protocol][BEST_BASELINE])
@@ -139,7 +137,8 @@ class Evidence:
 
         `protocols`: protocol -> `selection.summary`. `baselines`: protocol -> offset, keyword or combined -> `scores`,
         with intervals, and `relations`, without. `differences`: protocol -> rule -> k -> the model's mean less the
-        combined baseline's, with its interval and p-value. `ledgers`: SHA-256 of the ledgers' files.
+        combined baseline's, with its interval and p-value. `by_function`: `entry_functions.pack`. `ledgers`: SHA-256
+        of the ledgers' files.
         """
         test, validation = self.probed.test, self.probed.validation
         found: dict[str, Any] = {protocol: {} for protocol in PROTOCOLS}
@@ -175,6 +174,9 @@ class Evidence:
             "protocols": {name: summary(self.outcomes[name], self.estimates[name]) for name in PROTOCOLS},
             "baselines": found,
             "differences": differences,
+            "by_function": entry_functions.pack(
+                self.outcomes, {protocol: of[BEST_BASELINE] for protocol, of in self.baselines.outcomes.items()}
+            ),
             "ledgers": {split: _sha256(ledger_path(file)) for split, file in self.probed.files.items()},
             "versions": test.versions,
         }
@@ -183,7 +185,7 @@ class Evidence:
 def gather(probed: Sequence[Probed], data: Any = None) -> list[Evidence]:
     """The evidence of models that can be compared: on the functions of the scored split that all of them could read.
 
-    `data`: where the annotated functions are, if not where the results say. Raises LedgerError for results of
+    `data`: where the annotated functions are, if not under the name in the results. Raises LedgerError for results of
     different data, configs, splits or directions, or without common functions, and where the data's labels are others.
     """
     settings = [one.test.settings for one in probed]
@@ -192,7 +194,7 @@ def gather(probed: Sequence[Probed], data: Any = None) -> list[Evidence]:
             raise LedgerError(f"results of different {name} do not compare: {', '.join(sorted(values))}")
     first = settings[0]
     test, validation = (_common([getattr(one, part).ledger for one in probed]) for part in ("test", "validation"))
-    data = find_data(probed[0].files["test"], first) if data is None else data
+    data = first["data"].partition("@")[0] if data is None else data
     edges = {
         part: baselines.read_edges(data, first["config"], split, functions)
         for part, split, functions in (("validation", "validation", validation), ("test", first["split"], test))
@@ -200,9 +202,8 @@ def gather(probed: Sequence[Probed], data: Any = None) -> list[Evidence]:
     for part, of_part in edges.items():
         for one in probed:
             made = getattr(one, part).settings
-            check_control(made["control"])
             if (
-                made["control"] != REDRAWN_DEPENDENTS
+                made["control"] != SHUFFLED_LABELS
                 and made["limit"] is None
                 and made["labels"] != of_part.settings["labels"]
             ):
@@ -217,6 +218,15 @@ def gather(probed: Sequence[Probed], data: Any = None) -> list[Evidence]:
                 )
     result = baselines.evaluate(edges["validation"], edges["test"], first["direction"])
     return [Evidence(one.only(test, validation), result, edges) for one in probed]
+
+
+def _only(result: ProbeResult, functions: np.ndarray) -> ProbeResult:
+    """The same, scored on some functions alone; those that it loses are counted as skipped."""
+    ledger = result.ledger.only(functions)
+    if lost := result.functions - len(np.unique(ledger.function)):
+        skips = {**result.skips, "not in the results that it was compared with": lost}
+        ledger = replace(ledger, settings={**ledger.settings, "skips": skips})
+    return ProbeResult.from_ledger(ledger)
 
 
 def _common(ledgers: Sequence[RankLedger]) -> np.ndarray:

@@ -96,6 +96,21 @@ def tiny_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.fixture(scope="session")
+def evidence(tiny_model: Path, dataset_folder: Path, tmp_path_factory: pytest.TempPathFactory):
+    """What there is to publish about the tiny model on some functions in Python."""
+    import numpy as np
+
+    from probing import probe
+    from probing.evidence import find, gather
+
+    folder = tmp_path_factory.mktemp("evidence")
+    for split in ("test", "validation"):
+        probe(str(tiny_model), dataset_folder, "python", split, output=folder)
+    (probed,) = find([folder])
+    return gather([probed.only(np.arange(40), np.arange(30))], dataset_folder)[0]
+
+
 @pytest.fixture(scope="module")
 def one_thread():
     """For models so small that threads would mostly wait for each other."""

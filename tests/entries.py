@@ -1,14 +1,20 @@
-"""Entries of models that nobody trained: a real entry with other numbers, as consistent as those of a probe."""
+"""Entries of models that nobody trained: real evidence with other ranks."""
 
 from __future__ import annotations
 
 import dataclasses
 import hashlib
 import json
-import random
 from typing import Any
+from unittest import mock
 
-from probing.result import ProbeSettings, signature
+import numpy as np
+
+from codesyntax_metric.topk_uas import WORST_RANK
+from probing import selection
+from probing.evidence import Evidence, Probed
+from probing.result import ProbeResult, ProbeSettings, signature
+from probing.selection import compare, estimate
 
 MODELS = (
     ("microsoft/codebert-base", "roberta"),
@@ -22,35 +28,34 @@ MODELS = (
 )
 
 
-def of_model(entry: dict[str, Any], name: str, skill: float, seed: int = 0, **settings: Any) -> dict[str, Any]:
-    """`entry` as if the model `name` had been probed: it misses `1 - skill` of what it missed, -1 to 1.
+def of_model(evidence: Evidence, name: str, skill: float, seed: int = 0, **settings: Any) -> dict[str, Any]:
+    """The entry of a model `name` to which about `skill` of all edges came easier than to that of `evidence`, -1 to 1.
 
-    With a negative skill it misses edges that the other model had found. Counts stay whole numbers, they grow with k
-    and from `first` and `last` to `any` as before; intervals keep their width.
+    With a negative skill they came harder. Heads are chosen and scored by ranks as of a probe.
     """
-    entry, rng = settled(entry, name, seed, **settings), random.Random(f"{name} {seed}")
-    share = {
-        relation: min(1.0, max(-1.0, rng.gauss(skill, 0.15)))
-        for relation in entry["protocols"]["published"]["relations"]
-    }
-    for protocol, of_protocol in entry["protocols"].items():
-        relations = of_protocol["relations"]
-        for relation, of_relation in relations.items():
-            edges = of_relation["edges"]
-            for rule in ("first", "any", "last"):
-                for cell in of_relation[rule].values():
-                    hits = round(cell["score"][0] * edges / 100)
-                    hits += round(share[relation] * (edges - hits if share[relation] > 0 else hits))
-                    cell["score"] = _moved(cell["score"], 100 * hits / edges)
-        for rule, of_k in of_protocol["scores"].items():
-            for k, score in of_k.items():
-                counted = [of[rule][k]["score"][0] for of in relations.values() if of["in_mean"]]
-                of_k[k] = _moved(score, sum(counted) / len(counted))
-                difference = entry["differences"][protocol][rule][k]
-                baseline = entry["baselines"][protocol]["combined"]["scores"][rule][k][0]
-                difference["difference"] = _moved(difference["difference"], of_k[k][0] - baseline, -100)
-                difference["p"] = 0.0001 if abs(of_k[k][0] - baseline) > 4 else 0.1234
-    return entry
+    rng = np.random.default_rng([seed, *name.encode()])
+    share = {relation: rng.normal(skill, 0.15) for relation in evidence.outcomes["published"].relations}
+
+    def changed(result: ProbeResult) -> ProbeResult:
+        ledger = result.ledger
+        of_edge = np.array([share.get(relation, skill) for relation in ledger.relations])[ledger.relation]
+        moved = rng.random(len(ledger)) < np.abs(of_edge)
+        ranks = ledger.ranks.copy()
+        ranks[:, moved & (of_edge > 0)] //= 16
+        ranks[:, moved & (of_edge < 0)] = WORST_RANK
+        return ProbeResult.from_ledger(dataclasses.replace(ledger, ranks=ranks))
+
+    probed = evidence.probed
+    made = Evidence(
+        Probed(changed(probed.test), changed(probed.validation), probed.files), evidence.baselines, evidence.edges
+    )
+    made.estimates = {protocol: estimate(outcomes, resamples=100) for protocol, outcomes in made.outcomes.items()}
+    with mock.patch.object(selection, "RESAMPLES", 100):
+        made.comparisons = {
+            protocol: compare(outcomes, evidence.baselines.outcomes[protocol]["combined"], permutations=1999)
+            for protocol, outcomes in made.outcomes.items()
+        }
+    return settled(made.entry(), name, seed, **settings)
 
 
 def settled(entry: dict[str, Any], name: str, seed: int = 0, **settings: Any) -> dict[str, Any]:
@@ -67,11 +72,3 @@ def settled(entry: dict[str, Any], name: str, seed: int = 0, **settings: Any) ->
         split: hashlib.sha256(f"{name} {seed} {split}".encode()).hexdigest() for split in entry["ledgers"]
     }
     return entry
-
-
-def _moved(score: list[float], to: float, least: float = 0) -> list[float]:
-    """A score with an interval as wide as before; none is wide at the ends."""
-    if to in (least, 100):
-        return [to, to, to]
-    was, low, high = score
-    return [to, max(least, min(to, to - (was - low))), min(100.0, max(to, to + (high - was)))]

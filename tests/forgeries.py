@@ -1,15 +1,16 @@
 """Submissions that nobody should believe, each with the reason it is refused for.
 
-ENTRIES are files for a board, made from an honest entry; RESULTS are folders for `submit`, made from honest results;
-LEDGERS are ranks that no model has given, in ledgers that fit their data: only probing again can tell.
+ENTRIES are files for a board, made from an honest entry; RESULTS are folders for `submit`, made from honest results.
 """
 
 from __future__ import annotations
 
+import base64
 import copy
 import dataclasses
 import json
 import os
+import zlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -17,10 +18,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from hypothesis import strategies as st
 
-from codesyntax_metric.topk_uas import NOT_IN_MEAN, RULES
+from codesyntax_metric.topk_uas import RULES
 from probing.ledger import RankLedger
 from probing.result import ProbeResult, ledger_path
-from probing.selection import choose
 
 TOO_LARGE = 200 * 10**6
 
@@ -36,8 +36,6 @@ class Forgery(NamedTuple):
 
 ENTRIES: list[Forgery] = []
 RESULTS: list[Forgery] = []
-LEDGERS: list[Callable[[RankLedger, RankLedger], None]] = []
-"""Each changes the ranks of a ledger of the test split, which is given with that of validation."""
 
 
 def altered(reason: str):
@@ -259,6 +257,138 @@ def held_out_with_the_heads_of_published(entry):
                 found["layer"], found["head"] = best["layer"], best["head"]
 
 
+# ------------------------------------------------------------------------------------------- entries: function by function
+
+
+def unpacked(packed: str) -> np.ndarray:
+    return np.frombuffer(zlib.decompress(base64.b64decode(packed)), np.uint8).reshape(4, -1).T.copy().view("<u4")[:, 0]
+
+
+def packed(numbers: np.ndarray) -> str:
+    lowest_first = numbers.astype("<u4").reshape(-1, 1).view(np.uint8).T
+    return base64.b64encode(zlib.compress(lowest_first.tobytes())).decode()
+
+
+def repacked(entry: dict[str, Any], change: Callable[[np.ndarray], Any], *path: str) -> None:
+    """Other numbers at a place of `by_function`: `change` alters them or returns others."""
+    of = entry["by_function"]
+    for name in path[:-1]:
+        of = of[name]
+    numbers = unpacked(of[path[-1]])
+    made = change(numbers)
+    of[path[-1]] = packed(numbers if made is None else made)
+
+
+def hits_of(protocol: str) -> tuple[str, ...]:
+    return "hits", protocol, "model"
+
+
+@altered("too narrow for a standard error")
+def intervals_without_width(entry):
+    """As if all were certain."""
+    for protocol in entry["protocols"].values():
+        cells = [cell["score"] for of in protocol["relations"].values() for rule in RULES for cell in of[rule].values()]
+        for score in [*cells, *(score for of_rule in protocol["scores"].values() for score in of_rule.values())]:
+            score[1:] = [score[0], score[0]]
+
+
+@altered("protocols.held-out.scores.first.1 has an interval .* too narrow")
+def one_narrow_interval(entry):
+    score = entry["protocols"]["held-out"]["scores"]["first"]["1"]
+    score[1:] = [score[0] - 0.01, score[0] + 0.01]
+
+
+@altered("differences.held-out.first.1.difference has an interval .* too narrow")
+def difference_made_sure(entry):
+    said = entry["differences"]["held-out"]["first"]["1"]["difference"]
+    said[1:] = [said[0], said[0]]
+
+
+@altered(r"p is 0.0001, but a test over its functions gives about")
+def every_difference_significant(entry):
+    for of_protocol in entry["differences"].values():
+        for of_rule in of_protocol.values():
+            for said in of_rule.values():
+                said["p"] = 0.0001
+
+
+@altered("it was copied")
+def held_out_copied_from_published(entry):
+    """Scores, heads, and the hits of each function; the means and differences follow."""
+    of = {name: protocol["relations"] for name, protocol in entry["protocols"].items()}
+    for name in of["held-out"]:
+        of["held-out"][name] = of["published"][name]
+    counted = [relation for relation in of["held-out"].values() if relation["in_mean"]]
+    for rule, of_rule in entry["protocols"]["held-out"]["scores"].items():
+        for k, mean in of_rule.items():
+            mean[:] = [sum(relation[rule][k]["score"][0] for relation in counted) / len(counted), 0.0, 100.0]
+            combined = entry["baselines"]["held-out"]["combined"]["scores"][rule][k][0]
+            entry["differences"]["held-out"][rule][k]["difference"] = [mean[0] - combined, -100.0, 100.0]
+
+
+@altered("places are not .* places in a split of")
+def emptied_skips(entry):
+    entry["skips"] = {}
+    repacked(entry, lambda places: places.__setitem__(-1, entry["functions"]), "places")
+
+
+@altered("places are not")
+def a_function_twice(entry):
+    repacked(entry, lambda places: places.__setitem__(1, places[0]), "places")
+
+
+@altered("expected packed numbers: not")
+def a_function_too_few(entry):
+    repacked(entry, lambda places: places[:-1], "places")
+
+
+@altered("expected packed numbers: not")
+def numbers_that_unpack_without_end(entry):
+    entry["by_function"]["places"] = base64.b64encode(zlib.compress(bytes(10**8))).decode()
+
+
+@altered("expected packed numbers")
+def numbers_that_are_not_packed(entry):
+    entry["by_function"]["edges"] = "eJx<script>"
+
+
+@altered("edges, but .* by its functions")
+def an_edge_too_many(entry):
+    repacked(entry, lambda edges: edges.__setitem__(np.flatnonzero(edges)[0], 1 + edges[np.flatnonzero(edges)[0]]), "edges")
+
+
+@altered("edges of .* by its functions")
+def hits_that_do_not_sum(entry):
+    repacked(entry, lambda hits: hits.__setitem__(np.flatnonzero(hits)[0], hits[np.flatnonzero(hits)[0]] - 1), *hits_of("held-out"))
+
+
+@altered("more hits in a function than it has edges")
+def more_hits_than_edges(entry):
+    repacked(entry, lambda hits: hits.__setitem__(0, 10**6), *hits_of("published"))
+
+
+@altered("of one and the same head|too narrow for a standard error")
+def hits_moved_between_functions(entry):
+    """The sums stay: only where they are is better for the paired test."""
+    hits = unpacked(entry["by_function"]["hits"]["published"]["model"]).reshape(12, -1)
+    edges = unpacked(entry["by_function"]["edges"])
+    edges, width = edges[edges > 0], entry["functions"]
+    ends = np.cumsum((unpacked(entry["by_function"]["edges"]).reshape(-1, width) > 0).sum(axis=1))
+    for begin, end in zip([0, *ends], ends):
+        part, room = hits[:, begin:end], edges[begin:end]
+        for of_cell in part:
+            left = int(of_cell.sum())
+            for place in range(end - begin):
+                of_cell[place] = min(left, room[place])
+                left -= of_cell[place]
+    entry["by_function"]["hits"]["published"]["model"] = packed(hits.reshape(-1))
+
+
+@altered("verified.functions is 0")
+def verified_nothing(entry):
+    entry["verified"] = {"functions": 0, "of": 24}
+
+
 # ------------------------------------------------------------------------------------------------ entries: the settings
 
 
@@ -357,6 +487,12 @@ def model_name_in_letters_that_look_alike(entry):
     settings(entry, model="miсrosoft/codebert-base")  # its c is Cyrillic
 
 
+@altered("settings.model is")
+def model_name_with_a_dot_behind_it(entry):
+    """A name that the Hub does not know, beside the one that it does."""
+    settings(entry, model=f"{entry['settings']['model']}.")
+
+
 @altered("plain text")
 def html_in_a_reason(entry):
     entry["skips"] = {"<img src=x onerror=alert(1)>": 1}
@@ -404,6 +540,12 @@ def verified_more_than_there_is(entry):
 @altered("but the entry has")
 def verified_of_fewer_than_there_are(entry):
     entry["verified"] = {"functions": 1, "of": 1}
+
+
+@altered("format is 1, which another version of codesyntax wrote")
+def entry_of_an_older_version(entry):
+    entry["format"] = 1
+    del entry["by_function"]
 
 
 @altered("stands there twice")
@@ -589,6 +731,27 @@ def result_of_a_part(folder):
     recomputed(folder, with_settings(limit=20))
 
 
+@in_results("probed with --max-length 48, but a task scores all functions of at most 511 sub-tokens")
+def result_of_short_functions(folder):
+    """Short functions are easy: real scores, but of another task."""
+    recomputed(folder, with_settings(max_length=48))
+
+
+@in_results("probed with --also-fits short/context, but a task scores all functions")
+def result_of_functions_that_fit_another_model(folder):
+    recomputed(folder, with_settings(also_fits=["short/context"]))
+
+
+@in_results("lacks the functions of more than 48 sub-tokens, all that the model reads")
+def result_of_a_model_made_short(folder):
+    """The tokenizer of the model was told to cut, and the settings are those of the task."""
+
+    def cut(ledger: RankLedger) -> RankLedger:
+        return dataclasses.replace(ledger, settings={**ledger.settings, "skips": {"more than 48 sub-tokens": 3}})
+
+    recomputed(folder, cut)
+
+
 @in_results("unknown config 'ruby'")
 def result_of_a_wrong_config(folder):
     recomputed(folder, with_settings(config="ruby"))
@@ -654,199 +817,3 @@ def chosen_on_the_test_split(folder):
 def ledger_without_settings(folder):
     path = ledger_path(result_file(folder))
     dataclasses.replace(RankLedger.load(path), settings={"settings": {"model": 5}}).save(path)
-
-
-# ------------------------------------------------------------------------------------------------------ ranks in ledgers
-
-
-def in_ledger(change: Callable[[RankLedger, RankLedger], None]):
-    LEDGERS.append(change)
-    return change
-
-
-def forged(change: Callable[[RankLedger, RankLedger], None], ledger: RankLedger, validation: RankLedger) -> RankLedger:
-    """A copy of `ledger`, changed."""
-    copied = dataclasses.replace(ledger, ranks=ledger.ranks.copy())
-    change(copied, validation)
-    return copied
-
-
-def relations(ledger: RankLedger, fewest: int = 1, most: int = 10**9) -> dict[str, np.ndarray]:
-    """Relations in the mean with so many edges, those with the fewest first: name -> where its edges stand."""
-    edges = {
-        name: np.flatnonzero(ledger.relation == number)
-        for number, name in enumerate(ledger.relations)
-        if name not in NOT_IN_MEAN
-    }
-    return dict(sorted(((n, at) for n, at in edges.items() if fewest <= len(at) <= most), key=lambda item: len(item[1])))
-
-
-def claim(
-    ledger: RankLedger, edges: np.ndarray, head: tuple[int, int], rank: int = 0, rules=RULES, behind: int = 0
-) -> None:
-    """Ranks of `edges` by one head that are from `behind` on become `rank` if that is better."""
-    for rule in map(RULES.index, rules):
-        ranks = ledger.ranks[rule, edges, *head]
-        ledger.ranks[rule, edges, *head] = np.where(ranks >= behind, np.minimum(ranks, rank), ranks)
-
-
-def in_some_functions(ledger: RankLedger, edges: np.ndarray, every: int) -> np.ndarray:
-    """Those of `edges` that are in every so manyth of their functions."""
-    return edges[np.isin(ledger.function[edges], np.unique(ledger.function[edges])[::every])]
-
-
-def best(ledger: RankLedger, k: int = 1, rule: str = "first") -> dict[str, tuple[int, int]]:
-    return {name: of_k[k - 1] for name, of_k in choose(ledger)[rule].items()}
-
-
-@in_ledger
-def one_head_of_each_rare_relation(ledger, validation):
-    heads = best(ledger)
-    for name, edges in relations(ledger, most=20).items():
-        claim(ledger, edges, heads[name])
-
-
-@in_ledger
-def one_head_of_each_rare_relation_by_the_rule_that_counts(ledger, validation):
-    heads = best(ledger)
-    for name, edges in relations(ledger, most=20).items():
-        claim(ledger, edges, heads[name], rules=["first"])
-
-
-@in_ledger
-def half_the_functions_of_rare_relations(ledger, validation):
-    heads = best(ledger)
-    for name, edges in relations(ledger, most=40).items():
-        claim(ledger, in_some_functions(ledger, edges, 2), heads[name], rules=["first"])
-
-
-@in_ledger
-def a_third_of_the_functions_of_rare_relations(ledger, validation):
-    heads = best(ledger)
-    for name, edges in relations(ledger, most=40).items():
-        claim(ledger, in_some_functions(ledger, edges, 3), heads[name], rules=["first"])
-
-
-@in_ledger
-def one_edge_of_each_relation(ledger, validation):
-    """The first that its head misses."""
-    heads = best(ledger)
-    for name, edges in relations(ledger).items():
-        layer, head = heads[name]
-        missed = edges[ledger.ranks[0, edges, layer, head] > 0]
-        claim(ledger, missed[:1], (layer, head), rules=["first"])
-
-
-@in_ledger
-def the_rarest_three_relations(ledger, validation):
-    heads = best(ledger)
-    for name, edges in [*relations(ledger).items()][:3]:
-        claim(ledger, edges, heads[name], rules=["first"])
-
-
-@in_ledger
-def heads_that_are_bad_at_rare_relations(ledger, validation):
-    """Another head for each, which nobody looks at."""
-    for number, edges in enumerate(relations(ledger, most=20).values()):
-        claim(ledger, edges, np.unravel_index(number % ledger.ranks[0, 0].size, ledger.ranks.shape[2:]), rules=["first"])
-
-
-@in_ledger
-def ranks_just_behind_the_first(ledger, validation):
-    """Near misses of the rarer half of the relations: second place becomes first."""
-    heads = best(ledger)
-    for name, edges in [*relations(ledger).items()][:17]:
-        near = edges[ledger.ranks[0, edges, *heads[name]] == 1]
-        claim(ledger, near, heads[name], rules=["first"])
-
-
-@in_ledger
-def the_twentieth_guess(ledger, validation):
-    """All that rare relations lack at k = 20."""
-    heads = best(ledger, 20)
-    for name, edges in relations(ledger, most=60).items():
-        claim(ledger, edges, heads[name], 19, ["first"])
-
-
-@in_ledger
-def the_tenth_guess_of_any_token(ledger, validation):
-    heads = best(ledger, 10, "any")
-    for name, edges in relations(ledger, most=60).items():
-        claim(ledger, edges, heads[name], 9, ["any"])
-
-
-@in_ledger
-def the_third_guess_of_the_last_token(ledger, validation):
-    heads = best(ledger, 3, "last")
-    for name, edges in relations(ledger, most=60).items():
-        claim(ledger, edges, heads[name], 2, ["last"])
-
-
-@in_ledger
-def the_heads_chosen_on_validation(ledger, validation):
-    """Held-out scores made as good as published ones."""
-    heads = best(validation)
-    for name, edges in relations(ledger, most=60).items():
-        claim(ledger, edges, heads.get(name, (0, 0)), rules=["first"])
-
-
-@in_ledger
-def the_two_functions_that_count_most(ledger, validation):
-    """All edges, in the two functions with most edges of relations in the mean, each relation weighing the same."""
-    heads = best(ledger)
-    weight = np.zeros(ledger.function.max() + 1)
-    for edges in relations(ledger).values():
-        np.add.at(weight, ledger.function[edges], 1 / len(edges))
-    for name, edges in relations(ledger).items():
-        claim(ledger, edges[np.isin(ledger.function[edges], weight.argsort()[-2:])], heads[name], rules=["first"])
-
-
-@in_ledger
-def a_tenth_of_the_functions(ledger, validation):
-    heads = best(ledger)
-    for name, edges in relations(ledger).items():
-        claim(ledger, edges[ledger.function[edges] % 10 == 3], heads[name], rules=["first"])
-
-
-@in_ledger
-def a_quarter_of_the_most_frequent_relation(ledger, validation):
-    name, edges = [*relations(ledger).items()][-1]
-    claim(ledger, in_some_functions(ledger, edges, 4), best(ledger)[name], rules=["first"])
-
-
-@in_ledger
-def one_head_finds_everything(ledger, validation):
-    ledger.ranks[..., 0, 0] = 0
-
-
-@in_ledger
-def every_rank_one_better(ledger, validation):
-    ledger.ranks[(ledger.ranks > 0) & (ledger.ranks < 255)] -= 1
-
-
-@in_ledger
-def two_heads_made_one(ledger, validation):
-    """The better of its two ranks everywhere."""
-    ledger.ranks[..., 0, 0] = ledger.ranks[:, :, :2, :2].min(axis=(2, 3))
-
-
-@in_ledger
-def heads_of_the_last_layer_turned_round(ledger, validation):
-    ledger.ranks[:, :, -1] = ledger.ranks[:, :, -1, ::-1].copy()
-
-
-@in_ledger
-def rules_exchanged(ledger, validation):
-    """What is found by any token passed off as found by the first."""
-    ledger.ranks[0] = ledger.ranks[1]
-
-
-@in_ledger
-def one_rank_in_a_hundred(ledger, validation):
-    ledger.ranks[np.random.default_rng(0).random(ledger.ranks.shape) < 0.01] = 0
-
-
-@in_ledger
-def a_fixed_offset_instead_of_a_head(ledger, validation):
-    """The next token, whatever the model attends to."""
-    ledger.ranks[:, :, 0, 0] = np.where(ledger.first == ledger.head + 1, 0, 255)

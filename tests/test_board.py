@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import dataclasses
+import itertools
 import json
 import os
 import random
@@ -12,6 +13,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 from click.testing import CliRunner
 from entries import MODELS, of_model, settled
@@ -19,23 +21,22 @@ from forgeries import ENTRIES
 from loopback_hub import LoopbackHub
 
 from codesyntax_dataset.errors import EntryError
-from probing import board, probe
-from probing.board import CELLS, Board, Cell, LeftOut, group, printable, ranks, read
+from codesyntax_metric.topk_uas import RULES
+from probing import board
+from probing.board import CELLS, Board, LeftOut, group, printable, ranks, read
 from probing.cli import main
-from probing.evidence import find, gather
+from probing.entry_functions import unpack
 from probing.report.board import save
+from probing.result import TABLE_KS
 
 FILES = ("README.md", "board.csv", "board.md", "index.html")
 MARKUP = "<img src=x onerror=alert(1)></script>|`*"
 
 
 @pytest.fixture(scope="module")
-def python(tiny_model, dataset_folder, tmp_path_factory, one_thread):
-    """The entry of the tiny model on Python, under another name."""
-    folder = tmp_path_factory.mktemp("results")
-    for split in ("test", "validation"):
-        probe(str(tiny_model), dataset_folder, "python", split, output=folder)
-    return of_model(gather(find([folder]), dataset_folder)[0].entry(), "user/base", 0)
+def python(evidence):
+    """The entry of a model much like the tiny one on Python, under another name."""
+    return of_model(evidence, "user/base", 0.5)
 
 
 def write(folder: Path, entries) -> Path:
@@ -48,24 +49,54 @@ def write(folder: Path, entries) -> Path:
 
 
 def test_ranks_are_ranges_by_hand():
-    """Four models: 10 to 20, 20 to 30 (touches it: a tie), 31 to 40, and one whose interval spans all."""
-    cells = [Cell(15, 10, 20), Cell(25, 20, 30), Cell(35, 31, 40), Cell(25, 5, 45)]
-    assert ranks(cells) == [(2, 4), (2, 4), (1, 2), (1, 4)]
-    assert ranks([cells[0], None, cells[2]]) == [(2, 2), None, (1, 1)]
-    assert ranks([Cell(50, 50, 50)] * 3) == [(1, 3)] * 3
+    """20 functions. Where all of them gain p is at most 4 * 3.178 * 1e-6, and two of 20 that do show nothing."""
+    base = np.full(20, 2.0)
+    better, unsure = base + 1, base + 0.0
+    unsure[:2] += 2
+    assert ranks(np.stack([base, better, unsure])) == [(2, 3), (1, 1), (2, 3)]
+    assert ranks(np.stack([base, base, base])) == [(1, 3)] * 3
+    assert ranks(base[None]) == [(1, 1)]
+    swings = base + np.resize([9.0, -9.0], 20)  # as good as `base` on average, and no test can tell it from either
+    assert ranks(np.stack([base, better, swings])) == [(2, 3), (1, 2), (1, 3)]
 
 
-def test_a_table_has_what_compares_and_nothing_else(python, tmp_path):
-    other_baseline = of_model(python, "user/baseline", 0.1)
+@pytest.mark.parametrize("functions", [3, 6, 9, 12])
+def test_ranks_never_separate_more_often_than_the_exact_test(functions):
+    """All exchanges are tried, on differences that few functions decide and on even ones."""
+    signs = np.array(list(itertools.product([1, -1], repeat=functions)))
+    rng = np.random.default_rng(functions)
+    separated = 0
+    for trial in range(300):
+        gained = rng.normal(1, 0.3, functions) * rng.pareto(1 + trial % 3, functions)
+        exact = (np.abs(signs @ gained) >= abs(gained.sum()) - 1e-9).mean()
+        apart = ranks(np.stack([gained, np.zeros(functions)]).astype(np.float32)) == [(1, 1), (2, 2)]
+        assert exact <= board.ALPHA or not apart
+        separated += apart
+    assert (separated > 0) == (functions > 6)
+
+
+def test_ranks_agree_with_the_test_of_reports(evidence, python):
+    """Two entries, each of them beside the combined baseline of its own table: what `compare` counts and the bound."""
+    row = board._row("file", python)
+    for place, (protocol, rule, k) in enumerate(CELLS):
+        combined = unpack(python).shares(protocol, "combined")[RULES.index(rule), TABLE_KS.index(k)]
+        p = python["differences"][protocol][rule][k]["p"]
+        apart = ranks(np.stack([row.shares[place], combined])) != [(1, 2), (1, 2)]
+        assert p <= board.ALPHA or not apart
+        assert apart or p >= 0.0001 * 50
+
+
+def test_a_table_has_what_compares_and_nothing_else(evidence, python, tmp_path):
+    other_baseline = settled(python, "user/baseline")
     other_baseline["baselines"]["published"]["keyword"]["scores"]["any"]["3"][2] += 0.01
     entries = {
         "base": python,
-        "other": of_model(python, "user/other", 0.2),
-        "fits": of_model(python, "user/fits", 0.1, also_fits=["user/base"]),  # the same functions, said in another way
-        "config": of_model(python, "user/base", 0, config="python_with_new_lines"),
-        "dtype": of_model(python, "user/base", 0, dtype="bfloat16"),
-        "length": of_model(python, "user/base", 0, max_length=510),
-        "direction": of_model(python, "user/base", 0, direction="dependent-to-head"),
+        "other": of_model(evidence, "user/other", 0.2),
+        "fits": settled(python, "user/fits", also_fits=["user/base"]),  # the same functions, said in another way
+        "config": settled(python, "user/base", config="python_with_new_lines"),
+        "dtype": settled(python, "user/base", dtype="bfloat16"),
+        "length": settled(python, "user/base", max_length=510),
+        "direction": settled(python, "user/base", direction="dependent-to-head"),
         "baseline": other_baseline,
     }
     found = read([write(tmp_path, entries)])
@@ -80,9 +111,9 @@ def test_a_table_has_what_compares_and_nothing_else(python, tmp_path):
             assert len({row.signature.split(f"|{name}:")[1].split("|")[0] for row in table.rows}) == 1
 
 
-def test_numbers_that_are_written_in_another_way_are_the_same(python, tmp_path):
+def test_numbers_that_are_written_in_another_way_are_the_same(evidence, python, tmp_path):
     """Many tools write 0 for 0.0 when they write JSON again."""
-    text = json.dumps(of_model(python, "user/other", 0.2))
+    text = json.dumps(of_model(evidence, "user/other", 0.2))
     again, zero = re.sub(r"(?<=\d)\.0(?=[,\]}])", "", text), text.replace("user/other", "user/zero")
     assert again != text
     found = read(
@@ -92,8 +123,9 @@ def test_numbers_that_are_written_in_another_way_are_the_same(python, tmp_path):
     assert [len(table.rows) for table in found.tables] == [3]
 
 
-def test_the_order_in_which_entries_come_does_not_matter(python, tmp_path):
-    entries = {str(number): of_model(python, name, number / 10) for number, (name, _) in enumerate(MODELS[:5])}
+def test_the_order_in_which_entries_come_does_not_matter(evidence, python, tmp_path):
+    entries = {str(number): settled(python, name) for number, (name, _) in enumerate(MODELS[:4])}
+    entries["4"] = of_model(evidence, "user/better", 1)
     entries["same"] = entries["3"]
     folders = [write(tmp_path / name, {number: entries[number]}) for name, number in zip("abcdef", entries)]
     for shuffled in ([0, 1, 2, 3, 4, 5], [5, 2, 0, 4, 3, 1]):
@@ -103,8 +135,8 @@ def test_the_order_in_which_entries_come_does_not_matter(python, tmp_path):
     assert sorted(path.name for path in (tmp_path / "board0").iterdir()) == sorted(FILES)
 
 
-def test_of_entries_with_the_same_settings_the_lower_stays(python, tmp_path):
-    luckier = of_model(python, "user/base", 0.3)
+def test_of_entries_with_the_same_settings_the_lower_stays(evidence, python, tmp_path):
+    luckier = of_model(evidence, "user/base", 0.9)
     assert luckier["signature"] == python["signature"]
     found = read([write(tmp_path, {"lucky": luckier, "first": python, "again": python})])
     (table,) = found.tables
@@ -113,13 +145,20 @@ def test_of_entries_with_the_same_settings_the_lower_stays(python, tmp_path):
     assert {(Path(file).stem, kept in reason) for file, reason in found.left_out} == {("lucky", True), ("first", True)}
 
 
-def test_what_is_left_out_is_listed_with_its_reason(python, tmp_path):
+def test_the_name_of_a_model_in_another_case_is_the_same_model(evidence, python, tmp_path):
+    other = settled(of_model(evidence, "USER/Base", 0.9), "USER/Base", revision=python["settings"]["revision"])
+    found = read([write(tmp_path, {"base": python, "other": other})])
+    assert [len(table.rows) for table in found.tables] == [1]
+    assert "the same model and revision as" in found.left_out[0].reason
+
+
+def test_what_is_left_out_is_listed_with_its_reason(evidence, python, tmp_path):
     folder = write(tmp_path / "source", {"good": python, "file<img src=x>\n\u202e|": "{}"})
     entries = folder / "entries"
     for forgery in ENTRIES:
         forgery.write(entries / f"{forgery.name}.json", python)
     (tmp_path / "elsewhere").mkdir()
-    (tmp_path / "elsewhere" / "inside.json").write_text(json.dumps(of_model(python, "user/elsewhere", 0.2)))
+    (tmp_path / "elsewhere" / "inside.json").write_text(json.dumps(of_model(evidence, "user/elsewhere", 0.2)))
     (entries / "folder").symlink_to(tmp_path / "elsewhere")
     os.mkfifo(entries / "pipe.json")
     (entries / "unreadable.json").touch(mode=0)
@@ -179,8 +218,8 @@ def test_a_folder_that_cannot_be_read_is_not_passed_over(python, tmp_path, monke
         read([folder])
 
 
-def test_markdown_and_csv_say_what_the_entries_say(python, tmp_path):
-    folder = write(tmp_path, {"base": python, "better": of_model(python, "user/better", 0.4)})
+def test_markdown_and_csv_say_what_the_entries_say(evidence, python, tmp_path):
+    folder = write(tmp_path, {"base": python, "better": of_model(evidence, "user/better", 1)})
     page = save(read([folder]), tmp_path / "board")
     with open(page.with_name("board.csv"), newline="") as file:
         rows = list(csv.DictReader(file))
@@ -204,11 +243,28 @@ def test_markdown_and_csv_say_what_the_entries_say(python, tmp_path):
     score, low, high = python["protocols"]["held-out"]["scores"]["first"]["1"]
     assert f"| {score:.1f} [{low:.1f}, {high:.1f}] |" in line
     table = [line.split(" | ") for line in markdown.splitlines() if line.startswith("| ")]
-    scores = [float(row[3].split()[0]) for row in table[2:]]
+    scores = [float(row[4].split()[0]) for row in table[2:]]
     assert len(scores) == 5
     assert scores == sorted(scores, reverse=True)
     space = page.with_name("README.md").read_text().split("---\n")[1]
     assert "sdk: static\n" in space and "app_file: index.html\n" in space
+
+
+def test_a_folder_of_something_else_stays_as_it_is(python, tmp_path):
+    source = write(tmp_path / "source", {"base": python})
+    for number, taken in enumerate(FILES):
+        folder = tmp_path / f"taken{number}"
+        save(read([source]), folder)
+        (folder / taken).write_text("my own work")
+        (folder / "notes.txt").write_text("beside it")
+        before = {file.name: file.read_bytes() for file in folder.iterdir()}
+        result = CliRunner().invoke(main, ["board", str(source), "--output", str(folder)], catch_exceptions=False)
+        assert (result.exit_code, result.stderr.count("\n")) == (1, 1)
+        assert f"{taken} was not made by `codesyntax board`" in result.stderr
+        assert {file.name: file.read_bytes() for file in folder.iterdir()} == before
+        (folder / taken).unlink()
+        save(read([source]), folder)  # what is ours is replaced
+        assert (folder / "notes.txt").read_text() == "beside it"
 
 
 def test_names_of_others_show_as_they_are():
@@ -216,9 +272,9 @@ def test_names_of_others_show_as_they_are():
     assert len(printable("x" * 1000)) == 300
 
 
-def test_a_results_repository(python, tmp_path):
+def test_a_results_repository(evidence, python, tmp_path):
     """From the loopback Hub: the same board as from a folder, and files that are not worth fetching are named."""
-    better = of_model(python, "user/better", 0.4)
+    better = of_model(evidence, "user/better", 1)
     files = {
         f"entries/{name}.json": json.dumps(entry).encode() for name, entry in (("base", python), ("better", better))
     }
@@ -271,7 +327,7 @@ def test_a_results_repository(python, tmp_path):
 
 
 @pytest.fixture(scope="module")
-def large(python, tmp_path_factory) -> tuple[Path, dict[str, dict]]:
+def large(evidence, python, tmp_path_factory) -> tuple[Path, dict[str, dict]]:
     """The page of 200 rows, and their entries by name: 140 of `python`, 20 in another direction, 40 of another config.
 
     Twenty are read from entries, the others have the same numbers under other names. In the order of the page twenty in
@@ -282,7 +338,7 @@ def large(python, tmp_path_factory) -> tuple[Path, dict[str, dict]]:
     for number in range(20):
         other = {"direction": "dependent-to-head"} if number in (1, 11) else {}
         other = {"config": "python_with_new_lines"} if number % 5 == 0 else other
-        entries[f"{number}"] = of_model(python, "user/name", rng.uniform(-0.4, 0.7), number, **other)
+        entries[f"{number}"] = of_model(evidence, "user/name", rng.uniform(-0.4, 0.7), number, **other)
     read_rows = {Path(row.file).stem: row for table in read([write(folder, entries)]).tables for row in table.rows}
     rows, by_name = [], {}
     for again in range(10):
@@ -459,20 +515,22 @@ def test_the_relations_of_a_model_by_keyboard(large, page):
     assert page.locator(".detail").count() == 0
 
 
-def test_the_page_fits_a_narrow_screen_and_a_dark_one(large, page):
-    page.emulate_media(color_scheme="dark")
-    page.set_viewport_size({"width": 400, "height": 800})
+@pytest.mark.parametrize(("scheme", "background"), [("light", "rgb(255, 255, 255)"), ("dark", "rgb(20, 23, 27)")])
+@pytest.mark.parametrize("width", [400, 1400])
+def test_the_page_does_not_scroll_sideways(large, page, width, scheme, background):
+    page.emulate_media(color_scheme=scheme)
+    page.set_viewport_size({"width": width, "height": 800})
     page.goto(large[0].as_uri())
     page.locator(".open").first.click()
     page.wait_for_selector(".relations td")
-    assert page.evaluate("document.documentElement.scrollWidth") == 400
-    assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(20, 23, 27)"
+    assert page.evaluate("document.documentElement.scrollWidth") == width
+    assert page.evaluate("getComputedStyle(document.body).backgroundColor") == background
 
 
-def test_names_with_markup_stay_text(python, tmp_path, page, monkeypatch):
+def test_names_with_markup_stay_text(evidence, python, tmp_path, page, monkeypatch):
     """`entry.load` refuses such a name; the page does not depend on that."""
     monkeypatch.setattr(board, "load", lambda path: json.loads(path.read_text()))
-    entry = of_model(python, MARKUP, 0.1, family=MARKUP)
+    entry = of_model(evidence, MARKUP, 0.1, family=MARKUP)
     found = read([write(tmp_path / MARKUP.replace("/", ""), {"entry": entry})])
     found.left_out.append(LeftOut(MARKUP, MARKUP))
     file = save(found, tmp_path / "board")

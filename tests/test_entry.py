@@ -7,26 +7,22 @@ import json
 import os
 import re
 
-import datasets
 import forgeries
 import pytest
+from entries import of_model
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from huggingface_hub.errors import HFValidationError
+from huggingface_hub.utils import validate_repo_id
 
 from codesyntax_dataset.errors import EntryError
-from probing import entry, probe
-from probing.evidence import find, gather
+from probing import entry
 
 
 @pytest.fixture(scope="module")
-def honest(tiny_model, dataset_folder, tmp_path_factory):
-    """The entry of the tiny model on some functions."""
-    folder = tmp_path_factory.mktemp("results")
-    data = datasets.load_dataset(str(dataset_folder), "python")
-    data = datasets.DatasetDict({split: functions.select(range(5)) for split, functions in data.items()})
-    for split in data:
-        probe(str(tiny_model), data, "python", split, output=folder)
-    return gather(find([folder]), data)[0].entry()
+def honest(evidence):
+    """Of a model that is about as good as the combined baseline where it may guess often."""
+    return of_model(evidence, "user/base", 0.5)
 
 
 @pytest.fixture(scope="module")
@@ -61,6 +57,19 @@ def test_forged_entries(forgery, honest, tmp_path):
     message = str(refused.value)
     assert len(message) < 400
     assert message.isprintable()
+
+
+def test_names_of_models_are_those_of_the_hub(honest):
+    for name in ("a", "user/a.b-c_d", "user/a.", "user./a", "a--b/c", "a/b.git", "a/.b", "a/b-", "a/b/c", "a" * 97):
+        other = copy.deepcopy(honest)
+        forgeries.settings(other, model=name)
+        try:
+            validate_repo_id(name)
+        except HFValidationError:
+            with pytest.raises(EntryError, match="as the Hub allows it"):
+                entry.load(entry.to_json(other).encode())
+        else:
+            assert entry.load(entry.to_json(other).encode()) == other
 
 
 def test_what_is_no_file(tmp_path):

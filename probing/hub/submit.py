@@ -24,7 +24,7 @@ from huggingface_hub import (
     ModelCard,
     eval_result_entries_to_yaml,
 )
-from huggingface_hub.errors import EntryNotFoundError
+from huggingface_hub.errors import EntryNotFoundError, RevisionNotFoundError
 
 from codesyntax_dataset.arguments import checked
 from codesyntax_dataset.errors import HubError, LedgerError
@@ -34,6 +34,7 @@ from probing.data import label_digest, load_functions
 from probing.evidence import Probed, find, gather
 from probing.hub.client import check_repo, client, patiently, plain_errors
 from probing.identity import Location
+from probing.result import PAPER_LENGTH, ProbeResult
 from probing.verify import REJECTED, UNCHECKED, Verification, verify
 
 FILE = ".eval_results/codesyntax.yaml"
@@ -115,7 +116,7 @@ def submission(
     commit, data = _dataset_on_the_hub(dataset)
     for one in probed:
         for result in (one.test, one.validation):
-            _check_labels(result.settings, dataset, data)
+            _check_labels(result, dataset, data)
     _check_tasks(probed, dataset, data)
     entries = [entry.load(entry.to_json(gather([one], data)[0].entry()).encode()) for one in probed]
     tasks = _headlines(entries)
@@ -171,7 +172,11 @@ def undo(results: Sequence[str | os.PathLike[str]], model: str, board: str | Non
 
 
 def _complete(probed: list[Probed]) -> list[Probed]:
-    """The same. Raises LedgerError for controls, partial runs, several precisions, and two results of one task."""
+    """The same.
+
+    Raises LedgerError for controls, partial runs, other functions than a task has, several precisions, and two results
+    of one task.
+    """
     seen: dict[str, Path] = {}
     for one in probed:
         file, settings = one.files["test"], one.test.settings
@@ -182,6 +187,7 @@ def _complete(probed: list[Probed]) -> list[Probed]:
         for split, result in (("test", one.test), ("validation", one.validation)):
             if result.settings["limit"] is not None:
                 raise LedgerError(f"{one.files[split]} is of a partial run: probe without --limit")
+            _check_functions(one.files[split], result)
         task = task_id(settings["config"], PROTOCOLS[0], settings["direction"])
         if task in seen:
             raise LedgerError(f"{seen[task]} and {file} are both for {task}: name one of them")
@@ -191,18 +197,37 @@ def _complete(probed: list[Probed]) -> list[Probed]:
     return probed
 
 
+def _check_functions(file: Path, result: ProbeResult) -> None:
+    """Raise LedgerError unless all functions were scored that a task has: what the paper's length limit lets through."""
+    length, others = result.settings["max_length"], result.settings["also_fits"]
+    if length != PAPER_LENGTH or others:
+        made = [f"--max-length {length}"] * (length != PAPER_LENGTH) + [f"--also-fits {name}" for name in others]
+        raise LedgerError(
+            f"{file} was probed with {' '.join(made)}, but a task scores all functions of at most {PAPER_LENGTH} sub-tokens: "
+            "probe without these options"
+        )
+    known = {"no relations", f"more than {PAPER_LENGTH} sub-tokens"}
+    for reason in result.skips:
+        if (longest := re.fullmatch(r"more than (\d+) sub-tokens", reason)) and reason not in known:
+            raise LedgerError(
+                f"{file} lacks the functions of {reason}, all that the model reads, but a task scores all of at most "
+                f"{PAPER_LENGTH}: its scores compare on a board alone (codesyntax report, then codesyntax board)"
+            )
+
+
 def _dataset_on_the_hub(dataset: str) -> tuple[str, Path]:
     """The commit that the dataset is at now, and a folder with its data."""
     with plain_errors(dataset):
         api = client()
         commit = api.dataset_info(dataset).sha
-        patterns = ["README.md", "SHA256SUMS", "eval.yaml", "*.parquet"]
+        patterns = ["README.md", "eval.yaml", "*.parquet"]
         return commit, Path(
             api.snapshot_download(dataset, repo_type="dataset", revision=commit, allow_patterns=patterns)
         )
 
 
-def _check_labels(settings: dict[str, Any], dataset: str, data: Path) -> None:
+def _check_labels(result: ProbeResult, dataset: str, data: Path) -> None:
+    settings = result.settings
     functions, name = load_functions(data, settings["config"], settings["split"])
     told = f"version {settings['data'].rpartition('@')[2]}, labels {settings['labels']}"
     here = f"version {name.rpartition('@')[2]}, labels {label_digest(functions)}"
@@ -210,6 +235,11 @@ def _check_labels(settings: dict[str, Any], dataset: str, data: Path) -> None:
         raise LedgerError(
             f"the result is of {settings['config']}/{settings['split']} in {told}, but {dataset} has {here}: "
             "probe with the dataset that is on the Hub"
+        )
+    if (told := result.functions + sum(result.skips.values())) != len(functions):
+        raise LedgerError(
+            f"the result is of {result.functions} functions and skipped {told - result.functions}, but "
+            f"{settings['config']}/{settings['split']} has {len(functions)}: its ledger was altered, probe again"
         )
 
 
@@ -249,19 +279,16 @@ def _model_on_the_hub(settings: dict[str, Any], model: str) -> str | None:
     name, revision = settings["model"], settings["revision"]
     with plain_errors(model):
         api = client()
-        if name == model:
-            # a commit of a pull request is there, too, and anybody may open one
-            refs = api.list_repo_refs(model)
-            for ref in (*refs.branches, *refs.tags):
-                if any(commit.commit_id == revision for commit in api.list_repo_commits(model, revision=ref.ref)):
+        if name.lower() == model.lower():  # as the Hub finds repositories
+            try:
+                if api.model_info(model, revision=revision).sha == revision:
                     return None
-            raise LedgerError(
-                f"the result is of {model} at {revision}, which is no commit of its branches there: probe it again"
-            )
+            except RevisionNotFoundError:
+                pass
+            raise LedgerError(f"the result is of {model} at {revision}, which is no commit there: probe it again")
         # a local model is tied to the repository by the digest of its configuration, tokenizer and weights
         patterns = ["*.json", "*.txt", "*.model", "*.safetensors"]
-        below = ["*/*.json", "*/*.txt", "*/*.model"]  # but shards may be in folders
-        folder = api.snapshot_download(model, allow_patterns=patterns, ignore_patterns=below)
+        folder = api.snapshot_download(model, allow_patterns=patterns, ignore_patterns=["*/*"])
     there = Location(folder, name, None).revision()
     if there != revision:
         raise LedgerError(
@@ -343,6 +370,11 @@ def _results(text: str | None) -> list[dict[str, Any]]:
     return found
 
 
+def _metric(task: str) -> str:
+    """The name of a task's number in `model-index`, whose readers see no other."""
+    return f"{task}: top-{K} UAS, {RULE} token of the dependent"
+
+
 def _card(
     there: str | None,
     model: str,
@@ -361,14 +393,14 @@ def _card(
             dataset_split="test",
             dataset_revision=commit,
             metric_type="top-k-uas",
-            metric_name=task,
+            metric_name=_metric(task),
             metric_value=value,
             source_name="CodeSyntax" if source_url else None,
             source_url=source_url,
         )
         for task, (value, of) in tasks.items()
     ]
-    replaced = [(dataset, task) for task in tasks]
+    replaced = [(dataset, _metric(task)) for task in tasks]
     try:
         card = ModelCard(there if there is not None else "---\n---\n")
         if there and card.text == there and there.lstrip("\ufeff").startswith("---"):  # we would add a second block

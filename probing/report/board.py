@@ -15,10 +15,11 @@ from pathlib import Path
 from typing import Any
 
 from codesyntax_dataset import paper
+from codesyntax_dataset.errors import LedgerError
 from codesyntax_dataset.tasks import PROTOCOLS
 from codesyntax_metric.topk_uas import HEAD_TO_DEPENDENT, RULES
 from probing.board import BASELINES, CELLS, Board, Cell, Found, Row, Table, printable
-from probing.files import write
+from probing.files import write, writing
 from probing.report.pages import environment
 from probing.result import TABLE_KS
 
@@ -35,16 +36,29 @@ Top-k UAS of attention heads on the syntactic relations of code, made by `codesy
 {left_out} left out. [The page](index.html), [the main table](board.md), [its scores](board.csv).
 """
 
+_OURS = {
+    "README.md": "made by `codesyntax board`",
+    "board.csv": "board,config,direction,",
+    "board.md": "# CodeSyntax board\n",
+    "index.html": "<title>CodeSyntax board</title>",
+}
+"""The files of a board, and what each of them has near its beginning."""
+
 _COLUMNS = (
     *("board", "config", "direction", "data", "labels", "split", "dtype", "functions", "edges"),
     *("kind", "model", "revision", "family", "protocol", "rule", "k", "score", "low", "high"),
-    *("difference", "difference_low", "difference_high", "p", "rank_first", "rank_last", "file"),
+    *("difference", "difference_low", "difference_high", "p", "rank_first", "rank_last", "verified", "verified_of", "file"),
 )
 
 
 def save(board: Board, folder: str | os.PathLike) -> Path:
-    """Write `index.html`, `board.md`, `board.csv` and the Space's `README.md`; returns the page's path."""
+    """Write `index.html`, `board.md`, `board.csv` and the Space's `README.md`; returns the page's path.
+
+    An earlier board is replaced, and other files stay. Raises LedgerError where one of these names is taken by something
+    else, before anything is written.
+    """
     folder = Path(folder)
+    check_place(folder)
     tables, left_out = _count(len(board.tables), "table"), _count(len(board.left_out), "file")
     texts = {
         "README.md": _SPACE.format(rows=_count(len(board), "row"), tables=tables, left_out=left_out),
@@ -55,6 +69,21 @@ def save(board: Board, folder: str | os.PathLike) -> Path:
     for name, text in texts.items():
         write(folder / name, text)
     return folder / "index.html"
+
+
+def check_place(folder: str | os.PathLike) -> None:
+    """Raise LedgerError where `save` would replace what it did not write."""
+    for name, mark in _OURS.items():
+        file = Path(folder, name)
+        with writing(file):
+            if not os.path.lexists(file):
+                continue
+            ours = file.is_file() and not file.is_symlink()
+            if ours:
+                with file.open("rb") as opened:
+                    ours = mark.encode() in opened.read(2000)
+        if not ours:
+            raise LedgerError(f"{file} was not made by `codesyntax board`: choose another folder, or move it away")
 
 
 def to_html(board: Board) -> str:
@@ -77,22 +106,23 @@ def to_markdown(board: Board) -> str:
     lines = ["# CodeSyntax board", ""]
     lines += [
         "Top-k UAS in percent with 95 % intervals, first token of the dependent, k = 1; Δ is the score less that of",
-        "the combined baseline on the same functions. Ranks are ranges: models whose intervals overlap are tied. No",
-        "table compares with another.",
+        "the combined baseline on the same functions. Ranks are ranges: models that a paired permutation test over these",
+        "functions does not tell apart are tied (5 %, Holm over the pairs of a table). Verified: functions of both splits",
+        "that were probed again before the entry was sent, by its own account. No table compares with another.",
     ]
     places = [CELLS.index((protocol, RULES[0], TABLE_KS[0])) for protocol in PROTOCOLS]
     for table in board.tables:
         lines += ["", f"## {_title(table)}", "", f"{_markdown(_facts(table))}.", ""]
-        lines.append("| rank | model | family | held-out | Δ | p | rank | published | Δ | p |")
-        lines.append("| --: | --- | --- | --: | --: | --: | --: | --: | --: | --: |")
+        lines.append("| rank | model | family | verified | held-out | Δ | p | rank | published | Δ | p |")
+        lines.append("| --: | --- | --- | --: | --: | --: | --: | --: | --: | --: | --: |")
         written = [
-            (row.cells, [_rank(of_row[place]) for place in places], _markdown(row.model), _markdown(row.family))
+            (row.cells, [_rank(of_row[place]) for place in places], [_markdown(row.model), _markdown(row.family), _share(row)])
             for row, of_row in zip(table.rows, table.ranks)
         ]
-        written += [(table.rows[0].baselines[name], ["", ""], f"*{name} baseline*", "") for name in BASELINES]
-        for cells, (rank, other), model, family in sorted(written, key=lambda row: _worse(row[0][places[0]])):
+        written += [(table.rows[0].baselines[name], ["", ""], [f"*{name} baseline*", "", ""]) for name in BASELINES]
+        for cells, (rank, other), about in sorted(written, key=lambda row: _worse(row[0][places[0]])):
             held_out, published = ([*_texts(cells[place])] for place in places)
-            lines.append(f"| {' | '.join([rank, model, family, *held_out, other, *published])} |")
+            lines.append(f"| {' | '.join([rank, *about, *held_out, other, *published])} |")
     if board.left_out:
         lines += ["", "## Left out", "", *(f"- {_markdown(file)}: {_markdown(why)}" for file, why in board.left_out)]
     return "\n".join(lines) + "\n"
@@ -107,6 +137,7 @@ def to_csv(board: Board) -> str:
         for row, of_row in zip(table.rows, table.ranks):
             about = {**_about(table), "kind": "model", "model": printable(row.model), "family": printable(row.family)}
             about |= {"revision": row.settings["revision"], "file": row.file}
+            about |= dict(zip(("verified", "verified_of"), row.verified or (0, "")))
             for place, (cell, rank) in enumerate(zip(row.cells, of_row)):
                 if cell is not None:
                     ranked = {"rank_first": rank[0], "rank_last": rank[1]}
@@ -144,14 +175,15 @@ def _numbers(cell: Cell) -> dict[str, float]:
 
 
 def _table(table: Table) -> dict[str, Any]:
-    """For the page. Scores in hundredths of a percent: score, low, high, the same of the difference, p, ranks."""
+    """For the page. Of each score, in ten-thousandths: score, low, high, the same of the difference, p; then the ranks."""
     rows = [
         {
             "name": printable(row.model),
             "revision": row.settings["revision"][:12],
             "family": printable(row.family),
+            "verified": row.verified,
             "kind": "model",
-            "cells": [cell and [*_hundredths(cell), *rank] for cell, rank in zip(row.cells, of_row)],
+            "cells": [cell and [*_whole(cell), *rank] for cell, rank in zip(row.cells, of_row)],
         }
         for row, of_row in zip(table.rows, table.ranks)
     ]
@@ -159,7 +191,7 @@ def _table(table: Table) -> dict[str, Any]:
         {
             "name": name,
             "kind": "baseline",
-            "cells": [cell and _hundredths(cell) for cell in table.rows[0].baselines[name]],
+            "cells": [cell and _whole(cell) for cell in table.rows[0].baselines[name]],
         }
         for name in BASELINES
     ]
@@ -173,7 +205,7 @@ def _paper_table(config: str) -> dict[str, Any]:
         {
             "name": name,
             "kind": "baseline" if name.lower() in BASELINES else "paper",
-            "cells": [cell and _hundredths(cell) for cell in cells],
+            "cells": [cell and _whole(cell) for cell in cells],
         }
         for name, cells in _paper_rows(config)
     ]
@@ -210,12 +242,9 @@ def _paper_rows(config: str) -> Iterator[tuple[str, list[Cell | None]]]:
         yield name, cells
 
 
-def _hundredths(cell: Cell) -> list[int | None]:
-    *percents, p = cell
-    return [
-        *(value if value is None else round(100 * value) for value in percents),
-        p if p is None else round(10000 * p),
-    ]
+def _whole(cell: Cell) -> list[int | None]:
+    """In ten-thousandths, which the page rounds again: the tenths that it shows are then those of the number itself."""
+    return [value if value is None else round(10000 * value) for value in cell]
 
 
 def _details(table: Table) -> dict[str, Any]:
@@ -250,11 +279,20 @@ def _row_facts(row: Row) -> list[list[str]]:
         "revision": settings["revision"],
         "attention heads": f"{settings['layers']} layers of {settings['heads']}",
         "functions skipped": skipped or "none",
+        "probed again": _verified(row),
         "ledgers": ", ".join(f"{split} SHA-256 {digest}" for split, digest in sorted(row.ledgers.items())),
         "made with": ", ".join(f"{name} {version}" for name, version in sorted(row.versions.items())),
         "file": row.file,
     }
     return [[name, printable(value, most=1000)] for name, value in facts.items()]
+
+
+def _verified(row: Row) -> str:
+    """How much of an entry was probed again, by its own account."""
+    if row.verified is None:
+        return "nothing: not sent by codesyntax submit"
+    again, of = row.verified
+    return f"{again:,} of {of:,} functions of both splits, when codesyntax submit sent it"
 
 
 def _title(table: Table) -> str:
@@ -284,6 +322,11 @@ def _texts(cell: Cell | None) -> tuple[str, str, str]:
     if cell.difference is None:
         return score, "", ""
     return score, f"{cell.difference:+.1f} [{cell.difference_low:+.1f}, {cell.difference_high:+.1f}]", f"{cell.p:.4f}"
+
+
+def _share(row: Row) -> str:
+    again, of = row.verified or (0, 0)
+    return f"{again:,} of {of:,}" if of else "none"
 
 
 def _rank(rank: tuple[int, int] | None) -> str:

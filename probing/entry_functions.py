@@ -1,0 +1,243 @@
+"""What an entry says function by function: whole numbers of hits, from which its means, intervals and tests must follow.
+
+A board ranks models by what they hit in the same functions, so entries hold it, for the k of tables: for each function
+and relation the number of edges, and how many of them the chosen heads and the combined baseline hit. `by_function` is
+
+    {"places": P, "edges": P, "hits": {protocol: {"model": P, "combined": P}}}
+
+P is text: base64 of zlib of whole numbers, 4 bytes each, little-endian; first the lowest bytes of all, then the next.
+`places` (F,): where the functions stand in the split. `edges` (R, F): the relations by name. `hits` (rules, k of tables,
+n): the n pairs of a relation and a function with edges, in the order of `edges`, for the relations of the protocol.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import zlib
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from codesyntax_dataset.errors import EntryError
+from codesyntax_dataset.tasks import PROTOCOLS
+from codesyntax_metric.topk_uas import NOT_IN_MEAN, RULES
+from probing.result import KS, TABLE_KS
+from probing.selection import Outcomes
+from probing.strict import expect, fields, shown
+
+CELLS = [(protocol, rule, k) for protocol in PROTOCOLS for rule in RULES for k in TABLE_KS]
+"""The scores that a board shows, in this order wherever they are listed."""
+
+WHO = ("model", "combined")
+
+_MOST_NUMBERS = 10**7
+"""In one list: several times what the largest published config has."""
+
+_EXCHANGES = 999
+"""Of the test that p-values are held against."""
+
+_NARROWEST, _ENOUGH = 0.25, 10
+"""Intervals have at least this part of the width that their standard error gives under normality, from so many functions
+on. Those of two models on random functions of real code had 0.43 and more from 10 functions on, 0.84 from 45 on."""
+
+
+def pack(outcomes: dict[str, Outcomes], combined: dict[str, Outcomes]) -> dict[str, Any]:
+    """`by_function` of a model and its best baseline, by protocol."""
+    published = outcomes["published"]
+    hits = {
+        protocol: {"model": _hits(outcomes[protocol]), "combined": _hits(combined[protocol])} for protocol in PROTOCOLS
+    }
+    return {"places": _packed(published.functions), "edges": _packed(published.edges.T), "hits": hits}
+
+
+class ByFunction(NamedTuple):
+    """`places`: (F,); `edges`: (R, F), the relations by name; `hits`: protocol -> who -> (rules, k of tables, R, F), of
+    the protocol's relations."""
+
+    relations: dict[str, list[str]]
+    places: np.ndarray
+    edges: np.ndarray
+    hits: dict[str, dict[str, np.ndarray]]
+
+    def edges_of(self, protocol: str) -> np.ndarray:
+        """(R, F) of the protocol's relations."""
+        names = self.relations["published"]
+        return self.edges[[names.index(name) for name in self.relations[protocol]]]
+
+    def shares(self, protocol: str, who: str = "model") -> np.ndarray:
+        """What each function adds to the mean over relations, in percent: (rules, k of tables, F); it sums to the mean."""
+        names, edges = self.relations[protocol], self.edges_of(protocol)
+        counted = np.array([name not in NOT_IN_MEAN for name in names], bool)
+        weight = np.where(counted, 100 / np.maximum(1, edges.sum(axis=1)) / max(1, counted.sum()), 0)
+        return np.tensordot(self.hits[protocol][who], weight, axes=(2, 0))
+
+
+def unpack(entry: dict[str, Any]) -> ByFunction:
+    """What an entry says function by function; its other numbers have been checked. Raises EntryError for anything else."""
+    at = "by_function"
+    places, edges, hits = fields(entry["by_function"], at, ("places", "edges", "hits"))
+    relations = {protocol: sorted(entry["protocols"][protocol]["relations"]) for protocol in PROTOCOLS}
+    names, functions = relations["published"], entry["functions"]
+    of_places = _unpacked(places, f"{at}.places", functions).astype(np.int64)
+    rows = functions + sum(entry["skips"].values())
+    if (np.diff(of_places) <= 0).any() or of_places[-1] >= rows:
+        raise EntryError(
+            f"{at}.places are not {functions} places in a split of {rows} functions, scored and skipped, in order"
+        )
+    of_edges = _unpacked(edges, f"{at}.edges", len(names) * functions).reshape(len(names), functions)
+    found = ByFunction(relations, of_places, of_edges, {})
+    for protocol, of_protocol in zip(PROTOCOLS, fields(hits, f"{at}.hits", PROTOCOLS)):
+        mine = found.edges_of(protocol)
+        found.hits[protocol] = {}
+        for who, of_who in zip(WHO, fields(of_protocol, f"{at}.hits.{protocol}", WHO)):
+            shape = (len(RULES), len(TABLE_KS), int(np.count_nonzero(mine)))
+            numbers = _unpacked(of_who, f"{at}.hits.{protocol}.{who}", int(np.prod(shape))).reshape(shape)
+            dense = found.hits[protocol][who] = np.zeros((*shape[:2], *mine.shape), numbers.dtype)
+            dense[..., mine > 0] = numbers
+            if (dense > mine).any():
+                raise EntryError(f"{at}.hits.{protocol}.{who} has more hits in a function than it has edges")
+    return found
+
+
+def check(entry: dict[str, Any]) -> None:
+    """Raise EntryError unless the scores, intervals and p-values of an entry follow from what it says of functions."""
+    found = unpack(entry)
+    published = entry["protocols"]["published"]["relations"]
+    for name, edges in zip(found.relations["published"], found.edges):
+        for field, count in (("edges", edges.sum()), ("functions", np.count_nonzero(edges))):
+            if count != published[name][field]:
+                raise EntryError(f"{name} has {published[name][field]} {field}, but {count} by its functions")
+    if not found.edges.any(axis=0).all():
+        raise EntryError("a function without edges was scored")
+    signs = np.random.default_rng(0).integers(0, 2, (_EXCHANGES, len(found.places)), np.int8).astype(np.float32) * 2 - 1
+    for protocol in PROTOCOLS:
+        _check_sums(entry, found, protocol)
+        _check_intervals(entry, found, protocol)
+        _check_differences(entry, found, protocol, signs)
+    _check_heads(entry, found)
+
+
+# --------------------------------------------------------------------------------------------------------------- checks
+
+
+def _check_sums(entry: dict[str, Any], found: ByFunction, protocol: str) -> None:
+    """Hits sum to the scores of relations."""
+    edges = found.edges_of(protocol).sum(axis=1)
+    relations = entry["protocols"][protocol]["relations"]
+    combined = entry["baselines"][protocol]["combined"]["relations"]
+    for who in WHO:
+        total = found.hits[protocol][who].sum(axis=-1)  # (rules, k, R)
+        for row, name in enumerate(found.relations[protocol]):
+            for rule, of_rule in zip(RULES, total[..., row]):
+                for k, hits in zip(TABLE_KS, of_rule):
+                    score = relations[name][rule][k]["score"][0] if who == "model" else combined[name][rule][k]
+                    if abs(100 * hits / edges[row] - score) > 1e-6:
+                        raise EntryError(
+                            f"the {'heads' if who == 'model' else 'combined baseline'} of {protocol} hit {hits} of "
+                            f"{edges[row]} edges of {name} by its functions ({rule}, k = {k}), but the score is {score}"
+                        )
+
+
+def _check_intervals(entry: dict[str, Any], found: ByFunction, protocol: str) -> None:
+    """No interval is far narrower than the spread over functions allows."""
+    at, of_protocol = f"protocols.{protocol}", entry["protocols"][protocol]
+    edges, hits = found.edges_of(protocol), found.hits[protocol]["model"]
+    spread = _spread(hits, edges)  # (rules, k, R, F)
+    mean = _over_relations(spread, found.relations[protocol])
+    for (row, rule), (column, k) in ((r, c) for r in enumerate(RULES) for c in enumerate(TABLE_KS)):
+        for place, name in enumerate(found.relations[protocol]):
+            score = of_protocol["relations"][name][rule][k]["score"]
+            _refuse_narrow(score, spread[row, column, place], f"{at}.relations.{name}.{rule}.{k}.score")
+        _refuse_narrow(of_protocol["scores"][rule][k], mean[row, column], f"{at}.scores.{rule}.{k}")
+
+
+def _check_differences(entry: dict[str, Any], found: ByFunction, protocol: str, signs: np.ndarray) -> None:
+    """Intervals as above; p is about what some exchanges of the two give in the same test."""
+    at, edges = f"differences.{protocol}", found.edges_of(protocol)
+    gained = found.hits[protocol]["model"].astype(np.int64) - found.hits[protocol]["combined"]
+    spread = _over_relations(_spread(gained, edges), found.relations[protocol])
+    shares = found.shares(protocol) - found.shares(protocol, "combined")  # (rules, k, F)
+    as_large = np.abs(shares @ signs.T) >= np.abs(shares.sum(axis=-1, keepdims=True)) - 1e-9
+    expected = (1 + as_large.sum(axis=-1)) / (_EXCHANGES + 1)
+    for (row, rule), (column, k) in ((r, c) for r in enumerate(RULES) for c in enumerate(TABLE_KS)):
+        said = entry["differences"][protocol][rule].get(k)
+        if said is None:
+            continue
+        _refuse_narrow(said["difference"], spread[row, column], f"{at}.{rule}.{k}.difference")
+        p = expected[row, column]
+        if abs(said["p"] - p) > 5 * np.sqrt(p * (1 - p) / _EXCHANGES) + 5 / _EXCHANGES:  # five standard errors
+            raise EntryError(f"{at}.{rule}.{k}.p is {said['p']}, but a test over its functions gives about {p}")
+
+
+def _check_heads(entry: dict[str, Any], found: ByFunction) -> None:
+    """One attention head hits the same edges wherever it is named, no fewer with more guesses, and most by rule `any`."""
+    ks = np.array([int(k) for _, _, k in CELLS])
+    rules = np.array([rule for _, rule, _ in CELLS])
+    more = (ks[:, None] <= ks) & ((rules[:, None] == rules) | (rules == "any"))
+    for name in found.relations["held-out"]:
+        cells = [entry["protocols"][protocol]["relations"][name][rule][k] for protocol, rule, k in CELLS]
+        head = np.array([(cell["layer"], cell["head"]) for cell in cells])
+        hits = np.concatenate(
+            [
+                found.hits[protocol]["model"][:, :, found.relations[protocol].index(name)].reshape(-1, len(found.places))
+                for protocol in PROTOCOLS
+            ]
+        )  # (cells, F)
+        fewer, most = np.nonzero(more & (head[:, None] == head).all(axis=-1))
+        if (wrong := (hits[fewer] > hits[most]).any(axis=1)).any():
+            place = int(np.argmax(wrong))
+            one, other = (" ".join(CELLS[number]) for number in (fewer[place], most[place]))
+            raise EntryError(
+                f"{name}: of one and the same head, {one} has hits in a function that {other} lacks, which no head can do"
+            )
+
+
+def _spread(hits: np.ndarray, edges: np.ndarray) -> np.ndarray:
+    """How far each function moves the score of each relation, in percent: (rules, k, R, F)."""
+    total = np.maximum(1, edges.sum(axis=1, keepdims=True))
+    return 100 * (hits - hits.sum(axis=-1, keepdims=True) / total * edges) / total
+
+
+def _over_relations(spread: np.ndarray, names: list[str]) -> np.ndarray:
+    """The same of the mean: (rules, k, F)."""
+    counted = [name not in NOT_IN_MEAN for name in names]
+    return spread[..., counted, :].sum(axis=-2) / max(1, sum(counted))
+
+
+def _refuse_narrow(said: list[float] | None, spread: np.ndarray, at: str) -> None:
+    if said is None or said[1] is None:
+        return
+    error = float(np.sqrt((spread**2).sum()))
+    if len(spread) >= _ENOUGH and said[2] - said[1] < _NARROWEST * 2 * 1.96 * error - 1e-6:
+        raise EntryError(
+            f"{at} has an interval from {said[1]} to {said[2]}, too narrow for a standard error of {error:.2f} over its functions"
+        )
+
+
+# -------------------------------------------------------------------------------------------------------------- numbers
+
+
+def _hits(outcomes: Outcomes) -> str:
+    at_ks = outcomes.hits[:, [KS.index(int(k)) for k in TABLE_KS]].swapaxes(-1, -2)  # (rules, k, R, F)
+    return _packed(at_ks[..., outcomes.edges.T > 0])
+
+
+def _packed(numbers: np.ndarray) -> str:
+    lowest_first = np.ascontiguousarray(numbers, "<u4").reshape(-1, 1).view(np.uint8).T
+    return base64.b64encode(zlib.compress(lowest_first.tobytes(), 9)).decode()
+
+
+def _unpacked(value: Any, at: str, count: int) -> np.ndarray:
+    """As many numbers as there should be."""
+    expect(isinstance(value, str), value, at, "packed numbers")
+    try:
+        reading = zlib.decompressobj()
+        if count > _MOST_NUMBERS:
+            raise ValueError(f"more than {_MOST_NUMBERS:,} numbers")
+        data = reading.decompress(base64.b64decode(value, validate=True), 4 * count + 1)
+        if len(data) != 4 * count or not reading.eof:
+            raise ValueError(f"not {count:,} numbers")
+    except (ValueError, binascii.Error, zlib.error) as error:
+        raise EntryError(f"{at} is {shown(value)}, expected packed numbers: {error}") from error
+    return np.frombuffer(data, np.uint8).reshape(4, -1).T.copy().view("<u4").reshape(-1)
