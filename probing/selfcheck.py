@@ -298,6 +298,8 @@ def _what_a_later_token_moves(
     """How far earlier hidden states move, in relation to their norm, when the last sub-token of the text is another."""
     ids = inputs["input_ids"].clone()
     text = np.flatnonzero(~special)
+    if len(set(ids[0, text].tolist())) < 2:
+        raise ModelError(f"functions of {encoder.longest} sub-tokens at most are too short to check a model with: allow longer ones")
     last = int(text[-1])
     ids[0, last] = next(ids[0, place] for place in text if ids[0, place] != ids[0, last])
     earlier = (torch.arange(ids.shape[1], device=ids.device) < last)[None]

