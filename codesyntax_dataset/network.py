@@ -11,6 +11,8 @@ SECONDS = 2.5
 
 UNREACHABLE = "the Hub cannot be reached: is there a network, and is HF_ENDPOINT right?"
 
+_ANSWERED: set[str] = set()
+
 
 def is_hub_id(name: str) -> bool:
     """Whether the Hub could have a repository of that name; what else is named lies on the disk or nowhere."""
@@ -22,11 +24,14 @@ def is_hub_id(name: str) -> bool:
 
 
 def hub_answers() -> bool:
-    """Whether the Hub says anything within SECONDS; no where HF_HUB_OFFLINE is set."""
+    """Whether the Hub says anything within SECONDS, or has in this process; no where HF_HUB_OFFLINE is set."""
     if constants.is_offline_mode():
         return False
+    if constants.ENDPOINT in _ANSWERED:
+        return True
     try:
         get_session().head(constants.ENDPOINT, timeout=SECONDS)
+        _ANSWERED.add(constants.ENDPOINT)
     except Exception:  # whatever the HTTP client of this huggingface_hub raises where there is no connection
         return False
     return True

@@ -259,7 +259,7 @@ class _TopTokens(BatchListener):
         self.weights: list[np.ndarray] = []
 
     def hear(self, plan, edges: slice, rows: Callable[[], torch.Tensor]) -> None:
-        pooled = plan.pool(rows()).transpose(0, 1)  # (H, N, T)
+        pooled = plan.pool(rows(), self.layer).transpose(0, 1)  # (H, N, T)
         weights, tokens = pooled.sort(dim=-1, descending=True, stable=True)  # stable: equal weights by lower token
         self.tokens.append(tokens[..., : self.kept].cpu().numpy().astype(np.uint16))
         roots = (255 * weights[..., : self.kept].clamp(0, 1).sqrt()).round()

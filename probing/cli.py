@@ -19,7 +19,15 @@ from codesyntax_dataset.schema import CONFIGS, SPLITS
 # as in topk_uas, whose numpy would slow down --help
 DIRECTIONS = ("head-to-dependent", "dependent-to-head")
 RULES = ("first", "any", "last")
-CONTROLS = ("random-weights", "shuffled-labels")  # as in probing.controls
+CONTROLS = ("random-weights", "shuffled-attention", "redrawn-dependents")  # as in probing.controls
+
+RECIPE = [
+    "codesyntax build --source code-search-net/code_search_net --config python --output csn",
+    "codesyntax probe microsoft/codebert-base --data csn --config python --split test --split validation "
+    "--output csn-results",
+    "codesyntax report csn-results --data csn --output csn-report",
+]
+"""From the Hub to a report, as in README.md."""
 
 _QUIET = "codesyntax.quiet"
 _STATUS_INTERRUPTED, _STATUS_TERMINATED = 128 + 2, 128 + 15
@@ -294,7 +302,7 @@ def score(ledgers: tuple[Path, ...], wide: bool, as_json: bool) -> None:
 @main.command()
 @click.argument("results", metavar="RESULT...", nargs=-1, required=True, type=click.Path(path_type=Path))
 @click.option("--model", help="Where the model is, if not under the name in the result.")
-@click.option("--data", help="Where the dataset is, if not under the name in the result.")
+@click.option("--data", help="Where the dataset is, if not where the result says.")
 @click.option("--device", help="Such as cpu or cuda:1.  [default: a CUDA GPU where there is one]")
 @click.option("--functions", default=64, type=click.IntRange(min=1), help="How many of its functions to probe again.")
 @click.option("--all", "everything", is_flag=True, help="Probe all of its functions again.")
@@ -330,7 +338,7 @@ def verify(results: tuple[Path, ...], functions: int, everything: bool, **option
 @main.command()
 @click.argument("results", metavar="RESULT...", nargs=-1, required=True, type=click.Path(path_type=Path))
 @click.option("--model", help="Where the model is, if not under the name in the results.")
-@click.option("--data", help="Where the dataset is, if not under the name in the results.")
+@click.option("--data", help="Where the dataset is, if not where the results say.")
 @click.option("--device", help="Such as cpu or cuda:1.  [default: a CUDA GPU where there is one]")
 @click.option("--rule", default="first", type=click.Choice(RULES), help="Which token of the dependent counts, in the table.")
 @_wide_option
@@ -462,7 +470,7 @@ def board(sources: tuple[str, ...], output: Path) -> None:
 @main.command()
 @click.argument("results", nargs=-1, required=True, metavar="RESULT...", type=click.Path(path_type=Path))
 @click.option("--output", default="report", type=click.Path(path_type=Path, file_okay=False), help="The folder to write.")
-@click.option("--data", help="Where the dataset is, if not under the name in the results.")
+@click.option("--data", help="Where the dataset is, if not where the results say.")
 def report(results: tuple[Path, ...], output: Path, data: str | None) -> None:
     """Write every table and figure about each RESULT, a file or folder that `probe --output` wrote, as one page and as files.
 
@@ -494,14 +502,13 @@ def demo(output: Path) -> None:
             if split == "test":
                 _print(result)
     page = write_report([results], output / "report", data)
+    recipe = "\n".join(f"  {line}" for line in RECIPE)
     click.echo(
         f"\nThe dataset is in {data}, results and rank ledgers are in {results}. The report, with baselines, intervals and\n"
-        f"figures, is {page}. What next:\n"
-        f"  codesyntax show {EMBEDDED} --data {data} --id 0                   # what heads attend to\n"
-        f"  codesyntax probe microsoft/codebert-base --data {data} --config java   # another model\n"
-        "  codesyntax build --source path/to/your/code --config python --output mine               # your own functions\n"
-        "  codesyntax build --source code-search-net/code_search_net --config python               # the paper's\n"
-        "  codesyntax --help"
+        f"figures, is {page}. What next:\n\n"
+        f"What heads attend to:\n  codesyntax show {EMBEDDED} --data {data} --id 0\n\n"
+        f"Functions of the paper's kind and CodeBERT, from the Hub to a report:\n{recipe}\n\n"
+        "Your own model, code and attention: README.md. Models that work: codesyntax available-models"
     )
 
 

@@ -1,10 +1,14 @@
 """Controls: what a score is worth if there is nothing to find, in the attention, in the weights or in the labels.
 
 - *random attention*: every row ranks the other tokens in random order. What counting alone gives.
-- *random weights*: the model's architecture, tokenizer and pooling without what it learned. Long words are many
-  sub-tokens and win the rows whose weights are summed, so this control differs from random attention.
-- *shuffled labels*: the model as it is, on edges that relate the wrong tokens. What heads gain by looking at tokens
-  that are often somebody's dependent.
+- *random weights*: the model's architecture, tokenizer and pooling without what it learned. Its attention is nearly even,
+  so the token of most sub-tokens wins nearly every row, where weights are summed: it scores less than random
+  attention, and a distance to it says nothing about what was learned.
+- *shuffled attention*: the model as it is, but the weights that an attention head has in a function are dealt out anew over the
+  tokens, in all rows alike. How much attention there is, and how much of it falls on few tokens, stays; which tokens
+  these are is chance. What is above it was learned.
+- *redrawn dependents*: the model as it is, on edges to other tokens behind the head. What heads gain by looking behind
+  the head at all. Not a control task in the sense of Hewitt and Liang (2019), whose labels belong to word types.
 """
 
 from __future__ import annotations
@@ -15,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import datasets
 import numpy as np
 
-from codesyntax_dataset.errors import ModelError
+from codesyntax_dataset.errors import LedgerError, ModelError, UnknownName
 from codesyntax_metric.topk_uas import HEAD_TO_DEPENDENT, NOT_IN_MEAN, RULES, rank_attention
 from probing.baselines import Edges
 from probing.ledger import RankLedger
@@ -24,8 +28,20 @@ from probing.result import KS
 if TYPE_CHECKING:
     from transformers import PreTrainedModel
 
-CONTROLS = RANDOM_WEIGHTS, SHUFFLED_LABELS = ("random-weights", "shuffled-labels")
+CONTROLS = RANDOM_WEIGHTS, SHUFFLED_ATTENTION, REDRAWN_DEPENDENTS = (
+    "random-weights",
+    "shuffled-attention",
+    "redrawn-dependents",
+)
 """The controls that a probe can be run with; random attention needs no model."""
+
+
+def check_control(name: str | None) -> None:
+    """Raise UnknownName for a control that there is not, LedgerError for one that was given up."""
+    if name == "shuffled-labels":
+        raise LedgerError(f"the control {name} is no more: {REDRAWN_DEPENDENTS} took its place, so probe that")
+    if name not in (None, *CONTROLS):
+        raise UnknownName("control", name, CONTROLS)
 
 
 def random_attention(edges: Edges, direction: str = HEAD_TO_DEPENDENT, heads: int = 12, seed: int = 0) -> RankLedger:
@@ -72,23 +88,35 @@ def expected(edges: Edges, direction: str = HEAD_TO_DEPENDENT) -> np.ndarray:
     return means
 
 
-def shuffle_labels(dataset: datasets.Dataset, seed: int = 0) -> datasets.Dataset:
-    """The dataset with the dependents of each function dealt out anew among all its edges.
+def redraw_dependents(dataset: datasets.Dataset, seed: int = 0) -> datasets.Dataset:
+    """The dataset with another dependent for every edge: as many tokens, behind the head, none of them the gold one's.
 
-    Each function keeps its heads with their relations, and its dependents; who belongs to whom is random. A function
-    with one edge keeps it. The result is probed and scored as any dataset; its labels have another digest.
+    Each place is drawn with the same probability, but for those that begin or end with white space, which many models
+    cannot find, where the gold one does not. Where no such place is left, the dependent may overlap the gold one, then
+    begin or end with white space, then lie before the head, but never begin where the gold one does; one that is the
+    whole function stays. Heads and relations stay. The result is probed and scored as any dataset; its labels have another digest.
     """
 
-    def deal(relations: list[dict[str, Any]], index: int) -> dict[str, list[dict[str, Any]]]:
-        order = np.random.default_rng([seed, index]).permutation(len(relations))
-        return {
-            "relations": [
-                {**edge, "first": relations[other]["first"], "last": relations[other]["last"]}
-                for edge, other in zip(relations, order)
-            ]
-        }
+    def redraw(relations: list[dict[str, Any]], tokens: list[str], index: int) -> dict[str, list[dict[str, Any]]]:
+        rng = np.random.default_rng([seed, index])
+        visible = np.array([bool(token.strip()) for token in tokens], bool)
+        redrawn = []
+        for edge in relations:
+            head, first, last = edge["head"], edge["first"], edge["last"]
+            begin = np.arange(len(tokens) - (last - first))
+            begin = begin[begin != first]
+            end = begin + last - first
+            told = (visible[begin] >= visible[first]) & (visible[end] >= visible[last])
+            apart = (end < first) | (last < begin)
+            behind = begin > head
+            choices = (behind & told & apart, behind & told, behind, np.ones(len(begin), bool))
+            places = next((begin[choice] for choice in choices if choice.any()), [first])
+            place = int(rng.choice(places))
+            redrawn.append({**edge, "first": place, "last": place + last - first})
+        return {"relations": redrawn}
 
-    return dataset.map(deal, with_indices=True, input_columns="relations", desc="shuffling labels")
+    columns = ["relations", "tokens"]
+    return dataset.map(redraw, with_indices=True, input_columns=columns, desc="redrawing dependents")
 
 
 def random_weights(model: PreTrainedModel, seed: int = 0) -> PreTrainedModel:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 import datasets
@@ -14,7 +15,10 @@ import pyarrow.compute as pc
 from huggingface_hub import constants
 
 from codesyntax_dataset.errors import DataNotFound, DatasetError, UnknownName
+from codesyntax_dataset.folder import read_split
 from codesyntax_dataset.network import UNREACHABLE, hub_answers, is_hub_id
+from codesyntax_dataset.schema import CONFIGS
+from probing.result import data_path_of, read_text
 
 COLUMNS = ("id", "code", "token_start", "token_end", "relations")
 
@@ -22,33 +26,33 @@ COLUMNS = ("id", "code", "token_start", "token_end", "relations")
 def load_functions(data: Any, config: str, split: str) -> tuple[datasets.Dataset, str]:
     """One split of an annotated dataset, and the name and version it goes by in signatures.
 
-    `data` is a folder that `codesyntax build` wrote, a dataset id on the Hub, or a loaded `Dataset` or `DatasetDict`. Raises
-    DataNotFound where there is nothing of that name, DatasetError where it is no CodeSyntax dataset, and UnknownName for a
-    config or split that it does not have.
+    `data` is a folder that `codesyntax build` wrote, which is read as it is now, a dataset id on the Hub, or a loaded
+    `Dataset` or `DatasetDict`. A loaded dataset that knows its config and split must be all of that split, in order; one
+    that does not, such as of `Dataset.from_list`, goes by the name `memory`.
+
+    Raises DataNotFound where there is nothing of that name, DatasetError where it is no CodeSyntax dataset, was altered
+    or is not what is asked for, and UnknownName for a config or split that there is not.
     """
+    if config not in CONFIGS:
+        raise UnknownName("config", config, CONFIGS)
     if isinstance(data, (str, os.PathLike)):
-        name = str(data)
-        dataset = _load(name, config, split)
-    elif isinstance(data, datasets.IterableDataset | datasets.IterableDatasetDict):
-        raise DatasetError("this dataset is streamed, but a probe reads it more than once: load it without streaming=True")
-    elif isinstance(data, datasets.DatasetDict):
-        if split not in data:
-            raise UnknownName("split", split, list(data))
-        name, dataset = "", data[split]
+        place = os.fspath(data)
+        if os.path.isdir(place):
+            dataset, version = read_split(Path(place), config, split, COLUMNS)
+            return dataset, f"{Path(place).resolve().name}@{version}"
+        dataset = _from_hub(place, config, split)
+        name = f"{place}@{dataset.info.version or '0.0.0'}"
     else:
-        name, dataset = "", data
-    missing = [column for column in COLUMNS if column not in (getattr(dataset, "column_names", None) or ())]
-    if missing:
-        raise DatasetError(
-            f"{name or 'the dataset'} has no columns {', '.join(missing)}: expected a dataset that `codesyntax build` wrote"
-        )
-    name = os.path.basename(os.path.abspath(name)) if os.path.isdir(name) else name
-    return dataset, f"{name or dataset.info.dataset_name or 'memory'}@{dataset.info.version or '0.0.0'}"
+        dataset = _split_of(data, split)
+        name = "the dataset"
+    if missing := [column for column in COLUMNS if column not in dataset.column_names]:
+        raise DatasetError(f"{name} has no columns {', '.join(missing)}: expected a dataset that `codesyntax build` wrote")
+    _check_language(dataset, name, config)
+    return dataset, name if isinstance(data, (str, os.PathLike)) else _name_of_loaded(dataset, config, split)
 
 
-def _load(name: str, config: str, split: str) -> datasets.Dataset:
-    if not os.path.isdir(name):
-        _check_id(name)
+def _from_hub(name: str, config: str, split: str) -> datasets.Dataset:
+    _check_id(name)
     try:
         configs = datasets.get_dataset_config_names(name)
         if config not in configs:
@@ -60,11 +64,10 @@ def _load(name: str, config: str, split: str) -> datasets.Dataset:
     except UnknownName:
         raise
     except Exception as error:  # datasets raises whatever its many loaders raise
-        kind = "folder is no dataset" if os.path.isdir(name) else "no such folder, and no such dataset on the Hub"
         reason = " ".join(str(error).split())[:200]
-        missing = isinstance(error, OSError) and not os.path.isdir(name)
-        raise (DataNotFound if missing else DatasetError)(
-            f"cannot load {name}: {kind} ({type(error).__name__}: {reason}). Build one with `codesyntax build`"
+        raise (DataNotFound if isinstance(error, OSError) else DatasetError)(
+            f"cannot load {name}: no such folder, and no such dataset on the Hub that can be reached and read "
+            f"({type(error).__name__}: {reason}): `codesyntax build` makes one"
         ) from error
 
 
@@ -72,7 +75,7 @@ def _check_id(name: str) -> None:
     """Raise DataNotFound unless `name` can be a dataset on a Hub that answers, or is in the cache and all is offline."""
     if os.path.exists(name):
         raise DatasetError(f"{name} is a file, expected the folder of a dataset or its id on the Hub")
-    if "/" not in name or not is_hub_id(name):
+    if not _may_be_on_hub(name):
         raise DataNotFound(f"no folder {name}, and no name of a dataset on the Hub, USER/NAME: `codesyntax build` makes one")
     if not constants.is_offline_mode() and not hub_answers():
         raise DataNotFound(
@@ -80,18 +83,126 @@ def _check_id(name: str) -> None:
         )
 
 
+def _may_be_on_hub(name: str) -> bool:
+    """Whether the Hub could have a dataset of that name, USER/NAME."""
+    return "/" in name and is_hub_id(name)
+
+
+def _split_of(data: Any, split: str) -> datasets.Dataset:
+    if isinstance(data, datasets.DatasetDict):
+        if split not in data:
+            raise UnknownName("split", split, list(data))
+        data = data[split]
+    if isinstance(data, datasets.IterableDataset | datasets.IterableDatasetDict):
+        raise DatasetError("this dataset is streamed, but a probe reads it more than once: load it without streaming=True")
+    if not isinstance(data, datasets.Dataset):
+        raise DatasetError(
+            f"the data is a {type(data).__name__}, expected a folder that `codesyntax build` wrote, the id of a dataset on the "
+            "Hub, or a loaded Dataset or DatasetDict"
+        )
+    return data
+
+
+def _name_of_loaded(dataset: datasets.Dataset, config: str, split: str) -> str:
+    """Name and version of a loaded dataset, which must be what is asked for, as far as it knows what it is."""
+    info, known = dataset.info, dataset.info.config_name in CONFIGS
+    if known and info.config_name != config:
+        raise DatasetError(f"the dataset is of the config {info.config_name!r}, not {config!r}: ask for its own, or load that one")
+    if dataset.split is not None and str(dataset.split) != split:
+        raise _not_whole(f"is of the split {str(dataset.split)!r}, not {split!r}")
+    if not known:
+        return "memory@0.0.0"
+    if dataset.split is None or not info.splits or split not in info.splits:
+        raise _not_whole("does not say which split it is, or how many functions that has")
+    whole, ids = info.splits[split].num_examples, np.asarray(dataset["id"][:], np.int64)
+    if len(ids) != whole:
+        raise _not_whole(f"has {len(ids)} functions, and its split {split!r} has {whole}")
+    if (np.diff(ids) <= 0).any():
+        raise _not_whole("has the functions of its split in another order, or some of them twice")
+    return f"{info.dataset_name or 'memory'}@{info.version or '0.0.0'}"
+
+
+def _not_whole(reason: str) -> DatasetError:
+    return DatasetError(
+        f"the dataset {reason}: pass a whole split, and a `limit` for its first functions only; or make it a dataset of its "
+        "own, which goes by the name `memory`: Dataset.from_list(dataset.to_list())"
+    )
+
+
+def _check_language(dataset: datasets.Dataset, name: str, config: str) -> None:
+    """Raise DatasetError for functions that say that they are in another language than those of `config`."""
+    if "language" not in dataset.column_names:
+        return
+    language, _ = CONFIGS[config]
+    if strange := sorted({str(found) for found in dataset.unique("language")} - {language}):
+        raise DatasetError(f"{name} has functions in {', '.join(strange)}, but those of the config {config!r} are in {language}")
+
+
+def folder_of(data: Any) -> Path | None:
+    """The folder that the data is in; None for a dataset on the Hub or in memory."""
+    return Path(data).resolve() if isinstance(data, (str, os.PathLike)) and os.path.isdir(data) else None
+
+
+def find_data(result: str | os.PathLike, made: Mapping[str, Any]) -> str:
+    """Where the data is that the result in a file was made with: a folder, or the id of a dataset on the Hub.
+
+    `made`: the result's settings. A dataset on the Hub is found by its id. A folder is looked for where the result
+    says it is, seen from its file, and under its name in the working directory; the Hub is not asked for one. Raises
+    DataNotFound where there is none with the version and the labels that were probed.
+    """
+    name, _, version = made["data"].rpartition("@")
+    if _may_be_on_hub(name):
+        places = [name]
+    else:
+        told = data_path_of(read_text(result))
+        places = [place for place in (told and os.path.join(os.path.dirname(result), told), name) if place]
+        places = [place for place in places if os.path.isdir(place)]
+    reason = ""
+    for place in places:
+        try:
+            dataset, found = load_functions(place, made["config"], made["split"])
+            labels = _probed_labels(dataset, made)
+        except DatasetError as error:
+            reason = str(error)
+            continue
+        if (found.rpartition("@")[2], labels) == (version, made["labels"]):
+            return place
+        reason = f"{place!r} has the version {found.rpartition('@')[2]} and the labels {labels}"
+    raise DataNotFound(
+        f"the data of {result} is not found, {made['data']}/{made['config']}/{made['split']} with the labels "
+        f"{made['labels']}{f' ({reason})' if reason else ''}: give its place with --data"
+    )
+
+
+def _probed_labels(dataset: datasets.Dataset, made: Mapping[str, Any]) -> str:
+    """The digest that a probe with these settings has of its labels."""
+    if made["control"] is not None:
+        from probing.controls import REDRAWN_DEPENDENTS, redraw_dependents  # which need this module
+
+        if made["control"] == REDRAWN_DEPENDENTS:
+            dataset = redraw_dependents(dataset, made["seed"])
+    return label_digest(dataset, made["limit"])
+
+
 def label_digest(dataset: datasets.Dataset, limit: int | None = None) -> str:
-    """A digest over the labels of the first `limit` functions: the code, the tokens' places and the edges, in order."""
+    """A digest over the labels of the first `limit` functions: the code, the tokens' places and the edges, in order.
+
+    It is of 1,000 functions at a time. Their number comes first; then, for each of code, `token_start`, `token_end` and
+    edges, how many bytes, tokens or edges each function has, and these one behind the other. Numbers are little-endian, of
+    8 bytes where they count and of 4 where they are labels. So no two datasets have the same bytes.
+    """
     digest = hashlib.sha256()
     try:
         for table in _labels(dataset, limit).with_format("arrow").iter(batch_size=1000):
-            starts, ends = _places(table, "token_start"), _places(table, "token_end")
-            for code, start, end, edges in zip(table["code"].to_pylist(), starts, ends, _edges(table)):
-                digest.update(code.encode("utf-8", "surrogatepass"))
-                digest.update(start)
-                digest.update(end)
-                if edges:
-                    digest.update(f"|{edges}".encode())
+            digest.update(len(table).to_bytes(8, "little"))
+            _add_texts(digest, table["code"].combine_chunks())
+            for column in ("token_start", "token_end"):
+                _add_numbers(digest, _add_lengths(digest, table[column].combine_chunks()))
+            edges = _add_lengths(digest, table["relations"].combine_chunks())
+            if len(edges):  # else they may have no type either
+                _add_texts(digest, pc.struct_field(edges, "relation"))
+                for name in ("head", "first", "last"):
+                    _add_numbers(digest, pc.struct_field(edges, name))
     except (pa.ArrowException, AttributeError) as error:
         raise DatasetError(
             f"the dataset's columns {', '.join(COLUMNS)} are not what `codesyntax build` writes: {error}"
@@ -99,24 +210,21 @@ def label_digest(dataset: datasets.Dataset, limit: int | None = None) -> str:
     return digest.hexdigest()[:12]
 
 
-def _places(table: pa.Table, column: str) -> list[bytes]:
-    """What each row has in a column of lists of integers, as little-endian int32."""
-    lists = table[column].combine_chunks()
-    ends = np.cumsum(pc.list_value_length(lists).fill_null(0).to_numpy(zero_copy_only=False))
-    values = lists.flatten().cast(pa.int32()).to_numpy(zero_copy_only=False).astype("<i4")
-    return [part.tobytes() for part in np.split(values, ends[:-1])]
+def _add_lengths(digest: hashlib._Hash, lists: pa.Array) -> pa.Array:
+    """Add how long each list is; returns what is in them."""
+    _add_numbers(digest, pc.list_value_length(lists).fill_null(0), pa.int64())
+    return lists.flatten()
 
 
-def _edges(table: pa.Table) -> list[str]:
-    """The edges of each row as `relation,head,first,last|relation,head,first,last` and so on."""
-    lists = table["relations"].combine_chunks()
-    ends = np.cumsum(pc.list_value_length(lists).fill_null(0).to_numpy(zero_copy_only=False))
-    edges = lists.flatten()
-    if not len(edges):  # then they may have no type either
-        return [""] * len(lists)
-    parts = [pc.struct_field(edges, name).cast(pa.string()) for name in ("relation", "head", "first", "last")]
-    offsets = pa.array([0, *ends.tolist()], pa.int32())
-    return pc.binary_join(pa.ListArray.from_arrays(offsets, pc.binary_join_element_wise(*parts, ",")), "|").to_pylist()
+def _add_texts(digest: hashlib._Hash, texts: pa.Array) -> None:
+    data = texts.cast(pa.large_binary())
+    _add_numbers(digest, pc.binary_length(data), pa.int64())
+    digest.update(b"".join(data.to_pylist()))
+
+
+def _add_numbers(digest: hashlib._Hash, numbers: pa.Array, type: pa.DataType | None = None) -> None:
+    values = numbers.cast(type or pa.int32()).to_numpy(zero_copy_only=False)
+    digest.update(values.astype(values.dtype.newbyteorder("<")).tobytes())
 
 
 def _labels(dataset: datasets.Dataset, limit: int | None) -> datasets.Dataset:

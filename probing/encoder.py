@@ -98,19 +98,24 @@ class Encoder:
             with capture.listen(listener):
                 self.run(inputs, capture.NAME)
         else:
-            for maps in self.run(inputs, "eager", output_attentions=True).attentions:
-                if (
-                    maps.shape[2:] != (inputs["input_ids"].shape[1],) * 2
-                ):  # some families go over to another kind when long
-                    raise ModelError(
-                        f"{self.name} reports attention maps of the shape {tuple(maps.shape)} for "
-                        f"{inputs['input_ids'].shape[1]} sub-tokens: lower --max-length to where its attention changes"
-                    )
+            for maps in self.maps(inputs):
                 listener.rank_maps(maps)
         if not listener.complete:
             raise ModelError(
                 f"{self.name} called its attention {listener.layer} times, expected once for each of {self.layers} layers"
             )
+
+    def maps(self, inputs: Mapping[str, torch.Tensor]) -> Sequence[torch.Tensor]:
+        """The attention maps (B, H, S, S) of each layer that the model reports in eager mode."""
+        length = inputs["input_ids"].shape[1]
+        found = self.run(inputs, "eager", output_attentions=True).attentions
+        for maps in found:
+            if maps.shape[2:] != (length, length):  # some families go over to another kind when long
+                raise ModelError(
+                    f"{self.name} reports attention maps of the shape {tuple(maps.shape)} for {length} sub-tokens: lower "
+                    "--max-length to where its attention changes"
+                )
+        return found
 
     def run(self, inputs: Mapping[str, torch.Tensor], attention: str, **options):
         """The model's output for a padded batch, computed with the attention function registered as `attention`."""

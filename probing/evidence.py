@@ -23,7 +23,8 @@ from codesyntax_dataset.errors import LedgerError
 from codesyntax_metric.topk_uas import RULES
 from probing import baselines, entry_functions
 from probing.baselines import BaselineResult, Edges
-from probing.controls import SHUFFLED_LABELS
+from probing.controls import REDRAWN_DEPENDENTS, check_control
+from probing.data import find_data
 from probing.entry import FORMAT
 from probing.ledger import RankLedger
 from probing.result import ProbeResult, ProbeSettings, ledger_path, load
@@ -124,8 +125,8 @@ class Evidence:
 
     @cached_property
     def comparisons(self) -> dict[str, Comparison]:
-        """Protocol -> the model's scores less those of the best baseline; none for shuffled labels, which are others."""
-        if self.probed.test.settings["control"] == SHUFFLED_LABELS:
+        """Protocol -> the model's scores less those of the best baseline; none for redrawn dependents, which are other labels."""
+        if self.probed.test.settings["control"] == REDRAWN_DEPENDENTS:
             return {}
         return {
             protocol: compare(outcomes, self.baselines.outcomes[protocol][BEST_BASELINE])
@@ -185,7 +186,7 @@ class Evidence:
 def gather(probed: Sequence[Probed], data: Any = None) -> list[Evidence]:
     """The evidence of models that can be compared: on the functions of the scored split that all of them could read.
 
-    `data`: where the annotated functions are, if not under the name in the results. Raises LedgerError for results of
+    `data`: where the annotated functions are, if not where the results say. Raises LedgerError for results of
     different data, configs, splits or directions, or without common functions, and where the data's labels are others.
     """
     settings = [one.test.settings for one in probed]
@@ -194,7 +195,7 @@ def gather(probed: Sequence[Probed], data: Any = None) -> list[Evidence]:
             raise LedgerError(f"results of different {name} do not compare: {', '.join(sorted(values))}")
     first = settings[0]
     test, validation = (_common([getattr(one, part).ledger for one in probed]) for part in ("test", "validation"))
-    data = first["data"].partition("@")[0] if data is None else data
+    data = find_data(probed[0].files["test"], first) if data is None else data
     edges = {
         part: baselines.read_edges(data, first["config"], split, functions)
         for part, split, functions in (("validation", "validation", validation), ("test", first["split"], test))
@@ -202,8 +203,9 @@ def gather(probed: Sequence[Probed], data: Any = None) -> list[Evidence]:
     for part, of_part in edges.items():
         for one in probed:
             made = getattr(one, part).settings
+            check_control(made["control"])
             if (
-                made["control"] != SHUFFLED_LABELS
+                made["control"] != REDRAWN_DEPENDENTS
                 and made["limit"] is None
                 and made["labels"] != of_part.settings["labels"]
             ):

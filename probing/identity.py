@@ -5,10 +5,11 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import importlib.util
+import json
 import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from huggingface_hub import HfApi, hf_hub_download
 from huggingface_hub.errors import HFValidationError, LocalEntryNotFoundError
@@ -37,27 +38,38 @@ class Location(NamedTuple):
 def locate(model: str, revision: str | None = None) -> Location:
     """Where to load a Hub id at `revision`, a local folder or the embedded encoder from; asks the Hub where it is one.
 
-    Where the Hub does not answer, it is the folder in the cache. Raises what huggingface_hub raises, and ModelError; `loading` makes one line of either.
+    Anybody may open a pull request with other weights, so a model at `refs/pr/N` goes by the name `USER/MODEL@refs/pr/N`,
+    by which it is also found. Where the Hub does not answer, it is the folder in the cache. Raises what huggingface_hub
+    raises, and ModelError; `loading` makes one line of either.
     """
     folder = Path(model)
     if folder.is_dir():
         if revision is not None:
             raise ModelError(f"it is a folder, which has no revision {revision!r}")
+        files(folder)  # says at once if there are some outside
         return Location(str(folder), folder.resolve().name, None)
     if model == EMBEDDED:
         return Location(str(embedded_model()), model, None)
-    if not is_hub_id(model):
+    model, _, request = model.partition("@")
+    revision = revision or request or None
+    if request and not request.startswith(_REQUEST) or not is_hub_id(model):
         raise ModelError("no such folder, and no name that a model on the Hub can have")
+    request = revision if revision and revision.startswith(_REQUEST) else request
+    name = f"{model}@{request}" if request else model
     if not hub_answers():  # then only what is in the cache, and all of it from there
         try:
             file = Path(hf_hub_download(model, "config.json", revision=revision, local_files_only=True))
         except LocalEntryNotFoundError as error:
             raise ModelError(f"no folder of that name, it is not in the cache, and {UNREACHABLE}") from error
-        return Location(str(file.parent), model, file.parent.name)
+        return Location(str(file.parent), name, file.parent.name)
     # what we report is the commit that all files come from. Given a commit, transformers also leaves its service alone
     # that converts weights, which would load a revision that nobody named.
     file = hf_hub_download(model, "config.json", revision=revision)
-    return Location(model, model, Path(file).parent.name)
+    return Location(model, name, Path(file).parent.name)
+
+
+_REQUEST = "refs/pr/"
+"""Under which the Hub keeps pull requests."""
 
 
 def embedded_folder() -> Path:
@@ -118,22 +130,62 @@ def _clip(text: str, length: int = 400) -> str:
 
 _FILES = (
     "config.json tokenizer.json tokenizer_config.json special_tokens_map.json added_tokens.json vocab.txt vocab.json "
-    "merges.txt spiece.model sentencepiece.bpe.model tokenizer.model spm.model sentencepiece.model adapter_config.json "
-    "model.safetensors.index.json"
+    "merges.txt spiece.model sentencepiece.bpe.model tokenizer.model spm.model sentencepiece.model adapter_config.json"
 ).split()
 
 
+def files(folder: Path) -> list[str]:
+    """The files of a local model that transformers may load, as paths in its folder: configuration, tokenizer, weights.
+
+    Weights are the files in safetensors, and the shards in folders below that an index names, or the configuration. Raises
+    ModelError for one outside the folder.
+    """
+    found = {name for name in _FILES if (folder / name).is_file()}
+    found |= {file.name for pattern in ("tokenizer.*.json", "*.safetensors") for file in folder.glob(pattern)}
+    indices = {file.name for file in folder.glob("*.safetensors.index.json")}
+    if (named := _json(folder / "config.json").get("transformers_weights")) is not None:
+        (indices if str(named).endswith(".index.json") else found).add(_inside(named, "config.json"))
+    for index in indices:
+        shards = _json(folder / index).get("weight_map", {})
+        found |= {_inside(shard, index) for shard in (shards.values() if isinstance(shards, dict) else ())}
+    return sorted(name for name in found | indices if (folder / name).is_file())
+
+
+def _json(file: Path) -> dict[str, Any]:
+    """What a file has; nothing where transformers will say what is wrong with it."""
+    try:
+        found = json.loads(file.read_bytes())
+    except (OSError, ValueError, RecursionError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _inside(name: Any, source: str) -> str:
+    path = Path(str(name))
+    if path.is_absolute() or ".." in path.parts:
+        raise ModelError(f"its {source} names the weights {name!r}, which are not in its folder: copy them there")
+    return path.as_posix()
+
+
 def _digest_of_files(folder: Path) -> str:
-    return sha256(
-        [*(folder / name for name in _FILES if (folder / name).exists()), *sorted(folder.glob("*.safetensors"))]
-    )
+    """SHA-256 over the names, sizes and bytes of a model's files, so that no two models have the same."""
+    digest = hashlib.sha256()
+    for name in files(folder):
+        header = f"{len(name.encode())} {name} {(folder / name).stat().st_size} "
+        digest.update(header.encode())
+        _add(digest, folder / name)
+    return digest.hexdigest()
 
 
 def sha256(paths: Iterable[Path]) -> str:
     """The SHA-256 of some files' bytes, one behind the other."""
     digest = hashlib.sha256()
     for path in paths:
-        with path.open("rb") as file:
-            while block := file.read(1 << 22):
-                digest.update(block)
+        _add(digest, path)
     return digest.hexdigest()
+
+
+def _add(digest: hashlib._Hash, path: Path) -> None:
+    with path.open("rb") as file:
+        while block := file.read(1 << 22):
+            digest.update(block)

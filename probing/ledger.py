@@ -9,6 +9,7 @@ little. The settings that made it stand in the file's metadata under `codesyntax
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 from collections.abc import Iterable
@@ -69,6 +70,19 @@ class RankLedger:
             counts.add(names[self.relation[part]], self.ranks[:, part])
         counts.functions = len(np.unique(self.function))
         return counts
+
+    def digest(self) -> str:
+        """SHA-256 over all that the ledger holds, whatever its file format: two that differ anywhere have two digests."""
+        digest = hashlib.sha256()
+        names, relation = np.unique(np.asarray(self.relations, dtype=object)[self.relation], return_inverse=True)
+        header = {"settings": self.settings, "relations": names.tolist(), "shape": self.ranks.shape}
+        text = json.dumps(header, sort_keys=True).encode()
+        digest.update(len(text).to_bytes(8, "little") + text)
+        for numbers in (relation, *(getattr(self, name) for name in _EDGE_COLUMNS)):
+            digest.update(numbers.astype("<i4").tobytes())
+        for start in range(0, len(self), 4096):
+            digest.update(self.ranks[:, start : start + 4096].tobytes())
+        return digest.hexdigest()
 
     def sorted(self) -> RankLedger:
         """The same ledger with its functions in the order of the dataset; edges keep their order within a function."""

@@ -31,7 +31,8 @@ class EncodedFunction:
     """One function as the model reads it, and its edges.
 
     `index`: its place in the dataset split; `ids` (sub-tokens,) with special tokens; `relation` (edges,) indices into the
-    run's list of relations; `head`, `first`, `last` (edges,) token indices.
+    run's list of relations; `head`, `first`, `last` (edges,) token indices; `shuffled_by`: the seed of the control whose
+    attention is shuffled over the tokens (see `probing.controls`).
     """
 
     index: int
@@ -41,6 +42,7 @@ class EncodedFunction:
     head: np.ndarray
     first: np.ndarray
     last: np.ndarray
+    shuffled_by: int | None = None
 
     def readers(self, direction: str) -> np.ndarray:
         """The distinct tokens with sub-tokens whose rows are read, ascending."""
@@ -144,7 +146,7 @@ class BatchRanker(BatchListener):
         return torch.empty((len(RULES), edges, self.layers, heads), dtype=torch.uint8, device=device)
 
     def hear(self, plan: _Group, edges: slice, rows: Callable[[], torch.Tensor]) -> None:
-        self.found[:, edges, self.layer] = plan.rank(plan.pool(rows()))
+        self.found[:, edges, self.layer] = plan.rank(plan.pool(rows(), self.layer))
 
 
 class RankBounds(BatchListener):
@@ -161,7 +163,7 @@ class RankBounds(BatchListener):
         return torch.empty((len(RULES), edges, self.layers, heads, 3), dtype=torch.uint8, device=device)
 
     def hear(self, plan: _Group, edges: slice, rows: Callable[[], torch.Tensor]) -> None:
-        weights = plan.pool(rows())
+        weights = plan.pool(rows(), self.layer)
         for place, slack in enumerate((None, self.slack, -self.slack)):
             self.found[:, edges, self.layer, :, place] = plan.rank(weights, slack)
 
@@ -191,7 +193,7 @@ class FirstChoices(BatchListener):
         columns = np.zeros(here.shape, np.int64)  # of the edges of other layers too, whose choices are not kept
         columns[here] = column
         here, columns, heads = (torch.from_numpy(array).to(self.found.device) for array in (here, columns, heads))
-        chosen = plan.first_choices(plan.pool(rows()[:, heads]), columns)
+        chosen = plan.first_choices(plan.pool(rows(), self.layer)[:, heads], columns)
         self.found[:, edges] = torch.where(here, chosen, self.found[:, edges])
 
 
@@ -251,6 +253,9 @@ class _Group:
         self.itself = (send(_pad(readers, most, -1))[..., None] == self.token)[:, :, None]  # (G, N, 1, T)
         self.unmapped = (first_sub < 0)[:, :, None]  # (G, 1, 1, T)
         self.chunk = max(1, elements // tokens)
+        self.shuffled = [
+            (function.shuffled_by, function.index, np.flatnonzero(function.alignment.mapped)) for function in functions
+        ]
 
         head, first, last = (np.concatenate([getattr(f, name) for f in functions]) for name in ("head", "first", "last"))
         function_of = np.repeat(np.arange(len(functions)), [len(function.head) for function in functions])
@@ -273,15 +278,27 @@ class _Group:
         self.lost = send(slot < 0)[:, None]  # (E or C, 1)
         self.slot = send(slot.clip(min=0))  # (E or C,)
 
-    def pool(self, rows: torch.Tensor) -> torch.Tensor:
-        """From sub-token rows (G, H, R, S) to word-level rows of the reading tokens, (G * N, H, T)."""
+    def pool(self, rows: torch.Tensor, layer: int) -> torch.Tensor:
+        """From sub-token rows (G, H, R, S) of a layer to word-level rows of the reading tokens, (G * N, H, T)."""
         count, heads, _, length = rows.shape
         rows = rows.transpose(1, 2).reshape(count, -1, heads * length)  # (G, R, H * S)
         rows = torch.bmm(self.mean, rows).view(count, -1, length)  # (G, N * H, S)
         weights = torch.bmm(rows, self.membership).view(count, -1, heads, len(self.token))  # (G, N, H, T)
         weights.masked_fill_(self.itself, 0)
         weights.masked_fill_(self.unmapped, -1)  # below every weight: such a token takes nobody's place
+        if any(seed is not None for seed, _, _ in self.shuffled):
+            weights = weights.gather(-1, self._sources(layer, heads)[:, None].expand_as(weights))
+            weights.masked_fill_(self.itself, 0)
         return weights.flatten(0, 1)
+
+    def _sources(self, layer: int, heads: int) -> torch.Tensor:
+        """Whose weight each token gets: int64 (G, H, T), drawn for each function, layer and head, the same in all rows."""
+        sources = np.tile(np.arange(len(self.token)), (len(self.shuffled), heads, 1))
+        for of_function, (seed, index, mapped) in zip(sources, self.shuffled):
+            if seed is not None:
+                drawn = np.random.default_rng([seed, index, layer]).random((heads, len(mapped))).argsort(axis=-1)
+                of_function[:, mapped] = mapped[drawn]
+        return torch.from_numpy(sources).to(self.token.device)
 
     def rank(self, weights: torch.Tensor, slack: float | None = None) -> torch.Tensor:
         """Ranks in the word-level rows (G * N, H, T): uint8 (rules, E, H).

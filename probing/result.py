@@ -8,7 +8,7 @@ import importlib.metadata
 import json
 import os
 import re
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -88,7 +88,8 @@ class ProbeResult:
     {"score": percent, "layer": int, "head": int}}}}. k is from "1" to "20", or a number; layers and heads count from 0.
     `functions`: how many were scored; `skips`: {reason: how many were not}. `ties`: {rule: percent of the edges that a tie
     decides}, because the token looked for shares all its sub-tokens with another one, as those of `()` do in most
-    byte-level tokenizers; the lower index goes first.
+    byte-level tokenizers; the lower index goes first. `data_folder`: where the data was, if it was a folder; commands look
+    for it there again, and it is no part of what was found.
     """
 
     signature: str
@@ -100,6 +101,7 @@ class ProbeResult:
     settings: dict[str, Any]
     versions: dict[str, str]
     ledger: RankLedger
+    data_folder: Path | None = field(default=None, compare=False)
 
     @classmethod
     def from_ledger(cls, ledger: RankLedger) -> ProbeResult:
@@ -114,6 +116,7 @@ class ProbeResult:
                 f"the ledger's ranks are of scoring version {version}, this is version {SCORING_VERSION}, and "
                 "the two do not compare: probe again"
             )
+        size = {"layers": counts.layers, "heads": counts.heads}
         scores, relations = {}, {}
         for rule in RULES:
             result = score(counts, KS, rule)
@@ -122,18 +125,21 @@ class ProbeResult:
                 chosen = ByK({str(k): entry[str(k)] for k in KS})
                 relations.setdefault(name, {"edges": entry["edges"], "in_mean": entry["in_mean"]})[rule] = chosen
         try:
+            settings = ProbeSettings(**made["settings"])
+            if twice := made["run"].keys() & {*asdict(settings), *size}:
+                raise TypeError(f"its run tells {min(twice)}, which is a setting")
             return cls(
-                signature=signature(ProbeSettings(**made["settings"]), counts.functions, len(ledger)),
+                signature=signature(settings, counts.functions, len(ledger)),
                 scores=scores,
                 relations=relations,
                 functions=counts.functions,
                 skips=made["skips"],
                 ties={rule: 100 * made["ties"][rule] / max(1, len(ledger)) for rule in RULES},
-                settings={**made["settings"], "layers": counts.layers, "heads": counts.heads, **made["run"]},
+                settings={**made["settings"], **size, **made["run"]},
                 versions=made["versions"],
                 ledger=ledger,
             )
-        except (KeyError, TypeError) as error:
+        except (KeyError, TypeError, AttributeError) as error:
             raise LedgerError(f"the settings in the ledger are not those of a probe ({error}): probe again") from error
 
     @checked
@@ -202,13 +208,23 @@ class ProbeResult:
         title = f"{self.title}: top-k UAS in percent, first token of the dependent"
         return f"<p>{html.escape(title)}</p><table>{body}</table><p>{html.escape(self.signature)}</p>"
 
-    def to_json(self) -> str:
-        """The result as JSON, without the ledger; the same result gives the same text."""
-        fields = {name: getattr(self, name) for name in self.__dataclass_fields__ if name != "ledger"}
+    def to_json(self, data_path: str | None = None) -> str:
+        """The result as JSON, with the digest of its ledger; the same result gives the same text.
+
+        `data_path`: where the folder of the data is, seen from the file that the text is for.
+        """
+        fields = {name: getattr(self, name) for name in self.__dataclass_fields__ if name not in ("ledger", "data_folder")}
+        fields["ledger"] = self.ledger.digest()
+        if data_path is not None:
+            fields["data_path"] = data_path
         try:
             return json.dumps(fields, indent=1, allow_nan=False) + "\n"
         except (ValueError, RecursionError) as error:
             raise LedgerError(f"the settings in the ledger are not those of a probe ({error}): probe again") from error
+
+    def fits(self, text: str) -> bool:
+        """Whether a text is this result as JSON, wherever it says that the data is."""
+        return self.to_json(data_path_of(text)) == text
 
     def paths(self, folder: str | os.PathLike) -> tuple[Path, Path]:
         """Where `save` puts the result and the ledger: `<name>.json` and `<name>.ledger.parquet` in `folder`."""
@@ -221,7 +237,7 @@ class ProbeResult:
         with writing(target.parent):
             target.parent.mkdir(parents=True, exist_ok=True)
         self.ledger.save(ledger)
-        return write(target, self.to_json())
+        return write(target, self.to_json(self.data_folder and _seen_from(target.parent, self.data_folder)))
 
 
 def head_name(cell: dict[str, Any]) -> str:
@@ -252,6 +268,22 @@ def read_text(path: str | os.PathLike) -> str:
         raise LedgerError(f"cannot read the result {path}: {error}; expected the JSON that `codesyntax probe` wrote") from error
 
 
+def data_path_of(text: str) -> str | None:
+    """Where a result's JSON says that its data is, seen from itself; None where it does not."""
+    try:
+        found = json.loads(text)["data_path"]
+    except (ValueError, LookupError, TypeError, RecursionError):
+        return None
+    return found if isinstance(found, str) else None
+
+
+def _seen_from(folder: Path, place: Path) -> str:
+    try:
+        return Path(os.path.relpath(place.resolve(), folder.resolve())).as_posix()
+    except ValueError:  # on another drive
+        return place.resolve().as_posix()
+
+
 @checked
 def load(path: str | os.PathLike) -> ProbeResult:
     """The result at `path`, computed again from the ledger beside it.
@@ -260,11 +292,13 @@ def load(path: str | os.PathLike) -> ProbeResult:
     """
     text = read_text(path)
     result = ProbeResult.from_ledger(RankLedger.load(ledger_path(path)))
-    if result.to_json() != text:
+    if not result.fits(text):
         raise LedgerError(
             f"the numbers of {path} do not follow from its ledger: one of the two was altered, or another version of "
             "codesyntax wrote them; `codesyntax score` computes them again"
         )
+    data_path = data_path_of(text)
+    result.data_folder = None if data_path is None else Path(path).parent / data_path
     return result
 
 

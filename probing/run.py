@@ -25,13 +25,21 @@ from codesyntax_dataset.errors import LedgerError, ModelError, UnknownName
 from codesyntax_metric.topk_uas import DEPENDENT_TO_HEAD, DIRECTIONS, HEAD_TO_DEPENDENT, RULES, SCORING_VERSION
 from probing import cache
 from probing.align import OffsetsError, align
-from probing.controls import CONTROLS, RANDOM_WEIGHTS, SHUFFLED_LABELS, shuffle_labels
-from probing.data import label_digest, load_functions, rows
+from probing.controls import (
+    RANDOM_WEIGHTS,
+    REDRAWN_DEPENDENTS,
+    SHUFFLED_ATTENTION,
+    check_control,
+    redraw_dependents,
+)
+from probing.data import folder_of, label_digest, load_functions, rows
 from probing.files import writing
 from probing.ledger import RankLedger
 from probing.progress import progress
 from probing.ranking import BatchListener, BatchRanker, EncodedFunction
 from probing.result import PAPER_LENGTH, ProbeResult, ProbeSettings, versions
+from probing.result import load as load_result
+from probing.threads import useful_threads
 
 if TYPE_CHECKING:
     from probing.encoder import Encoder
@@ -75,8 +83,9 @@ def probe(
     `direction`: `head-to-dependent` as published, or `dependent-to-head`, the only one for models that cannot see what
     comes later; by default what the model can do. `max_length`: sub-tokens, special tokens included, that a function may
     have, 511 in the paper. `also_fits`: other models that a function must fit, too, so that scores can be compared.
-    `control`: `random-weights` or `shuffled-labels`, drawn by `seed`: what the score is worth without what the model
-    learned, or with edges between the wrong tokens (see `probing.controls`); the result says so.
+    `control`: `random-weights`, `shuffled-attention` or `redrawn-dependents`, drawn by `seed`: what the score is worth
+    without what the model learned, with its attention on other tokens, or with edges to other tokens (see
+    `probing.controls`); the result says so.
     `output`: a folder for the result and its ledger; there, an interrupted run goes on where it stopped.
 
     The same probe again is answered from the cache, see `probing.cache`, unless the model is a pair.
@@ -107,8 +116,10 @@ def probe(
     if processes.agree(ledger is not None):
         logger.info("the cache %s has the ledger of this very probe", slot.folder if slot else "of the main process")
         result = ProbeResult.from_ledger(ledger) if ledger else None
-        if result is not None and output is not None:
-            result.save(output)
+        if result is not None:
+            result.data_folder = folder_of(data)
+            if output is not None:
+                result.save(output)
         return result
     task = prepare(**asked)
     logger.info(
@@ -116,33 +127,39 @@ def probe(
         *(task.encoder.name, task.encoder.device, task.encoder.path, len(task.functions)),
         *(len(task.functions[-1].ids), len(task.functions[0].ids), dict(task.skips) or "none"),
     )
-    result = _run(task, batch_tokens, processes, output)
+    result = _run(task, batch_tokens, processes, output, folder_of(data))
     if result is not None and slot is not None:
         slot.save(result.ledger)
     return result
 
 
 def _run(
-    task: Task, batch_tokens: int | None, processes: _Processes, output: str | os.PathLike | None
+    task: Task,
+    batch_tokens: int | None,
+    processes: _Processes,
+    output: str | os.PathLike | None,
+    data_folder: Path | None,
 ) -> ProbeResult | None:
     """Run the task and, with an `output`, keep what is done there until all is."""
     made = task.made()
     parts = task.parts()
     runner = Runner(task.encoder, task.settings.direction, batch_tokens)
     if output is None:
-        return _run_parts(task, parts, made, runner, processes, None)
+        result = _run_parts(task, parts, made, runner, processes, None)
+        if result is not None:
+            result.data_folder = data_folder
+        return result
     folder = Path(output)
     name = task.settings.name
     kept = folder / f".{name}.parts"
     with writing(kept):
         kept.mkdir(parents=True, exist_ok=True)
     with _telling_what_is_kept(kept), _only_run_in(kept, processes):
-        ledger = _kept(folder / f"{name}.ledger.parquet", made)
-        if processes.agree(ledger is not None):
-            result = ProbeResult.from_ledger(ledger) if ledger and processes.main else None
-        else:
+        result = _finished(folder / f"{name}.json", made) if processes.main else None
+        if not processes.agree(result is not None):
             result = _run_parts(task, parts, made, runner, processes, kept)
         if result is not None:
+            result.data_folder = data_folder
             result.save(folder)
         processes.wait()
         if processes.main:
@@ -230,15 +247,16 @@ def prepare(
 ) -> Task:
     """Load the data and the model, tokenize and align every function; arguments as of `probe`."""
     from probing.encoder import load, load_tokenizer  # transformers takes seconds to import, and the cache needs none
+    from probing.selfcheck import examine_lengths
 
     if direction not in (None, *DIRECTIONS):
         raise ModelError(f"direction is {direction!r}, expected one of {', '.join(DIRECTIONS)}")
-    if control not in (None, *CONTROLS):
-        raise UnknownName("control", control, CONTROLS)
+    check_control(control)
     dataset, data_name = load_functions(data, config, split)
-    if control == SHUFFLED_LABELS:
-        dataset = shuffle_labels(dataset, seed)
+    if control == REDRAWN_DEPENDENTS:
+        dataset = redraw_dependents(dataset, seed)
     fresh = seed if control == RANDOM_WEIGHTS else None
+    shuffled_by = seed if control == SHUFFLED_ATTENTION else None
     others = {name: load_tokenizer(name, max_length=max_length) for name in also_fits}
     encoder = load(
         model, revision=revision, dtype=dtype, device=device, max_length=max_length, random_weights=fresh
@@ -274,10 +292,16 @@ def prepare(
                 alignment = alignment.predicting(config, row["code"], start, end)
                 names = [relations.setdefault(edge["relation"], len(relations)) for edge in edges]
                 columns = np.array([(edge["head"], edge["first"], edge["last"]) for edge in edges], np.int32).T
-                functions.append(EncodedFunction(index, ids, alignment, np.array(names, np.int32), *columns))
+                names = np.array(names, np.int32)
+                functions.append(EncodedFunction(index, ids, alignment, names, *columns, shuffled_by))
     if not functions:
         raise LedgerError(f"no function of {data_name}/{config}/{split} can be scored; skipped: {dict(skips)}")
     functions.sort(key=lambda function: (-len(function.ids), function.index))
+    try:
+        examine_lengths(encoder, functions[0].ids, functions[-1].ids)
+    except RuntimeError as error:
+        if not _out_of_memory(error):  # two that long in a batch do not fit, so that no batch mixes them
+            raise
     settings = ProbeSettings(
         model=encoder.name,
         revision=encoder.revision,
@@ -297,10 +321,10 @@ def prepare(
 
 
 def prepare_again(settings: ProbeSettings, *, model: Any, data: Any, device: str | None) -> Task:
-    """The task of an earlier run. `model` and `data` say where to find what it names, if not under these names."""
+    """The task of an earlier run, with the data that it was made with, and its model or the one that is named."""
     return prepare(
         model or settings.model,
-        data or settings.data.partition("@")[0],
+        data,
         settings.config,
         settings.split,
         revision=None if model else settings.revision,
@@ -478,8 +502,19 @@ def _run_parts(
     return ProbeResult.from_ledger(merged.sorted())
 
 
+def _finished(file: Path, made: dict[str, Any]) -> ProbeResult | None:
+    """The result that an earlier run of the very same making left, if it did and the file and its ledger say the same."""
+    try:
+        result = load_result(file)
+    except LedgerError as error:
+        if file.exists():
+            logger.warning("%s is not taken as it is: %s", file, error)
+        return None
+    return result if result.ledger.settings == made else None
+
+
 def _kept(file: Path | None, made: dict[str, Any]) -> RankLedger | None:
-    """A part or ledger that an earlier run of the very same making left, if it did."""
+    """A part of the ledger that an earlier run of the very same making left, if it did."""
     if file is None or not file.exists():
         return None
     ledger = RankLedger.load(file)

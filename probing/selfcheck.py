@@ -1,4 +1,5 @@
-"""The self-check: what must hold before a model's attention is believed, found out on two short texts.
+"""The self-check: what must hold before a model's attention is believed, found out on two short texts and, for what may
+change with length, on the longest and the shortest function of the run.
 
 Nothing in it trusts the model's family. The attention maps that a model reports in eager mode are the reference, and
 they are themselves compared with what the model does. A failed check refuses the model; only the last ones, of our
@@ -7,6 +8,7 @@ attention function, leave the eager maps to be probed instead.
 
 from __future__ import annotations
 
+import contextlib
 import re
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, NamedTuple
@@ -36,6 +38,12 @@ _ROUNDING = {"float32": 1e-5, "bfloat16": 5e-2}
 # How far apart two runs through the whole model may be, where rounding adds up: probabilities, or hidden states in
 # relation to their norm. A mask that is ignored, or padding that leaks, moves them by more.
 _DRIFT = {"float32": 1e-3, "bfloat16": 2e-1}
+
+
+# Sub-tokens of a text that the model runs on: more than ModernBERT's window, and quick for a model of any size.
+_LENGTH = 72
+
+_ROWS = 16  # rows of a text that are compared in a batch and alone
 
 
 class Check(NamedTuple):
@@ -78,7 +86,8 @@ def examine(encoder: Encoder) -> Findings:
 
     for check in _tokenizer_checks(encoder):
         require(check)
-    encoded = [(ids[: encoder.longest], special[: encoder.longest]) for ids, _, special in encoder.encode(TEXTS)]
+    length = min(encoder.longest, _LENGTH)
+    encoded = [(ids[:length], special[:length]) for ids, _, special in encoder.encode(TEXTS)]
     padded = encoder.inputs([ids for ids, _ in encoded])
     alone = encoder.inputs([encoded[0][0]])
     try:
@@ -103,6 +112,60 @@ def examine(encoder: Encoder) -> Findings:
         checks.append(_same_output(encoder, [(inputs, states) for inputs, _, states in both]))
     why = next((f"{check.meaning} ({check.name}: {check.found})" for check in checks if not check.passed), "")
     return Findings(len(maps), maps[0].shape[1], causal, checks, why)
+
+
+class _Enough(Exception):
+    """Stops a model whose further layers would tell nothing new."""
+
+
+def examine_lengths(encoder: Encoder, longest: np.ndarray, shortest: np.ndarray) -> None:
+    """Check that the attention of a text does not depend on the length of the batch that it is in.
+
+    `longest`, `shortest`: the ids of the run's longest and shortest function. Some models choose how positions are
+    encoded by the length of what they read (longrope: Ding et al. 2024; dynamic scaling), or which attention they compute
+    (BigBird). Where our attention function is called, only the layers up to the first of each kind are run.
+
+    Raises FailedCheck.
+    """
+    if len(longest) == len(shortest):
+        return
+    name = f"batches of {len(shortest)} to {len(longest)} sub-tokens change nothing"
+    positions = torch.linspace(0, len(shortest) - 1, _ROWS).long().to(encoder.device)
+    try:
+        # alone first: some models go on as the longest text so far told them to
+        alone = _attention_rows(encoder, [shortest], positions)
+        mixed = _attention_rows(encoder, [longest, shortest], positions)
+    except ModelError as error:  # maps of another shape
+        passed, found = False, str(error)
+    else:
+        apart = max(_largest(rows[..., : len(shortest)] - other) for rows, other in zip(mixed, alone))
+        bound = _DRIFT[encoder.dtype]
+        passed, found = apart <= bound, f"in a batch and alone, weights differ by {apart:.2g}, at most {bound:.0e}"
+    meaning = "its attention depends on the length of the batch; lower --max-length to where it does not"
+    encoder.checks.append(Check(name, passed, found, meaning))
+    if not passed:
+        raise FailedCheck(encoder.name, encoder.checks)
+
+
+def _attention_rows(encoder: Encoder, texts: list[np.ndarray], positions: torch.Tensor) -> list[torch.Tensor]:
+    """Rows of the last text's attention, (1, H, R, S) for each layer that was run."""
+    kept: list[torch.Tensor] = []
+    last = slice(len(texts) - 1, len(texts))
+    inputs = encoder.inputs(texts)
+    if encoder.path == "eager":
+        maps = encoder.maps(inputs)
+        return [layer[last][:, :, positions].float() for layer in maps]
+    kinds = [kind for kind in getattr(encoder.model.config, "layer_types", None) or () if kind.endswith("attention")]
+    layers = 1 + max((kinds.index(kind) for kind in kinds), default=0)
+
+    def listener(rows: capture.Rows) -> None:
+        kept.append(rows(last, positions[None]))
+        if len(kept) == layers:
+            raise _Enough
+
+    with contextlib.suppress(_Enough), capture.listen(listener):
+        encoder.run(inputs, capture.NAME)
+    return kept
 
 
 def _tokenizer_checks(encoder: Encoder) -> Iterator[Check]:

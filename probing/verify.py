@@ -23,7 +23,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -35,6 +35,7 @@ from tqdm.auto import tqdm
 from codesyntax_dataset.arguments import Natural, Positive, checked
 from codesyntax_dataset.errors import CodeSyntaxError, DatasetError, HubError, ModelError
 from codesyntax_metric.topk_uas import RULES
+from probing.data import find_data
 from probing.ledger import RankLedger
 from probing.ranking import EncodedFunction, RankBounds
 from probing.result import ProbeResult, ProbeSettings, ledger_path, load, read_text
@@ -96,17 +97,18 @@ def verify(
 ) -> Verification:
     """Check a result file and the ledger beside it: scores, labels, model, and the ranks of some of the functions.
 
-    `model` and `data` say where to find what the result names, if not under these names. `functions` of the ledger's,
-    drawn by `seed` (by default differently each time), are probed again, more where that many do not hold every relation;
-    None: all of them. Raises LedgerError where there is no result that can be read.
+    `model` and `data` say where the model is, if not under its name, and the data, if not where the result says.
+    `functions` of the ledger's, drawn by `seed` (by default differently each time), are probed again, more where that many
+    do not hold every relation; None: all of them. Raises LedgerError where there is no result that can be read.
     """
     text = read_text(result)
     ledger = RankLedger.load(ledger_path(result))
-    same = ProbeResult.from_ledger(ledger).to_json() == text
+    same = ProbeResult.from_ledger(ledger).fits(text)
     settings = ProbeSettings(**ledger.settings["settings"])
     checks = [Check("scores", same, "every number follows from the ledger" if same else "numbers differ from the ledger's")]
     of = len(np.unique(ledger.function))
     try:
+        data = find_data(result, asdict(settings)) if data is None else data
         task = prepare_again(settings, model=model, data=data, device=device)
     except (DatasetError, ModelError, HubError) as error:
         return Verification([*checks, Check("model and data", None, str(error))], of=of)
@@ -130,11 +132,8 @@ def verify(
     other = _counterpart(Path(result), settings)
     if other is not None and other.ranks.shape[2:] == ledger.ranks.shape[2:]:
         choices.append(choose(other))
-    drawn = task.functions
-    if functions is not None:
-        places = set(_draw(ledger, choices, functions, np.random.default_rng(seed)).tolist())
-        drawn = [function for function in task.functions if function.index in places]
-    return Verification([*checks, _ranks(ledger, task, drawn, choices)], len(drawn), of)
+    check, probed = _probe_again(ledger, task, choices, functions, np.random.default_rng(seed))
+    return Verification([*checks, check], probed, of)
 
 
 def _same(name: str, theirs: Any, ours: Any, named: bool = True) -> Check:
@@ -220,6 +219,17 @@ def _without_replacement(weight: np.ndarray, number: int, rng: np.random.Generat
     order = rng.permutation(len(weight))
     passed = np.floor(rng.random() + np.concatenate([[0], chance[order].cumsum()]))
     return order[np.diff(passed) > 0]
+
+
+def _probe_again(
+    ledger: RankLedger, task: Task, choices: Sequence[Choice], functions: int | None, rng: np.random.Generator
+) -> tuple[Check, int]:
+    """The check of the ranks of some functions, or of all, and of how many functions it is."""
+    drawn = task.functions
+    if functions is not None:
+        places = set(_draw(ledger, choices, functions, rng).tolist())
+        drawn = [function for function in task.functions if function.index in places]
+    return _ranks(ledger, task, drawn, choices), len(drawn)
 
 
 def _ranks(ledger: RankLedger, task: Task, drawn: Sequence[EncodedFunction], choices: Sequence[Choice]) -> Check:

@@ -1,6 +1,7 @@
 """Submissions that nobody should believe, each with the reason it is refused for.
 
-ENTRIES are files for a board, made from an honest entry; RESULTS are folders for `submit`, made from honest results.
+ENTRIES are files for a board, made from an honest entry; RESULTS are folders for `submit`, made from honest results;
+LEDGERS are ranks that no model has given, in ledgers that fit their data: only probing again can tell.
 """
 
 from __future__ import annotations
@@ -18,9 +19,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from hypothesis import strategies as st
 
-from codesyntax_metric.topk_uas import RULES
+from codesyntax_metric.topk_uas import NOT_IN_MEAN, RULES
 from probing.ledger import RankLedger
 from probing.result import ProbeResult, ledger_path
+from probing.selection import choose
 
 TOO_LARGE = 200 * 10**6
 
@@ -36,6 +38,8 @@ class Forgery(NamedTuple):
 
 ENTRIES: list[Forgery] = []
 RESULTS: list[Forgery] = []
+LEDGERS: list[Callable[[RankLedger, RankLedger], None]] = []
+"""Each changes the ranks of a ledger of the test split, which is given with that of validation."""
 
 
 def altered(reason: str):
@@ -817,3 +821,199 @@ def chosen_on_the_test_split(folder):
 def ledger_without_settings(folder):
     path = ledger_path(result_file(folder))
     dataclasses.replace(RankLedger.load(path), settings={"settings": {"model": 5}}).save(path)
+
+
+# ------------------------------------------------------------------------------------------------------ ranks in ledgers
+
+
+def in_ledger(change: Callable[[RankLedger, RankLedger], None]):
+    LEDGERS.append(change)
+    return change
+
+
+def forged(change: Callable[[RankLedger, RankLedger], None], ledger: RankLedger, validation: RankLedger) -> RankLedger:
+    """A copy of `ledger`, changed."""
+    copied = dataclasses.replace(ledger, ranks=ledger.ranks.copy())
+    change(copied, validation)
+    return copied
+
+
+def relations(ledger: RankLedger, fewest: int = 1, most: int = 10**9) -> dict[str, np.ndarray]:
+    """Relations in the mean with so many edges, those with the fewest first: name -> where its edges stand."""
+    edges = {
+        name: np.flatnonzero(ledger.relation == number)
+        for number, name in enumerate(ledger.relations)
+        if name not in NOT_IN_MEAN
+    }
+    return dict(sorted(((n, at) for n, at in edges.items() if fewest <= len(at) <= most), key=lambda item: len(item[1])))
+
+
+def claim(
+    ledger: RankLedger, edges: np.ndarray, head: tuple[int, int], rank: int = 0, rules=RULES, behind: int = 0
+) -> None:
+    """Ranks of `edges` by one head that are from `behind` on become `rank` if that is better."""
+    for rule in map(RULES.index, rules):
+        ranks = ledger.ranks[rule, edges, *head]
+        ledger.ranks[rule, edges, *head] = np.where(ranks >= behind, np.minimum(ranks, rank), ranks)
+
+
+def in_some_functions(ledger: RankLedger, edges: np.ndarray, every: int) -> np.ndarray:
+    """Those of `edges` that are in every so manyth of their functions."""
+    return edges[np.isin(ledger.function[edges], np.unique(ledger.function[edges])[::every])]
+
+
+def best(ledger: RankLedger, k: int = 1, rule: str = "first") -> dict[str, tuple[int, int]]:
+    return {name: of_k[k - 1] for name, of_k in choose(ledger)[rule].items()}
+
+
+@in_ledger
+def one_head_of_each_rare_relation(ledger, validation):
+    heads = best(ledger)
+    for name, edges in relations(ledger, most=20).items():
+        claim(ledger, edges, heads[name])
+
+
+@in_ledger
+def one_head_of_each_rare_relation_by_the_rule_that_counts(ledger, validation):
+    heads = best(ledger)
+    for name, edges in relations(ledger, most=20).items():
+        claim(ledger, edges, heads[name], rules=["first"])
+
+
+@in_ledger
+def half_the_functions_of_rare_relations(ledger, validation):
+    heads = best(ledger)
+    for name, edges in relations(ledger, most=40).items():
+        claim(ledger, in_some_functions(ledger, edges, 2), heads[name], rules=["first"])
+
+
+@in_ledger
+def a_third_of_the_functions_of_rare_relations(ledger, validation):
+    heads = best(ledger)
+    for name, edges in relations(ledger, most=40).items():
+        claim(ledger, in_some_functions(ledger, edges, 3), heads[name], rules=["first"])
+
+
+@in_ledger
+def one_edge_of_each_relation(ledger, validation):
+    """The first that its head misses."""
+    heads = best(ledger)
+    for name, edges in relations(ledger).items():
+        layer, head = heads[name]
+        missed = edges[ledger.ranks[0, edges, layer, head] > 0]
+        claim(ledger, missed[:1], (layer, head), rules=["first"])
+
+
+@in_ledger
+def the_rarest_three_relations(ledger, validation):
+    heads = best(ledger)
+    for name, edges in [*relations(ledger).items()][:3]:
+        claim(ledger, edges, heads[name], rules=["first"])
+
+
+@in_ledger
+def heads_that_are_bad_at_rare_relations(ledger, validation):
+    """Another head for each, which nobody looks at."""
+    for number, edges in enumerate(relations(ledger, most=20).values()):
+        claim(ledger, edges, np.unravel_index(number % ledger.ranks[0, 0].size, ledger.ranks.shape[2:]), rules=["first"])
+
+
+@in_ledger
+def ranks_just_behind_the_first(ledger, validation):
+    """Near misses of the rarer half of the relations: second place becomes first."""
+    heads = best(ledger)
+    for name, edges in [*relations(ledger).items()][:17]:
+        near = edges[ledger.ranks[0, edges, *heads[name]] == 1]
+        claim(ledger, near, heads[name], rules=["first"])
+
+
+@in_ledger
+def the_twentieth_guess(ledger, validation):
+    """All that rare relations lack at k = 20."""
+    heads = best(ledger, 20)
+    for name, edges in relations(ledger, most=60).items():
+        claim(ledger, edges, heads[name], 19, ["first"])
+
+
+@in_ledger
+def the_tenth_guess_of_any_token(ledger, validation):
+    heads = best(ledger, 10, "any")
+    for name, edges in relations(ledger, most=60).items():
+        claim(ledger, edges, heads[name], 9, ["any"])
+
+
+@in_ledger
+def the_third_guess_of_the_last_token(ledger, validation):
+    heads = best(ledger, 3, "last")
+    for name, edges in relations(ledger, most=60).items():
+        claim(ledger, edges, heads[name], 2, ["last"])
+
+
+@in_ledger
+def the_heads_chosen_on_validation(ledger, validation):
+    """Held-out scores made as good as published ones."""
+    heads = best(validation)
+    for name, edges in relations(ledger, most=60).items():
+        claim(ledger, edges, heads.get(name, (0, 0)), rules=["first"])
+
+
+@in_ledger
+def the_two_functions_that_count_most(ledger, validation):
+    """All edges, in the two functions with most edges of relations in the mean, each relation weighing the same."""
+    heads = best(ledger)
+    weight = np.zeros(ledger.function.max() + 1)
+    for edges in relations(ledger).values():
+        np.add.at(weight, ledger.function[edges], 1 / len(edges))
+    for name, edges in relations(ledger).items():
+        claim(ledger, edges[np.isin(ledger.function[edges], weight.argsort()[-2:])], heads[name], rules=["first"])
+
+
+@in_ledger
+def a_tenth_of_the_functions(ledger, validation):
+    heads = best(ledger)
+    for name, edges in relations(ledger).items():
+        claim(ledger, edges[ledger.function[edges] % 10 == 3], heads[name], rules=["first"])
+
+
+@in_ledger
+def a_quarter_of_the_most_frequent_relation(ledger, validation):
+    name, edges = [*relations(ledger).items()][-1]
+    claim(ledger, in_some_functions(ledger, edges, 4), best(ledger)[name], rules=["first"])
+
+
+@in_ledger
+def one_head_finds_everything(ledger, validation):
+    ledger.ranks[..., 0, 0] = 0
+
+
+@in_ledger
+def every_rank_one_better(ledger, validation):
+    ledger.ranks[(ledger.ranks > 0) & (ledger.ranks < 255)] -= 1
+
+
+@in_ledger
+def two_heads_made_one(ledger, validation):
+    """The better of its two ranks everywhere."""
+    ledger.ranks[..., 0, 0] = ledger.ranks[:, :, :2, :2].min(axis=(2, 3))
+
+
+@in_ledger
+def heads_of_the_last_layer_turned_round(ledger, validation):
+    ledger.ranks[:, :, -1] = ledger.ranks[:, :, -1, ::-1].copy()
+
+
+@in_ledger
+def rules_exchanged(ledger, validation):
+    """What is found by any token passed off as found by the first."""
+    ledger.ranks[0] = ledger.ranks[1]
+
+
+@in_ledger
+def one_rank_in_a_hundred(ledger, validation):
+    ledger.ranks[np.random.default_rng(0).random(ledger.ranks.shape) < 0.01] = 0
+
+
+@in_ledger
+def a_fixed_offset_instead_of_a_head(ledger, validation):
+    """The next token, whatever the model attends to."""
+    ledger.ranks[:, :, 0, 0] = np.where(ledger.first == ledger.head + 1, 0, 255)

@@ -67,6 +67,7 @@ class Repository:
     private: bool = False
     commits: dict[str, Files] = field(default_factory=dict)  # sha -> files
     heads: dict[str, str] = field(default_factory=dict)  # revision -> sha
+    history: dict[str, list[str]] = field(default_factory=dict)  # revision -> its commits, the last one first
     large: set[str] = field(default_factory=set)  # paths that were uploaded by LFS
     discussions: list[dict] = field(default_factory=list)
 
@@ -74,7 +75,17 @@ class Repository:
         sha = hashlib.sha1(f"{self.type} {self.name} {revision} {len(self.commits)}".encode()).hexdigest()
         self.commits[sha] = files
         self.heads[revision] = sha
+        self.history.setdefault(revision, list(self.history.get("main", []))).insert(0, sha)
         return sha
+
+    def refs(self) -> dict:
+        """Its branches, as the Hub tells them without pull requests."""
+        branches = [
+            {"name": name, "ref": f"refs/heads/{name}", "targetCommit": sha}
+            for name, sha in self.heads.items()
+            if not name.startswith("refs/")
+        ]
+        return {"branches": branches, "converts": [], "tags": []}
 
     def sha(self, revision: str) -> str:
         revision = revision.removeprefix("refs/heads/")
@@ -139,6 +150,7 @@ class Repository:
         self.discussions.append(discussion)
         if is_pull_request:
             self.heads[f"refs/pr/{number}"] = self.heads["main"]
+            self.history[f"refs/pr/{number}"] = list(self.history["main"])
         return discussion
 
 
@@ -263,6 +275,8 @@ class _Handler(BaseHTTPRequestHandler):
             self._json({"errors": [], "warnings": []})
         elif match := re.fullmatch(rf"/api/(model|dataset|space)s/{name}/discussions(?:/(\d+))?(?:/(\w+))?", url.path):
             self._discussions(self._repository(match[1], match[2]), match[3], match[4], body)
+        elif match := re.fullmatch(rf"/api/(model|dataset|space)s/{name}/refs", url.path):
+            self._json(self._repository(match[1], match[2]).refs())
         elif match := re.fullmatch(rf"/api/(model|dataset|space)s/{name}(?:/([a-z-]+)/([^/]+)(?:/(.*))?)?", url.path):
             repository = self._repository(match[1], match[2])
             verb, revision, path = match[3] or "revision", unquote(match[4] or "main"), unquote(match[5] or "")
@@ -271,6 +285,10 @@ class _Handler(BaseHTTPRequestHandler):
                 self._json(repository.info(sha))
             elif verb == "tree":
                 self._json(repository.tree(sha, path, query.get("recursive", ["false"])[0].lower() == "true"))
+            elif verb == "commits":
+                commits = repository.history[revision.removeprefix("refs/heads/")]
+                told = {"authors": [], "date": NOW, "title": "", "message": ""}
+                self._json([{"id": commit, **told} for commit in commits])
             elif verb == "preupload":
                 self._preupload(repository, sha, json.loads(body)["files"])
             elif verb == "commit":

@@ -24,7 +24,7 @@ from probing.encoder import Encoder
 from probing.models import describe
 from probing.ranking import EncodedFunction
 from probing.run import Runner
-from probing.selfcheck import FailedCheck
+from probing.selfcheck import FailedCheck, examine_lengths
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -400,6 +400,7 @@ def test_family(family, tokenizer):
     assert (ranks < WORST_RANK).mean() > 0.9
 
     assert encoder.longest == (family.longest or 511)
+    examine_lengths(encoder, np.resize(functions[0].ids, encoder.longest), functions[-1].ids)
     run(encoder, encoder.longest)
     if family.hard:
         with pytest.raises((IndexError, RuntimeError)):
@@ -441,6 +442,32 @@ def test_sliding_window(family, tokenizer):
     distance = (torch.arange(length)[:, None] - torch.arange(length)).abs()
     assert any(rows[:, distance > WINDOW].max() == 0 for rows in captured)
     assert all(rows[:, distance == 1].max() > 0 for rows in captured)
+
+
+_ORIGINAL = {"original_max_position_embeddings": 100}
+_LONGROPE = {"rope_type": "longrope", "rope_theta": 1e4, "short_factor": [1.0] * 4, "long_factor": [4.0, 8, 16, 32]}
+_BY_LENGTH = {
+    "phi3": ({**_GROUPED, **_ORIGINAL, "rope_parameters": {**_LONGROPE, **_ORIGINAL}}, "weights differ by"),
+    "bigbird_pegasus": ({**_HALVES, "block_size": 16, "num_random_blocks": 1}, "attention maps of the shape"),
+}
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+@pytest.mark.parametrize("name", _BY_LENGTH)
+def test_attention_that_changes_with_the_length_of_a_batch(name, dtype, tokenizer):
+    """longrope beyond its original length (100), block-sparse attention beyond (5 + 2 * 1) * 16 sub-tokens: refused if
+    a run's functions lie on both sides, and probed if they do not."""
+    family = next(family for family in FAMILIES if family.model == name)
+    settings, found = _BY_LENGTH[name]
+    model = build(family._replace(settings=settings)).to(getattr(torch, dtype))
+    encoder = Encoder(model, tokenizer, name, "", dtype)
+    assert getattr(encoder.model, "attention_type", "block_sparse") == "block_sparse"  # though it has read short texts
+    ids = np.random.default_rng(0).integers(5, 300, 150).astype(np.int32)
+    examine_lengths(encoder, ids[:90], ids[:20])
+    assert encoder.checks[-1].passed and encoder.checks[-1].name.startswith("batches of 20 to 90")
+    with pytest.raises(FailedCheck, match=f"depends on the length of the batch; lower --max-length.*{found}"):
+        examine_lengths(encoder, ids, ids[:20])
+    assert not encoder.checks[-1].passed
 
 
 @pytest.mark.parametrize(

@@ -408,21 +408,41 @@ def test_random_attention_scores_what_combinatorics_says(dataset_folder, directi
     assert covered / total > 0.85  # of 95 % intervals; those of a relation are of the same draws
 
 
-def test_shuffled_labels_keep_the_heads_and_the_dependents_of_every_function(dataset_folder):
+def test_redrawn_dependents_are_other_tokens_behind_the_head(dataset_folder):
     rows = datasets.load_dataset(str(dataset_folder), "python", split="test")
-    shuffled = controls.shuffle_labels(rows, seed=1)
-    moved = 0
-    for before, after in zip(rows["relations"], shuffled["relations"]):
-        assert [(e["relation"], e["head"]) for e in before] == [(e["relation"], e["head"]) for e in after]
-        dependents = [[(e["first"], e["last"]) for e in edges] for edges in (before, after)]
-        assert sorted(dependents[0]) == sorted(dependents[1])
-        moved += sum(a != b for a, b in zip(*dependents))
-    assert moved > 0.9 * sum(map(len, rows["relations"]))
-    again, other = (controls.shuffle_labels(rows, seed=seed)["relations"] for seed in (1, 2))
-    assert list(again) == list(shuffled["relations"]) != list(other)
-    scored = [read_edges(each, "python", "test") for each in (rows, shuffled)]
-    labelled, dealt = (score(only(ledger(e, pick(e)), "offset").counts(), [1], "first")["scores"]["1"] for e in scored)
-    assert dealt < labelled / 2
+    redrawn = controls.redraw_dependents(rows, seed=1)
+    apart = behind = total = 0
+    for row, after in zip(rows, redrawn["relations"], strict=True):
+        for gold, edge in zip(row["relations"], after, strict=True):
+            assert (edge["relation"], edge["head"]) == (gold["relation"], gold["head"])
+            assert edge["last"] - edge["first"] == gold["last"] - gold["first"]
+            assert edge["first"] != gold["first"] and 0 <= edge["first"] <= edge["last"] < len(row["tokens"])
+            apart += edge["first"] > gold["last"] or edge["last"] < gold["first"]
+            behind += edge["first"] > edge["head"]
+            total += 1
+    assert behind > 0.995 * total and apart > 0.9 * total
+    again, other = (controls.redraw_dependents(rows, seed=seed)["relations"] for seed in (1, 2))
+    assert list(again) == list(redrawn["relations"]) != list(other)
+
+
+def test_places_of_a_redrawn_dependent_by_hand():
+    """Of ten tokens and a line break, behind head 2: 2 tokens at 5 may go to 3, 7 and 8; 4 at 6 only where they overlap."""
+    edges = [("a", 2, 5, 6), ("b", 2, 6, 9), ("c", 2, 3, 9), ("d", 2, 3, 10)]
+    tokens = [*"abcdefghij", "\n"]
+    relations = [dict(zip(("relation", "head", "first", "last"), edge)) for edge in edges]
+    rows = datasets.Dataset.from_dict({"relations": [relations] * 300, "tokens": [tokens] * 300})
+    places = {}
+    for function in controls.redraw_dependents(rows)["relations"]:
+        for edge in function:
+            places.setdefault(edge["relation"], []).append((edge["first"], edge["last"]))
+    assert {place: 70 < places["a"].count(place) < 130 for place in set(places["a"])} == {
+        (3, 4): True,
+        (7, 8): True,
+        (8, 9): True,
+    }
+    assert set(places["b"]) == {(3, 6), (4, 7), (5, 8)}
+    assert set(places["c"]) == {(4, 10)}  # only so that it ends in the line break
+    assert set(places["d"]) == {(0, 7), (1, 8), (2, 9)}  # only before the head
 
 
 def test_random_weights_are_another_model_of_the_same_shape(tiny_model):

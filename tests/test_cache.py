@@ -128,8 +128,8 @@ def test_everything_that_matters_is_in_the_key(place, tiny_model, dataset_folder
         "tokenizer": key(spoiled("other tokenizer", longer("tokenizer.json"))),
         "random weights": key(control="random-weights"),
         "their seed": key(control="random-weights", seed=1),
-        "shuffled": key(control="shuffled-labels"),
-        "shuffled otherwise": key(control="shuffled-labels", seed=1),
+        "shuffled": key(control="redrawn-dependents"),
+        "shuffled otherwise": key(control="redrawn-dependents", seed=1),
     }
     with monkeypatch.context() as patch:
         patch.setattr(cache, "versions", lambda: {"torch": "0.0"})
@@ -157,13 +157,67 @@ def test_a_dataset_in_memory_is_known_by_its_labels(place, tiny_model, dataset_f
 @pytest.mark.parametrize("limit", [None, 0, 1, 10_000])
 def test_the_labels_digest_is_that_of_a_plain_loop(limit, dataset_folder):
     rows = datasets.load_dataset(str(dataset_folder), "java", split="test").shuffle(seed=0)
+    rows = datasets.concatenate_datasets([rows] * 11)  # more than are digested at a time
     digest = hashlib.sha256()
-    for row in rows.to_list()[:limit]:
-        digest.update(row["code"].encode())
-        digest.update(np.array(row["token_start"], "<i4").tobytes() + np.array(row["token_end"], "<i4").tobytes())
-        for edge in row["relations"]:
-            digest.update("|{relation},{head},{first},{last}".format(**edge).encode())
+
+    def lengths(values):
+        digest.update(np.array([len(value) for value in values], "<i8").tobytes())
+
+    def texts(values):
+        lengths(values)
+        digest.update(b"".join(values))
+
+    functions = rows.to_list()[:limit]
+    for start in range(0, len(functions), 1000):
+        part = functions[start : start + 1000]
+        digest.update(np.array([len(part)], "<i8").tobytes())
+        texts([row["code"].encode() for row in part])
+        for name in ("token_start", "token_end"):
+            lengths([row[name] for row in part])
+            digest.update(np.array([place for row in part for place in row[name]], "<i4").tobytes())
+        lengths([row["relations"] for row in part])
+        edges = [edge for row in part for edge in row["relations"]]
+        if edges:
+            texts([edge["relation"].encode() for edge in edges])
+            for name in ("head", "first", "last"):
+                digest.update(np.array([edge[name] for edge in edges], "<i4").tobytes())
+    assert limit is not None or len(functions) > 1000
     assert label_digest(rows, limit) == digest.hexdigest()[:12]
+
+
+def test_other_labels_have_another_digest():
+    """Whatever is moved from one field, edge or function to the next."""
+
+    def digest(*functions):
+        return label_digest(
+            datasets.Dataset.from_list(
+                [
+                    {
+                        "id": number,
+                        "code": code,
+                        "token_start": starts,
+                        "token_end": ends,
+                        "relations": [dict(zip(("relation", "head", "first", "last"), edge)) for edge in edges],
+                    }
+                    for number, (code, starts, ends, edges) in enumerate(functions)
+                ]
+            )
+        )
+
+    two, one = [("A", 1, 2, 3), ("B", 1, 2, 3)], [("A,1,2,3|B", 1, 2, 3)]
+    kept = ("y", [0], [1], two)
+    digests = [
+        digest(("x", [0, 1], [2, 3], two)),
+        digest(("x", [0, 1], [2, 3], one)),
+        digest(("x", [0, 1, 2], [3], two)),
+        digest(("x\0\0\0\0", [1], [2, 3], two)),
+        digest(("x", [0, 1], [2, 3], two), kept),
+        digest(("x", [0, 1], [2, 3], [*two, two[0]]), (*kept[:3], two[1:])),
+        digest(("xy", [0, 1], [2, 3], two), ("", *kept[1:])),
+        digest(("x", [0, 1], [2, 3], [("A", 1, 2, 3), ("B", 1, 3, 2)])),
+        digest(("x", [0, 1], [2, 3], [("AB", 1, 2, 3), ("", 1, 2, 3)])),
+    ]
+    assert len(set(digests)) == len(digests)
 
 
 def test_a_model_in_memory_is_always_probed(place, tiny_model, dataset_folder, runs):
@@ -250,7 +304,7 @@ def test_two_processes_read_and_write(place, tiny_model, dataset_folder, tmp_pat
     probe(str(tiny_model), dataset_folder, split="validation", output=tmp_path / "first", **SOME)
     assert runs == []
     assert left_in(tmp_path / "both") == left_in(tmp_path / "first")
-    assert first.to_json().encode() in left_in(tmp_path / "both").values()
+    assert first.fits(first.paths(tmp_path / "both")[0].read_text())
 
 
 def test_a_large_ledger_is_written_again_with_the_same_bytes(tmp_path):
@@ -290,6 +344,14 @@ with LoopbackHub() as hub:
     assert after not in (before, key("v2"))
     # the commit itself is another name for the same model
     assert key(hub.repositories["model", "user/model"].heads["main"]) == after
+
+    from probing.identity import locate
+
+    hub.add("user/model", {{"config.json": b"4"}}, "refs/pr/1", type="model")
+    request = hub.repositories["model", "user/model"].heads["refs/pr/1"]
+    proposed = ("user/model", "user/model@refs/pr/1", request)
+    assert locate("user/model", "refs/pr/1") == locate("user/model@refs/pr/1", request) == proposed
+    assert locate("user/model") == ("user/model", "user/model", hub.repositories["model", "user/model"].heads["main"])
 """
 
 

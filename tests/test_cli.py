@@ -79,7 +79,9 @@ def test_probe_prints_a_table_and_score_prints_it_again(tiny_model, dataset_fold
     for words in ("If:if->test", "mean of", "PARTIAL: first 4 functions", "partial:4"):
         assert words in probed.stdout
     assert run("score", ledger).stdout == probed.stdout
-    assert run("score", ledger, "--json").stdout == ledger.with_name(ledger.name.replace(".ledger.parquet", ".json")).read_text()
+    told = json.loads(ledger.with_name(ledger.name.replace(".ledger.parquet", ".json")).read_text())
+    assert (tmp_path / told.pop("data_path")).samefile(dataset_folder)  # what no ledger knows
+    assert json.loads(run("score", ledger, "--json").stdout) == told
 
 
 def test_verify_accepts_and_rejects(tiny_model, dataset_folder, tmp_path):
@@ -144,13 +146,13 @@ def test_probe_with_bad_names(tiny_model, dataset_folder, tmp_path):
     output = tmp_path / "results"
     data = ("--data", dataset_folder, "--output", output)
     refused(run("probe", "nobody/no-such-model", *data), "nobody/no-such-model", "not in the cache, and the Hub cannot be reached")
-    refused(run("probe", tiny_model, "--data", tmp_path, "--output", output), "folder is no dataset", "codesyntax build")
+    refused(run("probe", tiny_model, "--data", tmp_path, "--output", output), "is no dataset", "codesyntax build")
     refused(run("probe", tiny_model, *data, "--config", "jaba"), "did you mean 'java'?")
     assert not output.exists()
 
 
 def test_seeds_are_not_negative(tmp_path):
-    for command in (("probe", "model", "--control", "shuffled-labels"), ("verify", tmp_path / "result.json")):
+    for command in (("probe", "model", "--control", "redrawn-dependents"), ("verify", tmp_path / "result.json")):
         result = run(*command, "--seed", "-1")
         assert result.exit_code == 2 and "-1 is not in the range x>=0" in result.output
 

@@ -21,7 +21,7 @@ def results(tiny_model, dataset_folder, tmp_path_factory):
     """A folder with the tiny model's results of both splits, and those of its control."""
     folder = tmp_path_factory.mktemp("results")
     for split in ("test", "validation"):
-        for control in (None, "shuffled-labels"):
+        for control in (None, "redrawn-dependents"):
             probe(str(tiny_model), dataset_folder, "python", split, control=control, output=folder)
     return folder
 
@@ -34,7 +34,7 @@ def evidence(results, dataset_folder):
 
 def test_every_result_finds_its_counterpart(results):
     model, control = sorted(find([results]), key=lambda probed: probed.test.settings["control"] or "")
-    for probed, name in ((model, None), (control, "shuffled-labels")):
+    for probed, name in ((model, None), (control, "redrawn-dependents")):
         assert (probed.test.settings["split"], probed.validation.settings["split"]) == ("test", "validation")
         assert probed.test.settings["control"] == probed.validation.settings["control"] == name
     (file,) = [file for file in results.glob("tiny.python.test.*.json")]
@@ -63,7 +63,7 @@ def test_an_entry_agrees_with_what_it_is_made_of(evidence, dataset_folder):
     assert (entry["functions"], entry["edges"]) == (result.functions, len(result.ledger))
 
 
-def test_shuffled_labels_have_scores_and_no_comparison(evidence):
+def test_redrawn_dependents_have_scores_and_no_comparison(evidence):
     """Their edges are others than the baselines'."""
     (control,) = [one for one in evidence if one.probed.test.settings["control"]]
     assert control.comparisons == {}

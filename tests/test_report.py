@@ -21,7 +21,7 @@ from probing.baselines import Edges
 from probing.cli import main
 from probing.error_analysis import analyse, save
 from probing.evidence import PROTOCOLS, find, gather
-from probing.report import headline
+from probing.report import figures, headline
 from probing.report import report as module
 from probing.report.document import COUNT, DIFFERENCE, SCORE, Column, Table
 from probing.report.findings import Subject
@@ -52,7 +52,7 @@ def results(tiny_model, data, tmp_path_factory):
         probe(model, data, "java", split, output=folder)
         probe(model, data, "java", split, max_length=120, output=folder)
         probe(model, data, "java", split, control="random-weights", output=folder)
-        probe(model, data, "java", split, control="shuffled-labels", output=folder)
+        probe(model, data, "java", split, control="redrawn-dependents", output=folder)
         probe(model, data, "java_skip_semicolon", split, output=folder)
     analysed = next(file for file in folder.glob("tiny.java.test.*.json") if '"max_length": 511' in file.read_text())
     save(analyse(analysed, model=str(tiny_model), data=str(data)), analysed)
@@ -240,9 +240,31 @@ def test_errors_are_shown_where_they_were_analysed(written, results):
 def test_entries_are_those_of_the_evidence(written):
     entries = [json.loads(file.read_text()) for file in (written / "entries").iterdir()]
     assert len(entries) == 5
-    assert {entry["settings"]["control"] for entry in entries} == {None, "random-weights", "shuffled-labels"}
+    assert {entry["settings"]["control"] for entry in entries} == {None, "random-weights", "redrawn-dependents"}
     shown = {row["signature"] for row in rows_of(written, "results")}
     assert shown == {entry["signature"] for entry in entries}
+
+
+def test_bars_are_those_of_the_best_baseline(written):
+    """Beside each stands which offset or keyword it is, as in the table of relations."""
+    drawn = (written / "figures/java-preview.svg").read_text(encoding="utf-8")
+    assert ">best baseline<" in drawn and ">best offset<" not in drawn
+    rows = [row for row in rows_of(written, "java-relations-2") if (row["rule"], row["k"]) == ("first", "1")]
+    for row in rows:
+        if f">{row['relation']}<".replace("->", "-&gt;") in drawn:
+            kind = row["published: compared with"]
+            assert f">{kind} {row[f'published: {kind}, which']}<" in drawn
+
+
+def test_bars_without_an_interval_have_no_line():
+    model = figures.Bars("m", np.array([[10, 20], [5, np.nan], [15, np.nan]]), figures.COLOURS[0])
+    unknown = [np.nan, np.nan]
+    best = figures.Bars("best baseline", np.array([[56.4, 90], unknown, unknown]), figures.FAINT, ["keyword else", "offset 2"])
+    (axis,) = figures.bars(["A", "B"], {"held-out": [model, best]}).axes
+    assert [bar.get_width() for bar in axis.patches] == [10, 20, 56.4, 90]
+    assert [text.get_text() for text in axis.texts] == ["keyword else", "offset 2"]
+    lines = [line for drawn in axis.collections for line in drawn.get_segments()]
+    assert [line[:, 0].tolist() for line in lines] == [[5, 15]]
 
 
 # Documents

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from loopback_hub import READ_ONLY, Fault, LoopbackHub
 
 from codesyntax_dataset.errors import CodeSyntaxError, HubError, LedgerError
+from codesyntax_dataset.metadata import sha256sums
 from probing import board, entry, probe
 from probing.cli import main
 from probing.evidence import find
@@ -38,6 +39,7 @@ def data(dataset_folder, tmp_path_factory):
     _, front, text = (folder / "README.md").read_text().split("---\n", 2)
     kept = {name: value for name, value in yaml.safe_load(front).items() if name != "dataset_info"}
     (folder / "README.md").write_text(f"---\n{yaml.safe_dump(kept)}---\n{text}")
+    (folder / "SHA256SUMS").write_text(sha256sums(folder))
     return folder
 
 
@@ -212,7 +214,7 @@ def on_the_hub(results, tmp_path):
 @only_regular
 @pytest.mark.parametrize(
     ("change", "reason"),
-    [(of_other_precision, "different precisions"), (twice, "name one of them"), (on_the_hub, "no commit there")],
+    [(of_other_precision, "different precisions"), (twice, "name one of them"), (on_the_hub, "no commit of its branches")],
 )
 def test_results_that_do_not_go_together(change, reason, hub, results, tmp_path):
     with pytest.raises(LedgerError, match=reason):
@@ -228,6 +230,18 @@ def test_a_model_of_the_hub_is_probed_again_at_its_commit(hub, results, data):
     forgeries.recomputed(results, forgeries.with_settings(model=MODEL, revision=commit))
     (request,) = submit.submission([results], MODEL, DATASET)
     assert f"{MODEL}@{commit[:12]}" in request.files[submit.FILE]
+
+
+@only_regular
+@pytest.mark.parametrize("name", [MODEL, f"{MODEL}@refs/pr/1"])
+def test_a_pull_request_is_not_the_model(name, hub, results):
+    """Its commit is in the repository, but anybody may have put it there."""
+    hub.add(MODEL, hub.files(MODEL, "model"), revision="refs/pr/1", type="model")
+    commit = hub.repositories["model", MODEL].sha("refs/pr/1")
+    forgeries.recomputed(results, forgeries.with_settings(model=name, revision=commit))
+    with pytest.raises(CodeSyntaxError, match="no commit of its branches|settings.model is .*refs/pr/1"):
+        submit.submission([results], MODEL, DATASET)
+    assert written(hub) == []
 
 
 @only_regular

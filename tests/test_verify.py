@@ -8,8 +8,10 @@ import shutil
 from pathlib import Path
 
 import datasets
+import forgeries
 import numpy as np
 import pytest
+import reprobed
 import torch
 from click.testing import CliRunner
 
@@ -21,7 +23,9 @@ from probing.cli import main
 from probing.encoder import Encoder, load
 from probing.ledger import RankLedger
 from probing.result import ProbeResult, ledger_path
-from probing.verify import ACCEPTED, REJECTED, UNCHECKED, verify
+from probing.run import prepare
+from probing.selection import choose
+from probing.verify import ACCEPTED, REJECTED, UNCHECKED, _draw, _probe_again, _without_replacement, verify
 
 SOME = 24  # functions: enough for every sabotage to show
 
@@ -51,18 +55,17 @@ def failed(path, tiny_model, dataset_folder, **options):
     return [check.name for check in verification.checks if not check.passed]
 
 
-def test_fifty_honest_runs_raise_no_alarm(tiny_model, dataset_folder, probed):
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_honest_runs_raise_no_alarm(dtype, tiny_model, dataset_folder, probed):
     """Other batches, other threads, other functions each time: all accepted."""
     threads = torch.get_num_threads()
-    path = probed()
     try:
-        for run in range(50):
+        for run, batch_tokens in enumerate([64, 20000]):
             torch.set_num_threads(1 + run % 2)
-            if run % 10 == 0:
-                for file in path.parent.iterdir():
-                    file.unlink()
-                path = probed(batch_tokens=[64, 700, 5000, 20000, 1][run // 10])
+            path = probed(batch_tokens=batch_tokens, dtype=dtype)
             assert failed(path, tiny_model, dataset_folder, seed=run) == []
+            for file in path.parent.iterdir():
+                file.unlink()
     finally:
         torch.set_num_threads(threads)
 
@@ -117,6 +120,68 @@ def test_stale_labels(tiny_model, dataset_folder, probed):
     assert "data" in failed(probed(), tiny_model, dataset_folder, data=data)
 
 
+# Ranks that no model has given ---------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def ledgers(tiny_model, dataset_folder):
+    """Of the whole sample: the task, what probing it again finds, and the ledgers of test and validation."""
+    rest = {"revision": None, "dtype": "float32", "device": "cpu", "limit": None, "direction": None, "max_length": 511}
+    rest |= {"also_fits": (), "control": None, "seed": 0}
+    test, validation = (prepare(str(tiny_model), dataset_folder, "python", s, **rest) for s in ("test", "validation"))
+    found = {split: reprobed.bounds(task) for split, task in (("test", test), ("validation", validation))}
+    ledgers = [
+        task.ledger(task.functions, np.concatenate([of[f.index][..., 0] for f in task.functions], axis=1), task.made()).sorted()
+        for task, of in zip((test, validation), found.values())
+    ]
+    return test, found["test"], *ledgers
+
+
+@pytest.mark.parametrize("forgery", forgeries.LEDGERS, ids=lambda forgery: forgery.__name__)
+def test_forged_ranks(forgery, ledgers):
+    """One draw each; tests/benchmarks/forgeries.py makes more. The honest ledger passes the same draw."""
+    task, found, honest, validation = ledgers
+    forged = forgeries.forged(forgery, honest, validation)
+    assert not np.array_equal(forged.ranks, honest.ranks)
+    with reprobed.recorded(found):
+        for ledger, passed in ((honest, True), (forged, False)):
+            choices = [choose(ledger), choose(validation)]
+            check, functions = _probe_again(ledger, task, choices, 64, np.random.default_rng(0))
+            assert check.passed == passed, check.found
+            assert 64 <= functions < len(task.functions)
+
+
+def test_every_relation_is_drawn(ledgers):
+    _, _, honest, validation = ledgers
+    drawn = honest.only(_draw(honest, [choose(honest), choose(validation)], 5, np.random.default_rng(0)))
+    assert set(drawn.relation) == set(honest.relation)
+
+
+def test_functions_are_drawn_in_proportion_to_their_weight():
+    """2,000 draws of 3 out of 5: the second is certain, as 8/12 of 3 draws is more than one; the others share 2 draws."""
+    rng, times = np.random.default_rng(0), np.zeros(5)
+    for _ in range(2000):
+        drawn = _without_replacement(np.array([1, 8, 1, 2, 0]) / 12, 3, rng)
+        assert len(set(drawn)) == len(drawn) == 3
+        times[drawn] += 1
+    np.testing.assert_allclose(times / 2000, [0.5, 1, 0.5, 1, 0], atol=0.05)
+
+
+def test_ranks_within_what_rounding_explains_that_take_sides(ledgers):
+    """In a head whose weights are equal but for rounding every rank is possible; honest ones are not all the best."""
+    task, found, honest, _ = ledgers
+    equal = {function: of.copy() for function, of in found.items()}
+    for of in equal.values():
+        of[..., 1, 0, 1:] = 0, 255
+    with reprobed.recorded(equal):
+        for claimed, passed in ((np.random.default_rng(0).permutation(honest.ranks[..., 1, 0].T).T, True), (0, False)):
+            ledger = dataclasses.replace(honest, ranks=honest.ranks.copy())
+            ledger.ranks[..., 1, 0] = claimed
+            check, _ = _probe_again(ledger, task, [choose(honest)], 64, np.random.default_rng(0))
+            assert check.passed == passed, check.found
+    assert "standard deviations" in check.found
+
+
 # What makes a run go wrong ------------------------------------------------------------------------------------------
 
 
@@ -146,9 +211,9 @@ def special_tokens_ranked(patch):
 def diagonal_kept(patch):
     real = ranking._Group.pool
 
-    def pool(self, rows):
+    def pool(self, rows, layer):
         self.itself = torch.zeros_like(self.itself)
-        return real(self, rows)
+        return real(self, rows, layer)
 
     patch.setattr(ranking._Group, "pool", pool)
 

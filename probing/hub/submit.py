@@ -24,7 +24,7 @@ from huggingface_hub import (
     ModelCard,
     eval_result_entries_to_yaml,
 )
-from huggingface_hub.errors import EntryNotFoundError, RevisionNotFoundError
+from huggingface_hub.errors import EntryNotFoundError
 
 from codesyntax_dataset.arguments import checked
 from codesyntax_dataset.errors import HubError, LedgerError
@@ -220,7 +220,7 @@ def _dataset_on_the_hub(dataset: str) -> tuple[str, Path]:
     with plain_errors(dataset):
         api = client()
         commit = api.dataset_info(dataset).sha
-        patterns = ["README.md", "eval.yaml", "*.parquet"]
+        patterns = ["README.md", "SHA256SUMS", "eval.yaml", "*.parquet"]
         return commit, Path(
             api.snapshot_download(dataset, repo_type="dataset", revision=commit, allow_patterns=patterns)
         )
@@ -280,15 +280,18 @@ def _model_on_the_hub(settings: dict[str, Any], model: str) -> str | None:
     with plain_errors(model):
         api = client()
         if name.lower() == model.lower():  # as the Hub finds repositories
-            try:
-                if api.model_info(model, revision=revision).sha == revision:
+            # a commit of a pull request is there, too, and anybody may open one
+            refs = api.list_repo_refs(model)
+            for ref in (*refs.branches, *refs.tags):
+                if any(commit.commit_id == revision for commit in api.list_repo_commits(model, revision=ref.ref)):
                     return None
-            except RevisionNotFoundError:
-                pass
-            raise LedgerError(f"the result is of {model} at {revision}, which is no commit there: probe it again")
+            raise LedgerError(
+                f"the result is of {model} at {revision}, which is no commit of its branches there: probe it again"
+            )
         # a local model is tied to the repository by the digest of its configuration, tokenizer and weights
         patterns = ["*.json", "*.txt", "*.model", "*.safetensors"]
-        folder = api.snapshot_download(model, allow_patterns=patterns, ignore_patterns=["*/*"])
+        below = ["*/*.json", "*/*.txt", "*/*.model"]  # but shards may be in folders
+        folder = api.snapshot_download(model, allow_patterns=patterns, ignore_patterns=below)
     there = Location(folder, name, None).revision()
     if there != revision:
         raise LedgerError(

@@ -55,8 +55,11 @@ def _method() -> Section:
             "possible is 0.0001). Where several tests stand in one column of a table, they are corrected by Holm's method, for "
             "the number of tests that the table's note names.",
             "The best baseline is the combined one: for each relation and k the better of a fixed offset and a keyword. Controls: "
-            "random attention ranks all tokens at random; random-weights is the model's architecture before training; "
-            "shuffled-labels is the model on edges that relate the wrong tokens of a function. Rows marked paper are the figures of "
+            "random attention ranks all tokens at random; random-weights is the model's architecture before training, "
+            "whose attention is nearly even: summed over the sub-tokens of a token it finds the longest token and nothing else, so that "
+            "a distance to it is not what was learned. shuffled-attention asks that: the model's own weights, of each attention head "
+            "dealt out anew over the tokens of a function. redrawn-dependents is the model on edges to other tokens behind the head, as "
+            "many as the dependent has. Rows marked paper are the figures of "
             f"{paper.source()}: of the published dataset and other software, for orientation only.",
         ],
     )

@@ -109,7 +109,7 @@ def table(found: Findings, subject: Subject) -> Table:
         f"Relations, {subject.name}: best heads and baselines, the largest held-out difference first",
         columns,
         rows,
-        "Percent with 95 % intervals. Head: layer-head of the best attention head, counted from 0; none where the score is 0. "
+        "Percent with 95 % intervals, – where too few functions hold the relation. Head: layer-head of the best attention head, counted from 0; none where the score is 0. "
         "Offset, keyword: the score of the best k, and which (the first three). Compared with: the best baseline, the better of "
         "the two where it is chosen: for published on the scored data, for held-out on validation. Difference: the score less "
         f"that baseline's. p: corrected (Holm) for the {' or '.join(map(str, sorted(tests)))} relations of a protocol. {COLOURED} "

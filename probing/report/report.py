@@ -28,7 +28,7 @@ TITLE = "What attention heads know about the syntax of code"
 def report(results: Sequence[str | os.PathLike], output: str | os.PathLike, data: Any = None) -> Path:
     """Write the report of `results`, files or folders that `probe` wrote, into the folder `output`; returns its page.
 
-    `data`: where the annotated functions are, if not under the name in the results. The folder holds `index.html`,
+    `data`: where the annotated functions are, if not where the results say. The folder holds `index.html`,
     `report.md`, `tables/*.csv`, `figures/*.svg` and `*.png`, and `entries/*.json`, and appears as a whole or not at all; a
     report that was there before is replaced. The same results give the same bytes.
 

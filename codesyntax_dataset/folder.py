@@ -1,0 +1,75 @@
+"""A dataset folder that `codesyntax build` wrote, read as it lies on the disk.
+
+`datasets.load_dataset` keeps what it has read of a folder under the folder's name and its card, and answers with that when
+another folder has the same, or when a Parquet file was changed. So we read the files ourselves, and only files that have the
+checksum that `SHA256SUMS` has of them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from pathlib import Path
+
+import datasets
+import pyarrow as pa
+import pyarrow.parquet as pq
+import yaml
+
+from codesyntax_dataset.card import MARKER
+from codesyntax_dataset.errors import DatasetError, UnknownName
+from codesyntax_dataset.metadata import CARD, SUMS
+
+
+def read_split(folder: Path, config: str, split: str, columns: Sequence[str]) -> tuple[datasets.Dataset, str]:
+    """Some columns of a split, and the version of its config.
+
+    Raises DatasetError where `folder` is no dataset that `codesyntax build` wrote, or its card or the split was altered
+    since; UnknownName for a config or split that it does not have.
+    """
+    text = _read(folder, CARD).decode("utf-8", "replace")
+    if MARKER not in text:
+        raise DatasetError(f"{folder} is no dataset that `codesyntax build` wrote: its {CARD} does not say so")
+    sums = _sums(folder)
+    _check(folder, CARD, text.encode(), sums)
+    try:
+        configs = {config["config_name"]: config for config in yaml.safe_load(text.split("---\n")[1])["configs"]}
+        if config not in configs:
+            raise UnknownName(f"config of {folder}", config, configs)
+        version = str(configs[config]["version"])
+        splits = [file["split"] for file in configs[config]["data_files"]]
+    except (yaml.YAMLError, LookupError, TypeError, RecursionError) as error:
+        raise DatasetError(f"{folder}: {CARD} does not begin with the YAML of a dataset ({error}): build it again") from error
+    if split not in splits:
+        raise UnknownName(f"split of {folder}", split, splits)
+    name = f"{config}/{split}.parquet"
+    data = _read(folder, name)
+    _check(folder, name, data, sums)
+    try:
+        table = pq.read_table(pa.BufferReader(data), columns=list(columns))
+        return datasets.Dataset(table, fingerprint=sums[name][:16]), version  # else it would hash the table once more
+    except (pa.ArrowException, OSError) as error:
+        raise DatasetError(f"{folder}: {name} cannot be read ({error}): build it again") from error
+
+
+def _sums(folder: Path) -> dict[str, str]:
+    """File -> its SHA-256, as SHA256SUMS has them."""
+    lines = _read(folder, SUMS).decode("utf-8", "replace").splitlines()
+    return {name: checksum for checksum, _, name in (line.partition("  ") for line in lines)}
+
+
+def _check(folder: Path, name: str, data: bytes, sums: dict[str, str]) -> None:
+    if hashlib.sha256(data).hexdigest() != sums.get(name):
+        raise DatasetError(
+            f"{folder}: {name} was altered since it was built, it has not the checksum that {SUMS} has of it: build it again"
+        )
+
+
+def _read(folder: Path, name: str) -> bytes:
+    try:
+        return (folder / name).read_bytes()
+    except OSError as error:
+        raise DatasetError(
+            f"{folder} is no dataset that `codesyntax build` wrote: {name} cannot be read ({error.strerror}). Build one "
+            "with `codesyntax build`"
+        ) from error

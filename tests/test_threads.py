@@ -1,0 +1,42 @@
+"""How many threads a probe computes with."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from probing import threads
+
+
+@pytest.mark.parametrize(
+    ("seconds", "expected"),
+    [
+        ({8: 1.0, 4: 1.9}, 8),
+        ({8: 4.0, 4: 2.5, 2: 2.6}, 4),  # a container that may use four cores, or others who use the rest
+        ({8: 9.0, 4: 7.0, 2: 5.0, 1: 1.0}, 1),
+    ],
+)
+def test_the_fastest_number_of_threads(seconds, expected, monkeypatch):
+    """As timed, and given back afterwards, also by an error; a number that the user named stays."""
+    def timed(number):
+        torch.set_num_threads(number)
+        return seconds[number]
+
+    monkeypatch.setattr(threads, "_seconds", timed)
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    before = torch.get_num_threads()
+    torch.set_num_threads(8)
+    try:
+        with pytest.raises(KeyboardInterrupt), threads.useful_threads():
+            assert torch.get_num_threads() == expected
+            raise KeyboardInterrupt
+        assert torch.get_num_threads() == 8
+        monkeypatch.setenv("OMP_NUM_THREADS", "8")
+        with threads.useful_threads():
+            assert torch.get_num_threads() == 8
+    finally:
+        torch.set_num_threads(before)
+
+
+def test_timing_takes_little():
+    assert 0 < threads._seconds(torch.get_num_threads()) < 5
