@@ -97,13 +97,15 @@ def redraw_dependents(dataset: datasets.Dataset, seed: int = 0) -> datasets.Data
     whole function stays. Heads and relations stay. The result is probed and scored as any dataset; its labels have another digest.
     """
 
-    def redraw(relations: list[dict[str, Any]], tokens: list[str], index: int) -> dict[str, list[dict[str, Any]]]:
+    def redraw(
+        relations: list[dict[str, Any]], code: str, starts: list[int], ends: list[int], index: int
+    ) -> dict[str, list[dict[str, Any]]]:
         rng = np.random.default_rng([seed, index])
-        visible = np.array([bool(token.strip()) for token in tokens], bool)
+        visible = np.array([bool(code[start:end].strip()) for start, end in zip(starts, ends)], bool)
         redrawn = []
         for edge in relations:
             head, first, last = edge["head"], edge["first"], edge["last"]
-            begin = np.arange(len(tokens) - (last - first))
+            begin = np.arange(len(visible) - (last - first))
             begin = begin[begin != first]
             end = begin + last - first
             told = (visible[begin] >= visible[first]) & (visible[end] >= visible[last])
@@ -115,7 +117,7 @@ def redraw_dependents(dataset: datasets.Dataset, seed: int = 0) -> datasets.Data
             redrawn.append({**edge, "first": place, "last": place + last - first})
         return {"relations": redrawn}
 
-    columns = ["relations", "tokens"]
+    columns = ["relations", "code", "token_start", "token_end"]
     return dataset.map(redraw, with_indices=True, input_columns=columns, desc="redrawing dependents")
 
 

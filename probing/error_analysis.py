@@ -20,16 +20,12 @@ from codesyntax_dataset.arguments import checked
 from codesyntax_dataset.errors import LedgerError
 from codesyntax_dataset.schema import CONFIGS
 from codesyntax_metric.topk_uas import HEAD_TO_DEPENDENT, RULES
-from probing.error_classes import CLASSES, Tokens
+from probing.error_classes import CLASSES, PLACES, Tokens, place
 from probing.files import write
 from probing.ledger import RankLedger
 from probing.progress import progress
 from probing.result import ProbeSettings
 from probing.result import load as load_result
-
-MOST_DIFFERING = {"float32": 0.001, "bfloat16": 0.25}
-"""Share of a rule's edges that may be hit in one run and not in the other: batches round sums differently, which swaps
-neighbours (measured with the embedded encoder: 0.000005 of all ranks in float32, 0.07 in bfloat16)."""
 
 EXAMPLES = 2
 """Examples that are kept of each rule, relation and class: the first in the order of the dataset."""
@@ -40,7 +36,8 @@ class ErrorAnalysis:
     """The wrong first choices of one result, by rule and relation.
 
     `rules`: {rule: {relation: {"edges": n, "hits": n, "errors": n, "layer": int, "head": int, "classes": {class: {"errors":
-    n, "share": percent of the relation's errors, "examples": [...]}}}}}, classes that occur, in the order of CLASSES.
+    n, "share": percent of the relation's errors, "places": {place: errors}, "examples": [...]}}}}}, classes and places that
+    occur, in the order of CLASSES and of PLACES.
     An example is {"function": its id, "lines": {line: code}, "head": place, "dependent": place, "chosen": place or None}: the
     edge's head token, the token of the dependent that the rule asks for, and the choice. A line is a number from 1, as a
     string; a place is [line, first column, column behind the last], a token of many lines ending with its first.
@@ -56,6 +53,11 @@ class ErrorAnalysis:
         """Errors of each class, over all relations."""
         entries = self.rules[rule].values()
         return {name: sum(e["classes"].get(name, {"errors": 0})["errors"] for e in entries) for name in CLASSES}
+
+    def places(self, rule: str, relation: str) -> dict[str, int]:
+        """Errors of a relation at each place; those without a prediction are at none."""
+        classes = self.rules[rule][relation]["classes"].values()
+        return {name: sum(of_class["places"].get(name, 0) for of_class in classes) for name in PLACES}
 
     def to_json(self) -> str:
         """The same analysis gives the same text."""
@@ -76,9 +78,13 @@ def save(analysis: ErrorAnalysis, result: str | os.PathLike) -> Path:
 def load(path: str | os.PathLike) -> ErrorAnalysis:
     """The analysis at `path`, as `save` wrote it; raises LedgerError where there is none."""
     try:
-        return ErrorAnalysis(**json.loads(Path(path).read_text(encoding="utf-8")))
-    except (OSError, ValueError, TypeError) as error:
-        raise LedgerError(f"{path} is no error analysis ({error}): expected what `codesyntax errors` wrote") from error
+        analysis = ErrorAnalysis(**json.loads(Path(path).read_text(encoding="utf-8")))
+        for rule, relations in analysis.rules.items():
+            for relation in relations:
+                analysis.places(rule, relation)
+        return analysis
+    except (OSError, ValueError, TypeError, LookupError, AttributeError) as error:
+        raise LedgerError(f"{path} is no error analysis ({error}): expected what `codesyntax errors` wrote; run it again") from error
 
 
 @checked
@@ -114,14 +120,18 @@ def analyse(
             analysis.rules[rule][relation] = {**entry, "layer": layer, "head": head, "classes": {}}
     for error in _errors(ledger, settings, chosen, hit, data):
         relation = analysis.rules[error.rule][error.relation]
-        entry = relation["classes"].setdefault(error.kind, {"errors": 0, "share": 0.0, "examples": []})
+        entry = relation["classes"].setdefault(error.kind, {"errors": 0, "share": 0.0, "places": {}, "examples": []})
         entry["errors"] += 1
         entry["share"] = 100 * entry["errors"] / relation["errors"]
+        if error.place:
+            entry["places"][error.place] = entry["places"].get(error.place, 0) + 1
         if len(entry["examples"]) < EXAMPLES:
             entry["examples"].append(error.example())
     for relations in analysis.rules.values():
         for entry in relations.values():
             entry["classes"] = {name: entry["classes"][name] for name in CLASSES if name in entry["classes"]}
+            for of_class in entry["classes"].values():
+                of_class["places"] = {name: of_class["places"][name] for name in PLACES if name in of_class["places"]}
     return analysis
 
 
@@ -189,6 +199,7 @@ class _Error(NamedTuple):
     rule: str
     relation: str
     kind: str  # one of CLASSES
+    place: str | None  # one of PLACES; None without a prediction
     row: dict[str, Any]  # of the dataset
     head: int
     dependent: int  # the token that the rule asks for
@@ -238,4 +249,5 @@ def _errors(
                     kind = tokens.classify(choice, reader, head, first, last)
                     relation = ledger.relations[ledger.relation[edge]]
                     shown = None if kind == "no prediction" else choice
-                    yield _Error(rule, relation, kind, row, head, dependent, shown)
+                    where = None if shown is None else place(choice, head, first, last)
+                    yield _Error(rule, relation, kind, where, row, head, dependent, shown)

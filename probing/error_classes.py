@@ -3,14 +3,18 @@
 Every wrong choice is in exactly one class, the first of CLASSES that fits:
 
 - *no prediction*: the reading token has no sub-tokens, or attends to no token but itself.
-- *bracket*, *separator* (`, ; : .`), *operator* (all other punctuation, such as `=`), *line break* (or indentation),
-  *keyword* (the published lists, so `True` and `null` are here): by the token's own text.
-- *same text as the head*: another token that is spelled as the edge's head token.
+- *bracket*, *separator* (`, ; : .`), *operator* (all other punctuation, such as `=`), *line break* (or indentation): by
+  the token's own text.
+- *same text as the head*: another token that is spelled as the edge's head token, such as a second `if` for an `if`.
+- *keyword* (the published lists, so `True` and `null` are here): by the token's own text.
 - *literal*: a string, character or number.
 - *inside the dependent*: a name among the dependent's tokens, but not the one that the rule asks for.
 - *inside its block*, *outside its block*: any other name. The block is that of the dependent's first token: in Python the
   logical lines around it that are indented as far or further, in Java the innermost pair of curly brackets.
 - *other*: what is none of all this: a comment (in Python these are tokens), a character that the language does not know.
+
+Apart from that, every wrong choice but *no prediction* is at exactly one of PLACES: before the head token, between it and
+the dependent, inside the dependent, or behind it.
 """
 
 from __future__ import annotations
@@ -27,14 +31,16 @@ CLASSES = (
     "separator",
     "operator",
     "line break",
-    "keyword",
     "same text as the head",
+    "keyword",
     "literal",
     "inside the dependent",
     "inside its block",
     "outside its block",
     "other",
 )
+
+PLACES = ("before the head", "between", "inside", "behind")
 
 _OPENING, _CLOSING = ("(", "[", "{"), (")", "]", "}")
 _SEPARATORS = (",", ";", ":", ".")
@@ -62,7 +68,7 @@ class Tokens:
             return "no prediction"
         text = self.texts[chosen]
         kind = self._kinds.get(text) or self._kinds.setdefault(text, _kind(text, self.language))
-        if kind in ("literal", "name", "other") and text == self.texts[head]:
+        if kind in ("keyword", "literal", "name", "other") and text == self.texts[head]:
             return "same text as the head"
         if kind != "name":
             return kind
@@ -70,6 +76,15 @@ class Tokens:
             return "inside the dependent"
         begin, end = self.block(first)
         return "inside its block" if begin <= chosen <= end else "outside its block"
+
+
+def place(chosen: int, head: int, first: int, last: int) -> str:
+    """Where a wrong choice is, one of PLACES, for the edge `head`, `first`, `last`."""
+    if first <= chosen <= last:
+        return "inside"
+    if chosen > last:
+        return "behind"
+    return "between" if chosen > head else "before the head"
 
 
 def _kind(text: str, language: str) -> str:

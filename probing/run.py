@@ -21,7 +21,7 @@ import torch
 from tqdm.auto import tqdm
 
 from codesyntax_dataset.arguments import Natural, Positive, checked
-from codesyntax_dataset.errors import LedgerError, ModelError, UnknownName
+from codesyntax_dataset.errors import LedgerError, ModelError
 from codesyntax_metric.topk_uas import DEPENDENT_TO_HEAD, DIRECTIONS, HEAD_TO_DEPENDENT, RULES, SCORING_VERSION
 from probing import cache
 from probing.align import OffsetsError, align

@@ -428,9 +428,9 @@ def test_redrawn_dependents_are_other_tokens_behind_the_head(dataset_folder):
 def test_places_of_a_redrawn_dependent_by_hand():
     """Of ten tokens and a line break, behind head 2: 2 tokens at 5 may go to 3, 7 and 8; 4 at 6 only where they overlap."""
     edges = [("a", 2, 5, 6), ("b", 2, 6, 9), ("c", 2, 3, 9), ("d", 2, 3, 10)]
-    tokens = [*"abcdefghij", "\n"]
+    columns = {"code": "abcdefghij\n", "token_start": list(range(11)), "token_end": list(range(1, 12))}
     relations = [dict(zip(("relation", "head", "first", "last"), edge)) for edge in edges]
-    rows = datasets.Dataset.from_dict({"relations": [relations] * 300, "tokens": [tokens] * 300})
+    rows = datasets.Dataset.from_list([{"relations": relations, **columns}] * 300)
     places = {}
     for function in controls.redraw_dependents(rows)["relations"]:
         for edge in function:

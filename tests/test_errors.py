@@ -20,7 +20,7 @@ from codesyntax_metric.topk_uas import DEPENDENT_TO_HEAD, DIRECTIONS, HEAD_TO_DE
 from probing import ProbeResult, RankLedger, probe
 from probing.cli import main
 from probing.error_analysis import CLASSES, analyse, errors_path, load, save
-from probing.error_classes import Tokens
+from probing.error_classes import Tokens, place
 from probing.identity import embedded_model
 from probing.ranking import FirstChoices
 from probing.report.errors import marked
@@ -184,9 +184,23 @@ def test_python_classes(chosen, expected):
     assert classify(PYTHON, "python", ("if",), (("item", 1), ("True",)), chosen) == expected
 
 
+TWICE = "def f(a):\n    if a:\n        if a.b:\n            return 1\n        else:\n            return 2\n    else:\n        return 3\n"
+
+
+def test_places_by_hand():
+    """For an edge from 3 to 6..8."""
+    places = {chosen: place(chosen, 3, 6, 8) for chosen in range(11) if chosen != 3}
+    assert [chosen for chosen, name in places.items() if name == "before the head"] == [0, 1, 2]
+    assert places[4] == places[5] == "between"
+    assert [chosen for chosen, name in places.items() if name == "inside"] == [6, 7, 8]
+    assert [chosen for chosen, name in places.items() if name == "behind"] == [9, 10]
+
+
 def test_python_same_text_as_the_head():
     """For `item` -> `size` in `item.size > limit`: another `item`. Of a head that is punctuation, the class is that."""
     assert classify(PYTHON, "python", ("item", 1), (("size",), ("size",)), ("item", 2)) == "same text as the head"
+    assert classify(PYTHON, "python", ("True",), (("size",), ("size",)), ("yield",)) == "keyword"
+    assert classify(TWICE, "python", ("if",), (("else", 1), ("else", 1)), ("if", 1)) == "same text as the head"
     assert classify(PYTHON, "python", ("(",), (("items",), ("items",)), ("(", 1)) == "bracket"
 
 
@@ -285,6 +299,8 @@ def test_classes_sum_to_the_errors_of_the_ledger(result):
             assert entry["errors"] == entry["edges"] - entry["hits"]
             assert sum(found["errors"] for found in entry["classes"].values()) == entry["errors"]
             assert [kind for kind in CLASSES if kind in entry["classes"]] == list(entry["classes"])
+            unplaced = entry["classes"].get("no prediction", {"errors": 0})["errors"]
+            assert sum(analysis.places(rule, name).values()) == entry["errors"] - unplaced
             if entry["errors"]:
                 assert sum(found["share"] for found in entry["classes"].values()) == pytest.approx(100)
             errors += entry["errors"]

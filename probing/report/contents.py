@@ -7,7 +7,7 @@ from typing import Any
 
 from codesyntax_dataset import paper
 from codesyntax_metric.topk_uas import RULES
-from probing.error_classes import CLASSES
+from probing.error_classes import CLASSES, PLACES
 from probing.evidence import PROTOCOLS
 from probing.report import ablations, headline, means, relations
 from probing.report.document import CODE, COUNT, NAME, PERCENT, Column, Section, Table
@@ -123,7 +123,8 @@ def _errors(found: Findings, subject: Subject) -> list[str | Table]:
         for name, entry in of_rule:
             cells = [entry["classes"].get(kind, {"share": None})["share"] for kind in occurring]
             head = f"{entry['layer']}-{entry['head']}" if entry["errors"] < entry["edges"] else None
-            shares.append([rule, name, entry["edges"], entry["errors"], head, *cells])
+            places = [100 * count / entry["errors"] if count else None for count in analysis.places(rule, name).values()]
+            shares.append([rule, name, entry["edges"], entry["errors"], head, *cells, *places])
             if rule == RULE:
                 for kind, of_kind in entry["classes"].items():
                     shown = marked(of_kind["examples"][0])
@@ -140,10 +141,11 @@ def _errors(found: Findings, subject: Subject) -> list[str | Table]:
                 Column("relation", NAME),
                 *counts,
                 *(Column(name, PERCENT, "class") for name in occurring),
+                *(Column(name, PERCENT, "place") for name in PLACES),
             ],
             shares,
             f"Published protocol, top-1, on all {subject.functions:,} functions of the result. The classes are those of "
-            "probing/error_classes.py; each error is in the first that fits.",
+            "probing/error_classes.py; each error is in the first that fits, and at one place, seen from the edge.",
             filters=1,
         ),
         Table(

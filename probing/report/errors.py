@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from statistics import mean
 from typing import Any
 
 from rich.table import Table
 from rich.text import Text
 
 from probing.error_analysis import ErrorAnalysis
-from probing.error_classes import CLASSES
+from probing.error_classes import CLASSES, PLACES
 from probing.report.terminal import console, print_table, table
 
 _CLASSES_FROM = 4
@@ -18,36 +20,54 @@ _MARKS = {"head": "«»", "dependent": "⟦⟧", "chosen": "✗✗"}
 
 
 def print_errors(analysis: ErrorAnalysis, rule: str, wide: bool = False) -> None:
-    """Print the share of each class among the wrong first choices of every relation, and an example of each class."""
+    """Print the share of each class and place among the wrong first choices of every relation, and an example of each class."""
     out = console(wide)
     counts = analysis.classes(rule)
     classes = [name for name, errors in counts.items() if errors]
     rarest_first = sorted(range(len(classes)), key=lambda place: counts[classes[place]])
-    print_table(out, _shares(analysis, rule, classes), spare=[_CLASSES_FROM + place for place in rarest_first])
+    by_class = {
+        name: {kind: of_class["errors"] for kind, of_class in entry["classes"].items()}
+        for name, entry in analysis.rules[rule].items()
+    }
+    by_place = {name: analysis.places(rule, name) for name in analysis.rules[rule]}
+    spare = [_CLASSES_FROM + place for place in rarest_first]
+    print_table(out, _shares(analysis, rule, classes, by_class, "what"), spare=spare)
+    print_table(out, _shares(analysis, rule, PLACES, by_place, "where, seen from the edge, is what"))
     print_table(out, _examples(analysis, rule), spare=[2, 1])
     out.print(analysis.signature, soft_wrap=True, highlight=False)
     if differing := analysis.differing[rule]:
         out.print(f"{differing} edges are hit in this run and not by the ledger, or the other way round: rounding")
 
 
-def _shares(analysis: ErrorAnalysis, rule: str, classes: list[str]) -> Table:
+def _shares(
+    analysis: ErrorAnalysis, rule: str, columns: Sequence[str], counts: Mapping[str, Mapping[str, int]], asked: str
+) -> Table:
+    """The share of each of `columns` among the errors of each relation, from `counts`: relation -> column -> errors."""
     settings, relations = analysis.settings, analysis.rules[rule]
     shown = table(
-        f"{settings['model']} on {settings['data']}, {settings['config']}/{settings['split']}: what the best head "
+        f"{settings['model']} on {settings['data']}, {settings['config']}/{settings['split']}: {asked} the best head "
         f"ranks first where it is wrong, in percent of its errors, {rule} token of the dependent",
-        caption="best head: layer-head at k = 1, counted from 0.",
+        caption="best head: layer-head at k = 1, counted from 0. In the mean each relation with errors weighs the same.",
     )
     shown.add_column("relation", no_wrap=True)
-    for name in ("edges", "errors", "best head", *classes):
+    for name in ("edges", "errors", "best head", *columns):
         shown.add_column("\n".join(name.split(" the ")), justify="right")
     for name, entry in sorted(relations.items(), key=lambda item: (-item[1]["errors"], item[0])):
-        shares = [f"{entry['classes'][kind]['share']:.1f}" if kind in entry["classes"] else "-" for kind in classes]
+        shares = [_percent(counts[name].get(column, 0), entry["errors"]) for column in columns]
         shown.add_row(name, str(entry["edges"]), str(entry["errors"]), f"{entry['layer']}-{entry['head']}", *shares)
     edges, errors = (sum(entry[name] for entry in relations.values()) for name in ("edges", "errors"))
-    shares = [f"{100 * analysis.classes(rule)[kind] / errors:.1f}" for kind in classes]
+    pooled = [_percent(sum(of.get(column, 0) for of in counts.values()), errors) for column in columns]
     shown.add_section()
-    shown.add_row("all relations", str(edges), str(errors), "", *shares, style="bold")
+    shown.add_row("all relations", str(edges), str(errors), "", *pooled, style="bold")
+    wrong = {name: entry["errors"] for name, entry in relations.items() if entry["errors"]}
+    if wrong:
+        means = [mean(100 * counts[name].get(column, 0) / wrong[name] for name in wrong) for column in columns]
+        shown.add_row("mean of relations", "", "", "", *(f"{share:.1f}" for share in means), style="bold")
     return shown
+
+
+def _percent(count: int, total: int) -> str:
+    return f"{100 * count / total:.1f}" if count else "-"
 
 
 def _examples(analysis: ErrorAnalysis, rule: str) -> Table:
