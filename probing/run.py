@@ -121,13 +121,14 @@ def probe(
             if output is not None:
                 result.save(output)
         return result
-    task = prepare(**asked)
-    logger.info(
-        "%s on %s: %s attention, %d functions of %d to %d sub-tokens to probe, skipped: %s",
-        *(task.encoder.name, task.encoder.device, task.encoder.path, len(task.functions)),
-        *(len(task.functions[-1].ids), len(task.functions[0].ids), dict(task.skips) or "none"),
-    )
-    result = _run(task, batch_tokens, processes, output, folder_of(data))
+    with useful_threads():
+        task = prepare(**asked)
+        logger.info(
+            "%s on %s: %s attention, %d functions of %d to %d sub-tokens to probe, skipped: %s",
+            *(task.encoder.name, task.encoder.device, task.encoder.path, len(task.functions)),
+            *(len(task.functions[-1].ids), len(task.functions[0].ids), dict(task.skips) or "none"),
+        )
+        result = _run(task, batch_tokens, processes, output, folder_of(data))
     if result is not None and slot is not None:
         slot.save(result.ledger)
     return result

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 import torch
 
-from probing import threads
+from probing import probe, threads
+from probing.run import Runner
 
 
 @pytest.mark.parametrize(
@@ -18,6 +19,7 @@ from probing import threads
 )
 def test_the_fastest_number_of_threads(seconds, expected, monkeypatch):
     """As timed, and given back afterwards, also by an error; a number that the user named stays."""
+
     def timed(number):
         torch.set_num_threads(number)
         return seconds[number]
@@ -34,6 +36,20 @@ def test_the_fastest_number_of_threads(seconds, expected, monkeypatch):
         monkeypatch.setenv("OMP_NUM_THREADS", "8")
         with threads.useful_threads():
             assert torch.get_num_threads() == 8
+    finally:
+        torch.set_num_threads(before)
+
+
+def test_a_probe_computes_with_them(tiny_model, dataset_folder, monkeypatch):
+    monkeypatch.setattr(threads, "_seconds", lambda number: torch.set_num_threads(number) or number)
+    monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
+    real, used = Runner.run, []
+    monkeypatch.setattr(Runner, "run", lambda *a: used.append(torch.get_num_threads()) or real(*a))
+    before = torch.get_num_threads()
+    torch.set_num_threads(2)
+    try:
+        probe(str(tiny_model), dataset_folder, limit=3)
+        assert (used, torch.get_num_threads()) == ([1], 2)
     finally:
         torch.set_num_threads(before)
 
