@@ -32,7 +32,7 @@ def print_errors(analysis: ErrorAnalysis, rule: str, wide: bool = False) -> None
     by_place = {name: analysis.places(rule, name) for name in analysis.rules[rule]}
     spare = [_CLASSES_FROM + place for place in rarest_first]
     print_table(out, _shares(analysis, rule, classes, by_class, "what"), spare=spare)
-    print_table(out, _shares(analysis, rule, PLACES, by_place, "where, seen from the edge, is what"))
+    print_table(out, _shares(analysis, rule, PLACES, by_place, "where, seen from the edge, is what"), spare=[1, 3])
     print_table(out, _examples(analysis, rule), spare=[2, 1])
     out.print(analysis.signature, soft_wrap=True, highlight=False)
     if differing := analysis.differing[rule]:
