@@ -15,8 +15,9 @@ sides more than MOST_BIASED standard deviations for a head, or for a score, the 
 least n / 2 times g, n the number drawn: for the mean of `first` at k = 1 all of it stays unseen with a chance of at most
 exp(-g n / 2). Of 64 functions and S = 27 points, 2.5 points pass one time in 20, 5 points one in 400; for other
 rules and k the exponent is about half of that. Where weights are equal but for rounding, which a model can be built for,
-or in bfloat16, ranks within the bounds may be chosen in fewer than MOST_BIASED ** 2 of the drawn functions. `verify --all`
-leaves nothing unseen but this.
+or in bfloat16, ranks within the bounds may be chosen in fewer than MOST_BIASED ** 2 of the drawn functions: of the embedded
+encoder in bfloat16 that gave 2.6 points when every third function was altered so, and was refused when every second was.
+`verify --all` leaves nothing unseen but this.
 """
 
 from __future__ import annotations
