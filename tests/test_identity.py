@@ -1,0 +1,350 @@
+"""Every command sees the data and the model that lie on the disk, and signs nothing that was not probed."""
+
+from __future__ import annotations
+
+import json
+import shutil
+
+import datasets
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from click.testing import CliRunner
+
+from codesyntax_dataset.errors import DataNotFound, DatasetError, LedgerError, ModelError, UnknownName
+from codesyntax_dataset.metadata import sha256sums
+from probing import probe
+from probing.attention_page import show
+from probing.baselines import read_edges
+from probing.cli import main
+from probing.data import find_data, label_digest, load_functions
+from probing.error_analysis import analyse
+from probing.evidence import find, gather
+from probing.identity import locate
+from probing.ledger import RankLedger
+from probing.report.statistics import collect
+from probing.result import ProbeResult, ledger_path, load
+from probing.verify import verify
+
+pytestmark = pytest.mark.usefixtures("one_thread")
+
+SOME = {"limit": 6}
+
+
+def without_last_edges(folder):
+    """Take the last edge of each function out of the split `test` of Python, in place."""
+    file = folder / "python" / "test.parquet"
+    table = pq.read_table(file)
+    rows = [edges[:-1] for edges in table["relations"].to_pylist()]
+    place = table.schema.get_field_index("relations")
+    field = table.schema.field("relations")
+    pq.write_table(table.set_column(place, field, pa.array(rows, field.type)), file)
+
+
+@pytest.fixture
+def copy(dataset_folder, tmp_path):
+    """The dataset in another folder of the same name."""
+    return shutil.copytree(dataset_folder, tmp_path / "copy" / dataset_folder.name)
+
+
+@pytest.fixture(scope="module")
+def study(tiny_model, dataset_folder, tmp_path_factory):
+    """A folder with results of both splits, and beside them their data in a folder `codesyntax`."""
+    folder = tmp_path_factory.mktemp("study")
+    data = shutil.copytree(dataset_folder, folder / "codesyntax")
+    for split in ("test", "validation"):
+        probe(str(tiny_model), data, split=split, **SOME, output=folder / "results")
+    return folder
+
+
+@pytest.fixture
+def results(study, tmp_path):
+    return shutil.copytree(study, tmp_path / "study") / "results"
+
+
+def json_in(folder):
+    """The result of the split test."""
+    (file,) = folder.glob("*.test.partial.????????.json")
+    return file
+
+
+# Datasets ------------------------------------------------------------------------------------------------------------
+
+
+def test_every_command_reads_the_folder_that_is_named(tiny_model, dataset_folder, copy, tmp_path):
+    """Two folders have one name, one card and one version; the labels of the second one are others."""
+    without_last_edges(copy)
+    (copy / "SHA256SUMS").write_text(sha256sums(copy))
+    edges = sum(map(len, pq.read_table(dataset_folder / "python" / "test.parquet")["relations"].to_pylist()))
+    labelled = sum(map(bool, pq.read_table(dataset_folder / "python" / "test.parquet")["relations"].to_pylist()))
+    for folder, expected in ((dataset_folder, edges), (copy, edges - labelled), (dataset_folder, edges)):
+        found, name = load_functions(folder, "python", "test")
+        assert name == load_functions(dataset_folder, "python", "test")[1]
+        assert sum(map(len, found["relations"][:])) == expected
+        assert len(read_edges(folder, "python", "test")) == expected
+        statistics = collect(folder, ["python"]).configs["python"]
+        assert sum(relation.edges for relation in statistics.relations.values()) == expected
+    first, second = (probe(str(tiny_model), folder, **SOME, output=tmp_path / "r") for folder in (dataset_folder, copy))
+    assert len(second.ledger) == len(first.ledger) - first.functions
+    path = first.paths(tmp_path / "r")[0]
+    assert verify(path, model=str(tiny_model), data=dataset_folder, functions=2).accepted
+    assert not verify(path, model=str(tiny_model), data=copy, functions=2).accepted
+    assert analyse(path, model=str(tiny_model), data=dataset_folder).signature == first.signature
+    with pytest.raises(LedgerError, match="made with labels"):
+        analyse(path, model=str(tiny_model), data=copy)
+    pages = [show(str(tiny_model), id=1, data=folder).html for folder in (dataset_folder, copy)]
+    assert pages[0] != pages[1]
+
+
+@pytest.mark.parametrize("command", ["probe", "show", "baseline", "stats", "errors", "verify", "report"])
+@pytest.mark.parametrize("file", ["python/test.parquet", "README.md"])
+def test_a_dataset_that_was_edited_in_place_is_refused(command, file, tiny_model, results, tmp_path):
+    """By every command, with what to do; load_dataset would give the old rows, or sign them with the new version."""
+    data = results.parent / "codesyntax"
+    load_functions(data, "python", "test")
+    if file == "README.md":
+        (data / file).write_text((data / file).read_text().replace("version: 1.0.", "version: 1.0.1"))
+    else:
+        without_last_edges(data)
+    given = {
+        "probe": (tiny_model,),
+        "show": (tiny_model, "--id", "0", "--output", tmp_path / "page.html"),
+        "errors": (json_in(results), "--model", tiny_model),
+        "verify": (json_in(results), "--model", tiny_model),
+        "report": (results, "--output", tmp_path / "report"),
+    }
+    done = CliRunner().invoke(main, [command, *map(str, given.get(command, ())), "--data", str(data)])
+    assert done.exit_code == (3 if command == "verify" else 1)
+    assert f"{file} was altered since it was built" in done.output
+    assert "build it again" in done.output
+    assert not (tmp_path / "page.html").exists()
+
+
+def test_what_is_no_dataset_of_ours(dataset_folder, copy, tmp_path):
+    (tmp_path / "other").mkdir()
+    with pytest.raises(DatasetError, match="is no dataset that `codesyntax build` wrote: README.md cannot be read"):
+        load_functions(tmp_path / "other", "python", "test")
+    (tmp_path / "other" / "README.md").write_text("---\nconfigs: []\n---\n")
+    with pytest.raises(DatasetError, match="README.md does not say so"):
+        load_functions(tmp_path / "other", "python", "test")
+    with pytest.raises(UnknownName, match="config of .*known are python, java"):
+        load_functions(dataset_folder, "java_skip_semicolon", "test")
+    with pytest.raises(UnknownName, match="split of .*did you mean 'test'"):
+        load_functions(dataset_folder, "python", "tests")
+    (copy / "SHA256SUMS").unlink()
+    with pytest.raises(DatasetError, match="SHA256SUMS cannot be read"):
+        load_functions(copy, "python", "test")
+
+
+@pytest.fixture(scope="module")
+def loaded(dataset_folder):
+    """As `load_dataset` gives it: a DatasetDict of Python."""
+    return datasets.load_dataset(str(dataset_folder), "python")
+
+
+OTHERS = {
+    "the first five": (lambda d: d["test"].select(range(5)), "has 5 functions, and its split 'test' has 141"),
+    "a slice": (lambda d: d["test"].filter(lambda row: row["id"] % 2), "has 70 functions"),
+    "shuffled": (lambda d: d["test"].shuffle(seed=0), "in another order"),
+    "one of them twice": (lambda d: d["test"].select([*range(140), 3]), "some of them twice"),
+    "both splits": (lambda d: datasets.concatenate_datasets([d["test"], d["validation"]]), "does not say which split"),
+    "validation": (lambda d: d["validation"], "of the split 'validation', not 'test'"),
+    "splits swapped": (lambda d: datasets.DatasetDict(test=d["validation"]), "of the split 'validation'"),
+    "a part of validation": (lambda d: d["validation"].train_test_split(5, seed=0)["test"], "of the split 'validation'|5 func"),
+    "streamed": (lambda d: d["test"].to_iterable_dataset(), "streamed"),
+    "no split at all": (lambda d: d, None),
+}
+
+
+@pytest.mark.parametrize("what", OTHERS)
+def test_a_loaded_dataset_is_whole_or_refused(what, loaded, tiny_model, tmp_path):
+    """In every entry point, before any model runs."""
+    change, reason = OTHERS[what]
+    data = change(loaded)
+    if reason is None:
+        found, name = load_functions(data, "python", "test")
+        assert name == f"codesyntax@{loaded['test'].info.version}"
+        assert len(found) == 141
+        return
+    entries = (
+        lambda: probe(str(tiny_model), data),
+        lambda: show(str(tiny_model), id=0, data=data),
+        lambda: read_edges(data, "python", "test"),
+        lambda: collect(data, ["python"]),
+    )
+    for entry in entries:
+        with pytest.raises(DatasetError, match=reason):
+            entry()
+
+
+def test_a_loaded_dataset_has_its_own_config_and_language(dataset_folder, loaded):
+    """Of a dataset that was made in memory we know nothing but what its rows say, and its name says so."""
+    java = datasets.load_dataset(str(dataset_folder), "java", split="test")
+    with pytest.raises(DatasetError, match="has functions in python, but those of the config 'java' are in java"):
+        load_functions(loaded, "java", "test")
+    with pytest.raises(DatasetError, match="is of the config 'java', not 'java_skip_semicolon'"):
+        load_functions(java, "java_skip_semicolon", "test")
+    rows = datasets.Dataset.from_list(loaded["validation"].select(range(3)).to_list())
+    assert load_functions(rows, "python", "test")[1] == "memory@0.0.0"
+    with pytest.raises(DatasetError, match="has functions in python"):
+        load_functions(rows, "java", "test")
+    with pytest.raises(UnknownName, match="config 'pyton'"):
+        load_functions(rows, "pyton", "test")
+    both = datasets.Dataset.from_list([*rows.to_list(), java[0]])
+    with pytest.raises(DatasetError, match="has functions in java"):
+        load_functions(both, "python", "test")
+
+
+# Results find their data again ---------------------------------------------------------------------------------------
+
+
+def test_a_result_finds_its_data_from_anywhere(tiny_model, results, tmp_path, monkeypatch):
+    """Where it was, seen from the result: the two may move together, and the working directory does not matter."""
+    moved = results.parent.rename(tmp_path / "moved") / "results"
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    monkeypatch.chdir(elsewhere)
+    path = json_in(moved)
+    assert json.loads(path.read_text())["data_path"] == "../codesyntax"
+    assert verify(path, model=str(tiny_model), functions=2).accepted
+    assert load(path).data_folder.samefile(tmp_path / "moved" / "codesyntax")
+
+
+def test_a_stray_dataset_of_that_name_is_not_taken(tiny_model, dataset_folder, results, copy, tmp_path, monkeypatch):
+    """Nor is the Hub asked for what was a folder; what is not found is no rejection."""
+    monkeypatch.setattr("probing.data._from_hub", lambda *_: pytest.fail("asked the Hub"))
+    shutil.rmtree(results.parent / "codesyntax")
+    path = json_in(results)
+    made = load(path).settings
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(DataNotFound, match="give its place with --data"):
+        find_data(path, made)
+    monkeypatch.chdir(copy.parent)
+    assert find_data(path, made) == "codesyntax"
+    without_last_edges(copy)
+    (copy / "SHA256SUMS").write_text(sha256sums(copy))
+    with pytest.raises(DataNotFound, match="'codesyntax' has the version .* and the labels"):
+        find_data(path, made)
+    done = CliRunner().invoke(main, ["verify", str(path), "--model", str(tiny_model)])
+    assert (done.exit_code, "REJECTED" in done.output) == (3, False)
+    assert "give its place with --data" in done.output
+
+
+def test_a_result_of_shuffled_labels_finds_its_data(tiny_model, dataset_folder, tmp_path, monkeypatch):
+    result = probe(str(tiny_model), dataset_folder, control="shuffled-labels", seed=2, **SOME, output=tmp_path)
+    assert result.settings["labels"] != label_digest(load_functions(dataset_folder, "python", "test")[0], 6)
+    monkeypatch.chdir(tmp_path)
+    assert dataset_folder.samefile(find_data(result.paths(tmp_path)[0], result.settings))
+
+
+def test_a_report_finds_its_data(results, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (evidence,) = gather(find([results]))
+    assert len(evidence.edges["test"]) == len(evidence.probed.test.ledger)
+
+
+# Models --------------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def sharded(tiny_model, tmp_path):
+    """The tiny model with its weights in a folder below, which an index names."""
+    folder = shutil.copytree(tiny_model, tmp_path / "models" / "tiny")
+    from safetensors import safe_open
+
+    (folder / "shards").mkdir()
+    (folder / "model.safetensors").rename(folder / "shards" / "one.safetensors")
+    with safe_open(folder / "shards" / "one.safetensors", "np") as file:
+        names = list(file.keys())
+    write_index(folder, dict.fromkeys(names, "shards/one.safetensors"))
+    return folder
+
+
+def write_index(folder, weight_map):
+    (folder / "model.safetensors.index.json").write_text(json.dumps({"metadata": {}, "weight_map": weight_map}))
+
+
+def test_swapped_shards_are_another_model(tiny_model, sharded, dataset_folder, tmp_path, monkeypatch):
+    """In the digest, in the cache and for verify, also where only an index tells where they are."""
+    from transformers import AutoModel
+
+    monkeypatch.setenv("CODESYNTAX_CACHE", str(tmp_path / "cache"))
+    first = probe(str(sharded), dataset_folder, **SOME, output=tmp_path / "r")
+    assert np.array_equal(first.ledger.ranks, probe(str(tiny_model), dataset_folder, **SOME).ledger.ranks)
+    model = AutoModel.from_pretrained(tiny_model)
+    query = model.encoder.layer[0].attention.self.query.weight
+    query.data = query.data.flip(0)
+    model.save_pretrained(tmp_path / "other")
+    shutil.copy(tmp_path / "other" / "model.safetensors", sharded / "shards" / "one.safetensors")
+    second = probe(str(sharded), dataset_folder, **SOME)
+    assert second.settings["revision"] != first.settings["revision"]
+    assert not np.array_equal(second.ledger.ranks, first.ledger.ranks)
+    assert not verify(first.paths(tmp_path / "r")[0], model=str(sharded), data=dataset_folder, functions=2).accepted
+
+
+@pytest.mark.parametrize("shard", ["../outside.safetensors", "/outside.safetensors", "shards/../../outside.safetensors"])
+def test_weights_outside_the_folder_are_refused(shard, sharded, dataset_folder):
+    shutil.copy(sharded / "shards" / "one.safetensors", sharded.parent / "outside.safetensors")
+    write_index(sharded, {"embeddings.LayerNorm.bias": shard})
+    with pytest.raises(ModelError, match="names the weights .* which are not in its folder"):
+        probe(str(sharded), dataset_folder, **SOME)
+
+
+def test_a_model_is_its_files_with_their_names_and_sizes(tiny_model, tmp_path):
+    """The same bytes, one behind the other, in other files."""
+
+    def digest(name, **files):
+        folder = tmp_path / name
+        folder.mkdir()
+        for file, content in {"config.json": b"{}", **files}.items():
+            (folder / file.replace("_txt", ".txt").replace("_safetensors", ".safetensors")).write_bytes(content)
+        return locate(str(folder)).revision()
+
+    digests = [
+        digest("a", vocab_txt=b"ab", model_safetensors=b"cd"),
+        digest("b", vocab_txt=b"a", model_safetensors=b"bcd"),
+        digest("c", merges_txt=b"ab", model_safetensors=b"cd"),
+        digest("d", vocab_txt=b"ab", one_safetensors=b"cd"),
+        digest("e", vocab_txt=b"ab", model_safetensors=b"c", other_safetensors=b"d"),
+    ]
+    assert len(set(digests)) == len(digests)
+    assert digest("f", vocab_txt=b"ab", model_safetensors=b"cd", notes_txt=b"?") == digests[0]
+
+
+# Altered ledgers -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("change", ["ranks", "a rank that no score shows", "the numbers"])
+def test_an_altered_result_is_not_taken_as_finished(change, tiny_model, results, caplog):
+    """The same probe into the same folder runs again, says why, and leaves what it left before."""
+    path = json_in(results)
+    before = {file.name: file.read_bytes() for file in results.iterdir()}
+    file = ledger_path(json_in(results))
+    ledger = RankLedger.load(file)
+    ledger.ranks = ledger.ranks.copy()
+    if change == "ranks":
+        ledger.ranks[:] = 0
+    elif change == "the numbers":
+        path.write_text(path.read_text().replace('"functions": ', '"functions": 1'))
+    else:
+        worst = np.argwhere(ledger.ranks > 20)[0]
+        ledger.ranks[tuple(worst)] -= 1 if ledger.ranks[tuple(worst)] > 21 else -1
+        assert ProbeResult.from_ledger(ledger).scores == load(path).scores
+    ledger.save(file)
+    with pytest.raises(LedgerError, match="was altered"):
+        load(path)
+    again = probe(str(tiny_model), results.parent / "codesyntax", **SOME, output=results)
+    assert {file.name: file.read_bytes() for file in results.iterdir()} == before
+    assert again.fits(path.read_text())
+    assert "is not taken as it is" in caplog.text
+
+
+def test_a_ledgers_run_does_not_override_its_settings(results):
+    """A partial result of float32 that says in its `run` that it is neither."""
+    file = ledger_path(json_in(results))
+    for strange in ({"limit": None}, {"dtype": "bfloat16"}, {"layers": 5}):
+        ledger = RankLedger.load(file)
+        ledger.settings["run"] |= strange
+        with pytest.raises(LedgerError, match=f"its run tells {min(strange)}, which is a setting"):
+            ProbeResult.from_ledger(ledger)
