@@ -63,6 +63,7 @@ def _quiet(context: click.Context, _, quiet: bool) -> None:
         context.meta[_QUIET] = True
         os.environ["TQDM_DISABLE"] = "1"
         logging.disable(logging.WARNING)
+        context.call_on_close(lambda: (os.environ.pop("TQDM_DISABLE", None), logging.disable(logging.NOTSET)))
 
 
 def _verbose(context: click.Context, _, verbose: bool) -> None:

@@ -84,6 +84,18 @@ def test_probe_prints_a_table_and_score_prints_it_again(tiny_model, dataset_fold
     assert json.loads(run("score", ledger, "--json").stdout) == told
 
 
+def test_several_configs_ledgers_and_results_at_once(tiny_model, dataset_folder, tmp_path):
+    data = ("--data", dataset_folder)
+    probed = run("probe", tiny_model, *data, "--config", "java", "--config", "python", "--limit", 3, "--output", tmp_path, "-q")
+    ledgers, results = sorted(tmp_path.glob("*.parquet")), sorted(tmp_path.glob("*.json"))
+    assert [probed.stdout.count(f", {config}/test (PARTIAL") for config in ("java", "python")] == [1, 1]
+    assert (len(ledgers), len(results), probed.stderr) == (2, 2, "")
+    assert run("score", *ledgers).stdout == probed.stdout
+    for _ in range(2):  # the second time, a glob finds what the first one wrote
+        analysed = run("errors", *sorted(tmp_path.glob("*.json")), "--model", tiny_model, *data)
+        assert (analysed.exit_code, analysed.stderr.count("wrote ")) == (0, 2)
+
+
 def test_verify_accepts_and_rejects(tiny_model, dataset_folder, tmp_path):
     run("probe", tiny_model, "--data", dataset_folder, "--limit", 4, "--output", tmp_path)
     (path,) = tmp_path.glob("*.json")
