@@ -11,11 +11,12 @@ that comes first in KEYWORDS; a list ends where nothing gains. The rank of an ed
 that hits it, which makes a rank ledger like a model's: one layer with one head for each of KINDS. Every score follows
 from it as for a model; the combined baseline, the better of the two for each relation and k, is its best head.
 
-On data that the lists were not found on, a list that ends early would leave guesses unused. Held-out lists are therefore
-filled to 20 places, beyond the paper, with what validation suggests though it gains nothing there: unused offsets by
-their distance to the nearest one of the list, of equals the nearer to the reading token (1, 2, 3 ... where the list has
-none); unused keywords by how often they stand in the functions of validation. The first k of a list are the baseline at
-k, so no curve of an offset or keyword baseline falls. The combined one may, where validation chooses the other of the two.
+On data that the lists were not found on, a list that ends early would leave guesses unused. Held-out lists are
+therefore filled to 20 places, beyond the paper, with what validation suggests though it gains nothing there: unused
+offsets by their distance to the nearest one of the list, of equals the nearer to the reading token (1, 2, 3 ... where
+the list has none); unused keywords by how often they stand in the functions of validation. The first k of a list are the
+baseline at k, so no curve of an offset or keyword baseline falls. The combined one may, where validation chooses the
+other of the two.
 """
 
 from __future__ import annotations

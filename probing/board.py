@@ -62,11 +62,11 @@ class Cell(NamedTuple):
 
 
 class Found(NamedTuple):
-    """The score of one relation in percent with its 95 % interval, and the attention head that reaches it."""
+    """The score of one relation in percent with its 95 % interval, None in few functions, and the head that reaches it."""
 
     score: float
-    low: float
-    high: float
+    low: float | None
+    high: float | None
     layer: int
     head: int
 
@@ -83,7 +83,7 @@ class Row:
     """An entry, as far as a board shows it.
 
     `shared`: what its table shares, by name. `cells`: one for each of CELLS; `baselines`: name -> likewise.
-    `relations`: name -> edges, functions, whether these edges are few, whether it is in the mean. `found`: name -> for
+    `relations`: name -> edges, functions, whether these functions are few, whether it is in the mean. `found`: name -> for
     each of CELLS what the model's head finds, None without a head; `combined`: name -> likewise the baseline's score.
     `functions`: which functions, with which edges and hits of the baseline, as a digest; `shares`: float32 (CELLS, F), what
     each function adds to a score. `verified`: of how many functions how many were probed again before it was sent.
@@ -263,7 +263,7 @@ def _row(file: str, entry: dict[str, Any]) -> Row:
     by_function = unpack(entry)
     same = [by_function.places, by_function.edges, *(by_function.hits[protocol]["combined"] for protocol in PROTOCOLS)]
     relations = {
-        name: (of["edges"], of["functions"], of["few_edges"], of["in_mean"])
+        name: (of["edges"], of["functions"], of["few_functions"], of["in_mean"])
         for name, of in sorted(of_protocol["published"].items())
     }
     return Row(

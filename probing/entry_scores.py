@@ -12,7 +12,7 @@ from codesyntax_dataset.schema import CONFIGS
 from codesyntax_dataset.tasks import PROTOCOLS
 from codesyntax_metric.topk_uas import NOT_IN_MEAN, RULES
 from probing.result import KS
-from probing.selection import FEW_EDGES, PERMUTATIONS
+from probing.selection import FEW_FUNCTIONS, PERMUTATIONS
 from probing.strict import expect, fields, mapping, one_of, shown, whole
 
 BASELINES = ("offset", "keyword", "combined")
@@ -63,18 +63,19 @@ def _scores(value: Any, at: str, settings: dict[str, Any]) -> _Scores:
     score, head = np.empty(shape), np.empty((*shape, 2), np.int32)
     for row, (name, relation) in enumerate(relations.items()):
         where = f"{at}.relations.{name}"
-        edges, functions, few, in_mean, *rules = fields(
-            relation, where, ("edges", "functions", "few_edges", "in_mean", *RULES)
+        edges, functions, marked, in_mean, *rules = fields(
+            relation, where, ("edges", "functions", "few_functions", "in_mean", *RULES)
         )
         whole(1)(edges, f"{where}.edges")
         whole(1, edges)(functions, f"{where}.functions")
-        one_of([edges < FEW_EDGES])(few, f"{where}.few_edges")
+        few = functions < FEW_FUNCTIONS
+        one_of([few])(marked, f"{where}.few_functions")
         one_of([name not in NOT_IN_MEAN])(in_mean, f"{where}.in_mean")
         for column, (rule, of_rule) in enumerate(zip(RULES, rules)):
             for place, (k, cell) in enumerate(zip(KS, fields(of_rule, f"{where}.{rule}", map(str, KS)))):
                 here = f"{where}.{rule}.{k}"
                 found, layer, of_layer = fields(cell, here, ("score", "layer", "head"))
-                score[row, column, place] = _interval(found, f"{here}.score")
+                score[row, column, place] = (_alone if few else _interval)(found, f"{here}.score")
                 whole(0, settings["layers"] - 1)(layer, f"{here}.layer")
                 whole(0, settings["heads"] - 1)(of_layer, f"{here}.head")
                 head[row, column, place] = layer, of_layer
@@ -93,6 +94,16 @@ def _interval(value: Any, at: str, least: float = 0) -> float:
     if not low - _CLOSE <= number <= high + _CLOSE:
         raise EntryError(f"{at} is {number}, outside of its own interval from {low} to {high}")
     return number
+
+
+def _alone(value: Any, at: str) -> float:
+    """The number in `[number, None, None]`, of a relation in too few functions for an interval."""
+    fits = isinstance(value, list) and len(value) == 3 and type(value[0]) in (int, float) and 0 <= value[0] <= 100
+    if not fits or value[1:] != [None, None]:
+        raise EntryError(
+            f"{at} is {shown(value)}, expected [number, null, null]: below {FEW_FUNCTIONS} functions there is no interval"
+        )
+    return value[0]
 
 
 def _means(value: Any, at: str, score: np.ndarray, names: list[str]) -> np.ndarray:

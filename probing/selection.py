@@ -9,6 +9,11 @@ Two protocols, always reported side by side:
 Edges of one function resemble each other, so the unit of all statistics is the function. The choice is not made again
 in the resamples: an interval is that of the chosen heads. The optimism of choosing and scoring on the same data is
 therefore not in the intervals of *published*; the distance to *held-out* shows it.
+
+Intervals are of 95 %. That of a mean over relations is from a BCa bootstrap over functions (Efron 1987), that of a
+single relation a Wilson interval (1927) for as many independent edges as its functions are worth: a bootstrap covers too
+little where few functions hold the relation, and has no width where they all score the same. How often intervals hold,
+tests/benchmarks/coverage.py measures. A relation in fewer than FEW_FUNCTIONS functions has a score and no interval.
 """
 
 from __future__ import annotations
@@ -25,11 +30,11 @@ from codesyntax_metric.topk_uas import NOT_IN_MEAN, RULES, score
 from probing.ledger import RankLedger
 from probing.result import KS
 
-FEW_EDGES = 20
-"""Relations with fewer edges are marked: their scores and intervals say little."""
+FEW_FUNCTIONS = 6
+"""Relations in fewer functions are marked: their scores say little, and have no interval."""
 
 RESAMPLES = 1000
-"""Bootstrap resamples of an interval."""
+"""Bootstrap resamples of the interval of a mean."""
 
 PERMUTATIONS = 9999
 """Random permutations of a test: the smallest p-value is 1 / 10000."""
@@ -133,8 +138,8 @@ def held_out(validation: RankLedger, test: RankLedger) -> Outcomes:
 class Estimate:
     """Scores, or differences of scores, in percent, with 95 % intervals.
 
-    `relations`: float64 (3, rules, k, R), score, lower and upper bound; `mean`: (3, rules, k), over the relations that
-    count, NaN without any.
+    `relations`: float64 (3, rules, k, R), score, lower and upper bound, the bounds NaN for relations in fewer than
+    FEW_FUNCTIONS functions; `mean`: (3, rules, k), over the relations that count, NaN without any.
     """
 
     relations: np.ndarray
@@ -142,12 +147,13 @@ class Estimate:
 
 
 def estimate(outcomes: Outcomes, *, resamples: int = RESAMPLES, seed: int = 0) -> Estimate:
-    """Scores with BCa intervals from a bootstrap over functions (Efron 1987: bias-corrected and accelerated).
+    """Scores with their intervals: of relations as `_scored` has them, of the means by the bootstrap.
 
-    A resample that happens to have no edge of a relation says nothing about it, and is left out of its interval and of
-    that resample's mean. A score of 0 or 100 in every function has an interval without width.
+    A resample that happens to have no edge of a relation says nothing about it, and leaves it out of its mean.
     """
-    return _estimate(outcomes.hits, outcomes.edges, outcomes.in_mean, resamples, seed)
+    relations = [[_scored(hits, outcomes.edges)[0] for hits in of_rule] for of_rule in outcomes.hits]
+    mean = _mean(outcomes.hits, outcomes.edges, outcomes.in_mean, resamples, seed)
+    return Estimate(_percent(relations, outcomes.edges), mean)
 
 
 @dataclass(frozen=True)
@@ -185,9 +191,11 @@ def compare(one: Outcomes, other: Outcomes, *, permutations: int = PERMUTATIONS,
             "model's functions"
         )
     in_mean = one.in_mean[mine]
-    gained = one.hits[..., mine] - other.hits[..., others]  # (rules, k, F, R)
+    hits, others_hits = one.hits[..., mine], other.hits[..., others]  # (rules, k, F, R)
+    gained = hits - others_hits
     p, p_mean = _permutation_test(gained, edges, in_mean, permutations, seed)
-    difference = _estimate(gained, edges, in_mean, RESAMPLES, seed)
+    relations = [[_differing(*both, edges) for both in zip(*of_rule)] for of_rule in zip(hits, others_hits)]
+    difference = Estimate(_percent(relations, edges), _mean(gained, edges, in_mean, RESAMPLES, seed))
     return Comparison(names, difference, p, np.apply_along_axis(holm, -1, p), p_mean)
 
 
@@ -203,22 +211,23 @@ def holm(p: np.ndarray) -> np.ndarray:
 def summary(outcomes: Outcomes, estimated: Estimate) -> dict[str, Any]:
     """Everything about a protocol's scores, as JSON has it.
 
-    `{"scores": {rule: {k: [score, low, high] or None}}, "relations": {name: {"edges", "functions", "few_edges",
-    "in_mean", rule: {k: {"score": [score, low, high], "layer", "head"}}}}, "unchosen": {name: edges}}`.
+    `{"scores": {rule: {k: [score, low, high] or None}}, "relations": {name: {"edges", "functions", "few_functions",
+    "in_mean", rule: {k: {"score": [score, low, high], "layer", "head"}}}}, "unchosen": {name: edges}}`. Relations in few
+    functions have no interval: `[score, None, None]`.
     """
     relations: dict[str, Any] = {}
     for column, name in enumerate(outcomes.relations):
-        edges = int(outcomes.edges[:, column].sum())
+        functions = int(np.count_nonzero(outcomes.edges[:, column]))
         entry = relations[name] = {
-            "edges": edges,
-            "functions": int(np.count_nonzero(outcomes.edges[:, column])),
-            "few_edges": edges < FEW_EDGES,
+            "edges": int(outcomes.edges[:, column].sum()),
+            "functions": functions,
+            "few_functions": functions < FEW_FUNCTIONS,
             "in_mean": name not in NOT_IN_MEAN,
         }
         for number, rule in enumerate(RULES):
             entry[rule] = {
                 str(k): {
-                    "score": estimated.relations[:, number, place, column].tolist(),
+                    "score": bounded(estimated.relations[:, number, place, column]),
                     "layer": outcomes.choice[rule][name][place][0],
                     "head": outcomes.choice[rule][name][place][1],
                 }
@@ -234,38 +243,87 @@ def summary(outcomes: Outcomes, estimated: Estimate) -> dict[str, Any]:
     return {"scores": scores, "relations": relations, "unchosen": outcomes.unchosen}
 
 
-def _estimate(hits: np.ndarray, edges: np.ndarray, in_mean: np.ndarray, resamples: int, seed: int) -> Estimate:
-    """Of `hits` (rules, k, F, R), or differences of hits, on `edges` (F, R)."""
-    rules, ks, functions, relations = hits.shape
+def bounded(cell: np.ndarray) -> list[float | None]:
+    """Score, lower and upper bound as JSON has them: None for a bound that there is not."""
+    return [None if np.isnan(value) else value for value in cell.tolist()]
+
+
+def _scored(hits: np.ndarray, edges: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Shares (3, R) of edges that are hit, with lower and upper bound; and the residuals (F, R), hits less that share.
+
+    The bounds are Wilson's for the effective sample size: the number of independent edges whose share would vary as much
+    (Franco et al. 2019, Journal of Survey Statistics and Methodology 7). It is at most that of all edges and, where the
+    functions that hold the relation do not differ, their number.
+    """
+    total, functions = edges.sum(axis=0), np.count_nonzero(edges, axis=0)  # (R,)
+    share = hits.sum(axis=0) / total
+    residuals = hits - share * edges
+    variance = (residuals**2).sum(axis=0) / total**2 * functions / np.maximum(functions - 1, 1)
+    varies = variance > 1e-15  # what rounding leaves is less
+    effective = np.divide(share * (1 - share), variance, out=functions.astype(float), where=varies)
+    size, z = np.minimum(effective, total), _NORMAL.inv_cdf(0.975)
+    middle = (share + z**2 / (2 * size)) / (1 + z**2 / size)
+    away = z * np.sqrt(share * (1 - share) / size + (z / (2 * size)) ** 2) / (1 + z**2 / size)
+    # at 0 and 1 rounding must not push a bound off the share, or off the scale
+    low, high = np.clip(middle - away, 0, share), np.clip(middle + away, share, 1)
+    return np.stack([share, low, high]), residuals
+
+
+def _differing(hits: np.ndarray, others: np.ndarray, edges: np.ndarray) -> np.ndarray:
+    """Differences (3, R) of the shares that two hit of the same edges, with lower and upper bound.
+
+    From the bounds of the two and their correlation between functions (Newcombe 1998, Statistics in Medicine 17, method
+    10, for clusters: Zou and Donner 2008, Statistics in Medicine 27).
+    """
+    (one, low, high), residuals = _scored(hits, edges)
+    (other, others_low, others_high), others_residuals = _scored(others, edges)
+    spread = np.sqrt((residuals**2).sum(axis=0) * (others_residuals**2).sum(axis=0))
+    product = (residuals * others_residuals).sum(axis=0)
+    correlation = np.divide(product, spread, out=np.zeros(len(spread)), where=spread > 1e-12)
+
+    def away(mine: np.ndarray, theirs: np.ndarray) -> np.ndarray:
+        return np.sqrt(np.maximum(mine**2 - 2 * correlation * mine * theirs + theirs**2, 0))
+
+    below, above = away(one - low, others_high - other), away(high - one, other - others_low)
+    difference = one - other
+    return np.stack([difference, np.maximum(difference - below, -1), np.minimum(difference + above, 1)])
+
+
+def _percent(relations: list[list[np.ndarray]], edges: np.ndarray) -> np.ndarray:
+    """Shares with bounds, (3, R) for each rule and k, as an Estimate has them: percent, no bounds in few functions."""
+    result = 100 * np.moveaxis(np.array(relations), 2, 0)  # (3, rules, k, R)
+    result[1:, ..., np.count_nonzero(edges, axis=0) < FEW_FUNCTIONS] = np.nan
+    return result
+
+
+def _mean(hits: np.ndarray, edges: np.ndarray, in_mean: np.ndarray, resamples: int, seed: int) -> np.ndarray:
+    """The mean over relations (3, rules, k) of `hits` (rules, k, F, R), or of differences of hits, on `edges` (F, R)."""
+    rules, ks, functions, _ = hits.shape
+    hits, edges = hits[..., in_mean], edges[:, in_mean]
     rng = np.random.default_rng(seed)
     weight = rng.multinomial(functions, np.full(functions, 1 / functions), resamples).astype(np.float32)  # (B, F)
     total = edges.sum(axis=0)
     drawn = weight @ edges.astype(np.float32)  # (B, R); sums in float32 are exact below 2**24 edges
-    result = np.empty((3, rules, ks, relations + 1))  # the mean comes last
+    result = np.empty((3, rules, ks))
     for rule in range(rules):
         columns = hits[rule].swapaxes(0, 1).reshape(functions, -1)  # (F, k * R)
-        found = (weight @ columns.astype(np.float32)).reshape(resamples, ks, relations)
-        for place in range(ks):
-            counts = hits[rule, place]  # (F, R)
-            scores = _with_mean(counts.sum(axis=0), total, in_mean)
-            resampled = _with_mean(found[:, place], drawn, in_mean)  # (B, R + 1)
-            # and the scores without each function: (F, R + 1)
-            left_out = _with_mean(counts.sum(axis=0) - counts, total - edges, in_mean)
-            result[0, rule, place] = scores
-            low, high = _bca(scores, resampled, left_out)
-            # with many relations of hardly any edges, the bias of their mean can push the interval off the score
-            result[1:, rule, place] = np.minimum(low, scores), np.maximum(high, scores)
-    return Estimate(result[..., :-1], result[..., -1])
+        found = (weight @ columns.astype(np.float32)).reshape(resamples, ks, -1)
+        resampled = _mean_of(found, drawn[:, None])  # (B, k)
+        scores = _mean_of(hits[rule].sum(axis=1), total)  # (k,)
+        # and the scores without each function: (F, k)
+        left_out = np.stack([_mean_of(counts.sum(axis=0) - counts, total - edges) for counts in hits[rule]], axis=-1)
+        low, high = _bca(scores, resampled, left_out)
+        # with many relations of hardly any edges, their bias can push the interval off the score
+        result[:, rule] = scores, np.minimum(low, scores), np.maximum(high, scores)
+    return result
 
 
-def _with_mean(hits: np.ndarray, edges: np.ndarray, in_mean: np.ndarray) -> np.ndarray:
-    """Percentages (..., R) and, behind them, their mean over the relations that count and have edges; NaN without."""
-    hits, edges = hits.astype(np.float64), edges.astype(np.float64)
+def _mean_of(hits: np.ndarray, edges: np.ndarray) -> np.ndarray:
+    """The mean of the percentages (..., R) that have edges: (...); NaN without."""
+    hits, edges = np.broadcast_arrays(hits.astype(np.float64), edges)
     scores = np.divide(100 * hits, edges, out=np.full(hits.shape, np.nan), where=edges > 0)
-    counted = scores[..., in_mean]
-    number = np.isfinite(counted).sum(axis=-1)
-    mean = np.divide(np.nansum(counted, axis=-1), number, out=np.full(number.shape, np.nan), where=number > 0)
-    return np.concatenate([scores, mean[..., None]], axis=-1)
+    number = np.isfinite(scores).sum(axis=-1)
+    return np.divide(np.nansum(scores, axis=-1), number, out=np.full(number.shape, np.nan), where=number > 0)
 
 
 def _bca(score: np.ndarray, resampled: np.ndarray, left_out: np.ndarray) -> np.ndarray:

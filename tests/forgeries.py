@@ -75,6 +75,11 @@ def cell(entry: dict[str, Any], protocol: str = "published", rule: str = "first"
     return max(relations.values(), key=lambda relation: relation["edges"])[rule][k]
 
 
+def alone(cell: dict[str, Any], score: float) -> None:
+    """Another score, without a width of its interval where there is one."""
+    cell["score"] = [score, None, None] if cell["score"][1] is None else [score, score, score]
+
+
 def settings(entry: dict[str, Any], **changed: Any) -> None:
     """Other settings, with signatures that agree."""
     before = copy.deepcopy(entry["settings"])
@@ -164,6 +169,23 @@ def half_a_hit(entry):
         of[:] = [value + step / count * relation["in_mean"] for value in of]
 
 
+@altered("below 6 functions there is no interval")
+def interval_where_there_is_none(entry):
+    relations = entry["protocols"]["published"]["relations"]
+    cell = next(of["first"]["1"] for of in relations.values() if of["functions"] < 6)
+    cell["score"] = [cell["score"][0], 0.0, 100.0]
+
+
+@altered(r"expected \[number, low, high\]")
+def no_interval_where_there_is_one(entry):
+    cell(entry)["score"][1:] = [None, None]
+
+
+@altered("few_functions is")
+def few_functions_that_are_many(entry):
+    max(entry["protocols"]["published"]["relations"].values(), key=lambda of: of["functions"])["few_functions"] = True
+
+
 @altered("but the mean over its relations is")
 def mean_that_is_not_the_mean(entry):
     entry["protocols"]["held-out"]["scores"]["first"]["1"] = [99.0, 98.0, 100.0]
@@ -173,7 +195,7 @@ def mean_that_is_not_the_mean(entry):
 def curve_that_falls(entry):
     relations = entry["protocols"]["published"]["relations"]
     name = next(name for name, of in relations.items() if not of["in_mean"] and of["first"]["20"]["score"][0] > 0)
-    relations[name]["first"]["20"]["score"] = [0.0, 0.0, 0.0]
+    alone(relations[name]["first"]["20"], 0.0)
 
 
 @altered("outside of its own interval")
@@ -226,9 +248,6 @@ def edges_that_do_not_sum(entry):
 def more_functions_than_there_are(entry):
     before, entry["functions"] = entry["functions"], entry["edges"]
     entry["signature"] = entry["signature"].replace(f"|functions:{before}|", f"|functions:{entry['functions']}|")
-    for protocol in entry["protocols"].values():
-        for relation in protocol["relations"].values():
-            relation["functions"] = 1
 
 
 @altered("expected a whole number from 0 to")
@@ -247,8 +266,8 @@ def held_out_better_than_published(entry):
     name = next(name for name, of in relations.items() if not of["in_mean"])
     for protocol in entry["protocols"].values():
         for found in protocol["relations"][name]["first"].values():
-            found["score"] = [0.0, 0.0, 0.0]
-    relations[name]["first"]["1"]["score"] = [100.0, 100.0, 100.0]
+            alone(found, 0.0)
+    alone(relations[name]["first"]["1"], 100.0)
 
 
 @altered("another than that of the same head")
@@ -292,8 +311,10 @@ def intervals_without_width(entry):
     """As if all were certain."""
     for protocol in entry["protocols"].values():
         cells = [cell["score"] for of in protocol["relations"].values() for rule in RULES for cell in of[rule].values()]
-        for score in [*cells, *(score for of_rule in protocol["scores"].values() for score in of_rule.values())]:
-            score[1:] = [score[0], score[0]]
+        cells += [score for of_rule in protocol["scores"].values() for score in of_rule.values()]
+        for score in cells:
+            if score[1] is not None:
+                score[1:] = [score[0], score[0]]
 
 
 @altered("protocols.held-out.scores.first.1 has an interval .* too narrow")

@@ -289,7 +289,8 @@ def test_more_guesses_find_no_less(both_splits):
     held = result.outcomes["held-out"]["offset"]
     names = np.array(test.relations)[test.relation]
     first, last = test.first - test.head, test.last - test.head
-    for rule, near in zip(RULES, [(first >= 1) & (first <= 20), (last >= 1) & (first <= 20), (last >= 1) & (last <= 20)]):
+    near_by_rule = (first >= 1) & (first <= 20), (last >= 1) & (first <= 20), (last >= 1) & (last <= 20)
+    for rule, near in zip(RULES, near_by_rule):
         next_tokens = np.mean([100 * near[names == name].mean() for name in np.array(held.relations)[held.in_mean]])
         assert curves["offset"][RULES.index(rule), 19] > next_tokens - 1
 

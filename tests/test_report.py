@@ -92,7 +92,7 @@ def rows_of(written, table):
 
 
 def numbers(row, *names):
-    return [float(row[name]) for name in names]
+    return [float(row[name]) if row[name] else None for name in names]
 
 
 # Numbers
@@ -127,7 +127,7 @@ def test_tables_say_what_the_evidence_says(written, evidence):
             head = f"{of['any']['3']['layer']}-{of['any']['3']['head']}" if of["any"]["3"]["score"][0] else ""
             assert row[f"{protocol}: head"] == head
             assert (int(row["edges"]), int(row["functions"])) == (of["edges"], of["functions"])
-            assert ("few edges" in row["relation, marks"]) == (of["edges"] < 20)
+            assert ("few functions" in row["relation, marks"]) == (of["functions"] < 6)
             keyword = entry["baselines"][protocol]["keyword"]["relations"][name]["any"]["3"]
             assert float(row[f"{protocol}: keyword"]) == keyword
             assert float(row[f"{protocol}: difference"]) == comparison.difference.relations[0, 1, 2, place]
@@ -202,8 +202,8 @@ def test_ablations_stand_side_by_side(written):
     assert "not-predicted:;" in page  # the signature
 
 
-def test_directions_of_few_edges(tiny_model, tmp_path):
-    """Tables of relations show what has fewer than 20 edges, too. Directions are not put side by side as ablations."""
+def test_directions_of_relations_in_few_functions(tiny_model, tmp_path):
+    """Tables of relations show what is in fewer than 6 functions, too. Directions are not put side by side as ablations."""
     source, folder, results = tmp_path / "code", tmp_path / "codesyntax", tmp_path / "results"
     for split in ("test", "validation"):
         (source / split / "project").mkdir(parents=True)
@@ -429,7 +429,7 @@ def _gaining(differences, p, layers):
         p_holm=np.array(p)[None, None, :],
     )
     relations = {
-        name: {"few_edges": False, "in_mean": True, "first": {"1": {"score": [float(layer is not None), 0, 1], "layer": layer or 0, "head": 0}}}
+        name: {"few_functions": False, "in_mean": True, "first": {"1": {"score": [float(layer is not None), 0, 1], "layer": layer or 0, "head": 0}}}
         for name, layer in zip(comparison.relations, layers)
     }
     entry = {"settings": {"layers": 6}, "protocols": {"held-out": {"relations": relations}}}
@@ -440,12 +440,12 @@ def test_finding_is_true_at_the_edges():
     better = headline._compared([3.0, 1.0, 5.0, 0.01])
     assert better == "The model is better than the best baseline: +3.0 points (95 % interval +1.0 to +5.0, p = 0.010)"
     assert "+3.0 points (p = 0.500) is not separated from 0" in headline._compared([3.0, None, None, 0.5])
-    assert headline._relations(_gaining([], [], [])).startswith("No relation has ")
+    assert headline._relations(_gaining([], [], [])).startswith("No relation is in 6 functions ")
     told = headline._relations(_gaining([-1, -1, -9, 0], [1.0, 0.01, 0.2, 1.0], [1] * 4))
     assert "better than the best baseline in 0 and worse in 1" in told
     assert told.endswith("They gain in none. They lose most in C (−9.0, not separated), B (−1.0) and A (−1.0, not separated).")
     told = headline._relations(_gaining([0.0], [1.0], [1]))
-    assert told.startswith("Of 1 relation with") and told.endswith("They gain in none. They lose in none.")
+    assert told.startswith("Of 1 relation in at least 6 functions, ") and told.endswith("They gain in none. They lose in none.")
     assert headline._layers(_gaining([0.0] * 2, [1.0] * 2, [None, None])) == "No head finds anything."
     told = headline._layers(_gaining([0.0] * 8, [1.0] * 8, [5, 4, 4, 3, 2, 0, None, 0]))
     assert told.startswith("The best head of a relation lies in layer 0 for 2, in layer 4 for 2, in layer 2 for 1 and in others for 2 of the 7 ")

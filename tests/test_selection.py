@@ -9,6 +9,7 @@ import pytest
 
 from codesyntax_dataset.errors import LedgerError
 from codesyntax_metric.topk_uas import RULES, rank_attention, score
+from benchmarks import coverage
 from probing.ledger import RankLedger
 from probing.selection import Outcomes, apply, choose, compare, estimate, held_out, holm, published, summary
 
@@ -114,15 +115,17 @@ def test_the_choice_does_not_depend_on_what_is_scored():
     assert held_out(validation, one).choice == held_out(validation, other).choice == choose(validation)
 
 
-def test_few_edges_are_marked_and_some_relations_do_not_count():
-    rows = [(f, TEST, 0) for f in range(20)] + [(f, ARGS, 255) for f in range(19)] + [(0, COMPREHENSION, 255)]
+def test_few_functions_are_marked_and_some_relations_do_not_count():
+    rows = [(f, TEST, 0) for f in range(6)] + [(f % 5, ARGS, 255) for f in range(19)] + [(0, COMPREHENSION, 255)]
     ledger = ledger_of(rows)
     outcomes = published(ledger)
     found = summary(outcomes, estimate(outcomes))
-    assert {name: entry["few_edges"] for name, entry in found["relations"].items()} == {
+    assert {name: entry["few_functions"] for name, entry in found["relations"].items()} == {
         TEST: False, ARGS: True, COMPREHENSION: True
     }  # fmt: skip
     assert found["scores"]["first"]["1"] == [50.0, 50.0, 50.0]  # of If:if->test and Call:func->args
+    assert found["relations"][TEST]["first"]["1"]["score"] == [100.0, pytest.approx(60.97, abs=0.01), 100.0]
+    assert found["relations"][ARGS]["first"]["1"]["score"] == [0.0, None, None]
     nothing = held_out(ledger_of([(0, ARGS, 0)]), ledger_of([(0, TEST, 0)]))
     assert summary(nothing, estimate(nothing))["scores"]["first"]["1"] is None
 
@@ -166,18 +169,62 @@ def test_intervals_hold_the_known_accuracy_in_95_of_100_simulations():
     assert 0.93 <= np.mean(means) <= 0.97
 
 
-def test_intervals_are_those_of_scipy():
+def test_the_interval_of_a_mean_is_that_of_scipy():
     stats = pytest.importorskip("scipy.stats")
     rng = np.random.default_rng(1)
     edges, (hits,) = simulated(rng, 60, np.array([0.2, 0.85]), np.array([3, 2]))
-    found = estimate(outcomes_of(hits, edges), resamples=20000, seed=1)
-    for relation in range(2):
-        theirs = stats.bootstrap(
-            (hits[0, 0, :, relation], edges[:, relation]),
-            lambda h, e, axis: 100 * h.sum(axis=axis) / e.sum(axis=axis),
-            paired=True, vectorized=True, method="BCa", n_resamples=20000, rng=np.random.default_rng(2),
-        ).confidence_interval  # fmt: skip
-        assert found.relations[1:, 0, 0, relation] == pytest.approx([theirs.low, theirs.high], abs=0.4)
+    found = estimate(outcomes_of(hits[:1, :1], edges), resamples=20000, seed=1)
+    theirs = stats.bootstrap(
+        (*hits[0, 0].T, *edges.T),
+        lambda one, other, edges, others, axis: 50
+        * (one.sum(axis=axis) / edges.sum(axis=axis) + other.sum(axis=axis) / others.sum(axis=axis)),
+        paired=True, vectorized=True, method="BCa", n_resamples=20000, rng=np.random.default_rng(2),
+    ).confidence_interval  # fmt: skip
+    assert found.mean[1:, 0, 0] == pytest.approx([theirs.low, theirs.high], abs=0.3)
+
+
+def test_the_interval_of_a_relation_is_wilsons_for_the_edges_that_its_functions_are_worth():
+    """Wilson's bounds are where the observed share is 1.96 standard errors away. 40 functions of which each hits all of its
+    3 edges or none are worth 39 edges; functions of one edge each, one less than there are; functions that all hit alike,
+    as many as there are, which at 0 and 100 % is the interval that scipy has for their number."""
+    z = 1.959964
+    every_other = np.arange(40) % 2
+    for hits, edges, share, worth in [
+        (3 * every_other, np.full(40, 3), 0.5, 39),
+        (np.arange(40) % 4 == 0, np.ones(40), 0.25, 39),
+        (np.full(12, 2), np.full(12, 8), 0.25, 12),
+        (np.concatenate([np.zeros(12), np.zeros(90)]), np.concatenate([np.full(12, 5), np.zeros(90)]), 0, 12),
+    ]:
+        hits, edges = (np.asarray(column, np.int32)[:, None] for column in (hits, edges))
+        found = estimate(outcomes_of(everywhere(hits), edges), resamples=20).relations[:, 0, 0, 0] / 100
+        # (share - p) ** 2 = z ** 2 * p * (1 - p) / worth
+        bounds = np.sort(np.roots([1 + z**2 / worth, -2 * share - z**2 / worth, share**2]).real)
+        assert found == pytest.approx([share, *bounds], abs=1e-6)
+    theirs = pytest.importorskip("scipy.stats").binomtest(0, 12).proportion_ci(method="wilson")
+    assert found[1:] == pytest.approx([theirs.low, theirs.high], abs=1e-6)
+
+
+def test_intervals_of_relations_hold_in_real_functions_too(dataset_folder):
+    """tests/benchmarks/coverage.py with few of everything: 90 to 97 %, within what so few simulations vary by."""
+    of_relations = [of for config in ("python", "java") for of in coverage.predictors(dataset_folder, config)]
+    for sizes in ([6, 10], [30]):
+        for differences in (False, True):
+            share, width = coverage.coverage(of_relations, sizes, differences, draws=40, most=30, seed=1)
+            assert 88 <= share.mean() <= 98
+            assert width.mean() < 55
+
+
+def test_no_interval_lacks_a_width_or_leaves_the_scale():
+    rng = np.random.default_rng(5)
+    edges = rng.poisson([0.5, 2, 9], (30, 3)) + 1
+    for one, other in itertools.product([0, 1, edges - 1, edges], repeat=2):
+        hits = [np.minimum(of * np.ones_like(edges), edges)[None, None] for of in (one, other)]
+        mine, theirs = (outcomes_of(of, edges) for of in hits)
+        score, low, high = estimate(mine, resamples=20).relations
+        assert (0 <= low).all() and (low <= score).all() and (score <= high).all() and (high <= 100).all()
+        assert (low < high).all()
+        difference, low, high = compare(mine, theirs, permutations=9).difference.relations
+        assert (-100 <= low).all() and (low <= difference).all() and (difference <= high).all() and (high <= 100).all()
 
 
 def test_an_interval_is_the_same_each_time_and_belongs_to_functions_not_edges():

@@ -28,7 +28,7 @@ def _relations(settings: dict[str, Any], protocols: dict[str, Any]) -> Table:
         f"baselines on {settings['data']}, {settings['config']}/{settings['split']}: top-1 UAS in percent, "
         f"{_RULE} token of the dependent, {settings['direction']}, {settings['functions']} functions",
         caption="picked: the offset and keyword of the published protocol, on the scored data; held-out: picked on "
-        "validation. * not in the mean, as in the paper. ! fewer than 20 edges.",
+        "validation. * not in the mean, as in the paper. ! in fewer than 6 functions.",
     )
     shown.add_column("relation", no_wrap=True)
     shown.add_column("edges", justify="right")
@@ -38,7 +38,7 @@ def _relations(settings: dict[str, Any], protocols: dict[str, Any]) -> Table:
             shown.add_column(f"{protocol}\n{kind}", justify="right")
     best = protocols["published"]["combined"]["relations"]
     for name, entry in sorted(best.items(), key=lambda item: (-item[1][_RULE]["1"]["score"][0], item[0])):
-        marks = ("" if entry["in_mean"] else " *") + (" !" if entry["few_edges"] else "")
+        marks = ("" if entry["in_mean"] else " *") + (" !" if entry["few_functions"] else "")
         picked = protocols["published"]["picked"]
         first = (str(names[0]) for kind in ("offset", "keyword") if (names := picked[kind][_RULE][name]))
         cells = []

@@ -267,8 +267,9 @@ def _details(table: Table) -> dict[str, Any]:
 
 
 def _tenths(found: Found) -> list[int]:
-    score, low, high = (round(10 * value) for value in found[:3])
-    return [score, score - low, high - score, found.layer, found.head]
+    score, low, high = (value if value is None else round(10 * value) for value in found[:3])
+    spread = [None, None] if low is None else [score - low, high - score]
+    return [score, *spread, found.layer, found.head]
 
 
 def _row_facts(row: Row) -> list[list[str]]:

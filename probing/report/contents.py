@@ -14,7 +14,7 @@ from probing.report.document import CODE, COUNT, NAME, PERCENT, Column, Section,
 from probing.report.errors import marked
 from probing.report.findings import Findings, Subject
 from probing.report.scored import RULE
-from probing.selection import FEW_EDGES, PERMUTATIONS, RESAMPLES
+from probing.selection import FEW_FUNCTIONS, PERMUTATIONS, RESAMPLES
 
 
 def sections(findings: Sequence[Findings]) -> list[Section]:
@@ -46,10 +46,11 @@ def _method() -> Section:
             "without edges on validation has no held-out score; a list of offsets or keywords that ends where validation has no more "
             "to gain is filled to k with the offsets nearest to it, or the keywords most frequent on validation.",
             "A mean runs over the relations that have edges, but for those that the paper leaves out, which are marked as not in "
-            "the mean: comprehensions, dictionaries, slices, with and labels. Each relation weighs the same. Relations with fewer "
-            f"than {FEW_EDGES} edges are marked: their scores and intervals say little.",
-            f"Intervals are of 95 %, from a BCa bootstrap over functions ({RESAMPLES:,} resamples), since the edges of one function "
-            "resemble each other. The choice of heads is not made again in the resamples, so the optimism of choosing is in the "
+            "the mean: comprehensions, dictionaries, slices, with and labels. Each relation weighs the same. Relations in fewer "
+            f"than {FEW_FUNCTIONS} functions are marked: their scores say little, and have no interval.",
+            "Intervals are of 95 %, by functions, since the edges of one function resemble each other: of a mean from a BCa "
+            f"bootstrap over functions ({RESAMPLES:,} resamples), of a single relation Wilson's, for as many independent edges as its "
+            "functions are worth. The choice of heads is not made again in the resamples, so the optimism of choosing is in the "
             "distance between the two protocols and not in the intervals of the first. "
             f"p-values are of a two-sided paired permutation test over functions ({PERMUTATIONS:,} permutations; the smallest "
             "possible is 0.0001). Where several tests stand in one column of a table, they are corrected by Holm's method, for "
@@ -78,12 +79,12 @@ def _config(found: Findings) -> Section:
         left = ", ".join(f"{name} ({edges:,} edges)" for name, edges in sorted(unchosen.items()))
         notes.append(f"Held-out leaves out what has no edges on validation to choose on: {left}.")
     few = [
-        f"{name} ({entry['edges']})"
+        f"{name} ({entry['functions']})"
         for name, entry in found.subjects[0].entry["protocols"]["published"]["relations"].items()
-        if entry["few_edges"]
+        if entry["few_functions"]
     ]
     if few:
-        notes.append(f"Fewer than {FEW_EDGES} edges: {', '.join(few)}.")
+        notes.append(f"In fewer than {FEW_FUNCTIONS} functions: {', '.join(few)}.")
     key = found.name
     of_means = [means.table(found), means.differences(found)]
     sections = [Section(f"{key}-means", "Models, controls and baselines", of_means, drawn=[means.curve_points(found)])]

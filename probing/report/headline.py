@@ -12,7 +12,7 @@ from probing.report.document import DIFFERENCE, P, Section, separated
 from probing.report.findings import Findings, Subject
 from probing.report.scored import RULE, Gain, K, Scored, best_model, gains, head_name, scored_of
 from probing.result import TABLE_KS
-from probing.selection import FEW_EDGES
+from probing.selection import FEW_FUNCTIONS
 
 NAMED = 3
 """Relations, and layers, that a sentence names."""
@@ -95,12 +95,12 @@ def _relations(model: Subject) -> str:
     """Where it is furthest above and below the best baseline."""
     found = gains(model)
     if not found:
-        return f"No relation has {FEW_EDGES} edges and edges on validation to choose on, so none is told here."
+        return f"No relation is in {FEW_FUNCTIONS} functions and has edges on validation to choose on, so none is told here."
     above = [gain for gain in found if gain.difference > 0]
     below = [gain for gain in reversed(found) if gain.difference < 0]
     better, worse = (sum(separated(gain.p) for gain in some) for some in (above, below))
     told = (
-        f"Of {_counted(len(found), 'relation')} with at least {FEW_EDGES} edges, the heads of {model.name} are better than the best "
+        f"Of {_counted(len(found), 'relation')} in at least {FEW_FUNCTIONS} functions, the heads of {model.name} are better than the best "
         f"baseline in {better} and worse in {worse}, as far as tests can separate them."
     )
     told += f" They gain most in {_named(above)}." if above else " They gain in none."

@@ -29,7 +29,7 @@ from probing.report.figures import FAINT, Bars
 from probing.report.findings import Findings, Subject
 from probing.report.scored import FILTERS, K, RULE, best_model, figure, gains, head_name, styled
 from probing.result import TABLE_KS
-from probing.selection import FEW_EDGES
+from probing.selection import FEW_FUNCTIONS
 
 PREVIEWED = 5
 """Relations at each end of the preview bars."""
@@ -58,7 +58,7 @@ def preview(found: Findings) -> Figure | None:
     return figure(
         f"{found.name}-preview",
         f"{found.title}: models beside the best baseline, the offset or keyword named at its bar, top-1, first token. Of the "
-        f"relations with at least {FEW_EDGES} edges, those where {best.name} gains most over the best baseline (top) and loses "
+        f"relations in at least {FEW_FUNCTIONS} functions, those where {best.name} gains most over the best baseline (top) and loses "
         "most (bottom), held-out. Bars without a line for the interval have none.",
         f"Bars of the top-1 scores of {', '.join(chosen)}; the numbers are in the table of relations.",
         _table_name(found, best),
@@ -123,7 +123,7 @@ def _table_name(found: Findings, subject: Subject) -> str:
 
 
 def _relation_marks(entry: dict[str, Any]) -> str:
-    marks = (["few edges"] if entry["few_edges"] else []) + ([] if entry["in_mean"] else ["not in mean"])
+    marks = (["few functions"] if entry["few_functions"] else []) + ([] if entry["in_mean"] else ["not in mean"])
     return "; ".join(marks)
 
 
@@ -153,14 +153,14 @@ def layers(found: Findings, subject: Subject) -> Section:
     names = [
         name
         for name in subject.heads
-        if subject.entry["protocols"]["published"]["relations"][name]["edges"] >= FEW_EDGES
+        if not subject.entry["protocols"]["published"]["relations"][name]["few_functions"]
     ]
     by_layer = {name: subject.heads[name].max(axis=1) for name in names}
     best = {name: divmod(int(subject.heads[name].argmax()), subject.heads[name].shape[1]) for name in names}
     names.sort(key=lambda name: (not by_layer[name].any(), best[name], -by_layer[name].max(), name))  # none found: last
     section = Section(f"{found.name}-layers-{number}", f"Where relations live in {subject.name}")
     if len(names) < 2:
-        section.parts = [f"Fewer than two relations have {FEW_EDGES} edges."]
+        section.parts = [f"Fewer than two relations are in {FEW_FUNCTIONS} functions."]
         return section
     scores = np.stack([by_layer[name] for name in names])
     of_layers = Table(
@@ -173,7 +173,7 @@ def layers(found: Findings, subject: Subject) -> Section:
     heat = figure(
         f"{found.name}-layers-{number}",
         f"{subject.name} on {found.title}: score of the best head of each layer (top-1, first token; bold: the best layer), for "
-        f"relations with at least {FEW_EDGES} edges, in the order of their best head.",
+        f"relations in at least {FEW_FUNCTIONS} functions, in the order of their best head.",
         "Heat map of relation by layer; every number is written in its cell, and in the CSV file of the same name.",
         of_layers.name,
         lambda: figures.by_layer(names, scores),

@@ -118,14 +118,14 @@ class Gain(NamedTuple):
 
 
 def gains(model: Subject) -> list[Gain]:
-    """Held-out, the largest first, of the relations that are not marked for few edges."""
+    """Held-out, the largest first, of the relations that are not marked for few functions."""
     comparison = model.comparisons["held-out"]
     relations = model.entry["protocols"]["held-out"]["relations"]
     rule, k = RULES.index(RULE), int(K) - 1
     found = [
         Gain(name, float(comparison.difference.relations[0, rule, k, place]), float(comparison.p_holm[rule, k, place]))
         for place, name in enumerate(comparison.relations)
-        if not relations[name]["few_edges"]
+        if not relations[name]["few_functions"]
     ]
     return sorted(found, key=lambda gain: (-gain.difference, gain.relation))
 
