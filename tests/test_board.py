@@ -219,7 +219,9 @@ def test_a_folder_that_cannot_be_read_is_not_passed_over(python, tmp_path, monke
 
 
 def test_markdown_and_csv_say_what_the_entries_say(evidence, python, tmp_path):
-    folder = write(tmp_path, {"base": python, "better": of_model(evidence, "user/better", 1)})
+    better = of_model(evidence, "user/better", 1)
+    better["verified"] = {"functions": 48, "of": better["functions"] + better["chosen_on"]["functions"]}
+    folder = write(tmp_path, {"base": python, "better": better})
     page = save(read([folder]), tmp_path / "board")
     with open(page.with_name("board.csv"), newline="") as file:
         rows = list(csv.DictReader(file))
@@ -238,8 +240,13 @@ def test_markdown_and_csv_say_what_the_entries_say(evidence, python, tmp_path):
     cubert = by_place["paper", "CuBERT", "published", "first", "1"]
     assert (cubert["score"], cubert["difference"], cubert["rank_first"]) == ("39.2", "-10.2", "")
     assert by_place["model", "user/better", "held-out", "first", "1"]["rank_first"] == "1"
+    verified = {row["model"]: (row["verified"], row["verified_of"]) for row in rows if row["kind"] == "model"}
+    assert verified == {"user/better": ("48", "70"), "user/base": ("0", "")}
     markdown = page.with_name("board.md").read_text()
+    (line,) = [line for line in markdown.splitlines() if "user/better" in line]
+    assert "| 48 of 70 |" in line
     (line,) = [line for line in markdown.splitlines() if "user/base" in line]
+    assert "| none |" in line
     score, low, high = python["protocols"]["held-out"]["scores"]["first"]["1"]
     assert f"| {score:.1f} [{low:.1f}, {high:.1f}] |" in line
     table = [line.split(" | ") for line in markdown.splitlines() if line.startswith("| ")]
@@ -327,7 +334,7 @@ def test_a_results_repository(evidence, python, tmp_path):
 
 
 @pytest.fixture(scope="module")
-def large(evidence, python, tmp_path_factory) -> tuple[Path, dict[str, dict]]:
+def large(evidence, tmp_path_factory) -> tuple[Path, dict[str, dict]]:
     """The page of 200 rows, and their entries by name: 140 of `python`, 20 in another direction, 40 of another config.
 
     Twenty are read from entries, the others have the same numbers under other names. In the order of the page twenty in
@@ -338,7 +345,9 @@ def large(evidence, python, tmp_path_factory) -> tuple[Path, dict[str, dict]]:
     for number in range(20):
         other = {"direction": "dependent-to-head"} if number in (1, 11) else {}
         other = {"config": "python_with_new_lines"} if number % 5 == 0 else other
-        entries[f"{number}"] = of_model(evidence, "user/name", rng.uniform(-0.4, 0.7), number, **other)
+        made = entries[f"{number}"] = of_model(evidence, "user/name", rng.uniform(-0.4, 0.7), number, **other)
+        if number % 2:
+            made["verified"] = {"functions": 48, "of": made["functions"] + made["chosen_on"]["functions"]}
     read_rows = {Path(row.file).stem: row for table in read([write(folder, entries)]).tables for row in table.rows}
     rows, by_name = [], {}
     for again in range(10):
@@ -525,6 +534,7 @@ def test_the_page_does_not_scroll_sideways(large, page, width, scheme, backgroun
     page.locator(".open").first.click()
     page.wait_for_selector(".relations td")
     assert page.evaluate("document.documentElement.scrollWidth") == width
+    assert {*page.locator("th > small:last-child").all_text_contents()} == {"48 of 70 verified", "not verified"}
     assert page.evaluate("getComputedStyle(document.body).backgroundColor") == background
 
 

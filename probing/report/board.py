@@ -307,7 +307,8 @@ def _facts(table: Table) -> str:
     """What the rows of a table share, but for what its title says."""
     shared = table.shared
     facts = [f"data {table.settings['data']}", f"labels {shared['labels']}", shared["dtype"]]
-    facts += [f"functions of at most {shared['max-length']} sub-tokens", f"pooled {shared['pool']}"]
+    facts += [f"functions of at most {shared['max-length']} sub-tokens of {int(shared['functions of the split']):,}"]
+    facts += [f"pooled {shared['pool']}"]
     facts += [f"without predictions of {shared['not-predicted']}"] if "not-predicted" in shared else []
     facts += [f"scoring {shared['scoring']}"]
     functions, edges = (int(shared[f"{name} chosen on"]) for name in ("functions", "edges"))
