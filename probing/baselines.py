@@ -298,10 +298,17 @@ class BaselineResult:
             for protocol, outcomes in self.outcomes.items()
         }
 
+    @cached_property
+    def same_relations(self) -> dict[str, Any]:
+        """Baseline -> the means of *published* over the relations that *held-out* has, to stand beside its means."""
+        both = zip(self.outcomes["published"].items(), self.outcomes["held-out"].values())
+        alike = {name: found.only(held.relations) for (name, found), held in both}
+        return {name: summary(found, estimate(found))["scores"] for name, found in alike.items()}
+
     def to_dict(self) -> dict[str, Any]:
-        """As JSON has it: settings, and for each protocol what was picked and the summaries of the three baselines."""
+        """As JSON has it: settings, for each protocol what was picked and the summaries, and `same_relations`."""
         protocols = {name: {**self.picks[name].to_dict(), **of} for name, of in self.summaries.items()}
-        return {"settings": self.settings, "protocols": protocols}
+        return {"settings": self.settings, "protocols": protocols, "same_relations": self.same_relations}
 
 
 def evaluate(validation: Edges, test: Edges, direction: str = HEAD_TO_DEPENDENT) -> BaselineResult:

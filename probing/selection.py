@@ -18,7 +18,7 @@ tests/benchmarks/coverage.py measures. A relation in fewer than FEW_FUNCTIONS fu
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from statistics import NormalDist
 from typing import Any
@@ -78,6 +78,14 @@ class Outcomes:
     def in_mean(self) -> np.ndarray:
         """Which relations count in the mean: bool (R,)."""
         return np.array([name not in NOT_IN_MEAN for name in self.relations], bool)
+
+    def only(self, relations: Iterable[str]) -> Outcomes:
+        """The same of these relations alone, such as those of the other protocol, so that two means are over the same."""
+        columns = [self.relations.index(name) for name in sorted(relations)]
+        names = [self.relations[column] for column in columns]
+        return Outcomes(
+            names, self.functions, self.edges[:, columns], self.hits[..., columns], self.choice, self.unchosen
+        )
 
 
 def apply(ledger: RankLedger, choice: Choice) -> Outcomes:

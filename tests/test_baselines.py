@@ -248,6 +248,9 @@ def test_held_out_predictors_come_from_validation_alone():
     assert held.relations == ["r"] and held.unchosen == {"s": 1}
     assert held.hits[0, :, 0, 0].tolist() == [1] + [3] * 19  # then come 1 and 3, which are as near to 2
     assert same.hits[0, :2, 0, same.relations.index("r")].tolist() == [2, 3]
+    # of published, r alone stands beside held-out: 2 of 3; with s, 1 of 1, the mean is another
+    assert result.same_relations["offset"]["first"]["1"][0] == pytest.approx(200 / 3)
+    assert result.summaries["published"]["offset"]["scores"]["first"]["1"][0] == pytest.approx(250 / 3)
 
 
 def test_held_out_lists_are_filled_with_what_is_near_or_frequent():
