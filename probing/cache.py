@@ -1,4 +1,4 @@
-"""The ledgers of earlier probes: the same probe again answers at once.
+"""The ledgers of earlier probes: the same probe again answers at once. And self-checks that models have passed.
 
 They lie in the folder `codesyntax` of the Hugging Face cache (`$HF_HOME`), or in the one that CODESYNTAX_CACHE names;
 if that is empty, nothing is kept and nothing read. They can be deleted at any time. A ledger is found again by a
@@ -87,8 +87,7 @@ def slot(
     Reads the labels and asks for the model's commit, but loads and tokenizes nothing. Raises what `probe` raises for a
     model or a dataset that does not exist.
     """
-    folder = os.environ.get("CODESYNTAX_CACHE", os.path.join(HF_HOME, "codesyntax"))
-    if not folder or not isinstance(model, str):
+    if folder() is None or not isinstance(model, str):
         return None
     dataset, name = load_functions(data, config, split)
     check_control(control)
@@ -106,8 +105,25 @@ def slot(
         "versions": versions(),
         "code": _code(),
     }
-    key = hashlib.sha256(json.dumps(makes, sort_keys=True).encode()).hexdigest()[:32]
-    return Slot(Path(folder), key, identity[1], labels)
+    return Slot(folder(), _key(makes), identity[1], labels)
+
+
+def self_check(revision: str, *settings: Any) -> Path | None:
+    """Where the self-check of a model's files is kept: found again by their commit or digest, all else that it was made
+    with, the versions of the libraries, and the code of ours. None where nothing is kept."""
+    if folder() is None:
+        return None
+    return folder() / f"{_key([revision, settings, versions(), _code()])}.self-check.json"
+
+
+def folder() -> Path | None:
+    """The folder of the cache; None where nothing is kept."""
+    name = os.environ.get("CODESYNTAX_CACHE", os.path.join(HF_HOME, "codesyntax"))
+    return Path(name) if name else None
+
+
+def _key(makes: Any) -> str:
+    return hashlib.sha256(json.dumps(makes, sort_keys=True).encode()).hexdigest()[:32]
 
 
 def _identity(model: str, revision: str | None = None) -> tuple[str, str]:

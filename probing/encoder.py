@@ -19,12 +19,12 @@ from transformers import AutoConfig, AutoModel, AutoTokenizer
 
 from codesyntax_dataset.arguments import Natural, Positive, checked
 from codesyntax_dataset.errors import ModelError
-from probing import capture, controls
+from probing import cache, capture, controls
 from probing.identity import Location, loading, locate
 from probing.models import positions
 from probing.ranking import BatchListener
 from probing.result import PAPER_LENGTH
-from probing.selfcheck import examine
+from probing.selfcheck import examine, recall, remember
 
 logger = logging.getLogger(__name__)
 
@@ -42,11 +42,20 @@ class Encoder:
     Of an encoder-decoder the encoder is probed, of a model with a head what is under it. The model is left as it came:
     whatever a run of it needs, evaluation mode for one, is taken back when the run ends, however it ends.
 
+    `kept`: where an earlier self-check of the same files may be kept.
+
     Raises ModelError where the model or its tokenizer cannot be probed.
     """
 
     def __init__(
-        self, model: torch.nn.Module, tokenizer, name: str, revision: str, dtype: str, max_length: int = PAPER_LENGTH
+        self,
+        model: torch.nn.Module,
+        tokenizer,
+        name: str,
+        revision: str,
+        dtype: str,
+        max_length: int = PAPER_LENGTH,
+        kept: Path | None = None,
     ):
         self.model, self.tokenizer = _body(model), tokenizer
         self.name, self.revision, self.dtype = name, revision, dtype
@@ -59,7 +68,12 @@ class Encoder:
         self._padding = padding if padding is not None and padding < self._vocabulary else 0
         # decoders would keep keys and values of all layers
         self._options = {"use_cache": False} if "use_cache" in inspect.signature(self.model.forward).parameters else {}
-        self.layers, self.heads, self.causal, self.checks, self.why = examine(self)
+        findings = recall(kept) if kept else None
+        if findings is None:
+            findings = examine(self)
+            if kept:
+                remember(findings, kept)
+        self.layers, self.heads, self.causal, self.checks, self.why = findings
         self.path = "eager" if self.why else "captured"
         if self.why:
             logger.warning("%s is probed by its eager attention maps: %s", name, self.why)
@@ -169,7 +183,10 @@ def load(
         if random_weights is not None:
             loaded = controls.random_weights(loaded, random_weights)
         loaded = loaded.to(target)
-    return Encoder(loaded, tokenizer, source.name, source.revision(), dtype, max_length)
+    revision = source.revision()
+    # of the weights that were read; those of a control, and a model in memory, are checked each time
+    kept = cache.self_check(revision, dtype, target.type, max_length) if random_weights is None else None
+    return Encoder(loaded, tokenizer, source.name, revision, dtype, max_length, kept)
 
 
 def load_tokenizer(model: str, *, max_length: int = PAPER_LENGTH) -> tuple[Any, int]:

@@ -9,15 +9,18 @@ attention function, leave the eager maps to be probed instead.
 from __future__ import annotations
 
 import contextlib
+import json
 import re
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import torch
 
-from codesyntax_dataset.errors import ModelError
+from codesyntax_dataset.errors import LedgerError, ModelError
 from probing import capture
+from probing.files import write
 
 if TYPE_CHECKING:
     from probing.encoder import Encoder
@@ -73,6 +76,21 @@ class Findings(NamedTuple):
     causal: bool
     checks: list[Check]
     why_eager: str
+
+
+def recall(file: Path) -> Findings | None:
+    """The findings that `remember` has written; None where there are none, or damaged ones."""
+    try:
+        layers, heads, causal, checks, why = json.loads(file.read_text(encoding="utf-8"))
+        return Findings(int(layers), int(heads), bool(causal), [Check(*check) for check in checks], str(why))
+    except (OSError, ValueError, TypeError):
+        return None
+
+
+def remember(findings: Findings, file: Path) -> None:
+    """Keep the findings of a model's files for the next time; that they cannot be kept is no error."""
+    with contextlib.suppress(LedgerError, OSError):
+        write(file, json.dumps(findings))
 
 
 def examine(encoder: Encoder) -> Findings:

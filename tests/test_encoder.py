@@ -26,6 +26,7 @@ from transformers import (
 
 from codesyntax_dataset.errors import ModelError
 from probing import capture, cli, identity
+from probing import encoder as encoder_module
 from probing.doctor import doctor
 from probing.encoder import load, load_tokenizer
 from probing.selfcheck import TEXTS, FailedCheck
@@ -225,6 +226,33 @@ def test_pair_without_numbers(tokenizer):
         empty = BertModel(BertConfig(**SIZES))
     with pytest.raises(ModelError, match="BertModel has weights on the meta device"):
         load((empty, tokenizer))
+
+
+def test_a_self_check_is_remembered_for_the_same_files(folder, model, tokenizer, tmp_path, monkeypatch):
+    """Not for other weights or settings, not where it is damaged or nothing is kept, and never for a model in memory."""
+    real, checked = encoder_module.examine, []
+    monkeypatch.setattr(encoder_module, "examine", lambda encoder: checked.append(1) or real(encoder))
+    monkeypatch.setenv("CODESYNTAX_CACHE", str(tmp_path / "cache"))
+
+    def times(what, **options) -> int:
+        checked.clear()
+        encoder = load(what, **options)
+        assert (encoder.layers, encoder.heads, encoder.causal, encoder.path) == (2, 3, False, "captured")
+        assert len(encoder.checks) == 14 and all(check.passed for check in encoder.checks)
+        return len(checked)
+
+    assert [times(str(folder)), times(str(folder)), times(str(folder), max_length=100)] == [1, 0, 1]
+    assert [times(str(folder), random_weights=1), times(str(folder), random_weights=1)] == [1, 1]
+    assert [times((model, tokenizer)), times((model, tokenizer))] == [1, 1]
+    kept = list((tmp_path / "cache").iterdir())
+    assert len(kept) == 2
+    for file in kept:
+        file.write_text(file.read_text()[:40])
+    assert [times(str(folder)), times(str(folder))] == [1, 0]
+    change_weights(folder, lambda parts: {name: part * 1.01 for name, part in parts.items()})
+    assert [times(str(folder)), times(str(folder))] == [1, 0]
+    monkeypatch.setenv("CODESYNTAX_CACHE", "")
+    assert times(str(folder)) == 1
 
 
 def test_pair_of_another_precision(model, tokenizer):
