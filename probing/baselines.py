@@ -45,6 +45,7 @@ from codesyntax_metric.topk_uas import (
     SCORING_VERSION,
     WORST_RANK,
 )
+from probing.align import NOT_PREDICTED
 from probing.data import label_digest, load_functions, rows
 from probing.files import write
 from probing.ledger import RankLedger
@@ -80,7 +81,8 @@ class Edges:
 
     `function`, `relation` (an index into `relations`), `head`, `first`, `last`, `tokens`: (E,), as in a RankLedger.
     `begin`: (E,), where the tokens of the edge's function begin in `keyword`. `keyword`: int8 (T,), the function's
-    tokens one behind the other: an index into KEYWORDS of the language, or -1. `settings`: which edges these are.
+    tokens one behind the other: an index into KEYWORDS of the language, or -1. `left_out`: bool (T,), those that models
+    never predict, as `NOT_PREDICTED` has it. `settings`: which edges these are.
     """
 
     relations: list[str]
@@ -92,6 +94,7 @@ class Edges:
     tokens: np.ndarray
     begin: np.ndarray
     keyword: np.ndarray
+    left_out: np.ndarray
     language: str
     settings: dict[str, Any]
 
@@ -112,7 +115,7 @@ def read_edges(data: Any, config: str, split: str, functions: np.ndarray | None 
     wanted = None if functions is None else set(np.asarray(functions).tolist())
     relations: dict[str, int] = {}
     labels = label_digest(dataset)
-    columns, keyword = [], []
+    columns, keyword, left_out = [], [], []
     begin, index, used = 0, -1, 0
     for batch in rows(dataset, None):
         for row in batch:
@@ -120,7 +123,9 @@ def read_edges(data: Any, config: str, split: str, functions: np.ndarray | None 
             if not row["relations"] or wanted is not None and index not in wanted:
                 continue
             code, tokens = row["code"], len(row["token_start"])
-            keyword += [numbers.get(code[start:end], -1) for start, end in zip(row["token_start"], row["token_end"])]
+            texts = [code[start:end] for start, end in zip(row["token_start"], row["token_end"])]
+            keyword += [numbers.get(text, -1) for text in texts]
+            left_out += [text == NOT_PREDICTED.get(config) for text in texts]
             columns += [
                 (
                     index,
@@ -142,6 +147,7 @@ def read_edges(data: Any, config: str, split: str, functions: np.ndarray | None 
         list(relations),
         *np.ascontiguousarray(np.array(columns, np.int64).T),
         keyword=np.array(keyword, np.int8),
+        left_out=np.array(left_out, bool),
         language=language,
         settings={"data": name, "labels": labels, "config": config, "split": split, "functions": used},
     )

@@ -171,17 +171,31 @@ def test_models_are_compared_on_common_functions_and_corrected_together(written,
     assert {int(row["functions"]) for row in overview} == {common}
 
 
-def test_chance_counted_by_hand():
-    """Five tokens, one edge from token 0: to token 2 by `first`, tokens 2 and 3 by `any`. Of the 4 others 1 is among the
-    best k with k/4, one of 2 is missed by the best two with 2/4 * 1/3. Read from the dependent, each row finds it with k/4."""
+def one_edge(*left_out: int) -> Edges:
+    """Five tokens, one edge from token 0 to tokens 2 and 3; those `left_out` are never predicted."""
     columns = {"function": 0, "relation": 0, "head": 0, "first": 2, "last": 3, "tokens": 5, "begin": 0}
     arrays = {name: np.array([value]) for name, value in columns.items()}
-    edges = Edges(["If:if->test"], **arrays, keyword=np.full(5, -1), language="python", settings={})
-    first, anyone, _ = controls.expected(edges, DIRECTIONS[0])
+    never = np.isin(np.arange(5), left_out)
+    return Edges(["If:if->test"], **arrays, keyword=np.full(5, -1), left_out=never, language="java", settings={})
+
+
+def test_chance_counted_by_hand():
+    """Of the 4 other tokens 1 is among the best k with k/4, by `any` one of 2 is missed by the best two with 2/4 * 1/3.
+    Read from the dependent, each row finds the head with k/4. What is never predicted takes nobody's place."""
+    first, anyone, _ = controls.expected(one_edge(), DIRECTIONS[0])
     assert first[:5].tolist() == pytest.approx([25, 50, 75, 100, 100])
     assert anyone[:3].tolist() == pytest.approx([50, 100 * (1 - 2 / 4 * 1 / 3), 100])
-    _, anyone, _ = controls.expected(edges, DIRECTIONS[1])
+    _, anyone, _ = controls.expected(one_edge(), DIRECTIONS[1])
     assert anyone[:2].tolist() == pytest.approx([100 * (1 - 0.75**2), 75])
+    first, anyone, last = controls.expected(one_edge(3, 4), DIRECTIONS[0])
+    assert first[:2].tolist() == anyone[:2].tolist() == [50, 100] and last.tolist() == [0] * len(last)
+    assert not controls.expected(one_edge(0), DIRECTIONS[0]).any()
+
+
+def test_random_attention_never_predicts_what_models_may_not():
+    first, anyone, last = controls.random_attention(one_edge(1, 3, 4), heads=40).ranks[:, 0, 0]
+    assert not first.any() and not anyone.any() and (last == 255).all()
+    assert len(set(controls.random_attention(one_edge(), heads=40).ranks[0, 0, 0].tolist())) == 4
 
 
 def test_ablations_stand_side_by_side(written):

@@ -28,9 +28,6 @@ TOLD_APART = ("revision", "dtype", "max_length", "also_fits", "seed")
 
 BASELINES = (*KINDS, "combined")
 
-RANDOM_HEADS = 12
-"""Of random attention."""
-
 
 @dataclass
 class Subject:
@@ -77,6 +74,7 @@ class Findings:
     name: str  # of files
     subjects: list[Subject]
     baselines: dict[str, Any]
+    random_heads: int  # as many as the largest of the models has
     random: dict[str, Any]
     chance: dict[str, dict[str, float | None]]
     picked: dict[str, Any]
@@ -198,12 +196,14 @@ def _gathered(title: str, name: str, files: list[Path], data: Any) -> Findings:
     first = evidence[0]
     validation, test = first.edges["validation"], first.edges["test"]
     direction = first.probed.test.settings["direction"]
+    heads = max(int(np.prod(one.probed.test.ledger.ranks.shape[2:])) for one in evidence)
     return Findings(
         title=title,
         name=name,
         subjects=subjects,
         baselines=subjects[0].entry["baselines"],
-        random=_random(validation, test, direction),
+        random_heads=heads,
+        random=_random(validation, test, direction, heads),
         chance=_chance(test, direction),
         picked={protocol: picks.to_dict()["picked"] for protocol, picks in first.baselines.picks.items()},
         chosen={
@@ -234,9 +234,9 @@ def _heads(evidence: Evidence) -> dict[str, np.ndarray]:
     return {name: 100 * counts.hits(name, "first")[..., 0] / counts.edges(name) for name in sorted(counts.counts)}
 
 
-def _random(validation: Edges, test: Edges, direction: str) -> dict[str, Any]:
+def _random(validation: Edges, test: Edges, direction: str, heads: int) -> dict[str, Any]:
     chosen_on, scored = (
-        controls.random_attention(edges, direction, RANDOM_HEADS, seed) for seed, edges in enumerate((validation, test))
+        controls.random_attention(edges, direction, heads, seed) for seed, edges in enumerate((validation, test))
     )
     both = zip(PROTOCOLS, (published(scored), held_out(chosen_on, scored)))
     return {protocol: summary(outcomes, estimate(outcomes))["scores"] for protocol, outcomes in both}

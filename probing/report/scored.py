@@ -13,7 +13,7 @@ from probing.evidence import PROTOCOLS
 from probing.report import figures
 from probing.report.document import Column, Figure
 from probing.report.figures import COLOURS
-from probing.report.findings import BASELINES, RANDOM_HEADS, Findings, Subject
+from probing.report.findings import BASELINES, Findings, Subject
 from probing.result import KS
 from probing.selection import holm
 
@@ -52,7 +52,7 @@ def scored_of(found: Findings) -> list[Scored]:
         scores = {protocol: subject.entry["protocols"][protocol]["scores"] for protocol in PROTOCOLS}
         rows.append(Scored(subject.name, kind, *size, scores, differences[place]))
     chance = dict.fromkeys(PROTOCOLS, found.chance)
-    rows.append(Scored(f"random attention, best of {RANDOM_HEADS} heads", "control", *size, found.random, {}))
+    rows.append(Scored(f"random attention, best of {found.random_heads} heads", "control", *size, found.random, {}))
     rows.append(Scored("random attention, a head on average", "control", *size, chance, {}))
     for kind in BASELINES:
         scores = {protocol: found.baselines[protocol][kind]["scores"] for protocol in PROTOCOLS}

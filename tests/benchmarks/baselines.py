@@ -51,8 +51,8 @@ def synthetic(seed: int = 0) -> Edges:
     keyword = np.where(rng.random(tokens.sum()) < 0.1, rng.integers(0, len(KEYWORDS["python"]), tokens.sum()), -1)
     return Edges(
         list(EDGES), function, relation, head, first, np.minimum(first + length, size - 1), size,
-        begin=(tokens.cumsum() - tokens)[function], keyword=keyword.astype(np.int8), language="python",
-        settings={"functions": FUNCTIONS},
+        begin=(tokens.cumsum() - tokens)[function], keyword=keyword.astype(np.int8),
+        left_out=np.zeros(tokens.sum(), bool), language="python", settings={"functions": FUNCTIONS},
     )
 
 
