@@ -18,6 +18,7 @@ from probing import probe
 from probing.attention_page import show
 from probing.baselines import read_edges
 from probing.cli import main
+from probing.controls import REDRAWN_DEPENDENTS
 from probing.data import find_data, label_digest, load_functions
 from probing.error_analysis import analyse
 from probing.evidence import find, gather
@@ -231,8 +232,8 @@ def test_a_stray_dataset_of_that_name_is_not_taken(tiny_model, dataset_folder, r
     assert "give its place with --data" in done.output
 
 
-def test_a_result_of_shuffled_labels_finds_its_data(tiny_model, dataset_folder, tmp_path, monkeypatch):
-    result = probe(str(tiny_model), dataset_folder, control="shuffled-labels", seed=2, **SOME, output=tmp_path)
+def test_a_result_of_redrawn_dependents_finds_its_data(tiny_model, dataset_folder, tmp_path, monkeypatch):
+    result = probe(str(tiny_model), dataset_folder, control=REDRAWN_DEPENDENTS, seed=2, **SOME, output=tmp_path)
     assert result.settings["labels"] != label_digest(load_functions(dataset_folder, "python", "test")[0], 6)
     monkeypatch.chdir(tmp_path)
     assert dataset_folder.samefile(find_data(result.paths(tmp_path)[0], result.settings))
