@@ -171,6 +171,19 @@ def test_models_are_compared_on_common_functions_and_corrected_together(written,
     assert {int(row["functions"]) for row in overview} == {common}
 
 
+def test_published_means_over_the_relations_of_held_out_stand_beside(written):
+    """Of a model and a baseline, from their scores in the table of relations; validation lacks some of the relations."""
+    overview = {(row["name"], row["rule"], row["k"]): row for row in rows_of(written, "overview") if row["config"] == "java"}
+    for rule, k in (("first", "1"), ("any", "10")):
+        row = overview["tiny, max-length 511", rule, k]
+        relations = [of for of in rows_of(written, "java-relations-2") if (of["rule"], of["k"]) == (rule, k)]
+        both = [of for of in relations if of["held-out: score"] and "not in mean" not in of["relation, marks"]]
+        assert len(both) == int(row["held-out: relations"]) < int(row["published: relations"])
+        for name, column in (("tiny, max-length 511", "score"), ("offset", "offset")):
+            expected = np.mean([float(of[f"published: {column}"]) for of in both])
+            assert float(overview[name, rule, k]["published: over held-out's relations"]) == pytest.approx(expected)
+
+
 def one_edge(*left_out: int) -> Edges:
     """Five tokens, one edge from token 0 to tokens 2 and 3; those `left_out` are never predicted."""
     columns = {"function": 0, "relation": 0, "head": 0, "first": 2, "last": 3, "tokens": 5, "begin": 0}

@@ -25,7 +25,8 @@ class Scored(NamedTuple):
     """What has a mean over relations.
 
     `sizes`: protocol -> how many relations are in its mean, and how many edges they have; `scores`: protocol -> rule -> k ->
-    cell; `differences`: protocol, rule and k -> the difference to the best baseline as [difference, low, high, p].
+    cell; `differences`: protocol, rule and k -> the difference to the best baseline as [difference, low, high, p];
+    `alike`: rule and k -> the published mean over the relations of the held-out one, with which it compares.
     """
 
     name: str
@@ -34,6 +35,7 @@ class Scored(NamedTuple):
     sizes: dict[str, tuple[int, int]]
     scores: dict[str, Any]
     differences: dict[tuple[str, str, str], list[float]]
+    alike: dict[tuple[str, str], float]
 
     def cell(self, protocol: str, rule: str, k: str) -> Any:
         return self.scores.get(protocol, {}).get(rule, {}).get(k)
@@ -50,14 +52,26 @@ def scored_of(found: Findings) -> list[Scored]:
     for place, subject in enumerate(found.subjects):
         kind = "; ".join(["model" if subject.is_model else "control"] + ([subject.marks] if subject.marks else []))
         scores = {protocol: subject.entry["protocols"][protocol]["scores"] for protocol in PROTOCOLS}
-        rows.append(Scored(subject.name, kind, *size, scores, differences[place]))
+        relations = {
+            name: {rule: {k: cell["score"][0] for k, cell in of[rule].items()} for rule in RULES}
+            for name, of in subject.entry["protocols"][PROTOCOLS[0]]["relations"].items()
+        }
+        rows.append(Scored(subject.name, kind, *size, scores, differences[place], _alike(found, relations)))
     chance = dict.fromkeys(PROTOCOLS, found.chance)
-    rows.append(Scored(f"random attention, best of {found.random_heads} heads", "control", *size, found.random, {}))
-    rows.append(Scored("random attention, a head on average", "control", *size, chance, {}))
+    rows.append(Scored(f"random attention, best of {found.random_heads} heads", "control", *size, found.random, {}, {}))
+    rows.append(Scored("random attention, a head on average", "control", *size, chance, {}, {}))
     for kind in BASELINES:
         scores = {protocol: found.baselines[protocol][kind]["scores"] for protocol in PROTOCOLS}
-        rows.append(Scored(kind, "baseline", *size, scores, {}))
+        alike = _alike(found, found.baselines[PROTOCOLS[0]][kind]["relations"])
+        rows.append(Scored(kind, "baseline", *size, scores, {}, alike))
     return rows
+
+
+def _alike(found: Findings, relations: dict[str, dict[str, dict[str, float]]]) -> dict[tuple[str, str], float]:
+    """The means of published scores, relation -> rule -> k, over the relations that count in the held-out mean."""
+    held_out = found.subjects[0].entry["protocols"]["held-out"]["relations"]
+    names = [name for name, of in held_out.items() if of["in_mean"]]
+    return {(rule, str(k)): float(np.mean([relations[name][rule][str(k)] for name in names])) for rule in RULES for k in KS if names}
 
 
 def paper_of(found: Findings) -> list[Scored]:
@@ -68,7 +82,7 @@ def paper_of(found: Findings) -> list[Scored]:
             scores.setdefault(name, {})[rule] = of_k
     in_mean = [edges for name, edges in paper.edges(found.config).items() if name not in NOT_IN_MEAN]
     size = paper.functions(found.config), {PROTOCOLS[0]: (len(in_mean), sum(in_mean))}
-    return [Scored(name, "paper", *size, {PROTOCOLS[0]: of}, {}) for name, of in scores.items()]
+    return [Scored(name, "paper", *size, {PROTOCOLS[0]: of}, {}, {}) for name, of in scores.items()]
 
 
 def differences_of(found: Findings) -> list[dict[tuple[str, str, str], list[float]]]:
