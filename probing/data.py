@@ -162,7 +162,7 @@ def find_data(result: str | os.PathLike, made: Mapping[str, Any]) -> str:
         try:
             dataset, found = load_functions(place, made["config"], made["split"])
             labels = _probed_labels(dataset, made)
-        except DatasetError as error:
+        except (DatasetError, UnknownName) as error:
             reason = str(error)
             continue
         if (found.rpartition("@")[2], labels) == (version, made["labels"]):

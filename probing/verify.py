@@ -34,7 +34,7 @@ import torch
 from tqdm.auto import tqdm
 
 from codesyntax_dataset.arguments import Natural, Positive, checked
-from codesyntax_dataset.errors import CodeSyntaxError, DatasetError, HubError, ModelError
+from codesyntax_dataset.errors import CodeSyntaxError, DatasetError, HubError, ModelError, UnknownName
 from codesyntax_metric.topk_uas import RULES
 from probing.data import find_data
 from probing.ledger import RankLedger
@@ -111,7 +111,7 @@ def verify(
     try:
         data = find_data(result, asdict(settings)) if data is None else data
         task = prepare_again(settings, model=model, data=data, device=device)
-    except (DatasetError, ModelError, HubError) as error:
+    except (DatasetError, ModelError, HubError, UnknownName) as error:
         return Verification([*checks, Check("model and data", None, str(error))], of=of)
     except CodeSyntaxError as error:
         return Verification([*checks, Check("model and data", False, str(error))], of=of)
