@@ -128,6 +128,8 @@ class ProbeResult:
             settings = ProbeSettings(**made["settings"])
             if twice := made["run"].keys() & {*asdict(settings), *size}:
                 raise TypeError(f"its run tells {min(twice)}, which is a setting")
+            if not all(type(count) is int and count > 0 for count in made["skips"].values()):
+                raise TypeError("its skips are no counts")
             return cls(
                 signature=signature(settings, counts.functions, len(ledger)),
                 scores=scores,
