@@ -50,7 +50,7 @@ from probing.data import label_digest, load_functions, rows
 from probing.files import write
 from probing.ledger import RankLedger
 from probing.result import KS
-from probing.selection import Choice, Outcomes, apply, estimate, held_out, published, summary
+from probing.selection import Choice, Outcomes, apply, estimate, held_out, means, published, summary
 
 KINDS = ("offset", "keyword")
 """The heads of a baseline's ledger, in this order."""
@@ -309,7 +309,7 @@ class BaselineResult:
         """Baseline -> the means of *published* over the relations that *held-out* has, to stand beside its means."""
         both = zip(self.outcomes["published"].items(), self.outcomes["held-out"].values())
         alike = {name: found.only(held.relations) for (name, found), held in both}
-        return {name: summary(found, estimate(found))["scores"] for name, found in alike.items()}
+        return {name: means(estimate(found)) for name, found in alike.items()}
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON has it: settings, for each protocol what was picked and the summaries, and `same_relations`."""

@@ -34,15 +34,20 @@ from codesyntax_dataset.arguments import checked
 from codesyntax_dataset.errors import EntryError
 from codesyntax_dataset.schema import CONFIGS
 from codesyntax_dataset.tasks import PROTOCOLS
+from codesyntax_metric.topk_uas import RULES
 from probing.entry import LARGEST, load
 from probing.entry_functions import CELLS, unpack
-from probing.selection import holm
+from probing.result import TABLE_KS
+from probing.selection import SAME_RELATIONS, holm
 
 BASELINES = ("combined", "offset", "keyword")
 """As in entries, in the order of the page; `combined` is the best one (Shen et al. 2022, section 4)."""
 
+SHOWN = [*CELLS, *((SAME_RELATIONS, rule, k) for rule in RULES for k in TABLE_KS)]
+"""The means that a board shows, in this order wherever they are listed."""
+
 ALPHA = 0.05
-"""The chance that a table at most separates any two models that do not differ, for each of CELLS."""
+"""The chance that a table at most separates any two models that do not differ, for each of SHOWN."""
 
 MOST_FILES = 2000
 MOST_BYTES = 2 * 10**9
@@ -82,10 +87,10 @@ class LeftOut(NamedTuple):
 class Row:
     """An entry, as far as a board shows it.
 
-    `shared`: what its table shares, by name. `cells`: one for each of CELLS; `baselines`: name -> likewise.
+    `shared`: what its table shares, by name. `cells`: one for each of SHOWN; `baselines`: name -> likewise.
     `relations`: name -> edges, functions, whether these functions are few, whether it is in the mean. `found`: name -> for
     each of CELLS what the model's head finds, None without a head; `combined`: name -> likewise the baseline's score.
-    `functions`: which functions, with which edges and hits of the baseline, as a digest; `shares`: float32 (CELLS, F), what
+    `functions`: which functions, with which edges and hits of the baseline, as a digest; `shares`: float32 (SHOWN, F), what
     each function adds to a score. `verified`: of how many functions how many were probed again before it was sent.
     """
 
@@ -129,7 +134,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Table:
-    """Rows that compare. `ranks`: for each row and each of CELLS the first and the last rank it may have, or None."""
+    """Rows that compare. `ranks`: for each row and each of SHOWN the first and the last rank it may have, or None."""
 
     name: str
     rows: list[Row]
@@ -143,6 +148,13 @@ class Table:
     @property
     def shared(self) -> dict[str, str]:
         return self.rows[0].shared
+
+    @property
+    def means(self) -> tuple[str, ...]:
+        """What is shown side by side: both protocols and, where *held-out* lacks relations, SAME_RELATIONS between them."""
+        first = self.rows[0]
+        lacks = any(first.relations[name][-1] and found[0] is None for name, found in first.found.items())
+        return (PROTOCOLS[0], SAME_RELATIONS, PROTOCOLS[1]) if lacks else PROTOCOLS
 
 
 @dataclass
@@ -209,7 +221,7 @@ def group(rows: Iterable[Row]) -> tuple[list[Table], list[LeftOut]]:
     for key, of_table in by_key.items():
         kept = sorted(of_table.values(), key=lambda row: (row.model.casefold(), row.signature))
         name = f"{kept[0].settings['config']}.{kept[0].settings['direction']}.{key}"
-        ranked = [ranks(np.stack([row.shares[place] for row in kept])) for place in range(len(CELLS))]
+        ranked = [ranks(np.stack([row.shares[place] for row in kept])) for place in range(len(SHOWN))]
         of_rows = [[rank if cell else None for cell, rank in zip(row.cells, of_row)] for row, of_row in zip(kept, zip(*ranked))]
         tables.append(Table(name, kept, of_rows))
     tables.sort(key=lambda table: (configs.index(table.settings["config"]), -len(table.rows), table.name))
@@ -260,6 +272,13 @@ def _row(file: str, entry: dict[str, Any]) -> Row:
     shared["functions of the split"] = str(entry["functions"] + sum(entry["skips"].values()))
     of_protocol = {protocol: entry["protocols"][protocol]["relations"] for protocol in PROTOCOLS}
     baseline = {protocol: entry["baselines"][protocol]["combined"]["relations"] for protocol in PROTOCOLS}
+    alike = entry["same_relations"]
+    scores = {**{protocol: entry["protocols"][protocol]["scores"] for protocol in PROTOCOLS}, SAME_RELATIONS: alike["scores"]}
+    differences = {**entry["differences"], SAME_RELATIONS: alike["differences"]}
+    baselines = {
+        **{protocol: {name: of["scores"] for name, of in entry["baselines"][protocol].items()} for protocol in PROTOCOLS},
+        SAME_RELATIONS: alike["baselines"],
+    }
     by_function = unpack(entry)
     same = [by_function.places, by_function.edges, *(by_function.hits[protocol]["combined"] for protocol in PROTOCOLS)]
     relations = {
@@ -274,14 +293,8 @@ def _row(file: str, entry: dict[str, Any]) -> Row:
         ledgers=entry["ledgers"],
         versions=entry["versions"],
         shared=shared,
-        cells=[
-            _cell(entry["protocols"][protocol]["scores"][rule][k], entry["differences"][protocol][rule].get(k))
-            for protocol, rule, k in CELLS
-        ],
-        baselines={
-            name: [_cell(entry["baselines"][protocol][name]["scores"][rule][k]) for protocol, rule, k in CELLS]
-            for name in BASELINES
-        },
+        cells=[_cell(scores[mean][rule][k], differences[mean][rule].get(k)) for mean, rule, k in SHOWN],
+        baselines={name: [_cell(baselines[mean][name][rule][k]) for mean, rule, k in SHOWN] for name in BASELINES},
         relations=relations,
         found={
             name: [_found(of_protocol[protocol], name, rule, k) for protocol, rule, k in CELLS] for name in relations
@@ -294,7 +307,7 @@ def _row(file: str, entry: dict[str, Any]) -> Row:
         },
         functions=hashlib.sha256(b"".join(numbers.astype("<u4").tobytes() for numbers in same)).hexdigest(),
         shares=np.concatenate(
-            [by_function.shares(protocol).reshape(-1, entry["functions"]) for protocol in PROTOCOLS]
+            [by_function.shares(mean).reshape(-1, entry["functions"]) for mean in (*PROTOCOLS, SAME_RELATIONS)]
         ).astype(np.float32),
         verified=(entry["verified"]["functions"], entry["verified"]["of"]) if "verified" in entry else None,
     )

@@ -14,6 +14,7 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import datasets
@@ -69,8 +70,10 @@ def random_attention(edges: Edges, direction: str = HEAD_TO_DEPENDENT, heads: in
     return RankLedger(relations=edges.relations, ranks=ranks, settings=settings, **columns)
 
 
-def expected(edges: Edges, direction: str = HEAD_TO_DEPENDENT) -> np.ndarray:
+def expected(edges: Edges, direction: str = HEAD_TO_DEPENDENT, relations: Sequence[str] | None = None) -> np.ndarray:
     """What one head of random attention scores on average: percent, float64 (rules, k), the mean over relations.
+
+    `relations`: the mean is over these alone.
 
     Of n other tokens the best k are any k. A row finds one of m tokens with probability 1 - C(n - m, k) / C(n, k), and m
     rows, each looking for one token, find it with 1 - (1 - k / n) ** m. A token's own place is the last. Tokens that are
@@ -89,7 +92,8 @@ def expected(edges: Edges, direction: str = HEAD_TO_DEPENDENT) -> np.ndarray:
     others = (before[edges.begin + edges.tokens] - before[edges.begin] - 1)[:, None]  # (E, 1)
     left = np.maximum(others - (k - 1), 1)  # tokens that are left to be the k-th best
     names = np.array(edges.relations)[edges.relation]
-    in_mean = [name for name in edges.relations if name not in NOT_IN_MEAN]
+    relations = edges.relations if relations is None else relations
+    in_mean = [name for name in relations if name not in NOT_IN_MEAN]
     means = np.full((len(RULES), len(k)), np.nan)
     for number, rule in enumerate(RULES):
         m = (found[rule] - (own[rule] & may))[:, None]  # without the own one

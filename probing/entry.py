@@ -96,6 +96,7 @@ _FIELDS = record(
         "protocols": mapping,
         "baselines": mapping,
         "differences": mapping,
+        "same_relations": mapping,
         "by_function": mapping,
         "ledgers": record({"test": _SHA256, "validation": _SHA256}),
         "versions": record(dict.fromkeys(VERSIONS, _VERSION)),

@@ -23,7 +23,7 @@ from codesyntax_dataset.errors import EntryError
 from codesyntax_dataset.tasks import PROTOCOLS
 from codesyntax_metric.topk_uas import NOT_IN_MEAN, RULES
 from probing.result import KS, TABLE_KS
-from probing.selection import Outcomes
+from probing.selection import SAME_RELATIONS, Outcomes
 from probing.strict import expect, fields, shown
 
 CELLS = [(protocol, rule, k) for protocol in PROTOCOLS for rule in RULES for k in TABLE_KS]
@@ -53,7 +53,7 @@ def pack(outcomes: dict[str, Outcomes], combined: dict[str, Outcomes]) -> dict[s
 
 class ByFunction(NamedTuple):
     """`places`: (F,); `edges`: (R, F), the relations by name; `hits`: protocol -> who -> (rules, k of tables, R, F), of
-    the protocol's relations."""
+    the protocol's relations. SAME_RELATIONS counts as a protocol."""
 
     relations: dict[str, list[str]]
     places: np.ndarray
@@ -97,6 +97,9 @@ def unpack(entry: dict[str, Any]) -> ByFunction:
             dense[..., mine > 0] = numbers
             if (dense > mine).any():
                 raise EntryError(f"{at}.hits.{protocol}.{who} has more hits in a function than it has edges")
+    rows = [names.index(name) for name in relations["held-out"]]
+    relations[SAME_RELATIONS] = relations["held-out"]
+    found.hits[SAME_RELATIONS] = {who: of[..., rows, :] for who, of in found.hits["published"].items()}
     return found
 
 
@@ -114,7 +117,12 @@ def check(entry: dict[str, Any]) -> None:
     for protocol in PROTOCOLS:
         _check_sums(entry, found, protocol)
         _check_intervals(entry, found, protocol)
-        _check_differences(entry, found, protocol, signs)
+        scores, differences = entry["protocols"][protocol]["scores"], entry["differences"][protocol]
+        _check_means(scores, f"protocols.{protocol}.scores", found, protocol)
+        _check_differences(differences, f"differences.{protocol}", found, protocol, signs)
+    alike = entry["same_relations"]
+    _check_means(alike["scores"], "same_relations.scores", found, SAME_RELATIONS)
+    _check_differences(alike["differences"], "same_relations.differences", found, SAME_RELATIONS, signs)
     _check_heads(entry, found)
 
 
@@ -140,28 +148,36 @@ def _check_sums(entry: dict[str, Any], found: ByFunction, protocol: str) -> None
 
 
 def _check_intervals(entry: dict[str, Any], found: ByFunction, protocol: str) -> None:
-    """No interval is far narrower than the spread over functions allows."""
-    at, of_protocol = f"protocols.{protocol}", entry["protocols"][protocol]
-    edges, hits = found.edges_of(protocol), found.hits[protocol]["model"]
-    spread = _spread(hits, edges)  # (rules, k, R, F)
-    mean = _over_relations(spread, found.relations[protocol])
+    """No interval of a relation is far narrower than the spread over functions allows."""
+    at, relations = f"protocols.{protocol}.relations", entry["protocols"][protocol]["relations"]
+    spread = _spread(found.hits[protocol]["model"], found.edges_of(protocol))  # (rules, k, R, F)
     for (row, rule), (column, k) in ((r, c) for r in enumerate(RULES) for c in enumerate(TABLE_KS)):
         for place, name in enumerate(found.relations[protocol]):
-            score = of_protocol["relations"][name][rule][k]["score"]
-            _refuse_narrow(score, spread[row, column, place], f"{at}.relations.{name}.{rule}.{k}.score")
-        _refuse_narrow(of_protocol["scores"][rule][k], mean[row, column], f"{at}.scores.{rule}.{k}")
+            score = relations[name][rule][k]["score"]
+            _refuse_narrow(score, spread[row, column, place], f"{at}.{name}.{rule}.{k}.score")
 
 
-def _check_differences(entry: dict[str, Any], found: ByFunction, protocol: str, signs: np.ndarray) -> None:
+def _check_means(scores: dict[str, Any], at: str, found: ByFunction, protocol: str) -> None:
+    """Nor is that of a mean."""
+    mean = _over_relations(
+        _spread(found.hits[protocol]["model"], found.edges_of(protocol)), found.relations[protocol]
+    )
+    for (row, rule), (column, k) in ((r, c) for r in enumerate(RULES) for c in enumerate(TABLE_KS)):
+        _refuse_narrow(scores[rule][k], mean[row, column], f"{at}.{rule}.{k}")
+
+
+def _check_differences(
+    differences: dict[str, Any], at: str, found: ByFunction, protocol: str, signs: np.ndarray
+) -> None:
     """Intervals as above; p is about what some exchanges of the two give in the same test."""
-    at, edges = f"differences.{protocol}", found.edges_of(protocol)
+    edges = found.edges_of(protocol)
     gained = found.hits[protocol]["model"].astype(np.int64) - found.hits[protocol]["combined"]
     spread = _over_relations(_spread(gained, edges), found.relations[protocol])
     shares = found.shares(protocol) - found.shares(protocol, "combined")  # (rules, k, F)
     as_large = np.abs(shares @ signs.T) >= np.abs(shares.sum(axis=-1, keepdims=True)) - 1e-9
     expected = (1 + as_large.sum(axis=-1)) / (_EXCHANGES + 1)
     for (row, rule), (column, k) in ((r, c) for r in enumerate(RULES) for c in enumerate(TABLE_KS)):
-        said = entry["differences"][protocol][rule].get(k)
+        said = differences[rule].get(k)
         if said is None:
             continue
         _refuse_narrow(said["difference"], spread[row, column], f"{at}.{rule}.{k}.difference")

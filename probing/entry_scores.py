@@ -31,9 +31,11 @@ def check_scores(entry: dict[str, Any]) -> None:
     _check_protocols(scores["published"], scores["held-out"], entry["functions"], entry["edges"])
     baselines = fields(entry["baselines"], "baselines", PROTOCOLS)
     differences = fields(entry["differences"], "differences", PROTOCOLS)
+    found = {}
     for (protocol, model), of_baselines, of_differences in zip(scores.items(), baselines, differences):
-        combined = _baselines(of_baselines, f"baselines.{protocol}", model, protocol)
+        found[protocol], combined = _baselines(of_baselines, f"baselines.{protocol}", model, protocol)
         _check_differences(of_differences, f"differences.{protocol}", model.mean, combined)
+    _check_same_relations(entry["same_relations"], scores["published"], list(scores["held-out"].relations), found["published"])
 
 
 class _Scores(NamedTuple):
@@ -166,8 +168,8 @@ def _check_protocols(published: _Scores, held_out: _Scores, functions: int, edge
     _refuse(differ, names, at, held_out.score, "another than that of the same head, as published")
 
 
-def _baselines(value: Any, at: str, model: _Scores, protocol: str) -> np.ndarray:
-    """The means of the combined baseline (rules, k), after a look at all of them."""
+def _baselines(value: Any, at: str, model: _Scores, protocol: str) -> tuple[dict[str, np.ndarray], np.ndarray]:
+    """The scores of each baseline (R, rules, k), and the means of the combined one (rules, k)."""
     names = list(model.relations)
     score, mean = {}, {}
     for kind, of_kind in zip(BASELINES, fields(value, at, BASELINES)):
@@ -191,7 +193,20 @@ def _baselines(value: Any, at: str, model: _Scores, protocol: str) -> np.ndarray
     if protocol == "published":
         off |= np.abs(both.max(axis=0) - combined) > _CLOSE
     _refuse(off, names, f"{at}.combined.relations", combined, "not that of the better of offset and keyword")
-    return mean["combined"]
+    return score, mean["combined"]
+
+
+def _check_same_relations(value: Any, published: _Scores, names: list[str], baselines: dict[str, np.ndarray]) -> None:
+    """The means of *published* over the relations of *held-out*, `names`, follow from its scores of relations."""
+    at = "same_relations"
+    scores, of_baselines, differences = fields(value, at, ("scores", "baselines", "differences"))
+    rows = [list(published.relations).index(name) for name in names]
+    model = _means(scores, f"{at}.scores", published.score[rows], names)
+    mean = {
+        kind: _means(said, f"{at}.baselines.{kind}", baselines[kind][rows], names)
+        for kind, said in zip(BASELINES, fields(of_baselines, f"{at}.baselines", BASELINES))
+    }
+    _check_differences(differences, f"{at}.differences", model, mean["combined"])
 
 
 def _check_differences(value: Any, at: str, model: np.ndarray, combined: np.ndarray) -> None:

@@ -28,7 +28,7 @@ from probing.data import find_data
 from probing.entry import FORMAT
 from probing.ledger import RankLedger
 from probing.result import ProbeResult, ProbeSettings, ledger_path, load
-from probing.selection import Comparison, Estimate, Outcomes, compare, estimate, held_out, published, summary
+from probing.selection import Comparison, Estimate, Outcomes, compare, estimate, held_out, means, published, summary
 
 PROTOCOLS = tasks.PROTOCOLS[::-1]
 """Where the attention heads are chosen, the paper's way first."""
@@ -133,32 +133,28 @@ class Evidence:
             for protocol, outcomes in self.outcomes.items()
         }
 
+    @cached_property
+    def same_relations(self) -> tuple[Estimate, Comparison | None]:
+        """As `estimates` and `comparisons` of *published*, over the relations of *held-out*, whose means compare with these."""
+        alike = self.outcomes["published"].only(self.outcomes["held-out"].relations)
+        best = self.baselines.outcomes["published"][BEST_BASELINE]
+        return estimate(alike), compare(alike, best) if self.comparisons else None
+
     def entry(self) -> dict[str, Any]:
         """Everything that is published about it, as JSON has it; scores are percentages, intervals of 95 %.
 
         `protocols`: protocol -> `selection.summary`. `baselines`: protocol -> offset, keyword or combined -> `scores`,
         with intervals, and `relations`, without. `differences`: protocol -> rule -> k -> the model's mean less the
-        combined baseline's, with its interval and p-value. `by_function`: `entry_functions.pack`. `ledgers`: SHA-256
-        of the ledgers' files.
+        combined baseline's, with its interval and p-value. `same_relations`: of *published* over the relations of
+        *held-out*, `scores`, `baselines` and `differences`. `by_function`: `entry_functions.pack`. `ledgers`: SHA-256 of
+        the ledgers' files.
         """
         test, validation = self.probed.test, self.probed.validation
         found: dict[str, Any] = {protocol: {} for protocol in PROTOCOLS}
-        differences: dict[str, Any] = {}
         for protocol, summaries in self.baselines.summaries.items():
             for kind, summed in summaries.items():
                 found[protocol][kind] = {"scores": summed["scores"], "relations": _scores_alone(summed["relations"])}
-        for protocol, comparison in self.comparisons.items():
-            differences[protocol] = {
-                rule: {
-                    k: {
-                        "difference": comparison.difference.mean[:, number, place].tolist(),
-                        "p": float(comparison.p_mean[number, place]),
-                    }
-                    for place, k in enumerate(of_k)
-                    if np.isfinite(comparison.difference.mean[0, number, place])
-                }
-                for number, (rule, of_k) in enumerate(test.scores.items())
-            }
+        estimated, compared = self.same_relations
         return {
             "format": FORMAT,
             "signature": test.signature,
@@ -174,7 +170,12 @@ class Evidence:
             },
             "protocols": {name: summary(self.outcomes[name], self.estimates[name]) for name in PROTOCOLS},
             "baselines": found,
-            "differences": differences,
+            "differences": {protocol: _differences(of) for protocol, of in self.comparisons.items()},
+            "same_relations": {
+                "scores": means(estimated),
+                "baselines": self.baselines.same_relations,
+                "differences": {} if compared is None else _differences(compared),
+            },
             "by_function": entry_functions.pack(
                 self.outcomes, {protocol: of[BEST_BASELINE] for protocol, of in self.baselines.outcomes.items()}
             ),
@@ -239,6 +240,18 @@ def _common(ledgers: Sequence[RankLedger]) -> np.ndarray:
     if not len(common):
         raise LedgerError("these results have no function in common, and cannot be compared")
     return common
+
+
+def _differences(comparison: Comparison) -> dict[str, Any]:
+    """Rule -> k -> the difference of the means, with interval and p-value; no k where there is none."""
+    return {
+        rule: {
+            k: {"difference": cell, "p": float(comparison.p_mean[number, int(k) - 1])}
+            for k, cell in of_k.items()
+            if cell is not None
+        }
+        for number, (rule, of_k) in enumerate(means(comparison.difference).items())
+    }
 
 
 def _scores_alone(relations: dict[str, Any]) -> dict[str, Any]:

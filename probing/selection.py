@@ -30,6 +30,9 @@ from codesyntax_metric.topk_uas import NOT_IN_MEAN, RULES, score
 from probing.ledger import RankLedger
 from probing.result import KS
 
+SAME_RELATIONS = "published, held-out's relations"
+"""The scores of *published* over the relations of *held-out* alone: those that compare where the two stand side by side."""
+
 FEW_FUNCTIONS = 6
 """Relations in fewer functions are marked: their scores say little, and have no interval."""
 
@@ -241,14 +244,18 @@ def summary(outcomes: Outcomes, estimated: Estimate) -> dict[str, Any]:
                 }
                 for place, k in enumerate(KS)
             }
-    scores = {
+    return {"scores": means(estimated), "relations": relations, "unchosen": outcomes.unchosen}
+
+
+def means(estimated: Estimate) -> dict[str, dict[str, list[float] | None]]:
+    """The means as JSON has them: rule -> k -> [score, low, high], None where no relation counts."""
+    return {
         rule: {
-            str(k): estimated.mean[:, number, place].tolist() if outcomes.in_mean.any() else None
+            str(k): None if np.isnan((mean := estimated.mean[:, number, place])[0]) else mean.tolist()
             for place, k in enumerate(KS)
         }
         for number, rule in enumerate(RULES)
     }
-    return {"scores": scores, "relations": relations, "unchosen": outcomes.unchosen}
 
 
 def bounded(cell: np.ndarray) -> list[float | None]:

@@ -55,6 +55,9 @@ def of_model(evidence: Evidence, name: str, skill: float, seed: int = 0, **setti
             protocol: compare(outcomes, evidence.baselines.outcomes[protocol]["combined"], permutations=1999)
             for protocol, outcomes in made.outcomes.items()
         }
+        alike = made.outcomes["published"].only(made.outcomes["held-out"].relations)
+        best = evidence.baselines.outcomes["published"]["combined"]
+        made.same_relations = estimate(alike, resamples=100), compare(alike, best, permutations=1999)
     return settled(made.entry(), name, seed, **settings)
 
 

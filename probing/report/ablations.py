@@ -8,12 +8,12 @@ from itertools import cycle
 from codesyntax_dataset.schema import CONFIGS
 from codesyntax_metric.topk_uas import RULES
 from probing.align import NOT_PREDICTED
-from probing.evidence import BEST_BASELINE, PROTOCOLS
+from probing.evidence import BEST_BASELINE
 from probing.report import figures
 from probing.report.document import COLOURED, COUNT, DIFFERENCE, NAME, SCORE, Column, Section, Table
 from probing.report.figures import INK, Line
 from probing.report.findings import Findings
-from probing.report.scored import FILTERS, figure, line, scored_of, styled, tests_of
+from probing.report.scored import FILTERS, figure, line, means_of, scored_of, styled, tests_of
 from probing.result import TABLE_KS
 
 DRAWN = ("last", "any")
@@ -51,19 +51,20 @@ def _ablation(name: str, language: str, findings: Sequence[Findings]) -> Section
     everything = [(found.title, scored) for found in findings for scored in scored_of(found)]
     # what has the same name stands together
     everything.sort(key=lambda line: (kinds.index(line[1].kind.partition(";")[0]), line[1].name))
+    side_by_side = means_of(findings)
     rows = []
     for rule in (*DRAWN, *(rule for rule in RULES if rule not in DRAWN)):
         for k in TABLE_KS:
             for title, scored in everything:
                 cells = [
                     cell
-                    for protocol in PROTOCOLS
-                    for cell in (scored.cell(protocol, rule, k), scored.difference(protocol, rule, k))
+                    for mean in side_by_side
+                    for cell in (scored.cell(mean, rule, k), scored.difference(mean, rule, k))
                 ]
                 rows.append([rule, k, scored.name, scored.kind, title, scored.functions, *cells])
     columns = [Column("name"), Column("kind"), Column("config", NAME), Column("functions", COUNT)]
-    for protocol in PROTOCOLS:
-        columns += [Column("score", SCORE, protocol), Column("less best baseline", DIFFERENCE, protocol)]
+    for mean in side_by_side:
+        columns += [Column("score", SCORE, mean), Column("less best baseline", DIFFERENCE, mean)]
     table = Table(
         name,
         f"Mean over relations in the configs of {language.capitalize()}",
@@ -75,14 +76,14 @@ def _ablation(name: str, language: str, findings: Sequence[Findings]) -> Section
     panels: dict[str, dict[str, list[Line]]] = {}
     styles = ("-", "--", ":", "-.")
     for rule in DRAWN:
-        for protocol in PROTOCOLS:
-            lines = panels.setdefault(rule, {}).setdefault(protocol, [])
+        for mean in side_by_side:
+            lines = panels.setdefault(rule, {}).setdefault(mean, [])
             for found, style in zip(findings, cycle(styles)):
-                baseline = line(found.baselines[protocol][BEST_BASELINE]["scores"], rule)
+                baseline = line(found.baseline(mean, BEST_BASELINE), rule)
                 lines.append(Line(f"{BEST_BASELINE}, {found.title}", baseline, INK, style))
                 for subject, colour, _ in styled(found):
                     if subject.is_model:
-                        scores = line(subject.entry["protocols"][protocol]["scores"], rule)
+                        scores = line(subject.means[mean], rule)
                         lines.append(Line(f"{subject.name}, {found.title}", scores, colour, style))
     drawn = figure(
         name,

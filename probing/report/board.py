@@ -18,10 +18,11 @@ from codesyntax_dataset import paper
 from codesyntax_dataset.errors import LedgerError
 from codesyntax_dataset.tasks import PROTOCOLS
 from codesyntax_metric.topk_uas import HEAD_TO_DEPENDENT, RULES
-from probing.board import BASELINES, CELLS, Board, Cell, Found, Row, Table, printable
+from probing.board import BASELINES, SHOWN, Board, Cell, Found, Row, Table, printable
 from probing.files import write, writing
 from probing.report.pages import environment
 from probing.result import TABLE_KS
+from probing.selection import SAME_RELATIONS
 
 _SPACE = """---
 title: CodeSyntax board
@@ -96,7 +97,7 @@ def to_html(board: Board) -> str:
     return templates.get_template("board.html.jinja").render(
         board=board,
         source=paper.source(),
-        page={"protocols": PROTOCOLS, "rules": RULES, "ks": TABLE_KS, "tables": tables},
+        page={"protocols": PROTOCOLS, "same": SAME_RELATIONS, "rules": RULES, "ks": TABLE_KS, "tables": tables},
         details=base64.b64encode(gzip.compress(details.encode(), mtime=0)).decode(),
     )
 
@@ -108,21 +109,25 @@ def to_markdown(board: Board) -> str:
         "Top-k UAS in percent with 95 % intervals, first token of the dependent, k = 1; Δ is the score less that of",
         "the combined baseline on the same functions. Ranks are ranges: models that a paired permutation test over these",
         "functions does not tell apart are tied (5 %, Holm over the pairs of a table). Verified: functions of both splits",
-        "that were probed again before the entry was sent, by its own account. No table compares with another.",
+        "that were probed again before the entry was sent, by its own account. No table compares with another. A published",
+        "score compares with the held-out one over the same relations, and stands beside it where these are not all.",
     ]
-    places = [CELLS.index((protocol, RULES[0], TABLE_KS[0])) for protocol in PROTOCOLS]
     for table in board.tables:
+        places = [SHOWN.index((mean, RULES[0], TABLE_KS[0])) for mean in table.means]
         lines += ["", f"## {_title(table)}", "", f"{_markdown(_facts(table))}.", ""]
-        lines.append("| rank | model | family | verified | held-out | Δ | p | rank | published | Δ | p |")
-        lines.append("| --: | --- | --- | --: | --: | --: | --: | --: | --: | --: | --: |")
+        lines.append(f"| rank | model | family | verified | {' | rank | '.join(f'{mean} | Δ | p' for mean in table.means)} |")
+        lines.append("| --: | --- | --- |" + " --: |" * 4 * len(places))
         written = [
             (row.cells, [_rank(of_row[place]) for place in places], [_markdown(row.model), _markdown(row.family), _share(row)])
             for row, of_row in zip(table.rows, table.ranks)
         ]
-        written += [(table.rows[0].baselines[name], ["", ""], [f"*{name} baseline*", "", ""]) for name in BASELINES]
-        for cells, (rank, other), about in sorted(written, key=lambda row: _worse(row[0][places[0]])):
-            held_out, published = ([*_texts(cells[place])] for place in places)
-            lines.append(f"| {' | '.join([rank, *about, *held_out, other, *published])} |")
+        written += [(table.rows[0].baselines[name], [""] * len(places), [f"*{name} baseline*", "", ""]) for name in BASELINES]
+        for cells, (rank, *others), about in sorted(written, key=lambda row: _worse(row[0][places[0]])):
+            held_out, *published = (_texts(cells[place]) for place in places)
+            texts = [rank, *about, *held_out]
+            for other, of in zip(others, published):
+                texts += [other, *of]
+            lines.append(f"| {' | '.join(texts)} |")
     if board.left_out:
         lines += ["", "## Left out", "", *(f"- {_markdown(file)}: {_markdown(why)}" for file, why in board.left_out)]
     return "\n".join(lines) + "\n"
@@ -139,12 +144,12 @@ def to_csv(board: Board) -> str:
             about |= {"revision": row.settings["revision"], "file": row.file}
             about |= dict(zip(("verified", "verified_of"), row.verified or (0, "")))
             for place, (cell, rank) in enumerate(zip(row.cells, of_row)):
-                if cell is not None:
+                if cell is not None and SHOWN[place][0] in table.means:
                     ranked = {"rank_first": rank[0], "rank_last": rank[1]}
                     writer.writerow({**about, **_place(place), **_numbers(cell), **ranked})
         for name in BASELINES:
             for place, cell in enumerate(table.rows[0].baselines[name]):
-                if cell is not None:
+                if cell is not None and SHOWN[place][0] in table.means:
                     about = {**_about(table), "kind": "baseline", "model": name}
                     writer.writerow({**about, **_place(place), **_numbers(cell)})
     for config in _paper_configs(board):
@@ -167,7 +172,7 @@ def _about(table: Table) -> dict[str, Any]:
 
 
 def _place(place: int) -> dict[str, str]:
-    return dict(zip(("protocol", "rule", "k"), CELLS[place]))
+    return dict(zip(("protocol", "rule", "k"), SHOWN[place]))
 
 
 def _numbers(cell: Cell) -> dict[str, float]:
@@ -196,7 +201,7 @@ def _table(table: Table) -> dict[str, Any]:
         for name in BASELINES
     ]
     about = {"name": table.name, "config": table.settings["config"], "direction": table.settings["direction"]}
-    return {**about, "title": _title(table), "facts": _facts(table), "protocols": PROTOCOLS, "rows": rows}
+    return {**about, "title": _title(table), "facts": _facts(table), "means": table.means, "rows": rows}
 
 
 def _paper_table(config: str) -> dict[str, Any]:
@@ -216,7 +221,7 @@ def _paper_table(config: str) -> dict[str, Any]:
         "title": f"{config}: reference, as the paper printed it",
         "facts": f"{paper.source()}. {paper.functions(config):,} functions of the published dataset, other "
         "software; without intervals, so not ranked",
-        "protocols": ["published"],
+        "means": ["published"],
         "rows": rows,
     }
 
@@ -227,11 +232,11 @@ def _paper_configs(board: Board) -> list[str]:
 
 
 def _paper_rows(config: str) -> Iterator[tuple[str, list[Cell | None]]]:
-    """Models and baselines of the paper: name and a score, less its combined baseline's, for each of CELLS it has."""
+    """Models and baselines of the paper: name and a score, less its combined baseline's, for each of SHOWN it has."""
     of_rule = {rule: paper.scores(config, rule) for rule in RULES}
     for name in dict.fromkeys(name for scores in of_rule.values() for name in scores):
         cells: list[Cell | None] = []
-        for protocol, rule, k in CELLS:
+        for protocol, rule, k in SHOWN:
             score = of_rule[rule].get(name, {}).get(k) if protocol == "published" else None
             if score is None:
                 cells.append(None)

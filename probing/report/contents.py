@@ -43,7 +43,8 @@ def _method() -> Section:
             "Two protocols stand side by side. Published: each relation, rule and k takes the head that is best on the scored "
             "data, as in the paper; choosing and scoring on the same data flatters. Held-out: the head is chosen on the split "
             "validation and scored on data that the choice has not seen. Baselines are chosen in the same two ways. A relation "
-            "without edges on validation has no held-out score; a list of offsets or keywords that ends where validation has no more "
+            "without edges on validation has no held-out score, so that the published mean stands there twice: over all relations, as the paper has "
+            "it, and over those of held-out, which compares with the held-out mean. A list of offsets or keywords that ends where validation has no more "
             "to gain is filled to k with the offsets nearest to it, or the keywords most frequent on validation.",
             "A mean runs over the relations that have edges, but for those that the paper leaves out, which are marked as not in "
             "the mean: comprehensions, dictionaries, slices, with and labels. Each relation weighs the same. Relations in fewer "

@@ -21,12 +21,15 @@ from probing.error_analysis import ErrorAnalysis, errors_path, load
 from probing.evidence import BEST_BASELINE, PROTOCOLS, Evidence, files_of, find, gather
 from probing.progress import progress
 from probing.result import KS, read_text
-from probing.selection import Comparison, compare, estimate, held_out, published, summary
+from probing.selection import SAME_RELATIONS, Comparison, Outcomes, compare, estimate, held_out, means, published
 
 TOLD_APART = ("revision", "dtype", "max_length", "also_fits", "seed")
 """Settings that are added to the name of a model that was probed more than once."""
 
 BASELINES = (*KINDS, "combined")
+
+MEANS = (PROTOCOLS[0], SAME_RELATIONS, PROTOCOLS[1])
+"""The means that stand side by side."""
 
 
 @dataclass
@@ -48,6 +51,17 @@ class Subject:
         return self.entry["settings"]
 
     @property
+    def means(self) -> dict[str, Any]:
+        """One of MEANS -> rule -> k -> [score, low, high]."""
+        scores = {protocol: self.entry["protocols"][protocol]["scores"] for protocol in PROTOCOLS}
+        return {**scores, SAME_RELATIONS: self.entry["same_relations"]["scores"]}
+
+    @property
+    def differences(self) -> dict[str, Any]:
+        """One of MEANS -> rule -> k -> the difference to the best baseline and its p-value; none for redrawn dependents."""
+        return {**self.entry["differences"], SAME_RELATIONS: self.entry["same_relations"]["differences"]}
+
+    @property
     def is_model(self) -> bool:
         return self.settings["control"] is None
 
@@ -64,10 +78,10 @@ class Subject:
 class Findings:
     """Subjects on the same functions, and what they are compared with.
 
-    `random`: protocol -> scores of random attention, rule -> k -> [score, low, high]; `chance`: the same, without interval,
+    `random`: one of MEANS -> scores of random attention, rule -> k -> [score, low, high]; `chance`: the same, without interval,
     of one random head on average. `picked`: protocol -> kind -> rule -> relation -> offsets or keywords, best first;
     `chosen`: protocol -> rule -> relation -> for each k of KS the kind that the best baseline takes.
-    `pairs`: (place of one model, of the other) -> protocol -> comparison.
+    `pairs`: (place of one model, of the other) -> one of MEANS -> comparison.
     """
 
     title: str
@@ -76,7 +90,7 @@ class Findings:
     baselines: dict[str, Any]
     random_heads: int  # as many as the largest of the models has
     random: dict[str, Any]
-    chance: dict[str, dict[str, float | None]]
+    chance: dict[str, Any]
     picked: dict[str, Any]
     chosen: dict[str, dict[str, dict[str, list[str]]]]
     pairs: dict[tuple[int, int], dict[str, Comparison]]
@@ -97,11 +111,18 @@ class Findings:
     def edges(self) -> int:
         return self.subjects[0].entry["edges"]
 
-    def size(self, protocol: str) -> tuple[int, int]:
-        """How many relations are in the mean of a protocol, and how many edges they have."""
+    def size(self, mean: str) -> tuple[int, int]:
+        """How many relations are in one of MEANS, and how many edges they have."""
+        protocol = "published" if mean == "published" else "held-out"
         relations = self.subjects[0].entry["protocols"][protocol]["relations"].values()
         edges = [entry["edges"] for entry in relations if entry["in_mean"]]
         return len(edges), sum(edges)
+
+    def baseline(self, mean: str, kind: str) -> dict[str, Any]:
+        """One of MEANS of a baseline: rule -> k -> [score, low, high]."""
+        if mean == SAME_RELATIONS:
+            return self.subjects[0].entry["same_relations"]["baselines"][kind]
+        return self.baselines[mean][kind]["scores"]
 
     @property
     def models(self) -> list[Subject]:
@@ -186,10 +207,10 @@ def _gathered(title: str, name: str, files: list[Path], data: Any) -> Findings:
     order = sorted(range(len(subjects)), key=lambda place: (not subjects[place].is_model, subjects[place].name))
     subjects, evidence = ([of[place] for place in order] for of in (subjects, evidence))
     models = [place for place, subject in enumerate(subjects) if subject.is_model]
+    of_means = [_side_by_side(one.outcomes) for one in evidence]
     pairs = {
         (one, other): {
-            protocol: compare(evidence[one].outcomes[protocol], evidence[other].outcomes[protocol])
-            for protocol in PROTOCOLS
+            mean: compare(outcomes, of_means[other][mean]) for mean, outcomes in of_means[one].items()
         }
         for one, other in combinations(models, 2)
     }
@@ -204,7 +225,9 @@ def _gathered(title: str, name: str, files: list[Path], data: Any) -> Findings:
         baselines=subjects[0].entry["baselines"],
         random_heads=heads,
         random=_random(validation, test, direction, heads),
-        chance=_chance(test, direction),
+        chance={
+            mean: _chance(test, direction, outcomes.relations) for mean, outcomes in of_means[0].items()
+        },
         picked={protocol: picks.to_dict()["picked"] for protocol, picks in first.baselines.picks.items()},
         chosen={
             protocol: {
@@ -238,12 +261,17 @@ def _random(validation: Edges, test: Edges, direction: str, heads: int) -> dict[
     chosen_on, scored = (
         controls.random_attention(edges, direction, heads, seed) for seed, edges in enumerate((validation, test))
     )
-    both = zip(PROTOCOLS, (published(scored), held_out(chosen_on, scored)))
-    return {protocol: summary(outcomes, estimate(outcomes))["scores"] for protocol, outcomes in both}
+    side_by_side = _side_by_side({"published": published(scored), "held-out": held_out(chosen_on, scored)})
+    return {mean: means(estimate(outcomes)) for mean, outcomes in side_by_side.items()}
 
 
-def _chance(edges: Edges, direction: str) -> dict[str, dict[str, float | None]]:
-    expected = controls.expected(edges, direction)
+def _side_by_side(outcomes: dict[str, Outcomes]) -> dict[str, Outcomes]:
+    """Those of both protocols, and of SAME_RELATIONS."""
+    return {**outcomes, SAME_RELATIONS: outcomes["published"].only(outcomes["held-out"].relations)}
+
+
+def _chance(edges: Edges, direction: str, relations: Sequence[str]) -> dict[str, dict[str, float | None]]:
+    expected = controls.expected(edges, direction, relations)
     places = {str(k): place for place, k in enumerate(KS)}
     return {
         rule: {k: _number(expected[number, place]) for k, place in places.items()} for number, rule in enumerate(RULES)

@@ -13,7 +13,7 @@ from probing.evidence import PROTOCOLS
 from probing.report import figures
 from probing.report.document import Column, Figure
 from probing.report.figures import COLOURS
-from probing.report.findings import BASELINES, Findings, Subject
+from probing.report.findings import BASELINES, MEANS, Findings, Subject
 from probing.result import KS
 from probing.selection import holm
 
@@ -24,9 +24,8 @@ FILTERS = [Column("rule"), Column("k")]
 class Scored(NamedTuple):
     """What has a mean over relations.
 
-    `sizes`: protocol -> how many relations are in its mean, and how many edges they have; `scores`: protocol -> rule -> k ->
-    cell; `differences`: protocol, rule and k -> the difference to the best baseline as [difference, low, high, p];
-    `alike`: rule and k -> the published mean over the relations of the held-out one, with which it compares.
+    By what stands side by side, MEANS: `sizes`: how many relations are in a mean, and how many edges they have; `scores`: rule
+    -> k -> cell; `differences`, by that, rule and k: the difference to the best baseline as [difference, low, high, p].
     """
 
     name: str
@@ -35,43 +34,33 @@ class Scored(NamedTuple):
     sizes: dict[str, tuple[int, int]]
     scores: dict[str, Any]
     differences: dict[tuple[str, str, str], list[float]]
-    alike: dict[tuple[str, str], float]
 
-    def cell(self, protocol: str, rule: str, k: str) -> Any:
-        return self.scores.get(protocol, {}).get(rule, {}).get(k)
+    def cell(self, mean: str, rule: str, k: str) -> Any:
+        return self.scores.get(mean, {}).get(rule, {}).get(k)
 
-    def difference(self, protocol: str, rule: str, k: str) -> list[float] | None:
-        return self.differences.get((protocol, rule, k))
+    def difference(self, mean: str, rule: str, k: str) -> list[float] | None:
+        return self.differences.get((mean, rule, k))
+
+
+def means_of(findings: Sequence[Findings]) -> tuple[str, ...]:
+    """What stands side by side: both protocols and, where *held-out* lacks relations of a config, SAME_RELATIONS between."""
+    lacks = any(found.size("published") != found.size("held-out") for found in findings)
+    return MEANS if lacks else PROTOCOLS
 
 
 def scored_of(found: Findings) -> list[Scored]:
     """Models, controls and baselines, all on the same functions."""
-    size = found.functions, {protocol: found.size(protocol) for protocol in PROTOCOLS}
+    size = found.functions, {mean: found.size(mean) for mean in MEANS}
     differences = differences_of(found)
     rows = []
     for place, subject in enumerate(found.subjects):
         kind = "; ".join(["model" if subject.is_model else "control"] + ([subject.marks] if subject.marks else []))
-        scores = {protocol: subject.entry["protocols"][protocol]["scores"] for protocol in PROTOCOLS}
-        relations = {
-            name: {rule: {k: cell["score"][0] for k, cell in of[rule].items()} for rule in RULES}
-            for name, of in subject.entry["protocols"][PROTOCOLS[0]]["relations"].items()
-        }
-        rows.append(Scored(subject.name, kind, *size, scores, differences[place], _alike(found, relations)))
-    chance = dict.fromkeys(PROTOCOLS, found.chance)
-    rows.append(Scored(f"random attention, best of {found.random_heads} heads", "control", *size, found.random, {}, {}))
-    rows.append(Scored("random attention, a head on average", "control", *size, chance, {}, {}))
+        rows.append(Scored(subject.name, kind, *size, subject.means, differences[place]))
+    rows.append(Scored(f"random attention, best of {found.random_heads} heads", "control", *size, found.random, {}))
+    rows.append(Scored("random attention, a head on average", "control", *size, found.chance, {}))
     for kind in BASELINES:
-        scores = {protocol: found.baselines[protocol][kind]["scores"] for protocol in PROTOCOLS}
-        alike = _alike(found, found.baselines[PROTOCOLS[0]][kind]["relations"])
-        rows.append(Scored(kind, "baseline", *size, scores, {}, alike))
+        rows.append(Scored(kind, "baseline", *size, {mean: found.baseline(mean, kind) for mean in MEANS}, {}))
     return rows
-
-
-def _alike(found: Findings, relations: dict[str, dict[str, dict[str, float]]]) -> dict[tuple[str, str], float]:
-    """The means of published scores, relation -> rule -> k, over the relations that count in the held-out mean."""
-    held_out = found.subjects[0].entry["protocols"]["held-out"]["relations"]
-    names = [name for name, of in held_out.items() if of["in_mean"]]
-    return {(rule, str(k)): float(np.mean([relations[name][rule][str(k)] for name in names])) for rule in RULES for k in KS if names}
 
 
 def paper_of(found: Findings) -> list[Scored]:
@@ -82,18 +71,18 @@ def paper_of(found: Findings) -> list[Scored]:
             scores.setdefault(name, {})[rule] = of_k
     in_mean = [edges for name, edges in paper.edges(found.config).items() if name not in NOT_IN_MEAN]
     size = paper.functions(found.config), {PROTOCOLS[0]: (len(in_mean), sum(in_mean))}
-    return [Scored(name, "paper", *size, {PROTOCOLS[0]: of}, {}, {}) for name, of in scores.items()]
+    return [Scored(name, "paper", *size, {PROTOCOLS[0]: of}, {}) for name, of in scores.items()]
 
 
 def differences_of(found: Findings) -> list[dict[tuple[str, str, str], list[float]]]:
-    """For each subject: protocol, rule and k -> [difference to the best baseline, low, high, p].
+    """For each subject: one of MEANS, rule and k -> [difference to the best baseline, low, high, p].
 
     p is corrected (Holm) over the models: controls are no claims, so theirs stand alone and add nothing to the models'.
     """
     of_subjects: list[dict[tuple[str, str, str], list[float]]] = [
         {
-            (protocol, rule, k): [*cell["difference"], cell["p"]]
-            for protocol, of_rule in subject.entry["differences"].items()
+            (mean, rule, k): [*cell["difference"], cell["p"]]
+            for mean, of_rule in subject.differences.items()
             for rule, of_k in of_rule.items()
             for k, cell in of_k.items()
         }
