@@ -4,7 +4,8 @@ Two protocols, always reported side by side:
 
 - *published* (Shen et al. 2022, section 4): each relation, rule and k takes the head that is best on the scored data.
 - *held-out*: the head is chosen on the validation split and scored on the test split. `choose` never sees the data that
-  `apply` scores. A relation without edges to choose on is left out of the mean, and listed.
+  `apply` scores. A relation without edges to choose on is left out of the mean, and listed; the mean of *published* that
+  compares is that over the same relations, SAME_RELATIONS.
 
 Edges of one function resemble each other, so the unit of all statistics is the function. The choice is not made again
 in the resamples: an interval is that of the chosen heads. The optimism of choosing and scoring on the same data is

@@ -351,6 +351,37 @@ def held_out_copied_from_published(entry):
             entry["differences"]["held-out"][rule][k]["difference"] = [mean[0] - combined, -100.0, 100.0]
 
 
+@altered("same_relations.scores.first.1 is .*, but the mean over its relations is")
+def published_over_all_relations_beside_held_out(entry):
+    """So that its optimism looks smaller or larger than it is."""
+    entry["same_relations"]["scores"] = entry["protocols"]["published"]["scores"]
+
+
+@altered("same_relations.scores.first.1 has an interval .* too narrow")
+def narrow_interval_over_the_same_relations(entry):
+    score = entry["same_relations"]["scores"]["first"]["1"]
+    score[1:] = [score[0] - 0.01, score[0] + 0.01]
+
+
+@altered("same_relations.baselines.combined.first.1 is .*, but the mean over its relations is")
+def baseline_made_small_over_the_same_relations(entry):
+    alike = entry["same_relations"]
+    alike["baselines"]["combined"]["first"]["1"] = [0.0, 0.0, 0.0]
+    alike["differences"]["first"]["1"]["difference"] = list(alike["scores"]["first"]["1"])
+
+
+@altered("same_relations.differences.any.3.difference is .*, but the means differ by")
+def difference_over_other_relations(entry):
+    said = entry["same_relations"]["differences"]["any"]["3"]
+    said["difference"] = [said["difference"][0] + 1, -100.0, 100.0]
+
+
+@altered("same_relations.differences.first.1.p is .*, but a test over its functions gives about")
+def another_p_over_the_same_relations(entry):
+    said = entry["same_relations"]["differences"]["first"]["1"]
+    said["p"] = 0.0001 if said["p"] > 0.5 else 1.0
+
+
 @altered("places are not .* places in a split of")
 def emptied_skips(entry):
     entry["skips"] = {}

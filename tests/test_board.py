@@ -28,6 +28,7 @@ from probing.cli import main
 from probing.entry_functions import unpack
 from probing.report.board import save
 from probing.result import TABLE_KS
+from probing.selection import SAME_RELATIONS
 
 FILES = ("README.md", "board.csv", "board.md", "index.html")
 MARKUP = "<img src=x onerror=alert(1)></script>|`*"
@@ -236,6 +237,15 @@ def test_markdown_and_csv_say_what_the_entries_say(evidence, python, tmp_path):
         for kind in ("combined", "offset", "keyword"):
             score = python["baselines"][protocol][kind]["scores"][rule][k][0]
             assert float(by_place["baseline", kind, protocol, rule, k]["score"]) == pytest.approx(score, abs=1e-4)
+    alike = python["same_relations"]
+    places = {(rule, k) for kind, model, protocol, rule, k in by_place if (model, protocol) == ("user/base", SAME_RELATIONS)}
+    assert places == {(rule, k) for rule in RULES for k in TABLE_KS}
+    for rule, k in places:
+        row = by_place["model", "user/base", SAME_RELATIONS, rule, k]
+        expected = [*alike["scores"][rule][k], alike["differences"][rule][k]["difference"][0]]
+        assert [float(row[name]) for name in ("score", "low", "high", "difference")] == pytest.approx(expected, abs=1e-4)
+        row = by_place["baseline", "combined", SAME_RELATIONS, rule, k]
+        assert float(row["score"]) == pytest.approx(alike["baselines"]["combined"][rule][k][0], abs=1e-4)
     # Table 3 of the paper
     cubert = by_place["paper", "CuBERT", "published", "first", "1"]
     assert (cubert["score"], cubert["difference"], cubert["rank_first"]) == ("39.2", "-10.2", "")
@@ -249,6 +259,9 @@ def test_markdown_and_csv_say_what_the_entries_say(evidence, python, tmp_path):
     assert "| none |" in line
     score, low, high = python["protocols"]["held-out"]["scores"]["first"]["1"]
     assert f"| {score:.1f} [{low:.1f}, {high:.1f}] |" in line
+    alike, everything = (of["scores"]["first"]["1"] for of in (alike, python["protocols"]["published"]))
+    shown = [f"| {score:.1f} [{low:.1f}, {high:.1f}] |" for score, low, high in (alike, everything)]
+    assert line.index(f"| {score:.1f} [") < line.index(shown[0]) < line.index(shown[1])
     table = [line.split(" | ") for line in markdown.splitlines() if line.startswith("| ")]
     scores = [float(row[4].split()[0]) for row in table[2:]]
     assert len(scores) == 5
@@ -474,6 +487,9 @@ def test_the_relations_of_a_model_by_keyboard(large, page):
     focused = "document.activeElement.textContent"
     names = [name for name in column(page, "Model") if "/" in name]
     assert page.evaluate(focused) == names[0]
+    for place in (0, 1):
+        alike = entries[names[place]]["same_relations"]["scores"]["first"]["1"][0]
+        assert float(column(page, f"UAS, {SAME_RELATIONS}")[place]) == pytest.approx(alike, abs=0.0501)
     for press, expected in (
         ("ArrowDown", 1),
         ("ArrowDown", 2),

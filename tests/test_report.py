@@ -26,6 +26,7 @@ from probing.report import report as module
 from probing.report.document import COUNT, DIFFERENCE, SCORE, Column, Table
 from probing.report.findings import Subject
 from probing.report.report import report
+from probing.selection import SAME_RELATIONS as SAME
 from probing.selection import compare, holm
 
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -179,9 +180,31 @@ def test_published_means_over_the_relations_of_held_out_stand_beside(written):
         relations = [of for of in rows_of(written, "java-relations-2") if (of["rule"], of["k"]) == (rule, k)]
         both = [of for of in relations if of["held-out: score"] and "not in mean" not in of["relation, marks"]]
         assert len(both) == int(row["held-out: relations"]) < int(row["published: relations"])
-        for name, column in (("tiny, max-length 511", "score"), ("offset", "offset")):
-            expected = np.mean([float(of[f"published: {column}"]) for of in both])
-            assert float(overview[name, rule, k]["published: over held-out's relations"]) == pytest.approx(expected)
+        assert (row[f"{SAME}: relations"], row[f"{SAME}: edges"]) == (row["held-out: relations"], row["held-out: edges"])
+        found = {}
+        for name, column in (("tiny, max-length 511", "score"), ("offset", "offset"), ("combined", "combined")):
+            found[name], low, high = numbers(overview[name, rule, k], *(f"{SAME}: score{part}" for part in ("", ", low", ", high")))
+            if column != "combined":
+                assert found[name] == pytest.approx(np.mean([float(of[f"published: {column}"]) for of in both]))
+            assert low <= found[name] <= high
+            means = {(of["rule"], of["name"]): of for of in rows_of(written, "java-means")}
+            assert float(means[rule, name][f"{SAME}: k = {k}"]) == found[name]
+            points = {(of["rule"], of["protocol"], of["name"], of["k"]): of["score"] for of in rows_of(written, "java-curves")}
+            assert float(points[rule, SAME, name, k]) == found[name]
+        best = np.mean([float(of[f"published: {of['published: compared with']}"]) for of in both])
+        assert found["combined"] == pytest.approx(best)
+        difference = f"{SAME}: difference"
+        (compared,) = [
+            of
+            for of in rows_of(written, "java-differences")
+            if (of["rule"], of["k"], of["name"]) == (rule, k, "tiny, max-length 511")
+        ]
+        assert float(compared[difference]) == pytest.approx(found["tiny, max-length 511"] - best)
+        assert compared[f"{difference}, p"] == row[f"{SAME}: less best baseline, p"] != ""
+        of_pairs = [of for of in rows_of(written, "java-pairs") if (of["rule"], of["k"]) == (rule, k)]
+        assert {float(of[difference]) for of in of_pairs} == {0}  # the same model twice
+        of_ablations = [of for of in rows_of(written, "java-ablations") if (of["rule"], of["k"], of["name"]) == (rule, k, "offset")]
+        assert found["offset"] in [float(of[f"{SAME}: score"]) for of in of_ablations]
 
 
 def one_edge(*left_out: int) -> Edges:
@@ -200,6 +223,7 @@ def test_chance_counted_by_hand():
     assert anyone[:3].tolist() == pytest.approx([50, 100 * (1 - 2 / 4 * 1 / 3), 100])
     _, anyone, _ = controls.expected(one_edge(), DIRECTIONS[1])
     assert anyone[:2].tolist() == pytest.approx([100 * (1 - 0.75**2), 75])
+    assert np.isnan(controls.expected(one_edge(), DIRECTIONS[0], [])).all()  # no relation counts
     first, anyone, last = controls.expected(one_edge(3, 4), DIRECTIONS[0])
     assert first[:2].tolist() == anyone[:2].tolist() == [50, 100] and last.tolist() == [0] * len(last)
     assert not controls.expected(one_edge(0), DIRECTIONS[0]).any()
@@ -509,13 +533,13 @@ def test_tables_sort_by_click_and_by_key(opened):
 
 def test_missing_scores_come_last(opened):
     """The paper's rows have no held-out score."""
-    opened.locator("#table-java-means thead button", has_text="k = 1").nth(2).click()
-    column = [text for text in first_column(opened, "java-means", 6)]
+    opened.locator("#table-java-means thead button", has_text="k = 1").nth(4).click()
+    column = [text for text in first_column(opened, "java-means", 10)]
     for _ in range(2):
         gone = [text == "–" for text in column]
         assert any(gone) and gone == sorted(gone)
-        opened.locator("#table-java-means thead button", has_text="k = 1").nth(2).click()
-        column = [text for text in first_column(opened, "java-means", 6)]
+        opened.locator("#table-java-means thead button", has_text="k = 1").nth(4).click()
+        column = [text for text in first_column(opened, "java-means", 10)]
 
 
 def test_filters_choose_rule_and_k(opened, written):
