@@ -372,7 +372,7 @@ def test_a_card_in_the_model_repository_that_is_broken(content):
 
 def test_a_model_without_card_gets_one():
     one = {"settings": {"config": "python"}}
-    card = ModelCard(submit._card(None, MODEL, DATASET, "1" * 40, {"python-held-out": (12.5, one)}, None))
+    card = ModelCard(submit._card(None, MODEL, DATASET, "1" * 40, {"python-held-out": submit.Headline(12.5, None, one)}, None))
     assert [(of.dataset_type, of.metric_value) for of in card.data.eval_results] == [(DATASET, 12.5)]
 
 
