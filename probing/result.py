@@ -141,7 +141,7 @@ class ProbeResult:
                 versions=made["versions"],
                 ledger=ledger,
             )
-        except (KeyError, TypeError, AttributeError) as error:
+        except (KeyError, TypeError, AttributeError, OverflowError) as error:
             raise LedgerError(f"the settings in the ledger are not those of a probe ({error}): probe again") from error
 
     @checked
