@@ -267,6 +267,11 @@ class _Group:
         if self.by_head:
             slot = slots[function_of, head]
             self.first, self.last = send(first.astype(np.int64)), send(last.astype(np.int64))  # (E,)
+            # a quarter of real edges differ from another in their relation only, and have its ranks
+            key = ((slot + 1) * tokens + first) * tokens + last
+            _, distinct, same = np.unique(key, return_index=True, return_inverse=True)
+            self.distinct, self.same = send(distinct), send(same)  # (D,) indices of edges, (E,) of `distinct`
+            self.several = send(np.flatnonzero(first[distinct] != last[distinct]))  # of `distinct`
         else:
             span = last - first + 1
             ends = span.cumsum()
@@ -320,16 +325,22 @@ class _Group:
         return chosen
 
     def _rank_dependents(self, weights: torch.Tensor, slack: float | None) -> torch.Tensor:
-        ranks = torch.empty((len(RULES), self.edges, weights.shape[1]), dtype=torch.uint8, device=weights.device)
-        for start in range(0, self.edges, self.chunk):
-            edge = slice(start, start + self.chunk)
-            rows = weights[self.slot[edge]]  # (E, H, T)
+        heads = weights.shape[1]
+        ranks = torch.empty((len(RULES), len(self.distinct), heads), dtype=torch.uint8, device=weights.device)
+        for start in range(0, len(self.distinct), self.chunk):
+            edge = self.distinct[start : start + self.chunk]
+            target = self.first[edge, None, None].expand(-1, heads, 1)
+            ranks[:, start : start + self.chunk] = self._rank_of(weights[self.slot[edge]], target, self.lost[edge], slack)
+        for start in range(0, len(self.several), self.chunk):  # of one token, all rules say the same
+            place = self.several[start : start + self.chunk]
+            edge = self.distinct[place]
+            rows = weights[self.slot[edge]]  # (X, H, T)
             first, last = self.first[edge, None, None], self.last[edge, None, None]
             inside = (first <= self.token) & (self.token <= last)
             best = rows.masked_fill(~inside, -2).argmax(dim=-1, keepdim=True)  # the lowest index among equals
-            for rule, target in enumerate((first.expand_as(best), best, last.expand_as(best))):
-                ranks[rule, edge] = self._rank_of(rows, target, self.lost[edge], slack)
-        return ranks
+            for rule, target in ((RULES.index("any"), best), (RULES.index("last"), last.expand_as(best))):
+                ranks[rule, place] = self._rank_of(rows, target, self.lost[edge], slack)
+        return ranks[:, self.same]
 
     def _rank_heads(self, weights: torch.Tensor, slack: float | None) -> torch.Tensor:
         pairs = torch.empty((len(self.edge), weights.shape[1]), dtype=torch.uint8, device=weights.device)
@@ -344,14 +355,14 @@ class _Group:
     def _rank_of(
         self, rows: torch.Tensor, target: torch.Tensor, lost: torch.Tensor, slack: float | None
     ) -> torch.Tensor:
-        """Ranks of the tokens `target` (X, H, 1) in `rows` (X, H, T), the worst where the row is `lost` (X, 1): (X, H)."""
+        """Ranks of the tokens `target` (X, H, 1) in `rows` (X, H, T), the worst where the row is `lost` (X, 1): uint8 (X, H)."""
         weight = rows.gather(2, target)
         if slack is None:
             before = (rows > weight) | ((rows == weight) & (self.token < target))
         else:
             before = (rows > weight * (1 + slack) + math.copysign(_UNDERFLOW, slack)) & (self.token != target)
         rank = before.sum(dim=-1).clamp_(max=WORST_RANK)
-        return rank.masked_fill_((weight[..., 0] < 0) | lost, WORST_RANK)
+        return rank.masked_fill_((weight[..., 0] < 0) | lost, WORST_RANK).byte()
 
 
 def _pad(arrays: Sequence[np.ndarray], width: int, value: int) -> np.ndarray:
