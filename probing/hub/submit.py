@@ -226,7 +226,7 @@ def _check_functions(file: Path, result: ProbeResult) -> None:
         )
     known = {"no relations", f"more than {PAPER_LENGTH} sub-tokens"}
     for reason in result.skips:
-        if (longest := re.fullmatch(r"more than (\d+) sub-tokens", reason)) and reason not in known:
+        if re.fullmatch(r"more than \d+ sub-tokens", reason) and reason not in known:
             raise LedgerError(
                 f"{file} lacks the functions of {reason}, all that the model reads, but a task scores all of at most "
                 f"{PAPER_LENGTH}: its scores compare on a board alone (codesyntax report, then codesyntax board)"
