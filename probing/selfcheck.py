@@ -43,8 +43,8 @@ _ROUNDING = {"float32": 1e-5, "bfloat16": 5e-2}
 _DRIFT = {"float32": 1e-3, "bfloat16": 2e-1}
 
 
-# Sub-tokens of a text that the model runs on: more than ModernBERT's window, and quick for a model of any size.
-_LENGTH = 72
+# Sub-tokens of a text that the model runs on: quick for a model of any size, and with a local window more than ModernBERT's.
+_LENGTH, _LENGTH_WITH_WINDOW = 40, 72
 
 _ROWS = 16  # rows of a text that are compared in a batch and alone
 
@@ -104,7 +104,9 @@ def examine(encoder: Encoder) -> Findings:
 
     for check in _tokenizer_checks(encoder):
         require(check)
-    length = min(encoder.longest, _LENGTH)
+    config = getattr(encoder.model, "config", None)
+    local = any(getattr(config, name, None) for name in ("local_attention", "sliding_window"))
+    length = min(encoder.longest, _LENGTH_WITH_WINDOW if local else _LENGTH)
     encoded = [(ids[:length], special[:length]) for ids, _, special in encoder.encode(TEXTS)]
     padded = encoder.inputs([ids for ids, _ in encoded])
     alone = encoder.inputs([encoded[0][0]])
