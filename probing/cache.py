@@ -25,7 +25,7 @@ from huggingface_hub.constants import HF_HOME
 
 import codesyntax_metric
 from codesyntax_dataset.errors import LedgerError
-from probing.controls import REDRAWN_DEPENDENTS, check_control, redraw_dependents
+from probing.controls import labels_of
 from probing.data import label_digest, load_functions
 from probing.identity import loading, locate, sha256
 from probing.ledger import RankLedger
@@ -90,9 +90,7 @@ def slot(
     if folder() is None or not isinstance(model, str):
         return None
     dataset, name = load_functions(data, config, split)
-    check_control(control)
-    if control == REDRAWN_DEPENDENTS:
-        dataset = redraw_dependents(dataset, seed)
+    dataset = labels_of(dataset, control, seed)
     labels = label_digest(dataset, limit)
     identity = _identity(model, revision)
     makes = {

@@ -18,6 +18,7 @@ from codesyntax_dataset.errors import DataNotFound, DatasetError, UnknownName
 from codesyntax_dataset.folder import read_split
 from codesyntax_dataset.network import UNREACHABLE, hub_answers, is_hub_id
 from codesyntax_dataset.schema import CONFIGS
+from probing.controls import labels_of
 from probing.result import data_path_of, read_text
 
 COLUMNS = ("id", "code", "token_start", "token_end", "relations")
@@ -176,12 +177,7 @@ def find_data(result: str | os.PathLike, made: Mapping[str, Any]) -> str:
 
 def _probed_labels(dataset: datasets.Dataset, made: Mapping[str, Any]) -> str:
     """The digest that a probe with these settings has of its labels."""
-    if made["control"] is not None:
-        from probing.controls import REDRAWN_DEPENDENTS, redraw_dependents  # which need this module
-
-        if made["control"] == REDRAWN_DEPENDENTS:
-            dataset = redraw_dependents(dataset, made["seed"])
-    return label_digest(dataset, made["limit"])
+    return label_digest(labels_of(dataset, made["control"], made["seed"]), made["limit"])
 
 
 def label_digest(dataset: datasets.Dataset, limit: int | None = None) -> str:

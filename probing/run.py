@@ -27,10 +27,8 @@ from probing import cache
 from probing.align import OffsetsError, align
 from probing.controls import (
     RANDOM_WEIGHTS,
-    REDRAWN_DEPENDENTS,
     SHUFFLED_ATTENTION,
-    check_control,
-    redraw_dependents,
+    labels_of,
 )
 from probing.data import folder_of, label_digest, load_functions, rows
 from probing.files import writing
@@ -252,10 +250,8 @@ def prepare(
 
     if direction not in (None, *DIRECTIONS):
         raise ModelError(f"direction is {direction!r}, expected one of {', '.join(DIRECTIONS)}")
-    check_control(control)
     dataset, data_name = load_functions(data, config, split)
-    if control == REDRAWN_DEPENDENTS:
-        dataset = redraw_dependents(dataset, seed)
+    dataset = labels_of(dataset, control, seed)
     fresh = seed if control == RANDOM_WEIGHTS else None
     shuffled_by = seed if control == SHUFFLED_ATTENTION else None
     others = {name: load_tokenizer(name, max_length=max_length) for name in also_fits}

@@ -29,6 +29,7 @@ from probing.baselines import (
 )
 from probing.cli import main
 from probing.ledger import RankLedger
+from probing.random_attention import random_attention
 from probing.selection import compare, estimate, held_out, published
 
 HEAD_FIRST, DEPENDENT_FIRST = DIRECTIONS
@@ -389,7 +390,7 @@ def test_random_attention_scores_what_combinatorics_says(dataset_folder, directi
     """A row ranks the other n - 1 tokens at random. Of m tokens in the dependent, itself aside, one is among the best k
     with probability 1 - C(n - 1 - m, k) / C(n - 1, k); read one by one, with 1 - (1 - k / (n - 1)) ** m."""
     edges = read_edges(dataset_folder, "python", "test")
-    found = controls.random_attention(edges, direction, heads=1, seed=3)
+    found = random_attention(edges, direction, heads=1, seed=3)
     estimated = estimate(published(found))
     others = edges.tokens - 1
     own = (edges.first <= edges.head) & (edges.head <= edges.last)

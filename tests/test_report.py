@@ -16,7 +16,7 @@ from codesyntax_dataset import paper
 from codesyntax_dataset.build import build
 from codesyntax_dataset.errors import LedgerError
 from codesyntax_metric.topk_uas import DIRECTIONS
-from probing import controls, probe
+from probing import probe, random_attention
 from probing.baselines import Edges
 from probing.cli import main
 from probing.error_analysis import analyse, save
@@ -218,21 +218,21 @@ def one_edge(*left_out: int) -> Edges:
 def test_chance_counted_by_hand():
     """Of the 4 other tokens 1 is among the best k with k/4, by `any` one of 2 is missed by the best two with 2/4 * 1/3.
     Read from the dependent, each row finds the head with k/4. What is never predicted takes nobody's place."""
-    first, anyone, _ = controls.expected(one_edge(), DIRECTIONS[0])
+    first, anyone, _ = random_attention.expected(one_edge(), DIRECTIONS[0])
     assert first[:5].tolist() == pytest.approx([25, 50, 75, 100, 100])
     assert anyone[:3].tolist() == pytest.approx([50, 100 * (1 - 2 / 4 * 1 / 3), 100])
-    _, anyone, _ = controls.expected(one_edge(), DIRECTIONS[1])
+    _, anyone, _ = random_attention.expected(one_edge(), DIRECTIONS[1])
     assert anyone[:2].tolist() == pytest.approx([100 * (1 - 0.75**2), 75])
-    assert np.isnan(controls.expected(one_edge(), DIRECTIONS[0], [])).all()  # no relation counts
-    first, anyone, last = controls.expected(one_edge(3, 4), DIRECTIONS[0])
+    assert np.isnan(random_attention.expected(one_edge(), DIRECTIONS[0], [])).all()  # no relation counts
+    first, anyone, last = random_attention.expected(one_edge(3, 4), DIRECTIONS[0])
     assert first[:2].tolist() == anyone[:2].tolist() == [50, 100] and last.tolist() == [0] * len(last)
-    assert not controls.expected(one_edge(0), DIRECTIONS[0]).any()
+    assert not random_attention.expected(one_edge(0), DIRECTIONS[0]).any()
 
 
 def test_random_attention_never_predicts_what_models_may_not():
-    first, anyone, last = controls.random_attention(one_edge(1, 3, 4), heads=40).ranks[:, 0, 0]
+    first, anyone, last = random_attention.random_attention(one_edge(1, 3, 4), heads=40).ranks[:, 0, 0]
     assert not first.any() and not anyone.any() and (last == 255).all()
-    assert len(set(controls.random_attention(one_edge(), heads=40).ranks[0, 0, 0].tolist())) == 4
+    assert len(set(random_attention.random_attention(one_edge(), heads=40).ranks[0, 0, 0].tolist())) == 4
 
 
 def test_ablations_stand_side_by_side(written):

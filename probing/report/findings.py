@@ -15,11 +15,12 @@ from codesyntax_dataset import paper
 from codesyntax_dataset.errors import LedgerError
 from codesyntax_dataset.schema import CONFIGS
 from codesyntax_metric.topk_uas import HEAD_TO_DEPENDENT, RULES
-from probing import controls
 from probing.baselines import KINDS, Edges
 from probing.error_analysis import ErrorAnalysis, errors_path, load
 from probing.evidence import BEST_BASELINE, PROTOCOLS, Evidence, files_of, find, gather
 from probing.progress import progress
+from probing.random_attention import expected as expected_scores
+from probing.random_attention import random_attention
 from probing.result import KS, read_text
 from probing.selection import SAME_RELATIONS, Comparison, Outcomes, compare, estimate, held_out, means, published
 
@@ -259,7 +260,7 @@ def _heads(evidence: Evidence) -> dict[str, np.ndarray]:
 
 def _random(validation: Edges, test: Edges, direction: str, heads: int) -> dict[str, Any]:
     chosen_on, scored = (
-        controls.random_attention(edges, direction, heads, seed) for seed, edges in enumerate((validation, test))
+        random_attention(edges, direction, heads, seed) for seed, edges in enumerate((validation, test))
     )
     side_by_side = _side_by_side({"published": published(scored), "held-out": held_out(chosen_on, scored)})
     return {mean: means(estimate(outcomes)) for mean, outcomes in side_by_side.items()}
@@ -271,7 +272,7 @@ def _side_by_side(outcomes: dict[str, Outcomes]) -> dict[str, Outcomes]:
 
 
 def _chance(edges: Edges, direction: str, relations: Sequence[str]) -> dict[str, dict[str, float | None]]:
-    expected = controls.expected(edges, direction, relations)
+    expected = expected_scores(edges, direction, relations)
     places = {str(k): place for place, k in enumerate(KS)}
     return {
         rule: {k: _number(expected[number, place]) for k, place in places.items()} for number, rule in enumerate(RULES)

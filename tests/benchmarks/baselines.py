@@ -26,7 +26,7 @@ import numpy as np
 from codesyntax_dataset import paper
 from codesyntax_metric.topk_uas import HEAD_TO_DEPENDENT, RULES, WORST_RANK, score
 from probing.baselines import FURTHEST, KEYWORDS, KINDS, Edges, evaluate, ledger, pick, read_edges
-from probing.controls import random_attention
+from probing.random_attention import random_attention
 from probing.ledger import RankLedger
 from probing.result import KS, TABLE_KS
 from probing.selection import Outcomes, compare, estimate, held_out, published

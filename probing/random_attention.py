@@ -1,0 +1,75 @@
+"""Random attention: what a score is worth if heads attend to anything, drawn or as combinatorics expects it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from codesyntax_metric.topk_uas import HEAD_TO_DEPENDENT, NOT_IN_MEAN, RULES, rank_attention
+from probing.baselines import Edges
+from probing.ledger import RankLedger
+from probing.result import KS
+
+_WEIGHTS = 1 << 23
+"""Random weights at once: 64 MB."""
+
+
+def random_attention(edges: Edges, direction: str = HEAD_TO_DEPENDENT, heads: int = 12, seed: int = 0) -> RankLedger:
+    """The ledger of one layer of `heads` attention heads with random weights, ranked as any attention."""
+    rng = np.random.default_rng(seed)
+    ranks = np.empty((len(RULES), len(edges), 1, heads), np.uint8)
+    starts = np.flatnonzero(np.diff(edges.function, prepend=-1))  # edges come function by function
+    for start, end in zip(starts, [*starts[1:], len(edges)]):
+        tokens, part = int(edges.tokens[start]), slice(start, end)
+        left_out = edges.left_out[edges.begin[start] : edges.begin[start] + tokens]
+        names = [edges.relations[relation] for relation in edges.relation[part]]
+        of_function = list(zip(names, edges.head[part], edges.first[part], edges.last[part]))
+        at_once = max(1, _WEIGHTS // tokens**2)
+        for one in range(0, heads, at_once):
+            some = slice(one, min(heads, one + at_once))
+            attention = rng.random((1, some.stop - one, tokens, tokens))
+            attention[:, :, left_out] = attention[..., left_out] = 0  # as of a token without sub-tokens
+            ranks[:, part, :, some] = rank_attention(attention, of_function, direction)
+    settings = {"random_attention": {**edges.settings, "direction": direction, "seed": seed}}
+    names = ("function", "relation", "head", "first", "last", "tokens")
+    columns = {name: getattr(edges, name).astype(np.int32) for name in names}
+    return RankLedger(relations=edges.relations, ranks=ranks, settings=settings, **columns)
+
+
+def expected(edges: Edges, direction: str = HEAD_TO_DEPENDENT, relations: Sequence[str] | None = None) -> np.ndarray:
+    """What one head of random attention scores on average: percent, float64 (rules, k), the mean over relations.
+
+    `relations`: the mean is over these alone.
+
+    Of n other tokens the best k are any k. A row finds one of m tokens with probability 1 - C(n - m, k) / C(n, k), and m
+    rows, each looking for one token, find it with 1 - (1 - k / n) ** m. A token's own place is the last. Tokens that are
+    never predicted count neither in n nor in m.
+    """
+    k = np.array(KS)
+    before = np.append(0, np.cumsum(~edges.left_out))  # tokens that may be predicted before each
+    head, first, last = (edges.begin + column for column in (edges.head, edges.first, edges.last))
+    may = ~edges.left_out[head]
+
+    def single(token: np.ndarray) -> np.ndarray:
+        return (may & ~edges.left_out[token]).astype(int)
+
+    found = {"first": single(first), "any": (before[last + 1] - before[first]) * may, "last": single(last)}
+    own = {"first": first == head, "any": (first <= head) & (head <= last), "last": last == head}
+    others = (before[edges.begin + edges.tokens] - before[edges.begin] - 1)[:, None]  # (E, 1)
+    left = np.maximum(others - (k - 1), 1)  # tokens that are left to be the k-th best
+    names = np.array(edges.relations)[edges.relation]
+    relations = edges.relations if relations is None else relations
+    in_mean = [name for name in relations if name not in NOT_IN_MEAN]
+    means = np.full((len(RULES), len(k)), np.nan)
+    for number, rule in enumerate(RULES):
+        m = (found[rule] - (own[rule] & may))[:, None]  # without the own one
+        if direction == HEAD_TO_DEPENDENT:
+            missed = np.cumprod(np.clip(1 - m / left, 0, 1), axis=1)
+        else:
+            missed = np.clip(1 - k / np.maximum(others, 1), 0, 1) ** m
+        # so many are all tokens, the own one included
+        hit = np.where((k > others) & (found[rule] > 0)[:, None], 1, 1 - missed)
+        if in_mean:
+            means[number] = np.mean([100 * hit[names == name].mean(axis=0) for name in in_mean], axis=0)
+    return means
