@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from codesyntax_dataset import sources
-from codesyntax_dataset.annotators import annotate, tokenize
+from codesyntax_dataset.languages import annotate, tokenize
 from codesyntax_dataset.errors import CodeSyntaxError, DatasetError, ParseError, SourceError
 from codesyntax_dataset.schema import CONFIGS, SPLITS, Annotation, Skips, SourceFunction, check
 from codesyntax_dataset.sources.text import decode, parse_json, texts

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from codesyntax_dataset import ParseError, annotate, tokenize
-from codesyntax_dataset.annotators.java import RULES
+from codesyntax_dataset.languages.java.labels import RULES
 from codesyntax_dataset.relations import relations_of
 from codesyntax_dataset.schema import VARIANTS, check
 

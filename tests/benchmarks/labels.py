@@ -17,13 +17,13 @@ import time
 from pathlib import Path
 
 from codesyntax_dataset import annotate, tokenize
-from codesyntax_dataset.annotators import java_parse
+from codesyntax_dataset.languages.java import parse
 from codesyntax_dataset.schema import CONFIGS, Skips
 from codesyntax_dataset.sources import read
 
 ROUNDS = 5
 SHARED = Path(os.environ.get("CODESYNTAX_SHARED", Path(__file__).resolve().parents[3] / "shared")) / "data/codesearchnet"
-PARSERS = {"python": ast.parse, "java": lambda code: java_parse.parse(f"class A {{\n{code}\n}}")}
+PARSERS = {"python": ast.parse, "java": lambda code: parse.parse(f"class A {{\n{code}\n}}")}
 
 
 def milliseconds(work, codes: list[str]) -> float:

@@ -1,4 +1,4 @@
-"""The labels of Python functions: relations of the `ast` tree (`python_tree`), told in tokens (`python_tokens`).
+"""The labels of Python functions: relations of the `ast` tree (`tree`), told in tokens (`tokens`).
 
 `RULES` says which nodes are related (Shen et al. 2022, section 3 and Table 8), `_NodeTokens` which tokens they stand
 for. The published procedure tokenized the text of each node once more on its own; what that does to the tokens is part
@@ -11,9 +11,9 @@ import ast
 import re
 from collections.abc import Callable, Iterator
 
-from codesyntax_dataset.annotators import python_tokens
-from codesyntax_dataset.annotators.python_tokens import column_after
-from codesyntax_dataset.annotators.python_tree import TokenIndex, children, parse
+from codesyntax_dataset.languages.python import tokens as python_tokens
+from codesyntax_dataset.languages.python.tokens import column_after
+from codesyntax_dataset.languages.python.tree import TokenIndex, children, parse
 from codesyntax_dataset.schema import Annotation, Edge, Token
 
 Related = tuple[str, list[ast.AST], list[ast.AST]]

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import tree_sitter
 
-from codesyntax_dataset.annotators.java_parse import COMMENTS, children_of
+from codesyntax_dataset.languages.java.parse import COMMENTS, children_of
 
 LEAVES = {
     *("identifier", "type_identifier", "this", "true", "false", "null_literal", "string_literal", "character_literal"),

@@ -1,4 +1,4 @@
-"""The labels of Java methods: relations of the JDT-like tree (`java_tree`), told in tokens (`java_tokens`).
+"""The labels of Java methods: relations of the JDT-like tree (`tree`), told in tokens (`tokens`).
 
 `annotate` is the published procedure (Shen et al. 2022, section 3): walk the tree, note which node stands in which
 relation to which, and find the tokens where these nodes start and end.
@@ -10,9 +10,9 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterator
 from functools import cache
 
-from codesyntax_dataset.annotators.java_parse import parse_method, token_positions
-from codesyntax_dataset.annotators.java_tokens import DecodedCode, scan, with_line_breaks
-from codesyntax_dataset.annotators.java_tree import Node, node_of, unfold
+from codesyntax_dataset.languages.java.parse import parse_method, token_positions
+from codesyntax_dataset.languages.java.tokens import DecodedCode, scan, with_line_breaks
+from codesyntax_dataset.languages.java.tree import Node, node_of, unfold
 from codesyntax_dataset.schema import Annotation, Edge, Token
 
 RULES = {
@@ -40,7 +40,7 @@ RULES = {
         "InstanceofExpression": ["InstanceofExpr:expr->type"],
     }.items()
 }
-"""JDT class -> its relations in the order of the published lists, each with the parts (see `java_tree.unfold`) that it
+"""JDT class -> its relations in the order of the published lists, each with the parts (see `tree.unfold`) that it
 runs between: (relation, head, dependent)."""
 
 _LOST = 0  # the published procedure never writes an edge from or to token 0: here, that is where lost ones point
@@ -49,7 +49,7 @@ _LOST = 0  # the published procedure never writes an edge from or to token 0: he
 def annotate(code: str, variant: str) -> Annotation:
     """The labels of a Java method or constructor in a published variant.
 
-    A body with a syntax error (by the rules of Java 1.3, see `java_parse.parse_method`) has no edges inside; the
+    A body with a syntax error (by the rules of Java 1.3, see `parse.parse_method`) has no edges inside; the
     signature keeps its own. Raises ParseError where the code is not one method, or cannot be split into tokens.
     """
     decoded = DecodedCode(code)

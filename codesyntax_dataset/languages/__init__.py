@@ -35,4 +35,4 @@ def tokenize(code: str, language: str, variant: str = "paper") -> list[Token]:
 
 def _annotator(language: str, variant: str):
     check_names(language, variant)
-    return importlib.import_module(f"codesyntax_dataset.annotators.{language}")
+    return importlib.import_module(f"codesyntax_dataset.languages.{language}.labels")

@@ -1,0 +1,1 @@
+"""The labels of Java methods: `labels` from `tokens`, `parse` and `tree`."""

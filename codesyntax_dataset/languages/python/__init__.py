@@ -1,0 +1,1 @@
+"""The labels of Python functions: `labels` from `tokens` and `tree`."""
