@@ -1,7 +1,7 @@
 """CodeSyntax, the dataset: which tokens of real functions stand in which syntactic relation."""
 
-from codesyntax_dataset.languages import annotate, tokenize
 from codesyntax_dataset.errors import CodeSyntaxError, ParseError
+from codesyntax_dataset.languages import annotate, tokenize
 from codesyntax_dataset.schema import CONFIGS, Annotation, Edge, SourceFunction, Token
 
 __all__ = [

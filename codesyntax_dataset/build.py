@@ -6,9 +6,8 @@ import errno
 import hashlib
 import os
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -22,65 +21,9 @@ from codesyntax_dataset import card, corpus, metadata, sources
 from codesyntax_dataset.arguments import Positive, checked
 from codesyntax_dataset.builder import FEATURES, CodeSyntax
 from codesyntax_dataset.errors import CodeSyntaxError, DatasetError, SourceError, UnknownName
-from codesyntax_dataset.schema import CONFIGS, LABELS, Skips, SourceFunction
+from codesyntax_dataset.measure import ORIGIN, ROW_GROUP, BuildReport, ConfigReport, digest, measure, read_tables
+from codesyntax_dataset.schema import CONFIGS, Skips, SourceFunction
 from codesyntax_dataset.sources import published
-from codesyntax_dataset.statistics import edges_by_relation
-
-ROW_GROUP = 1000  # rows; a few megabytes, what a reader that streams fetches at a time
-
-ORIGIN = ["code", "repo", "path", "func_name", "url", "language"]
-"""The columns that come from the source."""
-
-
-@dataclass(frozen=True)
-class ConfigReport:
-    """What one config of a built dataset holds; the counts are those of its Parquet files."""
-
-    info: datasets.DatasetInfo
-    edges: dict[str, dict[str, int]]  # relation -> split -> edges
-    digest: str  # SHA-256 of the functions, without their labels
-    skips: Skips
-
-    @property
-    def version(self) -> str:
-        return str(self.info.version)
-
-    @property
-    def functions(self) -> dict[str, int]:
-        """Split -> functions."""
-        return {name: split.num_examples for name, split in self.info.splits.items()}
-
-    def edges_of(self, split: str) -> int:
-        return sum(counts.get(split, 0) for counts in self.edges.values())
-
-    def lacks(self) -> list[str]:
-        """The splits that there are not, in words, and what cannot be done without."""
-        needs = {
-            "validation": "held-out scores need one, for attention heads are chosen there",
-            "test": "scores are taken there",
-        }
-        return [f"no {split} split: {need}" for split, need in needs.items() if split not in self.functions]
-
-
-@dataclass(frozen=True)
-class BuildReport:
-    """What was built: the folder and its configs by name."""
-
-    output: Path
-    configs: dict[str, ConfigReport]
-
-    def text(self) -> str:
-        lines = []
-        for name, config in self.configs.items():
-            splits = (
-                f"{split} {functions:,} functions, {config.edges_of(split):,} edges"
-                for split, functions in config.functions.items()
-            )
-            lines.append(f"{name} {config.version}: {'; '.join(splits)}")
-            lines += [f"  warning: {lack}" for lack in config.lacks()]
-            for reason, count in config.skips.counts.items():
-                lines.append(f"  {reason}: {count:,} (first: {', '.join(config.skips.names[reason])})")
-        return "\n".join(lines)
 
 
 @checked
@@ -167,33 +110,13 @@ def _write(builder: CodeSyntax, folder: Path) -> ConfigReport:
     return report
 
 
-def measure(folder: Path, skips: Skips) -> tuple[ConfigReport, dict[str, pa.Table]]:
-    """What the Parquet files in the folder of a config hold, and their tables by split."""
-    tables = _tables(folder)
-    info = datasets.DatasetInfo(
-        features=FEATURES,
-        version=f"{LABELS}.{int(_digest(tables.values(), FEATURES)[:8], 16)}",
-        splits=datasets.SplitDict(
-            {split: datasets.SplitInfo(split, table.nbytes, table.num_rows) for split, table in tables.items()}
-        ),
-        download_size=sum(file.stat().st_size for file in folder.iterdir()),
-        dataset_size=sum(table.nbytes for table in tables.values()),
-    )
-    return ConfigReport(info, _edges(tables), _digest(tables.values(), ORIGIN), skips), tables
-
-
-def _tables(folder: Path) -> dict[str, pa.Table]:
-    """Split -> rows of a config."""
-    return {file.stem: pq.read_table(file) for file in sorted(folder.iterdir())}  # "test" < "validation", as ids run
-
-
 def _digests(output: Path) -> dict[str, str]:
     """Config -> digest of its functions, for the dataset at `output`; empty where there is none."""
     digests = {}
     for config in CONFIGS:
         if (output / config).is_dir():
             try:
-                digests[config] = _digest(_tables(output / config).values(), ORIGIN)
+                digests[config] = digest(read_tables(output / config).values(), ORIGIN)
             except (pa.ArrowException, KeyError) as error:
                 raise DatasetError(
                     f"{output} has a config {config} that cannot be read ({error}), so nothing can be added: choose "
@@ -221,41 +144,6 @@ def _count_unparsed(tables: dict[str, pa.Table], variant: str, skips: Skips) -> 
             _, reason = corpus.label(function, variant)
             if reason:
                 skips.add(reason, function.id)
-
-
-def _edges(tables: dict[str, pa.Table]) -> dict[str, dict[str, int]]:
-    """Relation -> split -> edges."""
-    edges: dict[str, dict[str, int]] = {}
-    for split, table in tables.items():
-        for relation, count in edges_by_relation(table).items():
-            edges.setdefault(relation, {})[split] = count
-    return edges
-
-
-def _digest(tables: Iterable[pa.Table], columns: Iterable[str]) -> str:
-    """SHA-256 over the values of `columns`, whatever the file format, the chunks or the version of Arrow."""
-    digest = hashlib.sha256()
-
-    def update(array: pa.Array) -> None:
-        if pa.types.is_list(array.type):
-            digest.update(pc.list_value_length(array).to_numpy(zero_copy_only=False).astype("<i8").tobytes())
-            update(array.flatten())
-        elif pa.types.is_struct(array.type):
-            for field in array.flatten():
-                update(field)
-        elif pa.types.is_string(array.type):
-            digest.update(pc.binary_length(array).to_numpy(zero_copy_only=False).astype("<i8").tobytes())
-            digest.update("".join(array.to_pylist()).encode())
-        else:
-            digest.update(array.to_numpy(zero_copy_only=False).astype("<i8").tobytes())
-
-    for table in tables:
-        digest.update(f"{table.num_rows} rows".encode())
-        for start in range(0, table.num_rows, ROW_GROUP):
-            rows = table.slice(start, ROW_GROUP)
-            for column in columns:
-                update(pa.concat_arrays(rows[column].chunks))
-    return digest.hexdigest()
 
 
 def _exclusion(file: str | os.PathLike[str] | None) -> card.Exclusion | None:

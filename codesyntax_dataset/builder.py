@@ -16,7 +16,8 @@ from typing import Any
 import datasets
 
 from codesyntax_dataset import corpus
-from codesyntax_dataset.schema import CONFIGS, LABELS, SPLITS, Skips, SourceFunction
+from codesyntax_dataset.protocol import SPLITS
+from codesyntax_dataset.schema import CONFIGS, LABELS, Skips, SourceFunction
 
 FEATURES = datasets.Features(
     {

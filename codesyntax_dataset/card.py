@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import datasets
 import jinja2
@@ -14,11 +14,9 @@ import yaml
 from datasets.info import DatasetInfosDict
 
 from codesyntax_dataset.builder import COLUMNS, FEATURES
+from codesyntax_dataset.measure import ConfigReport
 from codesyntax_dataset.relations import RELATIONS
 from codesyntax_dataset.schema import LABELS
-
-if TYPE_CHECKING:
-    from codesyntax_dataset.build import ConfigReport
 
 MARKER = "<!-- Made by `codesyntax build`, which replaces this folder as a whole. -->"
 """A line in every card; a folder whose card has it is ours to replace."""

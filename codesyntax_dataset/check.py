@@ -14,9 +14,9 @@ import pyarrow.parquet as pq
 import yaml
 
 from codesyntax_dataset import card, metadata
-from codesyntax_dataset.build import BuildReport, measure
 from codesyntax_dataset.builder import FEATURES
 from codesyntax_dataset.errors import DatasetError
+from codesyntax_dataset.measure import BuildReport, measure
 from codesyntax_dataset.schema import CONFIGS, Skips
 
 

@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import Any
 
 from codesyntax_dataset import sources
-from codesyntax_dataset.languages import annotate, tokenize
 from codesyntax_dataset.errors import CodeSyntaxError, DatasetError, ParseError, SourceError
-from codesyntax_dataset.schema import CONFIGS, SPLITS, Annotation, Skips, SourceFunction, check
+from codesyntax_dataset.languages import annotate, tokenize
+from codesyntax_dataset.protocol import SPLITS
+from codesyntax_dataset.schema import CONFIGS, Annotation, Skips, SourceFunction, check
 from codesyntax_dataset.sources.text import decode, parse_json, texts
 
 UNPARSED = {"python": "Python 3.9's grammar cannot read it", "java": "does not parse"}

@@ -13,17 +13,16 @@ import hashlib
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import datasets
 import yaml
 
 from codesyntax_dataset.builder import COLUMNS, FEATURES
-from codesyntax_dataset.schema import CONFIGS, LABELS, SPLITS
+from codesyntax_dataset.measure import ConfigReport
+from codesyntax_dataset.protocol import SPLITS
+from codesyntax_dataset.schema import CONFIGS, LABELS
 from codesyntax_dataset.tasks import tasks
-
-if TYPE_CHECKING:
-    from codesyntax_dataset.build import ConfigReport
 
 CARD, EVAL, CROISSANT, SUMS = "README.md", "eval.yaml", "croissant.json", "SHA256SUMS"
 

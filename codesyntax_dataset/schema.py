@@ -25,8 +25,6 @@ CONFIGS = {
 }
 """Dataset config name -> (language, variant)."""
 
-SPLITS = ("validation", "test")
-
 LABELS = "1.0"
 """Version of our label rules: raised when labels change on purpose, by us or by a correction of the tables."""
 

@@ -11,13 +11,8 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from codesyntax_dataset.errors import UnknownName
+from codesyntax_dataset.protocol import DIRECTIONS, HEAD_TO_DEPENDENT, HELD_OUT, PROTOCOLS, SPLITS
 from codesyntax_dataset.schema import CONFIGS
-
-PROTOCOLS = ("held-out", "published")
-"""Where the attention heads are chosen: on the split `validation`, or, as in the paper, on the scored data."""
-
-DIRECTIONS = ("head-to-dependent", "dependent-to-head")
-"""Whose row is read, the published direction first; as in `codesyntax_metric.topk_uas`."""
 
 
 class Task(NamedTuple):
@@ -34,10 +29,10 @@ class Task(NamedTuple):
     @property
     def splits(self) -> tuple[str, ...]:
         """The splits that it takes to get the number."""
-        return ("validation", "test") if self.protocol == "held-out" else ("test",)
+        return SPLITS if self.protocol == HELD_OUT else ("test",)
 
 
-def task_id(config: str, protocol: str, direction: str = DIRECTIONS[0]) -> str:
+def task_id(config: str, protocol: str, direction: str = HEAD_TO_DEPENDENT) -> str:
     """The id in `eval.yaml` and in result files, such as `python-held-out` or `java-published-dependent-to-head`.
 
     Raises UnknownName for a config, protocol or direction that does not exist.
@@ -49,7 +44,7 @@ def task_id(config: str, protocol: str, direction: str = DIRECTIONS[0]) -> str:
     ):
         if name not in known:
             raise UnknownName(kind, name, known)
-    return f"{config}-{protocol}" if direction == DIRECTIONS[0] else f"{config}-{protocol}-{direction}"
+    return f"{config}-{protocol}" if direction == HEAD_TO_DEPENDENT else f"{config}-{protocol}-{direction}"
 
 
 def tasks(configs: Iterable[str]) -> list[Task]:

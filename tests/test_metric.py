@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import doctest
 import inspect
 import json
@@ -22,6 +23,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import codesyntax_metric
+from codesyntax_dataset import protocol
 from codesyntax_dataset.errors import CodeSyntaxError
 from codesyntax_dataset.relations import RELATIONS, relations_of
 from codesyntax_metric import codesyntax_metric as script
@@ -706,6 +708,16 @@ def test_card_runs(monkeypatch):
     blocks = re.findall(r"```python\n(.*?)```", (FOLDER / "README.md").read_text(encoding="utf-8"), re.S)
     assert len(blocks) == 3 and all(">>>" in block for block in blocks)
     run_doctest("\n".join(blocks), "README.md")
+
+
+def test_the_constants_that_it_repeats_are_those_of_the_protocol():
+    assert topk_uas.RULES == protocol.RULES
+    assert topk_uas.DIRECTIONS == protocol.DIRECTIONS
+    assert topk_uas.HEAD_TO_DEPENDENT == protocol.HEAD_TO_DEPENDENT
+    k = inspect.signature(script.CodesyntaxMetric.compute).parameters["k"]
+    assert tuple(map(str, k.default)) == protocol.TABLE_KS
+    source = (FOLDER / "app.py").read_text(encoding="utf-8")
+    assert ast.literal_eval(re.search(r"^KS = (.*)$", source, re.MULTILINE)[1]) == tuple(map(int, protocol.TABLE_KS))
 
 
 def test_card_is_what_a_space_needs():

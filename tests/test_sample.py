@@ -11,8 +11,9 @@ import pytest
 from conftest import ROOT
 
 from codesyntax_dataset import SourceFunction, annotate
+from codesyntax_dataset.protocol import SPLITS
 from codesyntax_dataset.relations import relations_of
-from codesyntax_dataset.schema import SPLITS, Skips
+from codesyntax_dataset.schema import Skips
 from codesyntax_dataset.sources import read
 
 SAMPLE = ROOT / "codesyntax_dataset" / "sample"

@@ -13,8 +13,8 @@ from itertools import accumulate
 import tree_sitter
 import tree_sitter_java
 
-from codesyntax_dataset.languages.java.tokens import DecodedCode
 from codesyntax_dataset.errors import ParseError
+from codesyntax_dataset.languages.java.tokens import DecodedCode
 from codesyntax_dataset.schema import Token
 
 COMMENTS = {"line_comment", "block_comment"}

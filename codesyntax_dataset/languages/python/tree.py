@@ -13,8 +13,8 @@ import warnings
 from bisect import bisect_right
 from itertools import accumulate
 
-from codesyntax_dataset.languages.python.tokens import error_at, tokenize
 from codesyntax_dataset.errors import ParseError
+from codesyntax_dataset.languages.python.tokens import error_at, tokenize
 from codesyntax_dataset.schema import Token
 
 MAX_BRACKETS = 100

@@ -1,0 +1,128 @@
+"""What the Parquet files of a dataset hold, counted and digested: the facts that its card and metadata tell."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+import datasets
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from codesyntax_dataset.builder import FEATURES
+from codesyntax_dataset.schema import LABELS, Skips
+from codesyntax_dataset.statistics import edges_by_relation
+
+ROW_GROUP = 1000  # rows; a few megabytes, what a reader that streams fetches at a time
+
+ORIGIN = ["code", "repo", "path", "func_name", "url", "language"]
+"""The columns that come from the source."""
+
+
+@dataclass(frozen=True)
+class ConfigReport:
+    """What one config of a built dataset holds; the counts are those of its Parquet files."""
+
+    info: datasets.DatasetInfo
+    edges: dict[str, dict[str, int]]  # relation -> split -> edges
+    digest: str  # SHA-256 of the functions, without their labels
+    skips: Skips
+
+    @property
+    def version(self) -> str:
+        return str(self.info.version)
+
+    @property
+    def functions(self) -> dict[str, int]:
+        """Split -> functions."""
+        return {name: split.num_examples for name, split in self.info.splits.items()}
+
+    def edges_of(self, split: str) -> int:
+        return sum(counts.get(split, 0) for counts in self.edges.values())
+
+    def lacks(self) -> list[str]:
+        """The splits that there are not, in words, and what cannot be done without."""
+        needs = {
+            "validation": "held-out scores need one, for attention heads are chosen there",
+            "test": "scores are taken there",
+        }
+        return [f"no {split} split: {need}" for split, need in needs.items() if split not in self.functions]
+
+
+@dataclass(frozen=True)
+class BuildReport:
+    """What was built: the folder and its configs by name."""
+
+    output: Path
+    configs: dict[str, ConfigReport]
+
+    def text(self) -> str:
+        lines = []
+        for name, config in self.configs.items():
+            splits = (
+                f"{split} {functions:,} functions, {config.edges_of(split):,} edges"
+                for split, functions in config.functions.items()
+            )
+            lines.append(f"{name} {config.version}: {'; '.join(splits)}")
+            lines += [f"  warning: {lack}" for lack in config.lacks()]
+            for reason, count in config.skips.counts.items():
+                lines.append(f"  {reason}: {count:,} (first: {', '.join(config.skips.names[reason])})")
+        return "\n".join(lines)
+
+
+def measure(folder: Path, skips: Skips) -> tuple[ConfigReport, dict[str, pa.Table]]:
+    """What the Parquet files in the folder of a config hold, and their tables by split."""
+    tables = read_tables(folder)
+    info = datasets.DatasetInfo(
+        features=FEATURES,
+        version=f"{LABELS}.{int(digest(tables.values(), FEATURES)[:8], 16)}",
+        splits=datasets.SplitDict(
+            {split: datasets.SplitInfo(split, table.nbytes, table.num_rows) for split, table in tables.items()}
+        ),
+        download_size=sum(file.stat().st_size for file in folder.iterdir()),
+        dataset_size=sum(table.nbytes for table in tables.values()),
+    )
+    return ConfigReport(info, _edges_by_relation(tables), digest(tables.values(), ORIGIN), skips), tables
+
+
+def read_tables(folder: Path) -> dict[str, pa.Table]:
+    """Split -> rows of a config."""
+    return {file.stem: pq.read_table(file) for file in sorted(folder.iterdir())}  # "test" < "validation", as ids run
+
+
+def digest(tables: Iterable[pa.Table], columns: Iterable[str]) -> str:
+    """SHA-256 over the values of `columns`, whatever the file format, the chunks or the version of Arrow."""
+    sha256 = hashlib.sha256()
+
+    def update(array: pa.Array) -> None:
+        if pa.types.is_list(array.type):
+            sha256.update(pc.list_value_length(array).to_numpy(zero_copy_only=False).astype("<i8").tobytes())
+            update(array.flatten())
+        elif pa.types.is_struct(array.type):
+            for field in array.flatten():
+                update(field)
+        elif pa.types.is_string(array.type):
+            sha256.update(pc.binary_length(array).to_numpy(zero_copy_only=False).astype("<i8").tobytes())
+            sha256.update("".join(array.to_pylist()).encode())
+        else:
+            sha256.update(array.to_numpy(zero_copy_only=False).astype("<i8").tobytes())
+
+    for table in tables:
+        sha256.update(f"{table.num_rows} rows".encode())
+        for start in range(0, table.num_rows, ROW_GROUP):
+            rows = table.slice(start, ROW_GROUP)
+            for column in columns:
+                update(pa.concat_arrays(rows[column].chunks))
+    return sha256.hexdigest()
+
+
+def _edges_by_relation(tables: dict[str, pa.Table]) -> dict[str, dict[str, int]]:
+    """Relation -> split -> edges."""
+    edges: dict[str, dict[str, int]] = {}
+    for split, table in tables.items():
+        for relation, count in edges_by_relation(table).items():
+            edges.setdefault(relation, {})[split] = count
+    return edges
