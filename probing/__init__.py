@@ -5,12 +5,12 @@ from __future__ import annotations
 import importlib
 
 _PUBLIC = {
-    "ProbeResult": "probing.result",
-    "RankLedger": "probing.ledger",
-    "baseline": "probing.baselines",
-    "load": "probing.result",
-    "probe": "probing.run",
-    "show": "probing.attention_page",
+    "ProbeResult": "probing.attention.result",
+    "RankLedger": "probing.attention.ledger",
+    "baseline": "probing.evidence.baselines",
+    "load": "probing.attention.result",
+    "probe": "probing.attention.probe",
+    "show": "probing.report.attention_page",
 }
 """Where each name is defined."""
 

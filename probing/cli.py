@@ -20,7 +20,7 @@ from codesyntax_dataset.schema import CONFIGS
 # as in topk_uas, whose numpy would slow down --help
 DIRECTIONS = ("head-to-dependent", "dependent-to-head")
 RULES = ("first", "any", "last")
-CONTROLS = ("random-weights", "shuffled-attention", "redrawn-dependents")  # as in probing.controls
+CONTROLS = ("random-weights", "shuffled-attention", "redrawn-dependents")  # as in probing.runs.controls
 
 RECIPE = [
     "codesyntax build --source code-search-net/code_search_net --config python --output csn",
@@ -172,7 +172,7 @@ def _push_command(function):
 @click.argument("folder", type=click.Path(path_type=Path))
 def dataset(folder: Path, repo: str, **options) -> None:
     """Check the dataset in FOLDER, which `codesyntax build` wrote, and publish it for load_dataset()."""
-    from probing.hub.push import push_dataset
+    from probing.publish.push import push_dataset
 
     _send(push_dataset(folder, repo), **options)
 
@@ -180,7 +180,7 @@ def dataset(folder: Path, repo: str, **options) -> None:
 @_push_command
 def metric(repo: str, **options) -> None:
     """Publish the metric as a Space USER/codesyntax_metric for evaluate.load()."""
-    from probing.hub.push import push_metric
+    from probing.publish.push import push_metric
 
     _send(push_metric(repo), **options)
 
@@ -207,7 +207,7 @@ def submit(results: tuple[Path, ...], dry_run: bool, undoing: bool, **options) -
     Everything is checked first, and part of each result is probed again.
     """
     _quiet_libraries()
-    from probing.hub.submit import submission, undo
+    from probing.publish.submit import submission, undo
 
     if undoing:
         closed = undo(results, options["model"], options["board"])
@@ -292,8 +292,8 @@ def probe(
 @_json_option
 def score(ledgers: tuple[Path, ...], wide: bool, as_json: bool) -> None:
     """Compute every number again from each LEDGER, a Parquet file that `probe --output` wrote; needs no torch."""
-    from probing.ledger import RankLedger
-    from probing.result import ProbeResult
+    from probing.attention.ledger import RankLedger
+    from probing.attention.result import ProbeResult
 
     if as_json and len(ledgers) > 1:
         raise click.UsageError("--json prints one result: name one ledger")
@@ -319,8 +319,8 @@ def verify(results: tuple[Path, ...], functions: int, everything: bool, **option
       1  rejected: it is not what its model and its dataset give
     """
     _quiet_libraries()
-    from probing.verify import ACCEPTED, REJECTED, UNCHECKED, report
-    from probing.verify import verify as run
+    from probing.attention.verify import ACCEPTED, REJECTED, UNCHECKED, report
+    from probing.attention.verify import verify as run
 
     verdicts = set()
     for result in results:
@@ -349,8 +349,8 @@ def errors(results: tuple[Path, ...], rule: str, wide: bool, as_json: bool, **wh
     """Run the model of each RESULT, a file or folder that `probe --output` wrote, again: what do its best heads find where
     they are wrong?"""
     _quiet_libraries()
-    from probing import error_analysis
-    from probing.evidence import files_of
+    from probing.attention import errors
+    from probing.evidence.gather import files_of
     from probing.report.errors import print_errors
 
     ours = [path for path in results if not path.name.endswith(".errors.json")]  # which a glob finds the second time
@@ -358,8 +358,8 @@ def errors(results: tuple[Path, ...], rule: str, wide: bool, as_json: bool, **wh
     if as_json and len(files) > 1:
         raise click.UsageError("--json prints one analysis: name one result")
     for file in files:
-        analysis = error_analysis.analyse(file, **where)
-        path = error_analysis.save(analysis, file)
+        analysis = errors.analyse(file, **where)
+        path = errors.save(analysis, file)
         if as_json:
             click.echo(analysis.to_json(), nl=False)
         else:
@@ -376,7 +376,7 @@ def errors(results: tuple[Path, ...], rule: str, wide: bool, as_json: bool, **wh
 def doctor(model: str, as_json: bool, **options) -> None:
     """Print the self-check of MODEL: how it can be probed, or why not (status 1)."""
     _quiet_libraries()
-    from probing.doctor import doctor as run
+    from probing.models.doctor import doctor as run
 
     diagnosis = run(model, **options)
     click.echo(diagnosis.to_json() if as_json else diagnosis.text(), nl=not as_json)
@@ -392,7 +392,7 @@ def doctor(model: str, as_json: bool, **options) -> None:
 def available_models(models: tuple[str, ...], refresh: bool, wide: bool, as_json: bool) -> None:
     """List models known to work, or tell of each MODEL, a Hub id or a local folder, from its configuration alone."""
     _quiet_hub()
-    from probing.models import available, to_json
+    from probing.models.catalogue import available, to_json
     from probing.report.models import print_models
 
     found = available(models, refresh=refresh)
@@ -435,7 +435,7 @@ def baseline(as_json: bool, wide: bool, output: Path | None, **options) -> None:
     """Score the offset, keyword and combined baselines, by the published and the held-out protocol; needs no model."""
     import datasets
 
-    from probing import baselines
+    from probing.evidence import baselines
     from probing.report.baselines import print_baselines
 
     datasets.disable_progress_bars()
@@ -458,7 +458,7 @@ def board(sources: tuple[str, ...], output: Path) -> None:
     @revision). What cannot be trusted is left out and listed with its reason.
     """
     _quiet_hub()
-    from probing.board import read
+    from probing.publish.board import read
     from probing.report.board import check_place, save
 
     check_place(output)
@@ -492,7 +492,7 @@ def report(results: tuple[Path, ...], output: Path, data: str | None) -> None:
 def demo(output: Path) -> None:
     """Build the embedded sample, probe the embedded encoder with it, and show what its attention heads have picked up."""
     from codesyntax_dataset.build import build as build_dataset
-    from probing.identity import EMBEDDED, embedded_model
+    from probing.models.location import EMBEDDED, embedded_model
     from probing.report.report import report as write_report
 
     embedded_model()  # says at once if it is missing

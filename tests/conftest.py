@@ -85,7 +85,7 @@ def tiny_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     import torch
     from transformers import AutoTokenizer, BertConfig, BertModel
 
-    from probing.identity import embedded_model
+    from probing.models.location import embedded_model
 
     torch.manual_seed(0)
     sizes = {"num_hidden_layers": 2, "num_attention_heads": 3, "hidden_size": 48, "intermediate_size": 96}
@@ -102,7 +102,7 @@ def evidence(tiny_model: Path, dataset_folder: Path, tmp_path_factory: pytest.Te
     import numpy as np
 
     from probing import probe
-    from probing.evidence import find, gather
+    from probing.evidence.gather import find, gather
 
     folder = tmp_path_factory.mktemp("evidence")
     for split in ("test", "validation"):

@@ -24,7 +24,7 @@ from typing import Any
 from loopback_hub import LoopbackHub
 
 import codesyntax_dataset
-from probing.identity import embedded_model
+from probing.models.location import embedded_model
 
 TOKEN = "hf_aTokenThatNobodyMayEverSee"
 DATASET, METRIC, MODEL, BOARD = "user/codesyntax", "user/codesyntax_metric", "user/minilm", "user/results"

@@ -11,10 +11,10 @@ from unittest import mock
 import numpy as np
 
 from codesyntax_metric.topk_uas import WORST_RANK
-from probing import selection
-from probing.evidence import Evidence, Probed
-from probing.result import ProbeResult, ProbeSettings, signature
-from probing.selection import compare, estimate
+from probing.evidence import selection
+from probing.evidence.gather import Evidence, Probed
+from probing.attention.result import ProbeResult, ProbeSettings, signature
+from probing.evidence.selection import compare, estimate
 
 MODELS = (
     ("microsoft/codebert-base", "roberta"),

@@ -20,9 +20,9 @@ import numpy as np
 from hypothesis import strategies as st
 
 from codesyntax_metric.topk_uas import NOT_IN_MEAN, RULES
-from probing.ledger import RankLedger
-from probing.result import ProbeResult, ledger_path
-from probing.selection import choose
+from probing.attention.ledger import RankLedger
+from probing.attention.result import ProbeResult, ledger_path
+from probing.evidence.selection import choose
 
 TOO_LARGE = 200 * 10**6
 

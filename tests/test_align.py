@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from codesyntax_metric.topk_uas import DEPENDENT_TO_HEAD, HEAD_TO_DEPENDENT
-from probing.align import OffsetsError, align
-from probing.ranking import EncodedFunction
+from probing.attention.align import OffsetsError, align
+from probing.attention.ranking import EncodedFunction
 
 
 def aligned(code, tokens, offsets, special):

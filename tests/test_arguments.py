@@ -17,15 +17,15 @@ from codesyntax_dataset import annotate, tokenize
 from codesyntax_dataset.build import build
 from codesyntax_dataset.errors import CodeSyntaxError, DatasetError, ModelError, SourceError
 from codesyntax_dataset.network import hub_answers, is_hub_id
-from probing.board import read as read_board
-from probing.doctor import doctor
-from probing.error_analysis import analyse
-from probing.hub.push import push_dataset, push_metric
-from probing.hub.submit import submission, undo
-from probing.models import available
+from probing.publish.board import read as read_board
+from probing.models.doctor import doctor
+from probing.attention.errors import analyse
+from probing.publish.push import push_dataset, push_metric
+from probing.publish.submit import submission, undo
+from probing.models.catalogue import available
 from probing.report.report import report
 from probing.report.statistics import collect
-from probing.verify import verify
+from probing.attention.verify import verify
 
 CODE = "def f(x):\n    return x.y\n"
 
@@ -123,8 +123,8 @@ def test_public_names():
 @pytest.mark.parametrize("name", ["./model", "../model", "/tmp/model", "a/b/c", "results/", "~/model", "C:\\model", "a b"])
 def test_names_that_the_hub_cannot_have_are_local_only(name, monkeypatch, dataset_folder):
     assert not is_hub_id(name)
-    monkeypatch.setattr("probing.identity.hub_answers", lambda: pytest.fail("the Hub was asked"))
-    monkeypatch.setattr("probing.data.hub_answers", lambda: pytest.fail("the Hub was asked"))
+    monkeypatch.setattr("probing.models.location.hub_answers", lambda: pytest.fail("the Hub was asked"))
+    monkeypatch.setattr("probing.runs.data.hub_answers", lambda: pytest.fail("the Hub was asked"))
     with pytest.raises(ModelError, match="no such folder, and no name that a model on the Hub can have"):
         probing.probe(name, dataset_folder)
     with pytest.raises(DatasetError, match="no folder .*, and no name of a dataset on the Hub, USER/NAME"):

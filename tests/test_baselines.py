@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 
 from codesyntax_dataset.errors import DatasetError, UnknownName
 from codesyntax_metric.topk_uas import DIRECTIONS, RULES, score
-from probing import controls
-from probing.baselines import (
+from probing.runs import controls
+from probing.evidence.baselines import (
     FURTHEST,
     KEYWORDS,
     KINDS,
@@ -28,9 +28,9 @@ from probing.baselines import (
     read_edges,
 )
 from probing.cli import main
-from probing.ledger import RankLedger
-from probing.random_attention import random_attention
-from probing.selection import compare, estimate, held_out, published
+from probing.attention.ledger import RankLedger
+from probing.evidence.random_attention import random_attention
+from probing.evidence.selection import compare, estimate, held_out, published
 
 HEAD_FIRST, DEPENDENT_FIRST = DIRECTIONS
 

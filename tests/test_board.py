@@ -22,13 +22,13 @@ from loopback_hub import LoopbackHub
 
 from codesyntax_dataset.errors import EntryError
 from codesyntax_metric.topk_uas import RULES
-from probing import board
-from probing.board import CELLS, Board, LeftOut, group, printable, ranks, read
+from probing.publish import board
+from probing.publish.board import CELLS, Board, LeftOut, group, printable, ranks, read
 from probing.cli import main
-from probing.entry_functions import unpack
+from probing.evidence.entry_functions import unpack
 from probing.report.board import save
-from probing.result import TABLE_KS
-from probing.selection import SAME_RELATIONS
+from probing.attention.result import TABLE_KS
+from probing.evidence.selection import SAME_RELATIONS
 
 FILES = ("README.md", "board.csv", "board.md", "index.html")
 MARKUP = "<img src=x onerror=alert(1)></script>|`*"

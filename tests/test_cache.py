@@ -13,13 +13,14 @@ import datasets
 import numpy as np
 import pytest
 
-import probing.run
-from probing import cache, probe
-from probing.data import label_digest
-from probing.ledger import RankLedger
-from probing.result import ProbeResult
-from probing.run import Runner
-from probing.verify import verify
+import probing.attention.probe
+from probing import probe
+from probing.runs import cache
+from probing.runs.data import label_digest
+from probing.attention.ledger import RankLedger
+from probing.attention.result import ProbeResult
+from probing.attention.probe import Runner
+from probing.attention.verify import verify
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -55,7 +56,7 @@ def test_the_same_probe_again(place, tiny_model, dataset_folder, tmp_path, monke
     """Nothing is loaded or tokenized, and the result and the ledger have the same bytes, whatever the batches."""
     first = probe(str(tiny_model), dataset_folder, output=tmp_path / "first", **SOME)
     assert len(left_in(place)) == 1
-    monkeypatch.setattr(probing.run, "prepare", lambda *_, **__: pytest.fail("prepared again"))
+    monkeypatch.setattr(probing.attention.probe, "prepare", lambda *_, **__: pytest.fail("prepared again"))
     again = probe(str(tiny_model), dataset_folder, batch_tokens=64, **SOME)
     assert again.to_json() == first.to_json()
     probe(str(tiny_model), dataset_folder, output=tmp_path / "again", **SOME)
@@ -260,12 +261,12 @@ def test_a_place_that_cannot_be_written_is_no_error(place, tiny_model, dataset_f
 def test_data_that_changed_meanwhile_is_not_kept(place, tiny_model, dataset_folder, monkeypatch):
     """What is kept under a key must be of the labels in it."""
     rows = datasets.load_dataset(str(dataset_folder), "python", split="test").to_list()[:6]
-    real = probing.run.prepare
+    real = probing.attention.probe.prepare
 
     def late(model, data, *arguments, **options):
         return real(model, datasets.Dataset.from_list(rows[:5]), *arguments, **options)
 
-    monkeypatch.setattr(probing.run, "prepare", lambda **asked: late(**asked))
+    monkeypatch.setattr(probing.attention.probe, "prepare", lambda **asked: late(**asked))
     probe(str(tiny_model), datasets.Dataset.from_list(rows))
     assert not list(place.glob("*.parquet"))
 
@@ -329,7 +330,7 @@ from loopback_hub import LoopbackHub
 
 with LoopbackHub() as hub:
     os.environ.update(HF_ENDPOINT=hub.url, HF_HUB_OFFLINE="0", HF_HOME={home!r}, CODESYNTAX_CACHE={home!r})
-    from probing import cache
+    from probing.runs import cache
 
     def key(revision=None):
         return cache.slot("user/model", {data!r}, **{{**{arguments!r}, "revision": revision}}).key
@@ -346,7 +347,7 @@ with LoopbackHub() as hub:
     # the commit itself is another name for the same model
     assert key(hub.repositories["model", "user/model"].heads["main"]) == after
 
-    from probing.identity import locate
+    from probing.models.location import locate
 
     hub.add("user/model", {{"config.json": b"4"}}, "refs/pr/1", type="model")
     request = hub.repositories["model", "user/model"].heads["refs/pr/1"]

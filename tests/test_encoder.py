@@ -25,11 +25,12 @@ from transformers import (
 )
 
 from codesyntax_dataset.errors import ModelError
-from probing import capture, cli, identity
-from probing import encoder as encoder_module
-from probing.doctor import doctor
-from probing.encoder import load, load_tokenizer
-from probing.selfcheck import TEXTS, FailedCheck
+from probing import cli
+from probing.models import capture, location
+from probing.models import encoder as encoder_module
+from probing.models.doctor import doctor
+from probing.models.encoder import load, load_tokenizer
+from probing.models.selfcheck import TEXTS, FailedCheck
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -148,8 +149,8 @@ def test_pickled_weights_on_the_hub(folder, monkeypatch):
     """The message names the revision of the conversion that the Hub's bot has opened."""
     spoil(folder, "pickle")
     request = Discussion("Adding `safetensors`", "open", 7, "user/model", "model", "SFconvertbot", True, None, "")
-    monkeypatch.setattr(identity.HfApi, "get_repo_discussions", lambda *_, **__: iter([request]))
-    with pytest.raises(ModelError, match="--revision refs/pr/7"), identity.loading("user/model"):
+    monkeypatch.setattr(location.HfApi, "get_repo_discussions", lambda *_, **__: iter([request]))
+    with pytest.raises(ModelError, match="--revision refs/pr/7"), location.loading("user/model"):
         transformers.AutoModel.from_pretrained(folder, use_safetensors=True)
 
 

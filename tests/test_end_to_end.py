@@ -16,7 +16,7 @@ from end_to_end import BOARD, DATASET, METRIC, MODEL, PROJECTS, TOKEN, walk
 from loopback_hub import LoopbackHub
 
 from codesyntax_metric.topk_uas import NOT_IN_MEAN
-from probing.hub.push import METRIC_FILES
+from probing.publish.push import METRIC_FILES
 
 
 @pytest.fixture(scope="module")

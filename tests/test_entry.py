@@ -16,7 +16,7 @@ from huggingface_hub.errors import HFValidationError
 from huggingface_hub.utils import validate_repo_id
 
 from codesyntax_dataset.errors import EntryError
-from probing import entry
+from probing.evidence import entry
 
 
 @pytest.fixture(scope="module")

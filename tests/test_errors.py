@@ -19,13 +19,13 @@ from codesyntax_dataset.errors import LedgerError
 from codesyntax_metric.topk_uas import DEPENDENT_TO_HEAD, DIRECTIONS, HEAD_TO_DEPENDENT, RULES
 from probing import ProbeResult, RankLedger, probe
 from probing.cli import main
-from probing.error_analysis import CLASSES, analyse, errors_path, load, save
-from probing.error_classes import Tokens, place
-from probing.identity import embedded_model
-from probing.ranking import FirstChoices
+from probing.attention.errors import CLASSES, analyse, errors_path, load, save
+from probing.attention.error_classes import Tokens, place
+from probing.models.location import embedded_model
+from probing.attention.ranking import FirstChoices
 from probing.report.errors import marked
-from probing.result import ledger_path
-from probing.run import Runner, prepare
+from probing.attention.result import ledger_path
+from probing.attention.probe import Runner, prepare
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 

@@ -15,18 +15,18 @@ from click.testing import CliRunner
 from codesyntax_dataset.errors import DataNotFound, DatasetError, LedgerError, ModelError, UnknownName
 from codesyntax_dataset.metadata import sha256sums
 from probing import probe
-from probing.attention_page import show
-from probing.baselines import read_edges
+from probing.report.attention_page import show
+from probing.evidence.baselines import read_edges
 from probing.cli import main
-from probing.controls import REDRAWN_DEPENDENTS
-from probing.data import find_data, label_digest, load_functions
-from probing.error_analysis import analyse
-from probing.evidence import find, gather
-from probing.identity import locate
-from probing.ledger import RankLedger
+from probing.runs.controls import REDRAWN_DEPENDENTS
+from probing.runs.data import find_data, label_digest, load_functions
+from probing.attention.errors import analyse
+from probing.evidence.gather import find, gather
+from probing.models.location import locate
+from probing.attention.ledger import RankLedger
 from probing.report.statistics import collect
-from probing.result import ProbeResult, ledger_path, load
-from probing.verify import verify
+from probing.attention.result import ProbeResult, ledger_path, load
+from probing.attention.verify import verify
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -214,7 +214,7 @@ def test_a_result_finds_its_data_from_anywhere(tiny_model, results, tmp_path, mo
 
 def test_a_stray_dataset_of_that_name_is_not_taken(tiny_model, dataset_folder, results, copy, tmp_path, monkeypatch):
     """Nor is the Hub asked for what was a folder; what is not found is no rejection."""
-    monkeypatch.setattr("probing.data._from_hub", lambda *_: pytest.fail("asked the Hub"))
+    monkeypatch.setattr("probing.runs.data._from_hub", lambda *_: pytest.fail("asked the Hub"))
     shutil.rmtree(results.parent / "codesyntax")
     path = json_in(results)
     made = load(path).settings

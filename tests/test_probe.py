@@ -22,12 +22,12 @@ from codesyntax_dataset import CONFIGS, annotate
 from codesyntax_dataset.errors import DatasetError, LedgerError, ModelError, UnknownName
 from codesyntax_metric.topk_uas import DEPENDENT_TO_HEAD, NOT_IN_MEAN, RULES, WORST_RANK, rank_attention
 from probing import ProbeResult, RankLedger, probe
-from probing.align import Alignment
-from probing.encoder import load
-from probing.identity import EMBEDDED
-from probing.ranking import EncodedFunction
-from probing.run import PART, Runner
-from probing.verify import verify
+from probing.attention.align import Alignment
+from probing.models.encoder import load
+from probing.models.location import EMBEDDED
+from probing.attention.ranking import EncodedFunction
+from probing.attention.probe import PART, Runner
+from probing.attention.verify import verify
 
 
 def reference_functions(shared, language, which="probe"):
@@ -270,7 +270,7 @@ def test_any_model_reads_in_either_direction(result, tiny_model, dataset_folder)
 
 def test_out_of_memory_makes_batches_smaller(result, tiny_model, dataset_folder, monkeypatch):
     """A device that holds 1,000 sub-tokens: batches shrink, nothing is lost, the numbers are the same."""
-    from probing.encoder import Encoder
+    from probing.models.encoder import Encoder
 
     real, sizes = Encoder.forward, []
 
@@ -336,7 +336,7 @@ def left_in(folder):
 
 def test_interrupted_between_parts_and_resumed(whole, tiny_model, dataset_folder, tmp_path, monkeypatch):
     """Stopped after each number of parts in turn; the next run goes on there, and the bytes are the same."""
-    monkeypatch.setattr("probing.run.PART", 10)
+    monkeypatch.setattr("probing.attention.probe.PART", 10)
     real, runs = Runner.run, []
 
     def stops_after(parts):
@@ -419,7 +419,7 @@ def test_two_runs_in_one_folder(whole, tiny_model, dataset_folder, tmp_path, tmp
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Runner, "run", meanwhile)
-        patch.setattr("probing.run.PART", 1000)  # one part, so that it happens once
+        patch.setattr("probing.attention.probe.PART", 1000)  # one part, so that it happens once
         probe(str(tiny_model), dataset_folder, "python", output=new)
     ((status, message),) = told
     assert status == 1

@@ -30,7 +30,7 @@ from codesyntax_dataset.schema import CONFIGS
 from codesyntax_dataset.tasks import DIRECTIONS, task_id, tasks
 from codesyntax_metric import topk_uas
 from probing.cli import main
-from probing.hub.push import METRIC_FILES, push_dataset, push_metric
+from probing.publish.push import METRIC_FILES, push_dataset, push_metric
 
 TOKEN = "hf_aTokenThatNobodyMayEverSee"
 DATASET, METRIC = "user/codesyntax", "user/codesyntax_metric"

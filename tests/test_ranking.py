@@ -7,8 +7,8 @@ import pytest
 import torch
 
 from codesyntax_metric.topk_uas import DEPENDENT_TO_HEAD, DIRECTIONS, HEAD_TO_DEPENDENT, RULES, rank_attention
-from probing.align import Alignment
-from probing.ranking import BatchRanker, EncodedFunction
+from probing.attention.align import Alignment
+from probing.attention.ranking import BatchRanker, EncodedFunction
 
 
 def plain_ranks(attention, edges, direction):

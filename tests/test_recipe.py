@@ -13,7 +13,7 @@ from end_to_end import Walk
 from loopback_hub import LoopbackHub
 
 from probing.cli import RECIPE
-from probing.identity import embedded_model
+from probing.models.location import embedded_model
 
 README = (Path(__file__).resolve().parent.parent / "README.md").read_text(encoding="utf-8")
 

@@ -16,18 +16,19 @@ from codesyntax_dataset import paper
 from codesyntax_dataset.build import build
 from codesyntax_dataset.errors import LedgerError
 from codesyntax_metric.topk_uas import DIRECTIONS
-from probing import probe, random_attention
-from probing.baselines import Edges
+from probing import probe
+from probing.evidence import random_attention
+from probing.evidence.baselines import Edges
 from probing.cli import main
-from probing.error_analysis import analyse, save
-from probing.evidence import PROTOCOLS, find, gather
+from probing.attention.errors import analyse, save
+from probing.evidence.gather import PROTOCOLS, find, gather
 from probing.report import figures, headline
 from probing.report import report as module
 from probing.report.document import COUNT, DIFFERENCE, SCORE, Column, Table
 from probing.report.findings import Subject
 from probing.report.report import report
-from probing.selection import SAME_RELATIONS as SAME
-from probing.selection import compare, holm
+from probing.evidence.selection import SAME_RELATIONS as SAME
+from probing.evidence.selection import compare, holm
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 

@@ -10,8 +10,8 @@ import pytest
 from codesyntax_dataset.errors import LedgerError
 from codesyntax_metric.topk_uas import RULES, rank_attention, score
 from benchmarks import coverage
-from probing.ledger import RankLedger
-from probing.selection import Outcomes, apply, choose, compare, estimate, held_out, holm, published, summary
+from probing.attention.ledger import RankLedger
+from probing.evidence.selection import Outcomes, apply, choose, compare, estimate, held_out, holm, published, summary
 
 TEST, ARGS, COMPREHENSION = "If:if->test", "Call:func->args", "comprehension:target->iter"
 

@@ -18,7 +18,7 @@ from codesyntax_dataset import CodeSyntaxError, ParseError, annotate
 from codesyntax_dataset.errors import LedgerError
 from codesyntax_metric.topk_uas import DEPENDENT_TO_HEAD, HEAD_TO_DEPENDENT, RULES, rank_attention
 from probing.cli import main
-from probing.identity import EMBEDDED
+from probing.models.location import EMBEDDED
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 

@@ -14,7 +14,7 @@ import pytest
 from click.testing import CliRunner
 
 from probing.cli import main
-from probing.run import Runner
+from probing.attention.probe import Runner
 
 COLUMNS = 80
 
@@ -128,7 +128,7 @@ def test_stopped_by_a_signal(folder, tmp_path, monkeypatch, by, parts, status):
         return real(self, *arguments)
 
     monkeypatch.setattr(Runner, "run", stops)
-    monkeypatch.setattr("probing.run.PART", 4)
+    monkeypatch.setattr("probing.attention.probe.PART", 4)
     monkeypatch.chdir(folder)
     command = ["probe", "tiny", "--data", "codesyntax", "--config", "java", "--limit", "12", "--output", str(tmp_path)]
     done = CliRunner().invoke(main, command)

@@ -5,8 +5,9 @@ from __future__ import annotations
 import pytest
 import torch
 
-from probing import probe, threads
-from probing.run import Runner
+from probing import probe
+from probing.runs import threads
+from probing.attention.probe import Runner
 
 
 @pytest.mark.parametrize(

@@ -15,17 +15,19 @@ import reprobed
 import torch
 from click.testing import CliRunner
 
-import probing.encoder
-import probing.run
+import probing.models.encoder
+import probing.attention.probe
 from codesyntax_dataset.errors import LedgerError, ModelError
-from probing import capture, probe, ranking
+from probing import probe
+from probing.attention import ranking
+from probing.models import capture
 from probing.cli import main
-from probing.encoder import Encoder, load
-from probing.ledger import RankLedger
-from probing.result import ProbeResult, ledger_path
-from probing.run import prepare
-from probing.selection import choose
-from probing.verify import ACCEPTED, REJECTED, UNCHECKED, _draw, _probe_again, _without_replacement, verify
+from probing.models.encoder import Encoder, load
+from probing.attention.ledger import RankLedger
+from probing.attention.result import ProbeResult, ledger_path
+from probing.attention.probe import prepare
+from probing.evidence.selection import choose
+from probing.attention.verify import ACCEPTED, REJECTED, UNCHECKED, _draw, _probe_again, _without_replacement, verify
 
 SOME = 24  # functions: enough for every sabotage to show
 
@@ -186,18 +188,18 @@ def test_ranks_within_what_rounding_explains_that_take_sides(ledgers):
 
 
 def alignment_shifted(patch):
-    real = probing.run.align
+    real = probing.attention.probe.align
 
     def shifted(code, start, end, offsets, special):
         first, last = real(code, start, end, offsets, special)
         return ranking.Alignment(np.where(first >= 0, first - 1, first), np.where(last >= 0, last - 1, last))
 
-    patch.setattr(probing.run, "align", shifted)
+    patch.setattr(probing.attention.probe, "align", shifted)
 
 
 def special_tokens_ranked(patch):
     """The first and last code token get the special tokens before and behind them."""
-    real = probing.run.align
+    real = probing.attention.probe.align
 
     def with_special(code, start, end, offsets, special):
         first, last = real(code, start, end, offsets, special)
@@ -205,7 +207,7 @@ def special_tokens_ranked(patch):
         first[-1], last[-1] = max(first[-1], len(special) - 1), len(special) - 1
         return ranking.Alignment(first, last)
 
-    patch.setattr(probing.run, "align", with_special)
+    patch.setattr(probing.attention.probe, "align", with_special)
 
 
 def diagonal_kept(patch):
@@ -230,14 +232,14 @@ def padding_attended(patch):
 
 def half_precision(patch):
     """The model runs in bfloat16, but says float32."""
-    real = probing.encoder.load
+    real = probing.models.encoder.load
 
     def halved(*arguments, **options):
         encoder = real(*arguments, **options)
         encoder.model.to(torch.bfloat16)
         return encoder
 
-    patch.setattr(probing.encoder, "load", halved)
+    patch.setattr(probing.models.encoder, "load", halved)
 
 
 @pytest.mark.parametrize("sabotage", [alignment_shifted, special_tokens_ranked, diagonal_kept, half_precision])

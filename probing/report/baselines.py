@@ -7,7 +7,7 @@ from typing import Any
 from rich.table import Table
 
 from probing.report.terminal import console, print_table, table
-from probing.result import TABLE_KS
+from probing.attention.result import TABLE_KS
 
 _RULE = "first"
 _KINDS = ("offset", "keyword", "combined")

@@ -18,11 +18,11 @@ from codesyntax_dataset import paper
 from codesyntax_dataset.errors import LedgerError
 from codesyntax_dataset.tasks import PROTOCOLS
 from codesyntax_metric.topk_uas import HEAD_TO_DEPENDENT, RULES
-from probing.board import BASELINES, SHOWN, Board, Cell, Found, Row, Table, printable
-from probing.files import write, writing
+from probing.publish.board import BASELINES, SHOWN, Board, Cell, Found, Row, Table, printable
+from codesyntax_dataset.atomic import write, writing
 from probing.report.pages import environment
-from probing.result import TABLE_KS
-from probing.selection import SAME_RELATIONS
+from probing.attention.result import TABLE_KS
+from probing.evidence.selection import SAME_RELATIONS
 
 _SPACE = """---
 title: CodeSyntax board

@@ -7,14 +7,14 @@ from typing import Any
 
 from codesyntax_dataset import paper
 from codesyntax_metric.topk_uas import RULES
-from probing.error_classes import CLASSES, PLACES
-from probing.evidence import PROTOCOLS
+from probing.attention.error_classes import CLASSES, PLACES
+from probing.evidence.gather import PROTOCOLS
 from probing.report import ablations, headline, means, relations
 from probing.report.document import CODE, COUNT, NAME, PERCENT, Column, Section, Table
 from probing.report.errors import marked
 from probing.report.findings import Findings, Subject
 from probing.report.scored import RULE
-from probing.selection import FEW_FUNCTIONS, PERMUTATIONS, RESAMPLES
+from probing.evidence.selection import FEW_FUNCTIONS, PERMUTATIONS, RESAMPLES
 
 
 def sections(findings: Sequence[Findings]) -> list[Section]:
@@ -147,7 +147,7 @@ def _errors(found: Findings, subject: Subject) -> list[str | Table]:
             ],
             shares,
             f"Published protocol, top-1, on all {subject.functions:,} functions of the result. The classes are those of "
-            "probing/error_classes.py; each error is in the first that fits, and at one place, seen from the edge.",
+            "probing/attention/error_classes.py; each error is in the first that fits, and at one place, seen from the edge.",
             filters=1,
         ),
         Table(

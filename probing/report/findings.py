@@ -15,14 +15,14 @@ from codesyntax_dataset import paper
 from codesyntax_dataset.errors import LedgerError
 from codesyntax_dataset.schema import CONFIGS
 from codesyntax_metric.topk_uas import HEAD_TO_DEPENDENT, RULES
-from probing.baselines import KINDS, Edges
-from probing.error_analysis import ErrorAnalysis, errors_path, load
-from probing.evidence import BEST_BASELINE, PROTOCOLS, Evidence, files_of, find, gather
-from probing.progress import progress
-from probing.random_attention import expected as expected_scores
-from probing.random_attention import random_attention
-from probing.result import KS, read_text
-from probing.selection import SAME_RELATIONS, Comparison, Outcomes, compare, estimate, held_out, means, published
+from probing.evidence.baselines import KINDS, Edges
+from probing.attention.errors import ErrorAnalysis, errors_path, load
+from probing.evidence.gather import BEST_BASELINE, PROTOCOLS, Evidence, files_of, find, gather
+from probing.runs.progress import progress
+from probing.evidence.random_attention import expected as expected_scores
+from probing.evidence.random_attention import random_attention
+from probing.attention.result import KS, read_text
+from probing.evidence.selection import SAME_RELATIONS, Comparison, Outcomes, compare, estimate, held_out, means, published
 
 TOLD_APART = ("revision", "dtype", "max_length", "also_fits", "seed")
 """Settings that are added to the name of a model that was probed more than once."""

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 import click
 
-from probing.models import Description
+from probing.models.catalogue import Description
 from probing.report.terminal import console
 
 _ROW = "{:40} {:14} {:>6} {:>5} {:>10}  {:17}  {}"

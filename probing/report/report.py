@@ -10,8 +10,8 @@ from typing import Any
 
 from codesyntax_dataset.arguments import checked
 from codesyntax_dataset.errors import LedgerError
-from probing import entry
-from probing.files import writing
+from probing.evidence import entry
+from codesyntax_dataset.atomic import writing
 from probing.report import contents
 from probing.report.document import Figure, Section, Table, in_html
 from probing.report.figures import for_page

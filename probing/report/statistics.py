@@ -22,8 +22,8 @@ from codesyntax_dataset.card import left_out
 from codesyntax_dataset.errors import LedgerError
 from codesyntax_dataset.statistics import Distribution, Statistics, statistics
 from codesyntax_metric.topk_uas import NOT_IN_MEAN
-from probing.data import load_functions
-from probing.files import write
+from probing.runs.data import load_functions
+from codesyntax_dataset.atomic import write
 from probing.report.terminal import console, print_table, table
 
 if TYPE_CHECKING:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from probing.report.terminal import console, print_table, table
-from probing.result import TABLE_KS, ProbeResult, head_name
+from probing.attention.result import TABLE_KS, ProbeResult, head_name
 
 _RULE = "first"
 

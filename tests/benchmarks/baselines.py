@@ -25,11 +25,11 @@ import numpy as np
 
 from codesyntax_dataset import paper
 from codesyntax_metric.topk_uas import HEAD_TO_DEPENDENT, RULES, WORST_RANK, score
-from probing.baselines import FURTHEST, KEYWORDS, KINDS, Edges, evaluate, ledger, pick, read_edges
-from probing.random_attention import random_attention
-from probing.ledger import RankLedger
-from probing.result import KS, TABLE_KS
-from probing.selection import Outcomes, compare, estimate, held_out, published
+from probing.evidence.baselines import FURTHEST, KEYWORDS, KINDS, Edges, evaluate, ledger, pick, read_edges
+from probing.evidence.random_attention import random_attention
+from probing.attention.ledger import RankLedger
+from probing.attention.result import KS, TABLE_KS
+from probing.evidence.selection import Outcomes, compare, estimate, held_out, published
 
 FUNCTIONS = 18_701
 EDGES = paper.edges("python")  # Shen et al. 2022, Table 8

@@ -23,9 +23,9 @@ from typing import NamedTuple
 import numpy as np
 
 from codesyntax_metric.topk_uas import RULES
-from probing.baselines import KINDS, ledger, only, pick, read_edges
-from probing.result import TABLE_KS
-from probing.selection import Estimate, Outcomes, compare, estimate, published
+from probing.evidence.baselines import KINDS, ledger, only, pick, read_edges
+from probing.attention.result import TABLE_KS
+from probing.evidence.selection import Estimate, Outcomes, compare, estimate, published
 
 SIZES = {"6-10": (6, 8, 10), "11-30": (11, 20, 30), "31-100": (31, 60, 100), "over 100": (101, 200, 400)}
 """Functions that hold the relation: how they are grouped, and the numbers that are drawn."""

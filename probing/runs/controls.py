@@ -1,6 +1,6 @@
 """Controls: what a score is worth if there is nothing to find, in the attention, in the weights or in the labels.
 
-- *random attention* (`probing.random_attention`): every row ranks the other tokens in random order. What counting alone gives.
+- *random attention* (`probing.evidence.random_attention`): every row ranks the other tokens in random order. What counting alone gives.
 - *random weights*: the model's architecture, tokenizer and pooling without what it learned. Its attention is nearly even,
   so the token of most sub-tokens wins nearly every row, where weights are summed: it scores less than random
   attention, and a distance to it says nothing about what was learned.

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 import torch
 
-from probing.encoder import load
-from probing.selfcheck import Check, FailedCheck
+from probing.models.encoder import load
+from probing.models.selfcheck import Check, FailedCheck
 
 
 @dataclass(frozen=True)

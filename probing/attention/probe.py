@@ -23,24 +23,24 @@ from tqdm.auto import tqdm
 from codesyntax_dataset.arguments import Natural, Positive, checked
 from codesyntax_dataset.errors import LedgerError, ModelError
 from codesyntax_metric.topk_uas import DEPENDENT_TO_HEAD, DIRECTIONS, HEAD_TO_DEPENDENT, RULES, SCORING_VERSION
-from probing import cache
-from probing.align import OffsetsError, align
-from probing.controls import (
+from probing.runs import cache
+from probing.attention.align import OffsetsError, align
+from probing.runs.controls import (
     RANDOM_WEIGHTS,
     SHUFFLED_ATTENTION,
     labels_of,
 )
-from probing.data import folder_of, label_digest, load_functions, rows
-from probing.files import writing
-from probing.ledger import RankLedger
-from probing.progress import progress
-from probing.ranking import BatchListener, BatchRanker, EncodedFunction
-from probing.result import PAPER_LENGTH, ProbeResult, ProbeSettings, versions
-from probing.result import load as load_result
-from probing.threads import useful_threads
+from probing.runs.data import folder_of, label_digest, load_functions, rows
+from codesyntax_dataset.atomic import writing
+from probing.attention.ledger import RankLedger
+from probing.runs.progress import progress
+from probing.attention.ranking import BatchListener, BatchRanker, EncodedFunction
+from probing.attention.result import PAPER_LENGTH, ProbeResult, ProbeSettings, versions
+from probing.attention.result import load as load_result
+from probing.runs.threads import useful_threads
 
 if TYPE_CHECKING:
-    from probing.encoder import Encoder
+    from probing.models.encoder import Encoder
 
 logger = logging.getLogger(__name__)
 
@@ -83,10 +83,10 @@ def probe(
     have, 511 in the paper. `also_fits`: other models that a function must fit, too, so that scores can be compared.
     `control`: `random-weights`, `shuffled-attention` or `redrawn-dependents`, drawn by `seed`: what the score is worth
     without what the model learned, with its attention on other tokens, or with edges to other tokens (see
-    `probing.controls`); the result says so.
+    `probing.runs.controls`); the result says so.
     `output`: a folder for the result and its ledger; there, an interrupted run goes on where it stopped.
 
-    The same probe again is answered from the cache, see `probing.cache`, unless the model is a pair.
+    The same probe again is answered from the cache, see `probing.runs.cache`, unless the model is a pair.
 
     Under `accelerate launch` or `torchrun` the processes share the work; the result is that of one process, and goes to
     the main process, the others get None.
@@ -245,8 +245,8 @@ def prepare(
     seed: int | None,
 ) -> Task:
     """Load the data and the model, tokenize and align every function; arguments as of `probe`."""
-    from probing.encoder import load, load_tokenizer  # transformers takes seconds to import, and the cache needs none
-    from probing.selfcheck import examine_lengths
+    from probing.models.encoder import load, load_tokenizer  # transformers takes seconds to import, and the cache needs none
+    from probing.models.selfcheck import examine_lengths
 
     if direction not in (None, *DIRECTIONS):
         raise ModelError(f"direction is {direction!r}, expected one of {', '.join(DIRECTIONS)}")

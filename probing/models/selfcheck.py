@@ -19,11 +19,11 @@ import numpy as np
 import torch
 
 from codesyntax_dataset.errors import LedgerError, ModelError
-from probing import capture
-from probing.files import write
+from probing.models import capture
+from codesyntax_dataset.atomic import write
 
 if TYPE_CHECKING:
-    from probing.encoder import Encoder
+    from probing.models.encoder import Encoder
 
 TEXTS = (  # a short one, which gets padding, and one that is longer than the local windows of most models
     "def area(w, h):\n    return w * h\n",

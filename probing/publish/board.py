@@ -35,10 +35,10 @@ from codesyntax_dataset.errors import EntryError
 from codesyntax_dataset.schema import CONFIGS
 from codesyntax_dataset.tasks import PROTOCOLS
 from codesyntax_metric.topk_uas import RULES
-from probing.entry import LARGEST, load
-from probing.entry_functions import CELLS, unpack
-from probing.result import TABLE_KS
-from probing.selection import SAME_RELATIONS, holm
+from probing.evidence.entry import LARGEST, load
+from probing.evidence.entry_functions import CELLS, unpack
+from probing.attention.result import TABLE_KS
+from probing.evidence.selection import SAME_RELATIONS, holm
 
 BASELINES = ("combined", "offset", "keyword")
 """As in entries, in the order of the page; `combined` is the best one (Shen et al. 2022, section 4)."""
@@ -364,7 +364,7 @@ def _download(source: str, folder: Path) -> list[LeftOut]:
     from huggingface_hub import HfApi, snapshot_download
     from huggingface_hub.hf_api import RepoFile
 
-    from probing.hub.client import check_repo, plain_errors
+    from probing.publish.client import check_repo, plain_errors
 
     repo, _, revision = source.partition("@")
     check_repo(repo)

@@ -22,9 +22,9 @@ import numpy as np
 from codesyntax_dataset.errors import EntryError
 from codesyntax_dataset.tasks import PROTOCOLS
 from codesyntax_metric.topk_uas import NOT_IN_MEAN, RULES
-from probing.result import KS, TABLE_KS
-from probing.selection import SAME_RELATIONS, Outcomes
-from probing.strict import expect, fields, shown
+from probing.attention.result import KS, TABLE_KS
+from probing.evidence.selection import SAME_RELATIONS, Outcomes
+from probing.runs.untrusted_json import expect, fields, shown
 
 CELLS = [(protocol, rule, k) for protocol in PROTOCOLS for rule in RULES for k in TABLE_KS]
 """The scores that a board shows, in this order wherever they are listed."""

@@ -11,9 +11,9 @@ from codesyntax_dataset.relations import relations_of
 from codesyntax_dataset.schema import CONFIGS
 from codesyntax_dataset.tasks import PROTOCOLS
 from codesyntax_metric.topk_uas import NOT_IN_MEAN, RULES
-from probing.result import KS
-from probing.selection import FEW_FUNCTIONS, PERMUTATIONS
-from probing.strict import expect, fields, mapping, one_of, shown, whole
+from probing.attention.result import KS
+from probing.evidence.selection import FEW_FUNCTIONS, PERMUTATIONS
+from probing.runs.untrusted_json import expect, fields, mapping, one_of, shown, whole
 
 BASELINES = ("offset", "keyword", "combined")
 

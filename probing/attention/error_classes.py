@@ -23,7 +23,7 @@ import re
 from bisect import bisect_left
 from collections.abc import Sequence
 
-from probing.baselines import KEYWORDS
+from probing.evidence.baselines import KEYWORDS
 
 CLASSES = (
     "no prediction",

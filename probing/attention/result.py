@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any
 from codesyntax_dataset.arguments import Positive, checked
 from codesyntax_dataset.errors import LedgerError, UnknownName
 from codesyntax_metric.topk_uas import RULES, SCORING_VERSION, score
-from probing.align import NOT_PREDICTED
-from probing.files import write, writing
-from probing.ledger import RankLedger
+from probing.attention.align import NOT_PREDICTED
+from codesyntax_dataset.atomic import write, writing
+from probing.attention.ledger import RankLedger
 
 if TYPE_CHECKING:
     import pandas
@@ -52,7 +52,7 @@ class ProbeSettings:
     max_length: int  # sub-tokens, special tokens included, that a function may have
     also_fits: tuple[str, ...]  # other models that a function must fit
     limit: int | None  # only the first functions of the split: a partial run
-    control: str | None = None  # one of probing.controls.CONTROLS: not the model or not the labels, but a comparison
+    control: str | None = None  # one of probing.runs.controls.CONTROLS: not the model or not the labels, but a comparison
     seed: int | None = None  # of the control
 
     def __post_init__(self) -> None:

@@ -45,12 +45,12 @@ from codesyntax_metric.topk_uas import (
     SCORING_VERSION,
     WORST_RANK,
 )
-from probing.align import NOT_PREDICTED
-from probing.data import label_digest, load_functions, rows
-from probing.files import write
-from probing.ledger import RankLedger
-from probing.result import KS
-from probing.selection import Choice, Outcomes, apply, estimate, held_out, means, published, summary
+from probing.attention.align import NOT_PREDICTED
+from probing.runs.data import label_digest, load_functions, rows
+from codesyntax_dataset.atomic import write
+from probing.attention.ledger import RankLedger
+from probing.attention.result import KS
+from probing.evidence.selection import Choice, Outcomes, apply, estimate, held_out, means, published, summary
 
 KINDS = ("offset", "keyword")
 """The heads of a baseline's ledger, in this order."""

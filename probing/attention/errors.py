@@ -20,12 +20,12 @@ from codesyntax_dataset.arguments import checked
 from codesyntax_dataset.errors import LedgerError
 from codesyntax_dataset.schema import CONFIGS
 from codesyntax_metric.topk_uas import HEAD_TO_DEPENDENT, RULES
-from probing.error_classes import CLASSES, PLACES, Tokens, place
-from probing.files import write
-from probing.ledger import RankLedger
-from probing.progress import progress
-from probing.result import ProbeSettings
-from probing.result import load as load_result
+from probing.attention.error_classes import CLASSES, PLACES, Tokens, place
+from codesyntax_dataset.atomic import write
+from probing.attention.ledger import RankLedger
+from probing.runs.progress import progress
+from probing.attention.result import ProbeSettings
+from probing.attention.result import load as load_result
 
 EXAMPLES = 2
 """Examples that are kept of each rule, relation and class: the first in the order of the dataset."""
@@ -104,7 +104,7 @@ def analyse(
     LedgerError where there is no result, where model or data are not those that it was made with, and where the choices
     do not fit its ledger; and whatever `probe` raises.
     """
-    from probing.data import find_data
+    from probing.runs.data import find_data
 
     probed = load_result(result)
     ledger = probed.ledger
@@ -146,8 +146,8 @@ def _best_heads(relations: dict[str, Any], names: list[str]) -> np.ndarray:
 
 def _first_choices(settings: ProbeSettings, ledger: RankLedger, picked: np.ndarray, **where: Any) -> np.ndarray:
     """What the heads in `picked` rank first for the ledger's edges: int64 (rules, E)."""
-    from probing.ranking import FirstChoices
-    from probing.run import Runner, prepare_again
+    from probing.attention.ranking import FirstChoices
+    from probing.attention.probe import Runner, prepare_again
 
     task = prepare_again(settings, **where)
     for name in ("revision", "labels"):
@@ -229,7 +229,7 @@ def _errors(
     ledger: RankLedger, settings: ProbeSettings, chosen: np.ndarray, hit: np.ndarray, data: Any
 ) -> Iterator[_Error]:
     """Every wrong first choice, with its class, in the order of the dataset."""
-    from probing.data import load_functions, rows
+    from probing.runs.data import load_functions, rows
 
     dataset, _ = load_functions(data, settings.config, settings.split)
     language, _ = CONFIGS[settings.config]

@@ -24,12 +24,13 @@ import torch
 from huggingface_hub.constants import HF_HOME
 
 import codesyntax_metric
+import probing
 from codesyntax_dataset.errors import LedgerError
-from probing.controls import labels_of
-from probing.data import label_digest, load_functions
-from probing.identity import loading, locate, sha256
-from probing.ledger import RankLedger
-from probing.result import versions
+from probing.runs.controls import labels_of
+from probing.runs.data import label_digest, load_functions
+from probing.models.location import loading, locate, sha256
+from probing.attention.ledger import RankLedger
+from probing.attention.result import versions
 
 logger = logging.getLogger(__name__)
 
@@ -134,5 +135,5 @@ def _identity(model: str, revision: str | None = None) -> tuple[str, str]:
 @functools.cache
 def _code() -> str:
     """A digest of the modules that ranks come from: a version stays the same while its code is worked on."""
-    folders = (Path(__file__).parent, Path(codesyntax_metric.__file__).parent)
-    return sha256(file for folder in folders for file in sorted(folder.glob("*.py")))
+    folders = (Path(probing.__file__).parent, Path(codesyntax_metric.__file__).parent)
+    return sha256(file for folder in folders for file in sorted(folder.rglob("*.py")))

@@ -16,10 +16,10 @@ from typing import Any
 from codesyntax_dataset.errors import EntryError
 from codesyntax_dataset.schema import CONFIGS
 from codesyntax_dataset.tasks import DIRECTIONS
-from probing import entry_functions
-from probing.entry_scores import check_scores
-from probing.result import VERSIONS, ProbeSettings, signature
-from probing.strict import PLAIN, counts, expect, list_of, mapping, one_of, parse, read, record, text, whole
+from probing.evidence import entry_functions
+from probing.evidence.entry_checks import check_scores
+from probing.attention.result import VERSIONS, ProbeSettings, signature
+from probing.runs.untrusted_json import PLAIN, counts, expect, list_of, mapping, one_of, parse, read, record, text, whole
 
 FORMAT = 2
 """Changes whenever entries get other fields, or their fields other meanings."""

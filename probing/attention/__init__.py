@@ -1,0 +1,1 @@
+"""The attention probe: ranks of dependents, and what follows from them."""

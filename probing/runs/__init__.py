@@ -1,0 +1,1 @@
+"""What every run needs: data, cache, files."""
