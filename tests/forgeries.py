@@ -410,12 +410,18 @@ def numbers_that_are_not_packed(entry):
 
 @altered("edges, but .* by its functions")
 def an_edge_too_many(entry):
-    repacked(entry, lambda edges: edges.__setitem__(np.flatnonzero(edges)[0], 1 + edges[np.flatnonzero(edges)[0]]), "edges")
+    repacked(
+        entry, lambda edges: edges.__setitem__(np.flatnonzero(edges)[0], 1 + edges[np.flatnonzero(edges)[0]]), "edges"
+    )
 
 
 @altered("edges of .* by its functions")
 def hits_that_do_not_sum(entry):
-    repacked(entry, lambda hits: hits.__setitem__(np.flatnonzero(hits)[0], hits[np.flatnonzero(hits)[0]] - 1), *hits_of("held-out"))
+    repacked(
+        entry,
+        lambda hits: hits.__setitem__(np.flatnonzero(hits)[0], hits[np.flatnonzero(hits)[0]] - 1),
+        *hits_of("held-out"),
+    )
 
 
 @altered("more hits in a function than it has edges")
@@ -897,7 +903,9 @@ def relations(ledger: RankLedger, fewest: int = 1, most: int = 10**9) -> dict[st
         for number, name in enumerate(ledger.relations)
         if name not in NOT_IN_MEAN
     }
-    return dict(sorted(((n, at) for n, at in edges.items() if fewest <= len(at) <= most), key=lambda item: len(item[1])))
+    return dict(
+        sorted(((n, at) for n, at in edges.items() if fewest <= len(at) <= most), key=lambda item: len(item[1]))
+    )
 
 
 def claim(
@@ -967,7 +975,9 @@ def the_rarest_three_relations(ledger, validation):
 def heads_that_are_bad_at_rare_relations(ledger, validation):
     """Another head for each, which nobody looks at."""
     for number, edges in enumerate(relations(ledger, most=20).values()):
-        claim(ledger, edges, np.unravel_index(number % ledger.ranks[0, 0].size, ledger.ranks.shape[2:]), rules=["first"])
+        claim(
+            ledger, edges, np.unravel_index(number % ledger.ranks[0, 0].size, ledger.ranks.shape[2:]), rules=["first"]
+        )
 
 
 @in_ledger

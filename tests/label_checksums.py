@@ -1,6 +1,6 @@
 """Checksums of our Python labels, as JSON; needs nothing but the standard library, so that any interpreter can run it.
 
-    python tests/label_checksums.py ../shared      # the folder of reference material, if it is there
+python tests/label_checksums.py ../shared      # the folder of reference material, if it is there
 """
 
 from __future__ import annotations
@@ -44,8 +44,7 @@ def sources(shared: Path | None) -> dict[str, list[str]]:
             for path in sorted((ROOT / "tests/golden/python").glob("*.txt"))
         ],
         "sample": [
-            path.read_text(encoding="utf-8")
-            for path in sorted((ROOT / "codesyntax_dataset/sample").glob("**/*.py"))
+            path.read_text(encoding="utf-8") for path in sorted((ROOT / "codesyntax_dataset/sample").glob("**/*.py"))
         ],
     }
     if shared and (shared / "data").is_dir():

@@ -120,7 +120,9 @@ def test_public_names():
 # Names, and a network that is not there --------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", ["./model", "../model", "/tmp/model", "a/b/c", "results/", "~/model", "C:\\model", "a b"])
+@pytest.mark.parametrize(
+    "name", ["./model", "../model", "/tmp/model", "a/b/c", "results/", "~/model", "C:\\model", "a b"]
+)
 def test_names_that_the_hub_cannot_have_are_local_only(name, monkeypatch, dataset_folder):
     assert not is_hub_id(name)
     monkeypatch.setattr("probing.models.location.hub_answers", lambda: pytest.fail("the Hub was asked"))

@@ -238,12 +238,16 @@ def test_markdown_and_csv_say_what_the_entries_say(evidence, python, tmp_path):
             score = python["baselines"][protocol][kind]["scores"][rule][k][0]
             assert float(by_place["baseline", kind, protocol, rule, k]["score"]) == pytest.approx(score, abs=1e-4)
     alike = python["same_relations"]
-    places = {(rule, k) for kind, model, protocol, rule, k in by_place if (model, protocol) == ("user/base", SAME_RELATIONS)}
+    places = {
+        (rule, k) for kind, model, protocol, rule, k in by_place if (model, protocol) == ("user/base", SAME_RELATIONS)
+    }
     assert places == {(rule, k) for rule in RULES for k in TABLE_KS}
     for rule, k in places:
         row = by_place["model", "user/base", SAME_RELATIONS, rule, k]
         expected = [*alike["scores"][rule][k], alike["differences"][rule][k]["difference"][0]]
-        assert [float(row[name]) for name in ("score", "low", "high", "difference")] == pytest.approx(expected, abs=1e-4)
+        assert [float(row[name]) for name in ("score", "low", "high", "difference")] == pytest.approx(
+            expected, abs=1e-4
+        )
         row = by_place["baseline", "combined", SAME_RELATIONS, rule, k]
         assert float(row["score"]) == pytest.approx(alike["baselines"]["combined"][rule][k][0], abs=1e-4)
     # Table 3 of the paper

@@ -86,7 +86,9 @@ def test_probe_prints_a_table_and_score_prints_it_again(tiny_model, dataset_fold
 
 def test_several_configs_ledgers_and_results_at_once(tiny_model, dataset_folder, tmp_path):
     data = ("--data", dataset_folder)
-    probed = run("probe", tiny_model, *data, "--config", "java", "--config", "python", "--limit", 3, "--output", tmp_path, "-q")
+    probed = run(
+        "probe", tiny_model, *data, "--config", "java", "--config", "python", "--limit", 3, "--output", tmp_path, "-q"
+    )
     ledgers, results = sorted(tmp_path.glob("*.parquet")), sorted(tmp_path.glob("*.json"))
     assert [probed.stdout.count(f", {config}/test (PARTIAL") for config in ("java", "python")] == [1, 1]
     assert (len(ledgers), len(results), probed.stderr) == (2, 2, "")
@@ -147,7 +149,9 @@ def test_bad_sources(source, tmp_path, name, damage, words):
 
 
 def test_unknown_config(source, tmp_path):
-    refused(run("build", "--source", source[0], "--config", "pyton", "--output", tmp_path / "out"), "did you mean 'python'?")
+    refused(
+        run("build", "--source", source[0], "--config", "pyton", "--output", tmp_path / "out"), "did you mean 'python'?"
+    )
 
 
 def test_source_that_is_not_there(tmp_path):
@@ -157,7 +161,11 @@ def test_source_that_is_not_there(tmp_path):
 def test_probe_with_bad_names(tiny_model, dataset_folder, tmp_path):
     output = tmp_path / "results"
     data = ("--data", dataset_folder, "--output", output)
-    refused(run("probe", "nobody/no-such-model", *data), "nobody/no-such-model", "not in the cache, and the Hub cannot be reached")
+    refused(
+        run("probe", "nobody/no-such-model", *data),
+        "nobody/no-such-model",
+        "not in the cache, and the Hub cannot be reached",
+    )
     refused(run("probe", tiny_model, "--data", tmp_path, "--output", output), "is no dataset", "codesyntax build")
     refused(run("probe", tiny_model, *data, "--config", "jaba"), "did you mean 'java'?")
     assert not output.exists()
@@ -186,7 +194,10 @@ def full_disk(tmp_path):
     """A file system of its own that holds 16 KB."""
     disk = tmp_path / "disk"
     disk.mkdir()
-    if os.name != "posix" or subprocess.run(["mount", "-t", "tmpfs", "-o", "size=16k", "tmpfs", disk], capture_output=True).returncode:
+    if (
+        os.name != "posix"
+        or subprocess.run(["mount", "-t", "tmpfs", "-o", "size=16k", "tmpfs", disk], capture_output=True).returncode
+    ):
         pytest.skip("mounting a small file system needs root")
     yield disk
     subprocess.run(["umount", disk], check=True)

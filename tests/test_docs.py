@@ -52,7 +52,9 @@ def check_first_table(tables: Path) -> None:
 
     relations = {(row["relation"], row["k"]): row for row in rows("java-relations-1.csv")}
     means = {row["name"]: row for row in rows("java-means.csv")}
-    shown = re.findall(r"^\| (?:`(.+?)`|mean of \d+ relations) \|(.+)\|$", README.partition("## Try it")[0], flags=re.MULTILINE)
+    shown = re.findall(
+        r"^\| (?:`(.+?)`|mean of \d+ relations) \|(.+)\|$", README.partition("## Try it")[0], flags=re.MULTILINE
+    )
     assert len(shown) > 8
     for relation, cells in shown:
         edges, head, *numbers = (cell.strip() for cell in cells.split("|"))
@@ -87,4 +89,3 @@ def test_version_stands_everywhere_alike():
 
     assert yaml.safe_load((ROOT / "CITATION.cff").read_text())["version"] == version("codesyntax")
     assert f"## {version('codesyntax')}" in (ROOT / "CHANGELOG.md").read_text()
-

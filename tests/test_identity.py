@@ -152,7 +152,10 @@ OTHERS = {
     "both splits": (lambda d: datasets.concatenate_datasets([d["test"], d["validation"]]), "does not say which split"),
     "validation": (lambda d: d["validation"], "of the split 'validation', not 'test'"),
     "splits swapped": (lambda d: datasets.DatasetDict(test=d["validation"]), "of the split 'validation'"),
-    "a part of validation": (lambda d: d["validation"].train_test_split(5, seed=0)["test"], "of the split 'validation'|5 func"),
+    "a part of validation": (
+        lambda d: d["validation"].train_test_split(5, seed=0)["test"],
+        "of the split 'validation'|5 func",
+    ),
     "streamed": (lambda d: d["test"].to_iterable_dataset(), "streamed"),
     "no split at all": (lambda d: d, None),
 }
@@ -284,7 +287,9 @@ def test_swapped_shards_are_another_model(tiny_model, sharded, dataset_folder, t
     assert not verify(first.paths(tmp_path / "r")[0], model=str(sharded), data=dataset_folder, functions=2).accepted
 
 
-@pytest.mark.parametrize("shard", ["../outside.safetensors", "/outside.safetensors", "shards/../../outside.safetensors"])
+@pytest.mark.parametrize(
+    "shard", ["../outside.safetensors", "/outside.safetensors", "shards/../../outside.safetensors"]
+)
 def test_weights_outside_the_folder_are_refused(shard, sharded, dataset_folder):
     shutil.copy(sharded / "shards" / "one.safetensors", sharded.parent / "outside.safetensors")
     write_index(sharded, {"embeddings.LayerNorm.bias": shard})

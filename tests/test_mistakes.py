@@ -56,7 +56,11 @@ MISTAKES = [
     ("score results/*.parquet results/*.parquet --json", 2, "--json prints one result"),
     ("errors none.json", 1, "none.json"),
     ("errors empty", 1, "empty holds no results"),
-    ("errors altered/result.json --model tiny --data data", 1, "the numbers of altered/result.json do not follow from its ledger"),
+    (
+        "errors altered/result.json --model tiny --data data",
+        1,
+        "the numbers of altered/result.json do not follow from its ledger",
+    ),
     ("report altered/result.json", 1, "result.json"),
     ("report empty", 1, "empty holds no results"),
     ("report results --data data", 1, "no counterpart on the split validation"),

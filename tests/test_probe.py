@@ -485,7 +485,6 @@ def test_shuffled_attention_finds_by_chance(tiny_model, dataset_folder, result, 
         assert expected < (ranks[~lost] < k).mean() < 1.5 * expected  # the tokens without sub-tokens are no choice
 
 
-
 def test_semicolons_are_never_predicted_in_their_ablation(tiny_model):
     """Ranks of the ablation are those of attention whose columns of `;` are gone, by the metric's own ranking."""
     code = "int f(int n) { int i = 0; while (i < n) { g(i); i++; } return i; }"

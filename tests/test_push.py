@@ -471,7 +471,13 @@ def test_a_dataset_without_validation_has_no_held_out_tasks_and_one_without_test
         (tmp_path / "source" / split / repository / "a.py").write_text("def f(x):\n    return x.y\n")
     for excluded, expected in (("two", ["python-published", "python-published-dependent-to-head"]), ("one", None)):
         (tmp_path / "list").write_text(excluded)
-        build(str(tmp_path / "source"), ["python"], tmp_path / "out", exclude_repositories=tmp_path / "list", overwrite=True)
+        build(
+            str(tmp_path / "source"),
+            ["python"],
+            tmp_path / "out",
+            exclude_repositories=tmp_path / "list",
+            overwrite=True,
+        )
         check_folder(tmp_path / "out")
         file = tmp_path / "out" / "eval.yaml"
         told = [task["id"] for task in yaml.safe_load(file.read_text())["tasks"]] if file.exists() else None

@@ -53,9 +53,7 @@ def random_function(rng, index, layers, heads):
     head, begin = rng.integers(0, tokens, (2, count)).astype(np.int32)
     end = np.array([rng.integers(f, tokens) for f in begin], np.int32)
     alignment = Alignment(np.array(first, np.int32), np.array(last, np.int32))
-    function = EncodedFunction(
-        index, np.zeros(subs, np.int32), alignment, np.zeros(count, np.int32), head, begin, end
-    )
+    function = EncodedFunction(index, np.zeros(subs, np.int32), alignment, np.zeros(count, np.int32), head, begin, end)
     member = np.array([[f <= s <= l and f >= 0 for s in range(subs)] for f, l in zip(first, last)], np.float32)
     mean = member / np.maximum(member.sum(axis=1, keepdims=True), 1)
     words = mean @ maps @ member.T  # (layers, heads, tokens, tokens)
@@ -70,7 +68,9 @@ def test_batch_ranker_like_a_plain_loop(direction, elements):
     rng = np.random.default_rng(7)
     layers, heads = 2, 3
     for _ in range(40):
-        functions, maps, words, edges = zip(*(random_function(rng, i, layers, heads) for i in range(rng.integers(1, 5))))
+        functions, maps, words, edges = zip(
+            *(random_function(rng, i, layers, heads) for i in range(rng.integers(1, 5)))
+        )
         length = max(len(function.ids) for function in functions)
         batch = torch.zeros(layers, len(functions), heads, length, length)
         for place, one in enumerate(maps):

@@ -153,7 +153,10 @@ def test_models_are_compared_on_common_functions_and_corrected_together(written,
         key=lambda one: one.probed.test.settings["max_length"],
     )
     (control,) = (one for one in compared if one.probed.test.settings["control"])
-    raw, of_control = [one.comparisons["held-out"].p_mean[0, 2] for one in (short, long)], control.comparisons["held-out"]
+    raw, of_control = (
+        [one.comparisons["held-out"].p_mean[0, 2] for one in (short, long)],
+        control.comparisons["held-out"],
+    )
     found = {row["name"]: float(row["held-out: difference, p"]) for row in shown}
     assert [found["tiny, max-length 120"], found["tiny, max-length 511"]] == pytest.approx(holm(np.array(raw)).tolist())
     assert found["tiny, random-weights"] == of_control.p_mean[0, 2]
@@ -175,22 +178,31 @@ def test_models_are_compared_on_common_functions_and_corrected_together(written,
 
 def test_published_means_over_the_relations_of_held_out_stand_beside(written):
     """Of a model and a baseline, from their scores in the table of relations; validation lacks some of the relations."""
-    overview = {(row["name"], row["rule"], row["k"]): row for row in rows_of(written, "overview") if row["config"] == "java"}
+    overview = {
+        (row["name"], row["rule"], row["k"]): row for row in rows_of(written, "overview") if row["config"] == "java"
+    }
     for rule, k in (("first", "1"), ("any", "10")):
         row = overview["tiny, max-length 511", rule, k]
         relations = [of for of in rows_of(written, "java-relations-2") if (of["rule"], of["k"]) == (rule, k)]
         both = [of for of in relations if of["held-out: score"] and "not in mean" not in of["relation, marks"]]
         assert len(both) == int(row["held-out: relations"]) < int(row["published: relations"])
-        assert (row[f"{SAME}: relations"], row[f"{SAME}: edges"]) == (row["held-out: relations"], row["held-out: edges"])
+        assert (row[f"{SAME}: relations"], row[f"{SAME}: edges"]) == (
+            row["held-out: relations"],
+            row["held-out: edges"],
+        )
         found = {}
         for name, column in (("tiny, max-length 511", "score"), ("offset", "offset"), ("combined", "combined")):
-            found[name], low, high = numbers(overview[name, rule, k], *(f"{SAME}: score{part}" for part in ("", ", low", ", high")))
+            found[name], low, high = numbers(
+                overview[name, rule, k], *(f"{SAME}: score{part}" for part in ("", ", low", ", high"))
+            )
             if column != "combined":
                 assert found[name] == pytest.approx(np.mean([float(of[f"published: {column}"]) for of in both]))
             assert low <= found[name] <= high
             means = {(of["rule"], of["name"]): of for of in rows_of(written, "java-means")}
             assert float(means[rule, name][f"{SAME}: k = {k}"]) == found[name]
-            points = {(of["rule"], of["protocol"], of["name"], of["k"]): of["score"] for of in rows_of(written, "java-curves")}
+            points = {
+                (of["rule"], of["protocol"], of["name"], of["k"]): of["score"] for of in rows_of(written, "java-curves")
+            }
             assert float(points[rule, SAME, name, k]) == found[name]
         best = np.mean([float(of[f"published: {of['published: compared with']}"]) for of in both])
         assert found["combined"] == pytest.approx(best)
@@ -204,7 +216,9 @@ def test_published_means_over_the_relations_of_held_out_stand_beside(written):
         assert compared[f"{difference}, p"] == row[f"{SAME}: less best baseline, p"] != ""
         of_pairs = [of for of in rows_of(written, "java-pairs") if (of["rule"], of["k"]) == (rule, k)]
         assert {float(of[difference]) for of in of_pairs} == {0}  # the same model twice
-        of_ablations = [of for of in rows_of(written, "java-ablations") if (of["rule"], of["k"], of["name"]) == (rule, k, "offset")]
+        of_ablations = [
+            of for of in rows_of(written, "java-ablations") if (of["rule"], of["k"], of["name"]) == (rule, k, "offset")
+        ]
         assert found["offset"] in [float(of[f"{SAME}: score"]) for of in of_ablations]
 
 
@@ -311,7 +325,9 @@ def test_bars_are_those_of_the_best_baseline(written):
 def test_bars_without_an_interval_have_no_line():
     model = figures.Bars("m", np.array([[10, 20], [5, np.nan], [15, np.nan]]), figures.COLOURS[0])
     unknown = [np.nan, np.nan]
-    best = figures.Bars("best baseline", np.array([[56.4, 90], unknown, unknown]), figures.FAINT, ["keyword else", "offset 2"])
+    best = figures.Bars(
+        "best baseline", np.array([[56.4, 90], unknown, unknown]), figures.FAINT, ["keyword else", "offset 2"]
+    )
     (axis,) = figures.bars(["A", "B"], {"held-out": [model, best]}).axes
     assert [bar.get_width() for bar in axis.patches] == [10, 20, 56.4, 90]
     assert [text.get_text() for text in axis.texts] == ["keyword else", "offset 2"]
@@ -447,7 +463,11 @@ def test_finding_says_what_the_tables_say(written, opened):
     """Each model beside the best baseline, and of the better one the relations that it gains and loses most in."""
     texts = opened.locator("section[aria-labelledby=java-finding-part] p").all_inner_texts()
     means = {row["name"]: row for row in rows_of(written, "java-means") if row["rule"] == "first"}
-    rows = [row for row in rows_of(written, "java-differences") if (row["rule"], row["kind"], row["k"]) == ("first", "model", "1")]
+    rows = [
+        row
+        for row in rows_of(written, "java-differences")
+        if (row["rule"], row["kind"], row["k"]) == ("first", "model", "1")
+    ]
     assert len(rows) == 2
     for row in rows:
         (told,) = [text for text in texts if text.startswith(f"{row['name']}: ")]
@@ -462,7 +482,9 @@ def test_finding_says_what_the_tables_say(written, opened):
     shown = [
         (float(row["held-out: difference"]), row["relation"])
         for row in rows_of(written, f"java-relations-{number}")
-        if (row["rule"], row["k"]) == ("first", "1") and row["held-out: difference"] and "few" not in row["relation, marks"]
+        if (row["rule"], row["k"]) == ("first", "1")
+        and row["held-out: difference"]
+        and "few" not in row["relation, marks"]
     ]
     told = texts[-1]
     for some, verb in ((sorted((-gain, name) for gain, name in shown), "gain"), (sorted(shown), "lose")):
@@ -481,7 +503,11 @@ def _gaining(differences, p, layers):
         p_holm=np.array(p)[None, None, :],
     )
     relations = {
-        name: {"few_functions": False, "in_mean": True, "first": {"1": {"score": [float(layer is not None), 0, 1], "layer": layer or 0, "head": 0}}}
+        name: {
+            "few_functions": False,
+            "in_mean": True,
+            "first": {"1": {"score": [float(layer is not None), 0, 1], "layer": layer or 0, "head": 0}},
+        }
         for name, layer in zip(comparison.relations, layers)
     }
     entry = {"settings": {"layers": 6}, "protocols": {"held-out": {"relations": relations}}}
@@ -495,12 +521,18 @@ def test_finding_is_true_at_the_edges():
     assert headline._relations(_gaining([], [], [])).startswith("No relation is in 6 functions ")
     told = headline._relations(_gaining([-1, -1, -9, 0], [1.0, 0.01, 0.2, 1.0], [1] * 4))
     assert "better than the best baseline in 0 and worse in 1" in told
-    assert told.endswith("They gain in none. They lose most in C (−9.0, not separated), B (−1.0) and A (−1.0, not separated).")
+    assert told.endswith(
+        "They gain in none. They lose most in C (−9.0, not separated), B (−1.0) and A (−1.0, not separated)."
+    )
     told = headline._relations(_gaining([0.0], [1.0], [1]))
-    assert told.startswith("Of 1 relation in at least 6 functions, ") and told.endswith("They gain in none. They lose in none.")
+    assert told.startswith("Of 1 relation in at least 6 functions, ") and told.endswith(
+        "They gain in none. They lose in none."
+    )
     assert headline._layers(_gaining([0.0] * 2, [1.0] * 2, [None, None])) == "No head finds anything."
     told = headline._layers(_gaining([0.0] * 8, [1.0] * 8, [5, 4, 4, 3, 2, 0, None, 0]))
-    assert told.startswith("The best head of a relation lies in layer 0 for 2, in layer 4 for 2, in layer 2 for 1 and in others for 2 of the 7 ")
+    assert told.startswith(
+        "The best head of a relation lies in layer 0 for 2, in layer 4 for 2, in layer 2 for 1 and in others for 2 of the 7 "
+    )
 
 
 def test_models_are_text_on_the_page(written, page):

@@ -157,7 +157,9 @@ def test_from_result_to_merged_entries(hub, made):
         result = by_config[one.task_id.split("-")[0]]
         assert (one.dataset_id, one.dataset_revision) == (DATASET, hub.repositories["dataset", DATASET].sha("main"))
         assert (one.source_url, one.date) == (source, None)
-        assert one.notes == result.signature + (f"; {alike[one.task_id]} over the relations of held-out" if one.task_id in alike else "")
+        assert one.notes == result.signature + (
+            f"; {alike[one.task_id]} over the relations of held-out" if one.task_id in alike else ""
+        )
         if one.task_id.endswith("published"):
             assert one.value == round(result.scores["first"]["1"], 2)
     on_board = [entry.load(content) for path, content in hub.files(BOARD).items() if path.startswith("entries/")]
@@ -235,7 +237,11 @@ def on_the_hub(results, tmp_path):
 @only_regular
 @pytest.mark.parametrize(
     ("change", "reason"),
-    [(of_other_precision, "different precisions"), (twice, "name one of them"), (on_the_hub, "no commit of its branches")],
+    [
+        (of_other_precision, "different precisions"),
+        (twice, "name one of them"),
+        (on_the_hub, "no commit of its branches"),
+    ],
 )
 def test_results_that_do_not_go_together(change, reason, hub, results, tmp_path):
     with pytest.raises(LedgerError, match=reason):
@@ -374,7 +380,9 @@ def test_a_card_in_the_model_repository_that_is_broken(content):
 
 def test_a_model_without_card_gets_one():
     one = {"settings": {"config": "python"}}
-    card = ModelCard(submit._card(None, MODEL, DATASET, "1" * 40, {"python-held-out": submit.Headline(12.5, None, one)}, None))
+    card = ModelCard(
+        submit._card(None, MODEL, DATASET, "1" * 40, {"python-held-out": submit.Headline(12.5, None, one)}, None)
+    )
     assert [(of.dataset_type, of.metric_value) for of in card.data.eval_results] == [(DATASET, 12.5)]
 
 

@@ -84,7 +84,11 @@ def numbers(text: str) -> list[str]:
 def test_no_number_is_cut_at_80_columns(in_terminal, folder, arguments):
     """Every row is there, no wider than the terminal, with the first and last of its numbers, and no cell is cut; what is
     left out is said, and there with --wide."""
-    (test,) = (path.name.removesuffix(".json") for path in (folder / "results").glob("*.test.*.json") if ".errors." not in path.name)
+    (test,) = (
+        path.name.removesuffix(".json")
+        for path in (folder / "results").glob("*.test.*.json")
+        if ".errors." not in path.name
+    )
     arguments = [argument.format(test=test) for argument in arguments]
     narrow, wide = in_terminal(*arguments), in_terminal(*arguments, "--wide")
     assert "…" not in narrow and "…" not in wide
@@ -100,7 +104,9 @@ def test_no_number_is_cut_at_80_columns(in_terminal, folder, arguments):
         candidates = [of for of in whole.get(name_of(line), ()) if len(of) >= len(found) > 1]
         if candidates:
             rests = map(iter, candidates)
-            assert any(all(number in rest for number in found) for rest in rests), f"{line!r} is in none of {candidates}"
+            assert any(all(number in rest for number in found) for rest in rests), (
+                f"{line!r} is in none of {candidates}"
+            )
             checked += 1
     assert checked > 15
 
@@ -113,6 +119,7 @@ def test_the_result_of_a_probe_shows_all_its_columns(in_terminal):
 
 
 # Stopped ----------------------------------------------------------------------------------------------------------------
+
 
 @pytest.mark.parametrize(
     ("by", "parts", "status"), [("SIGINT", 2, 130), ("SIGTERM", 2, 143), ("SIGINT", 0, 130), ("SIGTERM", 0, 143)]

@@ -133,7 +133,9 @@ def ledgers(tiny_model, dataset_folder):
     test, validation = (prepare(str(tiny_model), dataset_folder, "python", s, **rest) for s in ("test", "validation"))
     found = {split: reprobed.bounds(task) for split, task in (("test", test), ("validation", validation))}
     ledgers = [
-        task.ledger(task.functions, np.concatenate([of[f.index][..., 0] for f in task.functions], axis=1), task.made()).sorted()
+        task.ledger(
+            task.functions, np.concatenate([of[f.index][..., 0] for f in task.functions], axis=1), task.made()
+        ).sorted()
         for task, of in zip((test, validation), found.values())
     ]
     return test, found["test"], *ledgers
@@ -333,7 +335,9 @@ def test_three_answers_and_three_statuses(tiny_model, dataset_folder, probed, tm
     assert (status, [output.count(word) for word in ("REJECTED", "COULD NOT BE CHECKED", "accepted")]) == (1, [1, 1, 1])
 
 
-def test_a_stray_model_or_dataset_of_the_same_name_is_no_rejection(tiny_model, dataset_folder, probed, tmp_path, monkeypatch):
+def test_a_stray_model_or_dataset_of_the_same_name_is_no_rejection(
+    tiny_model, dataset_folder, probed, tmp_path, monkeypatch
+):
     """Found under the name in the result, and another one; named with --model it is what the result claims to be of."""
     path = probed()
     other = shutil.copytree(tiny_model, tmp_path / "tiny")

@@ -21,9 +21,7 @@ SAMPLE = "sample"
 _LOCAL = (codesearchnet, published, tree)
 
 
-def read(
-    source: str, config: str, skips: Skips, validation_fraction: float | None = None
-) -> Iterator[SourceFunction]:
+def read(source: str, config: str, skips: Skips, validation_fraction: float | None = None) -> Iterator[SourceFunction]:
     """The functions of `config`'s language in `source`, those of the test partition first.
 
     `source` is `sample`, a local file or folder, or else a dataset on the Hub (`owner/name` or `owner/name@revision`).

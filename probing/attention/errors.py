@@ -87,7 +87,9 @@ def load(path: str | os.PathLike) -> ErrorAnalysis:
                 analysis.places(rule, relation)
         return analysis
     except (OSError, ValueError, TypeError, LookupError, AttributeError) as error:
-        raise LedgerError(f"{path} is no error analysis ({error}): expected what `codesyntax errors` wrote; run it again") from error
+        raise LedgerError(
+            f"{path} is no error analysis ({error}): expected what `codesyntax errors` wrote; run it again"
+        ) from error
 
 
 @checked

@@ -123,7 +123,9 @@ class RankLedger:
             with beside(Path(path)) as place:
                 pq.write_table(table, place, compression="zstd", use_dictionary=["relation"], row_group_size=1 << 16)
         except OSError as error:
-            raise LedgerError(f"cannot write the ledger {path}: {error.strerror or error}; is the disk full?") from error
+            raise LedgerError(
+                f"cannot write the ledger {path}: {error.strerror or error}; is the disk full?"
+            ) from error
 
     @classmethod
     def load(cls, path: str | os.PathLike) -> RankLedger:

@@ -245,7 +245,10 @@ def prepare(
     seed: int | None,
 ) -> Task:
     """Load the data and the model, tokenize and align every function; arguments as of `probe`."""
-    from probing.models.encoder import load, load_tokenizer  # transformers takes seconds to import, and the cache needs none
+    from probing.models.encoder import (
+        load,
+        load_tokenizer,
+    )  # transformers takes seconds to import, and the cache needs none
     from probing.models.selfcheck import examine_lengths
 
     if direction not in (None, *DIRECTIONS):
@@ -255,9 +258,7 @@ def prepare(
     fresh = seed if control == RANDOM_WEIGHTS else None
     shuffled_by = seed if control == SHUFFLED_ATTENTION else None
     others = {name: load_tokenizer(name, max_length=max_length) for name in also_fits}
-    encoder = load(
-        model, revision=revision, dtype=dtype, device=device, max_length=max_length, random_weights=fresh
-    )
+    encoder = load(model, revision=revision, dtype=dtype, device=device, max_length=max_length, random_weights=fresh)
     if encoder.causal and direction == HEAD_TO_DEPENDENT:
         raise ModelError(
             f"{encoder.name} cannot see a dependent that comes later, and nearly all do: it scores 0 in the direction "

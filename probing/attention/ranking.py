@@ -257,7 +257,9 @@ class _Group:
             (function.shuffled_by, function.index, np.flatnonzero(function.alignment.mapped)) for function in functions
         ]
 
-        head, first, last = (np.concatenate([getattr(f, name) for f in functions]) for name in ("head", "first", "last"))
+        head, first, last = (
+            np.concatenate([getattr(f, name) for f in functions]) for name in ("head", "first", "last")
+        )
         function_of = np.repeat(np.arange(len(functions)), [len(function.head) for function in functions])
         # where a token's pooled row is: function * N + place among the function's reading tokens; -1 for no row
         slots = np.full((len(functions), tokens), -1, np.int64)
@@ -330,7 +332,9 @@ class _Group:
         for start in range(0, len(self.distinct), self.chunk):
             edge = self.distinct[start : start + self.chunk]
             target = self.first[edge, None, None].expand(-1, heads, 1)
-            ranks[:, start : start + self.chunk] = self._rank_of(weights[self.slot[edge]], target, self.lost[edge], slack)
+            ranks[:, start : start + self.chunk] = self._rank_of(
+                weights[self.slot[edge]], target, self.lost[edge], slack
+            )
         for start in range(0, len(self.several), self.chunk):  # of one token, all rules say the same
             place = self.several[start : start + self.chunk]
             edge = self.distinct[place]

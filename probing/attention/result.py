@@ -37,6 +37,7 @@ PAPER_LENGTH = 511
 VERSIONS = ("codesyntax", "torch", "transformers", "tokenizers", "datasets", "numpy")
 """What ranks may depend on: us and the libraries."""
 
+
 @dataclass(frozen=True)
 class ProbeSettings:
     """What determines a probe's ranks. The defaults are the published protocol (Shen et al. 2022, section 4)."""
@@ -52,7 +53,9 @@ class ProbeSettings:
     max_length: int  # sub-tokens, special tokens included, that a function may have
     also_fits: tuple[str, ...]  # other models that a function must fit
     limit: int | None  # only the first functions of the split: a partial run
-    control: str | None = None  # one of probing.runs.controls.CONTROLS: not the model or not the labels, but a comparison
+    control: str | None = (
+        None  # one of probing.runs.controls.CONTROLS: not the model or not the labels, but a comparison
+    )
     seed: int | None = None  # of the control
 
     def __post_init__(self) -> None:
@@ -173,7 +176,14 @@ class ProbeResult:
             )
         counts = self.ledger.counts()
         return pandas.DataFrame(
-            {"relation": name, "rule": rule, "k": k, "layer": layer, "head": head, "score": 100 * hits[k - 1] / of["edges"]}
+            {
+                "relation": name,
+                "rule": rule,
+                "k": k,
+                "layer": layer,
+                "head": head,
+                "score": 100 * hits[k - 1] / of["edges"],
+            }
             for name, of, rule, k in cells
             for layer, of_layer in enumerate(counts.hits(name, rule))
             for head, hits in enumerate(of_layer)
@@ -202,7 +212,9 @@ class ProbeResult:
         ranked = sorted(self.relations.items(), key=lambda item: (-item[1]["first"]["1"]["score"], item[0]))
         rows = [("relation", "edges", "best head", *(f"k={k}" for k in TABLE_KS))]
         for name, of in ranked:
-            rows.append((name, of["edges"], head_name(of["first"]["1"]), *(f"{of['first'][k]['score']:.1f}" for k in TABLE_KS)))
+            rows.append(
+                (name, of["edges"], head_name(of["first"]["1"]), *(f"{of['first'][k]['score']:.1f}" for k in TABLE_KS))
+            )
         means = [self.scores["first"][k] for k in TABLE_KS]
         edges = sum(of["edges"] for of in self.relations.values() if of["in_mean"])
         rows.append(("mean", edges, "", *("-" if mean is None else f"{mean:.1f}" for mean in means)))
@@ -215,7 +227,9 @@ class ProbeResult:
 
         `data_path`: where the folder of the data is, seen from the file that the text is for.
         """
-        fields = {name: getattr(self, name) for name in self.__dataclass_fields__ if name not in ("ledger", "data_folder")}
+        fields = {
+            name: getattr(self, name) for name in self.__dataclass_fields__ if name not in ("ledger", "data_folder")
+        }
         fields["ledger"] = self.ledger.digest()
         if data_path is not None:
             fields["data_path"] = data_path
@@ -267,7 +281,9 @@ def read_text(path: str | os.PathLike) -> str:
             raise LedgerError(f"cannot read the result {path}: it is larger than {LARGEST:,} bytes")
         return data.decode("utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        raise LedgerError(f"cannot read the result {path}: {error}; expected the JSON that `codesyntax probe` wrote") from error
+        raise LedgerError(
+            f"cannot read the result {path}: {error}; expected the JSON that `codesyntax probe` wrote"
+        ) from error
 
 
 def data_path_of(text: str) -> str | None:

@@ -106,7 +106,9 @@ def verify(
     ledger = RankLedger.load(ledger_path(result))
     same = ProbeResult.from_ledger(ledger).fits(text)
     settings = ProbeSettings(**ledger.settings["settings"])
-    checks = [Check("scores", same, "every number follows from the ledger" if same else "numbers differ from the ledger's")]
+    checks = [
+        Check("scores", same, "every number follows from the ledger" if same else "numbers differ from the ledger's")
+    ]
     of = len(np.unique(ledger.function))
     try:
         data = find_data(result, asdict(settings)) if data is None else data
@@ -249,8 +251,12 @@ def _ranks(ledger: RankLedger, task: Task, drawn: Sequence[EncodedFunction], cho
     found = f"{len(drawn)} functions probed again, "
     if count := int(outside.sum()):
         edge, layer, head = np.argwhere(outside)[0]
-        where = f"{claimed.relations[claimed.relation[edge]]} in function {claimed.function[edge]} by head {layer}-{head}"
-        return Check("ranks", False, f"{found}{count} of {outside.size} ranks differ by more than rounding, as of {where}")
+        where = (
+            f"{claimed.relations[claimed.relation[edge]]} in function {claimed.function[edge]} by head {layer}-{head}"
+        )
+        return Check(
+            "ranks", False, f"{found}{count} of {outside.size} ranks differ by more than rounding, as of {where}"
+        )
     bias, where = _bias(claimed, replace(claimed, ranks=again), choices)
     if bias > MOST_BIASED:
         return Check("ranks", False, f"{found}differences favour {where} by {bias:.1f} standard deviations")
@@ -281,7 +287,9 @@ def _bias(claimed: RankLedger, again: RankLedger, choices: Sequence[Choice]) -> 
         gained = np.moveaxis(theirs.hits.astype(np.int64) - ours.hits, 2, 0)  # (F, rules, k, R)
         weight = theirs.in_mean / theirs.edges.sum(axis=0)
         of_relations, of_mean = _sides(gained), _sides((gained * weight).sum(axis=-1))
-        found.append((float(of_relations.max()), f"the score of {theirs.relations[of_relations.max(axis=(0, 1)).argmax()]}"))
+        found.append(
+            (float(of_relations.max()), f"the score of {theirs.relations[of_relations.max(axis=(0, 1)).argmax()]}")
+        )
         found.append((float(of_mean.max()), "the mean score"))
     return max(found)
 

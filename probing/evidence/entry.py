@@ -19,7 +19,19 @@ from codesyntax_dataset.tasks import DIRECTIONS
 from probing.evidence import entry_functions
 from probing.evidence.entry_checks import check_scores
 from probing.attention.result import VERSIONS, ProbeSettings, signature
-from probing.runs.untrusted_json import PLAIN, counts, expect, list_of, mapping, one_of, parse, read, record, text, whole
+from probing.runs.untrusted_json import (
+    PLAIN,
+    counts,
+    expect,
+    list_of,
+    mapping,
+    one_of,
+    parse,
+    read,
+    record,
+    text,
+    whole,
+)
 
 FORMAT = 2
 """Changes whenever entries get other fields, or their fields other meanings."""

@@ -35,7 +35,9 @@ def check_scores(entry: dict[str, Any]) -> None:
     for (protocol, model), of_baselines, of_differences in zip(scores.items(), baselines, differences):
         found[protocol], combined = _baselines(of_baselines, f"baselines.{protocol}", model, protocol)
         _check_differences(of_differences, f"differences.{protocol}", model.mean, combined)
-    _check_same_relations(entry["same_relations"], scores["published"], list(scores["held-out"].relations), found["published"])
+    _check_same_relations(
+        entry["same_relations"], scores["published"], list(scores["held-out"].relations), found["published"]
+    )
 
 
 class _Scores(NamedTuple):

@@ -159,9 +159,7 @@ def _check_intervals(entry: dict[str, Any], found: ByFunction, protocol: str) ->
 
 def _check_means(scores: dict[str, Any], at: str, found: ByFunction, protocol: str) -> None:
     """Nor is that of a mean."""
-    mean = _over_relations(
-        _spread(found.hits[protocol]["model"], found.edges_of(protocol)), found.relations[protocol]
-    )
+    mean = _over_relations(_spread(found.hits[protocol]["model"], found.edges_of(protocol)), found.relations[protocol])
     for (row, rule), (column, k) in ((r, c) for r in enumerate(RULES) for c in enumerate(TABLE_KS)):
         _refuse_narrow(scores[rule][k], mean[row, column], f"{at}.{rule}.{k}")
 
@@ -196,7 +194,9 @@ def _check_heads(entry: dict[str, Any], found: ByFunction) -> None:
         head = np.array([(cell["layer"], cell["head"]) for cell in cells])
         hits = np.concatenate(
             [
-                found.hits[protocol]["model"][:, :, found.relations[protocol].index(name)].reshape(-1, len(found.places))
+                found.hits[protocol]["model"][:, :, found.relations[protocol].index(name)].reshape(
+                    -1, len(found.places)
+                )
                 for protocol in PROTOCOLS
             ]
         )  # (cells, F)

@@ -28,7 +28,17 @@ from probing.runs.data import find_data
 from probing.evidence.entry import FORMAT
 from probing.attention.ledger import RankLedger
 from probing.attention.result import ProbeResult, ProbeSettings, ledger_path, load
-from probing.evidence.selection import Comparison, Estimate, Outcomes, compare, estimate, held_out, means, published, summary
+from probing.evidence.selection import (
+    Comparison,
+    Estimate,
+    Outcomes,
+    compare,
+    estimate,
+    held_out,
+    means,
+    published,
+    summary,
+)
 
 PROTOCOLS = tasks.PROTOCOLS[::-1]
 """Where the attention heads are chosen, the paper's way first."""

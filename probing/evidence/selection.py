@@ -99,7 +99,9 @@ def apply(ledger: RankLedger, choice: Choice) -> Outcomes:
     names = sorted(name for name, edges in zip(ledger.relations, present) if edges)
     chosen = [name for name in names if name in choice[RULES[0]]]
     edges = np.zeros((len(functions), len(chosen)), np.int32)
-    small = np.bincount(row, minlength=1).max() < 2**15  # of a whole dataset the hits of each function are most of the memory
+    small = (
+        np.bincount(row, minlength=1).max() < 2**15
+    )  # of a whole dataset the hits of each function are most of the memory
     hits = np.zeros((len(RULES), len(KS), len(functions), len(chosen)), np.int16 if small else np.int32)
     layers, heads = ledger.ranks.shape[2:]
     worst = max(KS)  # as good as any rank behind it

@@ -162,7 +162,9 @@ def load(
         raise ModelError(f"dtype is {dtype!r}, expected one of {', '.join(DTYPES)}")
     if isinstance(model, tuple):
         if len(model) != 2:
-            raise ModelError(f"the model is a tuple of {len(model)}, expected two: a transformers model and its tokenizer")
+            raise ModelError(
+                f"the model is a tuple of {len(model)}, expected two: a transformers model and its tokenizer"
+            )
         return _of_pair(*model, dtype, device, max_length, random_weights)
     model = os.fspath(model)
     target = _device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
@@ -199,13 +201,13 @@ def load_tokenizer(model: str, *, max_length: int = PAPER_LENGTH) -> tuple[Any, 
     return tokenizer, min(max_length, _positions(empty) or max_length)
 
 
-def _of_pair(
-    model, tokenizer, dtype: str, device: str | None, max_length: int, random_weights: int | None
-) -> Encoder:
+def _of_pair(model, tokenizer, dtype: str, device: str | None, max_length: int, random_weights: int | None) -> Encoder:
     if not isinstance(model, transformers.PreTrainedModel):
         raise ModelError(f"the model is a {type(model).__name__}, expected a transformers model, or the name of one")
     if not isinstance(tokenizer, transformers.PreTrainedTokenizerBase):
-        raise ModelError(f"the tokenizer is a {type(tokenizer).__name__}, expected a transformers tokenizer: the model's own")
+        raise ModelError(
+            f"the tokenizer is a {type(tokenizer).__name__}, expected a transformers tokenizer: the model's own"
+        )
     if any(part.device.type == "meta" for part in (*model.parameters(), *model.buffers())):
         raise ModelError(
             f"{type(model).__name__} has weights on the meta device, which are shapes without numbers: load it whole, with "

@@ -382,7 +382,9 @@ def _what_a_later_token_moves(
     ids = inputs["input_ids"].clone()
     text = np.flatnonzero(~special)
     if len(set(ids[0, text].tolist())) < 2:
-        raise ModelError(f"functions of {encoder.longest} sub-tokens at most are too short to check a model with: allow longer ones")
+        raise ModelError(
+            f"functions of {encoder.longest} sub-tokens at most are too short to check a model with: allow longer ones"
+        )
     last = int(text[-1])
     ids[0, last] = next(ids[0, place] for place in text if ids[0, place] != ids[0, last])
     earlier = (torch.arange(ids.shape[1], device=ids.device) < last)[None]

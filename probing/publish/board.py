@@ -222,7 +222,9 @@ def group(rows: Iterable[Row]) -> tuple[list[Table], list[LeftOut]]:
         kept = sorted(of_table.values(), key=lambda row: (row.model.casefold(), row.signature))
         name = f"{kept[0].settings['config']}.{kept[0].settings['direction']}.{key}"
         ranked = [ranks(np.stack([row.shares[place] for row in kept])) for place in range(len(SHOWN))]
-        of_rows = [[rank if cell else None for cell, rank in zip(row.cells, of_row)] for row, of_row in zip(kept, zip(*ranked))]
+        of_rows = [
+            [rank if cell else None for cell, rank in zip(row.cells, of_row)] for row, of_row in zip(kept, zip(*ranked))
+        ]
         tables.append(Table(name, kept, of_rows))
     tables.sort(key=lambda table: (configs.index(table.settings["config"]), -len(table.rows), table.name))
     return tables, twice
@@ -273,10 +275,16 @@ def _row(file: str, entry: dict[str, Any]) -> Row:
     of_protocol = {protocol: entry["protocols"][protocol]["relations"] for protocol in PROTOCOLS}
     baseline = {protocol: entry["baselines"][protocol]["combined"]["relations"] for protocol in PROTOCOLS}
     alike = entry["same_relations"]
-    scores = {**{protocol: entry["protocols"][protocol]["scores"] for protocol in PROTOCOLS}, SAME_RELATIONS: alike["scores"]}
+    scores = {
+        **{protocol: entry["protocols"][protocol]["scores"] for protocol in PROTOCOLS},
+        SAME_RELATIONS: alike["scores"],
+    }
     differences = {**entry["differences"], SAME_RELATIONS: alike["differences"]}
     baselines = {
-        **{protocol: {name: of["scores"] for name, of in entry["baselines"][protocol].items()} for protocol in PROTOCOLS},
+        **{
+            protocol: {name: of["scores"] for name, of in entry["baselines"][protocol].items()}
+            for protocol in PROTOCOLS
+        },
         SAME_RELATIONS: alike["baselines"],
     }
     by_function = unpack(entry)

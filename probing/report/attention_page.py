@@ -15,7 +15,15 @@ import torch
 
 from codesyntax_dataset import annotate
 from codesyntax_dataset.arguments import checked
-from codesyntax_dataset.errors import CodeSyntaxError, DatasetError, LedgerError, ModelError, ParseError, SourceError, UnknownName
+from codesyntax_dataset.errors import (
+    CodeSyntaxError,
+    DatasetError,
+    LedgerError,
+    ModelError,
+    ParseError,
+    SourceError,
+    UnknownName,
+)
 from codesyntax_dataset.relations import RELATIONS
 from codesyntax_dataset.schema import CONFIGS, Edge
 from codesyntax_dataset.sources.text import decode
@@ -113,7 +121,9 @@ def show(
         "weights": base64.b64encode(attention.weights.tobytes()).decode(),
     }
     return AttentionPage(
-        environment().get_template("attention.html.jinja").render(
+        environment()
+        .get_template("attention.html.jinja")
+        .render(
             model=encoder.name,
             revision=encoder.revision[:12],
             function=function.name,
@@ -195,7 +205,9 @@ def _fitting(result: str | os.PathLike | ProbeResult, encoder: Encoder, config: 
         ("the control", made["control"] or "none", "none"),
     ):
         if got != expected:
-            raise LedgerError(f"the result is of {what} {got}, but the page of {expected}: give what `codesyntax probe` found with it")
+            raise LedgerError(
+                f"the result is of {what} {got}, but the page of {expected}: give what `codesyntax probe` found with it"
+            )
     return result
 
 

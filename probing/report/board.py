@@ -48,7 +48,17 @@ _OURS = {
 _COLUMNS = (
     *("board", "config", "direction", "data", "labels", "split", "dtype", "functions", "edges"),
     *("kind", "model", "revision", "family", "protocol", "rule", "k", "score", "low", "high"),
-    *("difference", "difference_low", "difference_high", "p", "rank_first", "rank_last", "verified", "verified_of", "file"),
+    *(
+        "difference",
+        "difference_low",
+        "difference_high",
+        "p",
+        "rank_first",
+        "rank_last",
+        "verified",
+        "verified_of",
+        "file",
+    ),
 )
 
 
@@ -115,13 +125,21 @@ def to_markdown(board: Board) -> str:
     for table in board.tables:
         places = [SHOWN.index((mean, RULES[0], TABLE_KS[0])) for mean in table.means]
         lines += ["", f"## {_title(table)}", "", f"{_markdown(_facts(table))}.", ""]
-        lines.append(f"| rank | model | family | verified | {' | rank | '.join(f'{mean} | Δ | p' for mean in table.means)} |")
+        lines.append(
+            f"| rank | model | family | verified | {' | rank | '.join(f'{mean} | Δ | p' for mean in table.means)} |"
+        )
         lines.append("| --: | --- | --- |" + " --: |" * 4 * len(places))
         written = [
-            (row.cells, [_rank(of_row[place]) for place in places], [_markdown(row.model), _markdown(row.family), _share(row)])
+            (
+                row.cells,
+                [_rank(of_row[place]) for place in places],
+                [_markdown(row.model), _markdown(row.family), _share(row)],
+            )
             for row, of_row in zip(table.rows, table.ranks)
         ]
-        written += [(table.rows[0].baselines[name], [""] * len(places), [f"*{name} baseline*", "", ""]) for name in BASELINES]
+        written += [
+            (table.rows[0].baselines[name], [""] * len(places), [f"*{name} baseline*", "", ""]) for name in BASELINES
+        ]
         for cells, (rank, *others), about in sorted(written, key=lambda row: _worse(row[0][places[0]])):
             held_out, *published = (_texts(cells[place]) for place in places)
             texts = [rank, *about, *held_out]

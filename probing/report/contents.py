@@ -125,7 +125,9 @@ def _errors(found: Findings, subject: Subject) -> list[str | Table]:
         for name, entry in of_rule:
             cells = [entry["classes"].get(kind, {"share": None})["share"] for kind in occurring]
             head = f"{entry['layer']}-{entry['head']}" if entry["errors"] < entry["edges"] else None
-            places = [100 * count / entry["errors"] if count else None for count in analysis.places(rule, name).values()]
+            places = [
+                100 * count / entry["errors"] if count else None for count in analysis.places(rule, name).values()
+            ]
             shares.append([rule, name, entry["edges"], entry["errors"], head, *cells, *places])
             if rule == RULE:
                 for kind, of_kind in entry["classes"].items():

@@ -22,7 +22,16 @@ from probing.runs.progress import progress
 from probing.evidence.random_attention import expected as expected_scores
 from probing.evidence.random_attention import random_attention
 from probing.attention.result import KS, read_text
-from probing.evidence.selection import SAME_RELATIONS, Comparison, Outcomes, compare, estimate, held_out, means, published
+from probing.evidence.selection import (
+    SAME_RELATIONS,
+    Comparison,
+    Outcomes,
+    compare,
+    estimate,
+    held_out,
+    means,
+    published,
+)
 
 TOLD_APART = ("revision", "dtype", "max_length", "also_fits", "seed")
 """Settings that are added to the name of a model that was probed more than once."""
@@ -210,9 +219,7 @@ def _gathered(title: str, name: str, files: list[Path], data: Any) -> Findings:
     models = [place for place, subject in enumerate(subjects) if subject.is_model]
     of_means = [_side_by_side(one.outcomes) for one in evidence]
     pairs = {
-        (one, other): {
-            mean: compare(outcomes, of_means[other][mean]) for mean, outcomes in of_means[one].items()
-        }
+        (one, other): {mean: compare(outcomes, of_means[other][mean]) for mean, outcomes in of_means[one].items()}
         for one, other in combinations(models, 2)
     }
     first = evidence[0]
@@ -226,9 +233,7 @@ def _gathered(title: str, name: str, files: list[Path], data: Any) -> Findings:
         baselines=subjects[0].entry["baselines"],
         random_heads=heads,
         random=_random(validation, test, direction, heads),
-        chance={
-            mean: _chance(test, direction, outcomes.relations) for mean, outcomes in of_means[0].items()
-        },
+        chance={mean: _chance(test, direction, outcomes.relations) for mean, outcomes in of_means[0].items()},
         picked={protocol: picks.to_dict()["picked"] for protocol, picks in first.baselines.picks.items()},
         chosen={
             protocol: {

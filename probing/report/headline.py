@@ -25,7 +25,9 @@ def section(findings: Sequence[Findings]) -> Section:
     return Section(
         "finding",
         "What was found",
-        ["Attention heads are chosen on the split validation and scored on data that the choice has not seen (held-out)."],
+        [
+            "Attention heads are chosen on the split validation and scored on data that the choice has not seen (held-out)."
+        ],
         [Section(f"{found.name}-finding", found.title, _config(found)) for found in findings],
     )
 
@@ -108,7 +110,9 @@ def _relations(model: Subject) -> str:
 
 
 def _named(found: Sequence[Gain]) -> str:
-    return _listed([f"{one.relation} ({DIFFERENCE.show(one.difference)}{_unless_separated(one.p)})" for one in found[:NAMED]])
+    return _listed(
+        [f"{one.relation} ({DIFFERENCE.show(one.difference)}{_unless_separated(one.p)})" for one in found[:NAMED]]
+    )
 
 
 def _layers(model: Subject) -> str:

@@ -164,6 +164,8 @@ def styled(found: Findings) -> list[tuple[Subject, str, str]]:
             seen += 1
         else:
             colour = COLOURS[models.index(subject.settings["model"]) % len(COLOURS)]
-            style = {"random-weights": "--", "shuffled-attention": ":", "redrawn-dependents": "-."}[subject.settings["control"]]
+            style = {"random-weights": "--", "shuffled-attention": ":", "redrawn-dependents": "-."}[
+                subject.settings["control"]
+            ]
         result.append((subject, colour, style))
     return result

@@ -22,7 +22,9 @@ def print_result(result: ProbeResult, wide: bool = False) -> None:
     for name, entry in ranked:
         chosen = entry[_RULE]
         star = "" if entry["in_mean"] else " *"
-        shown.add_row(name + star, str(entry["edges"]), head_name(chosen["1"]), *(f"{chosen[k]['score']:.1f}" for k in TABLE_KS))
+        shown.add_row(
+            name + star, str(entry["edges"]), head_name(chosen["1"]), *(f"{chosen[k]['score']:.1f}" for k in TABLE_KS)
+        )
     shown.add_section()
     mean = [result.scores[_RULE][k] for k in TABLE_KS]
     counted = [entry["edges"] for entry in result.relations.values() if entry["in_mean"]]

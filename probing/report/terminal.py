@@ -47,7 +47,9 @@ def _without(shown: Table, gone: Sequence[int]) -> Table:
     narrower = table(shown.title, shown.caption)
     for column in kept:
         whole = column.no_wrap or column.justify == "right"
-        width = max(cell_len(line) for cell in (column.header, *column.cells) for line in str(cell).splitlines() or [""])
+        width = max(
+            cell_len(line) for cell in (column.header, *column.cells) for line in str(cell).splitlines() or [""]
+        )
         narrower.add_column(
             column.header, justify=column.justify, no_wrap=whole, min_width=width if whole else column.min_width
         )

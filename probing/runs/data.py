@@ -47,7 +47,9 @@ def load_functions(data: Any, config: str, split: str) -> tuple[datasets.Dataset
         dataset = _split_of(data, split)
         name = "the dataset"
     if missing := [column for column in COLUMNS if column not in dataset.column_names]:
-        raise DatasetError(f"{name} has no columns {', '.join(missing)}: expected a dataset that `codesyntax build` wrote")
+        raise DatasetError(
+            f"{name} has no columns {', '.join(missing)}: expected a dataset that `codesyntax build` wrote"
+        )
     _check_language(dataset, name, config)
     return dataset, name if isinstance(data, (str, os.PathLike)) else _name_of_loaded(dataset, config, split)
 
@@ -77,7 +79,9 @@ def _check_id(name: str) -> None:
     if os.path.exists(name):
         raise DatasetError(f"{name} is a file, expected the folder of a dataset or its id on the Hub")
     if not _may_be_on_hub(name):
-        raise DataNotFound(f"no folder {name}, and no name of a dataset on the Hub, USER/NAME: `codesyntax build` makes one")
+        raise DataNotFound(
+            f"no folder {name}, and no name of a dataset on the Hub, USER/NAME: `codesyntax build` makes one"
+        )
     if not constants.is_offline_mode() and not hub_answers():
         raise DataNotFound(
             f"no folder {name}, and {UNREACHABLE} With HF_HUB_OFFLINE=1 a dataset that was loaded before is read again"
@@ -95,7 +99,9 @@ def _split_of(data: Any, split: str) -> datasets.Dataset:
             raise UnknownName("split", split, list(data))
         data = data[split]
     if isinstance(data, datasets.IterableDataset | datasets.IterableDatasetDict):
-        raise DatasetError("this dataset is streamed, but a probe reads it more than once: load it without streaming=True")
+        raise DatasetError(
+            "this dataset is streamed, but a probe reads it more than once: load it without streaming=True"
+        )
     if not isinstance(data, datasets.Dataset):
         raise DatasetError(
             f"the data is a {type(data).__name__}, expected a folder that `codesyntax build` wrote, the id of a dataset on the "
@@ -108,7 +114,9 @@ def _name_of_loaded(dataset: datasets.Dataset, config: str, split: str) -> str:
     """Name and version of a loaded dataset, which must be what is asked for, as far as it knows what it is."""
     info, known = dataset.info, dataset.info.config_name in CONFIGS
     if known and info.config_name != config:
-        raise DatasetError(f"the dataset is of the config {info.config_name!r}, not {config!r}: ask for its own, or load that one")
+        raise DatasetError(
+            f"the dataset is of the config {info.config_name!r}, not {config!r}: ask for its own, or load that one"
+        )
     if dataset.split is not None and str(dataset.split) != split:
         raise _not_whole(f"is of the split {str(dataset.split)!r}, not {split!r}")
     if not known:
@@ -136,7 +144,9 @@ def _check_language(dataset: datasets.Dataset, name: str, config: str) -> None:
         return
     language, _ = CONFIGS[config]
     if strange := sorted({str(found) for found in dataset.unique("language")} - {language}):
-        raise DatasetError(f"{name} has functions in {', '.join(strange)}, but those of the config {config!r} are in {language}")
+        raise DatasetError(
+            f"{name} has functions in {', '.join(strange)}, but those of the config {config!r} are in {language}"
+        )
 
 
 def folder_of(data: Any) -> Path | None:

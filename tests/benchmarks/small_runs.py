@@ -64,7 +64,9 @@ def main() -> None:
             args.data = f"{folder}/codesyntax"
             build("sample", ["python"], args.data)
         task = task_of(args.shape, args.data, args.functions, "cpu")
-        dataset = load_functions(args.data, "python", "test")[0].select(sorted(function.index for function in task.functions))
+        dataset = load_functions(args.data, "python", "test")[0].select(
+            sorted(function.index for function in task.functions)
+        )
         real = sum(len(function.ids) for function in task.functions)
         runner, start, padded = Runner(task.encoder, task.settings.direction, None), 0, 0
         while start < len(task.functions):
