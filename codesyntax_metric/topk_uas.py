@@ -143,7 +143,7 @@ def edge_columns(edges: Iterable, tokens: int | None = None) -> tuple[list[str],
                 f"edge {index} is {edge!r}, expected (relation, head, first, last) or a mapping with these keys: the "
                 "relation's name and three whole numbers"
             ) from None
-        if not (0 <= head and 0 <= first <= last) or tokens is not None and max(head, last) >= tokens:
+        if not (0 <= head and 0 <= first <= last) or (tokens is not None and max(head, last) >= tokens):
             below = "" if tokens is None else f" and tokens below {tokens}, which the attention has"
             raise CodeSyntaxError(
                 f"edge {index} ({relation}) is {head} -> {first}..{last}, expected 0 <= head and 0 <= first <= last"

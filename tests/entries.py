@@ -11,9 +11,9 @@ from unittest import mock
 import numpy as np
 
 from codesyntax_metric.topk_uas import WORST_RANK
+from probing.attention.result import ProbeResult, ProbeSettings, signature
 from probing.evidence import selection
 from probing.evidence.gather import Evidence, Probed
-from probing.attention.result import ProbeResult, ProbeSettings, signature
 from probing.evidence.selection import compare, estimate
 
 MODELS = (

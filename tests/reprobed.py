@@ -12,8 +12,8 @@ import pytest
 from tqdm.auto import tqdm
 
 from probing.attention import verify
-from probing.attention.ranking import RankBounds
 from probing.attention.probe import Runner, Task
+from probing.attention.ranking import RankBounds
 
 
 def bounds(task: Task) -> dict[int, np.ndarray]:

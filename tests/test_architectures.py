@@ -18,12 +18,12 @@ from transformers import CONFIG_MAPPING, AutoModel, PreTrainedTokenizerFast
 
 from codesyntax_dataset.errors import ModelError
 from codesyntax_metric.topk_uas import DEPENDENT_TO_HEAD, HEAD_TO_DEPENDENT, WORST_RANK, rank_attention
-from probing.models import capture
 from probing.attention.align import align
-from probing.models.encoder import Encoder
-from probing.models.catalogue import describe
-from probing.attention.ranking import EncodedFunction
 from probing.attention.probe import Runner
+from probing.attention.ranking import EncodedFunction
+from probing.models import capture
+from probing.models.catalogue import describe
+from probing.models.encoder import Encoder
 from probing.models.selfcheck import FailedCheck, examine_lengths
 
 pytestmark = pytest.mark.usefixtures("one_thread")

@@ -17,15 +17,15 @@ from codesyntax_dataset import annotate, tokenize
 from codesyntax_dataset.build import build
 from codesyntax_dataset.errors import CodeSyntaxError, DatasetError, ModelError, SourceError
 from codesyntax_dataset.network import hub_answers, is_hub_id
-from probing.publish.board import read as read_board
-from probing.models.doctor import doctor
 from probing.attention.errors import analyse
+from probing.attention.verify import verify
+from probing.models.catalogue import available
+from probing.models.doctor import doctor
+from probing.publish.board import read as read_board
 from probing.publish.push import push_dataset, push_metric
 from probing.publish.submit import submission, undo
-from probing.models.catalogue import available
 from probing.report.report import report
 from probing.report.statistics import collect
-from probing.attention.verify import verify
 
 CODE = "def f(x):\n    return x.y\n"
 

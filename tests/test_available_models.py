@@ -15,9 +15,9 @@ from loopback_hub import LoopbackHub
 from test_architectures import FAMILIES
 
 from probing.cli import main
+from probing.models.catalogue import _KNOWN, available
 from probing.models.encoder import load
 from probing.models.location import EMBEDDED
-from probing.models.catalogue import _KNOWN, available
 
 
 def configuration(folder, **content):

@@ -15,7 +15,8 @@ from hypothesis import strategies as st
 
 from codesyntax_dataset.errors import DatasetError, UnknownName
 from codesyntax_metric.topk_uas import DIRECTIONS, RULES, score
-from probing.runs import controls
+from probing.attention.ledger import RankLedger
+from probing.cli import main
 from probing.evidence.baselines import (
     FURTHEST,
     KEYWORDS,
@@ -27,10 +28,9 @@ from probing.evidence.baselines import (
     pick,
     read_edges,
 )
-from probing.cli import main
-from probing.attention.ledger import RankLedger
 from probing.evidence.random_attention import random_attention
 from probing.evidence.selection import compare, estimate, held_out, published
+from probing.runs import controls
 
 HEAD_FIRST, DEPENDENT_FIRST = DIRECTIONS
 

@@ -22,13 +22,13 @@ from loopback_hub import LoopbackHub
 
 from codesyntax_dataset.errors import EntryError
 from codesyntax_metric.topk_uas import RULES
-from probing.publish import board
-from probing.publish.board import CELLS, Board, LeftOut, group, printable, ranks, read
+from probing.attention.result import TABLE_KS
 from probing.cli import main
 from probing.evidence.entry_functions import unpack
-from probing.report.board import save
-from probing.attention.result import TABLE_KS
 from probing.evidence.selection import SAME_RELATIONS
+from probing.publish import board
+from probing.publish.board import CELLS, Board, LeftOut, group, printable, ranks, read
+from probing.report.board import save
 
 FILES = ("README.md", "board.csv", "board.md", "index.html")
 MARKUP = "<img src=x onerror=alert(1)></script>|`*"

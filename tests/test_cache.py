@@ -15,12 +15,12 @@ import pytest
 
 import probing.attention.probe
 from probing import probe
+from probing.attention.ledger import RankLedger
+from probing.attention.probe import Runner
+from probing.attention.result import ProbeResult
+from probing.attention.verify import verify
 from probing.runs import cache
 from probing.runs.data import label_digest
-from probing.attention.ledger import RankLedger
-from probing.attention.result import ProbeResult
-from probing.attention.probe import Runner
-from probing.attention.verify import verify
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 

@@ -15,8 +15,8 @@ from click.testing import CliRunner
 from codesyntax_metric.topk_uas import DIRECTIONS
 from probing import cli
 from probing.cli import main
-from probing.runs.controls import CONTROLS
 from probing.models.location import EMBEDDED
+from probing.runs.controls import CONTROLS
 
 
 def run(*arguments):

@@ -10,10 +10,10 @@ import re
 import forgeries
 import pytest
 from entries import of_model
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from huggingface_hub.errors import HFValidationError
 from huggingface_hub.utils import validate_repo_id
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from codesyntax_dataset.errors import EntryError
 from probing.evidence import entry

@@ -18,14 +18,14 @@ from codesyntax_dataset import tokenize
 from codesyntax_dataset.errors import LedgerError
 from codesyntax_metric.topk_uas import DEPENDENT_TO_HEAD, DIRECTIONS, HEAD_TO_DEPENDENT, RULES
 from probing import ProbeResult, RankLedger, probe
-from probing.cli import main
-from probing.attention.errors import CLASSES, analyse, errors_path, load, save
 from probing.attention.error_classes import Tokens, place
-from probing.models.location import embedded_model
-from probing.attention.ranking import FirstChoices
-from probing.report.errors import marked
-from probing.attention.result import ledger_path
+from probing.attention.errors import CLASSES, analyse, errors_path, load, save
 from probing.attention.probe import Runner, prepare
+from probing.attention.ranking import FirstChoices
+from probing.attention.result import ledger_path
+from probing.cli import main
+from probing.models.location import embedded_model
+from probing.report.errors import marked
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 

@@ -10,10 +10,10 @@ import pytest
 
 from codesyntax_dataset.errors import LedgerError
 from probing import probe
-from probing.evidence.baselines import baseline
-from probing.evidence.gather import PROTOCOLS, find, gather
 from probing.attention.ledger import RankLedger
 from probing.attention.result import ProbeResult, ledger_path
+from probing.evidence.baselines import baseline
+from probing.evidence.gather import PROTOCOLS, find, gather
 
 
 @pytest.fixture(scope="module")

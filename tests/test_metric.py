@@ -386,7 +386,7 @@ def test_mean_of_the_published_relations_is_the_published_mean(shared, table, co
 
 def test_card_quotes_the_published_means(shared):
     published = json.loads((shared / "paper" / "codesyntax_published.json").read_text())["table3_first_token"]
-    rows = re.findall(r"^\| (\w+) \| ([\d., ]+) \| ([\d., ]+) \|$", (FOLDER / "README.md").read_text(), re.M)
+    rows = re.findall(r"^\| (\w+) \| ([\d., ]+) \| ([\d., ]+) \|$", (FOLDER / "README.md").read_text(), re.MULTILINE)
     assert [row[0] for row in rows] == ["Offset", "CuBERT", "CodeBERT", "RoBERTa"]
     for model, python, java in rows:
         assert [float(number) for number in python.split(",")] == published["python"][model]
@@ -705,7 +705,7 @@ def test_docstrings_run():
 
 def test_card_runs(monkeypatch):
     monkeypatch.chdir(ROOT)  # evaluate.load("codesyntax_metric")
-    blocks = re.findall(r"```python\n(.*?)```", (FOLDER / "README.md").read_text(encoding="utf-8"), re.S)
+    blocks = re.findall(r"```python\n(.*?)```", (FOLDER / "README.md").read_text(encoding="utf-8"), re.DOTALL)
     assert len(blocks) == 3 and all(">>>" in block for block in blocks)
     run_doctest("\n".join(blocks), "README.md")
 

@@ -23,11 +23,11 @@ from codesyntax_dataset.errors import DatasetError, LedgerError, ModelError, Unk
 from codesyntax_metric.topk_uas import DEPENDENT_TO_HEAD, NOT_IN_MEAN, RULES, WORST_RANK, rank_attention
 from probing import ProbeResult, RankLedger, probe
 from probing.attention.align import Alignment
+from probing.attention.probe import PART, Runner
+from probing.attention.ranking import EncodedFunction
+from probing.attention.verify import verify
 from probing.models.encoder import load
 from probing.models.location import EMBEDDED
-from probing.attention.ranking import EncodedFunction
-from probing.attention.probe import PART, Runner
-from probing.attention.verify import verify
 
 
 def reference_functions(shared, language, which="probe"):

@@ -17,18 +17,18 @@ from codesyntax_dataset.build import build
 from codesyntax_dataset.errors import LedgerError
 from codesyntax_metric.topk_uas import DIRECTIONS
 from probing import probe
+from probing.attention.errors import analyse, save
+from probing.cli import main
 from probing.evidence import random_attention
 from probing.evidence.baselines import Edges
-from probing.cli import main
-from probing.attention.errors import analyse, save
 from probing.evidence.gather import PROTOCOLS, find, gather
+from probing.evidence.selection import SAME_RELATIONS as SAME
+from probing.evidence.selection import compare, holm
 from probing.report import figures, headline
 from probing.report import report as module
 from probing.report.document import COUNT, DIFFERENCE, SCORE, Column, Table
 from probing.report.findings import Subject
 from probing.report.report import report
-from probing.evidence.selection import SAME_RELATIONS as SAME
-from probing.evidence.selection import compare, holm
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 

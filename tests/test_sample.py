@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections import Counter
-from functools import lru_cache
+from functools import cache
 
 import pytest
 from conftest import ROOT
@@ -21,7 +21,7 @@ SAMPLE = ROOT / "codesyntax_dataset" / "sample"
 both_languages = pytest.mark.parametrize("language", ["python", "java"])
 
 
-@lru_cache(maxsize=None)
+@cache
 def functions(language: str) -> list[SourceFunction]:
     skips = Skips()
     found = list(read("sample", language, skips))

@@ -6,10 +6,10 @@ import itertools
 
 import numpy as np
 import pytest
+from benchmarks import coverage
 
 from codesyntax_dataset.errors import LedgerError
 from codesyntax_metric.topk_uas import RULES, rank_attention, score
-from benchmarks import coverage
 from probing.attention.ledger import RankLedger
 from probing.evidence.selection import Outcomes, apply, choose, compare, estimate, held_out, holm, published, summary
 

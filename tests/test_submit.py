@@ -20,11 +20,10 @@ from loopback_hub import READ_ONLY, Fault, LoopbackHub
 from codesyntax_dataset.errors import CodeSyntaxError, HubError, LedgerError
 from codesyntax_dataset.metadata import sha256sums
 from probing import probe
-from probing.evidence import entry
-from probing.publish import board
 from probing.cli import main
+from probing.evidence import entry
 from probing.evidence.gather import find
-from probing.publish import submit
+from probing.publish import board, submit
 from probing.publish.client import plain_errors
 
 TOKEN = "hf_aTokenThatNobodyMayEverSee"

@@ -13,8 +13,8 @@ import threading
 import pytest
 from click.testing import CliRunner
 
-from probing.cli import main
 from probing.attention.probe import Runner
+from probing.cli import main
 
 COLUMNS = 80
 

@@ -6,8 +6,8 @@ import pytest
 import torch
 
 from probing import probe
-from probing.runs import threads
 from probing.attention.probe import Runner
+from probing.runs import threads
 
 
 @pytest.mark.parametrize(

@@ -15,19 +15,19 @@ import reprobed
 import torch
 from click.testing import CliRunner
 
-import probing.models.encoder
 import probing.attention.probe
+import probing.models.encoder
 from codesyntax_dataset.errors import LedgerError, ModelError
 from probing import probe
 from probing.attention import ranking
-from probing.models import capture
-from probing.cli import main
-from probing.models.encoder import Encoder, load
 from probing.attention.ledger import RankLedger
-from probing.attention.result import ProbeResult, ledger_path
 from probing.attention.probe import prepare
-from probing.evidence.selection import choose
+from probing.attention.result import ProbeResult, ledger_path
 from probing.attention.verify import ACCEPTED, REJECTED, UNCHECKED, _draw, _probe_again, _without_replacement, verify
+from probing.cli import main
+from probing.evidence.selection import choose
+from probing.models import capture
+from probing.models.encoder import Encoder, load
 
 SOME = 24  # functions: enough for every sabotage to show
 

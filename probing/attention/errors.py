@@ -17,15 +17,15 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from codesyntax_dataset.arguments import checked
+from codesyntax_dataset.atomic import write
 from codesyntax_dataset.errors import LedgerError
 from codesyntax_dataset.schema import CONFIGS
 from codesyntax_metric.topk_uas import HEAD_TO_DEPENDENT, RULES
 from probing.attention.error_classes import CLASSES, PLACES, Tokens, place
-from codesyntax_dataset.atomic import write
 from probing.attention.ledger import RankLedger
-from probing.runs.progress import progress
 from probing.attention.result import ProbeSettings
 from probing.attention.result import load as load_result
+from probing.runs.progress import progress
 
 EXAMPLES = 2
 """Examples that are kept of each rule, relation and class: the first in the order of the dataset."""
@@ -148,8 +148,8 @@ def _best_heads(relations: dict[str, Any], names: list[str]) -> np.ndarray:
 
 def _first_choices(settings: ProbeSettings, ledger: RankLedger, picked: np.ndarray, **where: Any) -> np.ndarray:
     """What the heads in `picked` rank first for the ledger's edges: int64 (rules, E)."""
-    from probing.attention.ranking import FirstChoices
     from probing.attention.probe import Runner, prepare_again
+    from probing.attention.ranking import FirstChoices
 
     task = prepare_again(settings, **where)
     for name in ("revision", "labels"):

@@ -21,9 +21,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from codesyntax_dataset.atomic import beside
 from codesyntax_dataset.errors import LedgerError
 from codesyntax_metric.topk_uas import RULES, RankCounts
-from codesyntax_dataset.atomic import beside
 
 _EDGE_COLUMNS = ("function", "head", "first", "last", "tokens")
 _METADATA = b"codesyntax"

@@ -21,22 +21,22 @@ import torch
 from tqdm.auto import tqdm
 
 from codesyntax_dataset.arguments import Natural, Positive, checked
+from codesyntax_dataset.atomic import writing
 from codesyntax_dataset.errors import LedgerError, ModelError
 from codesyntax_metric.topk_uas import DEPENDENT_TO_HEAD, DIRECTIONS, HEAD_TO_DEPENDENT, RULES, SCORING_VERSION
-from probing.runs import cache
 from probing.attention.align import OffsetsError, align
+from probing.attention.ledger import RankLedger
+from probing.attention.ranking import BatchListener, BatchRanker, EncodedFunction
+from probing.attention.result import PAPER_LENGTH, ProbeResult, ProbeSettings, versions
+from probing.attention.result import load as load_result
+from probing.runs import cache
 from probing.runs.controls import (
     RANDOM_WEIGHTS,
     SHUFFLED_ATTENTION,
     labels_of,
 )
 from probing.runs.data import folder_of, label_digest, load_functions, rows
-from codesyntax_dataset.atomic import writing
-from probing.attention.ledger import RankLedger
 from probing.runs.progress import progress
-from probing.attention.ranking import BatchListener, BatchRanker, EncodedFunction
-from probing.attention.result import PAPER_LENGTH, ProbeResult, ProbeSettings, versions
-from probing.attention.result import load as load_result
 from probing.runs.threads import useful_threads
 
 if TYPE_CHECKING:

@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from codesyntax_dataset.arguments import Positive, checked
+from codesyntax_dataset.atomic import write, writing
 from codesyntax_dataset.errors import LedgerError, UnknownName
 from codesyntax_metric.topk_uas import RULES, SCORING_VERSION, score
 from probing.attention.align import NOT_PREDICTED
-from codesyntax_dataset.atomic import write, writing
 from probing.attention.ledger import RankLedger
 
 if TYPE_CHECKING:

@@ -35,6 +35,7 @@ import datasets
 import numpy as np
 
 from codesyntax_dataset.arguments import checked
+from codesyntax_dataset.atomic import write
 from codesyntax_dataset.errors import DatasetError, UnknownName
 from codesyntax_dataset.schema import CONFIGS
 from codesyntax_metric.topk_uas import (
@@ -46,11 +47,10 @@ from codesyntax_metric.topk_uas import (
     WORST_RANK,
 )
 from probing.attention.align import NOT_PREDICTED
-from probing.runs.data import label_digest, load_functions, rows
-from codesyntax_dataset.atomic import write
 from probing.attention.ledger import RankLedger
 from probing.attention.result import KS
 from probing.evidence.selection import Choice, Outcomes, apply, estimate, held_out, means, published, summary
+from probing.runs.data import label_digest, load_functions, rows
 
 KINDS = ("offset", "keyword")
 """The heads of a baseline's ledger, in this order."""
@@ -120,7 +120,7 @@ def read_edges(data: Any, config: str, split: str, functions: np.ndarray | None 
     for batch in rows(dataset, None):
         for row in batch:
             index += 1
-            if not row["relations"] or wanted is not None and index not in wanted:
+            if not row["relations"] or (wanted is not None and index not in wanted):
                 continue
             code, tokens = row["code"], len(row["token_start"])
             texts = [code[start:end] for start, end in zip(row["token_start"], row["token_end"])]

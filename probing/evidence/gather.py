@@ -21,13 +21,11 @@ import numpy as np
 from codesyntax_dataset import tasks
 from codesyntax_dataset.errors import LedgerError
 from codesyntax_metric.topk_uas import RULES
-from probing.evidence import baselines, entry_functions
-from probing.evidence.baselines import BaselineResult, Edges
-from probing.runs.controls import REDRAWN_DEPENDENTS, check_control
-from probing.runs.data import find_data
-from probing.evidence.entry import FORMAT
 from probing.attention.ledger import RankLedger
 from probing.attention.result import ProbeResult, ProbeSettings, ledger_path, load
+from probing.evidence import baselines, entry_functions
+from probing.evidence.baselines import BaselineResult, Edges
+from probing.evidence.entry import FORMAT
 from probing.evidence.selection import (
     Comparison,
     Estimate,
@@ -39,6 +37,8 @@ from probing.evidence.selection import (
     published,
     summary,
 )
+from probing.runs.controls import REDRAWN_DEPENDENTS, check_control
+from probing.runs.data import find_data
 
 PROTOCOLS = tasks.PROTOCOLS[::-1]
 """Where the attention heads are chosen, the paper's way first."""

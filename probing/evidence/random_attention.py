@@ -7,9 +7,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from codesyntax_metric.topk_uas import HEAD_TO_DEPENDENT, NOT_IN_MEAN, RULES, rank_attention
-from probing.evidence.baselines import Edges
 from probing.attention.ledger import RankLedger
 from probing.attention.result import KS
+from probing.evidence.baselines import Edges
 
 _WEIGHTS = 1 << 23
 """Random weights at once: 64 MB."""

@@ -19,13 +19,13 @@ from transformers import AutoConfig, AutoModel, AutoTokenizer
 
 from codesyntax_dataset.arguments import Natural, Positive, checked
 from codesyntax_dataset.errors import ModelError
-from probing.models import capture
-from probing.runs import cache, controls
-from probing.models.location import Location, loading, locate
-from probing.models.catalogue import positions
 from probing.attention.ranking import BatchListener
 from probing.attention.result import PAPER_LENGTH
+from probing.models import capture
+from probing.models.catalogue import positions
+from probing.models.location import Location, loading, locate
 from probing.models.selfcheck import examine, recall, remember
+from probing.runs import cache, controls
 
 logger = logging.getLogger(__name__)
 

@@ -52,7 +52,7 @@ def locate(model: str, revision: str | None = None) -> Location:
         return Location(str(embedded_model()), model, None)
     model, _, request = model.partition("@")
     revision = revision or request or None
-    if request and not request.startswith(_REQUEST) or not is_hub_id(model):
+    if (request and not request.startswith(_REQUEST)) or not is_hub_id(model):
         raise ModelError("no such folder, and no name that a model on the Hub can have")
     request = revision if revision and revision.startswith(_REQUEST) else request
     name = f"{model}@{request}" if request else model

@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 import torch
 
+from codesyntax_dataset.atomic import write
 from codesyntax_dataset.errors import LedgerError, ModelError
 from probing.models import capture
-from codesyntax_dataset.atomic import write
 
 if TYPE_CHECKING:
     from probing.models.encoder import Encoder

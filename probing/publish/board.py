@@ -35,9 +35,9 @@ from codesyntax_dataset.errors import EntryError
 from codesyntax_dataset.schema import CONFIGS
 from codesyntax_dataset.tasks import PROTOCOLS
 from codesyntax_metric.topk_uas import RULES
+from probing.attention.result import TABLE_KS
 from probing.evidence.entry import LARGEST, load
 from probing.evidence.entry_functions import CELLS, unpack
-from probing.attention.result import TABLE_KS
 from probing.evidence.selection import SAME_RELATIONS, holm
 
 BASELINES = ("combined", "offset", "keyword")

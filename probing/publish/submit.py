@@ -29,13 +29,13 @@ from huggingface_hub.errors import EntryNotFoundError
 from codesyntax_dataset.arguments import checked
 from codesyntax_dataset.errors import HubError, LedgerError
 from codesyntax_dataset.tasks import PROTOCOLS, task_id
-from probing.evidence import entry
-from probing.runs.data import label_digest, load_functions
-from probing.evidence.gather import Probed, find, gather
-from probing.publish.client import check_repo, client, patiently, plain_errors
-from probing.models.location import Location
 from probing.attention.result import PAPER_LENGTH, ProbeResult
 from probing.attention.verify import REJECTED, UNCHECKED, Verification, verify
+from probing.evidence import entry
+from probing.evidence.gather import Probed, find, gather
+from probing.models.location import Location
+from probing.publish.client import check_repo, client, patiently, plain_errors
+from probing.runs.data import label_digest, load_functions
 
 FILE = ".eval_results/codesyntax.yaml"
 """Where the Hub looks for results in a model's repository."""

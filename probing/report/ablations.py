@@ -8,13 +8,13 @@ from itertools import cycle
 from codesyntax_dataset.schema import CONFIGS
 from codesyntax_metric.topk_uas import RULES
 from probing.attention.align import NOT_PREDICTED
+from probing.attention.result import TABLE_KS
 from probing.evidence.gather import BEST_BASELINE
 from probing.report import figures
 from probing.report.document import COLOURED, COUNT, DIFFERENCE, NAME, SCORE, Column, Section, Table
 from probing.report.figures import INK, Line
 from probing.report.findings import Findings
 from probing.report.scored import FILTERS, figure, line, means_of, scored_of, styled, tests_of
-from probing.attention.result import TABLE_KS
 
 DRAWN = ("last", "any")
 """The rules of the paper's ablations (Shen et al. 2022, Figures 4 and 16 to 19): other tokens move the last one most."""

@@ -15,6 +15,7 @@ import torch
 
 from codesyntax_dataset import annotate
 from codesyntax_dataset.arguments import checked
+from codesyntax_dataset.atomic import write
 from codesyntax_dataset.errors import (
     CodeSyntaxError,
     DatasetError,
@@ -29,13 +30,12 @@ from codesyntax_dataset.schema import CONFIGS, Edge
 from codesyntax_dataset.sources.text import decode
 from codesyntax_metric.topk_uas import DEPENDENT_TO_HEAD, HEAD_TO_DEPENDENT, RULES
 from probing.attention.align import align
-from probing.runs.data import load_functions, rows
-from probing.models.encoder import Encoder, load
-from codesyntax_dataset.atomic import write
 from probing.attention.ranking import BatchListener, EncodedFunction
-from probing.report.pages import environment
 from probing.attention.result import ProbeResult
 from probing.attention.result import load as load_result
+from probing.models.encoder import Encoder, load
+from probing.report.pages import environment
+from probing.runs.data import load_functions, rows
 
 KEPT = 20
 """The largest weights of a token's row that a page keeps; fewer for functions and models that would take more than

@@ -6,8 +6,8 @@ from typing import Any
 
 from rich.table import Table
 
-from probing.report.terminal import console, print_table, table
 from probing.attention.result import TABLE_KS
+from probing.report.terminal import console, print_table, table
 
 _RULE = "first"
 _KINDS = ("offset", "keyword", "combined")

@@ -15,14 +15,14 @@ from pathlib import Path
 from typing import Any
 
 from codesyntax_dataset import paper
+from codesyntax_dataset.atomic import write, writing
 from codesyntax_dataset.errors import LedgerError
 from codesyntax_dataset.tasks import PROTOCOLS
 from codesyntax_metric.topk_uas import HEAD_TO_DEPENDENT, RULES
-from probing.publish.board import BASELINES, SHOWN, Board, Cell, Found, Row, Table, printable
-from codesyntax_dataset.atomic import write, writing
-from probing.report.pages import environment
 from probing.attention.result import TABLE_KS
 from probing.evidence.selection import SAME_RELATIONS
+from probing.publish.board import BASELINES, SHOWN, Board, Cell, Found, Row, Table, printable
+from probing.report.pages import environment
 
 _SPACE = """---
 title: CodeSyntax board

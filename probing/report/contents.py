@@ -9,12 +9,12 @@ from codesyntax_dataset import paper
 from codesyntax_metric.topk_uas import RULES
 from probing.attention.error_classes import CLASSES, PLACES
 from probing.evidence.gather import PROTOCOLS
+from probing.evidence.selection import FEW_FUNCTIONS, PERMUTATIONS, RESAMPLES
 from probing.report import ablations, headline, means, relations
 from probing.report.document import CODE, COUNT, NAME, PERCENT, Column, Section, Table
 from probing.report.errors import marked
 from probing.report.findings import Findings, Subject
 from probing.report.scored import RULE
-from probing.evidence.selection import FEW_FUNCTIONS, PERMUTATIONS, RESAMPLES
 
 
 def sections(findings: Sequence[Findings]) -> list[Section]:

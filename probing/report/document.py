@@ -211,7 +211,7 @@ def _shown(cell: Cell, kind: Kind) -> str:
 
 
 def _missing(cell: Cell) -> bool:
-    return cell is None or cell == "" or isinstance(cell, float) and math.isnan(cell)
+    return cell is None or cell == "" or (isinstance(cell, float) and math.isnan(cell))
 
 
 def _full_name(column: Column) -> str:

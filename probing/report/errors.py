@@ -9,8 +9,8 @@ from typing import Any
 from rich.table import Table
 from rich.text import Text
 
-from probing.attention.errors import ErrorAnalysis
 from probing.attention.error_classes import CLASSES, PLACES
+from probing.attention.errors import ErrorAnalysis
 from probing.report.terminal import console, print_table, table
 
 _CLASSES_FROM = 4

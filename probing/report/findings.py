@@ -15,13 +15,12 @@ from codesyntax_dataset import paper
 from codesyntax_dataset.errors import LedgerError
 from codesyntax_dataset.schema import CONFIGS
 from codesyntax_metric.topk_uas import HEAD_TO_DEPENDENT, RULES
-from probing.evidence.baselines import KINDS, Edges
 from probing.attention.errors import ErrorAnalysis, errors_path, load
+from probing.attention.result import KS, read_text
+from probing.evidence.baselines import KINDS, Edges
 from probing.evidence.gather import BEST_BASELINE, PROTOCOLS, Evidence, files_of, find, gather
-from probing.runs.progress import progress
 from probing.evidence.random_attention import expected as expected_scores
 from probing.evidence.random_attention import random_attention
-from probing.attention.result import KS, read_text
 from probing.evidence.selection import (
     SAME_RELATIONS,
     Comparison,
@@ -32,6 +31,7 @@ from probing.evidence.selection import (
     means,
     published,
 )
+from probing.runs.progress import progress
 
 TOLD_APART = ("revision", "dtype", "max_length", "also_fits", "seed")
 """Settings that are added to the name of a model that was probed more than once."""

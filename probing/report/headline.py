@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from codesyntax_metric.topk_uas import HEAD_TO_DEPENDENT
+from probing.attention.result import TABLE_KS
 from probing.evidence.gather import BEST_BASELINE
+from probing.evidence.selection import FEW_FUNCTIONS
 from probing.report.document import DIFFERENCE, P, Section, separated
 from probing.report.findings import Findings, Subject
 from probing.report.scored import RULE, Gain, K, Scored, best_model, gains, head_name, scored_of
-from probing.attention.result import TABLE_KS
-from probing.evidence.selection import FEW_FUNCTIONS
 
 NAMED = 3
 """Relations, and layers, that a sentence names."""

@@ -7,14 +7,14 @@ from collections.abc import Sequence
 import numpy as np
 
 from codesyntax_metric.topk_uas import RULES
+from probing.attention.result import KS, TABLE_KS
 from probing.evidence.gather import BEST_BASELINE, PROTOCOLS
+from probing.evidence.selection import SAME_RELATIONS, holm
 from probing.report import figures
 from probing.report.document import COLOURED, COUNT, DIFFERENCE, NAME, SCORE, Column, Figure, Table
 from probing.report.figures import FAINT, INK, Line
 from probing.report.findings import BASELINES, Findings
 from probing.report.scored import FILTERS, figure, line, means_of, paper_of, scored_of, styled, tests_of
-from probing.attention.result import KS, TABLE_KS
-from probing.evidence.selection import SAME_RELATIONS, holm
 
 
 def overview(findings: Sequence[Findings]) -> Table:

@@ -8,8 +8,10 @@ import numpy as np
 
 from codesyntax_dataset import paper
 from codesyntax_metric.topk_uas import RULES
+from probing.attention.result import TABLE_KS
 from probing.evidence.baselines import KINDS
 from probing.evidence.gather import BEST_BASELINE, PROTOCOLS
+from probing.evidence.selection import FEW_FUNCTIONS
 from probing.report import figures
 from probing.report.document import (
     CHOSEN,
@@ -27,9 +29,7 @@ from probing.report.document import (
 )
 from probing.report.figures import FAINT, Bars
 from probing.report.findings import Findings, Subject
-from probing.report.scored import FILTERS, K, RULE, best_model, figure, gains, head_name, styled
-from probing.attention.result import TABLE_KS
-from probing.evidence.selection import FEW_FUNCTIONS
+from probing.report.scored import FILTERS, RULE, K, best_model, figure, gains, head_name, styled
 
 PREVIEWED = 5
 """Relations at each end of the preview bars."""

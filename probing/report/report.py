@@ -9,9 +9,9 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from codesyntax_dataset.arguments import checked
+from codesyntax_dataset.atomic import writing
 from codesyntax_dataset.errors import LedgerError
 from probing.evidence import entry
-from codesyntax_dataset.atomic import writing
 from probing.report import contents
 from probing.report.document import Figure, Section, Table, in_html
 from probing.report.figures import for_page

@@ -9,13 +9,13 @@ import numpy as np
 
 from codesyntax_dataset import paper
 from codesyntax_metric.topk_uas import NOT_IN_MEAN, RULES
+from probing.attention.result import KS
 from probing.evidence.gather import PROTOCOLS
+from probing.evidence.selection import holm
 from probing.report import figures
 from probing.report.document import Column, Figure
 from probing.report.figures import COLOURS
 from probing.report.findings import BASELINES, MEANS, Findings, Subject
-from probing.attention.result import KS
-from probing.evidence.selection import holm
 
 RULE, K = "first", "1"  # of what is shown for one rule and k only, as in the paper
 FILTERS = [Column("rule"), Column("k")]

@@ -18,13 +18,13 @@ from rich.table import Table
 
 from codesyntax_dataset import paper
 from codesyntax_dataset.arguments import checked
+from codesyntax_dataset.atomic import write
 from codesyntax_dataset.card import left_out
 from codesyntax_dataset.errors import LedgerError
 from codesyntax_dataset.statistics import Distribution, Statistics, statistics
 from codesyntax_metric.topk_uas import NOT_IN_MEAN
-from probing.runs.data import load_functions
-from codesyntax_dataset.atomic import write
 from probing.report.terminal import console, print_table, table
+from probing.runs.data import load_functions
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

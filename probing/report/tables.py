@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from probing.report.terminal import console, print_table, table
 from probing.attention.result import TABLE_KS, ProbeResult, head_name
+from probing.report.terminal import console, print_table, table
 
 _RULE = "first"
 

@@ -26,11 +26,11 @@ from huggingface_hub.constants import HF_HOME
 import codesyntax_metric
 import probing
 from codesyntax_dataset.errors import LedgerError
-from probing.runs.controls import labels_of
-from probing.runs.data import label_digest, load_functions
-from probing.models.location import loading, locate, sha256
 from probing.attention.ledger import RankLedger
 from probing.attention.result import versions
+from probing.models.location import loading, locate, sha256
+from probing.runs.controls import labels_of
+from probing.runs.data import label_digest, load_functions
 
 logger = logging.getLogger(__name__)
 

@@ -25,10 +25,10 @@ import numpy as np
 
 from codesyntax_dataset import paper
 from codesyntax_metric.topk_uas import HEAD_TO_DEPENDENT, RULES, WORST_RANK, score
-from probing.evidence.baselines import FURTHEST, KEYWORDS, KINDS, Edges, evaluate, ledger, pick, read_edges
-from probing.evidence.random_attention import random_attention
 from probing.attention.ledger import RankLedger
 from probing.attention.result import KS, TABLE_KS
+from probing.evidence.baselines import FURTHEST, KEYWORDS, KINDS, Edges, evaluate, ledger, pick, read_edges
+from probing.evidence.random_attention import random_attention
 from probing.evidence.selection import Outcomes, compare, estimate, held_out, published
 
 FUNCTIONS = 18_701

@@ -23,8 +23,8 @@ from typing import NamedTuple
 import numpy as np
 
 from codesyntax_metric.topk_uas import RULES
-from probing.evidence.baselines import KINDS, ledger, only, pick, read_edges
 from probing.attention.result import TABLE_KS
+from probing.evidence.baselines import KINDS, ledger, only, pick, read_edges
 from probing.evidence.selection import Estimate, Outcomes, compare, estimate, published
 
 SIZES = {"6-10": (6, 8, 10), "11-30": (11, 20, 30), "31-100": (31, 60, 100), "over 100": (101, 200, 400)}

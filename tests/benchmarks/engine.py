@@ -35,8 +35,8 @@ def task_of(shape: str, data: str, functions: int, device: str):
     import torch
     from transformers import AutoTokenizer, BertConfig, BertModel
 
-    from probing.models.location import EMBEDDED, embedded_model
     from probing.attention.probe import prepare
+    from probing.models.location import EMBEDDED, embedded_model
 
     torch.set_num_threads(1)
     model = EMBEDDED

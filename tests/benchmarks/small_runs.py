@@ -21,9 +21,9 @@ import torch
 from engine import ROUNDS, task_of
 
 from codesyntax_dataset.build import build
-from probing.runs.data import load_functions
-from probing.models.encoder import Encoder
 from probing.attention.probe import Runner, Task, _Processes, _run, prepare
+from probing.models.encoder import Encoder
+from probing.runs.data import load_functions
 
 BUDGETS = (1, 1024, 4096)
 
