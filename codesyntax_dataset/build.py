@@ -199,7 +199,7 @@ def _plain_errors(output: Path) -> Iterator[None]:
         reasons = list(_chain(error))
         for reason in reasons:
             if isinstance(reason, (CodeSyntaxError, KeyboardInterrupt)):
-                raise reason
+                raise reason from reason.__cause__
         if isinstance(error, (DatasetGenerationError, OSError)):
             if any(full in str(reason) for reason in reasons):  # only the text comes back from another process
                 raise DatasetError(f"cannot write {output}: {full}") from error

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import datasets
 
@@ -75,7 +75,7 @@ class CodeSyntax(datasets.GeneratorBasedBuilder):
     """Annotates the functions of a source (see `codesyntax_dataset.sources`); `skips` then says what was left out."""
 
     BUILDER_CONFIG_CLASS = CodeSyntaxConfig
-    BUILDER_CONFIGS = [CodeSyntaxConfig(name=name, version=f"{LABELS}.0") for name in CONFIGS]
+    BUILDER_CONFIGS: ClassVar = [CodeSyntaxConfig(name=name, version=f"{LABELS}.0") for name in CONFIGS]
     DEFAULT_CONFIG_NAME = "python"
 
     skips: Skips

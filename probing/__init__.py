@@ -3,6 +3,18 @@
 from __future__ import annotations
 
 import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from probing.attention.ledger import RankLedger
+    from probing.attention.probe import probe
+    from probing.attention.result import ProbeResult, load
+    from probing.evidence.baselines import baseline
+    from probing.report.attention_page import show
+
+    __version__: str
+
+__all__ = ["ProbeResult", "RankLedger", "__version__", "baseline", "load", "probe", "show"]
 
 _PUBLIC = {
     "ProbeResult": "probing.attention.result",
@@ -14,10 +26,8 @@ _PUBLIC = {
 }
 """Where each name is defined."""
 
-__all__ = [*_PUBLIC, "__version__"]
 
-
-def __getattr__(name: str):
+def __getattr__(name: str) -> Any:
     # torch and transformers take seconds to import, so they wait until somebody probes
     if name in _PUBLIC:
         return getattr(importlib.import_module(_PUBLIC[name]), name)

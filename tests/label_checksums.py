@@ -59,4 +59,4 @@ if __name__ == "__main__":
     folder = Path(sys.argv[1]) if len(sys.argv) > 1 else None
     found = sources(folder)
     checksums = {name: checksum(codes) for name, codes in found.items()}
-    print(json.dumps({"version": "%d.%d.%d" % sys.version_info[:3], "checksums": checksums}))
+    print(json.dumps({"version": ".".join(map(str, sys.version_info[:3])), "checksums": checksums}))

@@ -8,6 +8,7 @@ runs on Python 3.10 and 3.11 only, whose `tokenize` and `ast` are still those be
 from __future__ import annotations
 
 import ast
+import contextlib
 import io
 import tokenize
 
@@ -24,11 +25,8 @@ def labels(code: str, with_new_lines: bool) -> tuple[list[str], list[tuple[str, 
 def strings(code: str) -> list[str]:
     """The strings of the standard tokens of `code`, up to where tokenizing fails."""
     found = []
-    try:
-        for token in tokenize.generate_tokens(io.StringIO(code, newline="\n").readline):
-            found.append(token.string)
-    except (tokenize.TokenError, IndentationError):
-        pass
+    with contextlib.suppress(tokenize.TokenError, IndentationError):
+        found.extend(token.string for token in tokenize.generate_tokens(io.StringIO(code, newline="\n").readline))
     return found
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -93,7 +95,7 @@ def texts(draw):
 
     def spans():
         cuts = sorted(draw(st.lists(st.integers(0, length), max_size=12)))
-        return [(a, b) for a, b in zip(cuts, cuts[1:]) if draw(st.booleans()) or a == b]
+        return [(a, b) for a, b in itertools.pairwise(cuts) if draw(st.booleans()) or a == b]
 
     sub = [(a, b) for a, b in spans() if a < b]
     return code, spans(), sub, [draw(st.booleans()) for _ in sub]

@@ -188,8 +188,8 @@ def test_scores_are_those_of_the_published_procedure_but_for_ties(shared, slices
     differing = []
     for kind in KINDS:
         for rule in RULES:
-            for relation, published in expected[f"{rule}/{kind}"].items():
-                theirs = np.array(published["score"]) * 100
+            for relation, scores in expected[f"{rule}/{kind}"].items():
+                theirs = np.array(scores["score"]) * 100
                 ours = counts.hits(relation, rule)[0, KINDS.index(kind), :20] / counts.edges(relation) * 100
                 wrong = np.flatnonzero(np.abs(ours - theirs) > 0.05)
                 if len(wrong):

@@ -266,7 +266,7 @@ def test_data_that_changed_meanwhile_is_not_kept(place, tiny_model, dataset_fold
     def late(model, data, *arguments, **options):
         return real(model, datasets.Dataset.from_list(rows[:5]), *arguments, **options)
 
-    monkeypatch.setattr(probing.attention.probe, "prepare", lambda **asked: late(**asked))
+    monkeypatch.setattr(probing.attention.probe, "prepare", late)
     probe(str(tiny_model), datasets.Dataset.from_list(rows))
     assert not list(place.glob("*.parquet"))
 

@@ -37,7 +37,7 @@ def test_every_result_finds_its_counterpart(results):
     for probed, name in ((model, None), (control, "redrawn-dependents")):
         assert (probed.test.settings["split"], probed.validation.settings["split"]) == ("test", "validation")
         assert probed.test.settings["control"] == probed.validation.settings["control"] == name
-    (file,) = [file for file in results.glob("tiny.python.test.*.json")]
+    (file,) = list(results.glob("tiny.python.test.*.json"))
     assert [one.test.signature for one in find([file])] == [model.test.signature]  # the other one lies beside it
 
 

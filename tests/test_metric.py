@@ -12,6 +12,7 @@ import shutil
 import subprocess
 import sys
 import tracemalloc
+from itertools import chain
 from pathlib import Path
 
 import evaluate
@@ -42,7 +43,7 @@ def predictions(attention, layer, head, reader):
     """The tokens that `reader` attends to, best first; only tokens with sub-tokens predict or are predicted."""
     tokens = range(len(attention[0][0]))
     mapped = [
-        any(heads[t][other] or heads[other][t] for heads in sum(attention, []) for other in tokens) for t in tokens
+        any(heads[t][other] or heads[other][t] for heads in chain(*attention) for other in tokens) for t in tokens
     ]
     weights = list(attention[layer][head][reader])
     weights[reader] = 0

@@ -138,7 +138,7 @@ def test_the_best_head_is_the_best(result):
     """Recomputed from the ledger in plain Python for one relation, k = 3, `any`."""
     ledger, entry = result.ledger, result.relations["Call:func->args"]["any"]["3"]
     edges = [e for e in range(len(ledger)) if ledger.relations[ledger.relation[e]] == "Call:func->args"]
-    hits = {(l, h): sum(int(ledger.ranks[1, e, l, h]) < 3 for e in edges) for l in range(2) for h in range(3)}
+    hits = {at: sum(int(ledger.ranks[1, e, *at]) < 3 for e in edges) for at in np.ndindex(2, 3)}
     best = max(hits.values())
     assert entry["score"] == 100 * best / len(edges)
     assert (entry["layer"], entry["head"]) == min(place for place, count in hits.items() if count == best)

@@ -54,11 +54,11 @@ def random_function(rng, index, layers, heads):
     end = np.array([rng.integers(f, tokens) for f in begin], np.int32)
     alignment = Alignment(np.array(first, np.int32), np.array(last, np.int32))
     function = EncodedFunction(index, np.zeros(subs, np.int32), alignment, np.zeros(count, np.int32), head, begin, end)
-    member = np.array([[f <= s <= l and f >= 0 for s in range(subs)] for f, l in zip(first, last)], np.float32)
+    member = np.array([[b <= s <= e and b >= 0 for s in range(subs)] for b, e in zip(first, last)], np.float32)
     mean = member / np.maximum(member.sum(axis=1, keepdims=True), 1)
     words = mean @ maps @ member.T  # (layers, heads, tokens, tokens)
     words[:, :, range(tokens), range(tokens)] += alignment.mapped * 0.125  # seen by plain_ranks as having sub-tokens
-    edges = [("relation", int(h), int(f), int(l)) for h, f, l in zip(head, begin, end)]
+    edges = [("relation", int(h), int(b), int(e)) for h, b, e in zip(head, begin, end)]
     return function, maps, words, edges
 
 

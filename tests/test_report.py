@@ -567,12 +567,12 @@ def test_tables_sort_by_click_and_by_key(opened):
 def test_missing_scores_come_last(opened):
     """The paper's rows have no held-out score."""
     opened.locator("#table-java-means thead button", has_text="k = 1").nth(4).click()
-    column = [text for text in first_column(opened, "java-means", 10)]
+    column = list(first_column(opened, "java-means", 10))
     for _ in range(2):
         gone = [text == "–" for text in column]
         assert any(gone) and gone == sorted(gone)
         opened.locator("#table-java-means thead button", has_text="k = 1").nth(4).click()
-        column = [text for text in first_column(opened, "java-means", 10)]
+        column = list(first_column(opened, "java-means", 10))
 
 
 def test_filters_choose_rule_and_k(opened, written):

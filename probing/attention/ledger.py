@@ -57,6 +57,8 @@ class RankLedger:
         columns = (*_EDGE_COLUMNS, "relation", "ranks")
         return same and all(np.array_equal(getattr(self, name), getattr(other, name)) for name in columns)
 
+    __hash__ = None
+
     def __repr__(self) -> str:
         layers, heads = self.ranks.shape[2:]
         return f"RankLedger: {len(self)} edges of {len(self.relations)} relations, {layers} layers of {heads} heads"

@@ -243,7 +243,7 @@ def _config_and_tokenizer(source: Location) -> tuple[transformers.PreTrainedConf
 def _check_weights(model: torch.nn.Module, info: Mapping[str, Any]) -> None:
     """Weights that are not in the file would be random numbers; heads and poolers do not matter to attention."""
     if info["mismatched_keys"]:
-        name, got, expected = sorted(info["mismatched_keys"])[0]
+        name, got, expected = min(info["mismatched_keys"])
         raise ModelError(f"its weights {name} have the shape {tuple(got)}, its configuration says {tuple(expected)}")
     parts = dict(model.named_parameters(remove_duplicate=False))
     body = {id(parameter) for parameter in _body(model).parameters()}

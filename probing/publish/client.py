@@ -57,7 +57,7 @@ def check_repo(repo: str) -> None:
     """Raise HubError unless `repo` is `USER/NAME` as the Hub allows it."""
     try:
         validate_repo_id(repo)
-        owner, name = repo.split("/")
+        _user, _name = repo.split("/")
     except (HFValidationError, ValueError) as error:
         raise HubError(
             f"{repo!r} cannot be a repository, expected USER/NAME such as me/codesyntax: letters, digits, and - _ . "

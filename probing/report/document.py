@@ -132,8 +132,10 @@ class Table:
         lines = [f"**{_escape(self.title)}**" + (f" ({chosen}; the CSV file has all)" if chosen else ""), ""]
         lines.append("| " + " | ".join(_escape(_full_name(column)) for column in self.shown) + " |")
         lines.append("| " + " | ".join("---:" if column.kind.numeric else "---" for column in self.shown) + " |")
-        for row in self.bodies.get(first, []):
-            lines.append("| " + " | ".join(_escape(in_text(cell, of.kind)) for cell, of in zip(row, self.shown)) + " |")
+        lines += [
+            "| " + " | ".join(_escape(in_text(cell, of.kind)) for cell, of in zip(row, self.shown)) + " |"
+            for row in self.bodies.get(first, [])
+        ]
         lines += ["", f"CSV: [{self.name}.csv](tables/{self.name}.csv)"]
         return "\n".join(lines + (["", _escape(self.notes)] if self.notes else [])) + "\n"
 

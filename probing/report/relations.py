@@ -212,7 +212,7 @@ def _shared_heads(found: Findings, subject: Subject, number: int) -> Table:
             if head_name(cell) is None:
                 continue
             served.setdefault((cell["layer"], cell["head"]), {of: [] for of in PROTOCOLS})[protocol].append(name)
-    for name, entry in chosen["held-out"].items():
+    for name in chosen["held-out"]:
         best, other = (chosen[protocol][name][RULE][K] for protocol in PROTOCOLS)
         if head_name(best) is not None:
             counted += 1

@@ -58,8 +58,9 @@ def scored_of(found: Findings) -> list[Scored]:
         rows.append(Scored(subject.name, kind, *size, subject.means, differences[place]))
     rows.append(Scored(f"random attention, best of {found.random_heads} heads", "control", *size, found.random, {}))
     rows.append(Scored("random attention, a head on average", "control", *size, found.chance, {}))
-    for kind in BASELINES:
-        rows.append(Scored(kind, "baseline", *size, {mean: found.baseline(mean, kind) for mean in MEANS}, {}))
+    rows += [
+        Scored(kind, "baseline", *size, {mean: found.baseline(mean, kind) for mean in MEANS}, {}) for kind in BASELINES
+    ]
     return rows
 
 

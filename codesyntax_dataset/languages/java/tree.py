@@ -8,7 +8,8 @@ node of tree-sitter.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from types import MappingProxyType
 from typing import NamedTuple
 
 import tree_sitter
@@ -48,7 +49,7 @@ class Inside(NamedTuple):
 
     children: list[Node]
     jdt_class: str | None = None  # where relations are defined on it
-    parts: dict[str, Node] = {}
+    parts: Mapping[str, Node] = MappingProxyType({})
 
 
 def unfold(node: Node) -> Inside:
@@ -206,7 +207,7 @@ def _for(node: Node) -> Inside:
     body = _statement(statement)
     parts = {"for": node, "body": body}
     parts |= {name: _all(nodes) for name, nodes in zip(("initializers", "test", "updaters"), sections) if nodes}
-    return Inside([*sum(sections, []), body], "ForStatement", parts)
+    return Inside([*(node for nodes in sections for node in nodes), body], "ForStatement", parts)
 
 
 def _enhanced_for(node: Node) -> Inside:
