@@ -1,7 +1,7 @@
 """Models known to work, and what their configurations say: reads no weights and no tokenizers, needs no torch.
 
 `models.json` holds their ids with what their configurations say, and how each family (`model_type`) came out when it was tried, which
-tests/test_architectures.py does for all of them.
+tests/models/test_architectures.py does for all of them.
 """
 
 from __future__ import annotations

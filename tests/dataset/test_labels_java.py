@@ -18,7 +18,7 @@ from codesyntax_dataset.languages.java.labels import RULES
 from codesyntax_dataset.relations import relations_of
 from codesyntax_dataset.schema import VARIANTS, check
 
-GOLDEN = Path(__file__).parent / "golden" / "java"
+GOLDEN = Path(__file__).parents[1] / "golden" / "java"
 """Each file: what it shows, the code, and per variant its numbered tokens and its edges in their order."""
 LINE_BREAK = "⏎"  # how the golden files spell a token that is one
 

@@ -14,7 +14,7 @@ import pytest
 
 from codesyntax_dataset.schema import Annotation, Token
 
-GOLDEN = Path(__file__).parent / "golden"
+GOLDEN = Path(__file__).parents[1] / "golden"
 
 
 def cases(language: str) -> list:

@@ -31,7 +31,7 @@ from codesyntax_metric import codesyntax_metric as script
 from codesyntax_metric import topk_uas
 from codesyntax_metric.topk_uas import NOT_IN_MEAN, RULES, RankCounts, mean_score, rank_attention, score
 
-ROOT = Path(__file__).resolve().parent.parent
+ROOT = Path(__file__).resolve().parents[2]
 FOLDER = ROOT / "codesyntax_metric"
 IN, OUT = "If:if->test", "Slice:lower->upper"  # a relation in the mean, and one outside
 

@@ -15,7 +15,7 @@ from loopback_hub import LoopbackHub
 from probing.cli import RECIPE
 from probing.models.location import embedded_model
 
-README = (Path(__file__).resolve().parent.parent / "README.md").read_text(encoding="utf-8")
+README = (Path(__file__).resolve().parents[2] / "README.md").read_text(encoding="utf-8")
 
 CARD = b"""---
 configs:

@@ -1,7 +1,7 @@
 """Every family of models comes out right, is probed by its eager maps, or is refused; none is silently wrong.
 
 Tiny models with random weights, compared with the maps that the model itself reports (never with our self-check), and
-their ranks with those that the metric computes from these maps. `pytest tests/test_architectures.py -s` prints them.
+their ranks with those that the metric computes from these maps. `pytest tests/models/test_architectures.py -s` prints them.
 """
 
 from __future__ import annotations

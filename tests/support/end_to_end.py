@@ -1,7 +1,7 @@
 """The whole way of a user, from source files to a board, every step in a process of its own, against the loopback Hub.
 
-    python tests/end_to_end.py          # files are uploaded as regular ones
-    python tests/end_to_end.py --lfs    # Parquet files are uploaded by LFS, without xet
+    python tests/support/end_to_end.py          # files are uploaded as regular ones
+    python tests/support/end_to_end.py --lfs    # Parquet files are uploaded by LFS, without xet
 
 prints each step, its time and the beginning of what it said. `walk` is what the test runs.
 """

@@ -1,6 +1,6 @@
 """Checksums of our Python labels, as JSON; needs nothing but the standard library, so that any interpreter can run it.
 
-python tests/label_checksums.py ../shared      # the folder of reference material, if it is there
+python tests/support/label_checksums.py ../shared      # the folder of reference material, if it is there
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ import sys
 from collections.abc import Iterable
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parent.parent
-sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
+ROOT = Path(__file__).resolve().parents[2]
+sys.path[:0] = [str(ROOT), str(ROOT / "tests/support")]
 
 from python_snippets import ALWAYS, BOUNDS, LATER, NEVER  # noqa: E402
 
