@@ -359,7 +359,7 @@ with LoopbackHub() as hub:
 
 def test_a_model_on_the_hub_is_known_by_its_commit(dataset_folder, tmp_path, request):
     """One small request tells that a branch has not moved. Clients read the Hub's address when they are imported."""
-    tests = str(request.path.parent)
+    tests = str(request.path.parents[1] / "support")
     code = HUB.format(tests=tests, home=str(tmp_path), data=str(dataset_folder), arguments=ARGUMENTS)
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr
