@@ -1,0 +1,66 @@
+"""Files that earlier versions of codesyntax wrote are read, checked and reported as they were then.
+
+`data/format-1` was written by the last version whose results had no format: `zoo`, a dataset of 11 functions; `mouse`, a
+model of 2 layers and 3 heads with random weights; `results`, its probes of both splits; `partial`, one of a control that was
+stopped after three functions; and `entries`, what `codesyntax report` made of `results`.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+
+import pytest
+
+import probing
+from probing.attention.verify import verify
+from probing.evidence import entry
+from probing.evidence.gather import find, gather
+from probing.publish.board import read
+from probing.report.findings import read_findings
+
+FORMAT_1 = Path(__file__).parent / "data" / "format-1"
+FILES = sorted([*FORMAT_1.glob("results/*.json"), *FORMAT_1.glob("partial/*.json")])
+ENTRY = gzip.decompress(next(FORMAT_1.glob("entries/*.gz")).read_bytes())
+
+by_file = pytest.mark.parametrize("file", FILES, ids=lambda file: file.name)
+
+
+@by_file
+def test_results_say_what_they_said(file):
+    said, result = json.loads(file.read_text()), probing.load(file)
+    for name in ("signature", "scores", "relations", "functions", "skips", "ties", "versions"):
+        assert getattr(result, name) == said[name]
+    assert result.ledger.digest() == said["ledger"]
+    assert result.paths(file.parent)[0] == file
+
+
+@by_file
+def test_results_are_probed_again_where_they_lie(file):
+    assert verify(file, model=FORMAT_1 / "mouse").accepted
+
+
+def test_evidence_of_results_is_the_entry_that_was_made_of_them():
+    (evidence,) = gather(find([FORMAT_1 / "results"]))
+    assert _rounded(entry.to_json(evidence.entry())) == _rounded(ENTRY)
+    assert entry.to_json(entry.load(ENTRY)).encode() == ENTRY
+
+
+def test_results_are_reported():
+    (findings,) = read_findings([FORMAT_1 / "results"])
+    (subject,) = findings.subjects
+    assert (findings.config, findings.functions, findings.edges) == ("python", 7, 81)
+    assert (subject.name, subject.is_model, subject.marks) == ("mouse", True, "")
+
+
+def test_entries_stand_on_a_board(tmp_path):
+    (tmp_path / "mouse.json").write_bytes(ENTRY)
+    board = read([tmp_path])
+    assert board.left_out == []
+    assert [[row.model for row in table.rows] for table in board.tables] == [["mouse"]]
+
+
+def _rounded(text: str | bytes):
+    """Without what compresses to other bytes elsewhere, and the last digits, which differ between processors."""
+    return {**json.loads(text, parse_float=lambda number: round(float(number), 6)), "by_function": None}
