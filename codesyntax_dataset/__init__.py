@@ -1,8 +1,8 @@
 """CodeSyntax, the dataset: which tokens of real functions stand in which syntactic relation."""
 
 from codesyntax_dataset.errors import CodeSyntaxError, ParseError
-from codesyntax_dataset.languages import annotate, tokenize
-from codesyntax_dataset.schema import CONFIGS, Annotation, Edge, SourceFunction, Token
+from codesyntax_dataset.languages import CONFIGS, annotate, tokenize
+from codesyntax_dataset.schema import Annotation, Edge, SourceFunction, Token
 
 __all__ = [
     "CONFIGS",

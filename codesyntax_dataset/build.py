@@ -21,8 +21,9 @@ from codesyntax_dataset import card, corpus, metadata, sources
 from codesyntax_dataset.arguments import Positive, checked
 from codesyntax_dataset.builder import FEATURES, CodeSyntax
 from codesyntax_dataset.errors import CodeSyntaxError, DatasetError, SourceError, UnknownName
+from codesyntax_dataset.languages import CONFIGS
 from codesyntax_dataset.measure import ORIGIN, ROW_GROUP, BuildReport, ConfigReport, digest, measure, read_tables
-from codesyntax_dataset.schema import CONFIGS, Skips, SourceFunction
+from codesyntax_dataset.schema import Skips, SourceFunction
 from codesyntax_dataset.sources import published
 
 
@@ -171,7 +172,7 @@ def _check_ours(output: Path) -> None:
     readme = output / metadata.CARD
     if not readme.is_file() or card.MARKER not in readme.read_text(encoding="utf-8", errors="replace"):
         raise DatasetError(f"{output} is not empty and was not made by `codesyntax build`: choose another or remove it")
-    if foreign := found - metadata.FILES:
+    if foreign := found - metadata.files():
         raise DatasetError(
             f"{output} would be replaced, but {min(foreign)} in it was not made by `codesyntax build`: move it away"
         )

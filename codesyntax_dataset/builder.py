@@ -9,15 +9,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import datasets
 
 from codesyntax_dataset import corpus
+from codesyntax_dataset.languages import CONFIGS, LANGUAGES
 from codesyntax_dataset.protocol import SPLITS
-from codesyntax_dataset.schema import CONFIGS, LABELS, Skips, SourceFunction
+from codesyntax_dataset.schema import LABELS, Skips, SourceFunction
 
 FEATURES = datasets.Features(
     {
@@ -43,20 +44,23 @@ FEATURES = datasets.Features(
 )
 """The columns of the dataset; `codesyntax_dataset.schema` says what tokens and relations (edges) are."""
 
-COLUMNS = {
-    "id": "number of the function in its language: from 0 through `test`, then on through `validation`",
-    "code": "the function, as its source has it",
-    "tokens": "its code tokens",
-    "token_start": "where each token begins in `code`: a character, from 0",
-    "token_end": "where each token ends in `code`: the character behind its last",
-    "relations": "the edges: token indices from 0, the dependent is `first` to `last`, both included",
-    "repo": "the repository that the function is from",
-    "path": "its file there",
-    "func_name": "its name",
-    "url": "its place on the web, or in the source",
-    "language": "`python` or `java`",
-}
-"""What each column means, as card and metadata tell it."""
+
+def column_meanings() -> dict[str, str]:
+    """What each column means, as card and metadata tell it."""
+    return {
+        "id": "number of the function in its language: from 0 through `test`, then on through `validation`",
+        "code": "the function, as its source has it",
+        "tokens": "its code tokens",
+        "token_start": "where each token begins in `code`: a character, from 0",
+        "token_end": "where each token ends in `code`: the character behind its last",
+        "relations": "the edges: token indices from 0, the dependent is `first` to `last`, both included",
+        "repo": "the repository that the function is from",
+        "path": "its file there",
+        "func_name": "its name",
+        "url": "its place on the web, or in the source",
+        "language": " or ".join(f"`{name}`" for name in LANGUAGES),
+    }
+
 
 SHARD = 64
 """Functions in the smallest piece that one process annotates."""
@@ -71,12 +75,23 @@ class CodeSyntaxConfig(datasets.BuilderConfig):
     validation_fraction: float | None = None
 
 
+class _Found:
+    """An attribute of a class that is made anew whenever it is read: languages may be registered later."""
+
+    def __init__(self, make: Callable[[], Any]):
+        self._make = make
+
+    def __get__(self, instance: object, owner: type) -> Any:
+        return self._make()
+
+
 class CodeSyntax(datasets.GeneratorBasedBuilder):
     """Annotates the functions of a source (see `codesyntax_dataset.sources`); `skips` then says what was left out."""
 
     BUILDER_CONFIG_CLASS = CodeSyntaxConfig
-    BUILDER_CONFIGS: ClassVar = [CodeSyntaxConfig(name=name, version=f"{LABELS}.0") for name in CONFIGS]
-    DEFAULT_CONFIG_NAME = "python"
+    BUILDER_CONFIGS = _Found(lambda: [CodeSyntaxConfig(name=name, version=f"{LABELS}.0") for name in CONFIGS])
+    builder_configs = _Found(lambda: {config.name: config for config in CodeSyntax.BUILDER_CONFIGS})
+    DEFAULT_CONFIG_NAME = next(iter(CONFIGS))
 
     skips: Skips
 

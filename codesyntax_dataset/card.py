@@ -13,9 +13,9 @@ import jinja2
 import yaml
 from datasets.info import DatasetInfosDict
 
-from codesyntax_dataset.builder import COLUMNS, FEATURES
+from codesyntax_dataset.builder import FEATURES, column_meanings
+from codesyntax_dataset.languages import LANGUAGES, Variant, in_order
 from codesyntax_dataset.measure import ConfigReport
-from codesyntax_dataset.relations import RELATIONS
 from codesyntax_dataset.schema import LABELS
 
 MARKER = "<!-- Made by `codesyntax build`, which replaces this folder as a whole. -->"
@@ -53,7 +53,8 @@ def render(
         configs=configs,
         splits=splits,
         relations=_relations(configs),
-        columns=COLUMNS,
+        columns=column_meanings(),
+        variants=_variants(),
         type_of=lambda column: _type_name(FEATURES[column]),
         form=form,
         source=source,
@@ -86,13 +87,21 @@ def origin(card: str) -> str | None:
 
 def default_config(configs: Mapping[str, ConfigReport]) -> str:
     """The config that `load_dataset` takes when none is named."""
-    return "python" if "python" in configs else next(iter(configs))
+    return next(iter(configs))
 
 
 def _relations(configs: Mapping[str, ConfigReport]) -> list[str]:
-    """Every relation that occurs, in the order of the table of relations; published ones that it lacks come last."""
-    found = {relation for config in configs.values() for relation in config.edges}
-    return [name for name in RELATIONS if name in found] + sorted(found - set(RELATIONS))
+    return in_order({relation for config in configs.values() for relation in config.edges})
+
+
+def _variants() -> str:
+    """What the variants of the labels are, in words."""
+    configs: dict[Variant, list[str]] = {}
+    for language in LANGUAGES.values():
+        for config, variant in language.configs.items():
+            configs.setdefault(variant, []).append(f"`{config}`")
+    first, *others = (variant.meaning.format(configs=" and ".join(names)) for variant, names in configs.items())
+    return "; ".join([first, ", and ".join(others)])
 
 
 def _type_name(feature: Any) -> str:

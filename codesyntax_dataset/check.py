@@ -16,8 +16,9 @@ import yaml
 from codesyntax_dataset import card, metadata
 from codesyntax_dataset.builder import FEATURES
 from codesyntax_dataset.errors import DatasetError
+from codesyntax_dataset.languages import CONFIGS
 from codesyntax_dataset.measure import BuildReport, measure
-from codesyntax_dataset.schema import CONFIGS, Skips
+from codesyntax_dataset.schema import Skips
 
 
 def check_folder(folder: str | os.PathLike[str]) -> BuildReport:
@@ -68,7 +69,7 @@ def _files(folder: Path) -> set[str]:
         name = path.relative_to(folder).as_posix()
         if path.is_symlink():
             raise _not_as_built(folder, f"{name} is a symbolic link")
-        if name not in (CONFIGS if path.is_dir() else metadata.FILES) or not (path.is_dir() or path.is_file()):
+        if name not in (CONFIGS if path.is_dir() else metadata.files()) or not (path.is_dir() or path.is_file()):
             raise _not_as_built(folder, f"{name} does not belong there")
         if path.is_file():
             names.add(name)

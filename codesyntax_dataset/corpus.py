@@ -9,13 +9,10 @@ from typing import Any
 
 from codesyntax_dataset import sources
 from codesyntax_dataset.errors import CodeSyntaxError, DatasetError, ParseError, SourceError
-from codesyntax_dataset.languages import annotate, tokenize
+from codesyntax_dataset.languages import CONFIGS, LANGUAGES, annotate, tokenize
 from codesyntax_dataset.protocol import SPLITS
-from codesyntax_dataset.schema import CONFIGS, Annotation, Skips, SourceFunction, check
+from codesyntax_dataset.schema import Annotation, Skips, SourceFunction, check
 from codesyntax_dataset.sources.text import decode, parse_json, texts
-
-UNPARSED = {"python": "Python 3.9's grammar cannot read it", "java": "does not parse"}
-"""Why a function has no relations. Labels follow Python 3.9, so that they do not depend on the interpreter."""
 
 
 def read(
@@ -85,7 +82,7 @@ def _annotate(function: SourceFunction, variant: str) -> tuple[Annotation, str |
         return annotate(function.code, function.language, variant), None
     except ParseError:
         pass
-    unparsed = UNPARSED[function.language]
+    unparsed = LANGUAGES[function.language].unparsed
     try:
         return Annotation(tokenize(function.code, function.language, variant), []), unparsed
     except ParseError:

@@ -18,18 +18,14 @@ from typing import Any
 import datasets
 import yaml
 
-from codesyntax_dataset.builder import COLUMNS, FEATURES
+from codesyntax_dataset.builder import FEATURES, column_meanings
+from codesyntax_dataset.languages import CONFIGS
 from codesyntax_dataset.measure import ConfigReport
 from codesyntax_dataset.protocol import SPLITS
-from codesyntax_dataset.schema import CONFIGS, LABELS
+from codesyntax_dataset.schema import LABELS
 from codesyntax_dataset.tasks import tasks
 
 CARD, EVAL, CROISSANT, SUMS = "README.md", "eval.yaml", "croissant.json", "SHA256SUMS"
-
-FILES = frozenset(
-    {CARD, EVAL, CROISSANT, SUMS} | {f"{config}/{split}.parquet" for config in CONFIGS for split in SPLITS}
-)
-"""Every file that a dataset may have."""
 
 _SUMMARY = "Syntax of real code as labelled edges between code tokens (Shen et al., Findings of EMNLP 2022)"
 
@@ -87,6 +83,12 @@ def render(folder: Path, configs: Mapping[str, ConfigReport]) -> dict[str, str]:
     return texts
 
 
+def files() -> frozenset[str]:
+    """Every file that a dataset may have."""
+    parquet = {f"{config}/{split}.parquet" for config in CONFIGS for split in SPLITS}
+    return frozenset({CARD, EVAL, CROISSANT, SUMS} | parquet)
+
+
 def sha256sums(folder: Path) -> str:
     """The checksums of all files under `folder` but `SHA256SUMS`, a line each, by name."""
     names = sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file())
@@ -126,7 +128,7 @@ def _croissant(folder: Path, configs: Mapping[str, ConfigReport]) -> dict[str, A
                     "name": rows,
                     "description": f"{functions} functions: config {name}, version {config.version}, split {split}",
                     "key": {"@id": f"{rows}/id"},
-                    "field": [_field(rows, column, meaning, path) for column, meaning in COLUMNS.items()],
+                    "field": [_field(rows, column, meaning, path) for column, meaning in column_meanings().items()],
                 }
             )
     return {

@@ -10,20 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from codesyntax_dataset.errors import CodeSyntaxError, UnknownName
-
-VARIANTS = {
-    "python": ("paper", "with_new_lines"),
-    "java": ("paper", "with_new_lines", "skip_semicolon"),
-}
-"""The published variants of each language's labels: `paper` and its ablations."""
-
-CONFIGS = {
-    language if variant == "paper" else f"{language}_{variant}": (language, variant)
-    for language, variants in VARIANTS.items()
-    for variant in variants
-}
-"""Dataset config name -> (language, variant)."""
+from codesyntax_dataset.errors import CodeSyntaxError
 
 LABELS = "1.0"
 """Version of our label rules: raised when labels change on purpose, by us or by a correction of the tables."""
@@ -58,7 +45,7 @@ class SourceFunction:
     """One function as its source has it, untouched.
 
     Only the published dataset comes with ids and labels of its own; for other sources `codesyntax_dataset.corpus` gives
-    the ids and the annotators the labels.
+    the ids and `codesyntax_dataset.languages` the labels.
     """
 
     language: str
@@ -84,14 +71,6 @@ class Skips:
         names = self.names.setdefault(reason, [])
         if len(names) < 5:
             names.append(str(name))
-
-
-def check_names(language: str, variant: str) -> None:
-    """Raise UnknownName unless `language` has the label variant `variant`."""
-    if language not in VARIANTS:
-        raise UnknownName("language", language, VARIANTS)
-    if variant not in VARIANTS[language]:
-        raise UnknownName(f"{language} variant", variant, VARIANTS[language])
 
 
 def check(annotation: Annotation, code: str) -> Annotation:

@@ -11,8 +11,8 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from codesyntax_dataset.errors import UnknownName
+from codesyntax_dataset.languages import CONFIGS
 from codesyntax_dataset.protocol import DIRECTIONS, HEAD_TO_DEPENDENT, HELD_OUT, PROTOCOLS, SPLITS
-from codesyntax_dataset.schema import CONFIGS
 
 
 class Task(NamedTuple):

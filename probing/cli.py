@@ -14,8 +14,8 @@ from pathlib import Path
 import click
 
 from codesyntax_dataset.errors import CodeSyntaxError, LedgerError
+from codesyntax_dataset.languages import CONFIGS
 from codesyntax_dataset.protocol import SPLITS
-from codesyntax_dataset.schema import CONFIGS
 
 # as in topk_uas, whose numpy would slow down --help
 DIRECTIONS = ("head-to-dependent", "dependent-to-head")

@@ -17,7 +17,8 @@ from pathlib import Path
 from typing import IO
 
 from codesyntax_dataset.errors import SourceError
-from codesyntax_dataset.schema import CONFIGS, VARIANTS, Skips, SourceFunction
+from codesyntax_dataset.languages import LANGUAGES, language_of
+from codesyntax_dataset.schema import Skips, SourceFunction
 from codesyntax_dataset.sources.archive import ERRORS, open_zip
 from codesyntax_dataset.sources.text import parse_json, texts
 
@@ -31,7 +32,7 @@ LONGEST_LINE = 64 * 1024 * 1024  # bytes; a line is one function, and a longer o
 
 def fits(source: str) -> bool:
     path = Path(source)
-    return any(_members(base) for language in VARIANTS for base in _bases(path, language))
+    return any(_members(base) for name in _names() for base in _bases(path, name))
 
 
 def read(source: str, config: str, skips: Skips) -> Iterator[SourceFunction]:
@@ -40,10 +41,23 @@ def read(source: str, config: str, skips: Skips) -> Iterator[SourceFunction]:
     A validation partition may be missing. Raises SourceError, naming file and line, for whatever else is missing,
     damaged or not CodeSearchNet.
     """
-    language, _ = CONFIGS[config]
+    name = name_of(config)
     for partition in PARTITIONS:
-        for base, member in _files(source, language, partition):
-            yield from _functions(base, member, language, partition)
+        for base, member in _files(source, name, partition):
+            for fields in _rows(base, member, name, partition):
+                yield SourceFunction(language_of(config).name, *fields, partition)
+
+
+def name_of(config: str) -> str:
+    """The name in CodeSearchNet of `config`'s language; raises SourceError where it has none."""
+    language = language_of(config)
+    if language.codesearchnet is None:
+        raise SourceError(f"CodeSearchNet has no {language.name} functions, only those of {', '.join(_names())}")
+    return language.codesearchnet
+
+
+def _names() -> list[str]:
+    return [language.codesearchnet for language in LANGUAGES.values() if language.codesearchnet is not None]
 
 
 def _files(source: str, language: str, partition: str) -> list[tuple[Path, str]]:
@@ -88,19 +102,17 @@ def _open(base: Path, member: str) -> Iterator[IO[bytes]]:
             yield file
 
 
-def _functions(base: Path, member: str, language: str, partition: str) -> Iterator[SourceFunction]:
+def _rows(base: Path, member: str, language: str, partition: str) -> Iterator[list[str]]:
     file = f"{base}/{member}"
     for number, line in _lines(base, member):
         where = f"{file}, line {number}"
-        code, repo, path, func_name, url, found_language, found_partition = texts(
-            parse_json(line, file, number), FIELDS, where
-        )
+        *fields, found_language, found_partition = texts(parse_json(line, file, number), FIELDS, where)
         if (found_language, found_partition) != (language, PARTITIONS[partition]):
             raise SourceError(
                 f"{where}: language {found_language!r} and partition {found_partition!r}, expected {language!r} and "
                 f"{PARTITIONS[partition]!r}"
             )
-        yield SourceFunction(language, code, repo, path, func_name, url, partition)
+        yield fields
 
 
 def _lines(base: Path, member: str) -> Iterator[tuple[int, bytes]]:

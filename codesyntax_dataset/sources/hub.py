@@ -11,8 +11,10 @@ from collections.abc import Iterator
 from huggingface_hub import constants
 
 from codesyntax_dataset.errors import SourceError
+from codesyntax_dataset.languages import language_of
 from codesyntax_dataset.network import UNREACHABLE, hub_answers
-from codesyntax_dataset.schema import CONFIGS, Skips, SourceFunction
+from codesyntax_dataset.schema import Skips, SourceFunction
+from codesyntax_dataset.sources.codesearchnet import name_of
 from codesyntax_dataset.sources.text import texts
 
 FORM = "Hub dataset"
@@ -34,7 +36,7 @@ def read(source: str, config: str, skips: Skips) -> Iterator[SourceFunction]:
     """
     from datasets import load_dataset
 
-    language, _ = CONFIGS[config]
+    language = name_of(config)
     repository, _, revision = source.partition("@")
     part = {"data_dir": language} if revision == PARQUET_EXPORT else {"name": language}
     if not constants.is_offline_mode() and not hub_answers():
@@ -44,7 +46,7 @@ def read(source: str, config: str, skips: Skips) -> Iterator[SourceFunction]:
         for partition in ("test", "validation"):
             for number, row in enumerate(splits[partition].select_columns(list(COLUMNS))):
                 code, repo, path, func_name, url = texts(row, COLUMNS, f"{source}, {language} {partition} row {number}")
-                yield SourceFunction(language, code, repo, path, func_name, url, partition)
+                yield SourceFunction(language_of(config).name, code, repo, path, func_name, url, partition)
     except SourceError:
         raise
     except Exception as error:  # datasets and huggingface_hub raise whatever their many layers raise

@@ -14,17 +14,20 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from codesyntax_dataset.errors import CodeSyntaxError, SourceError
-from codesyntax_dataset.schema import CONFIGS, Annotation, Edge, Skips, SourceFunction, Token, check
+from codesyntax_dataset.languages import CONFIGS, Language, language_of
+from codesyntax_dataset.schema import Annotation, Edge, Skips, SourceFunction, Token, check
 from codesyntax_dataset.sources.archive import ERRORS, open_zip
 from codesyntax_dataset.sources.text import encodable, parse_json, texts
 
 FORM = "CodeSyntax as its authors published it"
 
-FILES = {f"CodeSyntax_{config}.json": config for config in CONFIGS}
-
-FIRST_VALIDATION_ID = {"python": 8680, "java": 11009}
-
 LARGEST_FILE = 4 * 1024**3  # bytes, far above the published files; a larger one is a decompression bomb
+
+
+def files() -> dict[str, str]:
+    """File name -> config, of the configs that were published."""
+    published = (config for config in CONFIGS if language_of(config).first_validation_id is not None)
+    return {f"CodeSyntax_{config}.json": config for config in published}
 
 
 def fits(source: str) -> bool:
@@ -37,7 +40,7 @@ def read(source: str, config: str, skips: Skips) -> Iterator[SourceFunction]:
     A function whose tokens cannot be found in its code in their order is kept without labels and counted in `skips`.
     Raises SourceError for a file that is missing, damaged or not of this form.
     """
-    language, _ = CONFIGS[config]
+    language = language_of(config)
     name, entries = _load(source, config)
     functions = [_function(entry, f"{name}, entry {number}", language, skips) for number, entry in enumerate(entries)]
     return iter(sorted(functions, key=lambda function: function.partition))  # stable, and "test" < "validation"
@@ -57,7 +60,8 @@ def _files(base: Path) -> dict[str, str]:
             names = archive.namelist()
     else:
         names = [file.name for file in (base.iterdir() if base.is_dir() else [base])]
-    return {FILES[file]: name for name in sorted(names) if (file := PurePosixPath(name).name) in FILES}
+    known = files()
+    return {known[file]: name for name in sorted(names) if (file := PurePosixPath(name).name) in known}
 
 
 def _load(source: str, config: str) -> tuple[str, list[Any]]:
@@ -90,7 +94,7 @@ def _bytes(base: Path, member: str) -> tuple[str, bytes]:
         raise SourceError(f"{base}: cannot read {member} ({error}): is the file complete?") from error
 
 
-def _function(entry: Any, where: str, language: str, skips: Skips) -> SourceFunction:
+def _function(entry: Any, where: str, language: Language, skips: Skips) -> SourceFunction:
     (code,) = texts(entry, ["code"], where)
     tokens, number, relations = entry.get("tokens"), entry.get("id"), entry.get("relns")
     if type(number) is not int or not 0 <= number < 2**63:
@@ -98,7 +102,7 @@ def _function(entry: Any, where: str, language: str, skips: Skips) -> SourceFunc
     if not isinstance(tokens, list) or not all(isinstance(token, str) and encodable(token) for token in tokens):
         raise SourceError(f"{where}, id {number}: tokens are not a list of texts")
     edges = _edges(relations, f"{where}, id {number}")
-    located = locate(tokens, code, language)
+    located = locate(tokens, code, language.between_tokens)
     if located is None:
         skips.add("published tokens are not in the code", number)
         annotation = Annotation([], [])
@@ -107,8 +111,8 @@ def _function(entry: Any, where: str, language: str, skips: Skips) -> SourceFunc
             annotation = check(Annotation(located, edges), code)
         except CodeSyntaxError as error:
             raise SourceError(f"{where}, id {number}: {error}") from error
-    partition = "test" if number < FIRST_VALIDATION_ID[language] else "validation"
-    return SourceFunction(language, code, "", "", "", "", partition, number, annotation)
+    partition = "test" if number < language.first_validation_id else "validation"
+    return SourceFunction(language.name, code, "", "", "", "", partition, number, annotation)
 
 
 def _edges(relations: Any, where: str) -> list[Edge]:
@@ -123,21 +127,15 @@ def _edges(relations: Any, where: str) -> list[Edge]:
     return edges
 
 
-_BETWEEN_TOKENS = {
-    "python": re.compile(r"(?:\s|\\\r?\n|\\\r)*"),
-    "java": re.compile(r"(?:\s|//[^\r\n]*|/\*.*?\*/)*", re.DOTALL),
-}
-
 _UNICODE_ESCAPE = re.compile(r"\\u+([Dd][89ABab][0-9A-Fa-f]{2})\\u+([Dd][C-Fc-f][0-9A-Fa-f]{2})|\\u+([0-9A-Fa-f]{4})")
 
 
-def locate(tokens: list[str], code: str, language: str) -> list[Token] | None:
+def locate(tokens: list[str], code: str, between: re.Pattern[str]) -> list[Token] | None:
     """The tokens with their offsets in `code`, or None if they do not occur there in this order.
 
-    Between two tokens may be white space, in Java also comments, in Python also line continuations. An empty token lies
-    where the next one that is not empty begins, or at the end.
+    Between two tokens may be what `between` matches. An empty token lies where the next one that is not empty begins,
+    or at the end.
     """
-    between = _BETWEEN_TOKENS[language]
     located, position = [], 0
     gap = between.match(code, 0).end()  # where the next token begins that is not white space
     for token in tokens:

@@ -11,33 +11,19 @@ where the folder holds several git clones; the repository of a file in none of t
 
 from __future__ import annotations
 
-import ast
 import hashlib
-import io
 import os
-import tokenize
-import warnings
 from collections.abc import Collection, Iterator
-from functools import lru_cache
 from pathlib import Path
-from typing import NamedTuple
 
-from codesyntax_dataset.schema import CONFIGS, Skips, SourceFunction
+from codesyntax_dataset.languages import Definition, Language, language_of
+from codesyntax_dataset.schema import Skips, SourceFunction
 from codesyntax_dataset.sources.text import encodable
 
 FORM = "folder of source files"
 
-SUFFIXES = {"python": ".py", "java": ".java"}
-
 VALIDATION_FRACTION = 0.2
 """Of the files or repositories of a folder, unless told."""
-
-
-class _Function(NamedTuple):
-    name: str
-    first_line: int  # from 1
-    last_line: int  # included
-    code: str
 
 
 def fits(source: str) -> bool:
@@ -66,7 +52,7 @@ def read(
     What gives no functions is counted in `skips`: a file that is no text in UTF-8 or in the encoding that it declares,
     that cannot be read, or that does not parse; a symbolic link; a folder that cannot be read.
     """
-    language, _ = CONFIGS[config]
+    language = language_of(config)
     root = Path(source).resolve()
     if partitioned(source):
         for partition in ("test", "validation"):
@@ -75,7 +61,7 @@ def read(
                 project, _, path = file.relative_to(folder).as_posix().partition("/")
                 if not path:
                     project, path = root.name, project
-                yield from _rows(functions, language, project, path, file.relative_to(root).as_posix(), partition)
+                yield from _rows(functions, language.name, project, path, file.relative_to(root).as_posix(), partition)
         return
     clones = _clones(root)
     found = []
@@ -88,7 +74,7 @@ def read(
     for partition in ("test", "validation"):
         for whole, project, path, url, functions in found:
             if (whole in drawn) == (partition == "validation"):
-                yield from _rows(functions, language, project, path, url, partition)
+                yield from _rows(functions, language.name, project, path, url, partition)
 
 
 def _rows(functions, language: str, project: str, path: str, url: str, partition: str) -> Iterator[SourceFunction]:
@@ -115,13 +101,13 @@ def _clones(root: Path) -> list[str]:
     return sorted(clones) if len(clones) > 1 else []
 
 
-def _parsed(root: Path, folder: Path, language: str, skips: Skips) -> Iterator[tuple[Path, list[_Function]]]:
+def _parsed(root: Path, folder: Path, language: Language, skips: Skips) -> Iterator[tuple[Path, list[Definition]]]:
     """The files under `folder` that have functions, by path, with these; `root` is what others are named from."""
 
     def skip(reason: str, path: Path) -> None:
         skips.add(reason, os.fsencode(path.relative_to(root).as_posix()).decode("utf-8", "backslashreplace"))
 
-    for file in _files(folder, SUFFIXES[language], skip):
+    for file in _files(folder, language.suffixes, skip):
         if file.is_symlink():
             skip("file is a symbolic link", file)
             continue
@@ -136,13 +122,13 @@ def _parsed(root: Path, folder: Path, language: str, skips: Skips) -> Iterator[t
             skip("file cannot be read", file)
             continue
         try:
-            text = _DECODERS[language](data)
+            text = language.decode(data)
             text.encode()  # a declared encoding may spell halves of surrogate pairs
         except (SyntaxError, LookupError, ValueError):
             skip("file is no text in UTF-8 or the encoding that it declares", file)
             continue
         try:
-            functions = list(_READERS[language](text))
+            functions = list(language.definitions(text))
         except (SyntaxError, ValueError, RecursionError, MemoryError):
             skip("file does not parse", file)
             continue
@@ -150,7 +136,7 @@ def _parsed(root: Path, folder: Path, language: str, skips: Skips) -> Iterator[t
             yield file, functions
 
 
-def _files(folder: Path, suffix: str, skip) -> list[Path]:
+def _files(folder: Path, suffixes: tuple[str, ...], skip) -> list[Path]:
     found = []
 
     def unreadable(error: OSError) -> None:
@@ -161,77 +147,5 @@ def _files(folder: Path, suffix: str, skip) -> list[Path]:
             if Path(parent, name).is_symlink():
                 skip("folder is a symbolic link", Path(parent, name))
         folders[:] = [name for name in folders if not name.startswith(".")]
-        found += [Path(parent, name) for name in files if name.endswith(suffix)]
+        found += [Path(parent, name) for name in files if name.endswith(suffixes)]
     return sorted(found, key=lambda file: file.parts)
-
-
-def _decode_python(data: bytes) -> str:
-    """As Python reads its source: by its byte-order mark or its declaration (PEP 263), else as UTF-8."""
-    encoding, _ = tokenize.detect_encoding(io.BytesIO(data).readline)
-    return data.decode(encoding)
-
-
-def _decode_java(data: bytes) -> str:
-    return data.decode("utf-8-sig")
-
-
-def _python(source: str) -> Iterator[_Function]:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # such as an invalid escape, which is the file's business
-        module = ast.parse(source)
-    lines = list(io.StringIO(source, newline=""))  # as the parser counts them: \n, \r\n and \r end a line, \f does not
-
-    def functions(body: list[ast.stmt], prefix: str) -> Iterator[_Function]:
-        for node in body:
-            if isinstance(node, ast.ClassDef):
-                yield from functions(node.body, f"{prefix}{node.name}.")
-            elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
-                block = lines[node.lineno - 1 : node.end_lineno]
-                block[-1] = block[-1].encode()[: node.end_col_offset].decode()  # columns of the tree count bytes
-                block[0] = block[0].encode()[node.col_offset :].decode()
-                yield _Function(f"{prefix}{node.name}", node.lineno, node.end_lineno, "".join(block))
-
-    return functions(module.body, "")
-
-
-_JAVA_TYPES = {
-    "annotation_type_declaration",
-    "class_declaration",
-    "enum_declaration",
-    "interface_declaration",
-    "record_declaration",
-}
-
-
-def _java(source: str) -> Iterator[_Function]:
-    tree = _java_parser().parse(source.encode())
-    if tree.root_node.has_error:
-        raise SyntaxError("not Java")
-
-    def methods(parent, prefix: str) -> Iterator[_Function]:
-        for node in parent.named_children:
-            if node.type in _JAVA_TYPES:
-                yield from methods(node.child_by_field_name("body"), f"{prefix}{_name(node)}.")
-            elif node.type == "enum_body_declarations":
-                yield from methods(node, prefix)
-            elif node.type == "method_declaration" and node.child_by_field_name("body"):
-                first, last = node.start_point.row + 1, node.end_point.row + 1
-                yield _Function(f"{prefix}{_name(node)}", first, last, node.text.decode())
-
-    return methods(tree.root_node, "")
-
-
-def _name(node) -> str:
-    return node.child_by_field_name("name").text.decode()
-
-
-@lru_cache(maxsize=1)
-def _java_parser():
-    import tree_sitter
-    import tree_sitter_java
-
-    return tree_sitter.Parser(tree_sitter.Language(tree_sitter_java.language()))
-
-
-_DECODERS = {"python": _decode_python, "java": _decode_java}
-_READERS = {"python": _python, "java": _java}

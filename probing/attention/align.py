@@ -8,10 +8,6 @@ import numpy as np
 
 from codesyntax_dataset.errors import ModelError
 
-NOT_PREDICTED = {"java_skip_semicolon": ";"}
-"""Config -> the token that models may not predict in it, as its labels do without (Shen et al. 2022, the semicolon
-ablation)."""
-
 
 class OffsetsError(ModelError):
     """Character offsets of one function that cannot be followed."""
@@ -32,11 +28,14 @@ class Alignment(NamedTuple):
         """Whether each code token owns a sub-token: bool (tokens,)."""
         return self.first >= 0
 
-    def predicting(self, config: str, code: str, start: np.ndarray, end: np.ndarray) -> Alignment:
-        """The same as far as it serves `config`: the tokens of NOT_PREDICTED own nothing, and so take part in nothing."""
-        if config not in NOT_PREDICTED:
+    def without(self, token: str | None, code: str, start: np.ndarray, end: np.ndarray) -> Alignment:
+        """The same, but code tokens spelled `token` own nothing, and so take part in nothing.
+
+        `start`, `end` (tokens,): characters of the code tokens in `code`, end excluded.
+        """
+        if token is None:
             return self
-        left_out = np.array([code[a:b] == NOT_PREDICTED[config] for a, b in zip(start, end)], bool)
+        left_out = np.array([code[a:b] == token for a, b in zip(start, end)], bool)
         return Alignment(np.where(left_out, np.int32(-1), self.first), np.where(left_out, np.int32(-1), self.last))
 
 

@@ -19,7 +19,7 @@ import numpy as np
 from codesyntax_dataset.arguments import checked
 from codesyntax_dataset.atomic import write
 from codesyntax_dataset.errors import LedgerError
-from codesyntax_dataset.schema import CONFIGS
+from codesyntax_dataset.languages import language_of
 from codesyntax_metric.topk_uas import HEAD_TO_DEPENDENT, RULES
 from probing.attention.error_classes import CLASSES, PLACES, Tokens, place
 from probing.attention.ledger import RankLedger
@@ -234,7 +234,7 @@ def _errors(
     from probing.runs.data import load_functions, rows
 
     dataset, _ = load_functions(data, settings.config, settings.split)
-    language, _ = CONFIGS[settings.config]
+    language = language_of(settings.config)
     begin, ends = np.searchsorted(ledger.function, (range(len(dataset)), range(1, len(dataset) + 1)))
     index = -1
     for batch in rows(dataset, settings.limit):

@@ -23,6 +23,7 @@ from tqdm.auto import tqdm
 from codesyntax_dataset.arguments import Natural, Positive, checked
 from codesyntax_dataset.atomic import writing
 from codesyntax_dataset.errors import LedgerError, ModelError
+from codesyntax_dataset.languages import variant_of
 from codesyntax_metric.topk_uas import DEPENDENT_TO_HEAD, DIRECTIONS, HEAD_TO_DEPENDENT, RULES, SCORING_VERSION
 from probing.attention.align import OffsetsError, align
 from probing.attention.ledger import RankLedger
@@ -254,6 +255,7 @@ def prepare(
     if direction not in (None, *DIRECTIONS):
         raise ModelError(f"direction is {direction!r}, expected one of {', '.join(DIRECTIONS)}")
     dataset, data_name = load_functions(data, config, split)
+    variant = variant_of(config)
     dataset = labels_of(dataset, control, seed)
     fresh = seed if control == RANDOM_WEIGHTS else None
     shuffled_by = seed if control == SHUFFLED_ATTENTION else None
@@ -287,7 +289,7 @@ def prepare(
                 except OffsetsError:  # of this function alone, for example because it quotes a special token
                     skips["offsets of sub-tokens run backwards"] += 1
                     continue
-                alignment = alignment.predicting(config, row["code"], start, end)
+                alignment = alignment.without(variant.never_predicted, row["code"], start, end)
                 names = [relations.setdefault(edge["relation"], len(relations)) for edge in edges]
                 columns = np.array([(edge["head"], edge["first"], edge["last"]) for edge in edges], np.int32).T
                 names = np.array(names, np.int32)

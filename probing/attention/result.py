@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 from codesyntax_dataset.arguments import Positive, checked
 from codesyntax_dataset.atomic import write, writing
 from codesyntax_dataset.errors import LedgerError, UnknownName
+from codesyntax_dataset.languages import variant_of
 from codesyntax_metric.topk_uas import RULES, SCORING_VERSION, score
-from probing.attention.align import NOT_PREDICTED
 from probing.attention.ledger import RankLedger
 
 if TYPE_CHECKING:
@@ -337,7 +337,7 @@ def signature(settings: ProbeSettings, functions: int, edges: int) -> str:
     }
     if settings.control is not None:
         parts["control"] = f"{settings.control}/{settings.seed}"
-    if without := NOT_PREDICTED.get(settings.config):
+    if without := variant_of(settings.config).never_predicted:
         parts["not-predicted"] = without
     if settings.limit is not None:
         parts["partial"] = settings.limit

@@ -7,7 +7,7 @@
 
 A baseline is a list of predictors for each relation and rule, found greedily: each place of the list goes to the
 predictor that hits most of the edges that those before it miss. Equal gains go to the nearer offset, or to the keyword
-that comes first in KEYWORDS; a list ends where nothing gains. The rank of an edge is the place of the first predictor
+that comes first among those of the language; a list ends where nothing gains. The rank of an edge is the place of the first predictor
 that hits it, which makes a rank ledger like a model's: one layer with one head for each of KINDS. Every score follows
 from it as for a model; the combined baseline, the better of the two for each relation and k, is its best head.
 
@@ -37,7 +37,7 @@ import numpy as np
 from codesyntax_dataset.arguments import checked
 from codesyntax_dataset.atomic import write
 from codesyntax_dataset.errors import DatasetError, UnknownName
-from codesyntax_dataset.schema import CONFIGS
+from codesyntax_dataset.languages import LANGUAGES, language_of, variant_of
 from codesyntax_metric.topk_uas import (
     DEPENDENT_TO_HEAD,
     DIRECTIONS,
@@ -46,7 +46,6 @@ from codesyntax_metric.topk_uas import (
     SCORING_VERSION,
     WORST_RANK,
 )
-from probing.attention.align import NOT_PREDICTED
 from probing.attention.ledger import RankLedger
 from probing.attention.result import KS
 from probing.evidence.selection import Choice, Outcomes, apply, estimate, held_out, means, published, summary
@@ -58,22 +57,6 @@ KINDS = ("offset", "keyword")
 FURTHEST = 512
 """The largest offset, in tokens."""
 
-KEYWORDS = {
-    # the keywords of Python 3.9
-    "python": tuple(
-        "False None True and as assert async await break class continue def del elif else except finally for from "
-        "global if import in is lambda nonlocal not or pass raise return try while with yield".split()
-    ),
-    # reserved words and literals of Java 8, without `enum`
-    "java": tuple(
-        "abstract assert boolean break byte case catch char class const continue default do double else extends false "
-        "final finally float for goto if implements import instanceof int interface long native new null package "
-        "private protected public return short static strictfp super switch synchronized this throw throws transient "
-        "true try void volatile while".split()
-    ),
-}
-"""Language -> the published keywords."""
-
 
 @dataclass
 class Edges:
@@ -81,8 +64,8 @@ class Edges:
 
     `function`, `relation` (an index into `relations`), `head`, `first`, `last`, `tokens`: (E,), as in a RankLedger.
     `begin`: (E,), where the tokens of the edge's function begin in `keyword`. `keyword`: int8 (T,), the function's
-    tokens one behind the other: an index into KEYWORDS of the language, or -1. `left_out`: bool (T,), those that models
-    never predict, as `NOT_PREDICTED` has it. `settings`: which edges these are.
+    tokens one behind the other: an index into the keywords of the language, or -1. `left_out`: bool (T,), those that models
+    never predict (`Variant.never_predicted`). `settings`: which edges these are.
     """
 
     relations: list[str]
@@ -107,11 +90,9 @@ def read_edges(data: Any, config: str, split: str, functions: np.ndarray | None 
 
     `data` is as in `load_functions`. Raises DatasetError or UnknownName as that does, DatasetError without any edge.
     """
-    if config not in CONFIGS:
-        raise UnknownName("config", config, CONFIGS)
-    language, _ = CONFIGS[config]
+    language, variant = language_of(config), variant_of(config)
     dataset, name = load_functions(data, config, split)
-    numbers = {word: number for number, word in enumerate(KEYWORDS[language])}
+    numbers = {word: number for number, word in enumerate(language.keywords)}
     wanted = None if functions is None else set(np.asarray(functions).tolist())
     relations: dict[str, int] = {}
     labels = label_digest(dataset)
@@ -125,7 +106,7 @@ def read_edges(data: Any, config: str, split: str, functions: np.ndarray | None 
             code, tokens = row["code"], len(row["token_start"])
             texts = [code[start:end] for start, end in zip(row["token_start"], row["token_end"])]
             keyword += [numbers.get(text, -1) for text in texts]
-            left_out += [text == NOT_PREDICTED.get(config) for text in texts]
+            left_out += [text == variant.never_predicted for text in texts]
             columns += [
                 (
                     index,
@@ -148,7 +129,7 @@ def read_edges(data: Any, config: str, split: str, functions: np.ndarray | None 
         *np.ascontiguousarray(np.array(columns, np.int64).T),
         keyword=np.array(keyword, np.int8),
         left_out=np.array(left_out, bool),
-        language=language,
+        language=language.name,
         settings={"data": name, "labels": labels, "config": config, "split": split, "functions": used},
     )
 
@@ -176,7 +157,7 @@ class Picks:
         """The predictors as offsets (negative: towards the beginning) or keywords."""
         numbers = self.lists[kind][rule].get(relation, [])
         if kind == "keyword":
-            return [KEYWORDS[self.language][number] for number in numbers]
+            return [LANGUAGES[self.language].keywords[number] for number in numbers]
         return [number + 1 if self.direction == HEAD_TO_DEPENDENT else -number - 1 for number in numbers]
 
     def to_dict(self) -> dict[str, Any]:
@@ -193,7 +174,7 @@ class Picks:
         What is added hits none of these edges that a list misses: on them, no score changes.
         """
         offsets = np.arange(FURTHEST)
-        occurring = np.bincount(edges.keyword[edges.keyword >= 0], minlength=len(KEYWORDS[self.language]))
+        occurring = np.bincount(edges.keyword[edges.keyword >= 0], minlength=len(LANGUAGES[self.language].keywords))
         by_frequency = np.argsort(-occurring, kind="stable")
 
         def rest(kind: str, picked: list[int]) -> np.ndarray:
@@ -377,7 +358,7 @@ def _by_relation(edges: Edges, direction: str) -> Iterator[tuple[str, str, int, 
     places = np.split(by_relation, ends[:-1])
     for kind, codes, expand in (
         ("offset", _offset_codes(edges), _expand_offsets),
-        ("keyword", _keyword_codes(edges, direction), _expand_keywords(len(KEYWORDS[edges.language]))),
+        ("keyword", _keyword_codes(edges, direction), _expand_keywords(len(LANGUAGES[edges.language].keywords))),
     ):
         for rule, of_edges in zip(RULES, codes):
             for relation, index in enumerate(places):
@@ -406,7 +387,7 @@ def _keyword_codes(edges: Edges, direction: str) -> np.ndarray:
     """For each rule and edge the keywords that hit, as bits: uint64 (rules, E)."""
     place = np.flatnonzero(edges.keyword >= 0)
     function = np.searchsorted(np.unique(edges.begin), place, side="right")
-    group = function * len(KEYWORDS[edges.language]) + edges.keyword[place]
+    group = function * len(LANGUAGES[edges.language].keywords) + edges.keyword[place]
     order = np.argsort(group, kind="stable")
     same = group[order][1:] == group[order][:-1]
     earlier, later = place[order][:-1][same], place[order][1:][same]  # neighbours among a function's equal keywords

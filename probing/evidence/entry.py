@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from codesyntax_dataset.errors import EntryError
-from codesyntax_dataset.schema import CONFIGS
+from codesyntax_dataset.languages import CONFIGS
 from codesyntax_dataset.tasks import DIRECTIONS
 from probing.attention.result import VERSIONS, ProbeSettings, signature
 from probing.evidence import entry_functions
@@ -73,13 +73,18 @@ _SHA256 = text("[0-9a-f]{64}", "64 hexadecimal digits")
 _SIGNATURE = text(PLAIN + "+", "a signature")
 _VERSION = text(r"\d[\w.+!-]{0,60}", "a version")
 
+
+def _config(value: Any, at: str) -> None:
+    one_of(CONFIGS)(value, at)  # when it is asked: a language may be registered later
+
+
 _SETTINGS = record(
     {
         "model": _MODEL,
         "revision": text("[0-9a-f]{40}|[0-9a-f]{64}", "a commit or a SHA-256, in hexadecimal digits"),
         "data": text(_NAME + r"@[\w.]{1,40}", "NAME@VERSION"),
         "labels": _LABELS,
-        "config": one_of(CONFIGS),
+        "config": _config,
         "split": one_of(["test"]),
         "direction": one_of(DIRECTIONS),
         "dtype": one_of(["float32", "bfloat16"]),

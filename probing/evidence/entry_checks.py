@@ -7,8 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from codesyntax_dataset.errors import EntryError
-from codesyntax_dataset.relations import relations_of
-from codesyntax_dataset.schema import CONFIGS
+from codesyntax_dataset.languages import language_of
 from codesyntax_dataset.tasks import PROTOCOLS
 from codesyntax_metric.topk_uas import NOT_IN_MEAN, RULES
 from probing.attention.result import KS
@@ -57,7 +56,7 @@ class _Scores(NamedTuple):
 
 def _scores(value: Any, at: str, settings: dict[str, Any]) -> _Scores:
     scores, relations, unchosen = fields(value, at, ("scores", "relations", "unchosen"))
-    known = relations_of(CONFIGS[settings["config"]][0])
+    known = language_of(settings["config"]).relation_names
     for place, of in (("relations", relations), ("unchosen", unchosen)):
         for name in mapping(of, f"{at}.{place}"):
             expect(name in known, name, f"a name in {at}.{place}", f"a relation of {settings['config']}")

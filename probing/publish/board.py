@@ -32,7 +32,7 @@ import numpy as np
 
 from codesyntax_dataset.arguments import checked
 from codesyntax_dataset.errors import EntryError
-from codesyntax_dataset.schema import CONFIGS
+from codesyntax_dataset.languages import CONFIGS
 from codesyntax_dataset.tasks import PROTOCOLS
 from codesyntax_metric.topk_uas import RULES
 from probing.attention.result import TABLE_KS

@@ -79,7 +79,7 @@ def push_dataset(folder: str | os.PathLike[str], repo: str) -> Push:
     check_repo(repo)
     check_folder(folder)
     files = {path.relative_to(folder).as_posix(): path for path in sorted(Path(folder).rglob("*")) if path.is_file()}
-    return Push(repo, "dataset", files, metadata.FILES)
+    return Push(repo, "dataset", files, metadata.files())
 
 
 @checked

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import cycle
 
-from codesyntax_dataset.schema import CONFIGS
+from codesyntax_dataset.languages import CONFIGS, LANGUAGES, variant_of
 from codesyntax_metric.topk_uas import RULES
-from probing.attention.align import NOT_PREDICTED
 from probing.attention.result import TABLE_KS
 from probing.evidence.gather import BEST_BASELINE
 from probing.report import figures
@@ -19,15 +18,19 @@ from probing.report.scored import FILTERS, figure, line, means_of, scored_of, st
 DRAWN = ("last", "any")
 """The rules of the paper's ablations (Shen et al. 2022, Figures 4 and 16 to 19): other tokens move the last one most."""
 
-NOTES = [
-    "The same functions with other tokens: with line breaks and indentation as tokens, or without semicolons. Labels and "
-    "relations differ, and each config has the functions that all its models could read, so the configs are not compared "
-    "by a test. The rules last and any come first, as in the paper: the first token of a dependent hardly moves.",
-    *(
-        f"In {config}, labels leave out {token!r}, and models may not predict it either (their signatures say not-predicted)."
-        for config, token in NOT_PREDICTED.items()
-    ),
-]
+
+def notes() -> list[str]:
+    """What there is to know about all of these sections."""
+    never_predicted = {config: token for config in CONFIGS if (token := variant_of(config).never_predicted)}
+    return [
+        "The same functions with other tokens: with line breaks and indentation as tokens, or without semicolons. Labels and "
+        "relations differ, and each config has the functions that all its models could read, so the configs are not compared "
+        "by a test. The rules last and any come first, as in the paper: the first token of a dependent hardly moves.",
+        *(
+            f"In {config}, labels leave out {token!r}, and models may not predict it either (their signatures say not-predicted)."
+            for config, token in never_predicted.items()
+        ),
+    ]
 
 
 def sections(findings: Sequence[Findings]) -> list[Section]:
@@ -67,7 +70,7 @@ def _ablation(name: str, language: str, findings: Sequence[Findings]) -> Section
         columns += [Column("score", SCORE, mean), Column("less best baseline", DIFFERENCE, mean)]
     table = Table(
         name,
-        f"Mean over relations in the configs of {language.capitalize()}",
+        f"Mean over relations in the configs of {LANGUAGES[language].title}",
         [*FILTERS, *columns],
         rows,
         f"Percent with 95 % intervals. p: corrected (Holm) within a config for {tests_of(findings)}. {COLOURED}",
@@ -87,10 +90,10 @@ def _ablation(name: str, language: str, findings: Sequence[Findings]) -> Section
                         lines.append(Line(f"{subject.name}, {found.title}", scores, colour, style))
     drawn = figure(
         name,
-        f"{language.capitalize()}: mean top-k UAS over k in each config, models and the best baseline. Bands are 95 % intervals.",
+        f"{LANGUAGES[language].title}: mean top-k UAS over k in each config, models and the best baseline. Bands are 95 % intervals.",
         "Curves of the mean score over k from 1 to 20, a line style for each config; the numbers are in the table.",
         name,
         lambda: figures.curves(panels),
     )
     told = findings[0].title.removeprefix(findings[0].config)
-    return Section(name, language.capitalize() + told, [drawn, table])
+    return Section(name, LANGUAGES[language].title + told, [drawn, table])

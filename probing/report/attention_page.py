@@ -25,8 +25,8 @@ from codesyntax_dataset.errors import (
     SourceError,
     UnknownName,
 )
-from codesyntax_dataset.relations import RELATIONS
-from codesyntax_dataset.schema import CONFIGS, Edge
+from codesyntax_dataset.languages import in_order, language_of, variant_of
+from codesyntax_dataset.schema import Edge
 from codesyntax_dataset.sources.text import decode
 from codesyntax_metric.topk_uas import DEPENDENT_TO_HEAD, HEAD_TO_DEPENDENT, RULES
 from probing.attention.align import align
@@ -85,7 +85,7 @@ def show(
     a file, labelled here as `annotate` labels it with the language and variant of `config`, or the one with this `id` in a
     split of `data`. `model`, `data`, `config`, `split`, `revision`, `dtype` and `device` are as of `probe`, and so are
     pooling, the direction and the longest function. `relation`: the one that the page opens with, by default the first in
-    the order of `RELATIONS` that the function has. `result`: what `probe` found with the same model and config, or the JSON
+    alphabetical order that the function has. `result`: what `probe` found with the same model and config, or the JSON
     that it wrote: beside the best heads of the function the page then marks the best one of the whole split.
 
     Raises ParseError, with line and column, for code that does not parse, SourceError for a file that cannot be read,
@@ -147,17 +147,17 @@ class _Function(NamedTuple):
 
 
 def _labelled(code: str | os.PathLike, config: str) -> _Function:
-    if config not in CONFIGS:
-        raise UnknownName("config", config, CONFIGS)
-    language, variant = CONFIGS[config]
+    language, variant = language_of(config), variant_of(config)
     name = "the code that was given"
     if not isinstance(code, str):
         name, code = os.path.basename(code), _read(Path(code))
     try:
-        tokens, edges = annotate(code, language, variant)
+        tokens, edges = annotate(code, language.name, variant.name)
     except ParseError as error:
         reason = str(error).partition(": ")[2]
-        hint = f"{name} was read as {language} code; for one function among others, build a dataset and give its id"
+        hint = (
+            f"{name} was read as {language.name} code; for one function among others, build a dataset and give its id"
+        )
         raise ParseError(f"{reason} ({hint})", error.line, error.column) from None
     start, end = np.array([(token.start, token.end) for token in tokens], np.int64).reshape(-1, 2).T
     return _Function(name, code, start, end, edges)
@@ -183,11 +183,11 @@ def _from_data(data: Any, config: str, split: str, id: int) -> _Function:
 
 
 def _relations(function: _Function, wanted: str | None) -> list[str]:
-    """The relations that the function has edges of, in the order of `RELATIONS`."""
+    """The relations that the function has edges of, in alphabetical order."""
     found = {edge.relation for edge in function.edges}
     if not found:
         raise CodeSyntaxError(f"{function.name}: it has no edges, so there is nothing to show: choose another function")
-    names = [name for name in RELATIONS if name in found] + sorted(found - set(RELATIONS))
+    names = in_order(found)
     if wanted is not None and wanted not in found:
         raise UnknownName("relation of this function", wanted, names)
     return names
@@ -240,7 +240,7 @@ def _attention(encoder: Encoder, function: _Function, config: str) -> _Attention
             f"most {encoder.longest}: choose a shorter function"
         )
     alignment = align(function.code, function.start, function.end, offsets, special)
-    alignment = alignment.predicting(config, function.code, function.start, function.end)
+    alignment = alignment.without(variant_of(config).never_predicted, function.code, function.start, function.end)
     head, first, last = np.array([edge[1:] for edge in function.edges], np.int32).T
     whole = _WholeFunction(0, ids, alignment, np.zeros(len(head), np.int32), head, first, last)
     direction = DEPENDENT_TO_HEAD if encoder.causal else HEAD_TO_DEPENDENT

@@ -26,7 +26,7 @@ def sections(findings: Sequence[Findings]) -> list[Section]:
         Section("overview", "Overview", [means.overview(findings)]),
         _method(),
         *map(_config, findings),
-        *([Section("ablations", "Ablations", ablations.NOTES, of_ablations)] if of_ablations else []),
+        *([Section("ablations", "Ablations", ablations.notes(), of_ablations)] if of_ablations else []),
         _provenance(findings),
     ]
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from codesyntax_dataset import paper
 from codesyntax_dataset.errors import LedgerError
-from codesyntax_dataset.schema import CONFIGS
+from codesyntax_dataset.languages import CONFIGS
 from codesyntax_metric.topk_uas import HEAD_TO_DEPENDENT, RULES
 from probing.attention.errors import ErrorAnalysis, errors_path, load
 from probing.attention.result import KS, read_text

@@ -16,8 +16,8 @@ from huggingface_hub import constants
 
 from codesyntax_dataset.errors import DataNotFound, DatasetError, UnknownName
 from codesyntax_dataset.folder import read_split
+from codesyntax_dataset.languages import CONFIGS, language_of
 from codesyntax_dataset.network import UNREACHABLE, hub_answers, is_hub_id
-from codesyntax_dataset.schema import CONFIGS
 from probing.attention.result import data_path_of, read_text
 from probing.runs.controls import labels_of
 
@@ -34,8 +34,7 @@ def load_functions(data: Any, config: str, split: str) -> tuple[datasets.Dataset
     Raises DataNotFound where there is nothing of that name, DatasetError where it is no CodeSyntax dataset, was altered
     or is not what is asked for, and UnknownName for a config or split that there is not.
     """
-    if config not in CONFIGS:
-        raise UnknownName("config", config, CONFIGS)
+    language = language_of(config)
     if isinstance(data, (str, os.PathLike)):
         place = os.fspath(data)
         if os.path.isdir(place):
@@ -50,7 +49,7 @@ def load_functions(data: Any, config: str, split: str) -> tuple[datasets.Dataset
         raise DatasetError(
             f"{name} has no columns {', '.join(missing)}: expected a dataset that `codesyntax build` wrote"
         )
-    _check_language(dataset, name, config)
+    _check_language(dataset, name, config, language.name)
     return dataset, name if isinstance(data, (str, os.PathLike)) else _name_of_loaded(dataset, config, split)
 
 
@@ -138,11 +137,10 @@ def _not_whole(reason: str) -> DatasetError:
     )
 
 
-def _check_language(dataset: datasets.Dataset, name: str, config: str) -> None:
+def _check_language(dataset: datasets.Dataset, name: str, config: str, language: str) -> None:
     """Raise DatasetError for functions that say that they are in another language than those of `config`."""
     if "language" not in dataset.column_names:
         return
-    language, _ = CONFIGS[config]
     if strange := sorted({str(found) for found in dataset.unique("language")} - {language}):
         raise DatasetError(
             f"{name} has functions in {', '.join(strange)}, but those of the config {config!r} are in {language}"

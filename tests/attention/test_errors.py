@@ -16,6 +16,7 @@ from transformers import AutoModel
 
 from codesyntax_dataset import tokenize
 from codesyntax_dataset.errors import LedgerError
+from codesyntax_dataset.languages import LANGUAGES
 from codesyntax_metric.topk_uas import DEPENDENT_TO_HEAD, DIRECTIONS, HEAD_TO_DEPENDENT, RULES
 from probing import ProbeResult, RankLedger, probe
 from probing.attention.error_classes import Tokens, place
@@ -152,7 +153,7 @@ def classify(code, language, head, dependent, chosen):
         return [index for index, token in enumerate(tokens) if token.text == text][number]
 
     first, last = (find(*place) for place in dependent)
-    known = Tokens(code, [token.start for token in tokens], [token.end for token in tokens], language)
+    known = Tokens(code, [token.start for token in tokens], [token.end for token in tokens], LANGUAGES[language])
     chosen = chosen if isinstance(chosen, int) else find(*chosen)
     return known.classify(chosen, find(*head), find(*head), first, last)
 
@@ -228,7 +229,7 @@ def test_line_breaks_and_indentation(line_break):
         f"a = b{line_break}c",
         [0, 2, 4, 5, 5 + len(line_break)],
         [1, 3, 5, 5 + len(line_break), 6 + len(line_break)],
-        "python",
+        LANGUAGES["python"],
     )
     assert tokens.classify(3, 0, 0, 2, 2) == "line break"
 

@@ -24,10 +24,11 @@ import time
 import numpy as np
 
 from codesyntax_dataset import paper
+from codesyntax_dataset.languages import LANGUAGES
 from codesyntax_metric.topk_uas import HEAD_TO_DEPENDENT, RULES, WORST_RANK, score
 from probing.attention.ledger import RankLedger
 from probing.attention.result import KS, TABLE_KS
-from probing.evidence.baselines import FURTHEST, KEYWORDS, KINDS, Edges, evaluate, ledger, pick, read_edges
+from probing.evidence.baselines import FURTHEST, KINDS, Edges, evaluate, ledger, pick, read_edges
 from probing.evidence.random_attention import random_attention
 from probing.evidence.selection import Outcomes, compare, estimate, held_out, published
 
@@ -48,7 +49,9 @@ def synthetic(seed: int = 0) -> Edges:
     head = (rng.random(edges) * (size - 2)).astype(int)
     first = np.minimum(head + rng.geometric(np.where(rng.random(edges) < 0.5, 0.4, 0.04)), size - 1)
     length = rng.geometric(np.choose(rng.integers(0, 3, edges), [1, 0.2, 0.02])) - 1
-    keyword = np.where(rng.random(tokens.sum()) < 0.1, rng.integers(0, len(KEYWORDS["python"]), tokens.sum()), -1)
+    keyword = np.where(
+        rng.random(tokens.sum()) < 0.1, rng.integers(0, len(LANGUAGES["python"].keywords), tokens.sum()), -1
+    )
     return Edges(
         list(EDGES),
         function,

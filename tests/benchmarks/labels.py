@@ -17,8 +17,9 @@ import time
 from pathlib import Path
 
 from codesyntax_dataset import annotate, tokenize
+from codesyntax_dataset.languages import CONFIGS
 from codesyntax_dataset.languages.java import parse
-from codesyntax_dataset.schema import CONFIGS, Skips
+from codesyntax_dataset.schema import Skips
 from codesyntax_dataset.sources import read
 
 ROUNDS = 5

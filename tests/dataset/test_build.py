@@ -25,7 +25,7 @@ from codesyntax_dataset.build import BuildReport, build
 from codesyntax_dataset.builder import CodeSyntax
 from codesyntax_dataset.check import check_folder
 from codesyntax_dataset.errors import DatasetError, ParseError, SourceError, UnknownName
-from codesyntax_dataset.schema import CONFIGS
+from codesyntax_dataset.languages import CONFIGS
 
 FIRST = "def first(x):\n    return x.y"
 SECOND = "def second(a, b):\n    if a:\n        return b\n    return a + b"

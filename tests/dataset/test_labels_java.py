@@ -14,9 +14,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from codesyntax_dataset import ParseError, annotate, tokenize
+from codesyntax_dataset.languages import LANGUAGES
 from codesyntax_dataset.languages.java.labels import RULES
-from codesyntax_dataset.relations import relations_of
-from codesyntax_dataset.schema import VARIANTS, check
+from codesyntax_dataset.schema import check
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "java"
 """Each file: what it shows, the code, and per variant its numbered tokens and its edges in their order."""
@@ -50,7 +50,7 @@ def test_golden_pairs(code, variant, tokens, edges):
 
 def test_every_relation_of_java_has_a_rule():
     ruled = [relation for rules in RULES.values() for relation, _, _ in rules]
-    assert sorted([*ruled, "children:parent->child"]) == sorted(relations_of("java"))
+    assert sorted([*ruled, "children:parent->child"]) == sorted(LANGUAGES["java"].relation_names)
 
 
 # --- The reference labels --------------------------------------------------------------------------------------------
@@ -66,7 +66,7 @@ def slice_of_codesearchnet(shared: Path, split: str) -> dict[str, str]:
     return {row["url"]: row["code"] for row in read_rows(path)}
 
 
-@pytest.mark.parametrize("variant", VARIANTS["java"])
+@pytest.mark.parametrize("variant", LANGUAGES["java"].variant_names)
 @pytest.mark.parametrize("split", ["test", "valid"])
 def test_every_function_has_its_reference_labels(shared, split, variant):
     """Tokens, edges, their order, and the order in which the relations first occur."""
@@ -169,14 +169,14 @@ def lay_out(words: list[str], random: Random) -> str:
 
 
 @settings(max_examples=150, deadline=None)
-@given(methods(), st.sampled_from(VARIANTS["java"]), st.randoms())
+@given(methods(), st.sampled_from(LANGUAGES["java"].variant_names), st.randoms())
 def test_generated_methods_are_labelled_within_their_tokens(words, variant, random):
     code = lay_out(words, random)
     annotation = check(annotate(code, "java", variant), code)
     assert annotation.tokens == tokenize(code, "java", variant)
     assert all(code[start:end] == text for text, start, end in annotation.tokens)
     assert all(0 < head < first for _, head, first, _ in annotation.edges)
-    assert {edge.relation for edge in annotation.edges} <= set(relations_of("java"))
+    assert {edge.relation for edge in annotation.edges} <= set(LANGUAGES["java"].relation_names)
     assert len(set(annotation.edges)) == len(annotation.edges)
 
 
@@ -361,7 +361,10 @@ SCRAPS = [*SIGNS, *"a b.c int void f ( ) class case default if else for do try c
 
 
 @settings(max_examples=300, deadline=None)
-@given(st.lists(st.one_of(st.sampled_from(SCRAPS), LITERALS), max_size=12), st.sampled_from(VARIANTS["java"]))
+@given(
+    st.lists(st.one_of(st.sampled_from(SCRAPS), LITERALS), max_size=12),
+    st.sampled_from(LANGUAGES["java"].variant_names),
+)
 def test_code_that_does_not_compile_has_labels_or_is_refused(words, variant):
     code = f"int f(a.B c) {{ {' '.join(words)} }}"
     try:

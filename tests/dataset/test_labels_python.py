@@ -23,10 +23,10 @@ from hypothesis import strategies as st
 from python_snippets import ALWAYS, BOUNDS, LATER, NEVER
 
 from codesyntax_dataset import ParseError, annotate, tokenize
-from codesyntax_dataset.relations import relations_of
-from codesyntax_dataset.schema import VARIANTS, Annotation, check
+from codesyntax_dataset.languages import LANGUAGES
+from codesyntax_dataset.schema import Annotation, check
 
-both_variants = pytest.mark.parametrize("variant", VARIANTS["python"])
+both_variants = pytest.mark.parametrize("variant", LANGUAGES["python"].variant_names)
 while_standard = pytest.mark.skipif(
     sys.version_info >= (3, 12), reason="from Python 3.12 on, `tokenize` and f-strings are others than those of 3.9"
 )
@@ -60,7 +60,7 @@ def test_golden_pairs(code, variant, tokens, edges):
 
 def test_golden_pairs_show_every_relation():
     shown = {edge.split(" ")[0] for case in golden_pairs.cases("python") for edge in case.values[3]}
-    assert shown == set(relations_of("python"))
+    assert shown == set(LANGUAGES["python"].relation_names)
 
 
 @pytest.mark.parametrize(
@@ -250,13 +250,13 @@ def functions(draw) -> str:
 
 @while_standard
 @settings(max_examples=60, deadline=None)
-@given(functions(), st.sampled_from(VARIANTS["python"]))
+@given(functions(), st.sampled_from(LANGUAGES["python"].variant_names))
 def test_slow_reference_agrees_on_generated_functions(code, variant):
     assert plain(labels(code, variant)) == published_python.labels(code, variant == "with_new_lines")
 
 
 @settings(max_examples=60, deadline=None)
-@given(functions(), st.sampled_from(VARIANTS["python"]))
+@given(functions(), st.sampled_from(LANGUAGES["python"].variant_names))
 def test_line_breaks_of_another_system_give_the_same_labels(code, variant):
     tokens, edges = plain(labels(code, variant))
     tokens = [text.replace("\n", "\r\n") for text in tokens]
@@ -344,7 +344,7 @@ def test_what_python_3_9_refuses_is_an_error(code):
 
 @pytest.mark.parametrize("code", ALWAYS.values(), ids=ALWAYS)
 def test_what_python_3_9_accepts_is_labelled(code):
-    for variant in VARIANTS["python"]:
+    for variant in LANGUAGES["python"].variant_names:
         labels(code, variant)
 
 

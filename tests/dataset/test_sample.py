@@ -11,8 +11,8 @@ import pytest
 from conftest import ROOT
 
 from codesyntax_dataset import SourceFunction, annotate
+from codesyntax_dataset.languages import LANGUAGES
 from codesyntax_dataset.protocol import SPLITS
-from codesyntax_dataset.relations import relations_of
 from codesyntax_dataset.schema import Skips
 from codesyntax_dataset.sources import read
 
@@ -44,7 +44,7 @@ def test_every_relation_occurs_in_both_partitions(language):
     counts = {split: Counter() for split in SPLITS}
     for function in functions(language):
         counts[function.partition].update(edge.relation for edge in annotate(function.code, language).edges)
-    relations = set(relations_of(language))
+    relations = set(LANGUAGES[language].relation_names)
     assert set(counts["test"]) == set(counts["validation"]) == relations
     assert {name: n for name, n in counts["test"].items() if n < 3} == {}
 

@@ -20,7 +20,8 @@ from loopback_hub import LoopbackHub
 
 from codesyntax_dataset import annotate, corpus
 from codesyntax_dataset.errors import SourceError
-from codesyntax_dataset.schema import CONFIGS, Edge, Skips, SourceFunction, Token
+from codesyntax_dataset.languages import CONFIGS, LANGUAGES
+from codesyntax_dataset.schema import Edge, Skips, SourceFunction, Token
 from codesyntax_dataset.sources import codesearchnet, published, read
 
 # ------------------------------------------------------------------------------------------------ CodeSearchNet v2
@@ -232,7 +233,7 @@ def test_published_java_tokens_are_found_behind_comments_and_escapes(tmp_path):
 def test_a_surrogate_pair_of_escapes_is_one_published_character(tmp_path):
     code = 'char[] f() { return "\\ud83d\\ude00"; }'
     entry = {"code": code, "tokens": ["return", '"\U0001f600"', ";"], "id": 0, "relns": {}}
-    assert published.locate(entry["tokens"], code[13:], "java") == [
+    assert published.locate(entry["tokens"], code[13:], LANGUAGES["java"].between_tokens) == [
         Token("return", 0, 6),
         Token('"\U0001f600"', 7, 21),
         Token(";", 21, 22),

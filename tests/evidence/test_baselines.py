@@ -14,12 +14,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from codesyntax_dataset.errors import DatasetError, UnknownName
+from codesyntax_dataset.languages import LANGUAGES
 from codesyntax_metric.topk_uas import DIRECTIONS, RULES, score
 from probing.attention.ledger import RankLedger
 from probing.cli import main
 from probing.evidence.baselines import (
     FURTHEST,
-    KEYWORDS,
     KINDS,
     baseline,
     evaluate,
@@ -99,7 +99,7 @@ def test_baselines_do_what_the_definition_says(functions, direction):
     picks = pick(edges, direction)
     ranks = ledger(edges, picks).ranks
     sign = 1 if direction == HEAD_FIRST else -1
-    predictors = {"offset": [sign * i for i in range(1, 16)], "keyword": list(KEYWORDS["python"])}
+    predictors = {"offset": [sign * i for i in range(1, 16)], "keyword": list(LANGUAGES["python"].keywords)}
     flat = [(words, edge) for words, of_function in functions for edge in of_function]
     for place, kind in enumerate(KINDS):
         for number, rule in enumerate(RULES):
@@ -181,7 +181,7 @@ def test_scores_are_those_of_the_published_procedure_but_for_ties(shared, slices
     The published procedure leaves ties to the order of a search; each of its choices must be one of the equally best.
     """
     expected, edges = reference(shared, datasets.load_dataset(str(slices), language, split="test"), language)
-    assert list(KEYWORDS[language]) == expected["keywords"]
+    assert list(LANGUAGES[language].keywords) == expected["keywords"]
     picks = pick(edges)
     counts = ledger(edges, picks).counts()
     assert sorted(counts.counts) == expected["relations"]

@@ -26,7 +26,7 @@ from hypothesis import strategies as st
 import codesyntax_metric
 from codesyntax_dataset import protocol
 from codesyntax_dataset.errors import CodeSyntaxError
-from codesyntax_dataset.relations import RELATIONS, relations_of
+from codesyntax_dataset.languages import LANGUAGES
 from codesyntax_metric import codesyntax_metric as script
 from codesyntax_metric import topk_uas
 from codesyntax_metric.topk_uas import NOT_IN_MEAN, RULES, RankCounts, mean_score, rank_attention, score
@@ -361,8 +361,8 @@ def test_relations_in_the_mean_are_those_of_the_published_tables(shared, languag
     labelled = {name for name, counts in published["table8_counts"].items() if counts[language] is not None}
     in_mean = labelled - NOT_IN_MEAN
     assert in_mean == {row["relation"] for row in rows} and len(in_mean) == size
-    assert in_mean == set(relations_of(language)) - NOT_IN_MEAN
-    assert NOT_IN_MEAN <= set(RELATIONS)
+    assert in_mean == set(LANGUAGES[language].relation_names) - NOT_IN_MEAN
+    assert NOT_IN_MEAN <= {name for language in LANGUAGES.values() for name in language.relation_names}
 
 
 @pytest.mark.parametrize(

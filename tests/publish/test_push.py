@@ -26,7 +26,7 @@ from codesyntax_dataset import metadata
 from codesyntax_dataset.build import build
 from codesyntax_dataset.check import check_folder
 from codesyntax_dataset.errors import DatasetError, HubError, UnknownName
-from codesyntax_dataset.schema import CONFIGS
+from codesyntax_dataset.languages import CONFIGS
 from codesyntax_dataset.tasks import DIRECTIONS, task_id, tasks
 from codesyntax_metric import topk_uas
 from probing.cli import main
@@ -530,7 +530,7 @@ def test_the_yaml_of_the_card_is_what_datasets_and_the_hub_client_read(dataset_f
 
 
 def test_all_names_that_a_dataset_may_have_are_ours(dataset_folder):
-    assert set(files(dataset_folder)) <= metadata.FILES
+    assert set(files(dataset_folder)) <= metadata.files()
 
 
 # ------------------------------------------------------------------------------------------------- the metric's page

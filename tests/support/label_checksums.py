@@ -15,9 +15,9 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT), str(ROOT / "tests/support")]
 
-from python_snippets import ALWAYS, BOUNDS, LATER, NEVER  # noqa: E402
+from python_snippets import ALWAYS, BOUNDS, LATER, NEVER
 
-from codesyntax_dataset import ParseError, annotate, tokenize  # noqa: E402
+from codesyntax_dataset import ParseError, annotate, tokenize
 
 
 def checksum(codes: Iterable[str]) -> str:

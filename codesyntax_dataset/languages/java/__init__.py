@@ -1,1 +1,32 @@
-"""The labels of Java methods: `labels` from `tokens`, `parse` and `tree`."""
+"""Java. Labels follow its version 1.3, whose compiler is behind the published ones."""
+
+from __future__ import annotations
+
+import re
+
+from codesyntax_dataset.languages.blocks import in_curly_brackets
+from codesyntax_dataset.languages.java.relations import RELATIONS
+from codesyntax_dataset.languages.language import Language, deferred
+from codesyntax_dataset.languages.variants import PAPER, SKIP_SEMICOLON, WITH_NEW_LINES
+
+JAVA = Language(
+    name="java",
+    title="Java",
+    variants=(PAPER, WITH_NEW_LINES, SKIP_SEMICOLON),
+    relations=RELATIONS,
+    suffixes=(".java",),
+    keywords=tuple(  # reserved words and literals of Java 8, without `enum`
+        "abstract assert boolean break byte case catch char class const continue default do double else extends false "
+        "final finally float for goto if implements import instanceof int interface long native new null package "
+        "private protected public return short static strictfp super switch synchronized this throw throws transient "
+        "true try void volatile while".split()
+    ),
+    unparsed="does not parse",
+    annotate=deferred("codesyntax_dataset.languages.java.labels.annotate"),
+    tokenize=deferred("codesyntax_dataset.languages.java.labels.tokenize"),
+    definitions=deferred("codesyntax_dataset.languages.java.definitions.definitions"),
+    blocks=in_curly_brackets,
+    between_tokens=re.compile(r"(?:\s|//[^\r\n]*|/\*.*?\*/)*", re.DOTALL),
+    codesearchnet="java",
+    first_validation_id=11009,
+)

@@ -1,1 +1,31 @@
-"""The labels of Python functions: `labels` from `tokens` and `tree`."""
+"""Python. Labels follow its version 3.9, so that they do not depend on the interpreter."""
+
+from __future__ import annotations
+
+import re
+
+from codesyntax_dataset.languages.blocks import by_indentation
+from codesyntax_dataset.languages.language import Language, deferred
+from codesyntax_dataset.languages.python.relations import RELATIONS
+from codesyntax_dataset.languages.variants import PAPER, WITH_NEW_LINES
+
+PYTHON = Language(
+    name="python",
+    title="Python",
+    variants=(PAPER, WITH_NEW_LINES),
+    relations=RELATIONS,
+    suffixes=(".py",),
+    keywords=tuple(  # those of Python 3.9
+        "False None True and as assert async await break class continue def del elif else except finally for from "
+        "global if import in is lambda nonlocal not or pass raise return try while with yield".split()
+    ),
+    unparsed="Python 3.9's grammar cannot read it",
+    annotate=deferred("codesyntax_dataset.languages.python.labels.annotate"),
+    tokenize=deferred("codesyntax_dataset.languages.python.labels.tokenize"),
+    definitions=deferred("codesyntax_dataset.languages.python.definitions.definitions"),
+    decode=deferred("codesyntax_dataset.languages.python.definitions.decode"),
+    blocks=by_indentation,
+    between_tokens=re.compile(r"(?:\s|\\\r?\n|\\\r)*"),
+    codesearchnet="python",
+    first_validation_id=8680,
+)

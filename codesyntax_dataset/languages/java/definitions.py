@@ -1,0 +1,46 @@
+"""From a Java file to the methods in it, as CodeSearchNet cuts them out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import tree_sitter
+import tree_sitter_java
+
+from codesyntax_dataset.languages.language import Definition
+
+_PARSER = tree_sitter.Parser(tree_sitter.Language(tree_sitter_java.language()))
+
+_TYPES = {
+    "annotation_type_declaration",
+    "class_declaration",
+    "enum_declaration",
+    "interface_declaration",
+    "record_declaration",
+}
+
+
+def definitions(text: str) -> Iterator[Definition]:
+    """The methods with a body in a file's classes, from the first modifier on.
+
+    Raises SyntaxError where the file does not parse.
+    """
+    tree = _PARSER.parse(text.encode())
+    if tree.root_node.has_error:
+        raise SyntaxError("not Java")
+
+    def methods(parent, prefix: str) -> Iterator[Definition]:
+        for node in parent.named_children:
+            if node.type in _TYPES:
+                yield from methods(node.child_by_field_name("body"), f"{prefix}{_name(node)}.")
+            elif node.type == "enum_body_declarations":
+                yield from methods(node, prefix)
+            elif node.type == "method_declaration" and node.child_by_field_name("body"):
+                first, last = node.start_point.row + 1, node.end_point.row + 1
+                yield Definition(f"{prefix}{_name(node)}", first, last, node.text.decode())
+
+    return methods(tree.root_node, "")
+
+
+def _name(node) -> str:
+    return node.child_by_field_name("name").text.decode()

@@ -1,0 +1,112 @@
+"""What a language is to the rest of the code: one record with every fact about it."""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import re
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from codesyntax_dataset.languages.blocks import in_curly_brackets
+from codesyntax_dataset.schema import Annotation, Token
+
+
+class Relation(NamedTuple):
+    """A syntactic relation, named `Node:head->dependent` (Shen et al. 2022, Tables 1 and 8).
+
+    Whether it counts in the mean over relations is a matter of the score and stands in `codesyntax_metric/topk_uas.py`.
+    """
+
+    name: str
+    category: str
+    example: str  # a line of code, and in it `head => dependent`
+
+
+@dataclass(frozen=True)
+class Variant:
+    """One way to label the functions of a language.
+
+    `meaning`: a clause for the dataset card, in which `{configs}` stands for the configs that have this variant.
+    `never_predicted`: a token that models may not predict in this variant, because its labels do without it (Shen et al.
+    2022, the semicolon ablation).
+    """
+
+    name: str
+    meaning: str
+    never_predicted: str | None = None
+
+
+class Definition(NamedTuple):
+    """One function in a source file: its qualified name, its lines from 1, the last included, and its code."""
+
+    name: str
+    first_line: int
+    last_line: int
+    code: str
+
+
+def _decode(data: bytes) -> str:
+    return data.decode("utf-8-sig")
+
+
+@dataclass(frozen=True)
+class Language:
+    """A language: how its files are read, its functions labelled and its results explained.
+
+    `title`: the name as texts have it. `variants`: the first has the config that is named like the language, any other `v` the config `{name}_{v}`.
+    `annotate(code, variant)`: the labels of one function; `tokenize(code, variant)`: its tokens alone, also of code that
+    does not parse. Both raise ParseError where they cannot; `unparsed` says what that means, for the dataset card.
+    `decode(data)`: the text of a source file; `definitions(text)`: the functions in it, in their order. Both raise
+    SyntaxError or ValueError where they cannot. `suffixes`: how the names of such files end.
+    `keywords`: the predictors of the keyword baseline; of equals the first is preferred.
+    `blocks(code, tokens)`: for each token the first and last token of the block around it.
+    `between_tokens`: matches all that may stand between two tokens.
+    `codesearchnet`: the language's name in CodeSearchNet (Husain et al. 2019), or None.
+    `first_validation_id`: where the validation partition of the published labels begins; None without such labels.
+    """
+
+    name: str
+    title: str
+    variants: tuple[Variant, ...]
+    relations: tuple[Relation, ...]
+    suffixes: tuple[str, ...]
+    keywords: tuple[str, ...]
+    unparsed: str
+    annotate: Callable[[str, str], Annotation]
+    tokenize: Callable[[str, str], list[Token]]
+    definitions: Callable[[str], Iterable[Definition]]
+    decode: Callable[[bytes], str] = _decode
+    blocks: Callable[[str, Sequence[Token]], list[tuple[int, int]]] = in_curly_brackets
+    between_tokens: re.Pattern[str] = re.compile(r"\s*")
+    codesearchnet: str | None = None
+    first_validation_id: int | None = None
+
+    @property
+    def variant_names(self) -> list[str]:
+        return [variant.name for variant in self.variants]
+
+    @property
+    def relation_names(self) -> list[str]:
+        return [relation.name for relation in self.relations]
+
+    @property
+    def configs(self) -> dict[str, Variant]:
+        """Dataset config name -> its variant."""
+        first, *others = self.variants
+        return {self.name: first, **{f"{self.name}_{variant.name}": variant for variant in others}}
+
+
+def deferred(place: str) -> Callable[..., Any]:
+    """The function at `place` (`package.module.function`), imported when it is first called: parsers load slowly."""
+    module, _, name = place.rpartition(".")
+
+    @functools.cache
+    def function() -> Callable[..., Any]:
+        return getattr(importlib.import_module(module), name)
+
+    def call(*arguments: Any) -> Any:
+        return function()(*arguments)
+
+    return call

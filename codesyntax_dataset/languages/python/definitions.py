@@ -1,0 +1,40 @@
+"""From a Python file to the functions in it, as CodeSearchNet cuts them out."""
+
+from __future__ import annotations
+
+import ast
+import io
+import tokenize
+import warnings
+from collections.abc import Iterator
+
+from codesyntax_dataset.languages.language import Definition
+
+
+def decode(data: bytes) -> str:
+    """As Python reads its source: by its byte-order mark or its declaration (PEP 263), else as UTF-8."""
+    encoding, _ = tokenize.detect_encoding(io.BytesIO(data).readline)
+    return data.decode(encoding)
+
+
+def definitions(text: str) -> Iterator[Definition]:
+    """The module-level functions of a file and the methods of its classes, from `def` or `async def` on.
+
+    Raises SyntaxError or ValueError where this interpreter cannot parse the file.
+    """
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # such as an invalid escape, which is the file's business
+        module = ast.parse(text)
+    lines = list(io.StringIO(text, newline=""))  # as the parser counts them: \n, \r\n and \r end a line, \f does not
+
+    def functions(body: list[ast.stmt], prefix: str) -> Iterator[Definition]:
+        for node in body:
+            if isinstance(node, ast.ClassDef):
+                yield from functions(node.body, f"{prefix}{node.name}.")
+            elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+                block = lines[node.lineno - 1 : node.end_lineno]
+                block[-1] = block[-1].encode()[: node.end_col_offset].decode()  # columns of the tree count bytes
+                block[0] = block[0].encode()[node.col_offset :].decode()
+                yield Definition(f"{prefix}{node.name}", node.lineno, node.end_lineno, "".join(block))
+
+    return functions(module.body, "")
