@@ -29,3 +29,13 @@ BASELINES = ("offset", "keyword", "combined")
 """What no model is needed for. `combined` is for each relation and k the better of the other two."""
 
 BEST_BASELINE = BASELINES[-1]
+
+PAPER_LENGTH = 511
+"""A function is used only if it has at most so many sub-tokens, special tokens included (section 4)."""
+
+CONTROLS = RANDOM_WEIGHTS, SHUFFLED_ATTENTION, REDRAWN_DEPENDENTS = (
+    "random-weights",
+    "shuffled-attention",
+    "redrawn-dependents",
+)
+"""The controls that a probe can be run with, see `probing.runs.controls`; random attention needs no model."""

@@ -15,12 +15,11 @@ import click
 
 from codesyntax_dataset.errors import CodeSyntaxError, LedgerError
 from codesyntax_dataset.languages import CONFIGS
-from codesyntax_dataset.protocol import SPLITS
+from codesyntax_dataset.protocol import CONTROLS, SPLITS
 
 # as in topk_uas, whose numpy would slow down --help
 DIRECTIONS = ("head-to-dependent", "dependent-to-head")
 RULES = ("first", "any", "last")
-CONTROLS = ("random-weights", "shuffled-attention", "redrawn-dependents")  # as in probing.runs.controls
 
 RECIPE = [
     "codesyntax build --source code-search-net/code_search_net --config python --output csn",
@@ -337,8 +336,8 @@ def verify(results: tuple[Path, ...], functions: int, everything: bool, **option
       1  rejected: it is not what its model and its dataset give
     """
     _quiet_libraries()
-    from probing.attention.verify import ACCEPTED, REJECTED, UNCHECKED, report
-    from probing.attention.verify import verify as run
+    from probing.evidence.verify import ACCEPTED, REJECTED, UNCHECKED, report
+    from probing.evidence.verify import verify as run
 
     verdicts = set()
     for result in results:

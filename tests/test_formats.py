@@ -14,9 +14,9 @@ from pathlib import Path
 import pytest
 
 import probing
-from probing.attention.verify import verify
 from probing.evidence import entry
 from probing.evidence.gather import find, gather
+from probing.evidence.verify import verify
 from probing.publish.board import read
 from probing.report.findings import read_findings
 

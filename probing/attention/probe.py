@@ -24,18 +24,16 @@ from codesyntax_dataset.arguments import Natural, Positive, checked
 from codesyntax_dataset.atomic import writing
 from codesyntax_dataset.errors import LedgerError, ModelError
 from codesyntax_dataset.languages import variant_of
+from codesyntax_dataset.protocol import PAPER_LENGTH, RANDOM_WEIGHTS, SHUFFLED_ATTENTION
 from codesyntax_metric.topk_uas import DEPENDENT_TO_HEAD, DIRECTIONS, HEAD_TO_DEPENDENT, RULES, SCORING_VERSION
 from probing.attention.align import OffsetsError, align
 from probing.attention.ledger import RankLedger
 from probing.attention.ranking import BatchListener, BatchRanker, EncodedFunction
-from probing.attention.result import PAPER_LENGTH, ProbeResult, ProbeSettings, versions
+from probing.attention.result import ProbeResult, ProbeSettings
 from probing.attention.result import load as load_result
+from probing.models.kept import versions
 from probing.runs import cache
-from probing.runs.controls import (
-    RANDOM_WEIGHTS,
-    SHUFFLED_ATTENTION,
-    labels_of,
-)
+from probing.runs.controls import labels_of
 from probing.runs.data import folder_of, label_digest, load_functions, rows
 from probing.runs.progress import progress
 from probing.runs.threads import useful_threads
@@ -111,7 +109,7 @@ def probe(
         "seed": seed,
     }
     slot = cache.slot(**asked)
-    ledger = slot.load() if slot and processes.main else None
+    ledger = slot.load(RankLedger.load) if slot and processes.main else None
     if processes.agree(ledger is not None):
         logger.info("the cache %s has the ledger of this very probe", slot.folder if slot else "of the main process")
         result = ProbeResult.from_ledger(ledger) if ledger else None
@@ -129,7 +127,8 @@ def probe(
         )
         result = _run(task, batch_tokens, processes, output, folder_of(data))
     if result is not None and slot is not None:
-        slot.save(result.ledger)
+        made = result.ledger.settings["settings"]
+        slot.save(result.ledger.save, made["revision"], made["labels"])
     return result
 
 

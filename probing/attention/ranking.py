@@ -109,11 +109,10 @@ class BatchListener:
 
     def __call__(self, rows: Rows) -> None:
         """One layer, from the attention function."""
-        if self.layer < self.layers:  # one call too many is found out by `complete`, not by an index error
-            edge = 0
-            for group, plan in self.groups:
-                self.hear(plan, slice(edge, edge + plan.edges), partial(rows, group, plan.rows))
-                edge += plan.edges
+        edge = 0
+        for group, plan in self.groups:
+            self.hear(plan, slice(edge, edge + plan.edges), partial(rows, group, plan.rows))
+            edge += plan.edges
         self.layer += 1
 
     def nothing(self, edges: int, heads: int, device: torch.device) -> torch.Tensor:
@@ -123,20 +122,6 @@ class BatchListener:
     def hear(self, plan: _Group, edges: slice, rows: Callable[[], torch.Tensor]) -> None:
         """Note what `self.layer` tells about `edges`, those of `plan`; `rows()` are its rows (G, H, R, S)."""
         raise NotImplementedError
-
-    def rank_maps(self, maps: torch.Tensor) -> None:
-        """One layer, from its full attention maps (B, H, S, S), where the attention function cannot be replaced."""
-
-        def rows(functions: slice, positions: torch.Tensor | None) -> torch.Tensor:
-            chosen = maps[functions].float()
-            return chosen.gather(2, positions[:, None, :, None].expand(-1, chosen.shape[1], -1, chosen.shape[3]))
-
-        self(rows)
-
-    @property
-    def complete(self) -> bool:
-        """Whether every layer was heard exactly once."""
-        return self.layer == self.layers
 
 
 class BatchRanker(BatchListener):

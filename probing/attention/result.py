@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import html
-import importlib.metadata
 import json
 import os
 import re
@@ -18,6 +17,7 @@ from codesyntax_dataset.errors import LedgerError, UnknownName
 from codesyntax_dataset.languages import variant_of
 from codesyntax_metric.topk_uas import RULES, SCORING_VERSION, score
 from probing.attention.ledger import RankLedger
+from probing.runs.saved import data_path_of, read_text, seen_from
 
 if TYPE_CHECKING:
     import pandas
@@ -27,15 +27,6 @@ KS = range(1, 21)
 
 TABLE_KS = ("1", "3", "10", "20")
 """Those of its tables, as keys of results."""
-
-LARGEST = 16 * 2**20
-"""Bytes that the JSON of a result may have, many times what it takes."""
-
-PAPER_LENGTH = 511
-"""A function is used only if it has at most so many sub-tokens, special tokens included (Shen et al. 2022)."""
-
-VERSIONS = ("codesyntax", "torch", "transformers", "tokenizers", "datasets", "numpy")
-"""What ranks may depend on: us and the libraries."""
 
 
 @dataclass(frozen=True)
@@ -54,7 +45,7 @@ class ProbeSettings:
     also_fits: tuple[str, ...]  # other models that a function must fit
     limit: int | None  # only the first functions of the split: a partial run
     control: str | None = (
-        None  # one of probing.runs.controls.CONTROLS: not the model or not the labels, but a comparison
+        None  # one of codesyntax_dataset.protocol.CONTROLS: not the model or not the labels, but a comparison
     )
     seed: int | None = None  # of the control
 
@@ -253,7 +244,7 @@ class ProbeResult:
         with writing(target.parent):
             target.parent.mkdir(parents=True, exist_ok=True)
         self.ledger.save(ledger)
-        return write(target, self.to_json(self.data_folder and _seen_from(target.parent, self.data_folder)))
+        return write(target, self.to_json(self.data_folder and seen_from(target.parent, self.data_folder)))
 
 
 def head_name(cell: dict[str, Any]) -> str:
@@ -261,45 +252,10 @@ def head_name(cell: dict[str, Any]) -> str:
     return "{layer}-{head}".format(**cell) if cell["score"] else "-"
 
 
-def versions() -> dict[str, str]:
-    """The versions of VERSIONS as they are installed."""
-    return {name: importlib.metadata.version(name) for name in VERSIONS}
-
-
 def ledger_path(result: str | os.PathLike) -> Path:
     """Where the ledger of a result lies: beside its JSON."""
     path = Path(result)
     return path.with_name(path.name.removesuffix(".json") + ".ledger.parquet")
-
-
-def read_text(path: str | os.PathLike) -> str:
-    """The text of a result's JSON; raises LedgerError where there is none."""
-    try:
-        with Path(path).open("rb") as file:
-            data = file.read(LARGEST + 1)
-        if len(data) > LARGEST:
-            raise LedgerError(f"cannot read the result {path}: it is larger than {LARGEST:,} bytes")
-        return data.decode("utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise LedgerError(
-            f"cannot read the result {path}: {error}; expected the JSON that `codesyntax probe` wrote"
-        ) from error
-
-
-def data_path_of(text: str) -> str | None:
-    """Where a result's JSON says that its data is, seen from itself; None where it does not."""
-    try:
-        found = json.loads(text)["data_path"]
-    except (ValueError, LookupError, TypeError, RecursionError):
-        return None
-    return found if isinstance(found, str) else None
-
-
-def _seen_from(folder: Path, place: Path) -> str:
-    try:
-        return Path(os.path.relpath(place.resolve(), folder.resolve())).as_posix()
-    except ValueError:  # on another drive
-        return place.resolve().as_posix()
 
 
 @checked

@@ -16,9 +16,10 @@ from typing import Any
 from codesyntax_dataset.errors import EntryError
 from codesyntax_dataset.languages import CONFIGS
 from codesyntax_dataset.tasks import DIRECTIONS
-from probing.attention.result import VERSIONS, ProbeSettings, signature
+from probing.attention.result import ProbeSettings, signature
 from probing.evidence import entry_functions
 from probing.evidence.entry_checks import check_scores
+from probing.models.kept import VERSIONS
 from probing.runs.untrusted_json import (
     PLAIN,
     counts,

@@ -20,6 +20,7 @@ import numpy as np
 
 from codesyntax_dataset import tasks
 from codesyntax_dataset.errors import LedgerError
+from codesyntax_dataset.protocol import REDRAWN_DEPENDENTS
 from codesyntax_metric.topk_uas import RULES
 from probing.attention.ledger import RankLedger
 from probing.attention.result import ProbeResult, ProbeSettings, ledger_path, load
@@ -37,7 +38,7 @@ from probing.evidence.selection import (
     published,
     summary,
 )
-from probing.runs.controls import REDRAWN_DEPENDENTS, check_control
+from probing.runs.controls import check_control
 from probing.runs.data import find_data
 
 PROTOCOLS = tasks.PROTOCOLS[::-1]

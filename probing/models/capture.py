@@ -26,6 +26,19 @@ Listener = Callable[[Rows], "torch.Tensor | None"]
 """Called once per layer, in the order of the layers. May return attention maps (B, H, S, S) that the layer is to go on
 with instead of its own, so that the self-check can compare layer by layer without earlier layers' rounding."""
 
+
+def rows_of(maps: torch.Tensor) -> Rows:
+    """The rows of whole attention maps (B, H, S, S), where the attention function cannot be replaced."""
+
+    def rows(inputs: slice, positions: torch.Tensor | None) -> torch.Tensor:
+        chosen = maps[inputs].float()
+        if positions is None:
+            return chosen
+        return chosen.gather(2, positions[:, None, :, None].expand(-1, chosen.shape[1], -1, chosen.shape[3]))
+
+    return rows
+
+
 # What attention functions are called with besides, and what does not change the probabilities: sliding windows are in
 # the mask, positions in the queries and keys. Anything else may, so that a model that passes it is probed by its eager
 # maps.

@@ -19,13 +19,12 @@ from transformers import AutoConfig, AutoModel, AutoTokenizer
 
 from codesyntax_dataset.arguments import Natural, Positive, checked
 from codesyntax_dataset.errors import ModelError
-from probing.attention.ranking import BatchListener
-from probing.attention.result import PAPER_LENGTH
-from probing.models import capture
+from codesyntax_dataset.protocol import PAPER_LENGTH
+from probing.models import capture, kept
 from probing.models.catalogue import positions
 from probing.models.location import Location, loading, locate
+from probing.models.random_weights import with_random_weights
 from probing.models.selfcheck import examine, recall, remember
-from probing.runs import cache, controls
 
 logger = logging.getLogger(__name__)
 
@@ -43,7 +42,7 @@ class Encoder:
     Of an encoder-decoder the encoder is probed, of a model with a head what is under it. The model is left as it came:
     whatever a run of it needs, evaluation mode for one, is taken back when the run ends, however it ends.
 
-    `kept`: where an earlier self-check of the same files may be kept.
+    `findings`: the file of the self-check of the same model files, if one may be kept.
 
     Raises ModelError where the model or its tokenizer cannot be probed.
     """
@@ -56,7 +55,7 @@ class Encoder:
         revision: str,
         dtype: str,
         max_length: int = PAPER_LENGTH,
-        kept: Path | None = None,
+        findings: Path | None = None,
     ):
         self.model, self.tokenizer = _body(model), tokenizer
         self.name, self.revision, self.dtype = name, revision, dtype
@@ -69,12 +68,12 @@ class Encoder:
         self._padding = padding if padding is not None and padding < self._vocabulary else 0
         # decoders would keep keys and values of all layers
         self._options = {"use_cache": False} if "use_cache" in inspect.signature(self.model.forward).parameters else {}
-        findings = recall(kept) if kept else None
-        if findings is None:
-            findings = examine(self)
-            if kept:
-                remember(findings, kept)
-        self.layers, self.heads, self.causal, self.checks, self.why = findings
+        found = recall(findings) if findings else None
+        if found is None:
+            found = examine(self)
+            if findings:
+                remember(found, findings)
+        self.layers, self.heads, self.causal, self.checks, self.why = found
         self.path = "eager" if self.why else "captured"
         if self.why:
             logger.warning("%s is probed by its eager attention maps: %s", name, self.why)
@@ -107,17 +106,27 @@ class Encoder:
             return {name: x.pin_memory().to(self.device, non_blocking=True) for name, x in tensors.items()}
         return {name: x.to(self.device) for name, x in tensors.items()}
 
-    def forward(self, inputs: Mapping[str, torch.Tensor], listener: BatchListener) -> None:
-        """Run the model over a padded batch, with `listener` listening to each layer."""
+    def forward(self, inputs: Mapping[str, torch.Tensor], listener: capture.Listener) -> None:
+        """Run the model over a padded batch; `listener` hears each layer once.
+
+        Raises ModelError where the model computes its attention more or less often than it has layers.
+        """
+        heard = 0
+
+        def listen(rows: capture.Rows) -> torch.Tensor | None:
+            nonlocal heard
+            heard += 1
+            return listener(rows) if heard <= self.layers else None
+
         if self.path == "captured":
-            with capture.listen(listener):
+            with capture.listen(listen):
                 self.run(inputs, capture.NAME)
         else:
             for maps in self.maps(inputs):
-                listener.rank_maps(maps)
-        if not listener.complete:
+                listen(capture.rows_of(maps))
+        if heard != self.layers:
             raise ModelError(
-                f"{self.name} called its attention {listener.layer} times, expected once for each of {self.layers} layers"
+                f"{self.name} called its attention {heard} times, expected once for each of {self.layers} layers"
             )
 
     def maps(self, inputs: Mapping[str, torch.Tensor]) -> Sequence[torch.Tensor]:
@@ -184,12 +193,12 @@ def load(
         )
         _check_weights(loaded, info)
         if random_weights is not None:
-            loaded = controls.random_weights(loaded, random_weights)
+            loaded = with_random_weights(loaded, random_weights)
         loaded = loaded.to(target)
     revision = source.revision()
     # of the weights that were read; those of a control, and a model in memory, are checked each time
-    kept = cache.self_check(revision, dtype, target.type, max_length) if random_weights is None else None
-    return Encoder(loaded, tokenizer, source.name, revision, dtype, max_length, kept)
+    findings = kept.self_check(revision, dtype, target.type, max_length) if random_weights is None else None
+    return Encoder(loaded, tokenizer, source.name, revision, dtype, max_length, findings)
 
 
 def load_tokenizer(model: str, *, max_length: int = PAPER_LENGTH) -> tuple[Any, int]:
@@ -230,7 +239,7 @@ def _of_pair(model, tokenizer, dtype: str, device: str | None, max_length: int, 
     name = Path(name).resolve().name if Path(name).is_dir() else name
     identity = _digest_of_pair(model, tokenizer)
     if random_weights is not None:
-        model = controls.random_weights(model, random_weights)
+        model = with_random_weights(model, random_weights)
     return Encoder(model, tokenizer, name, identity, dtype, max_length)
 
 

@@ -28,11 +28,12 @@ from huggingface_hub.errors import EntryNotFoundError
 
 from codesyntax_dataset.arguments import checked
 from codesyntax_dataset.errors import HubError, LedgerError
+from codesyntax_dataset.protocol import PAPER_LENGTH
 from codesyntax_dataset.tasks import PROTOCOLS, task_id
-from probing.attention.result import PAPER_LENGTH, ProbeResult
-from probing.attention.verify import REJECTED, UNCHECKED, Verification, verify
+from probing.attention.result import ProbeResult
 from probing.evidence import entry
 from probing.evidence.gather import Probed, find, gather
+from probing.evidence.verify import REJECTED, UNCHECKED, Verification, verify
 from probing.models.location import Location
 from probing.publish.client import check_repo, client, patiently, plain_errors
 from probing.runs.data import label_digest, load_functions

@@ -16,7 +16,7 @@ from codesyntax_dataset.errors import LedgerError
 from codesyntax_dataset.languages import CONFIGS
 from codesyntax_metric.topk_uas import HEAD_TO_DEPENDENT, RULES
 from probing.attention.errors import ErrorAnalysis, errors_path, load
-from probing.attention.result import KS, read_text
+from probing.attention.result import KS
 from probing.evidence.baselines import KINDS, Edges
 from probing.evidence.gather import BEST_BASELINE, PROTOCOLS, Evidence, files_of, find, gather
 from probing.evidence.random_attention import expected as expected_scores
@@ -32,6 +32,7 @@ from probing.evidence.selection import (
     published,
 )
 from probing.runs.progress import progress
+from probing.runs.saved import read_text
 
 TOLD_APART = ("revision", "dtype", "max_length", "also_fits", "seed")
 """Settings that are added to the name of a model that was probed more than once."""

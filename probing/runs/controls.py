@@ -1,7 +1,7 @@
 """Controls: what a score is worth if there is nothing to find, in the attention, in the weights or in the labels.
 
 - *random attention* (`probing.evidence.random_attention`): every row ranks the other tokens in random order. What counting alone gives.
-- *random weights*: the model's architecture, tokenizer and pooling without what it learned. Its attention is nearly even,
+- *random weights* (`probing.models.random_weights`): the model's architecture, tokenizer and pooling without what it learned. Its attention is nearly even,
   so the token of most sub-tokens wins nearly every row, where weights are summed: it scores less than random
   attention, and a distance to it says nothing about what was learned.
 - *shuffled attention*: the model as it is, but the weights that an attention head has in a function are dealt out anew over the
@@ -13,23 +13,13 @@
 
 from __future__ import annotations
 
-import copy
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import datasets
 import numpy as np
 
-from codesyntax_dataset.errors import LedgerError, ModelError, UnknownName
-
-if TYPE_CHECKING:
-    from transformers import PreTrainedModel
-
-CONTROLS = RANDOM_WEIGHTS, SHUFFLED_ATTENTION, REDRAWN_DEPENDENTS = (
-    "random-weights",
-    "shuffled-attention",
-    "redrawn-dependents",
-)
-"""The controls that a probe can be run with; random attention needs no model."""
+from codesyntax_dataset.errors import LedgerError, UnknownName
+from codesyntax_dataset.protocol import CONTROLS, REDRAWN_DEPENDENTS
 
 
 def check_control(name: str | None) -> None:
@@ -77,21 +67,3 @@ def redraw_dependents(dataset: datasets.Dataset, seed: int = 0) -> datasets.Data
 
     columns = ["relations", "code", "token_start", "token_end"]
     return dataset.map(redraw, with_indices=True, input_columns=columns, desc="redrawing dependents")
-
-
-def random_weights(model: PreTrainedModel, seed: int = 0) -> PreTrainedModel:
-    """A new model of the same configuration, precision and device, headless, with weights as training begins.
-
-    Raises ModelError where the configuration does not build that model.
-    """
-    import torch
-    from transformers import AutoModel
-
-    config = copy.deepcopy(model.config)
-    with torch.random.fork_rng(), torch.device("cpu"):  # weights do not depend on the device
-        torch.manual_seed(seed)
-        try:
-            fresh = AutoModel.from_config(config, dtype=model.dtype, attn_implementation="eager")
-        except ValueError as error:
-            raise ModelError(f"{type(model).__name__} cannot be built from its configuration: {error}") from error
-    return fresh.to(model.device).eval()

@@ -18,8 +18,8 @@ from codesyntax_dataset.errors import DataNotFound, DatasetError, UnknownName
 from codesyntax_dataset.folder import read_split
 from codesyntax_dataset.languages import CONFIGS, language_of
 from codesyntax_dataset.network import UNREACHABLE, hub_answers, is_hub_id
-from probing.attention.result import data_path_of, read_text
 from probing.runs.controls import labels_of
+from probing.runs.saved import data_path_of, read_text
 
 COLUMNS = ("id", "code", "token_start", "token_end", "relations")
 

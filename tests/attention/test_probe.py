@@ -25,7 +25,7 @@ from probing import ProbeResult, RankLedger, probe
 from probing.attention.align import Alignment
 from probing.attention.probe import PART, Runner
 from probing.attention.ranking import EncodedFunction
-from probing.attention.verify import verify
+from probing.evidence.verify import verify
 from probing.models.encoder import load
 from probing.models.location import EMBEDDED
 

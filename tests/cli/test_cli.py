@@ -16,7 +16,6 @@ from codesyntax_metric.topk_uas import DIRECTIONS
 from probing import cli
 from probing.cli import main
 from probing.models.location import EMBEDDED
-from probing.runs.controls import CONTROLS
 
 
 def run(*arguments):
@@ -53,7 +52,6 @@ def test_help_imports_nothing_heavy():
 def test_directions_are_those_of_the_metric():
     """Written again in cli.py, because topk_uas imports numpy."""
     assert cli.DIRECTIONS == DIRECTIONS
-    assert cli.CONTROLS == CONTROLS
 
 
 def test_every_command_has_help_and_a_place_in_the_readme(request):

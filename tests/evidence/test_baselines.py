@@ -30,6 +30,7 @@ from probing.evidence.baselines import (
 )
 from probing.evidence.random_attention import random_attention
 from probing.evidence.selection import compare, estimate, held_out, published
+from probing.models.random_weights import with_random_weights
 from probing.runs import controls
 
 HEAD_FIRST, DEPENDENT_FIRST = DIRECTIONS
@@ -456,7 +457,7 @@ def test_random_weights_are_another_model_of_the_same_shape(tiny_model):
 
     model = AutoModel.from_pretrained(tiny_model)
     before = torch.random.get_rng_state()
-    one, same, other, first = (controls.random_weights(model, seed) for seed in (1, 1, 2, 0))
+    one, same, other, first = (with_random_weights(model, seed) for seed in (1, 1, 2, 0))
     assert torch.equal(torch.random.get_rng_state(), before)
     name = "encoder.layer.1.attention.self.query.weight"
     weights = {each: each.state_dict()[name] for each in (model, one, same, other, first)}

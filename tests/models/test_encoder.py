@@ -503,6 +503,17 @@ def test_unknown_argument(tokenizer, model, monkeypatch):
     assert encoder.path == "eager" and "block_indices" in encoder.why
 
 
+@pytest.mark.parametrize("layers", [1, 3])
+def test_attention_called_too_often_or_too_seldom(tokenizer, model, layers):
+    """Of a model of 2 layers that the self-check took for one of another number, no layer is heard twice."""
+    encoder, heard = load((model, tokenizer)), []
+    assert encoder.layers == 2
+    encoder.layers = layers
+    with pytest.raises(ModelError, match=f"called its attention 2 times, expected once for each of {layers} layers"):
+        encoder.forward(encoder.inputs([np.array([1, 2, 3])]), lambda rows: heard.append(rows))
+    assert len(heard) == min(2, layers)
+
+
 def test_doctor(tiny_model, folder, tokenizer, model):
     diagnosis = doctor(str(tiny_model))
     assert diagnosis.path == "captured" and len(diagnosis.checks) == 14

@@ -14,18 +14,18 @@ from click.testing import CliRunner
 
 from codesyntax_dataset.errors import DataNotFound, DatasetError, LedgerError, ModelError, UnknownName
 from codesyntax_dataset.metadata import sha256sums
+from codesyntax_dataset.protocol import REDRAWN_DEPENDENTS
 from probing import probe
 from probing.attention.errors import analyse
 from probing.attention.ledger import RankLedger
 from probing.attention.result import ProbeResult, ledger_path, load
-from probing.attention.verify import verify
 from probing.cli import main
 from probing.evidence.baselines import read_edges
 from probing.evidence.gather import find, gather
+from probing.evidence.verify import verify
 from probing.models.location import locate
 from probing.report.attention_page import show
 from probing.report.statistics import collect
-from probing.runs.controls import REDRAWN_DEPENDENTS
 from probing.runs.data import find_data, label_digest, load_functions
 
 pytestmark = pytest.mark.usefixtures("one_thread")

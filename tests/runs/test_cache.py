@@ -18,7 +18,8 @@ from probing import probe
 from probing.attention.ledger import RankLedger
 from probing.attention.probe import Runner
 from probing.attention.result import ProbeResult
-from probing.attention.verify import verify
+from probing.evidence.verify import verify
+from probing.models import kept
 from probing.runs import cache
 from probing.runs.data import label_digest
 
@@ -134,16 +135,33 @@ def test_everything_that_matters_is_in_the_key(place, tiny_model, dataset_folder
         "shuffled otherwise": key(control="redrawn-dependents", seed=1),
     }
     with monkeypatch.context() as patch:
-        patch.setattr(cache, "versions", lambda: {"torch": "0.0"})
+        patch.setattr(kept, "versions", lambda: {"torch": "0.0"})
         keys["versions"] = key()
     with monkeypatch.context() as patch:
-        patch.setattr(cache, "_code", lambda: "changed")
+        patch.setattr(kept, "_code", lambda: "changed")
         keys["code"] = key()
     assert len(set(keys.values())) == len(keys), keys
     assert key() == keys[""]
     assert key(seed=7) == keys[""]  # nothing is drawn
     assert key(device="cuda:1") == keys["device"]
     assert key(shutil.copytree(tiny_model, tmp_path / "copy" / tiny_model.name)) == keys[""]
+
+
+def test_code_in_every_room_counts(tmp_path, monkeypatch):
+    """A module changed anywhere in the packages, in a folder of a folder too, gives other keys."""
+    packages = [tmp_path / name for name in ("codesyntax_dataset", "codesyntax_metric", "probing")]
+    modules = [packages[0] / "languages/java/tree.py", packages[1] / "app.py", packages[2] / "attention/align.py"]
+    for module in modules:
+        module.parent.mkdir(parents=True)
+        module.write_text("1\n")
+    for package, name in zip(packages, ("codesyntax_dataset", "codesyntax_metric")):
+        monkeypatch.setattr(getattr(kept, name), "__file__", str(package / "__init__.py"))
+    monkeypatch.setattr(kept, "__file__", str(packages[2] / "models/kept.py"))
+    digests = [kept._code.__wrapped__()]
+    for module in modules:
+        module.write_text("2\n")
+        digests.append(kept._code.__wrapped__())
+    assert len(set(digests)) == 4
 
 
 def test_a_dataset_in_memory_is_known_by_its_labels(place, tiny_model, dataset_folder, runs):
@@ -277,8 +295,8 @@ def test_many_at_once(place, tiny_model, dataset_folder):
     slot = cache.slot(str(tiny_model), dataset_folder, **{**ARGUMENTS, **SOME})
 
     def both(_):
-        slot.save(result.ledger)
-        return ProbeResult.from_ledger(slot.load()).to_json()
+        slot.save(result.ledger.save, result.settings["revision"], result.settings["labels"])
+        return ProbeResult.from_ledger(slot.load(RankLedger.load)).to_json()
 
     with ThreadPoolExecutor(8) as pool:
         assert set(pool.map(both, range(32))) == {result.to_json()}
@@ -330,7 +348,8 @@ from loopback_hub import LoopbackHub
 
 with LoopbackHub() as hub:
     os.environ.update(HF_ENDPOINT=hub.url, HF_HUB_OFFLINE="0", HF_HOME={home!r}, CODESYNTAX_CACHE={home!r})
-    from probing.runs import cache
+    from probing.models import kept
+from probing.runs import cache
 
     def key(revision=None):
         return cache.slot("user/model", {data!r}, **{{**{arguments!r}, "revision": revision}}).key

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 from tqdm.auto import tqdm
 
-from probing.attention import verify
 from probing.attention.probe import Runner, Task
 from probing.attention.ranking import RankBounds
+from probing.evidence import verify
 
 
 def bounds(task: Task) -> dict[int, np.ndarray]:

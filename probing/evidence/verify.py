@@ -39,9 +39,10 @@ from codesyntax_metric.topk_uas import RULES
 from probing.attention.ledger import RankLedger
 from probing.attention.probe import PART, Runner, Task, prepare_again
 from probing.attention.ranking import EncodedFunction, RankBounds
-from probing.attention.result import ProbeResult, ProbeSettings, ledger_path, load, read_text
+from probing.attention.result import ProbeResult, ProbeSettings, ledger_path, load
 from probing.evidence.selection import Choice, apply, choose
 from probing.runs.data import find_data
+from probing.runs.saved import read_text
 
 ACCEPTED, REJECTED, UNCHECKED = "accepted", "rejected", "could not be checked"
 """The three answers. What is not found is never a rejection."""

@@ -23,9 +23,9 @@ from probing.attention import ranking
 from probing.attention.ledger import RankLedger
 from probing.attention.probe import prepare
 from probing.attention.result import ProbeResult, ledger_path
-from probing.attention.verify import ACCEPTED, REJECTED, UNCHECKED, _draw, _probe_again, _without_replacement, verify
 from probing.cli import main
 from probing.evidence.selection import choose
+from probing.evidence.verify import ACCEPTED, REJECTED, UNCHECKED, _draw, _probe_again, _without_replacement, verify
 from probing.models import capture
 from probing.models.encoder import Encoder, load
 

@@ -1,0 +1,25 @@
+"""The control `random-weights`: a model's architecture without what it learned."""
+
+from __future__ import annotations
+
+import copy
+
+import torch
+from transformers import AutoModel, PreTrainedModel
+
+from codesyntax_dataset.errors import ModelError
+
+
+def with_random_weights(model: PreTrainedModel, seed: int = 0) -> PreTrainedModel:
+    """A new model of the same configuration, precision and device, headless, with weights as training begins.
+
+    Raises ModelError where the configuration does not build that model.
+    """
+    config = copy.deepcopy(model.config)
+    with torch.random.fork_rng(), torch.device("cpu"):  # weights do not depend on the device
+        torch.manual_seed(seed)
+        try:
+            fresh = AutoModel.from_config(config, dtype=model.dtype, attn_implementation="eager")
+        except ValueError as error:
+            raise ModelError(f"{type(model).__name__} cannot be built from its configuration: {error}") from error
+    return fresh.to(model.device).eval()

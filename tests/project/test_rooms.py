@@ -1,0 +1,89 @@
+"""The rooms of the packages, and that imports run downward only."""
+
+from __future__ import annotations
+
+import ast
+import importlib.util
+from graphlib import TopologicalSorter
+from pathlib import Path
+
+from conftest import ROOT
+
+ROOMS = (
+    "codesyntax_dataset",
+    "codesyntax_metric",
+    "probing.models",
+    "probing.runs",
+    "probing.attention",
+    "probing.evidence",
+    "probing.publish",
+    "probing.report",
+    "probing",
+    "probing.cli",
+    "probing.__main__",
+)
+"""From the bottom up: a module may import what is in its own room or in one before it. `probing` is its `__init__` alone."""
+
+
+def modules() -> dict[str, Path]:
+    """The name of every module of the packages, and its file."""
+    files = [
+        path
+        for package in ("codesyntax_dataset", "codesyntax_metric", "probing")
+        for path in sorted((ROOT / package).rglob("*.py"))
+    ]
+    names = {".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__"): path for path in files}
+    return {name: path for name, path in names.items() if "sample" not in name.split(".")}
+
+
+def room(module: str) -> str:
+    return max((room for room in ROOMS if f"{module}.".startswith(f"{room}.")), key=len)
+
+
+def imports(module: str, path: Path, known: dict[str, Path], everywhere: bool) -> set[str]:
+    """The modules of the packages that `module` imports: at its top, or `everywhere`, inside of functions too."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    typing_only = {
+        id(inner)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
+        for inner in ast.walk(node)
+    }
+    imported = set()
+    for node in ast.walk(tree) if everywhere else tree.body:
+        if id(node) in typing_only and not everywhere:
+            continue
+        if isinstance(node, ast.Import):
+            imported |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            package = module if path.name == "__init__.py" else module.rpartition(".")[0]
+            source = importlib.util.resolve_name("." * node.level + (node.module or ""), package)
+            inner = {f"{source}.{alias.name}" for alias in node.names}
+            imported |= {name if name in known else source for name in inner}
+    return {name for name in imported if name in known} - {module}
+
+
+def test_imports_run_downward():
+    known = modules()
+    assert {room(name) for name in known} == set(ROOMS)
+    upward = [
+        f"{name} imports {other}"
+        for name, path in known.items()
+        for other in imports(name, path, known, everywhere=True)
+        if ROOMS.index(room(other)) > ROOMS.index(room(name))
+    ]
+    assert upward == []
+
+
+def test_no_circles_and_few_levels():
+    """No module imports itself by way of others, and rooms stand on at most ten levels."""
+    known = modules()
+    graph = {name: imports(name, path, known, everywhere=False) for name, path in known.items()}
+    TopologicalSorter(graph).prepare()  # raises CycleError
+    rooms: dict[str, set[str]] = {name: set() for name in ROOMS}
+    for name, others in graph.items():
+        rooms[room(name)] |= {room(other) for other in others} - {room(name)}
+    levels: dict[str, int] = {}
+    for name in TopologicalSorter(rooms).static_order():
+        levels[name] = 1 + max((levels[other] for other in rooms[name]), default=0)
+    assert max(levels.values()) <= 10
