@@ -235,8 +235,9 @@ class _Group:
         row_count = send(_pad(counts, most, 0))[..., None]
         self.mean = ((row_end - row_count <= row) & (row < row_end)) / row_count.clamp(min=1)  # (G, N, R)
         self.token = torch.arange(tokens, device=device)
-        self.itself = (send(_pad(readers, most, -1))[..., None] == self.token)[:, :, None]  # (G, N, 1, T)
-        self.unmapped = (first_sub < 0)[:, :, None]  # (G, 1, 1, T)
+        # on a CPU, multiplying and adding is several times as fast as filling in where a mask says so
+        self.others = (send(_pad(readers, most, -1))[..., None] != self.token)[:, :, None].float()  # (G, N, 1, T)
+        self.floor = torch.where(first_sub < 0, -1.0, 0.0)[:, :, None]  # (G, 1, 1, T)
         self.chunk = max(1, elements // tokens)
         self.shuffled = [
             (function.shuffled_by, function.index, np.flatnonzero(function.alignment.mapped)) for function in functions
@@ -273,14 +274,13 @@ class _Group:
     def pool(self, rows: torch.Tensor, layer: int) -> torch.Tensor:
         """From sub-token rows (G, H, R, S) of a layer to word-level rows of the reading tokens, (G * N, H, T)."""
         count, heads, _, length = rows.shape
-        rows = rows.transpose(1, 2).reshape(count, -1, heads * length)  # (G, R, H * S)
-        rows = torch.bmm(self.mean, rows).view(count, -1, length)  # (G, N * H, S)
-        weights = torch.bmm(rows, self.membership).view(count, -1, heads, len(self.token))  # (G, N, H, T)
-        weights.masked_fill_(self.itself, 0)
-        weights.masked_fill_(self.unmapped, -1)  # below every weight: such a token takes nobody's place
+        rows = (self.mean[:, None] @ rows).view(count, -1, length)  # (G, H * N, S)
+        weights = torch.bmm(rows, self.membership).view(count, heads, -1, len(self.token)).transpose(1, 2)
+        # 0 for itself, and -1 for a token without sub-tokens: below every weight, it takes nobody's place
+        weights = torch.addcmul(self.floor, weights, self.others)  # (G, N, H, T)
         if any(seed is not None for seed, _, _ in self.shuffled):
             weights = weights.gather(-1, self._sources(layer, heads)[:, None].expand_as(weights))
-            weights.masked_fill_(self.itself, 0)
+            weights *= self.others
         return weights.flatten(0, 1)
 
     def _sources(self, layer: int, heads: int) -> torch.Tensor:
@@ -312,46 +312,56 @@ class _Group:
         return chosen
 
     def _rank_dependents(self, weights: torch.Tensor, slack: float | None) -> torch.Tensor:
-        heads = weights.shape[1]
-        ranks = torch.empty((len(RULES), len(self.distinct), heads), dtype=torch.uint8, device=weights.device)
+        ranks = torch.empty(
+            (len(RULES), len(self.distinct), weights.shape[1]), dtype=torch.uint8, device=weights.device
+        )
         for start in range(0, len(self.distinct), self.chunk):
             edge = self.distinct[start : start + self.chunk]
-            target = self.first[edge, None, None].expand(-1, heads, 1)
-            ranks[:, start : start + self.chunk] = self._rank_of(
-                weights[self.slot[edge]], target, self.lost[edge], slack
-            )
+            rows = weights.index_select(0, self.slot[edge])  # (X, H, T)
+            first = self.first[edge, None, None]
+            ranks[:, start : start + self.chunk] = self._rank_of(rows, _at(rows, first), first, self.lost[edge], slack)
         for start in range(0, len(self.several), self.chunk):  # of one token, all rules say the same
             place = self.several[start : start + self.chunk]
             edge = self.distinct[place]
-            rows = weights[self.slot[edge]]  # (X, H, T)
+            rows = weights.index_select(0, self.slot[edge])
             first, last = self.first[edge, None, None], self.last[edge, None, None]
-            inside = (first <= self.token) & (self.token <= last)
-            best = rows.masked_fill(~inside, -2).argmax(dim=-1, keepdim=True)  # the lowest index among equals
-            for rule, target in ((RULES.index("any"), best), (RULES.index("last"), last.expand_as(best))):
-                ranks[rule, place] = self._rank_of(rows, target, self.lost[edge], slack)
+            outside = ((self.token < first) | (last < self.token)).float()
+            best = (rows - 4 * outside).amax(dim=-1, keepdim=True)  # weights are from -1 to 1
+            ranks[RULES.index("any"), place] = self._rank_of(rows, best, first, self.lost[edge], slack)
+            ranks[RULES.index("last"), place] = self._rank_of(rows, _at(rows, last), last, self.lost[edge], slack)
         return ranks[:, self.same]
 
     def _rank_heads(self, weights: torch.Tensor, slack: float | None) -> torch.Tensor:
         pairs = torch.empty((len(self.edge), weights.shape[1]), dtype=torch.uint8, device=weights.device)
         for start in range(0, len(pairs), self.chunk):
             pair = slice(start, start + self.chunk)
-            target = self.target[pair, None, None].expand(-1, weights.shape[1], 1)
-            pairs[pair] = self._rank_of(weights[self.slot[pair]], target, self.lost[pair], slack)
+            rows, target = weights.index_select(0, self.slot[pair]), self.target[pair, None, None]
+            pairs[pair] = self._rank_of(rows, _at(rows, target), target, self.lost[pair], slack)
         best = torch.full((self.edges, weights.shape[1]), WORST_RANK, dtype=torch.uint8, device=weights.device)
         best.scatter_reduce_(0, self.edge[:, None].expand_as(pairs), pairs, "amin")
         return torch.stack([pairs[self.first_pair], best, pairs[self.last_pair]])
 
     def _rank_of(
-        self, rows: torch.Tensor, target: torch.Tensor, lost: torch.Tensor, slack: float | None
+        self, rows: torch.Tensor, weight: torch.Tensor, place: torch.Tensor, lost: torch.Tensor, slack: float | None
     ) -> torch.Tensor:
-        """Ranks of the tokens `target` (X, H, 1) in `rows` (X, H, T), the worst where the row is `lost` (X, 1): uint8 (X, H)."""
-        weight = rows.gather(2, target)
+        """Ranks of tokens with `weight` (X, H, 1) in `rows` (X, H, T): uint8 (X, H), the worst where a row is `lost` (X, 1).
+
+        Of equal weights, those before `place` (X, 1, 1) go first: the ranked token, or the first token of the dependent
+        when its best one is ranked.
+        """
         if slack is None:
-            before = (rows > weight) | ((rows == weight) & (self.token < target))
+            # floats from 0 on compare as their bits do as integers; adding 1 makes the next larger float
+            before = rows.view(torch.int32) + (self.token < place).int()
+            rank = before.gt_(weight.view(torch.int32)).sum(dim=-1, dtype=torch.int32)
         else:
-            before = (rows > weight * (1 + slack) + math.copysign(_UNDERFLOW, slack)) & (self.token != target)
-        rank = before.sum(dim=-1).clamp_(max=WORST_RANK)
-        return rank.masked_fill_((weight[..., 0] < 0) | lost, WORST_RANK).byte()
+            rank = torch.gt(rows, weight * (1 + slack) + math.copysign(_UNDERFLOW, slack), out=torch.empty_like(rows))
+            rank = rank.sum(dim=-1) - int(slack < 0)  # a negative slack counts the ranked token, too
+        return rank.clamp_(max=WORST_RANK).masked_fill_((weight[..., 0] < 0) | lost, WORST_RANK).byte()
+
+
+def _at(rows: torch.Tensor, token: torch.Tensor) -> torch.Tensor:
+    """The weights of one token (X, 1, 1) for each of `rows` (X, H, T): (X, H, 1)."""
+    return rows.gather(2, token.expand(-1, rows.shape[1], 1))
 
 
 def _pad(arrays: Sequence[np.ndarray], width: int, value: int) -> np.ndarray:

@@ -216,7 +216,7 @@ def diagonal_kept(patch):
     real = ranking._Group.pool
 
     def pool(self, rows, layer):
-        self.itself = torch.zeros_like(self.itself)
+        self.others = torch.ones_like(self.others)
         return real(self, rows, layer)
 
     patch.setattr(ranking._Group, "pool", pool)
