@@ -348,8 +348,7 @@ from loopback_hub import LoopbackHub
 
 with LoopbackHub() as hub:
     os.environ.update(HF_ENDPOINT=hub.url, HF_HUB_OFFLINE="0", HF_HOME={home!r}, CODESYNTAX_CACHE={home!r})
-
-from probing.runs import cache
+    from probing.runs import cache
 
     def key(revision=None):
         return cache.slot("user/model", {data!r}, **{{**{arguments!r}, "revision": revision}}).key
