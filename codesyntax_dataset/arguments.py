@@ -1,4 +1,4 @@
-"""Arguments of public functions, checked against their annotations: what has another type is told in a line of ours."""
+"""Check the arguments of public functions against their annotations, with a one-line message for a wrong type."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ Function = TypeVar("Function", bound=Callable)
 
 
 def checked(function: Function) -> Function:
-    """The same function, which raises ArgumentError for an argument that is not what its annotation says.
+    """Decorator: raise ArgumentError for an argument that does not match its annotation.
 
-    Annotations are classes, `Any`, `Positive`, `Natural`, sequences of these, and unions.
+    Supported annotations are classes, `Any`, `Positive`, `Natural`, sequences of these, and unions.
     """
     signature = inspect.signature(function)
 
     @functools.cache
     def kinds() -> dict[str, Any]:
-        return get_type_hints(function, include_extras=True)  # when it is called first: by then all names are there
+        return get_type_hints(function, include_extras=True)  # at the first call: by then all names are defined
 
     @functools.wraps(function)
     def call(*arguments, **named):
@@ -71,7 +71,7 @@ def _named(kind: Any) -> str:
     if origin is Annotated:
         return f"a whole number of at least {inner[1]}"
     if origin is Sequence:
-        return f"a list, each of it {_named(inner[0])}"
+        return f"a list in which every item is {_named(inner[0])}"
     words = {int: "a whole number", str: "text", bool: "True or False", os.PathLike: "a path", type(None): "None"}
     return words.get(origin or kind) or f"a {kind.__module__.partition('.')[0]} {kind.__name__}".replace(
         "builtins ", ""

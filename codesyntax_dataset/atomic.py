@@ -1,4 +1,4 @@
-"""Files appear whole or not at all, and what the file system refuses is told in one line."""
+"""Atomic file writes; OS errors become one-line messages."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from codesyntax_dataset.errors import LedgerError
 
 
 def write(path: str | os.PathLike, content: str | bytes) -> Path:
-    """Write a file, and the folders that it lies in; returns its path. Raises LedgerError where that is not possible."""
+    """Write a file, creating its parent folders; return its path. Raises LedgerError if it cannot be written."""
     target = Path(path)
     with writing(target), beside(target) as place:
         place.write_bytes(content.encode("utf-8") if isinstance(content, str) else content)
@@ -20,7 +20,7 @@ def write(path: str | os.PathLike, content: str | bytes) -> Path:
 
 @contextlib.contextmanager
 def beside(target: Path) -> Iterator[Path]:
-    """A place in the same folder to write to, which becomes `target` at the end, or is removed."""
+    """Yield a temporary path in the folder of `target`: renamed to `target` on success, removed on failure."""
     target.parent.mkdir(parents=True, exist_ok=True)
     place = target.with_name(f".{target.name}.{os.getpid()}.tmp")
     try:
@@ -32,7 +32,7 @@ def beside(target: Path) -> Iterator[Path]:
 
 @contextlib.contextmanager
 def writing(path: Path) -> Iterator[None]:
-    """Turn what the file system refuses into one line that names the place."""
+    """Turn an OSError into a LedgerError whose one-line message names `path`."""
     try:
         yield
     except OSError as error:

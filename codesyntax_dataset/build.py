@@ -1,4 +1,4 @@
-"""From a source of functions to a dataset folder that `load_dataset` reads and that can be uploaded as it is."""
+"""Build a dataset folder from a source of functions; `load_dataset` reads it, and it can be uploaded unchanged."""
 
 from __future__ import annotations
 
@@ -38,19 +38,20 @@ def build(
     overwrite: bool = False,
     num_proc: Positive | None = None,
 ) -> BuildReport:
-    """Annotate the functions of `source` and write the dataset folder `output`, or add `configs` to the one there.
+    """Annotate the functions of `source` and write the dataset folder `output`, or add `configs` to an existing one.
 
-    `source` is any that `codesyntax_dataset.sources` reads, `configs` are names in `CONFIGS`, `exclude_repositories` is
-    a file of repositories to leave out, `validation_fraction` is as in `codesyntax_dataset.sources`, and `num_proc`
-    processes annotate. The same input gives the same rows and versions, and with the same pyarrow the same bytes,
-    however many processes and in however many steps. The folder holds `{config}/{split}.parquet`, `README.md` (the
-    card) and what `codesyntax_dataset.metadata` puts beside them, and appears as a whole or not at all.
+    `source` is anything that `codesyntax_dataset.sources` reads, `configs` are names in `CONFIGS`,
+    `exclude_repositories` is a file that lists repositories to exclude, `validation_fraction` is as in
+    `codesyntax_dataset.sources`, and `num_proc` is the number of annotating processes. The same input gives the same
+    rows and versions (and, with the same version of pyarrow, the same bytes), regardless of the number of processes
+    or builds. The folder holds `{config}/{split}.parquet`, `README.md` (the card) and the files of
+    `codesyntax_dataset.metadata`. It is written as a whole or not at all.
 
-    A dataset that is there must be from the same source and with the same settings: its configs are made again, too,
-    and must come to the same functions. With `overwrite`, whatever dataset of ours is there gives way to these `configs`.
+    An existing dataset must come from the same source with the same settings: its configs are rebuilt, too, and must
+    give the same functions. With `overwrite`, an existing dataset is replaced by one of these `configs`.
 
-    Raises UnknownName for an unknown config, SourceError for a source that cannot be read, and DatasetError where
-    `output` is something else, a dataset from another source, or cannot be written, such as on a full disk.
+    Raises UnknownName for an unknown config, SourceError for a source that cannot be read, and DatasetError if
+    `output` is not a dataset, is one from another source, or cannot be written (for example on a full disk).
     """
     configs = list(dict.fromkeys(configs))
     for config in configs:
@@ -93,16 +94,16 @@ def build(
             (folder / metadata.SUMS).write_text(metadata.sha256sums(folder), encoding="utf-8", newline="\n")
             _check_ours(output)
             if not overwrite and _digests(output) != there:
-                raise DatasetError(f"{output} was written to meanwhile, by another build: run this one again")
+                raise DatasetError(f"{output} was changed by another build in the meantime: run this one again")
             _replace(output, folder, Path(work, "replaced"))
     return BuildReport(output, reports)
 
 
 def _write(builder: CodeSyntax, folder: Path) -> ConfigReport:
-    """Write a prepared config as `{split}.parquet` into `folder`, and count what is in these files."""
+    """Write a prepared config to `{split}.parquet` in `folder`, and measure these files."""
     folder.mkdir(parents=True)
     for split, dataset in builder.as_dataset().items():
-        whole = dataset.data.table.combine_chunks()  # else pages would depend on how many processes wrote the rows
+        whole = dataset.data.table.combine_chunks()  # otherwise pages would depend on the number of processes
         file = folder / f"{split}.parquet"
         pq.write_table(whole.cast(FEATURES.arrow_schema), file, compression="zstd", row_group_size=ROW_GROUP)
     report, tables = measure(folder, builder.skips)
@@ -112,7 +113,7 @@ def _write(builder: CodeSyntax, folder: Path) -> ConfigReport:
 
 
 def _digests(output: Path) -> dict[str, str]:
-    """Config -> digest of its functions, for the dataset at `output`; empty where there is none."""
+    """Config -> digest of its functions, for the dataset at `output`; empty if there is none."""
     digests = {}
     for config in CONFIGS:
         if (output / config).is_dir():
@@ -121,23 +122,23 @@ def _digests(output: Path) -> dict[str, str]:
             except (pa.ArrowException, KeyError) as error:
                 raise DatasetError(
                     f"{output} has a config {config} that cannot be read ({error}), so nothing can be added: choose "
-                    "another output, or say to overwrite this one"
+                    "another output, or overwrite this one"
                 ) from error
     return digests
 
 
 def _other_source(output: Path, config: str, source: str, reason: str) -> DatasetError:
-    """The refusal to add to a dataset that is from another source."""
-    told = card.origin((output / metadata.CARD).read_text(encoding="utf-8", errors="replace"))
+    """The error for adding to a dataset from another source."""
+    origin = card.origin((output / metadata.CARD).read_text(encoding="utf-8", errors="replace"))
     return DatasetError(
-        f"{output} holds {config} from {told or 'an unknown source'}, and {source} does not give the same functions "
-        f"({reason}): only configs from one source, unchanged and with the same settings, go into one dataset. Choose "
-        "another output, or give --overwrite (overwrite=True) to replace what is there"
+        f"{output} holds {config} from {origin or 'an unknown source'}, and {source} does not give the same functions "
+        f"({reason}): all configs of a dataset must come from one unchanged source, with the same settings. Choose "
+        "another output, or replace the dataset with --overwrite (overwrite=True)"
     )
 
 
 def _count_unparsed(tables: dict[str, pa.Table], variant: str, skips: Skips) -> None:
-    """Add why functions have no relations; recounted here, since the processes that annotate return rows only."""
+    """Add the reasons why functions have no relations; counted here because annotating processes return only rows."""
     for split, table in tables.items():
         bare = table.filter(pc.equal(pc.list_value_length(table["relations"]), 0))
         for row in bare.select(["id", *ORIGIN]).to_pylist():
@@ -155,31 +156,33 @@ def _exclusion(file: str | os.PathLike[str] | None) -> card.Exclusion | None:
 
 
 def _shown(source: str) -> str:
-    """The source as the card names it: a path without the folders that it lies in."""
+    """The source as the card names it: a path without its parent folders."""
     return Path(source).resolve().name if Path(source).exists() else source
 
 
 def _check_ours(output: Path) -> None:
-    """Raise DatasetError unless there is nothing at `output`, or a dataset as `build` writes it and nothing else."""
+    """Raise DatasetError unless `output` does not exist, or holds a dataset that `build` wrote and nothing else."""
     if not output.exists():
         return
     if not output.is_dir():
-        raise DatasetError(f"{output} is a file, expected a folder to write or none: choose another")
+        raise DatasetError(f"{output} is a file, expected a folder or a new path: choose another output")
     paths = [path for path in output.rglob("*") if path.is_symlink() or not path.is_dir()]
-    found = {path.relative_to(output).as_posix() for path in paths}
-    if not found:
+    files = {path.relative_to(output).as_posix() for path in paths}
+    if not files:
         return
     readme = output / metadata.CARD
     if not readme.is_file() or card.MARKER not in readme.read_text(encoding="utf-8", errors="replace"):
-        raise DatasetError(f"{output} is not empty and was not made by `codesyntax build`: choose another or remove it")
-    if foreign := found - metadata.files():
+        raise DatasetError(
+            f"{output} is not empty and was not made by `codesyntax build`: choose another output or remove it"
+        )
+    if foreign := files - metadata.files():
         raise DatasetError(
             f"{output} would be replaced, but {min(foreign)} in it was not made by `codesyntax build`: move it away"
         )
 
 
 def _replace(output: Path, folder: Path, replaced: Path) -> None:
-    """Move `folder` to `output`, and what was there to `replaced`."""
+    """Move `folder` to `output`, and the previous content of `output` to `replaced`."""
     try:
         if output.exists():
             output.rename(replaced)
@@ -192,7 +195,7 @@ def _replace(output: Path, folder: Path, replaced: Path) -> None:
 
 @contextmanager
 def _plain_errors(output: Path) -> Iterator[None]:
-    """Raise our own errors and interrupts as they are, however wrapped, and the file system's as DatasetError."""
+    """Unwrap our own errors and interrupts, and turn OS errors into DatasetError."""
     full = os.strerror(errno.ENOSPC)
     try:
         yield
@@ -202,7 +205,7 @@ def _plain_errors(output: Path) -> Iterator[None]:
             if isinstance(reason, (CodeSyntaxError, KeyboardInterrupt)):
                 raise reason from reason.__cause__
         if isinstance(error, (DatasetGenerationError, OSError)):
-            if any(full in str(reason) for reason in reasons):  # only the text comes back from another process
+            if any(full in str(reason) for reason in reasons):  # another process returns only the text of an error
                 raise DatasetError(f"cannot write {output}: {full}") from error
             for reason in reasons:
                 if isinstance(reason, OSError):
@@ -211,7 +214,7 @@ def _plain_errors(output: Path) -> Iterator[None]:
 
 
 def _chain(error: BaseException | None) -> Iterator[BaseException]:
-    """An error, what it was raised from, and so on."""
+    """An error and its chain of causes."""
     while error is not None:
         yield error
         error = error.__cause__ or error.__context__
@@ -221,7 +224,7 @@ def _chain(error: BaseException | None) -> Iterator[BaseException]:
 def _progress_on_terminals_only() -> Iterator[None]:
     verbosity = datasets.logging.get_verbosity()
     disabled = datasets.are_progress_bars_disabled()
-    datasets.logging.set_verbosity_error()  # else it tells that a small split needs no second process
+    datasets.logging.set_verbosity_error()  # otherwise it warns that a small split needs no second process
     if not sys.stderr.isatty():
         datasets.disable_progress_bars()
     try:

@@ -1,10 +1,10 @@
-"""CodeSyntax as a `datasets` builder: one config per language and variant, splits `validation` and `test`.
+"""CodeSyntax as a `datasets` builder: one config per language and variant, with splits `validation` and `test`.
 
     builder = CodeSyntax(config_name="python", source="path/to/CodeSearchNet")
     builder.download_and_prepare(num_proc=2)
     test = builder.as_dataset(split="test")
 
-`codesyntax_dataset.build` makes a folder of Parquet and a card from it, which `load_dataset` reads without us.
+`codesyntax_dataset.build` writes Parquet files and a card from it, which `load_dataset` reads without this package.
 """
 
 from __future__ import annotations
@@ -42,41 +42,41 @@ FEATURES = datasets.Features(
         "language": datasets.Value("string"),
     }
 )
-"""The columns of the dataset; `codesyntax_dataset.schema` says what tokens and relations (edges) are."""
+"""The columns of the dataset; `codesyntax_dataset.schema` defines tokens and relations (edges)."""
 
 
 def column_meanings() -> dict[str, str]:
-    """What each column means, as card and metadata tell it."""
+    """The meaning of each column, as in the card and the metadata."""
     return {
-        "id": "number of the function in its language: from 0 through `test`, then on through `validation`",
-        "code": "the function, as its source has it",
-        "tokens": "its code tokens",
-        "token_start": "where each token begins in `code`: a character, from 0",
-        "token_end": "where each token ends in `code`: the character behind its last",
-        "relations": "the edges: token indices from 0, the dependent is `first` to `last`, both included",
-        "repo": "the repository that the function is from",
-        "path": "its file there",
-        "func_name": "its name",
-        "url": "its place on the web, or in the source",
+        "id": "number of the function within its language: from 0 through `test`, continued through `validation`",
+        "code": "source code of the function, unchanged",
+        "tokens": "text of each code token",
+        "token_start": "character offset of the start of each token in `code`, from 0",
+        "token_end": "character offset of the end of each token in `code`, exclusive",
+        "relations": "the edges: token indices from 0; the dependent is `first` to `last`, inclusive",
+        "repo": "repository of the function",
+        "path": "path of its file in the repository",
+        "func_name": "name of the function",
+        "url": "location on the web, or within the source",
         "language": " or ".join(f"`{name}`" for name in LANGUAGES),
     }
 
 
 SHARD = 64
-"""Functions in the smallest piece that one process annotates."""
+"""Functions per shard, the smallest unit of work of a process."""
 
 
 @dataclass
 class CodeSyntaxConfig(datasets.BuilderConfig):
-    """`name` is a name in `CONFIGS`; the others are as in `codesyntax_dataset.build.build`."""
+    """`name` is a name in `CONFIGS`; the other fields are as in `codesyntax_dataset.build.build`."""
 
     source: str = "code-search-net/code_search_net"
     exclude_repositories: str | None = None
     validation_fraction: float | None = None
 
 
-class _Found:
-    """An attribute of a class that is made anew whenever it is read: languages may be registered later."""
+class _Computed:
+    """A class attribute that is computed on each access, because languages may be registered later."""
 
     def __init__(self, make: Callable[[], Any]):
         self._make = make
@@ -86,11 +86,11 @@ class _Found:
 
 
 class CodeSyntax(datasets.GeneratorBasedBuilder):
-    """Annotates the functions of a source (see `codesyntax_dataset.sources`); `skips` then says what was left out."""
+    """Annotates the functions of a source (see `codesyntax_dataset.sources`); `skips` counts those left out."""
 
     BUILDER_CONFIG_CLASS = CodeSyntaxConfig
-    BUILDER_CONFIGS = _Found(lambda: [CodeSyntaxConfig(name=name, version=f"{LABELS}.0") for name in CONFIGS])
-    builder_configs = _Found(lambda: {config.name: config for config in CodeSyntax.BUILDER_CONFIGS})
+    BUILDER_CONFIGS = _Computed(lambda: [CodeSyntaxConfig(name=name, version=f"{LABELS}.0") for name in CONFIGS])
+    builder_configs = _Computed(lambda: {config.name: config for config in CodeSyntax.BUILDER_CONFIGS})
     DEFAULT_CONFIG_NAME = next(iter(CONFIGS))
 
     skips: Skips
@@ -102,7 +102,7 @@ class CodeSyntax(datasets.GeneratorBasedBuilder):
         return datasets.DatasetInfo(features=FEATURES)
 
     def download_and_prepare(self, *args, download_mode: str = "force_redownload", **options) -> None:
-        # A cached result could be of an older source or of older rules, and nothing in its name would tell.
+        # A cached result could come from an older source or older rules, and its name would not show it.
         self.info.splits = None
         super().download_and_prepare(*args, download_mode=download_mode, **options)
 

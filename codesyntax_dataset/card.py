@@ -1,4 +1,4 @@
-"""The dataset card, generated from what was built."""
+"""The dataset card, generated from the built files."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from codesyntax_dataset.measure import ConfigReport
 from codesyntax_dataset.schema import LABELS
 
 MARKER = "<!-- Made by `codesyntax build`, which replaces this folder as a whole. -->"
-"""A line in every card; a folder whose card has it is ours to replace."""
+"""A line in every card; `build` may replace a folder whose card has it."""
 
 
 class Exclusion(NamedTuple):
-    """A list of repositories to leave out."""
+    """A list of repositories to exclude."""
 
     names: int
     digest: str  # SHA-256 of the file
@@ -37,9 +37,9 @@ def render(
     exclusion: Exclusion | None,
     splitting: str,
 ) -> str:
-    """The card of a dataset with `configs`, whose functions come from `source`, which has the `form` of a reader.
+    """The card of a dataset with `configs`, whose functions come from `source`; `form` is the `FORM` of its reader.
 
-    `labelled` says that the source came with labels of its own, `splitting` how it was split, in words.
+    `labelled` is True if the source came with its own labels; `splitting` says in words how it was split.
     """
     splits = sorted({split for config in configs.values() for split in config.functions})
     environment = jinja2.Environment(
@@ -68,25 +68,25 @@ def render(
 
 
 def front_matter(configs: Mapping[str, ConfigReport]) -> str:
-    """What the Hub and `load_dataset` read of the card, in YAML."""
+    """The YAML block of the card, read by the Hub and `load_dataset`."""
     return yaml.safe_dump(_metadata(configs), sort_keys=False, allow_unicode=True)
 
 
 def left_out(card: str, config: str) -> str | None:
-    """What a card says, in its words, of the functions left out of `config` or kept without labels; None without a word."""
+    """The card's line on functions left out of `config` or kept without labels; None if it has none."""
     _, _, section = card.partition("### Left out, or kept without labels\n")
     line = re.search(rf"^- `{re.escape(config)}`: (.*)$", section, flags=re.MULTILINE)
     return line and line[1]
 
 
 def origin(card: str) -> str | None:
-    """What a card says, in its words, of where the functions come from; None without a word."""
+    """The card's line on where the functions come from; None if it has none."""
     line = re.search(r"^- Functions: (.*)\. Training data is not used\.", card, flags=re.MULTILINE)
     return line and line[1]
 
 
 def default_config(configs: Mapping[str, ConfigReport]) -> str:
-    """The config that `load_dataset` takes when none is named."""
+    """The config that `load_dataset` takes by default."""
     return next(iter(configs))
 
 
@@ -95,7 +95,7 @@ def _relations(configs: Mapping[str, ConfigReport]) -> list[str]:
 
 
 def _variants() -> str:
-    """What the variants of the labels are, in words."""
+    """The variants of the labels, in words."""
     configs: dict[Variant, list[str]] = {}
     for language in LANGUAGES.values():
         for config, variant in language.configs.items():

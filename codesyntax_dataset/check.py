@@ -1,4 +1,4 @@
-"""Is a dataset folder whole, and is all that it tells of itself true? Asked before it is published."""
+"""Check a dataset folder before it is published: is it complete, and do its card and metadata match its data?"""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ from codesyntax_dataset.schema import Skips
 
 
 def check_folder(folder: str | os.PathLike[str]) -> BuildReport:
-    """What the dataset in `folder` holds, counted from its Parquet files.
+    """Measure the dataset in `folder` from its Parquet files, and check everything else against them.
 
-    Raises DatasetError unless `folder` has the files of a dataset as `codesyntax build` writes it and no other, the
-    checksums are theirs, the columns are ours, ids are unique, and the card, `eval.yaml` and `croissant.json` tell
-    what the Parquet files hold.
+    Raises DatasetError unless `folder` has exactly the files that `codesyntax build` writes, their checksums match,
+    the columns are those of `FEATURES`, ids are unique, and the card, `eval.yaml` and `croissant.json` agree with the
+    Parquet files.
     """
     folder = Path(folder)
     names = _files(folder)
     _check_sums(folder, names)
     configs = {name: [file for file in sorted(names) if file.startswith(f"{name}/")] for name in _configs(folder)}
     parquet = {name for name in names if name.endswith(".parquet")}
-    if strangers := parquet - {file for files in configs.values() for file in files}:
-        raise _not_as_built(folder, f"{min(strangers)} is of a config that the card does not name")
+    if unnamed := parquet - {file for files in configs.values() for file in files}:
+        raise _not_as_built(folder, f"{min(unnamed)} belongs to a config that the card does not name")
     reports = {}
     for config, files in configs.items():
         if not files:
@@ -46,7 +46,7 @@ def check_folder(folder: str | os.PathLike[str]) -> BuildReport:
         except DatasetError:
             raise
         except (pa.ArrowException, OSError, ValueError, TypeError, LookupError, AttributeError) as error:
-            # of empty cells and strange metadata `datasets` and we raise whatever comes
+            # for empty cells and malformed metadata `datasets` and we raise errors of many types
             raise _not_as_built(folder, f"{config} cannot be read: {error}") from error
         _check_ids(folder, config, tables)
     _check_card(folder, reports)
@@ -54,7 +54,7 @@ def check_folder(folder: str | os.PathLike[str]) -> BuildReport:
     for name in (metadata.EVAL, metadata.CROISSANT):
         if (name in names) != (name in expected):
             raise _not_as_built(
-                folder, f"{name} is {'missing' if name in expected else 'there, but has no tasks to tell'}"
+                folder, f"{name} is {'missing' if name in expected else 'present, but the dataset has no tasks'}"
             )
         if name in expected:
             _compare(folder, name, _text(folder, name).splitlines(), expected[name].splitlines())
@@ -63,7 +63,7 @@ def check_folder(folder: str | os.PathLike[str]) -> BuildReport:
 
 def _files(folder: Path) -> set[str]:
     if not folder.is_dir():
-        raise DatasetError(f"{folder} is no folder: expected a dataset that `codesyntax build` wrote")
+        raise DatasetError(f"{folder} is not a folder: expected a dataset that `codesyntax build` wrote")
     names = set()
     for path in folder.rglob("*"):
         name = path.relative_to(folder).as_posix()
@@ -80,12 +80,12 @@ def _files(folder: Path) -> set[str]:
 
 
 def _check_sums(folder: Path, names: Iterable[str]) -> None:
-    told = {}
+    listed = {}
     for line in _text(folder, metadata.SUMS).splitlines():
         checksum, _, name = line.partition("  ")
-        told[name] = checksum
-    for name in sorted({*names, *told} - {metadata.SUMS}):
-        if name not in told:
+        listed[name] = checksum
+    for name in sorted({*names, *listed} - {metadata.SUMS}):
+        if name not in listed:
             raise _not_as_built(folder, f"{metadata.SUMS} does not list {name}")
         if name not in names:
             raise _not_as_built(folder, f"{name}, which {metadata.SUMS} lists, is missing")
@@ -93,8 +93,8 @@ def _check_sums(folder: Path, names: Iterable[str]) -> None:
             checksum = metadata.sha256(folder / name)
         except OSError as error:
             raise _not_as_built(folder, f"{name} cannot be read: {error.strerror}") from error
-        if checksum != told[name]:
-            raise _not_as_built(folder, f"{name} has another checksum than {metadata.SUMS} tells")
+        if checksum != listed[name]:
+            raise _not_as_built(folder, f"{name} does not have the checksum that {metadata.SUMS} lists")
 
 
 def _configs(folder: Path) -> list[str]:
@@ -120,7 +120,7 @@ def _check_columns(folder: Path, file: str) -> None:
             folder, f"{file} has the columns {_shown(schema)}, expected {_shown(FEATURES.arrow_schema)}"
         )
     if datasets.Features.from_arrow_schema(schema) != FEATURES:
-        raise _not_as_built(folder, f"{file} says in its metadata that its columns have other types than ours")
+        raise _not_as_built(folder, f"the metadata of {file} declares columns of other types")
 
 
 def _shown(schema: pa.Schema) -> str:
@@ -136,22 +136,22 @@ def _check_ids(folder: Path, config: str, tables: dict[str, pa.Table]) -> None:
 
 
 def _check_card(folder: Path, reports: dict) -> None:
-    """Compare the rows of the card's tables and its YAML; the rest tells what Parquet files cannot."""
+    """Compare the rows of the card's tables and its YAML; the rest of a card does not follow from Parquet files."""
     text = _text(folder, metadata.CARD)
     expected = card.render(reports, form="", source="", labelled=False, exclusion=None, splitting="")
     _compare(folder, metadata.CARD, _table_rows(text), _table_rows(expected))
-    told = yaml.safe_dump(yaml.safe_load(text.split("---\n")[1]), sort_keys=False, allow_unicode=True)
-    _compare(folder, metadata.CARD, told.splitlines(), card.front_matter(reports).splitlines())
+    front_matter = yaml.safe_dump(yaml.safe_load(text.split("---\n")[1]), sort_keys=False, allow_unicode=True)
+    _compare(folder, metadata.CARD, front_matter.splitlines(), card.front_matter(reports).splitlines())
 
 
 def _table_rows(text: str) -> list[str]:
     return [line for line in text.splitlines() if line.startswith("|")]
 
 
-def _compare(folder: Path, name: str, told: list[str], expected: list[str]) -> None:
-    for ours, theirs in zip_longest(expected, told, fillvalue=""):
+def _compare(folder: Path, name: str, lines: list[str], expected: list[str]) -> None:
+    for ours, theirs in zip_longest(expected, lines, fillvalue=""):
         if ours != theirs:
-            raise _not_as_built(folder, f"{name} says {_short(theirs)}, where its Parquet files make it {_short(ours)}")
+            raise _not_as_built(folder, f"{name} says {_short(theirs)}, but its Parquet files give {_short(ours)}")
 
 
 def _short(line: str) -> str:
@@ -163,10 +163,10 @@ def _text(folder: Path, name: str) -> str:
     try:
         return (folder / name).read_text(encoding="utf-8")
     except UnicodeDecodeError as error:
-        raise _not_as_built(folder, f"{name} is no text in UTF-8: {error}") from error
+        raise _not_as_built(folder, f"{name} is not UTF-8 text: {error}") from error
     except OSError as error:
         raise _not_as_built(folder, f"{name} cannot be read: {error.strerror}") from error
 
 
 def _not_as_built(folder: Path, reason: str) -> DatasetError:
-    return DatasetError(f"{folder} is not a dataset as `codesyntax build` writes it: {reason}. Build it again")
+    return DatasetError(f"{folder} is not as `codesyntax build` writes a dataset: {reason}. Build it again")

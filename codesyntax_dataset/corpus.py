@@ -1,4 +1,4 @@
-"""From a source to annotated rows: which functions are in, under which id, and what was left out."""
+"""From a source to annotated rows: which functions are included, under which id, and which are left out."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ from codesyntax_dataset.sources.text import decode, parse_json, texts
 def read(
     source: str, config: str, excluded: Collection[str] = (), validation_fraction: float | None = None
 ) -> tuple[dict[str, list[SourceFunction]], Skips]:
-    """The functions of `config` by split, each with its id, and what was left out.
+    """The functions of `config` by split, each with its id, and the count of those left out.
 
     `validation_fraction` is as in `codesyntax_dataset.sources`. Functions of the repositories `excluded` are left out
-    first. Then ids count up from 0 through the test partition and
-    on through the validation partition, as in the published dataset; functions that come with an id keep it. Raises
-    SourceError where the source cannot be read, has no functions of the language, or gives an id twice.
+    first. Ids then count from 0 through the test partition and continue through the validation partition, as in the
+    published dataset; functions that come with an id keep it. Raises SourceError if the source cannot be read, has no
+    functions of the language, or repeats an id.
     """
     functions: dict[str, list[SourceFunction]] = {split: [] for split in SPLITS}
     skips = Skips()
     seen = set()
     for function in sources.read(source, config, skips, validation_fraction):
         if excluded and not function.repo:
-            raise SourceError(f"{source} does not say which repository a function is from: none can be excluded")
+            raise SourceError(f"{source} does not name the repository of a function, so none can be excluded")
         if function.repo in excluded:
             skips.add("repository is excluded", function.url)
             continue
@@ -64,9 +64,9 @@ def read_repositories(file: str | Path) -> frozenset[str]:
 
 
 def label(function: SourceFunction, variant: str) -> tuple[Annotation, str | None]:
-    """The labels of a function, and the reason if it has none: then its tokens stay, if they can be told.
+    """The labels of a function, and the reason if it has none: then it keeps its tokens, if it can be tokenized.
 
-    Raises DatasetError, naming the function, for labels that do not fit its code.
+    Raises DatasetError, naming the function, for labels that do not match its code.
     """
     try:
         annotation, reason = _annotate(function, variant)

@@ -2,17 +2,17 @@
 
 CodeSyntaxError (a ValueError)
 ├── ParseError      code that is not a function of its language
-├── ArgumentError   an argument of another type or size than the function takes
+├── ArgumentError   an argument of the wrong type or out of range
 ├── UnknownName     a config, language, variant or relation that does not exist
-├── SourceError     functions that cannot be read from where they should come from
-├── DatasetError    a built dataset that is broken or in the way
-│   └── DataNotFound    a dataset that is not where it was looked for
+├── SourceError     a source of functions that cannot be read
+├── DatasetError    a dataset that is damaged, or an output folder that must not be replaced
+│   └── DataNotFound    a dataset that does not exist at its location
 ├── ModelError      a model that cannot be probed
-├── LedgerError     a rank ledger or result that cannot be read or does not fit
-├── EntryError      a published entry that is malformed, or contradicts itself
-└── HubError        a Hub that cannot be reached, or does not take what we send
+├── LedgerError     a rank ledger or result that cannot be read, or does not match its data
+├── EntryError      a published entry that is malformed or inconsistent
+└── HubError        a Hub that cannot be reached, or that rejects a request
 
-The command line prints the message in one line and exits with status 1; any other exception keeps its traceback.
+The command line prints the message on one line and exits with status 1; any other exception keeps its traceback.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ from collections.abc import Iterable
 
 
 class CodeSyntaxError(ValueError):
-    """Base of the family. The message says what came, what was expected and what to try."""
+    """Base class of all errors. The message says what was given, what was expected and what to try."""
 
 
 class ParseError(CodeSyntaxError):
     """Code that does not parse.
 
-    `line` counts from 1 and `column` from 0, in characters, within the code that was given.
+    `line` counts from 1 and `column` from 0, in characters, within the given code.
     """
 
     def __init__(self, message: str, line: int, column: int):
@@ -38,11 +38,11 @@ class ParseError(CodeSyntaxError):
 
 
 class ArgumentError(CodeSyntaxError):
-    """An argument of a public function that has another type, or is too small, or too large."""
+    """An argument of a public function that has the wrong type or is out of range."""
 
 
 class UnknownName(CodeSyntaxError):
-    """A name that is not one of the known ones; the message suggests the nearest."""
+    """An unknown name; the message suggests the closest known one."""
 
     def __init__(self, kind: str, name: str, known: Iterable[str]):
         known = list(known)
@@ -56,11 +56,11 @@ class SourceError(CodeSyntaxError):
 
 
 class DatasetError(CodeSyntaxError):
-    """A dataset that is no CodeSyntax dataset, was altered, does not hold what is asked for, or cannot be written."""
+    """A dataset that is not a CodeSyntax dataset, was altered, lacks what was requested, or cannot be written."""
 
 
 class DataNotFound(DatasetError):
-    """A dataset that is not where it was looked for: nothing is said about it, or about results that were made with it."""
+    """A dataset that does not exist at its location; this says nothing about results that were made with it."""
 
 
 class ModelError(CodeSyntaxError):
@@ -68,12 +68,12 @@ class ModelError(CodeSyntaxError):
 
 
 class LedgerError(CodeSyntaxError):
-    """A rank ledger or a result file that cannot be read, written or does not fit its data."""
+    """A rank ledger or a result file that cannot be read or written, or does not match its data."""
 
 
 class EntryError(CodeSyntaxError):
-    """An entry for a board that cannot be read or cannot be true; the message is the reason."""
+    """An entry for a board that cannot be read or is inconsistent; the message is the reason."""
 
 
 class HubError(CodeSyntaxError):
-    """A Hub that cannot be reached or refuses; the message says what to do, and never holds a token."""
+    """A Hub that cannot be reached or rejects a request; the message says what to do and never contains a token."""

@@ -1,8 +1,8 @@
-"""A dataset folder that `codesyntax build` wrote, read as it lies on the disk.
+"""Read a dataset folder that `codesyntax build` wrote, directly from disk.
 
-`datasets.load_dataset` keeps what it has read of a folder under the folder's name and its card, and answers with that when
-another folder has the same, or when a Parquet file was changed. So we read the files ourselves, and only files that have the
-checksum that `SHA256SUMS` has of them.
+`datasets.load_dataset` caches a folder by its name and card, and would return the cached rows for another folder with
+the same name and card, or after a Parquet file has changed. We therefore read the files ourselves and check them
+against `SHA256SUMS`.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from codesyntax_dataset.metadata import CARD, SUMS
 
 
 def read_split(folder: Path, config: str, split: str, columns: Sequence[str]) -> tuple[datasets.Dataset, str]:
-    """Some columns of a split, and the version of its config.
+    """The given columns of a split, and the version of its config.
 
-    Raises DatasetError where `folder` is no dataset that `codesyntax build` wrote, or its card or the split was altered
-    since; UnknownName for a config or split that it does not have.
+    Raises DatasetError if `folder` is not a dataset that `codesyntax build` wrote, or if its card or the split was
+    altered since; UnknownName for a config or split that it does not have.
     """
     text = _read(folder, CARD).decode("utf-8", "replace")
     if MARKER not in text:
-        raise DatasetError(f"{folder} is no dataset that `codesyntax build` wrote: its {CARD} does not say so")
+        raise DatasetError(f"{folder} is not a dataset that `codesyntax build` wrote: its {CARD} does not say so")
     sums = _sums(folder)
     _check(folder, CARD, text.encode(), sums)
     try:
@@ -49,13 +49,13 @@ def read_split(folder: Path, config: str, split: str, columns: Sequence[str]) ->
     _check(folder, name, data, sums)
     try:
         table = pq.read_table(pa.BufferReader(data), columns=list(columns))
-        return datasets.Dataset(table, fingerprint=sums[name][:16]), version  # else it would hash the table once more
+        return datasets.Dataset(table, fingerprint=sums[name][:16]), version  # the fingerprint saves hashing the table
     except (pa.ArrowException, OSError) as error:
         raise DatasetError(f"{folder}: {name} cannot be read ({error}): build it again") from error
 
 
 def _sums(folder: Path) -> dict[str, str]:
-    """File -> its SHA-256, as SHA256SUMS has them."""
+    """File -> its SHA-256, as listed in SHA256SUMS."""
     lines = _read(folder, SUMS).decode("utf-8", "replace").splitlines()
     return {name: checksum for checksum, _, name in (line.partition("  ") for line in lines)}
 
@@ -63,7 +63,7 @@ def _sums(folder: Path) -> dict[str, str]:
 def _check(folder: Path, name: str, data: bytes, sums: dict[str, str]) -> None:
     if hashlib.sha256(data).hexdigest() != sums.get(name):
         raise DatasetError(
-            f"{folder}: {name} was altered since it was built, it has not the checksum that {SUMS} has of it: build it again"
+            f"{folder}: {name} was altered since it was built (its checksum is not the one in {SUMS}): build it again"
         )
 
 
@@ -72,6 +72,6 @@ def _read(folder: Path, name: str) -> bytes:
         return (folder / name).read_bytes()
     except OSError as error:
         raise DatasetError(
-            f"{folder} is no dataset that `codesyntax build` wrote: {name} cannot be read ({error.strerror}). Build one "
-            "with `codesyntax build`"
+            f"{folder} is not a dataset that `codesyntax build` wrote: {name} cannot be read ({error.strerror}). Build "
+            "one with `codesyntax build`"
         ) from error

@@ -1,4 +1,4 @@
-"""What the Parquet files of a dataset hold, counted and digested: the facts that its card and metadata tell."""
+"""Count and digest the Parquet files of a dataset: the facts in its card and metadata."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from codesyntax_dataset.builder import FEATURES
 from codesyntax_dataset.schema import LABELS, Skips
 from codesyntax_dataset.statistics import edges_by_relation
 
-ROW_GROUP = 1000  # rows; a few megabytes, what a reader that streams fetches at a time
+ROW_GROUP = 1000  # rows; a few megabytes, which a streaming reader fetches at once
 
 ORIGIN = ["code", "repo", "path", "func_name", "url", "language"]
 """The columns that come from the source."""
@@ -24,7 +24,7 @@ ORIGIN = ["code", "repo", "path", "func_name", "url", "language"]
 
 @dataclass(frozen=True)
 class ConfigReport:
-    """What one config of a built dataset holds; the counts are those of its Parquet files."""
+    """The content of one config of a built dataset, counted from its Parquet files."""
 
     info: datasets.DatasetInfo
     edges: dict[str, dict[str, int]]  # relation -> split -> edges
@@ -44,17 +44,17 @@ class ConfigReport:
         return sum(counts.get(split, 0) for counts in self.edges.values())
 
     def lacks(self) -> list[str]:
-        """The splits that there are not, in words, and what cannot be done without."""
+        """A sentence for each missing split: which, and what it is needed for."""
         needs = {
-            "validation": "held-out scores need one, for attention heads are chosen there",
-            "test": "scores are taken there",
+            "validation": "held-out scores choose attention heads on it",
+            "test": "scores are computed on it",
         }
         return [f"no {split} split: {need}" for split, need in needs.items() if split not in self.functions]
 
 
 @dataclass(frozen=True)
 class BuildReport:
-    """What was built: the folder and its configs by name."""
+    """The result of a build: the folder and its configs by name."""
 
     output: Path
     configs: dict[str, ConfigReport]
@@ -74,7 +74,7 @@ class BuildReport:
 
 
 def measure(folder: Path, skips: Skips) -> tuple[ConfigReport, dict[str, pa.Table]]:
-    """What the Parquet files in the folder of a config hold, and their tables by split."""
+    """Measure the Parquet files in the folder of a config; also return their tables by split."""
     tables = read_tables(folder)
     info = datasets.DatasetInfo(
         features=FEATURES,
@@ -94,7 +94,7 @@ def read_tables(folder: Path) -> dict[str, pa.Table]:
 
 
 def digest(tables: Iterable[pa.Table], columns: Iterable[str]) -> str:
-    """SHA-256 over the values of `columns`, whatever the file format, the chunks or the version of Arrow."""
+    """SHA-256 over the values of `columns`, independent of file format, chunking and version of Arrow."""
     sha256 = hashlib.sha256()
 
     def update(array: pa.Array) -> None:

@@ -1,10 +1,10 @@
-"""What stands beside the Parquet files and the card of a dataset, for those who download it:
+"""The files of a dataset besides its Parquet files and its card:
 
 - `eval.yaml`, the tasks of a benchmark on the Hub (`codesyntax_dataset.tasks`);
 - `croissant.json`, the columns and files in Croissant 1.1 (https://docs.mlcommons.org/croissant/);
 - `SHA256SUMS`, a checksum of every other file, for `sha256sum -c SHA256SUMS`.
 
-All of it follows from the Parquet files: `codesyntax_dataset.check` makes it again and compares.
+All three follow from the Parquet files: `codesyntax_dataset.check` generates them again and compares.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ CARD, EVAL, CROISSANT, SUMS = "README.md", "eval.yaml", "croissant.json", "SHA25
 _SUMMARY = "Syntax of real code as labelled edges between code tokens (Shen et al., Findings of EMNLP 2022)"
 
 _EVAL_DESCRIPTION = """
-Which syntactic relations of code have a model's attention heads picked up? The value of a task is the top-1 UAS in
-percent (0 to 100, higher is better): rule first, the mean over relations, for the attention head that does best at
-each. In held-out tasks that head is chosen on the validation split, in published ones, as in the paper, on the scored
-data. Tasks that end in dependent-to-head read the row of the dependent and look for the head token, as decoders need.
+Which syntactic relations of code have a model's attention heads learned? The value of a task is the top-1 UAS in
+percent (0 to 100, higher is better): rule first, mean over relations, each scored with its best attention head. In
+held-out tasks that head is chosen on the validation split; in published tasks, as in the paper, on the scored data.
+Tasks that end in dependent-to-head read the row of the dependent and predict the head token, as decoders require.
 """
 
 _CITATION = (
@@ -61,7 +61,7 @@ _CONTEXT = {
     "examples": {"@id": "cr:examples", "@type": "@json"},
     "name": {"@container": "@language"},
 }
-"""The terms of Croissant 1.1, as its specification asks every file to define them."""
+"""The terms of Croissant 1.1, which its specification requires every file to define."""
 
 _DATA_TYPES = {"string": "sc:Text", "int32": "cr:Int32", "int64": "cr:Int64"}
 
@@ -69,7 +69,7 @@ _DATA_TYPES = {"string": "sc:Text", "int32": "cr:Int32", "int64": "cr:Int64"}
 def render(folder: Path, configs: Mapping[str, ConfigReport]) -> dict[str, str]:
     """File name -> text of `eval.yaml` and `croissant.json` for the Parquet files of `configs` in `folder`.
 
-    A dataset without any task, for it has no split `test`, has no `eval.yaml`.
+    A dataset without tasks (it has no split `test`) has no `eval.yaml`.
     """
     texts = {CROISSANT: json.dumps(_croissant(folder, configs), indent=1, ensure_ascii=False) + "\n"}
     rows = [
@@ -84,13 +84,13 @@ def render(folder: Path, configs: Mapping[str, ConfigReport]) -> dict[str, str]:
 
 
 def files() -> frozenset[str]:
-    """Every file that a dataset may have."""
+    """Every file that a dataset may contain."""
     parquet = {f"{config}/{split}.parquet" for config in CONFIGS for split in SPLITS}
     return frozenset({CARD, EVAL, CROISSANT, SUMS} | parquet)
 
 
 def sha256sums(folder: Path) -> str:
-    """The checksums of all files under `folder` but `SHA256SUMS`, a line each, by name."""
+    """The checksums of all files under `folder` except `SHA256SUMS`, one per line, sorted by name."""
     names = sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file())
     return "".join(f"{sha256(folder / name)}  {name}\n" for name in names if name != SUMS)
 
@@ -104,7 +104,7 @@ def sha256(file: Path) -> str:
 
 
 def _croissant(folder: Path, configs: Mapping[str, ConfigReport]) -> dict[str, Any]:
-    """One FileObject for each Parquet file and one RecordSet for its rows. No date: the same build, the same bytes."""
+    """One FileObject per Parquet file and one RecordSet for its rows; no date, so that builds are reproducible."""
     files, records = [], []
     for name, config in configs.items():
         for split, functions in config.functions.items():
@@ -137,7 +137,7 @@ def _croissant(folder: Path, configs: Mapping[str, ConfigReport]) -> dict[str, A
         "conformsTo": "http://mlcommons.org/croissant/1.1",
         "name": "CodeSyntax",
         "description": f"{_SUMMARY}.",
-        "license": "Each function is under the licence of the repository that it is from.",
+        "license": "Each function keeps the licence of its repository.",
         "version": f"{LABELS}.0",
         "citeAs": _CITATION,
         "keywords": ["code", "syntax", "probing", "attention"],

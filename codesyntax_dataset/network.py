@@ -1,4 +1,4 @@
-"""Whether the Hub can be asked at all: what cannot be there is never asked for, and a missing network is told at once."""
+"""Avoid hopeless requests to the Hub: invalid repository names, and a missing network, which is detected quickly."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from huggingface_hub.errors import HFValidationError
 from huggingface_hub.utils import get_session, validate_repo_id
 
 SECONDS = 2.5
-"""For the Hub to answer. Its own clients and `datasets` try again for half a minute and more."""
+"""Timeout for the Hub to answer; `huggingface_hub` and `datasets` would retry for half a minute or more."""
 
 UNREACHABLE = "the Hub cannot be reached: is there a network, and is HF_ENDPOINT right?"
 
@@ -15,7 +15,7 @@ _ANSWERED: set[str] = set()
 
 
 def is_hub_id(name: str) -> bool:
-    """Whether the Hub could have a repository of that name; what else is named lies on the disk or nowhere."""
+    """Whether `name` is a valid repository name on the Hub; any other name can only be a local path."""
     try:
         validate_repo_id(name)
     except HFValidationError:
@@ -24,7 +24,7 @@ def is_hub_id(name: str) -> bool:
 
 
 def hub_answers() -> bool:
-    """Whether the Hub says anything within SECONDS, or has in this process; no where HF_HUB_OFFLINE is set."""
+    """Whether the Hub answers within SECONDS, or has done so in this process; False if HF_HUB_OFFLINE is set."""
     if constants.is_offline_mode():
         return False
     if constants.ENDPOINT in _ANSWERED:
@@ -32,6 +32,6 @@ def hub_answers() -> bool:
     try:
         get_session().head(constants.ENDPOINT, timeout=SECONDS)
         _ANSWERED.add(constants.ENDPOINT)
-    except Exception:  # whatever the HTTP client of this huggingface_hub raises where there is no connection
+    except Exception:  # which one depends on the HTTP client of this version of huggingface_hub
         return False
     return True

@@ -1,8 +1,8 @@
-"""The numbers that Shen et al. (2022) published, to stand beside ours as reference.
+"""The numbers that Shen et al. (2022) published, for reference beside computed ones.
 
-They are percentages of the published dataset, rounded to one decimal there, and were made with other software: none of
-them is computed here. The paper has numbers for the configs `python` and `java` and the rules `first` and `any`; for
-other configs and rules the functions below return nothing.
+They are percentages on the published dataset, rounded to one decimal, made with the authors' software; none of them is
+computed here. The paper covers the configs `python` and `java` and the rules `first` and `any`; for other configs and
+rules the functions below return nothing.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ class Comparison(NamedTuple):
 
 
 def source() -> str:
-    """The paper, as to be named beside its numbers."""
+    """The citation to show beside the paper's numbers."""
     return _published()["source"]
 
 
 def scores(config: str, rule: str) -> dict[str, dict[str, float]]:
     """Top-k UAS of models and baselines: model -> k, "1" to "20" -> percent, the mean over relations.
 
-    Rule `first` is Table 3, rule `any` is Table 5; of GraphCodeBERT the paper's text has k = 1 for Python alone.
+    Rule `first` is Table 3, rule `any` is Table 5; for GraphCodeBERT the paper gives only k = 1 on Python, in its text.
 
     >>> scores("python", "first")["Combined"]["1"]
     49.4
@@ -38,12 +38,12 @@ def scores(config: str, rule: str) -> dict[str, dict[str, float]]:
 
 
 def relation_scores(config: str, rule: str) -> dict[str, Comparison]:
-    """CuBERT and the best offset by relation, in the order of the paper, the largest difference first.
+    """CuBERT and the best offset by relation, in the order of the paper: largest difference first.
 
     Tables 9 (Python, `first`), 10 (Python, `any`), 11 (Java, `first`) and 12 (Java, `any`).
     """
-    of_config = _published()["relations"].get(config, {})
-    return {name: Comparison(**entry) for name, entry in of_config.get(rule, {}).items()}
+    rules = _published()["relations"].get(config, {})
+    return {name: Comparison(**row) for name, row in rules.get(rule, {}).items()}
 
 
 def edges(config: str) -> dict[str, int]:

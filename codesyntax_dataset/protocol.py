@@ -1,32 +1,32 @@
 """The benchmark's protocol (Shen et al. 2022, section 4): splits, rules, directions, protocols, k and baselines.
 
-Constants alone and no imports, so that everyone can share them. The metric repeats those that it needs, because the Hub
-loads it without this package; a test holds the two equal.
+Only constants and no imports, so that every module can use them. The metric repeats those that it needs, because the
+Hub loads it without this package; a test keeps the two equal.
 """
 
 from __future__ import annotations
 
 SPLITS = ("validation", "test")
-"""The splits of a dataset. Scores are taken on `test`; held-out scores choose the attention heads on `validation`."""
+"""The splits of a dataset. Scores are computed on `test`; held-out scores choose attention heads on `validation`."""
 
 RULES = ("first", "any", "last")
 """Which token of the dependent counts."""
 
 DIRECTIONS = HEAD_TO_DEPENDENT, DEPENDENT_TO_HEAD = ("head-to-dependent", "dependent-to-head")
-"""Whose row of attention is read: the head token's, to find the dependent (published), or the dependent's, to find the
-head."""
+"""Whose row of attention is read: the head token's, to predict the dependent (as published), or the dependent's, to
+predict the head token."""
 
 PROTOCOLS = HELD_OUT, PUBLISHED = ("held-out", "published")
-"""Where the attention heads are chosen: on the split `validation`, or, as in the paper, on the scored data."""
+"""Where the attention heads are chosen: on the split `validation`, or, as in the paper, on the scored data itself."""
 
 KS = range(1, 21)
 """The k of the published curves (Figure 4)."""
 
 TABLE_KS = ("1", "3", "10", "20")
-"""Those of the published tables, as keys of results."""
+"""The k of the published tables, as keys of results."""
 
 BASELINES = ("offset", "keyword", "combined")
-"""What no model is needed for. `combined` is for each relation and k the better of the other two."""
+"""Predictors that need no model. `combined` is the better of the other two, for each relation and k."""
 
 BEST_BASELINE = BASELINES[-1]
 

@@ -1,8 +1,8 @@
-"""What an annotated function is: tokens, edges, and the row of the dataset that holds them.
+"""The types of an annotated function: tokens, edges and source functions.
 
-A *token* is a code token with its characters; an *edge* is one syntactic relation from a head token to a dependent,
-which is a run of tokens (Shen et al. 2022, section 3). Token indices count from 0. Character offsets count from 0 and
-their end is excluded; `Edge.last` is the last token of the dependent and is included.
+A *token* is a code token with its character offsets; an *edge* is one syntactic relation from a head token to a
+dependent, which is a span of tokens (Shen et al. 2022, section 3). Token indices count from 0. Character offsets count
+from 0, end exclusive; `Edge.last`, the last token of the dependent, is inclusive.
 """
 
 from __future__ import annotations
@@ -13,19 +13,19 @@ from typing import NamedTuple
 from codesyntax_dataset.errors import CodeSyntaxError
 
 LABELS = "1.0"
-"""Version of our label rules: raised when labels change on purpose, by us or by a correction of the tables."""
+"""Version of the label rules: raised when labels change on purpose."""
 
 
 class Token(NamedTuple):
-    """A code token: `code[start:end] == text` unless the text is empty or the source spells it with escapes."""
+    """A code token: `code[start:end] == text`, unless the text is empty or the source spells it with escapes."""
 
     text: str
     start: int  # character offset of the first character
-    end: int  # character offset behind the last character (excluded)
+    end: int  # character offset after the last character (exclusive)
 
 
 class Edge(NamedTuple):
-    """A relation from the token `head` to the tokens `first` to `last` (included), all token indices from 0."""
+    """A relation from the token `head` to the tokens `first` to `last` (inclusive); all are token indices from 0."""
 
     relation: str
     head: int
@@ -42,10 +42,10 @@ class Annotation(NamedTuple):
 
 @dataclass(frozen=True)
 class SourceFunction:
-    """One function as its source has it, untouched.
+    """One function, unchanged from its source.
 
-    Only the published dataset comes with ids and labels of its own; for other sources `codesyntax_dataset.corpus` gives
-    the ids and `codesyntax_dataset.languages` the labels.
+    Only the published dataset comes with its own ids and labels; for other sources `codesyntax_dataset.corpus` assigns
+    the ids, and labels come from `codesyntax_dataset.languages`.
     """
 
     language: str
@@ -61,7 +61,7 @@ class SourceFunction:
 
 @dataclass
 class Skips:
-    """What was left out, or kept without labels: reason -> how many, and the first few of them by name."""
+    """Functions left out or kept without labels: reason -> how many, and the names of the first few."""
 
     counts: dict[str, int] = field(default_factory=dict)
     names: dict[str, list[str]] = field(default_factory=dict)
@@ -74,16 +74,16 @@ class Skips:
 
 
 def check(annotation: Annotation, code: str) -> Annotation:
-    """Return `annotation` if its tokens lie in order inside `code` and its edges point at its tokens.
+    """Return `annotation` if its tokens are in order inside `code` and its edges refer to its tokens.
 
-    Raises CodeSyntaxError naming the first token or edge that does not.
+    Raises CodeSyntaxError naming the first token or edge that violates this.
     """
     position = 0
     for index, token in enumerate(annotation.tokens):
         if not position <= token.start <= token.end <= len(code):
             raise CodeSyntaxError(
-                f"token {index} is {token.text!r} at characters {token.start} to {token.end}, expected a place between "
-                f"{position} and {len(code)}: were bytes read as characters?"
+                f"token {index} is {token.text!r} at characters {token.start} to {token.end}, expected it between "
+                f"{position} and {len(code)}: were byte offsets taken for character offsets?"
             )
         position = token.end
     for index, (relation, head, first, last) in enumerate(annotation.edges):

@@ -1,7 +1,7 @@
-"""What is in a split: edges by relation, how far dependents are from their heads, how long functions are.
+"""Statistics of a split: edges by relation, offsets from head to dependent, lengths of functions.
 
-As the paper's Table 8 and Figure 3 (Shen et al. 2022), for any dataset with our columns. An *offset* is `first - head`: how
-many tokens the dependent begins behind its head.
+These are Table 8 and Figure 3 of Shen et al. (2022), for any dataset with our columns. The *offset* of an edge is
+`first - head`, in tokens.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from codesyntax_dataset.errors import DatasetError
 
 
 class Distribution(NamedTuple):
-    """Some numbers in short: mean, quartiles (between two numbers, linear) and bounds."""
+    """Summary of some numbers: mean, quartiles (linearly interpolated), minimum and maximum."""
 
     mean: float
     min: int
@@ -31,10 +31,10 @@ class Distribution(NamedTuple):
 
 @dataclass(frozen=True)
 class RelationStatistics:
-    """The edges of one relation: how many, in how many functions, how far from head to dependent, how long dependents are.
+    """The edges of one relation: their number, the number of functions with them, offsets and lengths of dependents.
 
-    `offsets`: {offset: edges}, ascending. `mode`: the most frequent offset, the least of equals; `mode_share`: the percent
-    of edges that have it.
+    `offsets`: {offset: edges}, ascending. `mode`: the most frequent offset, of equals the lowest; `mode_share`: the
+    percentage of edges that have it.
     """
 
     edges: int
@@ -48,10 +48,10 @@ class RelationStatistics:
 
 @dataclass(frozen=True)
 class Statistics:
-    """What is in some functions; distributions are over functions, that of `dependent` over edges.
+    """Statistics of some functions; distributions are over functions, that of `dependent` is over edges.
 
-    `without_relations` functions take no part in any score; of these, `without_tokens` could not even be split into
-    tokens. `relations` are in the order of their names. A distribution of nothing is None.
+    `without_relations` functions take no part in any score; of these, `without_tokens` could not even be tokenized.
+    `relations` are sorted by name. The distribution of no numbers is None.
     """
 
     functions: int
@@ -64,18 +64,18 @@ class Statistics:
     relations: dict[str, RelationStatistics]
 
     def to_dict(self) -> dict[str, Any]:
-        """As JSON has it: a distribution is {"mean", "min", "q1", "median", "q3", "max"}."""
+        """As JSON: a distribution is {"mean", "min", "q1", "median", "q3", "max"}."""
 
         def plain(value: Any) -> Any:
             if isinstance(value, Distribution):
                 return value._asdict()
-            return {str(key): plain(entry) for key, entry in value.items()} if isinstance(value, dict) else value
+            return {str(key): plain(item) for key, item in value.items()} if isinstance(value, dict) else value
 
         return {name: plain(value) for name, value in asdict(self).items()}
 
 
 def statistics(splits: datasets.Dataset | Iterable[datasets.Dataset]) -> Statistics:
-    """Count one split, or several together, as `load_dataset` gives them. Raises DatasetError where columns are missing."""
+    """Count one split, or several together, as loaded by `load_dataset`. Raises DatasetError if columns are missing."""
     splits = [splits] if isinstance(splits, datasets.Dataset) else list(splits)
     table = pa.concat_tables([_columns(split) for split in splits])
     lengths = {name: _to_numpy(pc.list_value_length(table[name])) for name in ("token_start", "relations")}
@@ -88,7 +88,7 @@ def statistics(splits: datasets.Dataset | Iterable[datasets.Dataset]) -> Statist
     by_relation = np.argsort(relation, kind="stable")
     ends = np.cumsum(np.bincount(relation, minlength=len(names.dictionary)))
     relations = {
-        name: _of_relation(function[index], (first - head)[index], (last - first + 1)[index])
+        name: _relation_statistics(function[index], (first - head)[index], (last - first + 1)[index])
         for name, index in zip(names.dictionary.to_pylist(), np.split(by_relation, ends[:-1]))
     }
     return Statistics(
@@ -104,16 +104,16 @@ def statistics(splits: datasets.Dataset | Iterable[datasets.Dataset]) -> Statist
 
 
 def edges_by_relation(table: pa.Table) -> dict[str, int]:
-    """Relation -> edges, of a table with the column `relations`."""
+    """Relation -> number of edges, for a table with the column `relations`."""
     names = pc.struct_field(pc.list_flatten(table["relations"]), "relation")
-    return {entry["values"]: entry["counts"] for entry in pc.value_counts(names).to_pylist()}
+    return {count["values"]: count["counts"] for count in pc.value_counts(names).to_pylist()}
 
 
 def _columns(split: datasets.Dataset) -> pa.Table:
     needed = ["code", "token_start", "relations"]
     if missing := [name for name in needed if name not in (getattr(split, "column_names", None) or ())]:
         raise DatasetError(
-            f"the dataset has no columns {', '.join(missing)}: expected one that `codesyntax build` wrote"
+            f"the dataset lacks the columns {', '.join(missing)}: expected one that `codesyntax build` wrote"
         )
     return split.select_columns(needed).with_format("arrow")[:]
 
@@ -122,7 +122,7 @@ def _to_numpy(array: pa.Array | pa.ChunkedArray) -> np.ndarray:
     return array.to_numpy() if isinstance(array, pa.ChunkedArray) else array.to_numpy(zero_copy_only=False)
 
 
-def _of_relation(function: np.ndarray, offset: np.ndarray, dependent: np.ndarray) -> RelationStatistics:
+def _relation_statistics(function: np.ndarray, offset: np.ndarray, dependent: np.ndarray) -> RelationStatistics:
     values, counts = np.unique(offset, return_counts=True)
     return RelationStatistics(
         edges=len(offset),

@@ -1,8 +1,8 @@
-"""The tasks of the benchmark: each is one headline number of one model, as leaderboards have them.
+"""The tasks of the benchmark: each is one headline number of a model, as leaderboards show it.
 
-The number is the top-1 UAS in percent: rule `first`, the mean over relations, on all functions of the split `test` that
-have at most 511 sub-tokens (Shen et al. 2022, section 4). Numbers of different protocols or directions never stand in one
-column, so each pair is a task of its own.
+The number is the top-1 UAS in percent: rule `first`, mean over relations, on all functions of the split `test` with at
+most 511 sub-tokens (Shen et al. 2022, section 4). Numbers of different protocols or directions do not compare, so each
+pair of them is a separate task.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Task(NamedTuple):
 
     @property
     def splits(self) -> tuple[str, ...]:
-        """The splits that it takes to get the number."""
+        """The splits needed to compute the number."""
         return SPLITS if self.protocol == HELD_OUT else ("test",)
 
 

@@ -1,7 +1,7 @@
-"""Where functions come from: one reader for each form of source, all yielding the same rows.
+"""Sources of functions: one reader per form of source, all yielding the same type.
 
-A reader is a module with `FORM`, its name in words; `fits(source)`, whether a source has its form; and
-`read(source, config, skips)`, the functions.
+A reader is a module with `FORM`, its name in words; `fits(source)`, which says whether it can read a source; and
+`read(source, config, skips)`, which yields the functions.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from codesyntax_dataset.schema import Skips, SourceFunction
 from codesyntax_dataset.sources import codesearchnet, hub, published, tree
 
 SAMPLE = "sample"
-"""The source that comes with this package, so that everything runs offline."""
+"""The source included in this package, so that everything runs offline."""
 
 _LOCAL = (codesearchnet, published, tree)
 
@@ -24,20 +24,23 @@ _LOCAL = (codesearchnet, published, tree)
 def read(source: str, config: str, skips: Skips, validation_fraction: float | None = None) -> Iterator[SourceFunction]:
     """The functions of `config`'s language in `source`, those of the test partition first.
 
-    `source` is `sample`, a local file or folder, or else a dataset on the Hub (`owner/name` or `owner/name@revision`).
-    `validation_fraction`, from 0 and less than 1, is the share of a folder of source files that is for validation,
-    where it comes without partitions (`VALIDATION_FRACTION` of `sources.tree` unless told). What has to be left out is
-    counted in `skips`. Raises SourceError where `source` cannot be read, and for a fraction where it has partitions.
+    `source` is `sample`, a local file or folder, or a dataset on the Hub (`owner/name` or `owner/name@revision`).
+    `validation_fraction`, at least 0 and less than 1, is the share of a folder of source files that becomes the
+    validation partition, if the folder has no partitions of its own (default: `VALIDATION_FRACTION` of
+    `sources.tree`). Functions that are left out are counted in `skips`. Raises SourceError if `source` cannot be read,
+    or has partitions of its own and a fraction is given.
     """
     module, located = reader(source), _located(source)
     if validation_fraction is None:
         return module.read(located, config, skips)
     if not isinstance(validation_fraction, (int, float)) or not 0 <= validation_fraction < 1:
-        raise SourceError(f"validation fraction is {validation_fraction!r}, expected a number from 0 and less than 1")
+        raise SourceError(
+            f"validation fraction is {validation_fraction!r}, expected a number at least 0 and less than 1"
+        )
     if module is not tree or tree.partitioned(located):
         raise SourceError(
-            f"{source} says itself which functions are for validation: leave out the validation fraction, which splits "
-            "a folder of source files without the folders test and validation"
+            f"{source} already says which functions are for validation: leave out the validation fraction, which "
+            "applies to a folder of source files without the folders test and validation"
         )
     return tree.read(located, config, skips, validation_fraction)
 
@@ -46,26 +49,26 @@ def splitting(source: str, validation_fraction: float | None = None) -> str:
     """How `source` is split, in words."""
     located = _located(source)
     if reader(source) is not tree:
-        return "as the source has them"
+        return "those of the source"
     if tree.partitioned(located):
         return "the folders `test` and `validation` of the source"
     fraction = tree.VALIDATION_FRACTION if validation_fraction is None else validation_fraction
     return (
-        f"by {tree.unit(located)}, {fraction:g} of them for validation (`--validation-fraction`): those whose paths have "
-        "the least SHA-256, in each language on its own"
+        f"by {tree.unit(located)}, {fraction:g} of them for validation (`--validation-fraction`): those whose paths "
+        "have the lowest SHA-256, separately for each language"
     )
 
 
 def reader(source: str) -> ModuleType:
-    """The reader for `source`; raises SourceError if it has none of the known forms."""
+    """The reader for `source`; raises SourceError if no reader fits."""
     located = _located(source)
     exists = os.path.exists(located)
     for module in _LOCAL if exists else (hub,):
         if module.fits(located):
             return module
-    found = "has none of the known forms" if exists else "does not exist"
+    problem = "has none of the known forms" if exists else "does not exist"
     raise SourceError(
-        f"source {source!r} {found}: expected a folder or zip of CodeSearchNet v2 (python/final/jsonl/...), "
+        f"source {source!r} {problem}: expected a folder or zip of CodeSearchNet v2 (python/final/jsonl/...), "
         f"{', '.join(published.files())} or a zip of them, a folder of source files, owner/name on the Hub, or {SAMPLE!r}"
     )
 

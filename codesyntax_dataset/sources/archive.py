@@ -1,4 +1,4 @@
-"""Zip archives, read in memory: nothing is extracted, and only members with expected names are opened."""
+"""Zip archives, read in memory: nothing is extracted to disk, and only members with expected names are opened."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from pathlib import Path
 from codesyntax_dataset.errors import SourceError
 
 ERRORS = (EOFError, NotImplementedError, OSError, RuntimeError, zipfile.BadZipFile, zlib.error)
-"""What reading compressed data raises: truncated, unknown method, damaged, encrypted."""
+"""Errors of reading compressed data: truncated, unknown method, damaged, encrypted."""
 
 
 @contextmanager
 def open_zip(path: Path) -> Iterator[zipfile.ZipFile]:
-    """The archive at `path`; raises SourceError where it is none."""
+    """The archive at `path`; raises SourceError if it is not a zip archive."""
     try:
         archive = zipfile.ZipFile(path)
     except ERRORS as error:

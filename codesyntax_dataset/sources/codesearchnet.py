@@ -3,8 +3,8 @@
     python/final/jsonl/test/python_test_0.jsonl.gz
     python/final/jsonl/valid/python_valid_0.jsonl.gz
 
-`python.zip` has the same layout inside. A source is one of these zips, the folder `python`, or a folder with any of
-them.
+`python.zip` has the same layout inside. A source is one of these zips, the folder `python`, or a folder that contains
+any of them.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def fits(source: str) -> bool:
 def read(source: str, config: str, skips: Skips) -> Iterator[SourceFunction]:
     """The functions of `config`'s language, test partition first, each partition in the order of its files and lines.
 
-    A validation partition may be missing. Raises SourceError, naming file and line, for whatever else is missing,
+    A validation partition may be missing. Raises SourceError, naming file and line, if anything else is missing,
     damaged or not CodeSearchNet.
     """
     name = name_of(config)
@@ -49,7 +49,7 @@ def read(source: str, config: str, skips: Skips) -> Iterator[SourceFunction]:
 
 
 def name_of(config: str) -> str:
-    """The name in CodeSearchNet of `config`'s language; raises SourceError where it has none."""
+    """The name in CodeSearchNet of `config`'s language; raises SourceError if it has none."""
     language = language_of(config)
     if language.codesearchnet is None:
         raise SourceError(f"CodeSearchNet has no {language.name} functions, only those of {', '.join(_names())}")
@@ -72,11 +72,13 @@ def _files(source: str, language: str, partition: str) -> list[tuple[Path, str]]
     expected = f"{language}/final/jsonl/{name}/{language}_{name}_0.jsonl.gz"
     if partition == "validation":
         return []
-    raise SourceError(f"{source} has no {language} functions for {partition}: expected {expected}, there or in a zip")
+    raise SourceError(
+        f"{source} has no {language} functions for {partition}: expected {expected}, as a file or in a zip"
+    )
 
 
 def _bases(path: Path, language: str) -> list[Path]:
-    """Where the files of `language` may be: folders, which come first, and zips."""
+    """Where the files of `language` may be: folders first, then zips."""
     if path.is_dir():
         zipped = path / f"{language}.zip"
         return [path, zipped] if zipped.is_file() else [path]
@@ -106,17 +108,17 @@ def _rows(base: Path, member: str, language: str, partition: str) -> Iterator[li
     file = f"{base}/{member}"
     for number, line in _lines(base, member):
         where = f"{file}, line {number}"
-        *fields, found_language, found_partition = texts(parse_json(line, file, number), FIELDS, where)
-        if (found_language, found_partition) != (language, PARTITIONS[partition]):
+        *fields, own_language, own_partition = texts(parse_json(line, file, number), FIELDS, where)
+        if (own_language, own_partition) != (language, PARTITIONS[partition]):
             raise SourceError(
-                f"{where}: language {found_language!r} and partition {found_partition!r}, expected {language!r} and "
+                f"{where}: language {own_language!r} and partition {own_partition!r}, expected {language!r} and "
                 f"{PARTITIONS[partition]!r}"
             )
         yield fields
 
 
 def _lines(base: Path, member: str) -> Iterator[tuple[int, bytes]]:
-    """(line number, line) of a gzipped member, never more than one line of it in memory."""
+    """Yield (line number, line) of a gzipped member, with only one line in memory at a time."""
     number = 1
     try:
         with _open(base, member) as compressed, gzip.open(compressed) as lines:

@@ -1,6 +1,6 @@
-"""CodeSearchNet on the Hub: `code-search-net/code_search_net`, a copy with the same columns, either at a revision.
+"""CodeSearchNet on the Hub: `code-search-net/code_search_net` or a copy with the same columns, at any revision.
 
-Only the two partitions in use are read, by streaming: otherwise `load_dataset` downloads the training data as well.
+Only the test and validation partitions are read, by streaming; `load_dataset` would also download the training data.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ FORM = "Hub dataset"
 COLUMNS = ("func_code_string", "repository_name", "func_path_in_repository", "func_name", "func_code_url")
 
 PARQUET_EXPORT = "refs/convert/parquet"
-"""The branch where the Hub keeps its own Parquet copy of a dataset: a folder per config and no card."""
+"""The branch with the Hub's own Parquet copy of a dataset: one folder per config, and no card."""
 
 
 def fits(source: str) -> bool:
@@ -32,7 +32,7 @@ def fits(source: str) -> bool:
 def read(source: str, config: str, skips: Skips) -> Iterator[SourceFunction]:
     """The functions of `config`'s language in the Hub dataset `owner/name` or `owner/name@revision`, test split first.
 
-    Raises SourceError where the Hub does not answer, has no such dataset, revision or columns, or has it as a script.
+    Raises SourceError if the Hub does not answer, has no such dataset, revision or columns, or only a loading script.
     """
     from datasets import load_dataset
 
@@ -49,7 +49,7 @@ def read(source: str, config: str, skips: Skips) -> Iterator[SourceFunction]:
                 yield SourceFunction(language_of(config).name, code, repo, path, func_name, url, partition)
     except SourceError:
         raise
-    except Exception as error:  # datasets and huggingface_hub raise whatever their many layers raise
+    except Exception as error:  # datasets and huggingface_hub raise errors of many types
         raise SourceError(f"cannot read {source}: {_reason(error)}. {_hint(error, repository)}") from error
 
 
@@ -63,6 +63,6 @@ def _hint(error: Exception, repository: str) -> str:
     if isinstance(error, ConnectionError):
         return "Is there a network, and is HF_HUB_OFFLINE unset? A downloaded copy of CodeSearchNet v2 works, too"
     return (
-        "Expected a file or folder of that name here, or on the Hub a dataset with the configs and columns of "
+        "Expected a local file or folder of that name, or a dataset on the Hub with the configs and columns of "
         f"code-search-net/code_search_net: {', '.join(COLUMNS)}"
     )

@@ -1,9 +1,9 @@
-"""CodeSyntax as its authors published it (Shen et al. 2022), so that the published labels can be scored as they are.
+"""CodeSyntax as its authors published it (Shen et al. 2022), so that the published labels can be scored unchanged.
 
 `CodeSyntax_python.json` holds a list of `{"code", "tokens", "id", "relns": {relation: [[head, first, last], ...]}}`;
-the ablations are `CodeSyntax_python_with_new_lines.json` and so on, after our configs. A source is one of these files,
-a zip with some of them, or a folder with any of both. Ids stay; the first ones are CodeSearchNet's test partition.
-Tokens come without offsets: these are found by walking the tokens through the code.
+the ablations are `CodeSyntax_python_with_new_lines.json` and so on, named like our configs. A source is one of these
+files, a zip with some of them, or a folder with files, zips or both. Ids are kept; the lowest are CodeSearchNet's test
+partition. Tokens come without offsets, which are recovered by matching the tokens against the code in order.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from codesyntax_dataset.sources.text import encodable, parse_json, texts
 
 FORM = "CodeSyntax as its authors published it"
 
-LARGEST_FILE = 4 * 1024**3  # bytes, far above the published files; a larger one is a decompression bomb
+LARGEST_FILE = 4 * 1024**3  # bytes, far more than the published files; a larger one is a decompression bomb
 
 
 def files() -> dict[str, str]:
@@ -35,10 +35,10 @@ def fits(source: str) -> bool:
 
 
 def read(source: str, config: str, skips: Skips) -> Iterator[SourceFunction]:
-    """The functions of `config` with their published labels, those of the test partition first.
+    """The functions of `config` with their published labels, test partition first.
 
-    A function whose tokens cannot be found in its code in their order is kept without labels and counted in `skips`.
-    Raises SourceError for a file that is missing, damaged or not of this form.
+    A function whose tokens do not occur in its code in order is kept without labels and counted in `skips`. Raises
+    SourceError for a file that is missing, damaged or not of this form.
     """
     language = language_of(config)
     name, entries = _load(source, config)
@@ -47,14 +47,14 @@ def read(source: str, config: str, skips: Skips) -> Iterator[SourceFunction]:
 
 
 def _bases(path: Path) -> list[Path]:
-    """The places to look for files: folders and single files, which come first, and zips."""
+    """The places to look for files: folders and single files first, then zips."""
     if path.is_dir():
         return [path, *sorted(path.glob("CodeSyntax*.zip"))]
     return [path]
 
 
 def _files(base: Path) -> dict[str, str]:
-    """Config -> name of its file in a folder or zip; a single file is itself, under its bare name."""
+    """Config -> name of its file in a folder or zip; for a single file, its bare name."""
     if base.suffix == ".zip":
         with open_zip(base) as archive:
             names = archive.namelist()
@@ -98,7 +98,7 @@ def _function(entry: Any, where: str, language: Language, skips: Skips) -> Sourc
     (code,) = texts(entry, ["code"], where)
     tokens, number, relations = entry.get("tokens"), entry.get("id"), entry.get("relns")
     if type(number) is not int or not 0 <= number < 2**63:
-        raise SourceError(f"{where}: id is {number!r}, expected a whole number from 0")
+        raise SourceError(f"{where}: id is {number!r}, expected a whole number of at least 0")
     if not isinstance(tokens, list) or not all(isinstance(token, str) and encodable(token) for token in tokens):
         raise SourceError(f"{where}, id {number}: tokens are not a list of texts")
     edges = _edges(relations, f"{where}, id {number}")
@@ -117,7 +117,7 @@ def _function(entry: Any, where: str, language: Language, skips: Skips) -> Sourc
 
 def _edges(relations: Any, where: str) -> list[Edge]:
     if not isinstance(relations, dict) or not all(isinstance(edges, list) for edges in relations.values()):
-        raise SourceError(f"{where}: relns is no object of lists of [head, first, last]")
+        raise SourceError(f"{where}: relns is not an object of lists of [head, first, last]")
     edges = []
     for relation, triples in relations.items():
         for triple in triples:
@@ -133,15 +133,15 @@ _UNICODE_ESCAPE = re.compile(r"\\u+([Dd][89ABab][0-9A-Fa-f]{2})\\u+([Dd][C-Fc-f]
 def locate(tokens: list[str], code: str, between: re.Pattern[str]) -> list[Token] | None:
     """The tokens with their offsets in `code`, or None if they do not occur there in this order.
 
-    Between two tokens may be what `between` matches. An empty token lies where the next one that is not empty begins,
-    or at the end.
+    Tokens may be separated by anything that `between` matches. An empty token is placed at the start of the next
+    non-empty one, or at the end of the code.
     """
     located, position = [], 0
-    gap = between.match(code, 0).end()  # where the next token begins that is not white space
+    gap = between.match(code, 0).end()  # start of the next token that is not white space
     for token in tokens:
         if not token:
             start = end = gap
-        elif token.isspace():  # an indent or a line break, so within the gap
+        elif token.isspace():  # an indent or a line break, which lies within the gap
             start = code.find(token, position, gap)
             end = start + len(token)
             if start < 0:
@@ -157,7 +157,7 @@ def locate(tokens: list[str], code: str, between: re.Pattern[str]) -> list[Token
 
 
 def _end(token: str, code: str, position: int) -> int:
-    """The offset behind `token` at `position`, which may be spelled with Java's Unicode escapes, or -1."""
+    """The offset after `token` at `position`, or -1 if it is not there; Java's Unicode escapes are understood."""
     if code.startswith(token, position):
         return position + len(token)
     for character in token:

@@ -1,4 +1,4 @@
-"""Text from outside, read strictly: UTF-8 and nothing else, with the file and line of what is not."""
+"""Strict reading of UTF-8 text and JSON from outside; errors name the file and the line."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from codesyntax_dataset.errors import SourceError
 
 
 def decode(data: bytes, file: str, line: int = 1) -> str:
-    """`data` as text, without a byte-order mark; `line` is the line of `file` that it begins at."""
+    """Decode `data`, without a byte-order mark; `line` is its first line in `file`."""
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -21,7 +21,7 @@ def decode(data: bytes, file: str, line: int = 1) -> str:
 
 
 def parse_json(data: bytes, file: str, line: int = 1) -> Any:
-    """The value of one JSON document that begins at `line` of `file`."""
+    """Parse one JSON document that begins at `line` of `file`."""
     text = decode(data, file, line)
     try:
         return json.loads(text)
@@ -35,23 +35,23 @@ def parse_json(data: bytes, file: str, line: int = 1) -> Any:
 
 
 def texts(row: Any, fields: Sequence[str], where: str) -> list[str]:
-    """The values of `fields` in the mapping `row`, each of them text that UTF-8 can hold."""
+    """The values of `fields` in the mapping `row`, each of them text that UTF-8 can encode."""
     if not isinstance(row, dict):
         raise SourceError(f"{where}: {type(row).__name__} instead of an object with {', '.join(fields)}")
     for field in fields:
         value = row.get(field)
         if not isinstance(value, str):
-            found = (
+            problem = (
                 f"is {type(value).__name__}" if field in row else f"is missing among {', '.join(row) or 'no fields'}"
             )
-            raise SourceError(f"{where}: field {field!r} {found}, expected text")
+            raise SourceError(f"{where}: field {field!r} {problem}, expected text")
         if not encodable(value):
-            raise SourceError(f"{where}: field {field!r} holds half of a surrogate pair, which is no UTF-8 text")
+            raise SourceError(f"{where}: field {field!r} has an unpaired surrogate, which is not valid UTF-8 text")
     return [row[field] for field in fields]
 
 
 def encodable(text: str) -> bool:
-    """Whether UTF-8 can hold `text`: JSON can spell halves of surrogate pairs, which it cannot."""
+    """Whether UTF-8 can encode `text`: JSON can spell unpaired surrogates, which it cannot."""
     try:
         text.encode()
     except UnicodeEncodeError:

@@ -1,12 +1,12 @@
-"""Any folder of source files: its module-level functions and its methods, as CodeSearchNet cuts them out.
+"""Any folder of source files: its module-level functions and its methods, delimited as in CodeSearchNet.
 
 A function's code begins at `def` or `async def`, in Java at the first modifier, and runs to its last character; its
-first line loses its indentation, the others keep theirs. Decorators and comments before it are left out, functions
-within functions are part of the outer one, Java methods without a body are none. Hidden folders are passed over.
+first line loses its indentation, the others keep theirs. Preceding decorators and comments are excluded, nested
+functions are part of the outer one, and Java methods without a body do not count. Hidden folders are ignored.
 
-Folders `test` and `validation` at the top, if both are there, are the partitions and hold one folder per project, whose
-name stands for the repository. Otherwise whole files are drawn for the validation partition, or whole repositories
-where the folder holds several git clones; the repository of a file in none of them is the folder itself.
+Top-level folders `test` and `validation`, if both exist, are the partitions and hold one folder per project, whose name
+is used as the repository. Otherwise whole files are drawn for the validation partition, or whole repositories if the
+folder holds several git clones; the repository of a file outside all clones is the folder itself.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from codesyntax_dataset.sources.text import encodable
 FORM = "folder of source files"
 
 VALIDATION_FRACTION = 0.2
-"""Of the files or repositories of a folder, unless told."""
+"""The default share of a folder's files or repositories that is for validation."""
 
 
 def fits(source: str) -> bool:
@@ -31,12 +31,12 @@ def fits(source: str) -> bool:
 
 
 def partitioned(source: str) -> bool:
-    """Whether the folder `source` comes with its partitions: the folders `test` and `validation`."""
+    """Whether the folder `source` has partitions of its own: the folders `test` and `validation`."""
     return all(Path(source, partition).is_dir() for partition in ("test", "validation"))
 
 
 def unit(source: str) -> str:
-    """What falls into one partition as a whole, where the folder `source` comes without: `repository` or `file`."""
+    """The unit by which an unpartitioned folder `source` is split: `repository` or `file`."""
     return "repository" if _clones(Path(source)) else "file"
 
 
@@ -45,12 +45,12 @@ def read(
 ) -> Iterator[SourceFunction]:
     """The functions of `config`'s language under the folder `source`, test partition first, by path and line.
 
-    Where the folder is not partitioned, `validation_fraction` of the files (or repositories) that have such functions
-    are for validation, to the nearest whole number; of two and more at least one, and at least one stays for test. They
-    are those whose paths have the least SHA-256, so neither their order nor other languages play a part.
+    If the folder is not partitioned, `validation_fraction` of the files (or repositories) that have such functions are
+    for validation, rounded to a whole number; of two or more, each partition gets at least one. Chosen are those whose
+    paths have the lowest SHA-256, so the choice depends neither on their order nor on other languages.
 
-    What gives no functions is counted in `skips`: a file that is no text in UTF-8 or in the encoding that it declares,
-    that cannot be read, or that does not parse; a symbolic link; a folder that cannot be read.
+    Counted in `skips` are files that are not text in UTF-8 or their declared encoding, cannot be read, or do not parse;
+    symbolic links; and folders that cannot be read.
     """
     language = language_of(config)
     root = Path(source).resolve()
@@ -64,16 +64,16 @@ def read(
                 yield from _rows(functions, language.name, project, path, file.relative_to(root).as_posix(), partition)
         return
     clones = _clones(root)
-    found = []
+    files = []
     for file, functions in _parsed(root, root, language, skips):
         path = file.relative_to(root).as_posix()
         clone = next((clone for clone in clones if path.startswith(f"{clone}/")), None)
         shown = path.removeprefix(f"{clone}/") if clone else path
-        found.append((clone or path, clone or root.name, shown, path, functions))
-    drawn = _drawn({entry[0] for entry in found}, validation_fraction)
+        files.append((clone or path, clone or root.name, shown, path, functions))
+    drawn = _drawn({unit for unit, *_ in files}, validation_fraction)
     for partition in ("test", "validation"):
-        for whole, project, path, url, functions in found:
-            if (whole in drawn) == (partition == "validation"):
+        for unit, project, path, url, functions in files:
+            if (unit in drawn) == (partition == "validation"):
                 yield from _rows(functions, language.name, project, path, url, partition)
 
 
@@ -83,13 +83,13 @@ def _rows(functions, language: str, project: str, path: str, url: str, partition
 
 
 def _drawn(units: Collection[str], fraction: float) -> set[str]:
-    """The files or repositories that are for validation."""
+    """The files or repositories chosen for validation."""
     number = min(max(round(fraction * len(units)), 1), len(units) - 1) if fraction and units else 0
     return set(sorted(units, key=lambda unit: hashlib.sha256(unit.encode()).digest())[:number])
 
 
 def _clones(root: Path) -> list[str]:
-    """The git repositories under `root`, relative to it, where there are several and it is none itself."""
+    """The git repositories under `root`, relative to it, if there are several and `root` is not one itself."""
     if (root / ".git").exists():
         return []
     clones = []
@@ -102,7 +102,7 @@ def _clones(root: Path) -> list[str]:
 
 
 def _parsed(root: Path, folder: Path, language: Language, skips: Skips) -> Iterator[tuple[Path, list[Definition]]]:
-    """The files under `folder` that have functions, by path, with these; `root` is what others are named from."""
+    """Yield the files under `folder` that have functions, by path, with the functions; skips are named from `root`."""
 
     def skip(reason: str, path: Path) -> None:
         skips.add(reason, os.fsencode(path.relative_to(root).as_posix()).decode("utf-8", "backslashreplace"))
@@ -115,7 +115,7 @@ def _parsed(root: Path, folder: Path, language: Language, skips: Skips) -> Itera
             skip("file has a name that is not UTF-8", file)
             continue
         try:
-            if not file.is_file():  # such as a pipe, at which reading would wait for ever
+            if not file.is_file():  # such as a pipe, on which reading would block
                 raise OSError
             data = file.read_bytes()
         except OSError:
@@ -123,7 +123,7 @@ def _parsed(root: Path, folder: Path, language: Language, skips: Skips) -> Itera
             continue
         try:
             text = language.decode(data)
-            text.encode()  # a declared encoding may spell halves of surrogate pairs
+            text.encode()  # a declared encoding may spell unpaired surrogates
         except (SyntaxError, LookupError, ValueError):
             skip("file is no text in UTF-8 or the encoding that it declares", file)
             continue
@@ -137,7 +137,7 @@ def _parsed(root: Path, folder: Path, language: Language, skips: Skips) -> Itera
 
 
 def _files(folder: Path, suffixes: tuple[str, ...], skip) -> list[Path]:
-    found = []
+    paths = []
 
     def unreadable(error: OSError) -> None:
         skip("folder cannot be read", Path(error.filename))
@@ -147,5 +147,5 @@ def _files(folder: Path, suffixes: tuple[str, ...], skip) -> list[Path]:
             if Path(parent, name).is_symlink():
                 skip("folder is a symbolic link", Path(parent, name))
         folders[:] = [name for name in folders if not name.startswith(".")]
-        found += [Path(parent, name) for name in files if name.endswith(suffixes)]
-    return sorted(found, key=lambda file: file.parts)
+        paths += [Path(parent, name) for name in files if name.endswith(suffixes)]
+    return sorted(paths, key=lambda file: file.parts)

@@ -295,9 +295,9 @@ def test_bad_data(tiny_model, dataset_folder, tmp_path):
         probe(model, dataset_folder, "pyton")
     with pytest.raises(UnknownName, match="did you mean 'test'"):
         probe(model, dataset_folder, "python", "tests")
-    with pytest.raises(DatasetError, match="is no dataset"):
+    with pytest.raises(DatasetError, match="is not a dataset"):
         probe(model, tmp_path)
-    with pytest.raises(DatasetError, match="no columns"):
+    with pytest.raises(DatasetError, match="lacks the columns"):
         probe(model, datasets.Dataset.from_list([{"text": "x"}]))
     row = {"id": 7, "code": "x = 1", "token_start": [0, 2], "token_end": [1, 3]}
     outside = row | {"relations": [{"relation": "r", "head": 0, "first": 1, "last": 5}]}

@@ -42,7 +42,7 @@ def pair(tiny_model):
         (lambda: annotate(CODE, None), "language is None, expected text"),
         (lambda: tokenize(CODE.encode(), "python"), "code is b'def"),
         (lambda: build(None, ["python"], "o"), "source is None, expected text"),
-        (lambda: build("sample", "python", "o"), "configs is 'python', expected a list, each of it text"),
+        (lambda: build("sample", "python", "o"), "configs is 'python', expected a list in which every item is text"),
         (lambda: build("sample", ["python"], 7), "output is 7, expected text or a path"),
         (lambda: build("sample", ["python"], "o", num_proc=0), "num_proc is 0, expected a whole number of at least 1"),
         (lambda: collect("d", ["python"], "test"), "splits is 'test', expected a list"),

@@ -164,7 +164,7 @@ def test_probe_with_bad_names(tiny_model, dataset_folder, tmp_path):
         "nobody/no-such-model",
         "not in the cache, and the Hub cannot be reached",
     )
-    refused(run("probe", tiny_model, "--data", tmp_path, "--output", output), "is no dataset", "codesyntax build")
+    refused(run("probe", tiny_model, "--data", tmp_path, "--output", output), "is not a dataset", "codesyntax build")
     refused(run("probe", tiny_model, *data, "--config", "jaba"), "did you mean 'java'?")
     assert not output.exists()
 

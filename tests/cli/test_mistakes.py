@@ -23,7 +23,7 @@ MISTAKES = [
     ("probe nobody/none --data data", 1, "not in the cache, and the Hub cannot be reached"),
     ("probe tiny --data none", 1, "no folder none, and no name of a dataset on the Hub, USER/NAME"),
     ("probe tiny --data file.txt", 1, "file.txt is a file, expected the folder of a dataset"),
-    ("probe tiny --data empty", 1, "is no dataset that `codesyntax build` wrote"),
+    ("probe tiny --data empty", 1, "is not a dataset that `codesyntax build` wrote"),
     ("probe empty --data data", 1, "cannot load the model 'empty'"),
     ("probe data --data tiny", 1, ""),
     ("baseline --data none", 1, "no folder none"),

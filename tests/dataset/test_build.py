@@ -187,7 +187,7 @@ def test_published_labels_are_built_as_they_are(tmp_path):
     assert (row["token_start"][8:], row["token_end"][8:]) == ([12, 13, 14, 15, 15, 15], [13, 14, 15, 15, 15, 15])
     assert [row["id"] for row in rows(tmp_path / "out", split="validation")] == [9000]
     assert report.configs["python"].skips.counts == {}
-    assert "as its authors published them" in (tmp_path / "out" / "README.md").read_text(encoding="utf-8")
+    assert "as published by the authors" in (tmp_path / "out" / "README.md").read_text(encoding="utf-8")
 
 
 def test_excluded_repositories_are_counted_in_report_and_card(tmp_path):
@@ -197,7 +197,7 @@ def test_excluded_repositories_are_counted_in_report_and_card(tmp_path):
     assert report.configs["python"].functions == {"validation": 1}
     assert report.configs["python"].skips.counts == {"repository is excluded": 2}
     card = (tmp_path / "out" / "README.md").read_text(encoding="utf-8")
-    assert "Excluded repositories: 2 names in a list with SHA-256" in card
+    assert "Excluded repositories: 2, from a list with SHA-256" in card
     assert "repository is excluded: 2 (test/one/a.py#L1-L2, test/one/a.py#L5-L8)" in card
 
 
@@ -351,7 +351,7 @@ def test_own_code_is_split_by_file_and_the_card_says_how(tmp_path):
 
 def test_a_source_without_validation_functions_has_no_such_split_and_says_what_that_means(tmp_path):
     report = build(write(tmp_path / "source", {"a.py": FIRST}), ["python"], tmp_path / "codesyntax")
-    lack = "no validation split: held-out scores need one"
+    lack = "no validation split: held-out scores choose attention heads on it"
     assert f"  warning: {lack}" in report.text() and f"`python` has {lack}" in (
         tmp_path / "codesyntax" / "README.md"
     ).read_text(encoding="utf-8")
@@ -438,7 +438,7 @@ def test_what_another_build_wrote_meanwhile_is_not_lost(tmp_path, monkeypatch, s
         return render(*arguments)
 
     monkeypatch.setattr(card, "render", while_another_builds)
-    with pytest.raises(DatasetError, match="was written to meanwhile"):
+    with pytest.raises(DatasetError, match="was changed by another build"):
         build(source, ["python"], tmp_path / "out")
     assert list(check_folder(tmp_path / "out").configs) == ["java"]
 

@@ -275,7 +275,7 @@ def test_a_published_function_whose_tokens_are_not_in_its_code_is_kept_without_l
         pytest.param(labels(PYTHON | {"id": True}), "entry 0: id is True", id="id true"),
         pytest.param(labels(PYTHON | {"tokens": "def"}), "id 8679: tokens are not", id="tokens"),
         pytest.param(labels(PYTHON | {"tokens": ["\ud800"]}), "id 8679: tokens are not", id="surrogate"),
-        pytest.param(labels(PYTHON | {"relns": []}), "id 8679: relns is no object", id="relns"),
+        pytest.param(labels(PYTHON | {"relns": []}), "id 8679: relns is not an object", id="relns"),
         pytest.param(labels(PYTHON | {"relns": {"r": [[1, 2]]}}), r"id 8679: r has \[1, 2\]", id="short edge"),
         pytest.param(
             labels(PYTHON | {"relns": {"r": [[1, 2, 22]]}}), "id 8679: edge 0 .* tokens below 22", id="edge too far"
@@ -468,9 +468,9 @@ def test_several_clones_are_split_by_repository(tmp_path):
 @pytest.mark.parametrize("fraction", [1, -0.1, float("nan"), "0.2"])
 def test_a_fraction_that_is_none_or_that_has_nothing_to_split_is_refused(tmp_path, fraction):
     source = write(tmp_path, {"a.py": b"def f(): pass"})
-    with pytest.raises(SourceError, match="validation fraction is .* expected a number from 0 and less than 1"):
+    with pytest.raises(SourceError, match="validation fraction is .* expected a number at least 0 and less than 1"):
         read(source, "python", Skips(), validation_fraction=fraction)
-    with pytest.raises(SourceError, match="sample says itself which functions are for validation"):
+    with pytest.raises(SourceError, match="sample already says which functions are for validation"):
         read("sample", "python", Skips(), validation_fraction=0.2)
 
 
@@ -659,7 +659,7 @@ def test_a_hub_dataset_that_is_not_there_or_another_one_is_refused(tmp_path):
         hub.add("owner/csn", {"README.md": CARD.encode(), **dict.fromkeys(CONVERTED, other.getvalue())})
         sources = ["owner/nothing", "owner/csn@v9", "owner/csn"]
         nothing, no_revision, no_columns = read_from_hub(tmp_path, *sources, HF_ENDPOINT=hub.url)
-    assert "doesn't exist on the Hub or cannot be accessed. Expected a file or folder of that name here" in nothing
+    assert "doesn't exist on the Hub or cannot be accessed. Expected a local file or folder of that name" in nothing
     assert "Revision 'v9' doesn't exist" in no_revision
     assert "columns of code-search-net/code_search_net: func_code_string" in no_columns
 
@@ -734,7 +734,7 @@ def test_a_broken_list_of_repositories_is_refused(tmp_path, content, complaint):
 
 def test_published_functions_name_no_repository_so_none_can_be_excluded(tmp_path):
     source = write(tmp_path, {"CodeSyntax_python.json": labels(PYTHON)})
-    with pytest.raises(SourceError, match="does not say which repository"):
+    with pytest.raises(SourceError, match="does not name the repository"):
         corpus.read(source, "python", {"a/b"})
 
 

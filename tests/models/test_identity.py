@@ -124,7 +124,7 @@ def test_a_dataset_that_was_edited_in_place_is_refused(command, file, tiny_model
 
 def test_what_is_no_dataset_of_ours(dataset_folder, copy, tmp_path):
     (tmp_path / "other").mkdir()
-    with pytest.raises(DatasetError, match="is no dataset that `codesyntax build` wrote: README.md cannot be read"):
+    with pytest.raises(DatasetError, match="is not a dataset that `codesyntax build` wrote: README.md cannot be read"):
         load_functions(tmp_path / "other", "python", "test")
     (tmp_path / "other" / "README.md").write_text("---\nconfigs: []\n---\n")
     with pytest.raises(DatasetError, match="README.md does not say so"):

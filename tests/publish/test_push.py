@@ -364,7 +364,7 @@ def link(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("tamper", "reason"),
     [
-        (flip_a_byte, "java/test.parquet has another checksum than SHA256SUMS tells"),
+        (flip_a_byte, "java/test.parquet does not have the checksum that SHA256SUMS lists"),
         (with_sums(flip_a_byte), "java"),  # a broken page, or other rows than the card tells
         (write("notes.txt"), "notes.txt does not belong there"),
         (write("codesyntax.py"), "codesyntax.py does not belong there"),
@@ -383,11 +383,11 @@ def link(folder: Path) -> None:
         (with_sums(lambda folder: (folder / "croissant.json").unlink()), "croissant.json is missing"),
         (
             with_sums(lambda folder: shutil.copytree(folder / "java", folder / "java_skip_semicolon")),
-            "java_skip_semicolon/test.parquet is of a config that the card does not name",
+            "java_skip_semicolon/test.parquet belongs to a config that the card does not name",
         ),
         (
             with_sums(edited("README.md", "num_examples: 141", "num_examples: 140")),
-            "'num_examples: 140', where its Parquet",
+            "'num_examples: 140', but its Parquet",
         ),
         (with_sums(edited("README.md", "| 141 |", "| 142 |")), "| 142 |"),
         (with_sums(edited("README.md", "version: 1.0.", "version: 1.1.")), "version: 1.1."),
@@ -399,7 +399,7 @@ def link(folder: Path) -> None:
         (with_sums(edited("README.md", "configs:", "configs: [")), "does not begin with the YAML of a dataset"),
         (with_sums(edited("eval.yaml", "java-published", "java-best")), "id: java-best"),
         (with_sums(edited("croissant.json", "cr:Int64", "sc:Text")), "sc:Text"),
-        (with_sums(lambda folder: (folder / "eval.yaml").write_bytes(b"\xff")), "eval.yaml is no text in UTF-8"),
+        (with_sums(lambda folder: (folder / "eval.yaml").write_bytes(b"\xff")), "eval.yaml is not UTF-8 text"),
         (with_sums(rewritten(lambda table: table.slice(1))), "| 140 |"),
         (
             with_sums(rewritten(lambda table: table.drop_columns(["url"]))),
@@ -430,7 +430,7 @@ def test_what_is_no_folder_is_refused_in_a_line(tmp_path):
     assert refused.exit_code == 1
     assert (
         refused.stderr
-        == f"Error: {tmp_path / 'nowhere'} is no folder: expected a dataset that `codesyntax build` wrote\n"
+        == f"Error: {tmp_path / 'nowhere'} is not a folder: expected a dataset that `codesyntax build` wrote\n"
     )
 
 
