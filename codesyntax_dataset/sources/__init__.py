@@ -69,7 +69,8 @@ def reader(source: str) -> ModuleType:
     problem = "has none of the known forms" if exists else "does not exist"
     raise SourceError(
         f"source {source!r} {problem}: expected a folder or zip of CodeSearchNet v2 (python/final/jsonl/...), "
-        f"{', '.join(published.files())} or a zip of them, a folder of source files, owner/name on the Hub, or {SAMPLE!r}"
+        f"{', '.join(published.files())} or a zip of them, a folder of source files, owner/name on the Hub, or "
+        f"{SAMPLE!r}"
     )
 
 

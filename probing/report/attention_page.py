@@ -1,4 +1,4 @@
-"""One function as the attention heads of a model see it: a web page that needs nothing else."""
+"""The attention of a model over one function, as a self-contained web page."""
 
 from __future__ import annotations
 
@@ -38,25 +38,24 @@ from probing.report.pages import environment
 from probing.runs.data import load_functions, rows
 
 KEPT = 20
-"""The largest weights of a token's row that a page keeps; fewer for functions and models that would take more than
-`BYTES`."""
+"""The number of largest weights that a page keeps of each token's row; fewer if they would take more than `BYTES`."""
 
 BYTES = 3_000_000
-"""What the kept weights of a page may take, before base64: three bytes each, two for the token and one for the weight."""
+"""The most bytes that a page's weights may take before base64: three each, two for the token and one for the weight."""
 
 
 @dataclass(frozen=True)
 class AttentionPage:
-    """The attention of one model over one function, as HTML with all that it needs. In a notebook it shows itself."""
+    """The attention of one model over one function, as self-contained HTML. Notebooks display it."""
 
     html: str
 
     def save(self, path: str | os.PathLike) -> Path:
-        """Write the page to the file `path`; raises LedgerError where that is not possible."""
+        """Write the page to the file `path`; raises LedgerError if it cannot be written."""
         return write(path, self.html)
 
     def _repr_html_(self) -> str:
-        # a frame of its own keeps the page's styles and script apart from the notebook's
+        # a frame keeps the page's styles and script separate from the notebook's
         style = "width: 100%; height: 48rem; border: 0"
         return (
             f'<iframe title="Attention page" sandbox="allow-scripts" style="{style}" srcdoc="{html.escape(self.html)}">'
@@ -79,18 +78,18 @@ def show(
     device: str | torch.device | None = None,
     result: str | os.PathLike | ProbeResult | None = None,
 ) -> AttentionPage:
-    """A page with the gold edges of a function and what each attention head of a model predicts for them.
+    """A page with the gold edges of a function and the predictions of each attention head of a model for them.
 
-    The drawings are those of Shen et al. (2022, Figures 5 and 9 to 15). The function is `code`, text or the path of
-    a file, labelled here as `annotate` labels it with the language and variant of `config`, or the one with this `id` in a
-    split of `data`. `model`, `data`, `config`, `split`, `revision`, `dtype` and `device` are as of `probe`, and so are
-    pooling, the direction and the longest function. `relation`: the one that the page opens with, by default the first in
-    alphabetical order that the function has. `result`: what `probe` found with the same model and config, or the JSON
-    that it wrote: beside the best heads of the function the page then marks the best one of the whole split.
+    The drawings follow Shen et al. (2022, Figures 5 and 9 to 15). The function is either `code` (text or the path of a
+    file, annotated with the language and variant of `config`) or the one with this `id` in a split of `data`. `model`,
+    `data`, `config`, `split`, `revision`, `dtype` and `device` are as in `probe`; so are pooling, the default direction
+    and the maximum length. `relation`: the one to open with, by default the first of the function in alphabetical
+    order. `result`: a result of `probe` with the same model and config, or its JSON file; the page then also marks the
+    best head over the whole split.
 
-    Raises ParseError, with line and column, for code that does not parse, SourceError for a file that cannot be read,
-    ModelError for a model that cannot be probed or a function that is too long for it, DatasetError for an id that is not
-    there, UnknownName for a config, split or relation that is not there, and LedgerError for a result of anything else.
+    Raises ParseError, with line and column, for code that does not parse; SourceError for a file that cannot be read;
+    ModelError for a model that cannot be probed, or a function that is too long for it; DatasetError for an unknown id;
+    UnknownName for an unknown config, split or relation; and LedgerError for a result of another model or config.
     """
     if (code is None) == (id is None):
         raise CodeSyntaxError(f"expected either code or the id of a function, got {'none' if code is None else 'both'}")
@@ -137,7 +136,7 @@ def show(
 
 
 class _Function(NamedTuple):
-    """A labelled function: `start`, `end` (tokens,) are characters, end excluded."""
+    """A labelled function: `start`, `end` (tokens,) are character offsets, end exclusive."""
 
     name: str
     code: str
@@ -148,16 +147,14 @@ class _Function(NamedTuple):
 
 def _labelled(code: str | os.PathLike, config: str) -> _Function:
     language, variant = language_of(config), variant_of(config)
-    name = "the code that was given"
+    name = "the given code"
     if not isinstance(code, str):
         name, code = os.path.basename(code), _read(Path(code))
     try:
         tokens, edges = annotate(code, language.name, variant.name)
     except ParseError as error:
         reason = str(error).partition(": ")[2]
-        hint = (
-            f"{name} was read as {language.name} code; for one function among others, build a dataset and give its id"
-        )
+        hint = f"{name} was read as {language.name} code; for one of many functions, build a dataset and give its id"
         raise ParseError(f"{reason} ({hint})", error.line, error.column) from None
     start, end = np.array([(token.start, token.end) for token in tokens], np.int64).reshape(-1, 2).T
     return _Function(name, code, start, end, edges)
@@ -174,8 +171,8 @@ def _from_data(data: Any, config: str, split: str, id: int) -> _Function:
     dataset, name = load_functions(data, config, split)
     ids = dataset["id"][:]
     if id not in ids:
-        there = f"those there run from {min(ids)} to {max(ids)}" if ids else "there is no function at all"
-        raise DatasetError(f"{name}/{config}/{split} has no function with the id {id}: {there}")
+        known = f"its ids run from {min(ids)} to {max(ids)}" if ids else "it has no functions"
+        raise DatasetError(f"{name}/{config}/{split} has no function with the id {id}: {known}")
     ((row,),) = rows(dataset.select([ids.index(id)]), None)
     start, end = (np.asarray(row[column], np.int64) for column in ("token_start", "token_end"))
     edges = [Edge(edge["relation"], edge["head"], edge["first"], edge["last"]) for edge in row["relations"]]
@@ -183,18 +180,18 @@ def _from_data(data: Any, config: str, split: str, id: int) -> _Function:
 
 
 def _relations(function: _Function, wanted: str | None) -> list[str]:
-    """The relations that the function has edges of, in alphabetical order."""
-    found = {edge.relation for edge in function.edges}
-    if not found:
-        raise CodeSyntaxError(f"{function.name}: it has no edges, so there is nothing to show: choose another function")
-    names = in_order(found)
-    if wanted is not None and wanted not in found:
+    """The relations of which the function has edges, in alphabetical order."""
+    relations = {edge.relation for edge in function.edges}
+    if not relations:
+        raise CodeSyntaxError(f"{function.name} has no edges, so there is nothing to show: choose another function")
+    names = in_order(relations)
+    if wanted is not None and wanted not in relations:
         raise UnknownName("relation of this function", wanted, names)
     return names
 
 
 def _fitting(result: str | os.PathLike | ProbeResult, encoder: Encoder, config: str, direction: str) -> ProbeResult:
-    """The result, if it is of this encoder, config and direction."""
+    """The result, if it belongs to this encoder, config and direction."""
     if not isinstance(result, ProbeResult):
         result = load_result(result)
     made = result.settings
@@ -206,24 +203,24 @@ def _fitting(result: str | os.PathLike | ProbeResult, encoder: Encoder, config: 
     ):
         if got != expected:
             raise LedgerError(
-                f"the result is of {what} {got}, but the page of {expected}: give what `codesyntax probe` found with it"
+                f"the result has {what} {got}, but the page has {expected}: give a result of `codesyntax probe` with it"
             )
     return result
 
 
 def _best(result: ProbeResult, relation: str) -> dict[str, list[float]]:
-    """Rule -> layer, head and score at k = 1; none where the relation has no edges or no head finds any."""
-    found = result.relations.get(relation)
-    cells = {rule: found[rule]["1"] for rule in RULES} if found else {}
+    """Rule -> layer, head and score at k = 1; without rules by which no head finds any edge."""
+    best = result.relations.get(relation)
+    cells = {rule: best[rule]["1"] for rule in RULES} if best else {}
     return {rule: [cell["layer"], cell["head"], cell["score"]] for rule, cell in cells.items() if cell["score"]}
 
 
 class _Attention(NamedTuple):
-    """What is kept of every attention head: the tokens that each token attends to most, and how much.
+    """For every attention head, the tokens to which each token attends most, with weights.
 
-    `readers` (rows,): the tokens that have sub-tokens, ascending. `tokens`, uint16, and `weights`, uint8, (layers, heads,
-    rows, kept): falling weights, equal ones by lower token, so that the first token is the prediction. A weight w is
-    stored as 255 times its square root, which keeps the small ones apart.
+    `readers` (rows,): the tokens that have sub-tokens, ascending. `tokens`, uint16, and `weights`, uint8, (layers,
+    heads, rows, kept): by descending weight, equal ones by lower token, so that the first token is the prediction. A
+    weight w is stored as 255 times its square root, which preserves small weights.
     """
 
     direction: str
@@ -252,7 +249,7 @@ def _attention(encoder: Encoder, function: _Function, config: str) -> _Attention
 
 
 class _WholeFunction(EncodedFunction):
-    """A function whose every token reads, not only those of its edges: any of them may be clicked."""
+    """A function of which every token reads, not only those of its edges, because any of them may be clicked."""
 
     def readers(self, direction: str) -> np.ndarray:
         return np.flatnonzero(self.alignment.mapped)
@@ -261,7 +258,7 @@ class _WholeFunction(EncodedFunction):
 class _TopTokens(BatchListener):
     """Listens to one forward pass over one function, and keeps the first `kept` tokens of every row.
 
-    `tokens` and `weights` are lists over layers of arrays (heads, rows, kept), as `_Attention` has them.
+    `tokens` and `weights` are lists over layers of arrays (heads, rows, kept), as in `_Attention`.
     """
 
     def __init__(self, function: EncodedFunction, encoder: Encoder, direction: str, kept: int):
@@ -279,9 +276,10 @@ class _TopTokens(BatchListener):
 
 
 def _lines(function: _Function) -> list[list[tuple[str, int]]]:
-    """The code as it is laid out: for each line its pieces of text with their token, or -1 between tokens.
+    """The code by line: for each line, its pieces of text with the index of their token, or -1 between tokens.
 
-    A token that is a line break is shown as a sign at the end of its line; one of several lines has a piece in each.
+    A token that is a line break is shown as a sign at the end of its line; a token over several lines has a piece in
+    each.
     """
     lines: list[list[tuple[str, int]]] = [[]]
 

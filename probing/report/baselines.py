@@ -1,4 +1,4 @@
-"""Baselines as tables on the terminal."""
+"""Baselines as tables in the terminal."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ def print_baselines(result: dict[str, Any], wide: bool = False) -> None:
     print_table(out, _relations(settings, protocols), spare=[2, 3, 4, 1])
     print_table(out, _means(protocols, result["same_relations"]), spare=[1, 3, 4])
     for name, edges in protocols["held-out"]["offset"]["unchosen"].items():
-        out.print(f"held-out leaves out {name} ({edges} edges): the validation split has none to choose on")
+        out.print(f"held-out excludes {name} ({edges} edges): the validation split has no edges of it to choose on")
 
 
 def _relations(settings: dict[str, Any], protocols: dict[str, Any]) -> Table:
     shown = table(
         f"baselines on {settings['data']}, {settings['config']}/{settings['split']}: top-1 UAS in percent, "
         f"{_RULE} token of the dependent, {settings['direction']}, {settings['functions']} functions",
-        caption="picked: the offset and keyword of the published protocol, on the scored data; held-out: picked on "
+        caption="picked: offset and keyword of the published protocol, chosen on the scored data; held-out: chosen on "
         "validation. * not in the mean, as in the paper. ! in fewer than 6 functions.",
     )
     shown.add_column("relation", no_wrap=True)
@@ -44,14 +44,14 @@ def _relations(settings: dict[str, Any], protocols: dict[str, Any]) -> Table:
         cells = []
         for summaries in protocols.values():
             for kind in _KINDS:
-                found = summaries[kind]["relations"].get(name)
-                cells.append("-" if found is None else f"{found[_RULE]['1']['score'][0]:.1f}")
+                scores = summaries[kind]["relations"].get(name)
+                cells.append("-" if scores is None else f"{scores[_RULE]['1']['score'][0]:.1f}")
         shown.add_row(name + marks, str(entry["edges"]), " ".join(first), *cells)
     return shown
 
 
 def _means(protocols: dict[str, Any], same_relations: dict[str, Any]) -> Table:
-    """Published means over all relations and, where held-out has fewer, over its relations, to stand beside held-out."""
+    """Means by both protocols; if held-out has fewer relations, published ones over these are added."""
     shown = table(
         f"mean over relations, {_RULE} token, with 95 % intervals from a bootstrap over functions",
     )
@@ -63,12 +63,15 @@ def _means(protocols: dict[str, Any], same_relations: dict[str, Any]) -> Table:
         protocol: sum(entry["in_mean"] for entry in summaries["combined"]["relations"].values())
         for protocol, summaries in protocols.items()
     }
-    rows = [(name, counted[name], {kind: of[kind]["scores"] for kind in _KINDS}) for name, of in protocols.items()]
+    rows = [
+        (protocol, counted[protocol], {kind: summaries[kind]["scores"] for kind in _KINDS})
+        for protocol, summaries in protocols.items()
+    ]
     if counted["published"] > counted["held-out"]:
         rows.insert(1, ("published", counted["held-out"], same_relations))
-    for protocol, number, of_kind in rows:
+    for protocol, number, means in rows:
         for kind in _KINDS:
-            scores = [of_kind[kind][_RULE][k] for k in TABLE_KS]
-            cells = ["-" if found is None else "{:.1f} [{:.1f}, {:.1f}]".format(*found) for found in scores]
+            scores = [means[kind][_RULE][k] for k in TABLE_KS]
+            cells = ["-" if score is None else "{:.1f} [{:.1f}, {:.1f}]".format(*score) for score in scores]
             shown.add_row(f"{kind}, {protocol}", str(number), *cells)
     return shown

@@ -1,4 +1,4 @@
-"""A board as a static site that is a Space as it stands: the page, a Markdown table and CSV."""
+"""A board as a static site, ready to upload as a Space: the page, a Markdown table and CSV."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _OURS = {
     "board.md": "# CodeSyntax board\n",
     "index.html": "<title>CodeSyntax board</title>",
 }
-"""The files of a board, and what each of them has near its beginning."""
+"""The files of a board, and a text near the beginning of each that identifies it."""
 
 _COLUMNS = (
     *("board", "config", "direction", "data", "labels", "split", "dtype", "functions", "edges"),
@@ -63,10 +63,10 @@ _COLUMNS = (
 
 
 def save(board: Board, folder: str | os.PathLike) -> Path:
-    """Write `index.html`, `board.md`, `board.csv` and the Space's `README.md`; returns the page's path.
+    """Write `index.html`, `board.md`, `board.csv` and the Space's `README.md`; return the page's path.
 
-    An earlier board is replaced, and other files stay. Raises LedgerError where one of these names is taken by something
-    else, before anything is written.
+    An existing board is replaced; other files are kept. Raises LedgerError, before anything is written, if a file of
+    one of these names exists that `save` did not write.
     """
     folder = Path(folder)
     check_place(folder)
@@ -83,7 +83,7 @@ def save(board: Board, folder: str | os.PathLike) -> Path:
 
 
 def check_place(folder: str | os.PathLike) -> None:
-    """Raise LedgerError where `save` would replace what it did not write."""
+    """Raise LedgerError if `save` would replace a file that it did not write."""
     for name, mark in _OURS.items():
         file = Path(folder, name)
         with writing(file):
@@ -98,7 +98,7 @@ def check_place(folder: str | os.PathLike) -> None:
 
 
 def to_html(board: Board) -> str:
-    """The page with all it needs. What a row shows when it is opened is compressed: it is most of the data."""
+    """The self-contained page. The details of rows, which are most of the data, are compressed."""
     templates = environment()
     templates.policies["json.dumps_kwargs"] = {"separators": (",", ":")}
     tables = [_table(table) for table in board.tables]
@@ -113,14 +113,17 @@ def to_html(board: Board) -> str:
 
 
 def to_markdown(board: Board) -> str:
-    """A table for each of the board's, by the rule `first` at k = 1; then what was left out."""
+    """The board's tables, by the rule `first` at k = 1; then the list of files left out."""
     lines = ["# CodeSyntax board", ""]
     lines += [
-        "Top-k UAS in percent with 95 % intervals, first token of the dependent, k = 1; Δ is the score less that of",
-        "the combined baseline on the same functions. Ranks are ranges: models that a paired permutation test over these",
-        "functions does not tell apart are tied (5 %, Holm over the pairs of a table). Verified: functions of both splits",
-        "that were probed again before the entry was sent, by its own account. No table compares with another. A published",
-        "score compares with the held-out one over the same relations, and stands beside it where these are not all.",
+        "Top-k UAS in percent with 95 % intervals, first token of the dependent, k = 1; Δ is the difference to the "
+        "combined",
+        "baseline on the same functions. Ranks are ranges: models that a paired permutation test over these functions",
+        "does not separate are tied (5 %, Holm over the pairs of a table). Verified: functions of both splits that "
+        "were",
+        "probed again before the entry was sent, according to the entry. Tables do not compare with each other. A "
+        "published",
+        "score compares with the held-out one over the same relations, which is shown beside it if these are not all.",
     ]
     for table in board.tables:
         places = [SHOWN.index((mean, RULES[0], TABLE_KS[0])) for mean in table.means]
@@ -132,10 +135,10 @@ def to_markdown(board: Board) -> str:
         written = [
             (
                 row.cells,
-                [_rank(of_row[place]) for place in places],
+                [_rank(ranks[place]) for place in places],
                 [_markdown(row.model), _markdown(row.family), _share(row)],
             )
-            for row, of_row in zip(table.rows, table.ranks)
+            for row, ranks in zip(table.rows, table.ranks)
         ]
         written += [
             (table.rows[0].baselines[name], [""] * len(places), [f"*{name} baseline*", "", ""]) for name in BASELINES
@@ -143,8 +146,8 @@ def to_markdown(board: Board) -> str:
         for cells, (rank, *others), about in sorted(written, key=lambda row: _worse(row[0][places[0]])):
             held_out, *published = (_texts(cells[place]) for place in places)
             texts = [rank, *about, *held_out]
-            for other, of in zip(others, published):
-                texts += [other, *of]
+            for other, score in zip(others, published):
+                texts += [other, *score]
             lines.append(f"| {' | '.join(texts)} |")
     if board.left_out:
         lines += ["", "## Left out", "", *(f"- {_markdown(file)}: {_markdown(why)}" for file, why in board.left_out)]
@@ -152,16 +155,16 @@ def to_markdown(board: Board) -> str:
 
 
 def to_csv(board: Board) -> str:
-    """A row for each score of the page: of models and baselines with intervals, and of the paper's rows without."""
+    """One row per score of the page: of models and baselines with intervals, of the paper's rows without."""
     file = io.StringIO()
     writer = csv.DictWriter(file, _COLUMNS, lineterminator="\n", restval="")
     writer.writeheader()
     for table in board.tables:
-        for row, of_row in zip(table.rows, table.ranks):
+        for row, ranks in zip(table.rows, table.ranks):
             about = {**_about(table), "kind": "model", "model": printable(row.model), "family": printable(row.family)}
             about |= {"revision": row.settings["revision"], "file": row.file}
             about |= dict(zip(("verified", "verified_of"), row.verified or (0, "")))
-            for place, (cell, rank) in enumerate(zip(row.cells, of_row)):
+            for place, (cell, rank) in enumerate(zip(row.cells, ranks)):
                 if cell is not None and SHOWN[place][0] in table.means:
                     ranked = {"rank_first": rank[0], "rank_last": rank[1]}
                     writer.writerow({**about, **_place(place), **_numbers(cell), **ranked})
@@ -184,9 +187,9 @@ def _count(number: int, name: str) -> str:
 
 
 def _about(table: Table) -> dict[str, Any]:
-    """What every row of a table has in CSV."""
-    of_settings = {name: table.settings[name] for name in ("config", "direction", "data", "labels", "split", "dtype")}
-    return {"board": table.name, **of_settings, **{name: table.shared[name] for name in ("functions", "edges")}}
+    """The values that all rows of a table share in CSV."""
+    settings = {name: table.settings[name] for name in ("config", "direction", "data", "labels", "split", "dtype")}
+    return {"board": table.name, **settings, **{name: table.shared[name] for name in ("functions", "edges")}}
 
 
 def _place(place: int) -> dict[str, str]:
@@ -198,7 +201,7 @@ def _numbers(cell: Cell) -> dict[str, float]:
 
 
 def _table(table: Table) -> dict[str, Any]:
-    """For the page. Of each score, in ten-thousandths: score, low, high, the same of the difference, p; then the ranks."""
+    """Data for the page. Each cell, in ten-thousandths: score, low, high, the same for the difference, p, ranks."""
     rows = [
         {
             "name": printable(row.model),
@@ -206,9 +209,9 @@ def _table(table: Table) -> dict[str, Any]:
             "family": printable(row.family),
             "verified": row.verified,
             "kind": "model",
-            "cells": [cell and [*_whole(cell), *rank] for cell, rank in zip(row.cells, of_row)],
+            "cells": [cell and [*_whole(cell), *rank] for cell, rank in zip(row.cells, ranks)],
         }
-        for row, of_row in zip(table.rows, table.ranks)
+        for row, ranks in zip(table.rows, table.ranks)
     ]
     rows += [
         {
@@ -223,7 +226,7 @@ def _table(table: Table) -> dict[str, Any]:
 
 
 def _paper_table(config: str) -> dict[str, Any]:
-    """The paper's own numbers for the page: another dataset and other software, so a table of its own."""
+    """The paper's own numbers for the page: from another dataset and other software, so in a separate table."""
     rows = [
         {
             "name": name,
@@ -236,7 +239,7 @@ def _paper_table(config: str) -> dict[str, Any]:
         "name": f"{config}.paper",
         "config": config,
         "direction": HEAD_TO_DEPENDENT,
-        "title": f"{config}: reference, as the paper printed it",
+        "title": f"{config}: reference, as printed in the paper",
         "facts": f"{paper.source()}. {paper.functions(config):,} functions of the published dataset, other "
         "software; without intervals, so not ranked",
         "means": ["published"],
@@ -250,28 +253,28 @@ def _paper_configs(board: Board) -> list[str]:
 
 
 def _paper_rows(config: str) -> Iterator[tuple[str, list[Cell | None]]]:
-    """Models and baselines of the paper: name and a score, less its combined baseline's, for each of SHOWN it has."""
-    of_rule = {rule: paper.scores(config, rule) for rule in RULES}
-    for name in dict.fromkeys(name for scores in of_rule.values() for name in scores):
+    """Models and baselines of the paper: name and, for each of SHOWN that it has, score and difference to Combined."""
+    by_rule = {rule: paper.scores(config, rule) for rule in RULES}
+    for name in dict.fromkeys(name for scores in by_rule.values() for name in scores):
         cells: list[Cell | None] = []
         for protocol, rule, k in SHOWN:
-            score = of_rule[rule].get(name, {}).get(k) if protocol == "published" else None
+            score = by_rule[rule].get(name, {}).get(k) if protocol == "published" else None
             if score is None:
                 cells.append(None)
             elif name.lower() in BASELINES:
                 cells.append(Cell(score))
             else:
-                cells.append(Cell(score, difference=score - of_rule[rule]["Combined"][k]))
+                cells.append(Cell(score, difference=score - by_rule[rule]["Combined"][k]))
         yield name, cells
 
 
 def _whole(cell: Cell) -> list[int | None]:
-    """In ten-thousandths, which the page rounds again: the tenths that it shows are then those of the number itself."""
+    """In ten-thousandths, so that the page, rounding to tenths, shows the same digits as rounding the number itself."""
     return [value if value is None else round(10000 * value) for value in cell]
 
 
 def _details(table: Table) -> dict[str, Any]:
-    """What rows show when they are opened, in tenths of a percent; an interval as its distances from the score."""
+    """The details of rows, in tenths of a percent; an interval is given by its distances from the score."""
     first = table.rows[0]
     names = list(first.relations)
     return {
@@ -305,14 +308,14 @@ def _row_facts(row: Row) -> list[list[str]]:
         "functions skipped": skipped or "none",
         "probed again": _verified(row),
         "ledgers": ", ".join(f"{split} SHA-256 {digest}" for split, digest in sorted(row.ledgers.items())),
-        "made with": ", ".join(f"{name} {version}" for name, version in sorted(row.versions.items())),
+        "software": ", ".join(f"{name} {version}" for name, version in sorted(row.versions.items())),
         "file": row.file,
     }
     return [[name, printable(value, most=1000)] for name, value in facts.items()]
 
 
 def _verified(row: Row) -> str:
-    """How much of an entry was probed again, by its own account."""
+    """How much of an entry was probed again, according to the entry."""
     if row.verified is None:
         return "nothing: not sent by codesyntax submit"
     again, of = row.verified
@@ -327,7 +330,7 @@ def _title(table: Table) -> str:
 
 
 def _facts(table: Table) -> str:
-    """What the rows of a table share, but for what its title says."""
+    """What the rows of a table share, except what its title says."""
     shared = table.shared
     facts = [f"data {table.settings['data']}", f"labels {shared['labels']}", shared["dtype"]]
     facts += [f"functions of at most {shared['max-length']} sub-tokens of {int(shared['functions of the split']):,}"]
@@ -365,5 +368,5 @@ def _worse(cell: Cell | None) -> float:
 
 
 def _markdown(text: str) -> str:
-    """Text of somebody else as Markdown shows it, in one line of a table."""
+    """Escape foreign text for one cell of a Markdown table."""
     return re.sub(r"([\\`*_{}\[\]()#+!|~-])", r"\\\1", html.escape(printable(text), quote=False))

@@ -1,4 +1,4 @@
-"""The sections of a report, made from findings. No score is computed here."""
+"""The sections of a report, built from findings. No score is computed here."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from probing.report.findings import Findings, Subject
 from probing.report.scored import RULE
 
 
-def sections(findings: Sequence[Findings]) -> list[Section]:
+def sections(all_findings: Sequence[Findings]) -> list[Section]:
     """The whole report."""
-    of_ablations = ablations.sections(findings)
+    ablation_sections = ablations.sections(all_findings)
     return [
-        headline.section(findings),
-        Section("curves", "Curves", [means.curves(found) for found in findings]),
-        Section("overview", "Overview", [means.overview(findings)]),
+        headline.section(all_findings),
+        Section("curves", "Curves", [means.curves(findings) for findings in all_findings]),
+        Section("overview", "Overview", [means.overview(all_findings)]),
         _method(),
-        *map(_config, findings),
-        *([Section("ablations", "Ablations", ablations.notes(), of_ablations)] if of_ablations else []),
-        _provenance(findings),
+        *map(_config, all_findings),
+        *([Section("ablations", "Ablations", ablations.notes(), ablation_sections)] if ablation_sections else []),
+        _provenance(all_findings),
     ]
 
 
@@ -36,93 +36,97 @@ def _method() -> Section:
         "method",
         "How to read this",
         [
-            "The score is top-k UAS in percent: how often the dependent of an edge is among the k tokens that an attention head "
-            "attends to most, when it reads the edge's head token (Shen et al. 2022). The rules first, any and last say which "
-            "token of the dependent counts. In the direction dependent-to-head, the dependent's row is read and the head token "
-            "is to be found.",
-            "Two protocols stand side by side. Published: each relation, rule and k takes the head that is best on the scored "
-            "data, as in the paper; choosing and scoring on the same data flatters. Held-out: the head is chosen on the split "
-            "validation and scored on data that the choice has not seen. Baselines are chosen in the same two ways. A relation "
-            "without edges on validation has no held-out score, so that the published mean stands there twice: over all relations, as the paper has "
-            "it, and over those of held-out, which compares with the held-out mean. A list of offsets or keywords that ends where validation has no more "
-            "to gain is filled to k with the offsets nearest to it, or the keywords most frequent on validation.",
-            "A mean runs over the relations that have edges, but for those that the paper leaves out, which are marked as not in "
-            "the mean: comprehensions, dictionaries, slices, with and labels. Each relation weighs the same. Relations in fewer "
-            f"than {FEW_FUNCTIONS} functions are marked: their scores say little, and have no interval.",
-            "Intervals are of 95 %, by functions, since the edges of one function resemble each other: of a mean from a BCa "
-            f"bootstrap over functions ({RESAMPLES:,} resamples), of a single relation Wilson's, for as many independent edges as its "
-            "functions are worth. The choice of heads is not made again in the resamples, so the optimism of choosing is in the "
-            "distance between the two protocols and not in the intervals of the first. "
-            f"p-values are of a two-sided paired permutation test over functions ({PERMUTATIONS:,} permutations; the smallest "
-            "possible is 0.0001). Where several tests stand in one column of a table, they are corrected by Holm's method, for "
-            "the number of tests that the table's note names.",
-            "The best baseline is the combined one: for each relation and k the better of a fixed offset and a keyword. Controls: "
-            "random attention ranks all tokens at random; random-weights is the model's architecture before training, "
-            "whose attention is nearly even: summed over the sub-tokens of a token it finds the longest token and nothing else, so that "
-            "a distance to it is not what was learned. shuffled-attention asks that: the model's own weights, of each attention head "
-            "dealt out anew over the tokens of a function. redrawn-dependents is the model on edges to other tokens behind the head, as "
-            "many as the dependent has. Rows marked paper are the figures of "
-            f"{paper.source()}: of the published dataset and other software, for orientation only.",
+            "The score is top-k UAS in percent: how often the dependent of an edge is among the k tokens to which an "
+            "attention head attends most from the edge's head token (Shen et al. 2022). The rules first, any and "
+            "last say which token of the dependent counts. In the direction dependent-to-head, the attention of the "
+            "dependent is read, and the head token must be found.",
+            "All numbers are given by two protocols. Published: each relation, rule and k uses the head that is best "
+            "on the scored data, as in the paper; choosing and scoring on the same data is optimistic. Held-out: the "
+            "head is chosen on the split validation and scored on unseen data. Baselines are chosen in the same two "
+            "ways. A relation without edges on validation has no held-out score. The published mean is then shown "
+            "twice: over all relations, as in the paper, and over the relations of held-out, which compares with the "
+            "held-out mean. A held-out list of offsets or keywords is filled up to k guesses: where validation "
+            "offers no further gain, with the nearest offsets or the keywords most frequent on validation.",
+            "A mean is over the relations that have edges, except those that the paper excludes, marked as not in "
+            "the mean: comprehensions, dictionaries, slices, with and labels. Each relation has the same weight. "
+            f"Relations in fewer than {FEW_FUNCTIONS} functions are marked: their scores are unreliable and have no "
+            "interval.",
+            "Intervals are 95 % intervals over functions, because the edges of one function are not independent. For "
+            f"a mean, they come from a BCa bootstrap over functions ({RESAMPLES:,} resamples); for a single relation "
+            "they are Wilson intervals with the effective number of independent edges. The heads are not chosen "
+            "again in each resample: the optimism of the choice is visible in the distance between the two "
+            "protocols, not in the published intervals. p-values come from a two-sided paired permutation test over "
+            f"functions ({PERMUTATIONS:,} permutations; the smallest possible p is 0.0001). Several tests in one "
+            "column of a table are corrected by Holm's method, for the number of tests given in the table's note.",
+            "The best baseline is the combined one: for each relation and k the better of a fixed offset and a "
+            "keyword. Controls: random attention ranks all tokens at random. random-weights is the model's "
+            "architecture before training; its attention is almost uniform, so that, summed over sub-tokens, it "
+            "finds the token with the most sub-tokens, and the distance to it does not measure what was learned. "
+            "shuffled-attention does: it keeps the model's own weights, but permutes those of each attention head "
+            "over the tokens of a function. redrawn-dependents is the model with each dependent replaced by as many "
+            f"other tokens after the head. Rows marked paper are the numbers of {paper.source()}: made on the "
+            "published dataset with other software, for orientation only.",
         ],
     )
 
 
-def _config(found: Findings) -> Section:
-    functions, edges = found.functions, found.edges
-    made = found.settings
+def _config(findings: Findings) -> Section:
+    functions, edges = findings.functions, findings.edges
+    settings = findings.settings
     intro = (
-        f"{functions:,} functions and {edges:,} edges of {made['data']}, config {made['config']}, split {made['split']}, direction "
-        f"{made['direction']}: those that all models below could read. Of the relations {_in_mean(found)}."
+        f"{functions:,} functions and {edges:,} edges of {settings['data']}, config {settings['config']}, split "
+        f"{settings['split']}, direction {settings['direction']}: those that all models below could read. Of the "
+        f"relations, {_in_mean(findings)}."
     )
-    unchosen = found.subjects[0].entry["protocols"]["held-out"]["unchosen"]
+    unchosen = findings.subjects[0].entry["protocols"]["held-out"]["unchosen"]
     notes = [intro]
     if unchosen:
-        left = ", ".join(f"{name} ({edges:,} edges)" for name, edges in sorted(unchosen.items()))
-        notes.append(f"Held-out leaves out what has no edges on validation to choose on: {left}.")
+        excluded = ", ".join(f"{name} ({edges:,} edges)" for name, edges in sorted(unchosen.items()))
+        notes.append(f"Held-out excludes relations without edges on validation: {excluded}.")
     few = [
         f"{name} ({entry['functions']})"
-        for name, entry in found.subjects[0].entry["protocols"]["published"]["relations"].items()
+        for name, entry in findings.subjects[0].entry["protocols"]["published"]["relations"].items()
         if entry["few_functions"]
     ]
     if few:
         notes.append(f"In fewer than {FEW_FUNCTIONS} functions: {', '.join(few)}.")
-    key = found.name
-    of_means = [means.table(found), means.differences(found)]
-    sections = [Section(f"{key}-means", "Models, controls and baselines", of_means, drawn=[means.curve_points(found)])]
-    if found.models:
-        preview = relations.preview(found)
-        of_relations = [*([preview] if preview else []), *(relations.table(found, subject) for subject in found.models)]
-        sections.append(Section(f"{key}-relations", "Relation by relation", of_relations))
-    sections += [relations.layers(found, subject) for subject in found.models]
-    if found.pairs:
-        sections.append(Section(f"{key}-pairs", "Model against model", [means.pairs(found)]))
-    if found.models:
-        errors = [part for subject in found.models for part in _errors(found, subject)]
-        sections.append(Section(f"{key}-errors", "What wrong heads find", errors))
-    return Section(key, found.title, notes, sections)
+    key = findings.name
+    tables = [means.table(findings), means.differences(findings)]
+    sections = [Section(f"{key}-means", "Models, controls and baselines", tables, drawn=[means.curve_points(findings)])]
+    if findings.models:
+        preview = relations.preview(findings)
+        parts = [*([preview] if preview else []), *(relations.table(findings, subject) for subject in findings.models)]
+        sections.append(Section(f"{key}-relations", "Relation by relation", parts))
+    sections += [relations.layers(findings, subject) for subject in findings.models]
+    if findings.pairs:
+        sections.append(Section(f"{key}-pairs", "Model against model", [means.pairs(findings)]))
+    if findings.models:
+        errors = [part for subject in findings.models for part in _errors(findings, subject)]
+        sections.append(Section(f"{key}-errors", "What heads find where they are wrong", errors))
+    return Section(key, findings.title, notes, sections)
 
 
-def _in_mean(found: Findings) -> str:
-    """How many relations and edges the mean of each protocol is over."""
-    counts = {protocol: found.size(protocol) for protocol in PROTOCOLS}
+def _in_mean(findings: Findings) -> str:
+    """How many relations and edges the mean of each protocol covers, in words."""
+    counts = {protocol: findings.size(protocol) for protocol in PROTOCOLS}
     return " and ".join(
         f"{number} are in the {protocol} mean, with {edges:,} edges" for protocol, (number, edges) in counts.items()
     )
 
 
-def _errors(found: Findings, subject: Subject) -> list[str | Table]:
+def _errors(findings: Findings, subject: Subject) -> list[str | Table]:
     analysis = subject.errors
     if analysis is None:
         return [
-            f"{subject.name}: not analysed. `codesyntax errors {subject.file.name}`, in the folder of the result, runs the model "
-            "once more and classes the wrong first choices; the report then shows them."
+            f"{subject.name}: not analysed. Run `codesyntax errors {subject.file.name}` in the folder of the result: "
+            "it runs the model again and classifies the wrong first choices, which the report then shows."
         ]
-    number = found.subjects.index(subject) + 1
+    number = findings.subjects.index(subject) + 1
     occurring = [name for name in CLASSES if any(analysis.classes(rule)[name] for rule in RULES)]
     shares, examples = [], []
     for rule in RULES:
-        of_rule = sorted(analysis.rules[rule].items(), key=lambda item: (-item[1]["errors"], item[0]))
-        for name, entry in of_rule:
+        most_errors_first = sorted(analysis.rules[rule].items(), key=lambda item: (-item[1]["errors"], item[0]))
+        for name, entry in most_errors_first:
             cells = [entry["classes"].get(kind, {"share": None})["share"] for kind in occurring]
             head = f"{entry['layer']}-{entry['head']}" if entry["errors"] < entry["edges"] else None
             places = [
@@ -130,16 +134,17 @@ def _errors(found: Findings, subject: Subject) -> list[str | Table]:
             ]
             shares.append([rule, name, entry["edges"], entry["errors"], head, *cells, *places])
             if rule == RULE:
-                for kind, of_kind in entry["classes"].items():
-                    shown = marked(of_kind["examples"][0])
+                for kind, errors in entry["classes"].items():
+                    example = errors["examples"][0]
                     examples.append(
-                        [name, kind, of_kind["errors"], of_kind["share"], of_kind["examples"][0]["function"], shown]
+                        [name, kind, errors["errors"], errors["share"], example["function"], marked(example)]
                     )
     counts = [Column("edges", COUNT), Column("errors", COUNT), Column("head")]
     return [
         Table(
-            f"{found.name}-errors-{number}",
-            f"What the best heads of {subject.name} rank first where they are wrong, in percent of a relation's errors",
+            f"{findings.name}-errors-{number}",
+            f"What the best heads of {subject.name} rank first where they are wrong, in percent of the relation's "
+            "errors",
             [
                 Column("rule"),
                 Column("relation", NAME),
@@ -148,12 +153,13 @@ def _errors(found: Findings, subject: Subject) -> list[str | Table]:
                 *(Column(name, PERCENT, "place") for name in PLACES),
             ],
             shares,
-            f"Published protocol, top-1, on all {subject.functions:,} functions of the result. The classes are those of "
-            "probing/attention/error_classes.py; each error is in the first that fits, and at one place, seen from the edge.",
+            f"Published protocol, top-1, on all {subject.functions:,} functions of the result. The classes are those "
+            "of probing/attention/error_classes.py; each error belongs to the first that applies, and to one place "
+            "relative to the edge.",
             filters=1,
         ),
         Table(
-            f"{found.name}-error-examples-{number}",
+            f"{findings.name}-error-examples-{number}",
             f"An example of each class of errors, {subject.name}, first token",
             [
                 Column("relation", NAME),
@@ -164,32 +170,32 @@ def _errors(found: Findings, subject: Subject) -> list[str | Table]:
                 Column("code", CODE),
             ],
             examples,
-            "«head» token, ⟦token⟧ of the dependent that is asked for, ✗wrong choice✗.",
+            "«head» token, ⟦token⟧ of the dependent that counts by the rule, ✗wrong choice✗.",
             filters=1,
         ),
     ]
 
 
-def _provenance(findings: Sequence[Findings]) -> Section:
+def _provenance(all_findings: Sequence[Findings]) -> Section:
     rows = []
     skips: list[list[Any]] = []
-    for found in findings:
-        for subject in found.subjects:
-            made, entry = subject.settings, subject.entry
+    for findings in all_findings:
+        for subject in findings.subjects:
+            settings, entry = subject.settings, subject.entry
             rows.append(
                 [
-                    found.title,
+                    findings.title,
                     subject.name,
                     subject.functions,
                     entry["functions"],
                     entry["chosen_on"]["functions"],
                     entry["edges"],
-                    f"{made['layers']} × {made['heads']}",
-                    made["dtype"],
+                    f"{settings['layers']} × {settings['heads']}",
+                    settings["dtype"],
                     entry["signature"],
                 ]
             )
-            skips += [[found.title, subject.name, reason, count] for reason, count in entry["skips"].items()]
+            skips += [[findings.title, subject.name, reason, count] for reason, count in entry["skips"].items()]
     columns = [
         Column("config", NAME),
         Column("name"),
@@ -204,10 +210,10 @@ def _provenance(findings: Sequence[Findings]) -> Section:
     parts: list[str | Table] = [
         Table(
             "results",
-            "The results that this report is made of",
+            "The results in this report",
             columns,
             rows,
-            "Compare numbers whose signatures agree. The folder entries holds each as JSON, complete.",
+            "Compare only numbers whose signatures agree. The folder entries holds each result in full, as JSON.",
         )
     ]
     if skips:

@@ -1,4 +1,4 @@
-"""What a report is made of, sections of text, tables and figures, and how each reads as HTML, Markdown and CSV."""
+"""The parts of a report (sections of text, tables and figures) and their form in HTML, Markdown and CSV."""
 
 from __future__ import annotations
 
@@ -12,20 +12,19 @@ from typing import Any, NamedTuple
 from markupsafe import Markup
 
 Cell = Any
-"""A text, a number, None, or several: a score in percent as [value, low, high], low and high None where there is no interval,
-or as the value alone; a difference as [value, low, high, p]; the score of a chosen baseline as [value, which]; a name as
+"""A text, a number, None, or a list: a score in percent is [value, low, high] (low and high None if it has no interval)
+or the value alone; a difference is [value, low, high, p]; the score of a chosen baseline is [value, which]; a name is
 [name, marks]."""
 
 SEPARATED = 0.05
-"""A difference whose p, as it stands beside it, is smaller is separated from 0."""
+"""A difference with a displayed p below this is separated from 0."""
 
 COLOURED = f"Green or red: p is less than {SEPARATED}."
-"""What the colours of a table mean, for its notes."""
+"""The meaning of the colours of a table, for its notes."""
 
 
 class Kind(NamedTuple):
-    """How the cells of a column are written. `parts`: what each becomes in CSV, appended to the column's name; `look`: its
-    class on the page."""
+    """The format of the cells of a column. `parts`: the suffixes of its columns in CSV; `look`: its CSS class."""
 
     show: Callable[[Any], str]
     parts: tuple[str, ...] = ("",)
@@ -42,7 +41,7 @@ def _signed(value: float) -> str:
 
 
 def separated(p: float) -> bool:
-    """Whether a test tells a difference from 0."""
+    """Whether a test separates a difference from 0."""
     return p < SEPARATED
 
 
@@ -59,7 +58,7 @@ P = Kind(lambda p: f"{p:.4f}" if p < 0.001 else f"{p:.3f}")
 
 
 class Column(NamedTuple):
-    """`group`: what stands over neighbours that share it, such as a protocol."""
+    """`group`: a heading over neighbouring columns that share it, such as a protocol."""
 
     name: str
     kind: Kind = TEXT
@@ -68,10 +67,10 @@ class Column(NamedTuple):
 
 @dataclass
 class Table:
-    """Rows under columns. `name`: of its CSV file, without the ending.
+    """Columns and rows. `name`: of its CSV file, without extension.
 
-    The first `filters` columns are chosen among on the page, their first values at first; CSV has all rows. `notes`
-    stand below.
+    The first `filters` columns become filters on the page, initially at their first values; CSV has all rows. `notes`
+    are shown below the table.
     """
 
     name: str
@@ -103,7 +102,7 @@ class Table:
 
     @property
     def groups(self) -> list[tuple[str, int]]:
-        """The headings over the columns, each with how many columns it spans; none where no column has one."""
+        """The headings over the columns, each with its number of columns; empty if no column has one."""
         spans: list[tuple[str, int]] = []
         for column in self.shown:
             if spans and column.group and spans[-1][0] == column.group:
@@ -126,7 +125,7 @@ class Table:
         return text.getvalue()
 
     def to_markdown(self) -> str:
-        """The rows that the page shows at first."""
+        """The rows that the page shows initially."""
         first = next(iter(self.bodies), ())
         chosen = ", ".join(f"{column.name} {value}" for column, value in zip(self.columns, first))
         lines = [f"**{_escape(self.title)}**" + (f" ({chosen}; the CSV file has all)" if chosen else ""), ""]
@@ -142,7 +141,7 @@ class Table:
 
 @dataclass
 class Figure:
-    """A drawing. `name`: of its files; `alt`: what it shows, for those who do not see it; `table`: that has its numbers."""
+    """A drawing. `name`: of its files; `alt`: its text alternative; `table`: the table that has its numbers."""
 
     name: str
     title: str
@@ -152,14 +151,15 @@ class Figure:
     png: bytes
 
     def to_markdown(self) -> str:
-        return f"![{_escape(self.alt)}](figures/{self.name}.svg)\n\n*{_escape(self.title)}* CSV: [{self.table}.csv](tables/{self.table}.csv)\n"
+        image = f"![{_escape(self.alt)}](figures/{self.name}.svg)"
+        return f"{image}\n\n*{_escape(self.title)}* CSV: [{self.table}.csv](tables/{self.table}.csv)\n"
 
 
 @dataclass
 class Section:
-    """Texts, tables and figures under a heading, and the sections below it. `id`: of its place on the page.
+    """Texts, tables and figures under a heading, and its sub-sections. `id`: its anchor on the page.
 
-    `drawn`: tables of what figures show, as CSV alone.
+    `drawn`: the numbers of figures, written as CSV only.
     """
 
     id: str
@@ -184,9 +184,9 @@ def in_text(cell: Cell, kind: Kind) -> str:
 
 
 def in_html(cell: Cell, kind: Kind) -> Markup:
-    """A cell for the page: what is no mark-up of ours is escaped. End tags that HTML lets one omit are omitted.
+    """A cell as HTML, with all text escaped and optional end tags omitted.
 
-    A difference has the colour of its direction where its p separates it from 0.
+    A difference is coloured by its sign if its p separates it from 0.
     """
     value, *below = _lines(cell, kind, " to ")
     look = kind.look
@@ -197,7 +197,7 @@ def in_html(cell: Cell, kind: Kind) -> Markup:
 
 
 def _lines(cell: Cell, kind: Kind, between: str) -> list[str]:
-    """What a cell shows first, and what stands behind or below it."""
+    """The main value of a cell, and what follows or stands below it."""
     if not isinstance(cell, (list, tuple)):
         return [_shown(cell, kind)]
     value, *rest = cell
@@ -221,6 +221,6 @@ def _full_name(column: Column) -> str:
 
 
 def _escape(text: str) -> str:
-    """Text as it is, in Markdown: no mark-up, no second line, no second cell."""
+    """Escape text for one cell of a Markdown table: no mark-up, no line break."""
     text = "".join("\\" + character if character in "\\`*_[]<>|#" else character for character in text)
     return text.replace("&", "&amp;").replace("\n", " ⏎ ")

@@ -1,4 +1,4 @@
-"""The figures of a report, drawn by matplotlib; the same numbers give the same bytes."""
+"""The figures of a report, drawn with matplotlib; the same numbers give the same bytes."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ INK, FAINT, PAPER = "#1b1f24", "#808890", "#ffffff"
 _ON_DARK, _ON_BRIGHT = "#fffffe", "#000001"  # text on cells: neither PAPER nor INK, which the page replaces
 
 COLOURS = ("#1a7fc4", "#d55e00", "#009e73", "#cc79a7", "#a6761d", "#56b4e9", "#7570b3", "#b5a200")
-"""Of models (after Okabe and Ito), told apart by most colour-blind readers, on light and on dark paper."""
+"""Colours of models (after Okabe and Ito), distinguishable for most colour-blind readers, on light and dark paper."""
 
 _STYLE = {
-    "svg.hashsalt": "codesyntax",  # else ids are random
+    "svg.hashsalt": "codesyntax",  # otherwise ids are random
     "svg.fonttype": "none",  # text stays text
     "font.family": "sans-serif",
     "font.size": 9,
@@ -47,13 +47,13 @@ _STYLE = {
 
 
 class Line(NamedTuple):
-    """A curve of a panel: `scores` (3, k), score, lower and upper bound, or (1, k) without an interval; NaN for gaps."""
+    """A curve in a panel: `scores` (3, k), score, lower and upper bound, or (1, k) without interval; NaN for gaps."""
 
     label: str
     scores: np.ndarray
     colour: str
     style: str = "-"
-    points: bool = False  # marks alone, for numbers of others
+    points: bool = False  # markers only, for the paper's numbers
 
 
 def curves(panels: dict[str, dict[str, list[Line]]]) -> Figure:
@@ -61,9 +61,9 @@ def curves(panels: dict[str, dict[str, list[Line]]]) -> Figure:
     columns = list(next(iter(panels.values())))
     figure = _figure(4.6 * len(columns), 2.7 * len(panels) + 0.75)
     axes = figure.subplots(len(panels), len(columns), sharex=True, sharey=True, squeeze=False)
-    for row, (name, of_column) in zip(axes, panels.items()):
+    for row, (name, lines) in zip(axes, panels.items()):
         for axis, column in zip(row, columns):
-            for line in of_column[column]:
+            for line in lines[column]:
                 place = np.array(KS)[~np.isnan(line.scores[0])]
                 values = line.scores[:, ~np.isnan(line.scores[0])]
                 drawn = {"marker": "o", "mfc": "none", "ls": "", "ms": 4.5} if line.points else {"ls": line.style}
@@ -82,8 +82,8 @@ def curves(panels: dict[str, dict[str, list[Line]]]) -> Figure:
 
 
 class Bars(NamedTuple):
-    """One bar for each relation: `scores` (3, relations), score, lower and upper bound, NaN where there is none; `notes`: what
-    stands at each bar."""
+    """One bar per relation: `scores` (3, relations), score, lower and upper bound, NaN if missing; `notes`: the text at
+    each bar."""
 
     label: str
     scores: np.ndarray
@@ -96,9 +96,9 @@ def bars(relations: Sequence[str], columns: dict[str, list[Bars]]) -> Figure:
     figure = _figure(4.6 * len(columns), 0.42 * len(relations) * max(2, len(next(iter(columns.values())))) / 2 + 1.1)
     axes = figure.subplots(1, len(columns), sharey=True, squeeze=False)
     place = np.arange(len(relations))
-    for axis, (name, of_column) in zip(axes[0], columns.items()):
-        height = 0.8 / len(of_column)
-        for number, bar in enumerate(of_column):
+    for axis, (name, series) in zip(axes[0], columns.items()):
+        height = 0.8 / len(series)
+        for number, bar in enumerate(series):
             score, low, high = bar.scores
             where = place - 0.4 + height * (number + 0.5)
             known = np.flatnonzero(~np.isnan(low))
@@ -137,7 +137,7 @@ def by_layer(relations: Sequence[str], scores: np.ndarray) -> Figure:
 
 
 def agreement(relations: Sequence[str], correlation: np.ndarray) -> Figure:
-    """How alike two relations are to the heads: `correlation` (relations, relations), -1 to 1."""
+    """How similarly the heads score two relations: `correlation` (relations, relations), from -1 to 1."""
     size = 0.155 * len(relations)
     figure = _figure(size + 3.6, size + 2.4)
     axis = figure.subplots()
@@ -149,12 +149,12 @@ def agreement(relations: Sequence[str], correlation: np.ndarray) -> Figure:
 
 
 def style() -> contextlib.AbstractContextManager:
-    """In which figures are drawn and written."""
+    """The matplotlib style in which figures are drawn and saved."""
     return matplotlib.rc_context(_STYLE)
 
 
 def lay_out(figure: Figure) -> Figure:
-    """Place everything once: it takes about as long as drawing."""
+    """Compute the layout once: it takes about as long as drawing."""
     figure.draw_without_rendering()
     figure.set_layout_engine("none")
     return figure
@@ -173,7 +173,7 @@ def to_png(figure: Figure) -> bytes:
 
 
 def for_page(svg: str, prefix: str) -> str:
-    """An SVG file as a part of a page: ids that no other figure has, the page's own ink, and no paper of its own."""
+    """Embed an SVG in a page: with unique ids, the text colour of the page, and a transparent background."""
     svg = svg[svg.index("<svg") :]
     svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
     svg = re.sub(r'(\bid="|href="#|url\(#)', rf"\g<1>{prefix}-", svg)

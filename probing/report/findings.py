@@ -1,4 +1,4 @@
-"""What a report shows of models on one config, as plain data: taken from their evidence once, so that ledgers can go."""
+"""What a report shows of the models on one config, as plain data, so that ledgers can be freed."""
 
 from __future__ import annotations
 
@@ -34,20 +34,23 @@ from probing.evidence.selection import (
 from probing.runs.progress import progress
 from probing.runs.saved import read_text
 
-TOLD_APART = ("revision", "dtype", "max_length", "also_fits", "seed")
-"""Settings that are added to the name of a model that was probed more than once."""
+DISTINGUISHING = ("revision", "dtype", "max_length", "also_fits", "seed")
+"""Settings that are added to the name of a model probed more than once."""
 
 BASELINES = (*KINDS, "combined")
 
 MEANS = (PROTOCOLS[0], SAME_RELATIONS, PROTOCOLS[1])
-"""The means that stand side by side."""
+"""The means that are shown side by side."""
 
 
 @dataclass
 class Subject:
-    """A model or one of its controls. `entry`: as `Evidence.entry` has it; `comparisons`: protocol -> with the best
-    baseline; `heads`: relation -> percent within k = 1, rule first, of each attention head (layers, heads); `functions`: how
-    many it was probed on, of which the report has those that all read; `errors`: None where they were not analysed."""
+    """A model or one of its controls.
+
+    `entry`: from `Evidence.entry`. `comparisons`: protocol -> comparison with the best baseline. `heads`: relation ->
+    top-1 UAS in percent, rule first, of each attention head (layers, heads). `functions`: how many it was probed on;
+    the report uses those that all subjects could read. `errors`: None if they were not analysed.
+    """
 
     name: str
     file: Path
@@ -69,7 +72,7 @@ class Subject:
 
     @property
     def differences(self) -> dict[str, Any]:
-        """One of MEANS -> rule -> k -> the difference to the best baseline and its p-value; none for redrawn dependents."""
+        """One of MEANS -> rule -> k -> difference to the best baseline and its p; empty for redrawn dependents."""
         return {**self.entry["differences"], SAME_RELATIONS: self.entry["same_relations"]["differences"]}
 
     @property
@@ -78,28 +81,28 @@ class Subject:
 
     @property
     def marks(self) -> str:
-        """What sets its numbers apart from a full run of a model in float32."""
-        made = self.settings
-        marks = [made["dtype"]] if made["dtype"] != "float32" else []
-        marks += [f"partial: first {made['limit']} functions"] if made["limit"] is not None else []
+        """How it differs from a full run in float32, in words."""
+        settings = self.settings
+        marks = [settings["dtype"]] if settings["dtype"] != "float32" else []
+        marks += [f"partial: first {settings['limit']} functions"] if settings["limit"] is not None else []
         return "; ".join(marks)
 
 
 @dataclass
 class Findings:
-    """Subjects on the same functions, and what they are compared with.
+    """Subjects on the same functions, and their baselines and controls.
 
-    `random`: one of MEANS -> scores of random attention, rule -> k -> [score, low, high]; `chance`: the same, without interval,
-    of one random head on average. `picked`: protocol -> kind -> rule -> relation -> offsets or keywords, best first;
-    `chosen`: protocol -> rule -> relation -> for each k of KS the kind that the best baseline takes.
-    `pairs`: (place of one model, of the other) -> one of MEANS -> comparison.
+    `random`: one of MEANS -> scores of random attention, rule -> k -> [score, low, high]; `chance`: the same, without
+    intervals, for a single random head on average. `picked`: protocol -> kind -> rule -> relation -> offsets or
+    keywords, best first. `chosen`: protocol -> rule -> relation -> the kind that the best baseline uses for each k of
+    KS. `pairs`: (index of one model, of the other) -> one of MEANS -> comparison.
     """
 
     title: str
     name: str  # of files
     subjects: list[Subject]
     baselines: dict[str, Any]
-    random_heads: int  # as many as the largest of the models has
+    random_heads: int  # as many as the largest model has
     random: dict[str, Any]
     chance: dict[str, Any]
     picked: dict[str, Any]
@@ -123,7 +126,7 @@ class Findings:
         return self.subjects[0].entry["edges"]
 
     def size(self, mean: str) -> tuple[int, int]:
-        """How many relations are in one of MEANS, and how many edges they have."""
+        """The number of relations in one of MEANS, and of their edges."""
         protocol = "published" if mean == "published" else "held-out"
         relations = self.subjects[0].entry["protocols"][protocol]["relations"].values()
         edges = [entry["edges"] for entry in relations if entry["in_mean"]]
@@ -141,31 +144,34 @@ class Findings:
 
     @property
     def as_published(self) -> bool:
-        """Whether the paper has numbers of such a run."""
-        made = self.settings
-        return made["direction"] == HEAD_TO_DEPENDENT and made["split"] == "test" and bool(paper.edges(self.config))
+        """Whether the paper has numbers for such a run."""
+        settings = self.settings
+        as_scored = settings["direction"] == HEAD_TO_DEPENDENT and settings["split"] == "test"
+        return as_scored and bool(paper.edges(self.config))
 
 
 def read_findings(paths: Sequence[Path], data: Any = None) -> list[Findings]:
-    """The findings of each group of results that can be compared, in the order of the configs. One group is in memory at a
-    time. Raises LedgerError for files that are no results, or that do not fit each other or their data."""
+    """The findings of each group of comparable results, in the order of configs; one group is in memory at a time.
+
+    Raises LedgerError for files that are not results, or that do not match each other or their data.
+    """
     groups = _groups(paths)
-    findings: list[Findings] = []
+    all_findings: list[Findings] = []
     for settings, files in progress(groups, desc="gathering", unit="config"):
-        told = [settings["config"]]
-        alike = [other for other, _ in groups if other["config"] == settings["config"]]
-        told += [settings["data"]] if len({other["data"] for other in alike}) > 1 else []
-        told += [settings["split"]] if settings["split"] != "test" else []
-        told += [settings["direction"]] if settings["direction"] != HEAD_TO_DEPENDENT else []
-        told += [f"partial, first {settings['limit']} functions"] if settings["limit"] is not None else []
-        number = sum(other.config == settings["config"] for other in findings) + 1
+        title = [settings["config"]]
+        same_config = [other for other, _ in groups if other["config"] == settings["config"]]
+        title += [settings["data"]] if len({other["data"] for other in same_config}) > 1 else []
+        title += [settings["split"]] if settings["split"] != "test" else []
+        title += [settings["direction"]] if settings["direction"] != HEAD_TO_DEPENDENT else []
+        title += [f"partial, first {settings['limit']} functions"] if settings["limit"] is not None else []
+        number = sum(other.config == settings["config"] for other in all_findings) + 1
         name = settings["config"] + (f"-{number}" if number > 1 else "")
-        findings.append(_gathered(", ".join(told), name, files, data))
-    return findings
+        all_findings.append(_gathered(", ".join(title), name, files, data))
+    return all_findings
 
 
 def _groups(paths: Sequence[Path]) -> list[tuple[dict[str, Any], list[Path]]]:
-    """Files that `find` takes together: the settings that they share, and their names."""
+    """Groups of files that `find` takes together: their shared settings, and the files."""
     files = {file: _settings(file) for file in files_of(paths)}
     groups: dict[tuple, tuple[dict[str, Any], list[Path]]] = {}
     for file, settings in files.items():
@@ -173,9 +179,9 @@ def _groups(paths: Sequence[Path]) -> list[tuple[dict[str, Any], list[Path]]]:
             shared = {name: settings[name] for name in ("config", "split", "direction", "limit", "data")}
             groups.setdefault(tuple(shared.values()), (shared, []))[1].append(file)
     if not groups:
-        raise LedgerError(f"only results of the split validation in {', '.join(map(str, paths))}: probe test, too")
+        raise LedgerError(f"{', '.join(map(str, paths))} has only results of the split validation: probe test, too")
     for shared, members in groups.values():
-        # those that the heads were chosen on may have been named, too; `find` takes what it needs
+        # results on validation may have been given, too; `find` takes those that it needs
         alike = ("config", "direction", "data")
         members += [
             file
@@ -197,7 +203,7 @@ def _settings(file: Path) -> dict[str, Any]:
         return {name: settings[name] for name in ("config", "split", "direction", "limit", "data")}
     except (ValueError, KeyError, TypeError) as error:
         raise LedgerError(
-            f"{file} is no result ({error!r}): expected the JSON that `codesyntax probe` wrote"
+            f"{file} is not a result ({error!r}): expected the JSON that `codesyntax probe` wrote"
         ) from error
 
 
@@ -211,16 +217,16 @@ def _gathered(title: str, name: str, files: list[Path], data: Any) -> Findings:
         errors = load(errors_path(file)) if errors_path(file).exists() else None
         if errors is not None and errors.signature != whole.test.signature:
             raise LedgerError(
-                f"{errors_path(file)} is of another result than {file.name}: run `codesyntax errors {file}` again"
+                f"{errors_path(file)} does not belong to {file.name}: run `codesyntax errors {file}` again"
             )
         heads = _heads(one)
         subjects.append(Subject(label, file, one.entry(), one.comparisons, heads, whole.test.functions, errors))
     order = sorted(range(len(subjects)), key=lambda place: (not subjects[place].is_model, subjects[place].name))
-    subjects, evidence = ([of[place] for place in order] for of in (subjects, evidence))
+    subjects, evidence = ([unordered[place] for place in order] for unordered in (subjects, evidence))
     models = [place for place, subject in enumerate(subjects) if subject.is_model]
-    of_means = [_side_by_side(one.outcomes) for one in evidence]
+    outcomes = [_side_by_side(one.outcomes) for one in evidence]
     pairs = {
-        (one, other): {mean: compare(outcomes, of_means[other][mean]) for mean, outcomes in of_means[one].items()}
+        (one, other): {mean: compare(outcomes[one][mean], outcomes[other][mean]) for mean in outcomes[one]}
         for one, other in combinations(models, 2)
     }
     first = evidence[0]
@@ -234,29 +240,29 @@ def _gathered(title: str, name: str, files: list[Path], data: Any) -> Findings:
         baselines=subjects[0].entry["baselines"],
         random_heads=heads,
         random=_random(validation, test, direction, heads),
-        chance={mean: _chance(test, direction, outcomes.relations) for mean, outcomes in of_means[0].items()},
+        chance={mean: _chance(test, direction, outcome.relations) for mean, outcome in outcomes[0].items()},
         picked={protocol: picks.to_dict()["picked"] for protocol, picks in first.baselines.picks.items()},
         chosen={
             protocol: {
-                rule: {name: [KINDS[head] for _, head in of_k] for name, of_k in of_rule.items()}
-                for rule, of_rule in outcomes[BEST_BASELINE].choice.items()
+                rule: {name: [KINDS[head] for _, head in heads_by_k] for name, heads_by_k in choice.items()}
+                for rule, choice in kinds[BEST_BASELINE].choice.items()
             }
-            for protocol, outcomes in first.baselines.outcomes.items()
+            for protocol, kinds in first.baselines.outcomes.items()
         },
         pairs=pairs,
     )
 
 
 def _names(settings: list[dict[str, Any]]) -> list[str]:
-    """Models and controls by names that differ."""
-    names = [of["model"] + ("" if of["control"] is None else f", {of['control']}") for of in settings]
-    told = []
-    for name, of in zip(names, settings):
-        alike = [other for other, one in zip(settings, names) if one == name]
-        differing = [setting for setting in TOLD_APART if len({str(other[setting]) for other in alike}) > 1]
-        apart = [f"{setting.replace('_', '-')} {str(of[setting])[:40]}" for setting in differing]
-        told.append(", ".join([name, *apart]))
-    return told
+    """Distinct names of models and controls."""
+    names = [one["model"] + ("" if one["control"] is None else f", {one['control']}") for one in settings]
+    distinct = []
+    for name, one in zip(names, settings):
+        same_name = [other for other, other_name in zip(settings, names) if other_name == name]
+        differing = [setting for setting in DISTINGUISHING if len({str(other[setting]) for other in same_name}) > 1]
+        suffixes = [f"{setting.replace('_', '-')} {str(one[setting])[:40]}" for setting in differing]
+        distinct.append(", ".join([name, *suffixes]))
+    return distinct
 
 
 def _heads(evidence: Evidence) -> dict[str, np.ndarray]:
@@ -273,7 +279,7 @@ def _random(validation: Edges, test: Edges, direction: str, heads: int) -> dict[
 
 
 def _side_by_side(outcomes: dict[str, Outcomes]) -> dict[str, Outcomes]:
-    """Those of both protocols, and of SAME_RELATIONS."""
+    """The outcomes of both protocols, and of SAME_RELATIONS."""
     return {**outcomes, SAME_RELATIONS: outcomes["published"].only(outcomes["held-out"].relations)}
 
 

@@ -1,4 +1,4 @@
-"""The finding in sentences, made from the numbers alone."""
+"""The finding in sentences, generated from the numbers."""
 
 from __future__ import annotations
 
@@ -12,62 +12,60 @@ from probing.evidence.gather import BEST_BASELINE
 from probing.evidence.selection import FEW_FUNCTIONS
 from probing.report.document import DIFFERENCE, P, Section, separated
 from probing.report.findings import Findings, Subject
-from probing.report.scored import RULE, Gain, K, Scored, best_model, gains, head_name, scored_of
+from probing.report.scored import RULE, Gain, K, Scored, best_model, gains, head_name, scored_rows
 
 NAMED = 3
-"""Relations, and layers, that a sentence names."""
+"""How many relations or layers a sentence names."""
 
 _PROTOCOL = "held-out"
 
 
-def section(findings: Sequence[Findings]) -> Section:
-    """What was found on each config: each model beside the best baseline, then the relations and layers of the best model."""
+def section(all_findings: Sequence[Findings]) -> Section:
+    """The finding on each config: each model against the best baseline, then relations and layers of the best model."""
     return Section(
         "finding",
         "What was found",
-        [
-            "Attention heads are chosen on the split validation and scored on data that the choice has not seen (held-out)."
-        ],
-        [Section(f"{found.name}-finding", found.title, _config(found)) for found in findings],
+        ["Attention heads are chosen on the split validation and scored on unseen data (held-out)."],
+        [Section(f"{findings.name}-finding", findings.title, _config(findings)) for findings in all_findings],
     )
 
 
-def _config(found: Findings) -> list[str]:
-    rows = {scored.name: scored for scored in scored_of(found)}
-    if not found.models:
-        return ["Only controls were probed, no model.", _controls(found, rows)]
-    texts = [_model(found, model, rows) for model in found.models]
-    texts.append(_controls(found, rows))
-    best = best_model(found)
-    told = [_relations(best), _layers(best)]
-    if len(found.models) > 1:
-        told.insert(0, f"Of {len(found.models)} models, none has a higher score than {best.name}.")
-    return [*texts, " ".join(told)]
+def _config(findings: Findings) -> list[str]:
+    rows = {scored.name: scored for scored in scored_rows(findings)}
+    if not findings.models:
+        return ["Only controls were probed, and no model.", _controls(findings, rows)]
+    texts = [_model(findings, model, rows) for model in findings.models]
+    texts.append(_controls(findings, rows))
+    best = best_model(findings)
+    sentences = [_relations(best), _layers(best)]
+    if len(findings.models) > 1:
+        sentences.insert(0, f"Of {len(findings.models)} models, none scores higher than {best.name}.")
+    return [*texts, " ".join(sentences)]
 
 
-def _model(found: Findings, model: Subject, rows: dict[str, Scored]) -> str:
-    """One model beside the best baseline: at k = 1 with the interval, and which way it goes at the other k of tables."""
+def _model(findings: Findings, model: Subject, rows: dict[str, Scored]) -> str:
+    """One model against the best baseline: at k = 1 with the interval, and the differences at the other k of tables."""
     scored = rows[model.name]
     score = scored.cell(_PROTOCOL, RULE, K)
     if score is None:
         return f"{model.name} has no held-out score: validation has no edges of the relations in the mean."
-    sought = "dependents" if found.settings["direction"] == HEAD_TO_DEPENDENT else "head tokens"
+    sought = "dependents" if findings.settings["direction"] == HEAD_TO_DEPENDENT else "head tokens"
     relations, _ = scored.sizes[_PROTOCOL]
     marks = f" ({model.marks})" if model.marks else ""
     baseline = rows[BEST_BASELINE].cell(_PROTOCOL, RULE, K)[0]
     return (
-        f"{model.name}{marks}: its heads find {score[0]:.1f} % of the {sought} with one guess (k = 1, rule {RULE}, mean over "
-        f"{_counted(relations, 'relation')}), the best baseline finds {baseline:.1f} %. {_compared(scored.difference(_PROTOCOL, RULE, K))}. "
-        + _at_other_k(scored)
+        f"{model.name}{marks}: its heads find {score[0]:.1f} % of the {sought} with one guess (k = 1, rule {RULE}, "
+        f"mean over {_counted(relations, 'relation')}); the best baseline finds {baseline:.1f} %. "
+        f"{_compared(scored.difference(_PROTOCOL, RULE, K))}. " + _at_other_k(scored)
     )
 
 
 def _compared(cell: list[float]) -> str:
     difference, low, high, p = cell
-    told = f"{DIFFERENCE.show(difference)} points ({_interval(low, high)}p = {P.show(p)})"
+    points = f"{DIFFERENCE.show(difference)} points ({_interval(low, high)}p = {P.show(p)})"
     if not separated(p):
-        return f"The difference of {told} is not separated from 0"
-    return f"The model is {'better' if difference > 0 else 'worse'} than the best baseline: {told}"
+        return f"The difference of {points} is not separated from 0"
+    return f"The model is {'better' if difference > 0 else 'worse'} than the best baseline: {points}"
 
 
 def _interval(low: float | None, high: float | None) -> str:
@@ -75,48 +73,50 @@ def _interval(low: float | None, high: float | None) -> str:
 
 
 def _at_other_k(scored: Scored) -> str:
-    told = []
+    differences = []
     for k in TABLE_KS:
         cell = scored.difference(_PROTOCOL, RULE, k)
         if k != K and cell is not None:
-            told.append(f"{DIFFERENCE.show(cell[0])} (k = {k}{_unless_separated(cell[-1])})")
-    return f"At other k the difference is {_listed(told)}." if told else ""
+            differences.append(f"{DIFFERENCE.show(cell[0])} (k = {k}{_unless_separated(cell[-1])})")
+    return f"At other k the difference is {_listed(differences)}." if differences else ""
 
 
-def _controls(found: Findings, rows: dict[str, Scored]) -> str:
-    """What there is to find without what the model learned."""
-    told = []
+def _controls(findings: Findings, rows: dict[str, Scored]) -> str:
+    """The scores of the controls, which do not depend on what the model learned."""
+    scores = []
     for scored in rows.values():
         cell = scored.cell(_PROTOCOL, RULE, K) if scored.kind.startswith("control") else None
         if cell is not None:
-            told.append(f"{scored.name}: {cell[0] if isinstance(cell, list) else cell:.1f} %")
-    return f"For comparison, at k = 1: {'; '.join(told)}." if told else "No control has a held-out score."
+            scores.append(f"{scored.name}: {cell[0] if isinstance(cell, list) else cell:.1f} %")
+    return f"For comparison, at k = 1: {'; '.join(scores)}." if scores else "No control has a held-out score."
 
 
 def _relations(model: Subject) -> str:
-    """Where it is furthest above and below the best baseline."""
-    found = gains(model)
-    if not found:
-        return f"No relation is in {FEW_FUNCTIONS} functions and has edges on validation to choose on, so none is told here."
-    above = [gain for gain in found if gain.difference > 0]
-    below = [gain for gain in reversed(found) if gain.difference < 0]
+    """The relations on which the model is furthest above and below the best baseline."""
+    all_gains = gains(model)
+    if not all_gains:
+        return (
+            f"No relation is in at least {FEW_FUNCTIONS} functions and has edges on validation, so none is named here."
+        )
+    above = [gain for gain in all_gains if gain.difference > 0]
+    below = [gain for gain in reversed(all_gains) if gain.difference < 0]
     better, worse = (sum(separated(gain.p) for gain in some) for some in (above, below))
-    told = (
-        f"Of {_counted(len(found), 'relation')} in at least {FEW_FUNCTIONS} functions, the heads of {model.name} are better than the best "
-        f"baseline in {better} and worse in {worse}, as far as tests can separate them."
+    text = (
+        f"Of {_counted(len(all_gains), 'relation')} in at least {FEW_FUNCTIONS} functions, the heads of {model.name} "
+        f"are better than the best baseline in {better} and worse in {worse}, as far as tests can separate them."
     )
-    told += f" They gain most in {_named(above)}." if above else " They gain in none."
-    return told + (f" They lose most in {_named(below)}." if below else " They lose in none.")
+    text += f" They gain most in {_named(above)}." if above else " They gain in none."
+    return text + (f" They lose most in {_named(below)}." if below else " They lose in none.")
 
 
-def _named(found: Sequence[Gain]) -> str:
+def _named(largest: Sequence[Gain]) -> str:
     return _listed(
-        [f"{one.relation} ({DIFFERENCE.show(one.difference)}{_unless_separated(one.p)})" for one in found[:NAMED]]
+        [f"{one.relation} ({DIFFERENCE.show(one.difference)}{_unless_separated(one.p)})" for one in largest[:NAMED]]
     )
 
 
 def _layers(model: Subject) -> str:
-    """Where the heads are that were chosen on validation."""
+    """The layers of the heads that were chosen on validation."""
     entries: list[dict[str, Any]] = [
         entry for entry in model.entry["protocols"][_PROTOCOL]["relations"].values() if entry["in_mean"]
     ]
@@ -124,12 +124,12 @@ def _layers(model: Subject) -> str:
     if not cells:
         return "No head finds anything."
     layers = sorted(Counter(cell["layer"] for cell in cells).items(), key=lambda item: (-item[1], item[0]))
-    told = [f"in layer {layer} for {count}" for layer, count in layers[:NAMED]]
+    places = [f"in layer {layer} for {count}" for layer, count in layers[:NAMED]]
     if rest := sum(count for _, count in layers[NAMED:]):
-        told.append(f"in others for {rest}")
+        places.append(f"in other layers for {rest}")
     return (
-        f"The best head of a relation lies {_listed(told)} of the {_counted(len(cells), 'relation')} in the mean of which heads "
-        f"find anything (layers 0 to {model.settings['layers'] - 1})."
+        f"The best head of a relation is {_listed(places)} of the {_counted(len(cells), 'relation')} in the mean for "
+        f"which a head finds anything (layers 0 to {model.settings['layers'] - 1})."
     )
 
 

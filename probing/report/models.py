@@ -1,4 +1,4 @@
-"""Models as rows on the terminal, each as soon as it is known."""
+"""Models as rows in the terminal, each printed as soon as it is known."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _NARROW = "{:40} {:>6} {:>5} {:>10}  {}"
 
 
 def print_models(descriptions: Iterable[Description], wide: bool = False) -> None:
-    """Print a row for each model; on a narrow terminal without family and direction, and what there is to say below the row."""
+    """Print a row per model; in a narrow terminal without family and direction, and with remarks below the row."""
     narrow = console(wide).width < len(_ROW.format("", *[""] * 6)) + 20
     header = ("model", "family", "layers", "heads", "sub-tokens", "direction", "attention")
     if narrow:

@@ -1,4 +1,4 @@
-"""The templates of our pages: whatever they show is escaped."""
+"""The templates of HTML pages, with autoescaping."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import jinja2
 
 
 def environment() -> jinja2.Environment:
-    """Where the templates are, and how they are read."""
+    """The jinja environment that loads the templates."""
     return jinja2.Environment(
         autoescape=True,
         undefined=jinja2.StrictUndefined,

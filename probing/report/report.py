@@ -1,4 +1,4 @@
-"""The report: a page that needs nothing else, and its tables, figures and numbers as files."""
+"""The report: a self-contained page, and its tables, figures and numbers as files."""
 
 from __future__ import annotations
 
@@ -19,30 +19,30 @@ from probing.report.findings import Findings, read_findings
 from probing.report.pages import environment
 
 MARKER = "Made by `codesyntax report`."
-"""Stands in `report.md`, which says that a folder is ours."""
+"""A line in `report.md`; `report` may replace a folder whose `report.md` has it."""
 
 TITLE = "What attention heads know about the syntax of code"
 
 
 @checked
 def report(results: Sequence[str | os.PathLike], output: str | os.PathLike, data: Any = None) -> Path:
-    """Write the report of `results`, files or folders that `probe` wrote, into the folder `output`; returns its page.
+    """Write a report on `results` (files or folders that `probe` wrote) into the folder `output`; return its page.
 
-    `data`: where the annotated functions are, if not where the results say. The folder holds `index.html`,
-    `report.md`, `tables/*.csv`, `figures/*.svg` and `*.png`, and `entries/*.json`, and appears as a whole or not at all; a
-    report that was there before is replaced. The same results give the same bytes.
+    `data`: the location of the dataset, if not the one in the results. The folder holds `index.html`, `report.md`,
+    `tables/*.csv`, `figures/*.svg` and `*.png`, and `entries/*.json`. It is written as a whole or not at all; an
+    existing report is replaced. The same results give the same bytes.
 
-    Raises LedgerError where `results` are not what was expected, and where `output` is something else.
+    Raises LedgerError if `results` are not results, or if `output` exists and is not a report.
     """
     output = Path(output).resolve()
     _check_ours(output)
-    findings = read_findings([Path(path) for path in results], data)
-    sections = contents.sections(findings)
+    all_findings = read_findings([Path(path) for path in results], data)
+    sections = contents.sections(all_findings)
     with writing(output):
         output.parent.mkdir(parents=True, exist_ok=True)
         with TemporaryDirectory(prefix=f".{output.name}-", dir=output.parent) as work:
             folder = Path(work, "report")
-            _write(folder, findings, sections)
+            _write(folder, all_findings, sections)
             _check_ours(output)
             replaced = Path(work, "replaced")
             if output.exists():
@@ -56,7 +56,7 @@ def report(results: Sequence[str | os.PathLike], output: str | os.PathLike, data
     return output / "index.html"
 
 
-def _write(folder: Path, findings: Sequence[Findings], sections: Sequence[Section]) -> None:
+def _write(folder: Path, all_findings: Sequence[Findings], sections: Sequence[Section]) -> None:
     for name in ("tables", "figures", "entries"):
         (folder / name).mkdir(parents=True)
     for part in [part for section in sections for part in section.all_parts()]:
@@ -65,8 +65,8 @@ def _write(folder: Path, findings: Sequence[Findings], sections: Sequence[Sectio
         elif isinstance(part, Figure):
             _text(folder / "figures" / f"{part.name}.svg", part.svg)
             (folder / "figures" / f"{part.name}.png").write_bytes(part.png)
-    for found in findings:
-        for subject in found.subjects:
+    for findings in all_findings:
+        for subject in findings.subjects:
             _text(folder / "entries" / entry.file_name(subject.entry), entry.to_json(subject.entry))
     _text(folder / "report.md", f"# {TITLE}\n\n{MARKER}\n\n" + "\n".join(part.to_markdown() for part in sections))
     _text(folder / "index.html", _page(sections))
@@ -87,21 +87,23 @@ def _text(path: Path, text: str) -> None:
 
 
 def _check_ours(output: Path) -> None:
-    """Raise LedgerError unless there is nothing at `output`, or a report as we write it and nothing else."""
+    """Raise LedgerError unless `output` does not exist, or holds a report that `report` wrote and nothing else."""
     if not output.exists():
         return
     if not output.is_dir():
-        raise LedgerError(f"{output} is a file, expected a folder to write or none: choose another")
-    found = {
+        raise LedgerError(f"{output} is a file, expected a folder or a new path: choose another output")
+    files = {
         path.relative_to(output).as_posix() for path in output.rglob("*") if path.is_symlink() or not path.is_dir()
     }
-    if not found:
+    if not files:
         return
     text = output / "report.md"
     if not text.is_file() or MARKER not in text.read_text(encoding="utf-8", errors="replace"):
-        raise LedgerError(f"{output} is not empty and was not made by `codesyntax report`: choose another or remove it")
+        raise LedgerError(
+            f"{output} is not empty and was not made by `codesyntax report`: choose another output or remove it"
+        )
     ours = {"tables": {".csv"}, "figures": {".svg", ".png"}, "entries": {".json"}}
-    for name in sorted(found - {"index.html", "report.md"}):
+    for name in sorted(files - {"index.html", "report.md"}):
         path = Path(name)
         if path.suffix not in ours.get(str(path.parent), set()):
             raise LedgerError(

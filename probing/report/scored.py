@@ -1,4 +1,4 @@
-"""What a report puts side by side on one config: models, controls, baselines and the paper, and how they are drawn."""
+"""The rows that a report compares on one config (models, controls, baselines and the paper), and how they are drawn."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from probing.report.document import Column, Figure
 from probing.report.figures import COLOURS
 from probing.report.findings import BASELINES, MEANS, Findings, Subject
 
-RULE, K = "first", "1"  # of what is shown for one rule and k only, as in the paper
+RULE, K = "first", "1"  # where only one rule and k are shown, as in the paper
 FILTERS = [Column("rule"), Column("k")]
 
 
 class Scored(NamedTuple):
-    """What has a mean over relations.
+    """One row: anything that has a mean over relations.
 
-    By what stands side by side, MEANS: `sizes`: how many relations are in a mean, and how many edges they have; `scores`: rule
-    -> k -> cell; `differences`, by that, rule and k: the difference to the best baseline as [difference, low, high, p].
+    `sizes`: one of MEANS -> number of relations in it, and of their edges. `scores`: one of MEANS -> rule -> k -> cell.
+    `differences`: (one of MEANS, rule, k) -> difference to the best baseline as [difference, low, high, p].
     """
 
     name: str
@@ -42,70 +42,73 @@ class Scored(NamedTuple):
         return self.differences.get((mean, rule, k))
 
 
-def means_of(findings: Sequence[Findings]) -> tuple[str, ...]:
-    """What stands side by side: both protocols and, where *held-out* lacks relations of a config, SAME_RELATIONS between."""
-    lacks = any(found.size("published") != found.size("held-out") for found in findings)
+def shown_means(all_findings: Sequence[Findings]) -> tuple[str, ...]:
+    """The means to show: both protocols and, if *held-out* lacks relations of a config, SAME_RELATIONS between them."""
+    lacks = any(findings.size("published") != findings.size("held-out") for findings in all_findings)
     return MEANS if lacks else PROTOCOLS
 
 
-def scored_of(found: Findings) -> list[Scored]:
+def scored_rows(findings: Findings) -> list[Scored]:
     """Models, controls and baselines, all on the same functions."""
-    size = found.functions, {mean: found.size(mean) for mean in MEANS}
-    differences = differences_of(found)
+    size = findings.functions, {mean: findings.size(mean) for mean in MEANS}
+    differences = corrected_differences(findings)
     rows = []
-    for place, subject in enumerate(found.subjects):
+    for place, subject in enumerate(findings.subjects):
         kind = "; ".join(["model" if subject.is_model else "control"] + ([subject.marks] if subject.marks else []))
         rows.append(Scored(subject.name, kind, *size, subject.means, differences[place]))
-    rows.append(Scored(f"random attention, best of {found.random_heads} heads", "control", *size, found.random, {}))
-    rows.append(Scored("random attention, a head on average", "control", *size, found.chance, {}))
+    rows.append(
+        Scored(f"random attention, best of {findings.random_heads} heads", "control", *size, findings.random, {})
+    )
+    rows.append(Scored("random attention, a head on average", "control", *size, findings.chance, {}))
     rows += [
-        Scored(kind, "baseline", *size, {mean: found.baseline(mean, kind) for mean in MEANS}, {}) for kind in BASELINES
+        Scored(kind, "baseline", *size, {mean: findings.baseline(mean, kind) for mean in MEANS}, {})
+        for kind in BASELINES
     ]
     return rows
 
 
-def paper_of(found: Findings) -> list[Scored]:
-    """The paper's own rows, where it has such a config."""
+def paper_rows(findings: Findings) -> list[Scored]:
+    """The paper's own rows, if it has such a config."""
     scores: dict[str, dict[str, dict[str, float]]] = {}
-    for rule in RULES if found.as_published else ():
-        for name, of_k in paper.scores(found.config, rule).items():
-            scores.setdefault(name, {})[rule] = of_k
-    in_mean = [edges for name, edges in paper.edges(found.config).items() if name not in NOT_IN_MEAN]
-    size = paper.functions(found.config), {PROTOCOLS[0]: (len(in_mean), sum(in_mean))}
-    return [Scored(name, "paper", *size, {PROTOCOLS[0]: of}, {}) for name, of in scores.items()]
+    for rule in RULES if findings.as_published else ():
+        for name, score_by_k in paper.scores(findings.config, rule).items():
+            scores.setdefault(name, {})[rule] = score_by_k
+    in_mean = [edges for name, edges in paper.edges(findings.config).items() if name not in NOT_IN_MEAN]
+    size = paper.functions(findings.config), {PROTOCOLS[0]: (len(in_mean), sum(in_mean))}
+    return [Scored(name, "paper", *size, {PROTOCOLS[0]: by_rule}, {}) for name, by_rule in scores.items()]
 
 
-def differences_of(found: Findings) -> list[dict[tuple[str, str, str], list[float]]]:
+def corrected_differences(findings: Findings) -> list[dict[tuple[str, str, str], list[float]]]:
     """For each subject: one of MEANS, rule and k -> [difference to the best baseline, low, high, p].
 
-    p is corrected (Holm) over the models: controls are no claims, so theirs stand alone and add nothing to the models'.
+    p is corrected (Holm) over the models. Controls make no claim: their p is uncorrected and adds no test.
     """
-    of_subjects: list[dict[tuple[str, str, str], list[float]]] = [
+    differences: list[dict[tuple[str, str, str], list[float]]] = [
         {
             (mean, rule, k): [*cell["difference"], cell["p"]]
-            for mean, of_rule in subject.differences.items()
-            for rule, of_k in of_rule.items()
-            for k, cell in of_k.items()
+            for mean, by_rule in subject.differences.items()
+            for rule, by_k in by_rule.items()
+            for k, cell in by_k.items()
         }
-        for subject in found.subjects
+        for subject in findings.subjects
     ]
-    of_models = [of for of, subject in zip(of_subjects, found.subjects) if subject.is_model]
-    for key in {key for of in of_models for key in of}:
-        together = [of[key] for of in of_models if key in of]
+    models = [cells for cells, subject in zip(differences, findings.subjects) if subject.is_model]
+    for key in {key for cells in models for key in cells}:
+        together = [cells[key] for cells in models if key in cells]
         for cell, p in zip(together, holm(np.array([cell[-1] for cell in together])).tolist()):
             cell[-1] = p
-    return of_subjects
+    return differences
 
 
-def tests_of(findings: Sequence[Findings]) -> str:
-    """How many tests p-values are corrected for, in words."""
-    numbers = sorted({len(found.models) for found in findings if found.models})
+def tests_in_words(all_findings: Sequence[Findings]) -> str:
+    """The number of tests for which p-values are corrected, in words."""
+    numbers = sorted({len(findings.models) for findings in all_findings if findings.models})
     return " or ".join(map(str, numbers)) + (" model" if numbers == [1] else " models")
 
 
-def best_model(found: Findings) -> Subject:
-    """The model with the highest held-out mean, or the highest published one where there is no held-out one."""
-    return max(found.models, key=lambda model: [_mean(model, protocol) for protocol in PROTOCOLS[::-1]])
+def best_model(findings: Findings) -> Subject:
+    """The model with the highest held-out mean, or with the highest published mean if none has a held-out one."""
+    return max(findings.models, key=lambda model: [_mean(model, protocol) for protocol in PROTOCOLS[::-1]])
 
 
 def _mean(model: Subject, protocol: str) -> float:
@@ -114,7 +117,7 @@ def _mean(model: Subject, protocol: str) -> float:
 
 
 class Gain(NamedTuple):
-    """What a model finds of a relation beyond the best baseline, in percentage points; `p` corrected over the relations."""
+    """Difference of a model to the best baseline on a relation, in percentage points; `p` corrected over relations."""
 
     relation: str
     difference: float
@@ -122,32 +125,32 @@ class Gain(NamedTuple):
 
 
 def gains(model: Subject) -> list[Gain]:
-    """Held-out, the largest first, of the relations that are not marked for few functions."""
+    """Held-out gains, largest first, of the relations that are not marked for few functions."""
     comparison = model.comparisons["held-out"]
     relations = model.entry["protocols"]["held-out"]["relations"]
     rule, k = RULES.index(RULE), int(K) - 1
-    found = [
+    all_gains = [
         Gain(name, float(comparison.difference.relations[0, rule, k, place]), float(comparison.p_holm[rule, k, place]))
         for place, name in enumerate(comparison.relations)
         if not relations[name]["few_functions"]
     ]
-    return sorted(found, key=lambda gain: (-gain.difference, gain.relation))
+    return sorted(all_gains, key=lambda gain: (-gain.difference, gain.relation))
 
 
 def head_name(cell: dict[str, Any]) -> str | None:
-    """The attention head of a relation's cell as layer-head; None where it found nothing, and is no better than any other."""
+    """The attention head of a cell as layer-head; None if it found nothing, so that no head is the best."""
     return f"{cell['layer']}-{cell['head']}" if cell["score"][0] > 0 else None
 
 
 def figure(name: str, title: str, alt: str, table: str, draw: Callable[[], Any]) -> Figure:
-    """A figure, drawn here; `table` has its numbers."""
+    """Draw a figure; `table` is the table that has its numbers."""
     with figures.style():
         drawn = figures.lay_out(draw())
         return Figure(name, title, alt, table, figures.to_svg(drawn), figures.to_png(drawn))
 
 
 def line(scores: dict[str, Any], rule: str) -> np.ndarray:
-    """The curve of rule -> k -> cell: (3, k), or (1, k) where cells have no interval; NaN where there is none."""
+    """The curve of rule -> k -> cell: (3, k), or (1, k) if cells have no interval; NaN for missing ones."""
     cells = [scores[rule].get(str(k)) for k in KS]
     cells = [cell if isinstance(cell, (list, tuple)) else [cell] for cell in cells]
     width = max(map(len, cells))
@@ -155,11 +158,11 @@ def line(scores: dict[str, Any], rule: str) -> np.ndarray:
     return np.array(padded, float).T
 
 
-def styled(found: Findings) -> list[tuple[Subject, str, str]]:
-    """Subjects with their colour and line: a control has the colour of its model."""
-    models = list(dict.fromkeys(subject.settings["model"] for subject in found.subjects))
+def styled(findings: Findings) -> list[tuple[Subject, str, str]]:
+    """Subjects with their colour and line style: a control has the colour of its model."""
+    models = list(dict.fromkeys(subject.settings["model"] for subject in findings.subjects))
     result, seen = [], 0
-    for subject in found.subjects:
+    for subject in findings.subjects:
         if subject.is_model:
             colour, style = COLOURS[seen % len(COLOURS)], "-"
             seen += 1

@@ -1,4 +1,4 @@
-"""The statistics of a dataset as tables on the terminal, as files, and as the paper's Figure 3."""
+"""The statistics of a dataset as tables in the terminal, as files, and as the paper's Figure 3."""
 
 from __future__ import annotations
 
@@ -30,25 +30,25 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 FAR = 10
-"""Tokens from which on a relation's mean offset is far (Shen et al. 2022, Figure 3): a bin of the figure begins there."""
+"""Tokens from which on a mean offset is far (Shen et al. 2022, Figure 3); a bin of the figure begins there."""
 
 BINS = (1, 2, 3, 4, 5, FAR, 20, 50, 100)
-"""Where the bins of offsets begin in the figure; what points backwards has a bin before them."""
+"""Lower bounds of the bins of offsets in the figure; edges that point backwards have a bin before them."""
 
 MADE_BY = "codesyntax stats"
-"""Stands in `statistics.json`, which says that the files beside it are ours to replace."""
+"""A value in `statistics.json` that marks the files beside it as replaceable."""
 
 FILES = ("statistics.json", "relations.csv", "offsets.csv", "offsets.svg", "offsets.png")
-"""What `save` writes, the first of them first."""
+"""The files that `save` writes, in this order."""
 
 _BINS_NAMED = ("< 1", "1", "2", "3", "4", "5-9", "10-19", "20-49", "50-99", "> 99")
 
 
 @dataclass(frozen=True)
 class DatasetStatistics:
-    """Statistics of some configs of a dataset, which of its splits they count, and the name that each config goes by.
+    """Statistics of some configs of a dataset, with the counted splits and the name of each config's dataset.
 
-    `left_out`: what the dataset's card says of functions that are not in a config, in any split; None without a word.
+    `left_out`: what the dataset's card says about functions left out of a config, in any split; None if nothing.
     """
 
     names: dict[str, str]
@@ -57,15 +57,15 @@ class DatasetStatistics:
     left_out: dict[str, str | None]
 
     def to_json(self) -> str:
-        """All of it, the paper's counts beside ours."""
+        """Everything, with the paper's counts beside ours."""
         configs = {
             config: {
                 "data": self.names[config],
-                **found.to_dict(),
+                **counted.to_dict(),
                 "left_out": self.left_out[config],
                 "paper": {"functions": paper.functions(config), "edges": paper.edges(config)},
             }
-            for config, found in self.configs.items()
+            for config, counted in self.configs.items()
         }
         content = {"made_by": MADE_BY, "splits": self.splits, "configs": configs}
         return json.dumps(content, indent=1, allow_nan=False) + "\n"
@@ -76,35 +76,39 @@ def collect(data: Any, configs: Sequence[str], splits: Sequence[str] = ("test",)
     """Count some configs of a dataset, the splits of each together; `data` and errors are as in `load_functions`."""
     card = Path(data, "README.md") if isinstance(data, (str, os.PathLike)) else None
     text = card.read_text(encoding="utf-8", errors="replace") if card and card.is_file() else ""
-    names, found, said = {}, {}, {}
+    names, counted, omissions = {}, {}, {}
     for config in configs:
         loaded = [load_functions(data, config, split) for split in splits]
         names[config] = loaded[0][1]
-        found[config] = statistics([dataset for dataset, _ in loaded])
-        said[config] = left_out(text, config)
-    return DatasetStatistics(names, list(splits), found, said)
+        counted[config] = statistics([dataset for dataset, _ in loaded])
+        omissions[config] = left_out(text, config)
+    return DatasetStatistics(names, list(splits), counted, omissions)
 
 
 def print_statistics(collected: DatasetStatistics, wide: bool = False) -> None:
     """Print for each config its relations, the paper's counts beside them, and the lengths of its functions."""
     out = console(wide)
-    for config, found in collected.configs.items():
+    for config, counted in collected.configs.items():
         name = f"{collected.names[config]}, {config}/{'+'.join(collected.splits)}"
-        print_table(out, _relations(name, config, found), spare=[10, 9, 8, 7, 5, 3, 4])
-        print_table(out, _functions(found))
-        without, of_these = found.without_relations, found.without_tokens
-        out.print(f"functions without relations: {without:,}, of these without tokens: {of_these:,}")
-        if said := collected.left_out[config]:
-            out.print(f"left out of all splits by `codesyntax build`, or kept without labels: {said}", markup=False)
+        print_table(out, _relations(name, config, counted), spare=[10, 9, 8, 7, 5, 3, 4])
+        print_table(out, _functions(counted))
+        out.print(
+            f"functions without relations: {counted.without_relations:,}, of these without tokens: "
+            f"{counted.without_tokens:,}"
+        )
+        if omissions := collected.left_out[config]:
+            out.print(
+                f"left out of all splits by `codesyntax build`, or kept without labels: {omissions}", markup=False
+            )
         out.print()
 
 
-def _relations(name: str, config: str, of_config: Statistics) -> Table:
+def _relations(name: str, config: str, counted: Statistics) -> Table:
     published = paper.edges(config)
-    counted = f"Table 8, {paper.functions(config):,} functions" if published else "it has no counts of this config"
+    origin = f"Table 8, {paper.functions(config):,} functions" if published else "no counts for this config"
     shown = table(
-        f"{name}: {of_config.functions:,} functions, edges by relation",
-        caption=f"paper: {counted}. offset: tokens from the head to the first token of the dependent.",
+        f"{name}: {counted.functions:,} functions, edges by relation",
+        caption=f"paper: {origin}. offset: tokens from the head to the first token of the dependent.",
     )
     shown.add_column("relation", no_wrap=True)
     for column in (
@@ -112,36 +116,36 @@ def _relations(name: str, config: str, of_config: Statistics) -> Table:
         *("its share\nin percent", "dependent\nmean tokens"),
     ):
         shown.add_column(column, justify="right")
-    for relation in _names(config, of_config):
-        found = of_config.relations.get(relation)
+    for relation in _names(config, counted):
+        summary = counted.relations.get(relation)
         theirs = _number(published.get(relation))
-        if found is None:
+        if summary is None:
             shown.add_row(relation, "-", theirs, *["-"] * 8)
             continue
-        offset = found.offset
+        offset = summary.offset
         shown.add_row(
-            *(relation, _number(found.edges), theirs, _number(found.functions), f"{offset.mean:.1f}"),
-            *(f"{offset.q1:g}", f"{offset.median:g}", f"{offset.q3:g}", str(found.mode), f"{found.mode_share:.1f}"),
-            f"{found.dependent.mean:.1f}",
+            *(relation, _number(summary.edges), theirs, _number(summary.functions), f"{offset.mean:.1f}"),
+            *(f"{offset.q1:g}", f"{offset.median:g}", f"{offset.q3:g}", str(summary.mode), f"{summary.mode_share:.1f}"),
+            f"{summary.dependent.mean:.1f}",
         )
     shown.add_section()
-    edges = sum(found.edges for found in of_config.relations.values())
-    labelled = of_config.functions - of_config.without_relations
+    edges = sum(summary.edges for summary in counted.relations.values())
+    labelled = counted.functions - counted.without_relations
     total = _number(sum(published.values()) or None)
     shown.add_row("all relations", _number(edges), total, _number(labelled), *[""] * 7, style="bold")
     return shown
 
 
-def _functions(of_config: Statistics) -> Table:
+def _functions(counted: Statistics) -> Table:
     shown = table("lengths")
     shown.add_column("")
     for column in Distribution._fields:
         shown.add_column(column, justify="right")
     for name, distribution in (
-        ("tokens of a function", of_config.tokens),
-        ("characters of a function", of_config.characters),
-        ("edges of a function", of_config.edges),
-        ("tokens of a dependent", of_config.dependent),
+        ("tokens of a function", counted.tokens),
+        ("characters of a function", counted.characters),
+        ("edges of a function", counted.edges),
+        ("tokens of a dependent", counted.dependent),
     ):
         shown.add_row(
             name,
@@ -150,9 +154,9 @@ def _functions(of_config: Statistics) -> Table:
     return shown
 
 
-def _names(config: str, of_config: Statistics) -> list[str]:
-    """The relations that are found or published, by name."""
-    return sorted({*of_config.relations, *paper.edges(config)})
+def _names(config: str, counted: Statistics) -> list[str]:
+    """The relations that occur or were published, sorted by name."""
+    return sorted({*counted.relations, *paper.edges(config)})
 
 
 def _number(count: int | None) -> str:
@@ -160,7 +164,7 @@ def _number(count: int | None) -> str:
 
 
 def to_csv(configs: Mapping[str, Statistics]) -> dict[str, str]:
-    """The files `relations.csv`, a row for each config and relation, and `offsets.csv`, also one for each offset."""
+    """The files `relations.csv`, a row per config and relation, and `offsets.csv`, a row per offset of these."""
     relations, offsets = io.StringIO(), io.StringIO()
     rows, cells = (csv.writer(file, lineterminator="\n") for file in (relations, offsets))
     distribution = Distribution._fields
@@ -169,43 +173,43 @@ def to_csv(configs: Mapping[str, Statistics]) -> dict[str, str]:
         + ["offset_mode", "offset_mode_percent", *(f"dependent_{field}" for field in distribution)]
     )
     cells.writerow(["config", "relation", "offset", "edges"])
-    for config, of_config in configs.items():
-        for name in _names(config, of_config):
-            found, theirs = of_config.relations.get(name), paper.edges(config).get(name, "")
-            if found is None:
+    for config, counted in configs.items():
+        for name in _names(config, counted):
+            summary, theirs = counted.relations.get(name), paper.edges(config).get(name, "")
+            if summary is None:
                 rows.writerow([config, name, 0, theirs, 0, *[""] * 14])
                 continue
-            numbers = [*found.offset, found.mode, found.mode_share, *found.dependent]
-            rows.writerow([config, name, found.edges, theirs, found.functions, *numbers])
-            cells.writerows([config, name, offset, edges] for offset, edges in found.offsets.items())
+            numbers = [*summary.offset, summary.mode, summary.mode_share, *summary.dependent]
+            rows.writerow([config, name, summary.edges, theirs, summary.functions, *numbers])
+            cells.writerows([config, name, offset, edges] for offset, edges in summary.offsets.items())
     return {"relations.csv": relations.getvalue(), "offsets.csv": offsets.getvalue()}
 
 
 def offsets_figure(configs: Mapping[str, Statistics]) -> Figure:
-    """How far dependents are from their heads, a column for each config.
+    """The offsets from heads to dependents, one column per config.
 
-    Above, how many relations have which mean offset (Figure 3 of the paper), those of the mean apart from the others;
-    below, the offsets of each relation's edges. A line stands where offsets are `FAR`.
+    Top: the number of relations by mean offset (Figure 3 of the paper), with those in the mean distinguished. Bottom:
+    the offsets of each relation's edges. A line marks the offset `FAR`.
     """
     from matplotlib.figure import Figure
 
     from probing.report.figures import INK
 
-    most = max(len(of_config.relations) for of_config in configs.values())
+    most = max(len(counted.relations) for counted in configs.values())
     figure = Figure(figsize=(5.6 * len(configs), 3.0 + 0.19 * most), layout="constrained", dpi=150)
     axes = figure.subplots(2, len(configs), squeeze=False, height_ratios=[1.4, 0.19 * most])
-    for column, (config, of_config) in enumerate(configs.items()):
-        relations = sorted(of_config.relations.items(), key=lambda item: (item[1].offset.median, item[1].offset.mean))
-        shares = np.array([_binned(found.offsets) / found.edges for _, found in relations]).reshape(
+    for column, (config, counted) in enumerate(configs.items()):
+        relations = sorted(counted.relations.items(), key=lambda item: (item[1].offset.median, item[1].offset.mean))
+        shares = np.array([_binned(summary.offsets) / summary.edges for _, summary in relations]).reshape(
             -1, len(_BINS_NAMED)
         )
-        kept = slice(0 if shares[:, 0].any() else 1, None)  # a bin for backwards only where something points there
+        kept = slice(0 if shares[:, 0].any() else 1, None)  # the bin for backwards only if it is not empty
         above, below = axes[:, column]
         above.grid(visible=False, axis="x")
         below.grid(visible=False)
         bottom = _binned({})[kept]
         for words, inside, colour in (("in the mean", True, "#4477aa"), ("not in the mean", False, "#aabbcc")):
-            means = [found.offset.mean for name, found in relations if (name not in NOT_IN_MEAN) == inside]
+            means = [summary.offset.mean for name, summary in relations if (name not in NOT_IN_MEAN) == inside]
             if means:
                 far = sum(mean >= FAR for mean in means)
                 label = f"{words}: {far} of {len(means)} at {FAR} or more"
@@ -243,9 +247,9 @@ def _binned(offsets: Mapping[int, int]) -> np.ndarray:
 
 
 def save(collected: DatasetStatistics, folder: str | os.PathLike) -> list[Path]:
-    """Write `statistics.json`, two CSV files, and the figure as SVG and PNG into `folder`; returns their paths.
+    """Write `statistics.json`, two CSV files, and the figure as SVG and PNG into `folder`; return their paths.
 
-    What an earlier call wrote is replaced. Raises LedgerError where one of these files is another's.
+    Files of an earlier call are replaced. Raises LedgerError if one of these files exists but was not made by `save`.
     """
     from probing.report.figures import style, to_png, to_svg
 
@@ -259,7 +263,7 @@ def save(collected: DatasetStatistics, folder: str | os.PathLike) -> list[Path]:
 
 
 def _check_ours(folder: Path) -> None:
-    """Raise LedgerError where a file that would be replaced was not made by `save`."""
+    """Raise LedgerError if a file that would be replaced was not made by `save`."""
     there = [file for file in FILES if os.path.lexists(folder / file)]
     try:
         content = json.loads((folder / FILES[0]).read_bytes())

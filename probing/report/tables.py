@@ -1,4 +1,4 @@
-"""A result as a table on the terminal."""
+"""A result as a table in the terminal."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ _RULE = "first"
 
 
 def print_result(result: ProbeResult, wide: bool = False) -> None:
-    """Print the relations, best first, with the score and the head that reaches it, and the mean."""
+    """Print the relations, best first, with the score and its head, and the mean."""
     shown = table(
         f"{result.title}: top-k UAS in percent, {_RULE} token of the dependent, {result.functions} functions",
     )
@@ -37,6 +37,6 @@ def print_result(result: ProbeResult, wide: bool = False) -> None:
     print_table(out, shown, spare=[5, 1])
     out.print(result.signature, soft_wrap=True, highlight=False)
     if result.settings["attention_why"]:
-        out.print(f"probed by eager attention maps: {result.settings['attention_why']}")
+        out.print(f"probed with eager attention maps: {result.settings['attention_why']}")
     if result.skips:
         out.print("skipped: " + ", ".join(f"{count} ({reason})" for reason, count in result.skips.items()))

@@ -1,4 +1,4 @@
-"""How tables look on the terminal."""
+"""Tables in the terminal."""
 
 from __future__ import annotations
 
@@ -9,41 +9,43 @@ from rich.cells import cell_len
 from rich.console import Console
 from rich.table import Column, Table
 
-_WIDE = 250  # characters, more than any table of ours has
+_WIDE = 250  # characters, wider than any of our tables
 
 
 def console(wide: bool = False) -> Console:
-    """Where to print. A table in a pipe or a file, or one that is wanted `wide`, is as wide as its rows."""
+    """The console to print to. In a pipe or a file, or with `wide`, tables are as wide as their rows."""
     terminal = Console()
     return terminal if terminal.is_terminal and not wide else Console(width=_WIDE, soft_wrap=True)
 
 
 def table(title: str, caption: str | None = None) -> Table:
-    """A table without columns yet."""
+    """A table that has no columns yet."""
     return Table(
         title=title, title_justify="left", caption=caption, caption_justify="left", box=box.SIMPLE_HEAD, pad_edge=False
     )
 
 
 def print_table(out: Console, shown: Table, spare: Sequence[int] = ()) -> None:
-    """Print a table so that no number in it is cut or broken.
+    """Print a table without cutting or breaking any number.
 
-    `spare`: the columns that may go where the terminal is too narrow for all, in the order they go; it is said which do.
+    `spare`: the columns to drop, in this order, if the terminal is too narrow; a caption names those that were dropped.
     """
-    gone: list[int] = []
-    narrower = _without(shown, gone)
-    while len(gone) < len(spare) and out.measure(narrower, options=out.options.update(width=_WIDE)).minimum > out.width:
-        gone.append(spare[len(gone)])
-        narrower = _without(shown, gone)
-    if gone:
-        names = ", ".join(" ".join(str(shown.columns[index].header).split()) for index in sorted(gone))
+    dropped: list[int] = []
+    narrower = _without(shown, dropped)
+    while (
+        len(dropped) < len(spare) and out.measure(narrower, options=out.options.update(width=_WIDE)).minimum > out.width
+    ):
+        dropped.append(spare[len(dropped)])
+        narrower = _without(shown, dropped)
+    if dropped:
+        names = ", ".join(" ".join(str(shown.columns[index].header).split()) for index in sorted(dropped))
         narrower.caption = f"{shown.caption or ''}\nnot shown at this width: {names} (--wide)".strip()
     out.print(narrower)
 
 
-def _without(shown: Table, gone: Sequence[int]) -> Table:
-    """The same table without some columns; columns of numbers stand on the right and are not broken."""
-    kept: list[Column] = [column for index, column in enumerate(shown.columns) if index not in gone]
+def _without(shown: Table, dropped: Sequence[int]) -> Table:
+    """The same table without some columns; right-aligned columns of numbers are never broken."""
+    kept: list[Column] = [column for index, column in enumerate(shown.columns) if index not in dropped]
     narrower = table(shown.title, shown.caption)
     for column in kept:
         whole = column.no_wrap or column.justify == "right"

@@ -161,7 +161,7 @@ def test_models_are_compared_on_common_functions_and_corrected_together(written,
     assert [found["tiny, max-length 120"], found["tiny, max-length 511"]] == pytest.approx(holm(np.array(raw)).tolist())
     assert found["tiny, random-weights"] == of_control.p_mean[0, 2]
     (pair,) = [row for row in rows_of(written, "java-pairs") if (row["rule"], row["k"]) == ("first", "1")]
-    assert (pair["model"], pair["less model"]) == ("tiny, max-length 120", "tiny, max-length 511")
+    assert (pair["model"], pair["vs model"]) == ("tiny, max-length 120", "tiny, max-length 511")
     expected = compare(short.outcomes["published"], long.outcomes["published"])
     assert float(pair["published: difference"]) == expected.difference.mean[0, 0, 0] == 0  # the same model twice
     functions = {
@@ -213,7 +213,7 @@ def test_published_means_over_the_relations_of_held_out_stand_beside(written):
             if (of["rule"], of["k"], of["name"]) == (rule, k, "tiny, max-length 511")
         ]
         assert float(compared[difference]) == pytest.approx(found["tiny, max-length 511"] - best)
-        assert compared[f"{difference}, p"] == row[f"{SAME}: less best baseline, p"] != ""
+        assert compared[f"{difference}, p"] == row[f"{SAME}: vs best baseline, p"] != ""
         of_pairs = [of for of in rows_of(written, "java-pairs") if (of["rule"], of["k"]) == (rule, k)]
         assert {float(of[difference]) for of in of_pairs} == {0}  # the same model twice
         of_ablations = [
@@ -264,7 +264,7 @@ def test_ablations_stand_side_by_side(written):
     drawn = (written / "figures/java-ablations.svg").read_text(encoding="utf-8")
     assert [f">{rule}, held-out<" in drawn for rule in ("last", "any", "first")] == [True, True, False]
     page = (written / "index.html").read_text(encoding="utf-8")
-    assert "In java_skip_semicolon, labels leave out &#39;;&#39;, and models may not predict it either" in page
+    assert "In java_skip_semicolon, labels exclude &#39;;&#39;, and models must not predict it either" in page
     assert "not-predicted:;" in page  # the signature
 
 
@@ -412,7 +412,7 @@ def test_what_is_no_result(tmp_path):
     (tmp_path / "x.json").write_text("{}")
     for path, why in (
         (tmp_path, "holds no results"),
-        (tmp_path / "x.json", "is no result"),
+        (tmp_path / "x.json", "is not a result"),
         (tmp_path / "y", "cannot read"),
     ):
         done = CliRunner().invoke(main, ["report", str(path), "--output", str(tmp_path / "out")])
@@ -477,7 +477,7 @@ def test_finding_says_what_the_tables_say(written, opened):
         assert f"{difference:+.1f}".replace("-", "−") in told
         assert ("worse" in told, "not separated from 0" in told) == ((True, False) if p < 0.05 else (False, True))
     best = max((row["name"] for row in rows), key=lambda name: float(means[name]["held-out: k = 1"]))
-    assert f"Of 2 models, none has a higher score than {best}." in texts[-1]
+    assert f"Of 2 models, none scores higher than {best}." in texts[-1]
     number = [row["name"] for row in rows].index(best) + 1
     shown = [
         (float(row["held-out: difference"]), row["relation"])
@@ -518,7 +518,7 @@ def test_finding_is_true_at_the_edges():
     better = headline._compared([3.0, 1.0, 5.0, 0.01])
     assert better == "The model is better than the best baseline: +3.0 points (95 % interval +1.0 to +5.0, p = 0.010)"
     assert "+3.0 points (p = 0.500) is not separated from 0" in headline._compared([3.0, None, None, 0.5])
-    assert headline._relations(_gaining([], [], [])).startswith("No relation is in 6 functions ")
+    assert headline._relations(_gaining([], [], [])).startswith("No relation is in at least 6 functions ")
     told = headline._relations(_gaining([-1, -1, -9, 0], [1.0, 0.01, 0.2, 1.0], [1] * 4))
     assert "better than the best baseline in 0 and worse in 1" in told
     assert told.endswith(
@@ -531,7 +531,7 @@ def test_finding_is_true_at_the_edges():
     assert headline._layers(_gaining([0.0] * 2, [1.0] * 2, [None, None])) == "No head finds anything."
     told = headline._layers(_gaining([0.0] * 8, [1.0] * 8, [5, 4, 4, 3, 2, 0, None, 0]))
     assert told.startswith(
-        "The best head of a relation lies in layer 0 for 2, in layer 4 for 2, in layer 2 for 1 and in others for 2 of the 7 "
+        "The best head of a relation is in layer 0 for 2, in layer 4 for 2, in layer 2 for 1 and in other layers for 2 of the 7 "
     )
 
 

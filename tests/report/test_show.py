@@ -227,7 +227,7 @@ def token(page, text, nth=0):
 
 def test_click_on_a_token(opened):
     opened.get_by_label("Relation").select_option("If:if->test (1)")
-    opened.get_by_label("Dependent counts by").select_option("any")
+    opened.get_by_label("Dependent matched by").select_option("any")
     assert opened.locator("#lines path").count() >= 1
     token(opened, "if").click()
     assert token(opened, "if").get_attribute("aria-selected") == "true"
@@ -350,10 +350,10 @@ def test_best_head_of_the_dataset_stands_beside_that_of_the_function(tiny_model,
 
 
 def test_result_of_something_else_is_refused(tiny_model, probed):
-    with pytest.raises(LedgerError, match="the result is of the config python, but the page of java"):
+    with pytest.raises(LedgerError, match="the result has the config python, but the page has java"):
         probing.show(str(tiny_model), "int f(A a) { return a.b(); }", config="java", result=probed)
     other = dataclasses.replace(probed, settings={**probed.settings, "revision": "0" * 40})
-    with pytest.raises(LedgerError, match="the result is of the model tiny@000000000000, but the page of tiny@"):
+    with pytest.raises(LedgerError, match="the result has the model tiny@000000000000, but the page has tiny@"):
         probing.show(str(tiny_model), CODE, result=other)
 
 
@@ -425,7 +425,7 @@ def test_bad_input(tiny_model, tmp_path, code, options, words):
 
 def test_what_is_not_there(tiny_model, dataset_folder, tmp_path):
     model = str(tiny_model)
-    with pytest.raises(CodeSyntaxError, match="no function with the id 99999: those there run from"):
+    with pytest.raises(CodeSyntaxError, match="no function with the id 99999: its ids run from"):
         probing.show(model, id=99999, data=dataset_folder)
     with pytest.raises(CodeSyntaxError, match="cannot be read"):
         probing.show(model, tmp_path / "none.py")
