@@ -142,9 +142,14 @@ _STATEMENT_EXPRESSIONS = {
 def _is_refused(later: dict[str, list[tree_sitter.Node]]) -> bool:
     """Whether there is what tree-sitter parses and Java 1.3 refuses: later literals, any expression as a statement."""
     return "refused" in later or any(
-        expression.type not in _STATEMENT_EXPRESSIONS and expression.parent.parent.type != "switch_rule"
+        expression.type not in _STATEMENT_EXPRESSIONS and not _is_in_switch_rule(expression)
         for expression in later.get("expression", [])
     )
+
+
+def _is_in_switch_rule(expression: tree_sitter.Node) -> bool:
+    statement = expression.parent
+    return bool(statement and statement.parent and statement.parent.type == "switch_rule")
 
 
 def _find_body(decoded: DecodedCode, tokens: list[Token]) -> int | None:

@@ -43,6 +43,18 @@ class Node(NamedTuple):
     end: int
     content: tree_sitter.Node | list[Node]
 
+    @property
+    def raw(self) -> tree_sitter.Node:
+        """What tree-sitter has there; only for nodes that do not hold others."""
+        assert isinstance(self.content, tree_sitter.Node)
+        return self.content
+
+    @property
+    def held(self) -> list[Node]:
+        """The nodes inside one of our own making."""
+        assert isinstance(self.content, list)
+        return self.content
+
 
 class Inside(NamedTuple):
     """A node unfolded. `parts` are what relations run between, by the names they have in the relations."""
@@ -93,7 +105,7 @@ def _condition(parenthesized: tree_sitter.Node) -> Node:
 
 
 def _first_child(node: Node) -> Inside:
-    return Inside(_nodes(node.content.named_children)[:1])
+    return Inside(_nodes(node.raw.named_children)[:1])
 
 
 # Declarations
@@ -106,7 +118,7 @@ def _with_javadoc(raws: Iterable[tree_sitter.Node]) -> Iterator[tuple[int, tree_
         if raw.type not in COMMENTS:
             yield raw.start_byte if javadoc is None else javadoc, raw
             javadoc = None
-        elif raw.text.startswith(b"/**") and raw.text != b"/**/":
+        elif raw.text and raw.text.startswith(b"/**") and raw.text != b"/**/":
             javadoc = raw.start_byte
 
 
@@ -120,12 +132,12 @@ def _members(class_body: tree_sitter.Node) -> list[Node]:
 
 
 def _anonymous_class(node: Node) -> Inside:
-    return Inside(_members(node.content))
+    return Inside(_members(node.raw))
 
 
 def _class(node: Node) -> Inside:
-    *header, body = _nodes(node.content.named_children)
-    return Inside(header + _members(body.content))
+    *header, body = _nodes(node.raw.named_children)
+    return Inside(header + _members(body.raw))
 
 
 # Statements
@@ -162,16 +174,16 @@ def _takes_javadoc(statement: tree_sitter.Node) -> bool:
 
 
 def _block(node: Node) -> Inside:
-    return Inside(_statements(node.content.children))
+    return Inside(_statements(node.raw.children))
 
 
 def _constructor_invocation(node: Node) -> Inside:
-    constructor = children_of(node.content)[-3]  # this or super, before the arguments and the semicolon
-    return Inside([child for child in _nodes(node.content.named_children) if child.start != constructor.start_byte])
+    constructor = children_of(node.raw)[-3]  # this or super, before the arguments and the semicolon
+    return Inside([child for child in _nodes(node.raw.named_children) if child.start != constructor.start_byte])
 
 
 def _if(node: Node) -> Inside:
-    _, condition, statement, *otherwise = children_of(node.content)
+    _, condition, statement, *otherwise = children_of(node.raw)
     test, body = _condition(condition), _statement(statement)
     children, parts = [test, body], {"if": node, "test": test, "body": body}
     if otherwise:
@@ -182,19 +194,19 @@ def _if(node: Node) -> Inside:
 
 
 def _while(node: Node) -> Inside:
-    _, condition, statement = children_of(node.content)
+    _, condition, statement = children_of(node.raw)
     test, body = _condition(condition), _statement(statement)
     return Inside([test, body], "WhileStatement", {"while": node, "test": test, "body": body})
 
 
 def _do(node: Node) -> Inside:
-    _, statement, _, condition, _ = children_of(node.content)
+    _, statement, _, condition, _ = children_of(node.raw)
     body, test = _statement(statement), _condition(condition)
     return Inside([body, test], "DoStatement", {"do": node, "body": body, "test": test})
 
 
 def _for(node: Node) -> Inside:
-    _, _, *header, _, statement = children_of(node.content)
+    _, _, *header, _, statement = children_of(node.raw)
     sections: list[list[Node]] = [[]]
     for raw in header:
         if raw.type == "local_variable_declaration":  # has the semicolon; the JDT ends before it
@@ -211,24 +223,24 @@ def _for(node: Node) -> Inside:
 
 
 def _enhanced_for(node: Node) -> Inside:
-    _, _, *variable, _, value, _, body = children_of(node.content)
+    _, _, *variable, _, value, _, body = children_of(node.raw)
     parameter = Node("formal_parameter", variable[0].start_byte, variable[-1].end_byte, _nodes(variable))
     return Inside([parameter, node_of(value), _statement(body)])
 
 
 def _labeled(node: Node) -> Inside:
-    name, _, statement = children_of(node.content)
+    name, _, statement = children_of(node.raw)
     label, body = node_of(name), _statement(statement)
     return Inside([label, body], "LabeledStatement", {"label": label, "body": body})
 
 
 def _synchronized(node: Node) -> Inside:
-    _, lock, block = children_of(node.content)
+    _, lock, block = children_of(node.raw)
     return Inside([_condition(lock), node_of(block)])
 
 
 def _try(node: Node) -> Inside:
-    body, *others = children = _nodes(node.content.named_children)
+    body, *others = children = _nodes(node.raw.named_children)
     handlers = [child for child in others if child.type == "catch_clause"]
     parts = {"body": body}
     if handlers:
@@ -240,10 +252,11 @@ def _try(node: Node) -> Inside:
 
 def _switch(node: Node) -> Inside:
     """Labels and statements are one flat list; without any there are no relations."""
-    _, condition, block = children_of(node.content)
-    expression, statements = _condition(condition), []
+    _, condition, block = children_of(node.raw)
+    expression = _condition(condition)
+    statements: list[Node] = []
     for group in block.named_children:
-        raws = []
+        raws: list[tree_sitter.Node] = []
         for raw in group.children:
             if raw.type == "switch_label":
                 label = raw
@@ -268,7 +281,7 @@ def _expression(jdt_class: str, **places: int) -> Callable[[Node], Inside]:
     """How to unfold an expression whose parts stand at these places, among operators and brackets."""
 
     def unfold_parts(node: Node) -> Inside:
-        raws = children_of(node.content)
+        raws = children_of(node.raw)
         parts = {name: node_of(raws[place]) for name, place in places.items()}
         return Inside([*parts.values()], jdt_class, parts)
 
@@ -276,7 +289,7 @@ def _expression(jdt_class: str, **places: int) -> Callable[[Node], Inside]:
 
 
 def _method_invocation(node: Node) -> Inside:
-    *before, name, arguments = children_of(node.content)
+    *before, name, arguments = children_of(node.raw)
     qualifiers = _nodes([raw for raw in before if raw.is_named])  # the object, type arguments
     function, args = node_of(name), _nodes(arguments.named_children)
     children = [*qualifiers, function, *args]
@@ -291,13 +304,13 @@ def _method_invocation(node: Node) -> Inside:
 
 
 def _field_access(node: Node) -> Inside:
-    children = _nodes(node.content.named_children)
+    children = _nodes(node.raw.named_children)
     return Inside(children[:-1] if children[-1].type == "this" else children)  # `A.this` has the qualifier only
 
 
 def _array_creation(node: Node) -> Inside:
     """The type goes up to the last bracket, and the sizes inside it are children of the creation itself."""
-    brackets = [raw for raw in node.content.named_children if raw.type in {"dimensions", "dimensions_expr"}]
+    brackets = [raw for raw in node.raw.named_children if raw.type in {"dimensions", "dimensions_expr"}]
     sizes = [size for raw in brackets for size in _nodes(raw.named_children)]
     element, *initializer = [child for child in _annotated_type(node).children if child.type != "dimensions_expr"]
     array = Node("array_type", element.start, brackets[-1].end_byte, [element])
@@ -307,7 +320,7 @@ def _array_creation(node: Node) -> Inside:
 def _annotated_type(node: Node) -> Inside:
     """What is in a node with a type that may have annotations before it: it starts at them, and they are no nodes."""
     children, start = [], None
-    for child in _nodes(node.content.named_children):
+    for child in _nodes(node.raw.named_children):
         if child.type in {"annotation", "marker_annotation"}:
             start = child.start if start is None else start
         else:
@@ -323,9 +336,9 @@ def _operators(node: Node) -> Inside:
     if not isinstance(node.content, list):
         node = _regroup(_in_text_order(node.content))
     if node.type != _INFIX:
-        return Inside(node.content)
-    left, right, *_ = node.content
-    return Inside(node.content, "InfixExpression", {"left": left, "right": right})
+        return Inside(node.held)
+    left, right, *_ = node.held
+    return Inside(node.held, "InfixExpression", {"left": left, "right": right})
 
 
 _INFIX = "binary_expression"
@@ -375,7 +388,12 @@ def _regroup(items: list[tree_sitter.Node]) -> Node:
             right = operands.pop()
             operands.append(_join(operands.pop(), operators.pop(), right))
 
-    prefixes, operand = [], None
+    def operate(operand: Node) -> None:
+        operands.append(_Operand(_with_prefixes(prefixes, operand)))
+        prefixes.clear()
+
+    prefixes: list[tree_sitter.Node] = []
+    operand: Node | None = None
     for item, following in zip(items, [*items[1:], None]):
         if operand is None:
             if item.type == "cast_expression" and _is_name_in_brackets(item, following):
@@ -387,11 +405,12 @@ def _regroup(items: list[tree_sitter.Node]) -> Node:
         elif item.type in {"++", "--"}:
             operand = Node("update_expression", operand.start, item.end_byte, [operand])
         else:
-            operands.append(_Operand(_with_prefixes(prefixes, operand)))
+            operate(operand)
             join_down_to(_PRECEDENCE[item.type])
             operators.append(item.type)
-            prefixes, operand = [], None
-    operands.append(_Operand(_with_prefixes(prefixes, operand)))
+            operand = None
+    assert operand  # tree-sitter has one behind each operator
+    operate(operand)
     join_down_to(0)
     return operands[0].node
 
@@ -411,7 +430,7 @@ def _join(left: _Operand, operator: str, right: _Operand) -> _Operand:
         if len(run) > 1:
             return _Operand(_infix([*run, right.node]), operator, may_grow=right.operator is None)
     if operator == left.operator and left.may_grow:
-        operands = left.node.content
+        operands = left.node.held
         if operator == "+" and operands[0].type == operands[1].type == "string_literal":
             operands = [_infix(operands[:-1]), operands[-1]]
         operands.append(right.node)
@@ -428,12 +447,14 @@ def _string_literals(operand: _Operand) -> list[Node]:
     """The literals of an operand that is a string literal or a run of them."""
     if operand.node.type == "string_literal":
         return [operand.node]
-    return operand.node.content if operand.node.type == _INFIX and operand.operator is None else []
+    return operand.node.held if operand.node.type == _INFIX and operand.operator is None else []
 
 
-def _is_name_in_brackets(cast: tree_sitter.Node, following: tree_sitter.Node) -> bool:
+def _is_name_in_brackets(cast: tree_sitter.Node, following: tree_sitter.Node | None) -> bool:
     """Whether a cast is none: a name in brackets before a sign is an operand, however tree-sitter reads it."""
-    return following.type in {"+", "-"} and children_of(cast)[1].type in {"type_identifier", "scoped_type_identifier"}
+    if following is None or following.type not in {"+", "-"}:
+        return False
+    return children_of(cast)[1].type in {"type_identifier", "scoped_type_identifier"}
 
 
 def _name_in_brackets(cast: tree_sitter.Node) -> Node:
@@ -447,7 +468,7 @@ def _with_prefixes(prefixes: list[tree_sitter.Node], operand: Node) -> Node:
         if prefix.type == "cast_expression":
             types = [node_of(part) for part in children_of(prefix)[1:-1] if part.is_named]
             inside = [Node("cast_type", types[0].start, types[-1].end, types[:1]), operand]
-        elif prefix.type == "-" and operand.type == "decimal_integer_literal" and operand.content.text in _SMALLEST:
+        elif prefix.type == "-" and operand.type == "decimal_integer_literal" and operand.raw.text in _SMALLEST:
             inside = []
         else:
             inside = [operand]

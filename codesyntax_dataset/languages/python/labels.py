@@ -1,6 +1,6 @@
 """The labels of Python functions: relations of the `ast` tree (`tree`), told in tokens (`tokens`).
 
-`RULES` says which nodes are related (Shen et al. 2022, section 3 and Table 8), `_NodeTokens` which tokens they stand
+`_related` says which nodes are related (Shen et al. 2022, section 3 and Table 8), `_NodeTokens` which tokens they stand
 for. The published procedure tokenized the text of each node once more on its own; what that does to the tokens is part
 of the labels, and is settled here by positions and indentation.
 """
@@ -9,81 +9,105 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Sequence
 
 from codesyntax_dataset.languages.python import tokens as python_tokens
 from codesyntax_dataset.languages.python.tokens import column_after
-from codesyntax_dataset.languages.python.tree import TokenIndex, children, parse
+from codesyntax_dataset.languages.python.tree import PLACED, Placed, TokenIndex, children, parse
 from codesyntax_dataset.schema import Annotation, Edge, Token
 
-Related = tuple[str, list[ast.AST], list[ast.AST]]
+Related = tuple[str, Sequence[Placed], Sequence[Placed]]
 """A relation, its head (the first of some nodes) and its dependent (from the first to the last of some nodes)."""
 
 
-def _generators(node) -> list[ast.AST]:
+def _generators(node: ast.DictComp | ast.GeneratorExp | ast.ListComp | ast.SetComp) -> list[ast.expr]:
     return [node.generators[0].target, node.generators[-1].iter]
 
 
-RULES: dict[type[ast.AST], Callable[[ast.AST], list[Related]]] = {
-    ast.Assign: lambda node: [("Assign:target->value", node.targets, [node.value])],
-    ast.Attribute: lambda node: [("Attribute:value->attr", [node.value], [node])],
-    ast.AugAssign: lambda node: [("AugAssign:target->value", [node.target], [node.value])],
-    ast.BinOp: lambda node: [("BinOp:left->right", [node.left], [node.right])],
-    ast.BoolOp: lambda node: [("BoolOp:value->value", node.values, node.values[1:2])],
-    ast.Call: lambda node: [
-        ("Call:func->args", [node.func], node.args),
-        ("Call:args->keywords", node.args, node.keywords),
-        ("Call:func->keywords", [node.func], node.keywords),
-    ],
-    ast.Compare: lambda node: [("Compare:left->comparator", [node.left], node.comparators)],
-    ast.Dict: lambda node: [("Dict:key->value", [k], [v]) for k, v in zip(node.keys, node.values) if k],
-    ast.DictComp: lambda node: [
-        ("DictComp:key->value", [node.key], [node.value]),
-        ("DictComp:key->generator", [node.key], _generators(node)),
-        ("DictComp:value->generator", [node.value], _generators(node)),
-    ],
-    ast.For: lambda node: [
-        ("For:for->body", [node], node.body),
-        ("For:for->target", [node], [node.target]),
-        ("For:for->iter", [node], [node.iter]),
-        ("For:target->iter", [node.target], [node.iter]),
-        ("For:target->body", [node.target], node.body),
-        ("For:iter->body", [node.iter], node.body),
-    ],
-    ast.GeneratorExp: lambda node: [("GeneratorExp:elt->generator", [node.elt], _generators(node))],
-    ast.If: lambda node: [
-        ("If:if->else", [node], node.orelse),
-        ("If:if->test", [node], [node.test]),
-        ("If:if->body", [node], node.body),
-        ("If:test->body", [node.test], node.body),
-        ("If:test->orelse", [node.test], node.orelse),
-        ("If:body->orelse", node.body, node.orelse),
-    ],
-    ast.IfExp: lambda node: [
-        ("IfExp:body->test", [node.body], [node.test]),
-        ("IfExp:test->orelse", [node.test], [node.orelse]),
-        ("IfExp:body->orelse", [node.body], [node.orelse]),
-    ],
-    ast.ListComp: lambda node: [("ListComp:elt->generator", [node.elt], _generators(node))],
-    ast.SetComp: lambda node: [("SetComp:elt->generator", [node.elt], _generators(node))],
-    ast.Slice: lambda node: [("Slice:lower->upper", [node.lower], [node.upper])] if node.lower and node.upper else [],
-    ast.Subscript: lambda node: [("Subscript:value->slice", [node.value], [node.slice])],
-    ast.Try: lambda node: [
-        ("Try:body->handler", node.body, node.handlers),
-        ("Try:handler->orelse", node.handlers, node.orelse[:1]),
-        ("Try:handler->finalbody", node.handlers, node.finalbody),
-        ("Try:body->orelse", node.body, node.orelse),
-        ("Try:body->finalbody", node.body, node.finalbody),
-    ],
-    ast.While: lambda node: [
-        ("While:while->test", [node], [node.test]),
-        ("While:while->body", [node], node.body),
-        ("While:test->body", [node.test], node.body),
-    ],
-    ast.With: lambda node: [("With:item->body", [node.items[0].context_expr], node.body)],
-    ast.comprehension: lambda node: [("comprehension:target->iter", [node.target], [node.iter])],
-}
-"""Syntax node -> its relations. A relation without a head or a dependent (no `else`, no arguments) gives no edge."""
+def _related(node: ast.AST) -> list[Related]:
+    """The relations of a node. One without a head or a dependent (no `else`, no arguments) gives no edge."""
+    match node:
+        case ast.Assign():
+            return [("Assign:target->value", node.targets, [node.value])]
+        case ast.Attribute():
+            return [("Attribute:value->attr", [node.value], [node])]
+        case ast.AugAssign():
+            return [("AugAssign:target->value", [node.target], [node.value])]
+        case ast.BinOp():
+            return [("BinOp:left->right", [node.left], [node.right])]
+        case ast.BoolOp():
+            return [("BoolOp:value->value", node.values, node.values[1:2])]
+        case ast.Call():
+            return [
+                ("Call:func->args", [node.func], node.args),
+                ("Call:args->keywords", node.args, node.keywords),
+                ("Call:func->keywords", [node.func], node.keywords),
+            ]
+        case ast.Compare():
+            return [("Compare:left->comparator", [node.left], node.comparators)]
+        case ast.Dict():
+            return [("Dict:key->value", [k], [v]) for k, v in zip(node.keys, node.values) if k]
+        case ast.DictComp():
+            return [
+                ("DictComp:key->value", [node.key], [node.value]),
+                ("DictComp:key->generator", [node.key], _generators(node)),
+                ("DictComp:value->generator", [node.value], _generators(node)),
+            ]
+        case ast.For():
+            return [
+                ("For:for->body", [node], node.body),
+                ("For:for->target", [node], [node.target]),
+                ("For:for->iter", [node], [node.iter]),
+                ("For:target->iter", [node.target], [node.iter]),
+                ("For:target->body", [node.target], node.body),
+                ("For:iter->body", [node.iter], node.body),
+            ]
+        case ast.GeneratorExp():
+            return [("GeneratorExp:elt->generator", [node.elt], _generators(node))]
+        case ast.If():
+            return [
+                ("If:if->else", [node], node.orelse),
+                ("If:if->test", [node], [node.test]),
+                ("If:if->body", [node], node.body),
+                ("If:test->body", [node.test], node.body),
+                ("If:test->orelse", [node.test], node.orelse),
+                ("If:body->orelse", node.body, node.orelse),
+            ]
+        case ast.IfExp():
+            return [
+                ("IfExp:body->test", [node.body], [node.test]),
+                ("IfExp:test->orelse", [node.test], [node.orelse]),
+                ("IfExp:body->orelse", [node.body], [node.orelse]),
+            ]
+        case ast.ListComp():
+            return [("ListComp:elt->generator", [node.elt], _generators(node))]
+        case ast.SetComp():
+            return [("SetComp:elt->generator", [node.elt], _generators(node))]
+        case ast.Slice():
+            return [("Slice:lower->upper", [node.lower], [node.upper])] if node.lower and node.upper else []
+        case ast.Subscript():
+            return [("Subscript:value->slice", [node.value], [node.slice])]
+        case ast.Try():
+            return [
+                ("Try:body->handler", node.body, node.handlers),
+                ("Try:handler->orelse", node.handlers, node.orelse[:1]),
+                ("Try:handler->finalbody", node.handlers, node.finalbody),
+                ("Try:body->orelse", node.body, node.orelse),
+                ("Try:body->finalbody", node.body, node.finalbody),
+            ]
+        case ast.While():
+            return [
+                ("While:while->test", [node], [node.test]),
+                ("While:while->body", [node], node.body),
+                ("While:test->body", [node.test], node.body),
+            ]
+        case ast.With():
+            return [("With:item->body", [node.items[0].context_expr], node.body)]
+        case ast.comprehension():
+            return [("comprehension:target->iter", [node.target], [node.iter])]
+        case _:
+            return []
+
 
 _FROM_LAST_TOKEN = {"Call:func->args", "Call:args->keywords", "Call:func->keywords"}
 """The head of these is the last token of its node; every other head is the first."""
@@ -102,7 +126,7 @@ def annotate(code: str, variant: str) -> Annotation:
         last = nodes.last(dependents[-1])
         if relation == "Attribute:value->attr":
             first = last
-        elif relation == "If:if->else":
+        elif relation == "If:if->else" and isinstance(heads[0], ast.If):
             first = last = nodes.alternative(heads[0])
         else:
             first = nodes.first(dependents[0])
@@ -124,18 +148,17 @@ def _relations(tree: ast.AST) -> Iterator[Related]:
 
     Parents and children are nodes with a position, but no functions. Of a function only the body is visited.
     """
-    waiting: list[tuple[ast.AST | None, ast.AST]] = [(None, tree)]
+    waiting: list[tuple[Placed | None, ast.AST]] = [(None, tree)]
     while waiting:
         parent, node = waiting.pop()
-        is_relative = "lineno" in node._attributes and not isinstance(node, _FUNCTIONS)
-        if parent and is_relative:
-            yield "children:parent->child", [parent], [node]
-        if type(node) in RULES:
-            for relation, heads, dependents in RULES[type(node)](node):
-                if heads and dependents:
-                    yield relation, heads, dependents
+        relative = node if isinstance(node, PLACED) and not isinstance(node, _FUNCTIONS) else None
+        if parent and relative:
+            yield "children:parent->child", [parent], [relative]
+        for relation, heads, dependents in _related(node):
+            if heads and dependents:
+                yield relation, heads, dependents
         visited = node.body if isinstance(node, _FUNCTIONS) else children(node)
-        waiting += [(node if is_relative else None, child) for child in reversed(visited)]
+        waiting += [(relative, child) for child in reversed(visited)]
 
 
 _OPENING, _CLOSING, _LINE_BREAKS = frozenset("([{"), frozenset(")]}"), frozenset(("\n", "\r\n"))
@@ -151,10 +174,10 @@ class _NodeTokens:
         self._texts = [token.text for token in tokens]
         self._with_new_lines = with_new_lines
         self._index = TokenIndex(code, tokens)
-        self._firsts: dict[ast.AST, int] = {}
-        self._lasts: dict[ast.AST, int] = {}
+        self._firsts: dict[Placed, int] = {}
+        self._lasts: dict[Placed, int] = {}
 
-    def first(self, node: ast.AST) -> int:
+    def first(self, node: Placed) -> int:
         """The first token of `node` that is no opening bracket, or the word that `node` is glued to."""
         if node not in self._firsts:
             index = self._index.start(node)
@@ -165,7 +188,7 @@ class _NodeTokens:
             self._firsts[node] = index
         return self._firsts[node]
 
-    def last(self, node: ast.AST) -> int:
+    def last(self, node: Placed) -> int:
         """The last token of `node`, tokenized on its own, that is no closing bracket; before `node` if it is glued."""
         if node not in self._lasts:
             start = self._index.start(node)
@@ -192,7 +215,7 @@ class _NodeTokens:
         before = self._tokens[start - 1]
         return before.end == self._tokens[start].start and before.text.isidentifier()
 
-    def _last_on_its_own(self, node: ast.AST, start: int, end: int) -> int:
+    def _last_on_its_own(self, node: Placed, start: int, end: int) -> int:
         """The last of the tokens from `start` on that agree with those of the node's text on its own.
 
         That is `end`, except where the text on its own looks different: at the end of a source without a final line
@@ -219,11 +242,12 @@ class _NodeTokens:
                 depth -= 1
             elif depth == 0 and text in _LINE_BREAKS:
                 line = _LINE_START.match(self._code, self._tokens[index].end)
+                assert line  # the least indentation is none
                 if not line["nothing"] and column_after(line["blanks"]) != self._own_column(start):
                     return index
         return end
 
-    def _empty_tokens(self, node: ast.AST, start: int, end: int) -> int:
+    def _empty_tokens(self, node: Placed, start: int, end: int) -> int:
         """How many of the empty tokens at the end of the source agree with those at the end of the node's text.
 
         They are a line break (unless the last line looks like a comment), a DEDENT per open block and ENDMARKER.

@@ -17,6 +17,10 @@ from codesyntax_dataset.errors import ParseError
 from codesyntax_dataset.languages.python.tokens import error_at, tokenize
 from codesyntax_dataset.schema import Token
 
+PLACED = (ast.stmt, ast.expr, ast.excepthandler, ast.arg, ast.keyword, ast.alias)
+Placed = ast.stmt | ast.expr | ast.excepthandler | ast.arg | ast.keyword | ast.alias
+"""The nodes of Python 3.9 that have a position."""
+
 MAX_BRACKETS = 100
 MAX_DEPTH = 1000
 MAX_CHAIN = 10_000
@@ -71,7 +75,7 @@ _FIELDS = {  # node class -> its fields that may hold nodes; operators and conte
 
 def children(node: ast.AST) -> list[ast.AST]:
     """The child nodes of `node` in the order of its fields, without operators and contexts."""
-    found = []
+    found: list[ast.AST] = []
     for field in _FIELDS[type(node)]:
         value = getattr(node, field)
         if isinstance(value, list):
@@ -95,12 +99,13 @@ class TokenIndex:
         self._starting = dict(zip(starts, range(len(tokens))))
         self._ending = dict(zip(reversed(ends), reversed(range(len(tokens)))))
 
-    def start(self, node: ast.AST) -> int:
+    def start(self, node: Placed) -> int:
         """The index of the token that starts where `node` does."""
         return self._starting[self._lines[node.lineno - 1] + node.col_offset]
 
-    def end(self, node: ast.AST) -> int:
+    def end(self, node: Placed) -> int:
         """The index of the token that ends where `node` does."""
+        assert node.end_lineno is not None and node.end_col_offset is not None  # `ast.parse` leaves them to no one else
         return self._ending[self._lines[node.end_lineno - 1] + node.end_col_offset]
 
     def node(self, token: int) -> ast.JoinedStr:
@@ -150,18 +155,16 @@ def _check_nodes(tree: ast.AST, code: str, tokens: list[Token]) -> None:
         if depth > MAX_DEPTH:
             raise ParseError(f"more than {MAX_DEPTH} syntax nodes in each other", 1, 0)
         for node in level:
-            if _is_newer(node, code, tokens):
+            if isinstance(node, (ast.arg, ast.Subscript)) and _is_newer(node, code, tokens):
                 start = TokenIndex(code, tokens).start(node)
                 raise error_at(code, tokens[start].start, "'*' or ':=' where Python 3.9 has none")
         level = [child for node in level for child in children(node)]
 
 
-def _is_newer(node: ast.AST, code: str, tokens: list[Token]) -> bool:
+def _is_newer(node: ast.arg | ast.Subscript, code: str, tokens: list[Token]) -> bool:
     """Whether `node` is `*args: *a`, or `x[*a]` or `x[a := b]` without the brackets that Python 3.9 wants in there."""
     if isinstance(node, ast.arg):
         return isinstance(node.annotation, ast.Starred)
-    if not isinstance(node, ast.Subscript):
-        return False
     items = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
     if not any(isinstance(item, (ast.Starred, ast.NamedExpr)) for item in items):
         return False
@@ -184,7 +187,8 @@ def _add_specifications(tree: ast.AST, specifications: list[int], places: TokenI
     for node in ast.walk(tree):
         if isinstance(node, ast.Constant):
             strings = range(places.start(node), places.end(node) + 1)
-            node.value = [places.node(token) for token in specifications if token in strings]
+            # where `children` finds them; no constant has a list for its value
+            vars(node)["value"] = [places.node(token) for token in specifications if token in strings]
 
 
 def _without_fstrings(code: str, tokens: list[Token]) -> tuple[str, list[int]]:
@@ -240,6 +244,7 @@ class _FString:
 
     def _text_end(self, start: int, nested: bool) -> int:
         match = _TEXT[self.raw, nested].match(self.body, start)
+        assert match  # the least text is none
         self.pieces.append(match[0])
         return match.end()
 
@@ -256,8 +261,8 @@ class _FString:
             raise SyntaxError("empty expression")
         expression = f"({expression})"
         parse(expression, tokenize(expression), mode="eval")
-        if body[position] == "=":
-            position = _EQUALS.match(body, position).end()
+        if equals := _EQUALS.match(body, position):
+            position = equals.end()
         if body[position] == "!":
             if body[position + 1] not in "sra":
                 raise SyntaxError("the conversion must be 's', 'r' or 'a'")
