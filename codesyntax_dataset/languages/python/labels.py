@@ -27,6 +27,8 @@ def _generators(node: ast.DictComp | ast.GeneratorExp | ast.ListComp | ast.SetCo
 def _related(node: ast.AST) -> list[Related]:
     """The relations of a node. One without a head or a dependent (no `else`, no arguments) gives no edge."""
     match node:
+        case ast.Name() | ast.Constant() | ast.arg():  # most nodes
+            return []
         case ast.Assign():
             return [("Assign:target->value", node.targets, [node.value])]
         case ast.Attribute():
