@@ -57,6 +57,9 @@ KINDS = ("offset", "keyword")
 FURTHEST = 512
 """The largest offset, in tokens."""
 
+MOST_KEYWORDS = 64
+"""The bits of the number that says which keywords hit an edge."""
+
 
 @dataclass
 class Edges:
@@ -91,6 +94,8 @@ def read_edges(data: Any, config: str, split: str, functions: np.ndarray | None 
     `data` is as in `load_functions`. Raises DatasetError or UnknownName as that does, DatasetError without any edge.
     """
     language, variant = language_of(config), variant_of(config)
+    if len(language.keywords) > MOST_KEYWORDS:
+        raise DatasetError(f"{language.title} has {len(language.keywords)} keywords, expected at most {MOST_KEYWORDS}")
     dataset, name = load_functions(data, config, split)
     numbers = {word: number for number, word in enumerate(language.keywords)}
     wanted = None if functions is None else set(np.asarray(functions).tolist())
@@ -214,7 +219,7 @@ def greedy(patterns: Patterns, length: int) -> tuple[list[int], list[int]]:
     left = np.bincount(patterns.of, minlength=len(hits)).astype(np.float32)
     picked: list[int] = []
     tied: list[int] = []
-    while len(picked) < length:
+    while len(picked) < min(length, hits.shape[1]):
         gain = left @ hits  # (predictors,)
         best = int(gain.argmax())
         if gain[best] == 0:

@@ -7,18 +7,22 @@ from __future__ import annotations
 
 import json
 import re
+from contextlib import contextmanager
+from dataclasses import replace
 
 import pytest
 from click.testing import CliRunner
 
 import codesyntax_dataset
+from codesyntax_dataset.build import build
 from codesyntax_dataset.check import check_folder
-from codesyntax_dataset.errors import ArgumentError, ParseError, SourceError
+from codesyntax_dataset.errors import ArgumentError, DatasetError, ParseError, SourceError
 from codesyntax_dataset.languages import CONFIGS, LANGUAGES, Definition, Language, Relation, Variant, register
 from codesyntax_dataset.schema import Annotation, Edge, Skips, Token
 from codesyntax_dataset.sources import read
 from probing.cli import main
 from probing.evidence import entry
+from probing.evidence.baselines import baseline
 from probing.report import ablations, contents
 from probing.report.findings import read_findings
 
@@ -62,11 +66,21 @@ SUMS = Language(
 )
 
 
+@contextmanager
+def registered(language):
+    register(language)
+    try:
+        yield language
+    finally:
+        del LANGUAGES[language.name]
+        for config in language.configs:
+            del CONFIGS[config]
+
+
 @pytest.fixture
 def sums():
-    register(SUMS)
-    yield SUMS
-    del LANGUAGES["sums"], CONFIGS["sums"], CONFIGS["sums_bare"]
+    with registered(SUMS) as language:
+        yield language
 
 
 @pytest.fixture
@@ -104,7 +118,7 @@ def test_a_language_from_its_record_to_its_report(sums, source, tiny_model, tmp_
     codesyntax(*probe, "sums_bare", "--output", tmp_path)
     (bare,) = tmp_path.glob("*.sums_bare.test.*.json")
     assert "|not-predicted:;|" in json.loads(bare.read_text())["signature"] + "|"
-    assert "In sums_bare, labels leave out ';'" in " ".join(ablations.notes())
+    assert "In sums_bare, labels" in " ".join(ablations.notes())
 
     found = json.loads(codesyntax("baseline", "--data", data, "--config", "sums", "--json"))["protocols"]["held-out"]
     assert found["picked"]["offset"]["first"]["Set:set->target"][0] == 1
@@ -127,6 +141,21 @@ def test_labels_by_the_public_functions(sums):
         Edge("Set:set->target", 2, 3, 3),
         Edge("Set:target->value", 3, 5, 7),
     ]
+
+
+def test_a_language_without_keywords_has_offset_baselines_alone(source, tmp_path):
+    with registered(replace(SUMS, keywords=())):
+        build(str(source), ["sums"], tmp_path / "data")
+        found = baseline(tmp_path / "data", "sums").summaries["held-out"]
+    assert found["combined"]["scores"] == found["offset"]["scores"]
+    assert {score[0] for by_k in found["keyword"]["scores"].values() for score in by_k.values()} == {0}
+
+
+def test_more_keywords_than_the_baseline_can_tell_apart(source, tmp_path):
+    with registered(replace(SUMS, keywords=tuple(f"word{number}" for number in range(65)))):
+        build(str(source), ["sums"], tmp_path / "data")
+        with pytest.raises(DatasetError, match="Sums has 65 keywords, expected at most 64"):
+            baseline(tmp_path / "data", "sums")
 
 
 def test_a_name_that_is_taken_is_refused(sums):
