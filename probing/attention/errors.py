@@ -162,7 +162,7 @@ def _first_choices(settings: ProbeSettings, ledger: RankLedger, picked: np.ndarr
     with progress(total=len(task.functions), desc=f"running {settings.model}", unit="function") as bar:
         runner = Runner(task.encoder, settings.direction, None)
         chosen = runner.run(task.functions, bar, partial(FirstChoices, picked=picked))
-    function = np.repeat([f.index for f in task.functions], [len(f.head) for f in task.functions])
+    function = np.repeat([f.index for f in task.functions], [len(f.edges) for f in task.functions])
     if not np.array_equal(np.sort(function), ledger.function):
         raise LedgerError(
             f"the ledger has {len(ledger)} edges, here are {len(function)}, or they are of other functions: `codesyntax "

@@ -9,6 +9,7 @@ little. The settings that made it stand in the file's metadata under `codesyntax
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import json
 import os
@@ -24,38 +25,33 @@ import pyarrow.parquet as pq
 from codesyntax_dataset.atomic import beside
 from codesyntax_dataset.errors import LedgerError
 from codesyntax_metric.topk_uas import RULES, RankCounts
+from probing.attention.edges import COLUMNS, EdgeTable, stacked
 
-_EDGE_COLUMNS = ("function", "head", "first", "last", "tokens")
+_NUMBERS = (
+    "function",
+    "head",
+    "first",
+    "last",
+    "tokens",
+)  # the columns of a file, in their order, but for the relation
 _METADATA = b"codesyntax"
 
 
-@dataclass
-class RankLedger:
-    """Ranks of the dependents of E edges by L x H attention heads.
+@dataclass(eq=False)
+class RankLedger(EdgeTable):
+    """E edges, and the ranks of their dependents by L x H attention heads.
 
-    `function`, `head`, `first`, `last`, `tokens`: int32 (E,); `relation`: int32 (E,), indices into `relations`; `ranks`: uint8
-    (rules, E, layers, heads), rules in the order of RULES. `settings`: what made it, as JSON has it.
+    `ranks`: uint8 (rules, E, layers, heads), rules in the order of RULES. `settings`: what made it, as JSON has it.
     """
 
-    relations: list[str]
-    function: np.ndarray
-    relation: np.ndarray
-    head: np.ndarray
-    first: np.ndarray
-    last: np.ndarray
-    tokens: np.ndarray
     ranks: np.ndarray
     settings: dict[str, Any]
-
-    def __len__(self) -> int:
-        return len(self.function)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, RankLedger):
             return NotImplemented
         same = (self.relations, self.settings) == (other.relations, other.settings)
-        columns = (*_EDGE_COLUMNS, "relation", "ranks")
-        return same and all(np.array_equal(getattr(self, name), getattr(other, name)) for name in columns)
+        return same and all(np.array_equal(getattr(self, name), getattr(other, name)) for name in (*COLUMNS, "ranks"))
 
     __hash__ = None
 
@@ -80,7 +76,7 @@ class RankLedger:
         header = {"settings": self.settings, "relations": names.tolist(), "shape": self.ranks.shape}
         text = json.dumps(header, sort_keys=True).encode()
         digest.update(len(text).to_bytes(8, "little") + text)
-        for numbers in (relation, *(getattr(self, name) for name in _EDGE_COLUMNS)):
+        for numbers in (relation, self.function, self.head, self.first, self.last, self.tokens):
             digest.update(numbers.astype("<i4").tobytes())
         for start in range(0, len(self), 4096):
             digest.update(self.ranks[:, start : start + 4096].tobytes())
@@ -88,17 +84,22 @@ class RankLedger:
 
     def sorted(self) -> RankLedger:
         """The same ledger with its functions in the order of the dataset; edges keep their order within a function."""
-        order = np.argsort(self.function, kind="stable")
-        columns = {name: getattr(self, name)[order] for name in (*_EDGE_COLUMNS, "relation")}
-        return RankLedger(relations=self.relations, ranks=self.ranks[:, order], settings=self.settings, **columns)
+        return self.take(np.argsort(self.function, kind="stable"))
+
+    def take(self, edges: np.ndarray) -> RankLedger:
+        """Some of the edges, by their indices or a mask (E,)."""
+        columns = {name: column[edges] for name, column in self.columns.items()}
+        return dataclasses.replace(self, **columns, ranks=self.ranks[:, edges])
 
     def only(self, functions: np.ndarray) -> RankLedger:
         """The edges of some functions: places in the split, as in the column `function`."""
         kept = np.isin(self.function, functions)
-        if kept.all():
-            return self
-        columns = {name: getattr(self, name)[kept] for name in (*_EDGE_COLUMNS, "relation")}
-        return RankLedger(relations=self.relations, ranks=self.ranks[:, kept], settings=self.settings, **columns)
+        return self if kept.all() else self.take(kept)
+
+    @classmethod
+    def of(cls, edges: EdgeTable, ranks: np.ndarray, settings: dict[str, Any]) -> RankLedger:
+        """The ledger of `edges`, whatever else their table has."""
+        return cls(edges.relations, **edges.columns, ranks=ranks, settings=settings)
 
     @classmethod
     def concatenate(cls, parts: Iterable[RankLedger]) -> RankLedger:
@@ -106,15 +107,13 @@ class RankLedger:
         parts = list(parts)
         if any(part.relations != parts[0].relations or part.settings != parts[0].settings for part in parts):
             raise LedgerError("these ledgers do not belong together: their relations or settings differ")
-        names = (*_EDGE_COLUMNS, "relation")
-        columns = {name: np.concatenate([getattr(part, name) for part in parts]) for name in names}
         ranks = np.concatenate([part.ranks for part in parts], axis=1)
-        return cls(relations=parts[0].relations, ranks=ranks, settings=parts[0].settings, **columns)
+        return cls.of(stacked(parts), ranks, parts[0].settings)
 
     def save(self, path: str | os.PathLike) -> None:
         """Write the ledger as Parquet, beside its place first: a reader sees the whole file or none."""
         layers, heads = self.ranks.shape[2:]
-        columns = {name: pa.array(getattr(self, name).astype(np.int32)) for name in _EDGE_COLUMNS}
+        columns = {name: pa.array(getattr(self, name).astype(np.int32)) for name in _NUMBERS}
         columns["relation"] = pa.DictionaryArray.from_arrays(pa.array(self.relation.astype(np.int32)), self.relations)
         cells = np.ascontiguousarray(self.ranks.swapaxes(0, 1))  # (E, rules, layers, heads)
         width = pa.binary(len(RULES) * layers * heads)
@@ -141,7 +140,7 @@ class RankLedger:
             width = cells.type.byte_width
             ranks = np.frombuffer(cells.buffers()[1], np.uint8, len(cells) * width, cells.offset * width)
             ranks = ranks.reshape(len(table), len(RULES), layers, heads).swapaxes(0, 1)
-            columns = {name: table[name].to_numpy().astype(np.int32) for name in _EDGE_COLUMNS}
+            columns = {name: table[name].to_numpy().astype(np.int32) for name in _NUMBERS}
             names = relation.dictionary.to_pylist()
             empty = any(column.null_count for column in table.columns) or min(layers, heads) < 1
             if empty or not all(isinstance(name, str) for name in names):

@@ -27,6 +27,7 @@ from codesyntax_dataset.languages import variant_of
 from codesyntax_dataset.protocol import PAPER_LENGTH, RANDOM_WEIGHTS, SHUFFLED_ATTENTION
 from codesyntax_metric.topk_uas import DEPENDENT_TO_HEAD, DIRECTIONS, HEAD_TO_DEPENDENT, RULES, SCORING_VERSION
 from probing.attention.align import OffsetsError, align
+from probing.attention.edges import EdgeTable, stacked
 from probing.attention.ledger import RankLedger
 from probing.attention.ranking import BatchListener, BatchRanker, EncodedFunction
 from probing.attention.result import ProbeResult, ProbeSettings
@@ -213,19 +214,7 @@ class Task:
 
     def ledger(self, part: Sequence[EncodedFunction], ranks: np.ndarray, made: dict[str, Any]) -> RankLedger:
         """The ledger of some of the functions: their edges in order, with `ranks` (rules, edges, layers, heads)."""
-        edges = [len(function.head) for function in part]
-        columns = {
-            name: np.concatenate([getattr(function, name) for function in part])
-            for name in ("relation", "head", "first", "last")
-        }
-        return RankLedger(
-            relations=self.relations,
-            function=np.repeat(np.array([function.index for function in part], np.int32), edges),
-            tokens=np.repeat(np.array([len(function.alignment.first) for function in part], np.int32), edges),
-            ranks=ranks,
-            settings=made,
-            **columns,
-        )
+        return RankLedger.of(stacked([function.edges for function in part]), ranks, made)
 
 
 def prepare(
@@ -266,7 +255,7 @@ def prepare(
             f"{HEAD_TO_DEPENDENT}; use {DEPENDENT_TO_HEAD}"
         )
     functions: list[EncodedFunction] = []
-    relations: dict[str, int] = {}
+    relations: list[str] = []
     skips: Counter[str] = Counter()
     index = -1
     for batch in rows(dataset, limit):
@@ -289,10 +278,8 @@ def prepare(
                     skips["offsets of sub-tokens run backwards"] += 1
                     continue
                 alignment = alignment.without(variant.never_predicted, row["code"], start, end)
-                names = [relations.setdefault(edge["relation"], len(relations)) for edge in edges]
-                columns = np.array([(edge["head"], edge["first"], edge["last"]) for edge in edges], np.int32).T
-                names = np.array(names, np.int32)
-                functions.append(EncodedFunction(index, ids, alignment, names, *columns, shuffled_by))
+                table = EdgeTable.from_rows([(index, row)], relations)
+                functions.append(EncodedFunction(index, ids, alignment, table, shuffled_by))
     if not functions:
         raise LedgerError(f"no function of {data_name}/{config}/{split} can be scored; skipped: {dict(skips)}")
     functions.sort(key=lambda function: (-len(function.ids), function.index))
@@ -316,7 +303,7 @@ def prepare(
         control=control,
         seed=None if control is None else seed,
     )
-    return Task(encoder, settings, functions, list(relations), skips)
+    return Task(encoder, settings, functions, relations, skips)
 
 
 def prepare_again(settings: ProbeSettings, *, model: Any, data: Any, device: str | None) -> Task:
@@ -494,7 +481,7 @@ def _run_parts(
         return None
     for number, part in enumerate(parts):
         if number not in ledgers:
-            edges = sum(len(function.head) for function in part)
+            edges = sum(len(function.edges) for function in part)
             shape = (len(RULES), edges, task.encoder.layers, task.encoder.heads)
             ledgers[number] = task.ledger(part, processes.receive(shape, number % processes.count), made)
     merged = RankLedger.concatenate([ledgers.pop(number) for number in range(len(parts))])

@@ -18,6 +18,7 @@ import torch
 
 from codesyntax_metric.topk_uas import HEAD_TO_DEPENDENT, RULES, WORST_RANK
 from probing.attention.align import Alignment
+from probing.attention.edges import EdgeTable
 
 if TYPE_CHECKING:
     from probing.models.capture import Rows
@@ -30,28 +31,24 @@ _UNDERFLOW = 1e-30
 class EncodedFunction:
     """One function as the model reads it, and its edges.
 
-    `index`: its place in the dataset split; `ids` (sub-tokens,) with special tokens; `relation` (edges,) indices into the
-    run's list of relations; `head`, `first`, `last` (edges,) token indices; `shuffled_by`: the seed of the control whose
+    `index`: its place in the dataset split; `ids` (sub-tokens,) with special tokens; `shuffled_by`: the seed of the control whose
     attention is shuffled over the tokens (see `probing.runs.controls`).
     """
 
     index: int
     ids: np.ndarray
     alignment: Alignment
-    relation: np.ndarray
-    head: np.ndarray
-    first: np.ndarray
-    last: np.ndarray
+    edges: EdgeTable
     shuffled_by: int | None = None
 
     def readers(self, direction: str) -> np.ndarray:
         """The distinct tokens with sub-tokens whose rows are read, ascending."""
         if direction == HEAD_TO_DEPENDENT:
-            readers = np.unique(self.head)
+            readers = np.unique(self.edges.head)
         else:
             opened = np.zeros(len(self.alignment.first) + 1, np.int64)  # how many dependents a token lies in, as steps
-            np.add.at(opened, self.first, 1)
-            np.add.at(opened, self.last + 1, -1)
+            np.add.at(opened, self.edges.first, 1)
+            np.add.at(opened, self.edges.last + 1, -1)
             readers = np.flatnonzero(opened.cumsum() > 0)
         return readers[self.alignment.mapped[readers]]
 
@@ -64,11 +61,11 @@ class EncodedFunction:
         """
         first, last = self.alignment
         _, kind, count = np.unique(first.astype(np.int64) << 32 | last, return_inverse=True, return_counts=True)
-        span = self.last - self.first + 1
+        span = self.edges.last - self.edges.first + 1
         begin = span.cumsum() - span
         edge = np.repeat(np.arange(len(span)), span)  # one pair of an edge and a token of its dependent each
-        token = np.arange(span.sum()) + (self.first - begin)[edge]
-        head = self.head[edge]
+        token = np.arange(span.sum()) + (self.edges.first - begin)[edge]
+        head = self.edges.head[edge]
         sought, reader = (token, head) if direction == HEAD_TO_DEPENDENT else (head, token)
         twins = count[kind[sought]] - 1 - (kind[sought] == kind[reader])
         twins[(sought == reader) | ~self.alignment.mapped[sought] | ~self.alignment.mapped[reader]] = 0
@@ -156,7 +153,7 @@ class RankBounds(BatchListener):
 class FirstChoices(BatchListener):
     """Finds the token that one attention head of each relation and rule ranks first: int64 (rules, edges).
 
-    `picked`: int (rules, relations, 2), the layer and head, relations as `EncodedFunction.relation` counts them. The choice
+    `picked`: int (rules, relations, 2), the layer and head, relations as `EdgeTable.relation` counts them. The choice
     is made in the row of the token that the edge and the rule have read, and is -1 where that has no sub-tokens. In the
     direction `dependent-to-head` rule `any` reads all tokens of the dependent: of their choices it takes the head token
     if that is one of them, and that of the first token if not.
@@ -164,7 +161,7 @@ class FirstChoices(BatchListener):
 
     def __init__(self, functions: Sequence[EncodedFunction], *arguments: Any, picked: np.ndarray):
         super().__init__(functions, *arguments)
-        picked = picked[:, np.concatenate([function.relation for function in functions])]  # (rules, edges, 2)
+        picked = picked[:, np.concatenate([function.edges.relation for function in functions])]  # (rules, edges, 2)
         self.layer_of, self.head_of = picked[..., 0], picked[..., 1]
 
     def nothing(self, edges: int, heads: int, device: torch.device) -> torch.Tensor:
@@ -223,7 +220,7 @@ class _Group:
             np.arange(count.sum()) + np.repeat(begin - (count.cumsum() - count), count)
             for begin, count in zip(begins, counts)
         ]
-        self.edges = sum(len(function.head) for function in functions)
+        self.edges = sum(len(function.edges) for function in functions)
         self.rows = send(_pad(rows, max(1, *map(len, rows)), 0))  # (G, R)
         # a token's share in a row is the sum over its sub-tokens; a reading token's row the mean over its sub-tokens
         first_sub = send(_pad([function.alignment.first for function in functions], tokens, -1))[:, None, :]
@@ -244,9 +241,9 @@ class _Group:
         ]
 
         head, first, last = (
-            np.concatenate([getattr(f, name) for f in functions]) for name in ("head", "first", "last")
+            np.concatenate([getattr(f.edges, name) for f in functions]) for name in ("head", "first", "last")
         )
-        function_of = np.repeat(np.arange(len(functions)), [len(function.head) for function in functions])
+        function_of = np.repeat(np.arange(len(functions)), [len(function.edges) for function in functions])
         # where a token's pooled row is: function * N + place among the function's reading tokens; -1 for no row
         slots = np.full((len(functions), tokens), -1, np.int64)
         for place, tokens_read in enumerate(readers):

@@ -23,6 +23,7 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
+import itertools
 import json
 import os
 from collections.abc import Iterator
@@ -46,6 +47,7 @@ from codesyntax_metric.topk_uas import (
     SCORING_VERSION,
     WORST_RANK,
 )
+from probing.attention.edges import EdgeTable, stacked
 from probing.attention.ledger import RankLedger
 from probing.attention.result import KS
 from probing.evidence.selection import Choice, Outcomes, apply, estimate, held_out, means, published, summary
@@ -61,31 +63,20 @@ MOST_KEYWORDS = 64
 """The bits of the number that says which keywords hit an edge."""
 
 
-@dataclass
-class Edges:
-    """E edges and the keywords among the T tokens of their functions.
+@dataclass(eq=False)
+class Edges(EdgeTable):
+    """E edges, and the keywords among the T tokens of their functions.
 
-    `function`, `relation` (an index into `relations`), `head`, `first`, `last`, `tokens`: (E,), as in a RankLedger.
     `begin`: (E,), where the tokens of the edge's function begin in `keyword`. `keyword`: int8 (T,), the function's
     tokens one behind the other: an index into the keywords of the language, or -1. `left_out`: bool (T,), those that models
     never predict (`Variant.never_predicted`). `settings`: which edges these are.
     """
 
-    relations: list[str]
-    function: np.ndarray
-    relation: np.ndarray
-    head: np.ndarray
-    first: np.ndarray
-    last: np.ndarray
-    tokens: np.ndarray
     begin: np.ndarray
     keyword: np.ndarray
     left_out: np.ndarray
     language: str
     settings: dict[str, Any]
-
-    def __len__(self) -> int:
-        return len(self.function)
 
 
 def read_edges(data: Any, config: str, split: str, functions: np.ndarray | None = None) -> Edges:
@@ -99,43 +90,37 @@ def read_edges(data: Any, config: str, split: str, functions: np.ndarray | None 
     dataset, name = load_functions(data, config, split)
     numbers = {word: number for number, word in enumerate(language.keywords)}
     wanted = None if functions is None else set(np.asarray(functions).tolist())
-    relations: dict[str, int] = {}
+    relations: list[str] = []
     labels = label_digest(dataset)
-    columns, keyword, left_out = [], [], []
-    begin, index, used = 0, -1, 0
+    tables: list[EdgeTable] = []
+    keyword: list[int] = []
+    left_out: list[bool] = []
+    places = itertools.count()
     for batch in rows(dataset, None):
-        for row in batch:
-            index += 1
-            if not row["relations"] or (wanted is not None and index not in wanted):
-                continue
-            code, tokens = row["code"], len(row["token_start"])
-            texts = [code[start:end] for start, end in zip(row["token_start"], row["token_end"])]
+        used = [
+            (place, row)
+            for row, place in zip(batch, places)
+            if row["relations"] and (wanted is None or place in wanted)
+        ]
+        tables.append(EdgeTable.from_rows(used, relations))
+        for _, row in used:
+            texts = [row["code"][start:end] for start, end in zip(row["token_start"], row["token_end"])]
             keyword += [numbers.get(text, -1) for text in texts]
             left_out += [text == variant.never_predicted for text in texts]
-            columns += [
-                (
-                    index,
-                    relations.setdefault(edge["relation"], len(relations)),
-                    edge["head"],
-                    edge["first"],
-                    edge["last"],
-                    tokens,
-                    begin,
-                )
-                for edge in row["relations"]
-            ]
-            begin += tokens
-            used += 1
-    if not columns:
+    if not keyword:
         among = "" if wanted is None else " in these functions"
         raise DatasetError(f"{name}/{config}/{split} has no edges to score{among}")
+    edges = stacked(tables)
+    functions, first_edge, count = np.unique(edges.function, return_index=True, return_counts=True)
+    tokens = edges.tokens[first_edge].astype(np.int64)
     return Edges(
-        list(relations),
-        *np.ascontiguousarray(np.array(columns, np.int64).T),
+        edges.relations,
+        **edges.columns,
+        begin=np.repeat(tokens.cumsum() - tokens, count),
         keyword=np.array(keyword, np.int8),
         left_out=np.array(left_out, bool),
         language=language.name,
-        settings={"data": name, "labels": labels, "config": config, "split": split, "functions": used},
+        settings={"data": name, "labels": labels, "config": config, "split": split, "functions": len(functions)},
     )
 
 
@@ -240,10 +225,8 @@ def ledger(edges: Edges, picks: Picks) -> RankLedger:
         if numbers:
             place = np.where(listed.any(axis=1), listed.argmax(axis=1), WORST_RANK)
             ranks[RULES.index(rule), index, 0, KINDS.index(kind)] = place[patterns.of]
-    names = ("function", "relation", "head", "first", "last", "tokens")
-    columns = {name: getattr(edges, name).astype(np.int32) for name in names}
     settings = {"baselines": {**edges.settings, "direction": picks.direction, "scoring": SCORING_VERSION}}
-    return RankLedger(relations=edges.relations, ranks=ranks, settings=settings, **columns)
+    return RankLedger.of(edges, ranks, settings)
 
 
 def only(ledger: RankLedger, kind: str) -> RankLedger:
@@ -373,7 +356,7 @@ def _by_relation(edges: Edges, direction: str) -> Iterator[tuple[str, str, int, 
 
 
 def _offset_codes(edges: Edges) -> list[np.ndarray]:
-    """For each rule the offsets that hit, which are a run: int64 (E,), its first * 1024 + its last, 0 without any."""
+    """For each rule the offsets that hit, which are a run: int32 (E,), its first * 1024 + its last, 0 without any."""
     first, last = edges.first - edges.head, edges.last - edges.head
     codes = []
     for begin, end in ((first, first), (first, last), (last, last)):

@@ -32,9 +32,7 @@ def random_attention(edges: Edges, direction: str = HEAD_TO_DEPENDENT, heads: in
             attention[:, :, left_out] = attention[..., left_out] = 0  # as of a token without sub-tokens
             ranks[:, part, :, some] = rank_attention(attention, of_function, direction)
     settings = {"random_attention": {**edges.settings, "direction": direction, "seed": seed}}
-    names = ("function", "relation", "head", "first", "last", "tokens")
-    columns = {name: getattr(edges, name).astype(np.int32) for name in names}
-    return RankLedger(relations=edges.relations, ranks=ranks, settings=settings, **columns)
+    return RankLedger.of(edges, ranks, settings)
 
 
 def expected(edges: Edges, direction: str = HEAD_TO_DEPENDENT, relations: Sequence[str] | None = None) -> np.ndarray:

@@ -30,6 +30,7 @@ from codesyntax_dataset.schema import Edge
 from codesyntax_dataset.sources.text import decode
 from codesyntax_metric.topk_uas import DEPENDENT_TO_HEAD, HEAD_TO_DEPENDENT, RULES
 from probing.attention.align import align
+from probing.attention.edges import EdgeTable
 from probing.attention.ranking import BatchListener, EncodedFunction
 from probing.attention.result import ProbeResult
 from probing.attention.result import load as load_result
@@ -238,8 +239,11 @@ def _attention(encoder: Encoder, function: _Function, config: str) -> _Attention
         )
     alignment = align(function.code, function.start, function.end, offsets, special)
     alignment = alignment.without(variant_of(config).never_predicted, function.code, function.start, function.end)
-    head, first, last = np.array([edge[1:] for edge in function.edges], np.int32).T
-    whole = _WholeFunction(0, ids, alignment, np.zeros(len(head), np.int32), head, first, last)
+    row = {
+        "token_start": function.start,
+        "relations": [dict(zip(("relation", "head", "first", "last"), edge)) for edge in function.edges],
+    }
+    whole = _WholeFunction(0, ids, alignment, EdgeTable.from_rows([(0, row)]))
     direction = DEPENDENT_TO_HEAD if encoder.causal else HEAD_TO_DEPENDENT
     readers = whole.readers(direction)
     fitting = BYTES // (3 * encoder.layers * encoder.heads * max(1, len(readers)))

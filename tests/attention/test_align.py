@@ -6,6 +6,7 @@ import itertools
 
 import numpy as np
 import pytest
+from edge_tables import edge_table
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -72,8 +73,8 @@ def tied(tokens, offsets, edges, direction):
     start, end = np.array(tokens).T
     code = "x" * end[-1]
     alignment = align(code, start, end, np.array(offsets), np.zeros(len(offsets), bool))
-    columns = np.array([(0, *edge) for edge in edges], np.int32).T
-    found = EncodedFunction(0, np.arange(len(offsets)), alignment, *columns).tied(direction)
+    table = edge_table(len(start), edges)
+    found = EncodedFunction(0, np.arange(len(offsets)), alignment, table).tied(direction)
     return [np.flatnonzero(of_rule).tolist() for of_rule in found]
 
 

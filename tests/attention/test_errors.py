@@ -79,7 +79,9 @@ def test_first_choices_are_those_of_eager_maps(name, direction, tiny_model, data
             maps = model(torch.tensor(function.ids[None]), output_attentions=True).attentions
         maps = np.stack([layer[0].double().numpy() for layer in maps])
         pooled = {}
-        for relation, head, first, last in zip(function.relation, function.head, function.first, function.last):
+        for relation, head, first, last in zip(
+            *(getattr(function.edges, name) for name in ("relation", "head", "first", "last"))
+        ):
             of_edge = []
             for number, rule in enumerate(RULES):
                 place = tuple(picked[number, relation])

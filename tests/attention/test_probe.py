@@ -15,6 +15,7 @@ import datasets
 import numpy as np
 import pytest
 import torch
+from edge_tables import edge_table
 from tokenizers import processors
 from transformers import AutoModel, AutoTokenizer, BertModel, GPT2Config, GPT2Model, PreTrainedTokenizerFast
 
@@ -175,7 +176,8 @@ def lengths(*numbers):
     """Functions of so many sub-tokens and nothing else, longest first."""
     nothing = np.zeros(0, np.int32)
     alignment = Alignment(nothing, nothing)
-    return [EncodedFunction(0, np.zeros(n, np.int32), alignment, *[nothing] * 4) for n in sorted(numbers, reverse=True)]
+    edges = edge_table(0, [])
+    return [EncodedFunction(0, np.zeros(n, np.int32), alignment, edges) for n in sorted(numbers, reverse=True)]
 
 
 @pytest.mark.parametrize("count", [1, 3, 40, 400])

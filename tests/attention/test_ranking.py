@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
+from edge_tables import edge_table
 
 from codesyntax_metric.topk_uas import DEPENDENT_TO_HEAD, DIRECTIONS, HEAD_TO_DEPENDENT, RULES, rank_attention
 from probing.attention.align import Alignment
@@ -54,7 +55,8 @@ def random_function(rng, index, layers, heads):
     head, begin = rng.integers(0, tokens, (2, count)).astype(np.int32)
     end = np.array([rng.integers(f, tokens) for f in begin], np.int32)
     alignment = Alignment(np.array(first, np.int32), np.array(last, np.int32))
-    function = EncodedFunction(index, np.zeros(subs, np.int32), alignment, np.zeros(count, np.int32), head, begin, end)
+    table = edge_table(tokens, list(zip(head, begin, end)), index)
+    function = EncodedFunction(index, np.zeros(subs, np.int32), alignment, table)
     member = np.array([[b <= s <= e and b >= 0 for s in range(subs)] for b, e in zip(first, last)], np.float32)
     mean = member / np.maximum(member.sum(axis=1, keepdims=True), 1)
     words = mean @ maps @ member.T  # (layers, heads, tokens, tokens)

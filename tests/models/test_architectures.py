@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 import torch
+from edge_tables import edge_table
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors, trainers
 from tqdm import tqdm
 from transformers import CONFIG_MAPPING, AutoModel, PreTrainedTokenizerFast
@@ -317,8 +318,8 @@ def encode(encoder: Encoder) -> list[EncodedFunction]:
         first = chance.integers(0, len(tokens), 30)
         last = np.minimum(first + chance.integers(0, 4, 30), len(tokens) - 1)
         alignment = align(text, tokens[:, 0], tokens[:, 1], offsets, special)
-        columns = (column.astype(np.int32) for column in (np.zeros(30), head, first, last))
-        functions.append(EncodedFunction(index, ids, alignment, *columns))
+        edges = edge_table(len(tokens), list(zip(head, first, last)), index)
+        functions.append(EncodedFunction(index, ids, alignment, edges))
     return functions
 
 
@@ -389,7 +390,7 @@ def test_family(family, tokenizer):
     ranks = Runner(encoder, direction, None).run(functions, tqdm(disable=True))
     expected = []
     for place, function in enumerate(functions):
-        edges = [("", *edge) for edge in zip(function.head.tolist(), function.first.tolist(), function.last.tolist())]
+        edges = [("", *edge) for edge in zip(function.edges.head, function.edges.first, function.edges.last)]
         own = [layer[place : place + 1].expand(len(FUNCTIONS), -1, -1, -1) for layer in maps]
         expected.append(rank_attention(word_level(encoder, function.index, own), edges, direction))
     expected = np.concatenate(expected, axis=1)

@@ -20,7 +20,7 @@ def bounds(task: Task) -> dict[int, np.ndarray]:
     """Function -> what `verify` would find of its ranks: (rules, edges, layers, heads, 3)."""
     listener = partial(RankBounds, slack=verify.SLACK[task.settings.dtype])
     found = Runner(task.encoder, task.settings.direction, None).run(task.functions, tqdm(disable=True), listener)
-    ends = np.cumsum([len(function.head) for function in task.functions])
+    ends = np.cumsum([len(function.edges) for function in task.functions])
     return {function.index: part for function, part in zip(task.functions, np.split(found, ends[:-1], axis=1))}
 
 

@@ -1,0 +1,64 @@
+"""Edges as columns: from a head token to the tokens of its dependent, each in a function of a dataset split."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+COLUMNS = ("function", "relation", "head", "first", "last", "tokens")
+
+
+@dataclass(eq=False)
+class EdgeTable:
+    """E edges, function by function.
+
+    `function`: the place of the edge's function in its split; `relation`: an index into `relations`; `head`, `first`,
+    `last`: tokens of the function, `last` being the dependent's last one; `tokens`: how many the function has. Each int32
+    (E,).
+    """
+
+    relations: list[str]
+    function: np.ndarray
+    relation: np.ndarray
+    head: np.ndarray
+    first: np.ndarray
+    last: np.ndarray
+    tokens: np.ndarray
+
+    @classmethod
+    def from_rows(cls, rows: Iterable[tuple[int, Mapping[str, Any]]], relations: list[str] | None = None) -> EdgeTable:
+        """The edges of rows of a dataset, each with its place in the split, in the rows' order.
+
+        `relations`: the names that `relation` counts; those that it lacks are appended to it.
+        """
+        relations = [] if relations is None else relations
+        numbers = {name: number for number, name in enumerate(relations)}
+        cells = [
+            (
+                place,
+                numbers.setdefault(edge["relation"], len(numbers)),
+                *(edge["head"], edge["first"], edge["last"]),
+                len(row["token_start"]),
+            )
+            for place, row in rows
+            for edge in row["relations"]
+        ]
+        relations += list(numbers)[len(relations) :]
+        columns = np.ascontiguousarray(np.array(cells, np.int32).reshape(-1, len(COLUMNS)).T)
+        return EdgeTable(relations, *columns)
+
+    def __len__(self) -> int:
+        return len(self.function)
+
+    @property
+    def columns(self) -> dict[str, np.ndarray]:
+        return {name: getattr(self, name) for name in COLUMNS}
+
+
+def stacked(tables: Sequence[EdgeTable]) -> EdgeTable:
+    """The edges of tables with the same relations, one table behind the other."""
+    columns = [np.concatenate([getattr(table, name) for table in tables]) for name in COLUMNS]
+    return EdgeTable(tables[0].relations, *columns)
