@@ -15,11 +15,7 @@ import click
 
 from codesyntax_dataset.errors import CodeSyntaxError, LedgerError
 from codesyntax_dataset.languages import CONFIGS
-from codesyntax_dataset.protocol import CONTROLS, SPLITS
-
-# copied from topk_uas, whose import of numpy would slow down --help
-DIRECTIONS = ("head-to-dependent", "dependent-to-head")
-RULES = ("first", "any", "last")
+from codesyntax_dataset.protocol import CONTROLS, DIRECTIONS, RULES, SPLITS
 
 RECIPE = [
     "codesyntax build --source code-search-net/code_search_net --config python --output csn",

@@ -15,18 +15,13 @@ from codesyntax_dataset.arguments import Positive, checked
 from codesyntax_dataset.atomic import write, writing
 from codesyntax_dataset.errors import LedgerError, UnknownName
 from codesyntax_dataset.languages import variant_of
+from codesyntax_dataset.protocol import KS, TABLE_KS
 from codesyntax_metric.topk_uas import RULES, SCORING_VERSION, score
 from probing.attention.ledger import RankLedger
 from probing.runs.saved import data_path_of, read_text, seen_from
 
 if TYPE_CHECKING:
     import pandas
-
-KS = range(1, 21)
-"""The k of the published curves (Shen et al. 2022, Figure 4)."""
-
-TABLE_KS = ("1", "3", "10", "20")
-"""Those of its tables, as keys of results."""
 
 
 @dataclass(frozen=True)

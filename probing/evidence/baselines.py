@@ -39,6 +39,7 @@ from codesyntax_dataset.arguments import checked
 from codesyntax_dataset.atomic import write
 from codesyntax_dataset.errors import DatasetError, UnknownName
 from codesyntax_dataset.languages import LANGUAGES, language_of, variant_of
+from codesyntax_dataset.protocol import BASELINES, KS
 from codesyntax_metric.topk_uas import (
     DEPENDENT_TO_HEAD,
     DIRECTIONS,
@@ -49,11 +50,10 @@ from codesyntax_metric.topk_uas import (
 )
 from probing.attention.edges import EdgeTable, stacked
 from probing.attention.ledger import RankLedger
-from probing.attention.result import KS
 from probing.evidence.selection import Choice, Outcomes, apply, estimate, held_out, means, published, summary
 from probing.runs.data import label_digest, load_functions, rows
 
-KINDS = ("offset", "keyword")
+KINDS = BASELINES[:-1]
 """The heads of a baseline's ledger, in this order."""
 
 FURTHEST = 512

@@ -15,7 +15,7 @@ from typing import Any
 
 from codesyntax_dataset.errors import EntryError
 from codesyntax_dataset.languages import CONFIGS
-from codesyntax_dataset.tasks import DIRECTIONS
+from codesyntax_dataset.protocol import DIRECTIONS
 from probing.attention.result import ProbeSettings, signature
 from probing.evidence import entry_functions
 from probing.evidence.entry_checks import check_scores

@@ -8,13 +8,10 @@ import numpy as np
 
 from codesyntax_dataset.errors import EntryError
 from codesyntax_dataset.languages import language_of
-from codesyntax_dataset.tasks import PROTOCOLS
+from codesyntax_dataset.protocol import BASELINES, KS, PROTOCOLS
 from codesyntax_metric.topk_uas import NOT_IN_MEAN, RULES
-from probing.attention.result import KS
 from probing.evidence.selection import FEW_FUNCTIONS, PERMUTATIONS
 from probing.runs.untrusted_json import expect, fields, mapping, one_of, shown, whole
-
-BASELINES = ("offset", "keyword", "combined")
 
 _CLOSE = 1e-6  # percent: what rounding may change
 _MANY = 10

@@ -20,9 +20,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from codesyntax_dataset.errors import EntryError
-from codesyntax_dataset.tasks import PROTOCOLS
+from codesyntax_dataset.protocol import KS, PROTOCOLS, TABLE_KS
 from codesyntax_metric.topk_uas import NOT_IN_MEAN, RULES
-from probing.attention.result import KS, TABLE_KS
 from probing.evidence.selection import SAME_RELATIONS, Outcomes
 from probing.runs.untrusted_json import expect, fields, shown
 

@@ -18,9 +18,8 @@ from typing import Any
 
 import numpy as np
 
-from codesyntax_dataset import tasks
 from codesyntax_dataset.errors import LedgerError
-from codesyntax_dataset.protocol import REDRAWN_DEPENDENTS
+from codesyntax_dataset.protocol import BEST_BASELINE, PROTOCOLS, REDRAWN_DEPENDENTS
 from codesyntax_metric.topk_uas import RULES
 from probing.attention.ledger import RankLedger
 from probing.attention.result import ProbeResult, ProbeSettings, ledger_path, load
@@ -41,11 +40,8 @@ from probing.evidence.selection import (
 from probing.runs.controls import check_control
 from probing.runs.data import find_data
 
-PROTOCOLS = tasks.PROTOCOLS[::-1]
+PUBLISHED_FIRST = PROTOCOLS[::-1]
 """Where the attention heads are chosen, the paper's way first."""
-
-BEST_BASELINE = "combined"
-"""The best baseline: for each relation and k the better of offset and keyword (Shen et al. 2022, section 4)."""
 
 
 @dataclass(frozen=True)
@@ -161,7 +157,7 @@ class Evidence:
         the ledgers' files.
         """
         test, validation = self.probed.test, self.probed.validation
-        found: dict[str, Any] = {protocol: {} for protocol in PROTOCOLS}
+        found: dict[str, Any] = {protocol: {} for protocol in PUBLISHED_FIRST}
         for protocol, summaries in self.baselines.summaries.items():
             for kind, summed in summaries.items():
                 found[protocol][kind] = {"scores": summed["scores"], "relations": _scores_alone(summed["relations"])}
@@ -179,7 +175,7 @@ class Evidence:
                 "functions": validation.functions,
                 "edges": len(validation.ledger),
             },
-            "protocols": {name: summary(self.outcomes[name], self.estimates[name]) for name in PROTOCOLS},
+            "protocols": {name: summary(self.outcomes[name], self.estimates[name]) for name in PUBLISHED_FIRST},
             "baselines": found,
             "differences": {protocol: _differences(of) for protocol, of in self.comparisons.items()},
             "same_relations": {

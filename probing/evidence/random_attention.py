@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from codesyntax_dataset.protocol import KS
 from codesyntax_metric.topk_uas import HEAD_TO_DEPENDENT, NOT_IN_MEAN, RULES, rank_attention
 from probing.attention.ledger import RankLedger
-from probing.attention.result import KS
 from probing.evidence.baselines import Edges
 
 _WEIGHTS = 1 << 23

@@ -27,9 +27,9 @@ from typing import Any
 import numpy as np
 
 from codesyntax_dataset.errors import LedgerError
+from codesyntax_dataset.protocol import KS
 from codesyntax_metric.topk_uas import NOT_IN_MEAN, RULES, score
 from probing.attention.ledger import RankLedger
-from probing.attention.result import KS
 
 SAME_RELATIONS = "published, held-out's relations"
 """The scores of *published* over the relations of *held-out* alone: those that compare where the two stand side by side."""

@@ -33,14 +33,13 @@ import numpy as np
 from codesyntax_dataset.arguments import checked
 from codesyntax_dataset.errors import EntryError
 from codesyntax_dataset.languages import CONFIGS
-from codesyntax_dataset.tasks import PROTOCOLS
+from codesyntax_dataset.protocol import BASELINES, BEST_BASELINE, HELD_OUT, PROTOCOLS, PUBLISHED, TABLE_KS
 from codesyntax_metric.topk_uas import RULES
-from probing.attention.result import TABLE_KS
 from probing.evidence.entry import LARGEST, load
 from probing.evidence.entry_functions import CELLS, unpack
 from probing.evidence.selection import SAME_RELATIONS, holm
 
-BASELINES = ("combined", "offset", "keyword")
+BEST_FIRST = (BEST_BASELINE, *BASELINES[:-1])
 """As in entries, in the order of the page; `combined` is the best one (Shen et al. 2022, section 4)."""
 
 SHOWN = [*CELLS, *((SAME_RELATIONS, rule, k) for rule in RULES for k in TABLE_KS)]
@@ -117,7 +116,10 @@ class Row:
             self.shared,
             self.functions,
             sorted(self.relations.items()),
-            [[cell and [_rounded(value) for value in cell[:3]] for cell in self.baselines[name]] for name in BASELINES],
+            [
+                [cell and [_rounded(value) for value in cell[:3]] for cell in self.baselines[name]]
+                for name in BEST_FIRST
+            ],
             [[score if score is None else _rounded(score) for score in self.combined[name]] for name in self.relations],
         ]
         return hashlib.sha256(json.dumps(same).encode()).hexdigest()[:12]
@@ -154,7 +156,7 @@ class Table:
         """What is shown side by side: both protocols and, where *held-out* lacks relations, SAME_RELATIONS between them."""
         first = self.rows[0]
         lacks = any(first.relations[name][-1] and found[0] is None for name, found in first.found.items())
-        return (PROTOCOLS[0], SAME_RELATIONS, PROTOCOLS[1]) if lacks else PROTOCOLS
+        return (HELD_OUT, SAME_RELATIONS, PUBLISHED) if lacks else PROTOCOLS
 
 
 @dataclass
@@ -302,7 +304,7 @@ def _row(file: str, entry: dict[str, Any]) -> Row:
         versions=entry["versions"],
         shared=shared,
         cells=[_cell(scores[mean][rule][k], differences[mean][rule].get(k)) for mean, rule, k in SHOWN],
-        baselines={name: [_cell(baselines[mean][name][rule][k]) for mean, rule, k in SHOWN] for name in BASELINES},
+        baselines={name: [_cell(baselines[mean][name][rule][k]) for mean, rule, k in SHOWN] for name in BEST_FIRST},
         relations=relations,
         found={
             name: [_found(of_protocol[protocol], name, rule, k) for protocol, rule, k in CELLS] for name in relations

@@ -28,8 +28,8 @@ from huggingface_hub.errors import EntryNotFoundError
 
 from codesyntax_dataset.arguments import checked
 from codesyntax_dataset.errors import HubError, LedgerError
-from codesyntax_dataset.protocol import PAPER_LENGTH
-from codesyntax_dataset.tasks import PROTOCOLS, task_id
+from codesyntax_dataset.protocol import HELD_OUT, PAPER_LENGTH, PROTOCOLS
+from codesyntax_dataset.tasks import task_id
 from probing.attention.result import ProbeResult
 from probing.evidence import entry
 from probing.evidence.gather import Probed, find, gather
@@ -207,7 +207,7 @@ def _complete(probed: list[Probed]) -> list[Probed]:
             if result.settings["limit"] is not None:
                 raise LedgerError(f"{one.files[split]} is of a partial run: probe without --limit")
             _check_functions(one.files[split], result)
-        task = task_id(settings["config"], PROTOCOLS[0], settings["direction"])
+        task = task_id(settings["config"], HELD_OUT, settings["direction"])
         if task in seen:
             raise LedgerError(f"{seen[task]} and {file} are both for {task}: name one of them")
         seen[task] = file

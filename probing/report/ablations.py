@@ -6,9 +6,8 @@ from collections.abc import Sequence
 from itertools import cycle
 
 from codesyntax_dataset.languages import CONFIGS, LANGUAGES, variant_of
+from codesyntax_dataset.protocol import BEST_BASELINE, TABLE_KS
 from codesyntax_metric.topk_uas import RULES
-from probing.attention.result import TABLE_KS
-from probing.evidence.gather import BEST_BASELINE
 from probing.report import figures
 from probing.report.document import COLOURED, COUNT, DIFFERENCE, NAME, SCORE, Column, Section, Table
 from probing.report.figures import INK, Line

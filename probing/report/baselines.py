@@ -6,11 +6,10 @@ from typing import Any
 
 from rich.table import Table
 
-from probing.attention.result import TABLE_KS
+from codesyntax_dataset.protocol import BASELINES, TABLE_KS
 from probing.report.terminal import console, print_table, table
 
 _RULE = "first"
-_KINDS = ("offset", "keyword", "combined")
 
 
 def print_baselines(result: dict[str, Any], wide: bool = False) -> None:
@@ -34,7 +33,7 @@ def _relations(settings: dict[str, Any], protocols: dict[str, Any]) -> Table:
     shown.add_column("edges", justify="right")
     shown.add_column("picked", justify="right")
     for protocol in protocols:
-        for kind in _KINDS:
+        for kind in BASELINES:
             shown.add_column(f"{protocol}\n{kind}", justify="right")
     best = protocols["published"]["combined"]["relations"]
     for name, entry in sorted(best.items(), key=lambda item: (-item[1][_RULE]["1"]["score"][0], item[0])):
@@ -43,7 +42,7 @@ def _relations(settings: dict[str, Any], protocols: dict[str, Any]) -> Table:
         first = (str(names[0]) for kind in ("offset", "keyword") if (names := picked[kind][_RULE][name]))
         cells = []
         for summaries in protocols.values():
-            for kind in _KINDS:
+            for kind in BASELINES:
                 scores = summaries[kind]["relations"].get(name)
                 cells.append("-" if scores is None else f"{scores[_RULE]['1']['score'][0]:.1f}")
         shown.add_row(name + marks, str(entry["edges"]), " ".join(first), *cells)
@@ -64,13 +63,13 @@ def _means(protocols: dict[str, Any], same_relations: dict[str, Any]) -> Table:
         for protocol, summaries in protocols.items()
     }
     rows = [
-        (protocol, counted[protocol], {kind: summaries[kind]["scores"] for kind in _KINDS})
+        (protocol, counted[protocol], {kind: summaries[kind]["scores"] for kind in BASELINES})
         for protocol, summaries in protocols.items()
     ]
     if counted["published"] > counted["held-out"]:
         rows.insert(1, ("published", counted["held-out"], same_relations))
     for protocol, number, means in rows:
-        for kind in _KINDS:
+        for kind in BASELINES:
             scores = [means[kind][_RULE][k] for k in TABLE_KS]
             cells = ["-" if score is None else "{:.1f} [{:.1f}, {:.1f}]".format(*score) for score in scores]
             shown.add_row(f"{kind}, {protocol}", str(number), *cells)

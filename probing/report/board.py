@@ -17,11 +17,10 @@ from typing import Any
 from codesyntax_dataset import paper
 from codesyntax_dataset.atomic import write, writing
 from codesyntax_dataset.errors import LedgerError
-from codesyntax_dataset.tasks import PROTOCOLS
+from codesyntax_dataset.protocol import PROTOCOLS, TABLE_KS
 from codesyntax_metric.topk_uas import HEAD_TO_DEPENDENT, RULES
-from probing.attention.result import TABLE_KS
 from probing.evidence.selection import SAME_RELATIONS
-from probing.publish.board import BASELINES, SHOWN, Board, Cell, Found, Row, Table, printable
+from probing.publish.board import BEST_FIRST, SHOWN, Board, Cell, Found, Row, Table, printable
 from probing.report.pages import environment
 
 _SPACE = """---
@@ -141,7 +140,7 @@ def to_markdown(board: Board) -> str:
             for row, ranks in zip(table.rows, table.ranks)
         ]
         written += [
-            (table.rows[0].baselines[name], [""] * len(places), [f"*{name} baseline*", "", ""]) for name in BASELINES
+            (table.rows[0].baselines[name], [""] * len(places), [f"*{name} baseline*", "", ""]) for name in BEST_FIRST
         ]
         for cells, (rank, *others), about in sorted(written, key=lambda row: _worse(row[0][places[0]])):
             held_out, *published = (_texts(cells[place]) for place in places)
@@ -168,7 +167,7 @@ def to_csv(board: Board) -> str:
                 if cell is not None and SHOWN[place][0] in table.means:
                     ranked = {"rank_first": rank[0], "rank_last": rank[1]}
                     writer.writerow({**about, **_place(place), **_numbers(cell), **ranked})
-        for name in BASELINES:
+        for name in BEST_FIRST:
             for place, cell in enumerate(table.rows[0].baselines[name]):
                 if cell is not None and SHOWN[place][0] in table.means:
                     about = {**_about(table), "kind": "baseline", "model": name}
@@ -219,7 +218,7 @@ def _table(table: Table) -> dict[str, Any]:
             "kind": "baseline",
             "cells": [cell and _whole(cell) for cell in table.rows[0].baselines[name]],
         }
-        for name in BASELINES
+        for name in BEST_FIRST
     ]
     about = {"name": table.name, "config": table.settings["config"], "direction": table.settings["direction"]}
     return {**about, "title": _title(table), "facts": _facts(table), "means": table.means, "rows": rows}
@@ -230,7 +229,7 @@ def _paper_table(config: str) -> dict[str, Any]:
     rows = [
         {
             "name": name,
-            "kind": "baseline" if name.lower() in BASELINES else "paper",
+            "kind": "baseline" if name.lower() in BEST_FIRST else "paper",
             "cells": [cell and _whole(cell) for cell in cells],
         }
         for name, cells in _paper_rows(config)
@@ -261,7 +260,7 @@ def _paper_rows(config: str) -> Iterator[tuple[str, list[Cell | None]]]:
             score = by_rule[rule].get(name, {}).get(k) if protocol == "published" else None
             if score is None:
                 cells.append(None)
-            elif name.lower() in BASELINES:
+            elif name.lower() in BEST_FIRST:
                 cells.append(Cell(score))
             else:
                 cells.append(Cell(score, difference=score - by_rule[rule]["Combined"][k]))

@@ -8,7 +8,7 @@ from typing import Any
 from codesyntax_dataset import paper
 from codesyntax_metric.topk_uas import RULES
 from probing.attention.error_classes import CLASSES, PLACES
-from probing.evidence.gather import PROTOCOLS
+from probing.evidence.gather import PUBLISHED_FIRST
 from probing.evidence.selection import FEW_FUNCTIONS, PERMUTATIONS, RESAMPLES
 from probing.report import ablations, headline, means, relations
 from probing.report.document import CODE, COUNT, NAME, PERCENT, Column, Section, Table
@@ -108,7 +108,7 @@ def _config(findings: Findings) -> Section:
 
 def _in_mean(findings: Findings) -> str:
     """How many relations and edges the mean of each protocol covers, in words."""
-    counts = {protocol: findings.size(protocol) for protocol in PROTOCOLS}
+    counts = {protocol: findings.size(protocol) for protocol in PUBLISHED_FIRST}
     return " and ".join(
         f"{number} are in the {protocol} mean, with {edges:,} edges" for protocol, (number, edges) in counts.items()
     )

@@ -12,7 +12,7 @@ import matplotlib
 import numpy as np
 from matplotlib.figure import Figure
 
-from probing.attention.result import KS
+from codesyntax_dataset.protocol import KS
 
 INK, FAINT, PAPER = "#1b1f24", "#808890", "#ffffff"
 _ON_DARK, _ON_BRIGHT = "#fffffe", "#000001"  # text on cells: neither PAPER nor INK, which the page replaces

@@ -14,11 +14,11 @@ import numpy as np
 from codesyntax_dataset import paper
 from codesyntax_dataset.errors import LedgerError
 from codesyntax_dataset.languages import CONFIGS
+from codesyntax_dataset.protocol import BEST_BASELINE, HELD_OUT, KS, PUBLISHED
 from codesyntax_metric.topk_uas import HEAD_TO_DEPENDENT, RULES
 from probing.attention.errors import ErrorAnalysis, errors_path, load
-from probing.attention.result import KS
 from probing.evidence.baselines import KINDS, Edges
-from probing.evidence.gather import BEST_BASELINE, PROTOCOLS, Evidence, files_of, find, gather
+from probing.evidence.gather import PUBLISHED_FIRST, Evidence, files_of, find, gather
 from probing.evidence.random_attention import expected as expected_scores
 from probing.evidence.random_attention import random_attention
 from probing.evidence.selection import (
@@ -37,9 +37,7 @@ from probing.runs.saved import read_text
 DISTINGUISHING = ("revision", "dtype", "max_length", "also_fits", "seed")
 """Settings that are added to the name of a model probed more than once."""
 
-BASELINES = (*KINDS, "combined")
-
-MEANS = (PROTOCOLS[0], SAME_RELATIONS, PROTOCOLS[1])
+MEANS = (PUBLISHED, SAME_RELATIONS, HELD_OUT)
 """The means that are shown side by side."""
 
 
@@ -67,7 +65,7 @@ class Subject:
     @property
     def means(self) -> dict[str, Any]:
         """One of MEANS -> rule -> k -> [score, low, high]."""
-        scores = {protocol: self.entry["protocols"][protocol]["scores"] for protocol in PROTOCOLS}
+        scores = {protocol: self.entry["protocols"][protocol]["scores"] for protocol in PUBLISHED_FIRST}
         return {**scores, SAME_RELATIONS: self.entry["same_relations"]["scores"]}
 
     @property

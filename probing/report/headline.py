@@ -6,9 +6,8 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
+from codesyntax_dataset.protocol import BEST_BASELINE, TABLE_KS
 from codesyntax_metric.topk_uas import HEAD_TO_DEPENDENT
-from probing.attention.result import TABLE_KS
-from probing.evidence.gather import BEST_BASELINE
 from probing.evidence.selection import FEW_FUNCTIONS
 from probing.report.document import DIFFERENCE, P, Section, separated
 from probing.report.findings import Findings, Subject

@@ -6,14 +6,13 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from codesyntax_dataset.protocol import BASELINES, BEST_BASELINE, KS, PUBLISHED, TABLE_KS
 from codesyntax_metric.topk_uas import RULES
-from probing.attention.result import KS, TABLE_KS
-from probing.evidence.gather import BEST_BASELINE, PROTOCOLS
 from probing.evidence.selection import SAME_RELATIONS, holm
 from probing.report import figures
 from probing.report.document import COLOURED, COUNT, DIFFERENCE, NAME, SCORE, Column, Figure, Table
 from probing.report.figures import FAINT, INK, Line
-from probing.report.findings import BASELINES, Findings
+from probing.report.findings import Findings
 from probing.report.scored import FILTERS, figure, line, paper_rows, scored_rows, shown_means, styled, tests_in_words
 
 
@@ -28,7 +27,7 @@ def overview(all_findings: Sequence[Findings]) -> Table:
     for rule in RULES:
         for k in TABLE_KS:
             for title, scored in everything:
-                if scored.kind == "paper" and scored.cell(PROTOCOLS[0], rule, k) is None:
+                if scored.kind == "paper" and scored.cell(PUBLISHED, rule, k) is None:
                     continue
                 row = [rule, k, title, scored.name, scored.kind, scored.functions]
                 for mean in side_by_side:
@@ -128,7 +127,7 @@ def curves(findings: Findings) -> Figure:
             for kind, style in zip(BASELINES, ("--", ":", "-")):
                 lines.append(Line(kind, line(findings.baseline(mean, kind), rule), INK, style))
             lines.append(Line("random attention", line(findings.random[mean], rule), FAINT, ":"))
-            if mean == PROTOCOLS[0]:
+            if mean == PUBLISHED:
                 theirs = {scored.name: scored.scores[mean] for scored in paper_rows(findings)}
                 for name, colour in (("Combined", INK), ("CuBERT", FAINT)):
                     if rule in theirs.get(name, {}):

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 
 from codesyntax_dataset import paper
+from codesyntax_dataset.protocol import BEST_BASELINE, TABLE_KS
 from codesyntax_metric.topk_uas import RULES
-from probing.attention.result import TABLE_KS
 from probing.evidence.baselines import KINDS
-from probing.evidence.gather import BEST_BASELINE, PROTOCOLS
+from probing.evidence.gather import PUBLISHED_FIRST
 from probing.evidence.selection import FEW_FUNCTIONS
 from probing.report import figures
 from probing.report.document import (
@@ -45,7 +45,7 @@ def preview(findings: Findings) -> Figure | None:
     if not chosen:
         return None
     columns: dict[str, list[Bars]] = {}
-    for protocol in PROTOCOLS:
+    for protocol in PUBLISHED_FIRST:
         baseline = findings.baselines[protocol][BEST_BASELINE]["relations"]
         scores = [[baseline[name][RULE][K] if name in baseline else np.nan, np.nan, np.nan] for name in chosen]
         which = [_which(findings, protocol, name) for name in chosen]
@@ -83,7 +83,7 @@ def table(findings: Findings, subject: Subject) -> Table:
             keyed_rows = []
             for name, entry in subject.entry["protocols"]["published"]["relations"].items():
                 row = [rule, k, [name, _relation_marks(entry)], entry["edges"], entry["functions"]]
-                for protocol in PROTOCOLS:
+                for protocol in PUBLISHED_FIRST:
                     row += _relation_cells(findings, subject, protocol, name, rule_number, k)
                 held_out = row[-1]  # the difference
                 if findings.as_published:
@@ -92,7 +92,7 @@ def table(findings: Findings, subject: Subject) -> Table:
                 keyed_rows.append(((held_out is None, -(held_out or [0])[0], name), row))
             rows += [row for _, row in sorted(keyed_rows, key=lambda keyed: keyed[0])]
     columns = [*FILTERS, Column("relation", MARKED), Column("edges", COUNT), Column("functions", COUNT)]
-    for protocol in PROTOCOLS:
+    for protocol in PUBLISHED_FIRST:
         columns += [
             Column("score", SCORE, protocol),
             Column("head", group=protocol),
@@ -207,16 +207,16 @@ def _shared_heads(findings: Findings, subject: Subject, number: int) -> Table:
     """For each head, the relations of which it is the best one, by each protocol."""
     served: dict[tuple[int, int], dict[str, list[str]]] = {}
     kept = counted = 0
-    chosen = {protocol: subject.entry["protocols"][protocol]["relations"] for protocol in PROTOCOLS}
+    chosen = {protocol: subject.entry["protocols"][protocol]["relations"] for protocol in PUBLISHED_FIRST}
     for protocol, relations in chosen.items():
         for name, entry in relations.items():
             cell = entry[RULE][K]
             if head_name(cell) is None:
                 continue
-            names = served.setdefault((cell["layer"], cell["head"]), {each: [] for each in PROTOCOLS})
+            names = served.setdefault((cell["layer"], cell["head"]), {each: [] for each in PUBLISHED_FIRST})
             names[protocol].append(name)
     for name in chosen["held-out"]:
-        best, other = (chosen[protocol][name][RULE][K] for protocol in PROTOCOLS)
+        best, other = (chosen[protocol][name][RULE][K] for protocol in PUBLISHED_FIRST)
         if head_name(best) is not None:
             counted += 1
             kept += (best["layer"], best["head"]) == (other["layer"], other["head"])
@@ -232,7 +232,7 @@ def _shared_heads(findings: Findings, subject: Subject, number: int) -> Table:
     ]
     rows.sort(key=lambda row: (-row[1], -row[3], row[0]))
     columns = [Column("head")]
-    for protocol in PROTOCOLS:
+    for protocol in PUBLISHED_FIRST:
         columns += [Column("count", COUNT, protocol), Column("relations", group=protocol)]
     return Table(
         f"{findings.name}-heads-{number}",

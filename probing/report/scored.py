@@ -8,14 +8,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from codesyntax_dataset import paper
+from codesyntax_dataset.protocol import BASELINES, KS, PROTOCOLS, PUBLISHED
 from codesyntax_metric.topk_uas import NOT_IN_MEAN, RULES
-from probing.attention.result import KS
-from probing.evidence.gather import PROTOCOLS
+from probing.evidence.gather import PUBLISHED_FIRST
 from probing.evidence.selection import holm
 from probing.report import figures
 from probing.report.document import Column, Figure
 from probing.report.figures import COLOURS
-from probing.report.findings import BASELINES, MEANS, Findings, Subject
+from probing.report.findings import MEANS, Findings, Subject
 
 RULE, K = "first", "1"  # where only one rule and k are shown, as in the paper
 FILTERS = [Column("rule"), Column("k")]
@@ -45,7 +45,7 @@ class Scored(NamedTuple):
 def shown_means(all_findings: Sequence[Findings]) -> tuple[str, ...]:
     """The means to show: both protocols and, if *held-out* lacks relations of a config, SAME_RELATIONS between them."""
     lacks = any(findings.size("published") != findings.size("held-out") for findings in all_findings)
-    return MEANS if lacks else PROTOCOLS
+    return MEANS if lacks else PUBLISHED_FIRST
 
 
 def scored_rows(findings: Findings) -> list[Scored]:
@@ -74,8 +74,8 @@ def paper_rows(findings: Findings) -> list[Scored]:
         for name, score_by_k in paper.scores(findings.config, rule).items():
             scores.setdefault(name, {})[rule] = score_by_k
     in_mean = [edges for name, edges in paper.edges(findings.config).items() if name not in NOT_IN_MEAN]
-    size = paper.functions(findings.config), {PROTOCOLS[0]: (len(in_mean), sum(in_mean))}
-    return [Scored(name, "paper", *size, {PROTOCOLS[0]: by_rule}, {}) for name, by_rule in scores.items()]
+    size = paper.functions(findings.config), {PUBLISHED: (len(in_mean), sum(in_mean))}
+    return [Scored(name, "paper", *size, {PUBLISHED: by_rule}, {}) for name, by_rule in scores.items()]
 
 
 def corrected_differences(findings: Findings) -> list[dict[tuple[str, str, str], list[float]]]:
@@ -108,7 +108,7 @@ def tests_in_words(all_findings: Sequence[Findings]) -> str:
 
 def best_model(findings: Findings) -> Subject:
     """The model with the highest held-out mean, or with the highest published mean if none has a held-out one."""
-    return max(findings.models, key=lambda model: [_mean(model, protocol) for protocol in PROTOCOLS[::-1]])
+    return max(findings.models, key=lambda model: [_mean(model, protocol) for protocol in PROTOCOLS])
 
 
 def _mean(model: Subject, protocol: str) -> float:

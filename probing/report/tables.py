@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from probing.attention.result import TABLE_KS, ProbeResult, head_name
+from codesyntax_dataset.protocol import TABLE_KS
+from probing.attention.result import ProbeResult, head_name
 from probing.report.terminal import console, print_table, table
 
 _RULE = "first"

@@ -25,9 +25,9 @@ import numpy as np
 
 from codesyntax_dataset import paper
 from codesyntax_dataset.languages import LANGUAGES
+from codesyntax_dataset.protocol import KS, TABLE_KS
 from codesyntax_metric.topk_uas import HEAD_TO_DEPENDENT, RULES, WORST_RANK, score
 from probing.attention.ledger import RankLedger
-from probing.attention.result import KS, TABLE_KS
 from probing.evidence.baselines import FURTHEST, KINDS, Edges, evaluate, ledger, pick, read_edges
 from probing.evidence.random_attention import random_attention
 from probing.evidence.selection import Outcomes, compare, estimate, held_out, published

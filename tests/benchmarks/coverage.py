@@ -22,8 +22,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from codesyntax_dataset.protocol import TABLE_KS
 from codesyntax_metric.topk_uas import RULES
-from probing.attention.result import TABLE_KS
 from probing.evidence.baselines import KINDS, ledger, only, pick, read_edges
 from probing.evidence.selection import Estimate, Outcomes, compare, estimate, published
 

@@ -31,10 +31,11 @@ import forgeries
 import reprobed
 
 from codesyntax_dataset.build import build
+from codesyntax_dataset.protocol import KS
 from codesyntax_metric.topk_uas import RULES, score
 from probing.attention.ledger import RankLedger
 from probing.attention.probe import Runner, Task, prepare
-from probing.attention.result import KS, load
+from probing.attention.result import load
 from probing.evidence import verify
 from probing.evidence.selection import apply, choose
 

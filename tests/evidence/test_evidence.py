@@ -13,7 +13,7 @@ from probing import probe
 from probing.attention.ledger import RankLedger
 from probing.attention.result import ProbeResult, ledger_path
 from probing.evidence.baselines import baseline
-from probing.evidence.gather import PROTOCOLS, find, gather
+from probing.evidence.gather import PUBLISHED_FIRST, find, gather
 
 
 @pytest.fixture(scope="module")
@@ -52,7 +52,7 @@ def test_an_entry_agrees_with_what_it_is_made_of(evidence, dataset_folder):
     # the tiny model reads every function of the sample, but for those that have no relations
     assert set(result.skips) <= {"no relations"}
     expected = baseline(dataset_folder, "python").to_dict()["protocols"]
-    for protocol in PROTOCOLS:
+    for protocol in PUBLISHED_FIRST:
         for kind in ("offset", "keyword", "combined"):
             assert entry["baselines"][protocol][kind]["scores"] == expected[protocol][kind]["scores"]
         mean = entry["protocols"][protocol]["scores"]["any"]["3"][0]

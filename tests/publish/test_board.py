@@ -21,8 +21,8 @@ from forgeries import ENTRIES
 from loopback_hub import LoopbackHub
 
 from codesyntax_dataset.errors import EntryError
+from codesyntax_dataset.protocol import TABLE_KS
 from codesyntax_metric.topk_uas import RULES
-from probing.attention.result import TABLE_KS
 from probing.cli import main
 from probing.evidence.entry_functions import unpack
 from probing.evidence.selection import SAME_RELATIONS

@@ -27,7 +27,8 @@ from codesyntax_dataset.build import build
 from codesyntax_dataset.check import check_folder
 from codesyntax_dataset.errors import DatasetError, HubError, UnknownName
 from codesyntax_dataset.languages import CONFIGS
-from codesyntax_dataset.tasks import DIRECTIONS, task_id, tasks
+from codesyntax_dataset.protocol import DIRECTIONS
+from codesyntax_dataset.tasks import task_id, tasks
 from codesyntax_metric import topk_uas
 from probing.cli import main
 from probing.publish.push import METRIC_FILES, push_dataset, push_metric

@@ -21,7 +21,7 @@ from probing.attention.errors import analyse, save
 from probing.cli import main
 from probing.evidence import random_attention
 from probing.evidence.baselines import Edges
-from probing.evidence.gather import PROTOCOLS, find, gather
+from probing.evidence.gather import PUBLISHED_FIRST, find, gather
 from probing.evidence.selection import SAME_RELATIONS as SAME
 from probing.evidence.selection import compare, holm
 from probing.report import figures, headline
@@ -108,7 +108,7 @@ def test_tables_say_what_the_evidence_says(written, evidence):
         made, entry = one.probed.test.settings, one.entry()
         name = "tiny" + (f", {made['control']}" if made["control"] else f", max-length {made['max_length']}")
         for rule in ("first", "any", "last"):
-            for protocol in PROTOCOLS:
+            for protocol in PUBLISHED_FIRST:
                 for k in ("1", "3", "10", "20"):
                     found = [f"{protocol}: k = {k}{part}" for part in ("", ", low", ", high")]
                     expected = entry["protocols"][protocol]["scores"][rule][k]
