@@ -18,7 +18,7 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str):
+def __getattr__(name: str) -> str:
     if name == "__version__":
         from importlib.metadata import version
 

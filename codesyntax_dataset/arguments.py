@@ -9,7 +9,7 @@ import os
 import reprlib
 import types
 from collections.abc import Callable, Sequence
-from typing import Annotated, Any, TypeVar, Union, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, ParamSpec, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from codesyntax_dataset.errors import ArgumentError
 
@@ -19,10 +19,11 @@ Positive = Annotated[int, 1]
 Natural = Annotated[int, 0]
 """A whole number of at least 0."""
 
-Function = TypeVar("Function", bound=Callable)
+Parameters = ParamSpec("Parameters")
+Returned = TypeVar("Returned")
 
 
-def checked(function: Function) -> Function:
+def checked(function: Callable[Parameters, Returned]) -> Callable[Parameters, Returned]:
     """Decorator: raise ArgumentError for an argument that does not match its annotation.
 
     Supported annotations are classes, `Any`, `Positive`, `Natural`, sequences of these, and unions.
@@ -34,7 +35,7 @@ def checked(function: Function) -> Function:
         return get_type_hints(function, include_extras=True)  # at the first call: by then all names are defined
 
     @functools.wraps(function)
-    def call(*arguments, **named):
+    def call(*arguments: Parameters.args, **named: Parameters.kwargs) -> Returned:
         for name, value in signature.bind(*arguments, **named).arguments.items():
             if not _fits(value, kinds().get(name, Any)):
                 raise ArgumentError(f"{name} is {_shown(value)}, expected {_named(kinds()[name])}")

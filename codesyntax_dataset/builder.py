@@ -95,13 +95,13 @@ class CodeSyntax(datasets.GeneratorBasedBuilder):
 
     skips: Skips
 
-    def __init__(self, cache_dir: str | None = None, dataset_name: str = "codesyntax", **options):
+    def __init__(self, cache_dir: str | None = None, dataset_name: str = "codesyntax", **options: Any):
         super().__init__(cache_dir, dataset_name, **options)
 
     def _info(self) -> datasets.DatasetInfo:
         return datasets.DatasetInfo(features=FEATURES)
 
-    def download_and_prepare(self, *args, download_mode: str = "force_redownload", **options) -> None:
+    def download_and_prepare(self, *args: Any, download_mode: str = "force_redownload", **options: Any) -> None:
         # A cached result could come from an older source or older rules, and its name would not show it.
         self.info.splits = None
         super().download_and_prepare(*args, download_mode=download_mode, **options)
@@ -122,6 +122,7 @@ class CodeSyntax(datasets.GeneratorBasedBuilder):
         for shard in shards:
             for function in shard:
                 annotation, _ = corpus.label(function, variant)
+                assert function.id is not None  # `corpus.read` gives one to each
                 yield function.id, corpus.to_row(function, annotation)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Collection
 from dataclasses import replace
 from pathlib import Path
@@ -27,25 +28,24 @@ def read(
     """
     functions: dict[str, list[SourceFunction]] = {split: [] for split in SPLITS}
     skips = Skips()
-    seen = set()
+    seen: set[int] = set()
     for function in sources.read(source, config, skips, validation_fraction):
         if excluded and not function.repo:
             raise SourceError(f"{source} does not name the repository of a function, so none can be excluded")
         if function.repo in excluded:
             skips.add("repository is excluded", function.url)
             continue
-        if function.id is None:
-            function = replace(function, id=len(seen))
-        if function.id in seen:
-            raise SourceError(f"{source}: id {function.id} occurs twice")
-        seen.add(function.id)
-        functions[function.partition].append(function)
+        number = len(seen) if function.id is None else function.id
+        if number in seen:
+            raise SourceError(f"{source}: id {number} occurs twice")
+        seen.add(number)
+        functions[function.partition].append(replace(function, id=number))
     if not seen:
         raise SourceError(f"{source} has no {CONFIGS[config][0]} functions (left out: {skips.counts or 'none'})")
     return functions, skips
 
 
-def read_repositories(file: str | Path) -> frozenset[str]:
+def read_repositories(file: str | os.PathLike[str]) -> frozenset[str]:
     """The names in a list of repositories: one `owner/name` a line, or JSON lines with a field `repository`.
 
     The latter are the manifests of CuBERT's pre-training data. Raises SourceError naming file and line.

@@ -148,7 +148,13 @@ def _croissant(folder: Path, configs: Mapping[str, ConfigReport]) -> dict[str, A
 
 def _field(rows: str, column: str, meaning: str, path: str) -> dict[str, Any]:
     feature, source = FEATURES[column], {"fileObject": {"@id": path}, "extract": {"column": column}}
-    field = {"@type": "cr:Field", "@id": f"{rows}/{column}", "name": column, "description": meaning, "source": source}
+    field: dict[str, Any] = {
+        "@type": "cr:Field",
+        "@id": f"{rows}/{column}",
+        "name": column,
+        "description": meaning,
+        "source": source,
+    }
     if isinstance(feature, datasets.List):
         field |= {"isArray": True, "arrayShape": "-1"}
         feature = feature.feature

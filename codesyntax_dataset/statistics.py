@@ -95,10 +95,10 @@ def statistics(splits: datasets.Dataset | Iterable[datasets.Dataset]) -> Statist
         functions=len(table),
         without_relations=int((lengths["relations"] == 0).sum()),
         without_tokens=int((lengths["token_start"] == 0).sum()),
-        tokens=_distribution(lengths["token_start"]),
-        characters=_distribution(characters),
-        edges=_distribution(lengths["relations"]),
-        dependent=_distribution(last - first + 1),
+        tokens=_distribution_of_any(lengths["token_start"]),
+        characters=_distribution_of_any(characters),
+        edges=_distribution_of_any(lengths["relations"]),
+        dependent=_distribution_of_any(last - first + 1),
         relations=dict(sorted(relations.items())),
     )
 
@@ -135,8 +135,10 @@ def _relation_statistics(function: np.ndarray, offset: np.ndarray, dependent: np
     )
 
 
-def _distribution(values: np.ndarray) -> Distribution | None:
-    if not len(values):
-        return None
+def _distribution_of_any(values: np.ndarray) -> Distribution | None:
+    return _distribution(values) if len(values) else None
+
+
+def _distribution(values: np.ndarray) -> Distribution:
     q1, median, q3 = np.quantile(values, [0.25, 0.5, 0.75]).tolist()
     return Distribution(float(values.mean()), int(values.min()), q1, median, q3, int(values.max()))

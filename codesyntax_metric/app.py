@@ -8,8 +8,12 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from topk_uas import RULES, CodeSyntaxError, RankCounts, edge_columns, rank_attention, score
+
+if TYPE_CHECKING:
+    import gradio as gr
 
 KS = (1, 3, 10, 20)
 COLUMNS = ["relation", "edges", *(f"top-{k} UAS" for k in KS), "best head at k = 1"]
@@ -29,7 +33,7 @@ matrix (tokens, tokens) whose rows attend to its columns, pooled to code tokens;
 LIMIT = 1_000_000  # characters
 
 
-def score_example(text, rule):
+def score_example(text: str, rule: str) -> tuple[str, list[list[object]]]:
     """The scores of one function, as a sentence and the rows of a table with the columns COLUMNS.
 
     `text` is JSON as HELP says it, `rule` one of RULES. Whatever is wrong with either is told in the sentence, and the
@@ -56,7 +60,7 @@ def score_example(text, rule):
     return f"Mean over relations at k = 1, 3, 10, 20: {', '.join(means)} percent.", rows
 
 
-def _parse(text):
+def _parse(text: str) -> tuple[object, list[object]]:
     if len(text) > LIMIT:
         raise CodeSyntaxError(f"the example has {len(text):,} characters, expected at most {LIMIT:,}")
     try:
@@ -70,7 +74,7 @@ def _parse(text):
     return example["attention"], example["edges"]
 
 
-def build_page():
+def build_page() -> gr.Blocks:
     """The page, not yet served."""
     import gradio as gr
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sized
+from collections.abc import Iterable, Mapping, Sequence, Sized
+from typing import Any
 
 import datasets
 import evaluate
@@ -72,7 +73,7 @@ _CITATION = """
 class CodesyntaxMetric(evaluate.Metric):
     """Counts ranks as functions are added; what goes through Arrow, once per process, is the table of counts."""
 
-    def _info(self):
+    def _info(self) -> evaluate.MetricInfo:
         # Not what users add but what processes exchange: a JSON header and the counts, see `_to_rows`.
         features = datasets.Features({"predictions": datasets.Value("binary"), "references": datasets.Value("string")})
         return evaluate.MetricInfo(
@@ -85,14 +86,14 @@ class CodesyntaxMetric(evaluate.Metric):
 
     _counts: RankCounts | None = None
 
-    def add(self, *, prediction=None, reference=None):
+    def add(self, *, prediction: Any = None, reference: Iterable[Any] | None = None) -> None:
         """Add one function: its attention, or the ranks of its edges, and its edges."""
         self.add_batch(predictions=[prediction], references=[reference])
 
-    def add_batch(self, *, predictions=None, references=None):
+    def add_batch(self, *, predictions: Sequence[Any] | None = None, references: Sequence[Any] | None = None) -> None:
         """Add several functions: a list of attentions, or of ranks, and a list of their edges; all of them or none."""
         sizes = [len(part) if isinstance(part, Sized) else type(part).__name__ for part in (predictions, references)]
-        if sizes[0] != sizes[1] or not isinstance(sizes[0], int):
+        if predictions is None or references is None or sizes[0] != sizes[1] or not isinstance(sizes[0], int):
             raise CodeSyntaxError(f"add_batch needs as many predictions as references, got {sizes[0]} and {sizes[1]}")
         batch = None
         for prediction, reference in zip(predictions, references):
@@ -105,7 +106,14 @@ class CodesyntaxMetric(evaluate.Metric):
         elif batch is not None:
             self._counts.merge(batch)
 
-    def compute(self, *, predictions=None, references=None, k=(1, 3, 10, 20), rule="first"):
+    def compute(
+        self,
+        *,
+        predictions: Sequence[Any] | None = None,
+        references: Sequence[Any] | None = None,
+        k: int | Iterable[int] = (1, 3, 10, 20),
+        rule: str = "first",
+    ) -> dict[str, Any] | None:
         """The scores of all that was added, by all processes; None on every process but the first."""
         k = check_k(k)
         check_rule(rule)
@@ -117,7 +125,9 @@ class CodesyntaxMetric(evaluate.Metric):
         self._counts = None
         return super().compute(k=k, rule=rule)
 
-    def _compute(self, predictions, references, k, rule):
+    def _compute(
+        self, predictions: Iterable[bytes], references: Iterable[str], k: list[int], rule: str
+    ) -> dict[str, Any]:
         counts = _from_rows(predictions, references)
         if counts is None:
             raise CodeSyntaxError("nothing to score: no process added a function")
@@ -130,7 +140,7 @@ class CodesyntaxMetric(evaluate.Metric):
         return {**result, "functions": counts.functions, "signature": signature}
 
 
-def _ranked(prediction, reference):
+def _ranked(prediction: Any, reference: Any) -> tuple[list[str], np.ndarray]:
     """The relations and ranks of one function's edges."""
     if prediction is None or not isinstance(reference, Iterable):
         raise CodeSyntaxError(
@@ -142,7 +152,7 @@ def _ranked(prediction, reference):
     return edge_columns(edges)[0], ranks
 
 
-def _ranks(prediction):
+def _ranks(prediction: Mapping[str, Any]) -> np.ndarray:
     """The compact form as uint8 (rules, edges, layers, heads)."""
     if set(prediction) != set(RULES):
         raise CodeSyntaxError(f"ranks have the keys {list(prediction)}, expected {', '.join(RULES)}")
@@ -160,7 +170,7 @@ def _ranks(prediction):
     return ranks.astype(np.uint8)
 
 
-def _to_rows(counts):
+def _to_rows(counts: RankCounts | None) -> dict[str, list[Any]]:
     """One process's counts as rows for Arrow: a header and, per relation, the bytes of its counts."""
     if counts is None:
         return {"predictions": [b""], "references": ["null"]}
@@ -171,12 +181,14 @@ def _to_rows(counts):
     }
 
 
-def _from_rows(predictions, references):
+def _from_rows(predictions: Iterable[bytes], references: Iterable[str]) -> RankCounts | None:
     """The inverse of `_to_rows`, over the rows of all processes."""
-    total = part = None
+    total: RankCounts | None = None
+    part: RankCounts | None = None
     for table, reference in zip(predictions, references):
         item = json.loads(reference)
         if isinstance(item, str):
+            assert part and total  # a header comes first
             shape = (len(RULES), part.layers, part.heads, -1)
             part.counts = {item: np.frombuffer(table, "<i8").reshape(shape)}
             part.functions = 0

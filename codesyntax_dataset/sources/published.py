@@ -66,7 +66,7 @@ def _files(base: Path) -> dict[str, str]:
 
 def _load(source: str, config: str) -> tuple[str, list[Any]]:
     """The name and the entries of the file of `config`."""
-    known = []
+    known: list[str] = []
     for base in _bases(Path(source)):
         files = _files(base)
         known += files
@@ -111,7 +111,8 @@ def _function(entry: Any, where: str, language: Language, skips: Skips) -> Sourc
             annotation = check(Annotation(located, edges), code)
         except CodeSyntaxError as error:
             raise SourceError(f"{where}, id {number}: {error}") from error
-    partition = "test" if number < language.first_validation_id else "validation"
+    first = language.first_validation_id
+    partition = "test" if first is None or number < first else "validation"
     return SourceFunction(language.name, code, "", "", "", "", partition, number, annotation)
 
 
@@ -137,7 +138,7 @@ def locate(tokens: list[str], code: str, between: re.Pattern[str]) -> list[Token
     non-empty one, or at the end of the code.
     """
     located, position = [], 0
-    gap = between.match(code, 0).end()  # start of the next token that is not white space
+    gap = _end_of(between, code, 0)  # start of the next token that is not white space
     for token in tokens:
         if not token:
             start = end = gap
@@ -150,10 +151,15 @@ def locate(tokens: list[str], code: str, between: re.Pattern[str]) -> list[Token
             start, end = gap, _end(token, code, gap)
             if end < 0:
                 return None
-            gap = between.match(code, end).end()
+            gap = _end_of(between, code, end)
         located.append(Token(token, start, end))
         position = end
     return located
+
+
+def _end_of(between: re.Pattern[str], code: str, position: int) -> int:
+    match = between.match(code, position)
+    return match.end() if match else position
 
 
 def _end(token: str, code: str, position: int) -> int:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from pathlib import Path
 
 from codesyntax_dataset.languages import Definition, Language, language_of
@@ -77,7 +77,9 @@ def read(
                 yield from _rows(functions, language.name, project, path, url, partition)
 
 
-def _rows(functions, language: str, project: str, path: str, url: str, partition: str) -> Iterator[SourceFunction]:
+def _rows(
+    functions: Iterable[Definition], language: str, project: str, path: str, url: str, partition: str
+) -> Iterator[SourceFunction]:
     for name, first, last, code in functions:
         yield SourceFunction(language, code, project, path, name, f"{url}#L{first}-L{last}", partition)
 
@@ -136,7 +138,7 @@ def _parsed(root: Path, folder: Path, language: Language, skips: Skips) -> Itera
             yield file, functions
 
 
-def _files(folder: Path, suffixes: tuple[str, ...], skip) -> list[Path]:
+def _files(folder: Path, suffixes: tuple[str, ...], skip: Callable[[str, Path], None]) -> list[Path]:
     paths = []
 
     def unreadable(error: OSError) -> None:

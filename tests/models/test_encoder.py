@@ -511,7 +511,7 @@ def test_attention_called_too_often_or_too_seldom(tokenizer, model, layers):
     assert encoder.layers == 2
     encoder.layers = layers
     with pytest.raises(ModelError, match=f"called its attention 2 times, expected once for each of {layers} layers"):
-        encoder.forward(encoder.inputs([np.array([1, 2, 3])]), lambda rows: heard.append(rows))
+        encoder.forward(encoder.inputs([np.array([1, 2, 3])]), heard.append)
     assert len(heard) == min(2, layers)
 
 

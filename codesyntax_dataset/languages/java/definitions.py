@@ -29,18 +29,25 @@ def definitions(text: str) -> Iterator[Definition]:
     if tree.root_node.has_error:
         raise SyntaxError("not Java")
 
-    def methods(parent, prefix: str) -> Iterator[Definition]:
+    def methods(parent: tree_sitter.Node, prefix: str) -> Iterator[Definition]:
         for node in parent.named_children:
             if node.type in _TYPES:
-                yield from methods(node.child_by_field_name("body"), f"{prefix}{_name(node)}.")
+                yield from methods(_field(node, "body"), f"{prefix}{_text(_field(node, 'name'))}.")
             elif node.type == "enum_body_declarations":
                 yield from methods(node, prefix)
             elif node.type == "method_declaration" and node.child_by_field_name("body"):
                 first, last = node.start_point.row + 1, node.end_point.row + 1
-                yield Definition(f"{prefix}{_name(node)}", first, last, node.text.decode())
+                yield Definition(f"{prefix}{_text(_field(node, 'name'))}", first, last, _text(node))
 
     return methods(tree.root_node, "")
 
 
-def _name(node) -> str:
-    return node.child_by_field_name("name").text.decode()
+def _field(node: tree_sitter.Node, name: str) -> tree_sitter.Node:
+    field = node.child_by_field_name(name)
+    assert field  # the grammar has one
+    return field
+
+
+def _text(node: tree_sitter.Node) -> str:
+    assert node.text is not None  # the tree was parsed from bytes
+    return node.text.decode()

@@ -35,6 +35,6 @@ def definitions(text: str) -> Iterator[Definition]:
                 block = lines[node.lineno - 1 : node.end_lineno]
                 block[-1] = block[-1].encode()[: node.end_col_offset].decode()  # columns of the tree count bytes
                 block[0] = block[0].encode()[node.col_offset :].decode()
-                yield Definition(f"{prefix}{node.name}", node.lineno, node.end_lineno, "".join(block))
+                yield Definition(f"{prefix}{node.name}", node.lineno, node.lineno + len(block) - 1, "".join(block))
 
     return functions(module.body, "")
