@@ -5,6 +5,7 @@ A program in Sums defines functions. Each takes a line `to NAME` and has stateme
 
 from __future__ import annotations
 
+import ast
 import json
 import re
 from contextlib import contextmanager
@@ -12,6 +13,7 @@ from dataclasses import replace
 
 import pytest
 from click.testing import CliRunner
+from conftest import ROOT
 
 import codesyntax_dataset
 from codesyntax_dataset.build import build
@@ -168,3 +170,16 @@ def test_a_name_that_is_taken_is_refused(sums):
 def test_a_language_that_codesearchnet_lacks(sums, shared):
     with pytest.raises(SourceError, match="CodeSearchNet has no sums functions, only those of python, java"):
         list(read(str(shared / "data/codesearchnet"), "sums", Skips()))
+
+
+def test_no_other_module_depends_on_which_language_it_is():
+    asked = []
+    for package in ("codesyntax_dataset", "codesyntax_metric", "probing"):
+        for file in sorted((ROOT / package).rglob("*.py")):
+            if not {"languages", "sample"} & set(file.relative_to(ROOT).parts):
+                for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+                    if isinstance(node, ast.Compare | ast.Dict):
+                        parts = node.keys if isinstance(node, ast.Dict) else (node.left, *node.comparators)
+                        names = {part.value for part in parts if isinstance(part, ast.Constant)}
+                        asked += [f"{file.name}:{node.lineno}"] * bool(names & {*LANGUAGES, *CONFIGS})
+    assert not asked
