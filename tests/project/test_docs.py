@@ -17,29 +17,35 @@ from probing.cli import main
 ROOT = Path(__file__).resolve().parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 
+GUIDES = ("codesyntax_dataset/README.md", "probing/README.md", "README.md")
+"""The documents whose commands and examples run, in this order: later ones use what earlier ones make."""
+
 
 def commands() -> list[str]:
-    """The lines that begin with `codesyntax` in the README's bash blocks, in order."""
-    blocks = re.findall(r"```bash\n(.*?)```", README, flags=re.DOTALL)
+    """The lines that begin with `codesyntax` in the guides' bash blocks, in order."""
+    texts = [(ROOT / guide).read_text(encoding="utf-8") for guide in GUIDES]
+    blocks = [block for text in texts for block in re.findall(r"```bash\n(.*?)```", text, flags=re.DOTALL)]
     return [line for block in blocks for line in block.splitlines() if line.startswith("codesyntax ")]
 
 
-def test_readme(tmp_path, monkeypatch, request):
-    """Its commands run one after the other in an empty folder; its Python examples print there what they show."""
+def test_guides(tmp_path, monkeypatch):
+    """Their commands run one after the other in an empty folder; their Python examples print there what they show."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "codesyntax_metric").symlink_to(ROOT / "codesyntax_metric")  # as from the repository root
     lines = commands()
-    assert {shlex.split(line)[1] for line in lines} >= {"build", "probe", "score", "verify"}
+    assert {shlex.split(line)[1] for line in lines} >= {
+        *("build", "stats", "push", "probe", "score", "verify", "errors", "show", "baseline", "report", "board"),
+    }
     for line in lines:
         words = shlex.split(line)[1:]
         expanded = [str(path) for word in words for path in (sorted(Path().glob(word)) if "*" in word else [word])]
         result = CliRunner().invoke(main, expanded, catch_exceptions=False)
         assert result.exit_code == 0, f"{line}\n{result.output}"
     check_first_table(Path("report/tables"))
-    examples = doctest.DocTestParser().get_doctest(README, {}, "README.md", "README.md", 0)
-    assert len(examples.examples) > 15
     runner = doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE)
-    runner.run(examples)
+    for guide in GUIDES:
+        runner.run(doctest.DocTestParser().get_doctest((ROOT / guide).read_text("utf-8"), {}, guide, guide, 0))
+    assert runner.tries > 15
     assert runner.failures == 0
 
 
@@ -77,11 +83,25 @@ def test_the_two_commands_stand_alone_in_a_line():
         assert len(re.findall(rf"^pip install -c constraints\.txt -e .* && {end}$", README, flags=re.MULTILINE)) == 1
 
 
-@pytest.mark.parametrize("document", ["README.md", "CHANGELOG.md", "codesyntax_metric/README.md"])
+@pytest.mark.parametrize("document", [*GUIDES, "CHANGELOG.md", "CONTRIBUTING.md", "codesyntax_metric/README.md"])
 def test_links_within_the_repository_lead_somewhere(document):
+    """To files that there are, and to headings that these have."""
     path = ROOT / document
-    for target in re.findall(r"\]\((?!https?:|#)([^)#]+)", path.read_text(encoding="utf-8")):
-        assert (path.parent / target).exists(), target
+    for target, _, anchor in re.findall(r"\]\((?!https?:)([^)#]*)(#([^)]*))?\)", path.read_text(encoding="utf-8")):
+        file = path.parent / target if target else path
+        assert file.exists(), target
+        if anchor:
+            headings = re.findall(r"^#+ (.*)$", file.read_text(encoding="utf-8"), flags=re.MULTILINE)
+            assert anchor in {re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-") for heading in headings}, anchor
+
+
+def test_the_files_to_change_exist():
+    """Every path in the tables of CONTRIBUTING.md."""
+    rows = re.findall(r"^\| .* \|$", (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8"), flags=re.MULTILINE)
+    paths = [name for row in rows for name in re.findall(r"`((?:codesyntax_\w+|probing|tests)/[\w/.]*)`", row)]
+    assert len(paths) > 20
+    for path in paths:
+        assert (ROOT / path).exists(), path
 
 
 def test_version_stands_everywhere_alike():
