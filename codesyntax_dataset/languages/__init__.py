@@ -1,7 +1,7 @@
-"""The languages whose functions are labelled: `LANGUAGES` has a record of each, `CONFIGS` the configs that follow.
+"""The languages whose functions are labelled: `LANGUAGES` holds one record per language, `CONFIGS` their configs.
 
-A record (`language.Language`) holds every fact about a language; no other module depends on which language it is. Another
-language is one more record, made known by `register`.
+A record (`language.Language`) holds every fact about a language; no other module depends on a particular language. To
+add a language, `register` another record.
 """
 
 from __future__ import annotations
@@ -38,9 +38,9 @@ CONFIGS: dict[str, tuple[str, str]] = {}
 
 
 def register(language: Language) -> None:
-    """Make a language known to all that is built, probed and reported from now on.
+    """Add a language, so that it can be built, probed and reported.
 
-    Raises ArgumentError where the name of the language or of one of its configs is taken.
+    Raises ArgumentError if the name of the language or of one of its configs is taken.
     """
     for name in (language.name, *language.configs):
         if name in LANGUAGES or name in CONFIGS:
@@ -61,25 +61,25 @@ def language_of(config: str) -> Language:
 
 
 def variant_of(config: str) -> Variant:
-    """The variant of the labels that a dataset config has; raises UnknownName for an unknown config."""
+    """The label variant of a dataset config; raises UnknownName for an unknown config."""
     return language_of(config).configs[config]
 
 
 def in_order(relations: Iterable[str]) -> list[str]:
-    """Names of relations in alphabetical order; those that no language has come last."""
+    """Sort names of relations alphabetically, with those of no language last."""
     known = {name for language in LANGUAGES.values() for name in language.relation_names}
     return sorted(relations, key=lambda name: (name not in known, name))
 
 
 @checked
 def annotate(code: str, language: str, variant: str | None = None) -> Annotation:
-    """The labels of one function, as the published CodeSyntax has them (Shen et al. 2022, section 3).
+    """The labels of one function, as in the published CodeSyntax (Shen et al. 2022, section 3).
 
-    `language` is `python`, `java` or another name in `LANGUAGES`; `variant` is one of its variants, the first by default:
-    `paper`, `with_new_lines` (line breaks are tokens, too) or `skip_semicolon` (Java: a dependent never ends in `;`).
-    Labels depend on the code alone, not on the interpreter.
+    `language` is `python`, `java` or another name in `LANGUAGES`; `variant` is one of its variants, by default the
+    first: `paper`, `with_new_lines` (line breaks are tokens, too) or `skip_semicolon` (Java: no dependent ends in `;`).
+    Labels depend only on the code, not on the interpreter.
 
-    Raises ParseError, with line and column, where the code does not parse, and UnknownName for an unknown language or
+    Raises ParseError, with line and column, if the code does not parse, and UnknownName for an unknown language or
     variant.
 
     >>> tokens, edges = annotate("def f(x):\\n    return x.y\\n", "python")
@@ -88,19 +88,19 @@ def annotate(code: str, language: str, variant: str | None = None) -> Annotation
     >>> edges[-1]
     Edge(relation='Attribute:value->attr', head=9, first=11, last=11)
     """
-    found, variant = _found(language, variant)
-    return found.annotate(code, variant)
+    record, variant = _known(language, variant)
+    return record.annotate(code, variant)
 
 
 @checked
 def tokenize(code: str, language: str, variant: str | None = None) -> list[Token]:
-    """The tokens alone, also of code that does not parse; raises ParseError where not even tokens can be told."""
-    found, variant = _found(language, variant)
-    return found.tokenize(code, variant)
+    """Only the tokens, also of code that does not parse; raises ParseError if it cannot be tokenized."""
+    record, variant = _known(language, variant)
+    return record.tokenize(code, variant)
 
 
-def _found(language: str, variant: str | None) -> tuple[Language, str]:
-    """The language of that name, and the variant, its first unless told."""
+def _known(language: str, variant: str | None) -> tuple[Language, str]:
+    """The language of that name, and its variant, by default the first."""
     if language not in LANGUAGES:
         raise UnknownName("language", language, LANGUAGES)
     names = LANGUAGES[language].variant_names

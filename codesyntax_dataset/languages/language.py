@@ -1,4 +1,4 @@
-"""What a language is to the rest of the code: one record with every fact about it."""
+"""The record that holds every fact about a language."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ from codesyntax_dataset.schema import Annotation, Token
 class Relation(NamedTuple):
     """A syntactic relation, named `Node:head->dependent` (Shen et al. 2022, Tables 1 and 8).
 
-    Whether it counts in the mean over relations is a matter of the score and stands in `codesyntax_metric/topk_uas.py`.
+    Whether it counts in the mean over relations is part of the score, and defined in `codesyntax_metric/topk_uas.py`.
     """
 
     name: str
     category: str
-    example: str  # a line of code, and in it `head => dependent`
+    example: str  # "code: head => dependent"
 
 
 @dataclass(frozen=True)
 class Variant:
     """One way to label the functions of a language.
 
-    `meaning`: a clause for the dataset card, in which `{configs}` stands for the configs that have this variant.
-    `never_predicted`: a token that models may not predict in this variant, because its labels do without it (Shen et al.
-    2022, the semicolon ablation).
+    `meaning`: a clause for the dataset card, in which `{configs}` is replaced by the configs that have this variant.
+    `never_predicted`: a token that models must not predict in this variant, because its labels exclude it (the
+    semicolon ablation of Shen et al. 2022).
     """
 
     name: str
@@ -39,7 +39,7 @@ class Variant:
 
 
 class Definition(NamedTuple):
-    """One function in a source file: its qualified name, its lines from 1, the last included, and its code."""
+    """One function in a source file: its qualified name, its lines (from 1, last one inclusive), and its code."""
 
     name: str
     first_line: int
@@ -53,18 +53,17 @@ def _decode(data: bytes) -> str:
 
 @dataclass(frozen=True)
 class Language:
-    """A language: how its files are read, its functions labelled and its results explained.
+    """A language: how its files are read, its functions annotated, and its results analysed.
 
-    `title`: the name as texts have it. `variants`: the first has the config that is named like the language, any other `v` the config `{name}_{v}`.
-    `annotate(code, variant)`: the labels of one function; `tokenize(code, variant)`: its tokens alone, also of code that
-    does not parse. Both raise ParseError where they cannot; `unparsed` says what that means, for the dataset card.
-    `decode(data)`: the text of a source file; `definitions(text)`: the functions in it, in their order. Both raise
-    SyntaxError or ValueError where they cannot. `suffixes`: how the names of such files end.
-    `keywords`: the predictors of the keyword baseline; of equals the first is preferred.
-    `blocks(code, tokens)`: for each token the first and last token of the block around it.
-    `between_tokens`: matches all that may stand between two tokens.
-    `codesearchnet`: the language's name in CodeSearchNet (Husain et al. 2019), or None.
-    `first_validation_id`: where the validation partition of the published labels begins; None without such labels.
+    `title`: its name in texts. `variants`: the config of the first is named like the language, that of any other
+    variant `v` is `{name}_{v}`. `annotate(code, variant)`: the labels of one function; `tokenize(code, variant)`: only
+    its tokens, also of code that does not parse. Both raise ParseError on failure; `unparsed` is its meaning, for the
+    dataset card. `decode(data)`: the text of a source file; `definitions(text)`: the functions in it, in order. Both
+    raise SyntaxError or ValueError on failure. `suffixes`: the file name extensions. `keywords`: the predictors of the
+    keyword baseline; of equally good ones the first is preferred. `blocks(code, tokens)`: for each token, the first and
+    last token of the block around it. `between_tokens`: matches everything that may separate two tokens.
+    `codesearchnet`: the language's name in CodeSearchNet (Husain et al. 2019), or None. `first_validation_id`: the
+    first id of the validation partition of the published labels; None without such labels.
     """
 
     name: str
@@ -99,7 +98,7 @@ class Language:
 
 
 def deferred(place: str) -> Callable[..., Any]:
-    """The function at `place` (`package.module.function`), imported when it is first called: parsers load slowly."""
+    """The function at `place` (`package.module.function`), imported on its first call because parsers load slowly."""
     module, _, name = place.rpartition(".")
 
     @functools.cache

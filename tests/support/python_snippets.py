@@ -91,14 +91,14 @@ ALWAYS = {
 }
 
 BOUNDS = {  # nesting: a function of n, the greatest n that is read, and the message beyond
-    "brackets": (lambda n: "(" * n + "x" + ")" * n, 100, "brackets in each other"),
-    "subscripts": (lambda n: "x[" * n + "x" + "]" * n, 100, "brackets in each other"),
-    "sums": (lambda n: "x" + "+x" * n, 997, "syntax nodes in each other"),
-    "attributes": (lambda n: "x" + ".a" * n, 997, "syntax nodes in each other"),
-    "calls": (lambda n: "x" + ".a()" * n, 498, "syntax nodes in each other"),
-    "powers": (lambda n: "x**" * n + "x", 997, "syntax nodes in each other"),
-    "signs": (lambda n: "-" * n + "x", 997, "syntax nodes in each other"),
-    "lambdas": (lambda n: "lambda:" * n + "x", 997, "syntax nodes in each other"),
+    "brackets": (lambda n: "(" * n + "x" + ")" * n, 100, "nested brackets"),
+    "subscripts": (lambda n: "x[" * n + "x" + "]" * n, 100, "nested brackets"),
+    "sums": (lambda n: "x" + "+x" * n, 997, "nested syntax nodes"),
+    "attributes": (lambda n: "x" + ".a" * n, 997, "nested syntax nodes"),
+    "calls": (lambda n: "x" + ".a()" * n, 498, "nested syntax nodes"),
+    "powers": (lambda n: "x**" * n + "x", 997, "nested syntax nodes"),
+    "signs": (lambda n: "-" * n + "x", 997, "nested syntax nodes"),
+    "lambdas": (lambda n: "lambda:" * n + "x", 997, "nested syntax nodes"),
     "strings side by side": (lambda n: '"a" ' * n, 9998, "an expression of more than 10000 tokens"),
-    "alternatives": (lambda n: "if x: y\n" + "elif x: y\n" * n, 996, "syntax nodes in each other"),
+    "alternatives": (lambda n: "if x: y\n" + "elif x: y\n" * n, 996, "nested syntax nodes"),
 }

@@ -1,4 +1,4 @@
-"""From a Java file to the methods in it, as CodeSearchNet cuts them out."""
+"""The methods in a Java file, delimited as in CodeSearchNet."""
 
 from __future__ import annotations
 

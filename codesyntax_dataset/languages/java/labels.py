@@ -1,7 +1,7 @@
-"""The labels of Java methods: relations of the JDT-like tree (`tree`), told in tokens (`tokens`).
+"""The labels of Java methods: relations between nodes of the JDT-like tree (`tree`), expressed in tokens (`tokens`).
 
-`annotate` is the published procedure (Shen et al. 2022, section 3): walk the tree, note which node stands in which
-relation to which, and find the tokens where these nodes start and end.
+`annotate` is the published procedure (Shen et al. 2022, section 3): walk the tree, collect the related nodes, and find
+the tokens where these nodes start and end.
 """
 
 from __future__ import annotations
@@ -40,17 +40,17 @@ RULES = {
         "InstanceofExpression": ["InstanceofExpr:expr->type"],
     }.items()
 }
-"""JDT class -> its relations in the order of the published lists, each with the parts (see `tree.unfold`) that it
-runs between: (relation, head, dependent)."""
+"""JDT class -> its relations in the order of the published lists, as (relation, head, dependent), where head and
+dependent are names of parts (see `tree.unfold`)."""
 
-_LOST = 0  # the published procedure never writes an edge from or to token 0: here, that is where lost ones point
+_LOST = 0  # the published procedure never writes an edge from or to token 0, so lost positions point there
 
 
 def annotate(code: str, variant: str) -> Annotation:
     """The labels of a Java method or constructor in a published variant.
 
     A body with a syntax error (by the rules of Java 1.3, see `parse.parse_method`) has no edges inside; the
-    signature keeps its own. Raises ParseError where the code is not one method, or cannot be split into tokens.
+    signature keeps its own. Raises ParseError if the code is not exactly one method, or cannot be tokenized.
     """
     decoded = DecodedCode(code)
     tokens = scan(decoded)
@@ -65,7 +65,7 @@ def annotate(code: str, variant: str) -> Annotation:
 
 
 def tokenize(code: str, variant: str) -> list[Token]:
-    """The tokens alone. Raises ParseError where no token of Java begins."""
+    """Only the tokens. Raises ParseError at a character that begins no Java token."""
     decoded = DecodedCode(code)
     return decoded.in_code(_in_variant(scan(decoded), decoded, variant))
 
@@ -89,8 +89,8 @@ def _relations(method: Node) -> Iterator[tuple[str, int, int, int]]:
 
 
 def _lookups(tokens: list[Token], text: str, variant: str) -> tuple[Callable[[int], int], ...]:
-    """Three functions from positions to tokens: from where a node starts to the token that it is as a head, and to the
-    first as a dependent; from where a node ends to its last."""
+    """Three functions from positions to tokens: from the start of a node to its token as a head, and to its first token
+    as a dependent; from the end of a node to its last token."""
     starts = token_positions(tokens, text)
     words = [token.text for token in tokens]
     opening, closing = {"(", "[", "{", "\n"}, {")", "]", "}"}
@@ -107,7 +107,7 @@ def _lookups(tokens: list[Token], text: str, variant: str) -> tuple[Callable[[in
             back[index] = _LOST if words[index - 1] in opening else back[index - 1]
 
     def is_glued(index: int) -> bool:
-        """Whether a word runs into the token, as in `try{`: the published procedure took the two for one."""
+        """Whether a word directly precedes the token, as in `try{`: the published procedure took the two for one."""
         before = tokens[index - 1]
         return before.end == tokens[index].start and (before.text[-1].isalnum() or before.text[-1] in "_$")
 
@@ -124,7 +124,7 @@ def _lookups(tokens: list[Token], text: str, variant: str) -> tuple[Callable[[in
 
     @cache
     def last_of(end: int) -> int:
-        index = bisect_left(starts, end)  # of the token behind the dependent
+        index = bisect_left(starts, end)  # of the token after the dependent
         return back[index if words[index] == "\n" else index - 1]
 
     return head_of, first_of, last_of

@@ -1,8 +1,8 @@
-"""From Java code to the tree-sitter node of the method that it is.
+"""Parse Java code into the tree-sitter node of its method.
 
 The published labels (Shen et al. 2022, section 3) came from the Eclipse Java development tools (JDT) with a compiler at
-source level 1.3. What that compiler refuses, or reads in another way than tree-sitter does, is settled here, mostly by
-changing the spelling of the text before it is parsed; its length stays.
+source level 1.3. Code that this compiler rejects, or reads differently from tree-sitter, is handled here, mostly by
+changing the spelling of the text before it is parsed; its length stays the same.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ _LATER_WORDS = {"assert", "enum", "record", "yield"}  # identifiers in Java 1.3
 
 
 def parse(text: str) -> tree_sitter.Tree:
-    """tree-sitter's tree of a class that holds `text`. The positions of its nodes are bytes of the whole class."""
+    """tree-sitter's tree of a class that contains `text`. The positions of its nodes are bytes in the whole class."""
     return tree_sitter.Parser(_LANGUAGE).parse(_BEFORE + text.encode() + _AFTER)
 
 
 def token_positions(tokens: Iterable[Token], text: str) -> list[int]:
-    """Where the tokens of `text` start, as the nodes of `parse(text)` count."""
+    """The start of each token of `text`, in the same positions as the nodes of `parse(text)`."""
     if text.isascii():
         return [token.start + len(_BEFORE) for token in tokens]
     positions = list(accumulate((len(character.encode()) for character in text), initial=len(_BEFORE)))
@@ -38,16 +38,16 @@ def token_positions(tokens: Iterable[Token], text: str) -> list[int]:
 
 
 def children_of(node: tree_sitter.Node) -> list[tree_sitter.Node]:
-    """All that a node is made of, keywords and brackets included, but for comments, which may be anywhere."""
+    """All children of a node, keywords and brackets included, except comments, which may be anywhere."""
     return [child for child in node.children if child.type not in COMMENTS]
 
 
 def parse_method(decoded: DecodedCode, tokens: list[Token]) -> tree_sitter.Node:
-    """The method, or constructor, that the code is.
+    """The node of the method or constructor in the code.
 
     A syntax error in the body, by the rules of Java 1.3, empties it: its edges are lost, the signature keeps its own.
-    Raises ParseError where the code is not one method: where the signature (all before the first curly bracket outside
-    of round ones) does not parse with an empty body behind it, or the code does not end where the body does.
+    Raises ParseError if the code is not exactly one method: if the signature (everything before the first curly bracket
+    outside round ones) does not parse with an empty body after it, or the code does not end where the body does.
     """
     text = _as_java_1_3(decoded.text, tokens)
     tree = parse(text)
@@ -70,10 +70,10 @@ def parse_method(decoded: DecodedCode, tokens: list[Token]) -> tree_sitter.Node:
 
 
 def _as_java_1_3(text: str, tokens: list[Token]) -> str:
-    """The text with later keywords spelt as the identifiers that they were.
+    """The text with later keywords respelled as identifiers, which they were in Java 1.3.
 
-    So `assert (x);` calls a method, as in the published labels, and `assert x > 0;` is a syntax error. A NUL, which can
-    only be spelt by an escape, would end the text for tree-sitter.
+    So `assert (x);` calls a method, as in the published labels, and `assert x > 0;` is a syntax error. A NUL, which
+    only an escape can spell, would end the text for tree-sitter.
     """
     starts = [token.start for token in tokens if token.text in _LATER_WORDS]
     if not starts and "\0" not in text:
@@ -94,7 +94,7 @@ def _without(text: str, nodes: list[tree_sitter.Node]) -> str:
 
 
 def _only_method(tree: tree_sitter.Tree) -> tree_sitter.Node | None:
-    """The method that is all there is in the tree's class, but for semicolons behind it."""
+    """The method, if it is the only member of the tree's class apart from semicolons after it."""
     members = _members(tree) if _is_one_class(tree) else []
     return members[0] if len(members) == 1 and members[0].type in _METHODS else None
 
@@ -108,7 +108,7 @@ def _is_one_class(tree: tree_sitter.Tree) -> bool:
 
 
 def _members(tree: tree_sitter.Tree) -> list[tree_sitter.Node]:
-    """What the class of a tree holds, semicolons at the end excepted."""
+    """The members of the class of a tree, without semicolons at the end."""
     _, *members, _ = children_of(tree.root_node.children[0].children[-1])
     while members and members[-1].type == ";":
         members.pop()
@@ -140,7 +140,7 @@ _STATEMENT_EXPRESSIONS = {
 
 
 def _is_refused(later: dict[str, list[tree_sitter.Node]]) -> bool:
-    """Whether there is what tree-sitter parses and Java 1.3 refuses: later literals, any expression as a statement."""
+    """Whether there is code that only tree-sitter accepts: newer literals, or any expression statement."""
     return "refused" in later or any(
         expression.type not in _STATEMENT_EXPRESSIONS and not _is_in_switch_rule(expression)
         for expression in later.get("expression", [])
@@ -153,7 +153,7 @@ def _is_in_switch_rule(expression: tree_sitter.Node) -> bool:
 
 
 def _find_body(decoded: DecodedCode, tokens: list[Token]) -> int | None:
-    """Where the body begins; None if there is none. Raises ParseError where the code does not end as the body does."""
+    """The start of the body; None if there is none. Raises ParseError if the code does not end where the body does."""
     depth, begin = 0, None
     for token in tokens:
         if begin is None:
@@ -163,7 +163,7 @@ def _find_body(decoded: DecodedCode, tokens: list[Token]) -> int | None:
         elif depth > 0:
             depth += (token.text == "{") - (token.text == "}")
         elif token.text != ";":
-            raise decoded.error(f"expected one method and nothing else, found {token.text!r} behind it", token.start)
+            raise decoded.error(f"expected one method and nothing else, found {token.text!r} after it", token.start)
     if begin is not None and depth > 0:
         raise decoded.error("the body that begins here has no end", begin)
     return begin

@@ -1,6 +1,6 @@
-"""The tokens of Java code, as javalang 0.13 tells them: that is the tokenizer behind the published labels.
+"""The tokens of Java code, as given by javalang 0.13, the tokenizer behind the published labels.
 
-No comments and no white space. Its peculiarities are part of the labels: `>` is a token of its own except in `>=`,
+Without comments and white space. Its peculiarities are part of the labels: `>` is a separate token except in `>=`,
 `>>=` and `>>>=`, `@` always is one, and `01.5` is `01` and `.5`. One regular expression does what javalang does
 character by character, with the same result on code that compiles.
 """
@@ -13,7 +13,7 @@ import unicodedata
 from codesyntax_dataset.errors import ParseError
 from codesyntax_dataset.schema import Token
 
-_LETTER = r"[^\x00-\x7f\s]"  # not ASCII; whether it may stand in a word is asked afterwards
+_LETTER = r"[^\x00-\x7f\s]"  # not ASCII; whether a word may contain it is checked afterwards
 _ESCAPE = r"""\\[btnfru"'\\0-7]"""
 _DIGITS = r"(?:_*[0-9])*[lL]?"
 _HEX_DIGITS = r"(?:_*[0-9a-fA-F])*[lL]?"
@@ -46,21 +46,21 @@ _WORD_PART = _WORD_START | {"Mc", "Mn", "Nd"}
 
 
 class DecodedCode:
-    """Java code as a tokenizer reads it: the `text` with unicode escapes decoded, and the way back to the code.
+    """Java code as a tokenizer reads it: the `text` with Unicode escapes decoded, and the mapping back to the code.
 
-    An escape that spells a surrogate without its other half stays as it is spelt, because no UTF-8 text can hold that
-    character. Raises ParseError where the code holds NUL, a surrogate or an escape without its four digits.
+    An escape that spells an unpaired surrogate is not decoded, because UTF-8 cannot encode that character. Raises
+    ParseError if the code contains NUL, a surrogate, or an escape without four digits.
     """
 
     def __init__(self, code: str):
         self.code = self.text = code
         self._offsets: list[int] | None = None  # of every character of the text, and of its end, in the code
         if "\0" in code:
-            raise self.error("a NUL character is no Java", code.index("\0"))
+            raise self.error("a NUL character is not valid Java", code.index("\0"))
         try:
             code.encode()
         except UnicodeEncodeError as problem:
-            raise self.error("a surrogate without its other half is no text", problem.start) from None
+            raise self.error("an unpaired surrogate is not valid text", problem.start) from None
         if "\\u" in code:
             self._decode_escapes()
 
@@ -70,7 +70,7 @@ class DecodedCode:
         position = 0
         for escape in _UNICODE_ESCAPE.finditer(self.code):
             if escape["broken"]:
-                raise self.error("a unicode escape needs four hexadecimal digits", escape.start())
+                raise self.error("a Unicode escape needs four hexadecimal digits", escape.start())
             if escape["high"]:
                 character = bytes.fromhex(escape["high"] + escape["low"]).decode("utf-16-be")
             elif escape["single"] and not 0xD800 <= int(escape["single"], 16) <= 0xDFFF:
@@ -85,20 +85,20 @@ class DecodedCode:
         self._offsets = [*offsets, *range(position, len(self.code) + 1)]
 
     def in_code(self, tokens: list[Token]) -> list[Token]:
-        """Tokens of the text with their places in the code."""
+        """The tokens of the text with their positions in the code."""
         if self._offsets is None:
             return tokens
         return [Token(text, self._offsets[start], self._offsets[end]) for text, start, end in tokens]
 
     def error(self, message: str, position: int) -> ParseError:
-        """The error that says where in the code the `position` of the text is."""
+        """The error for a `position` in the text, with its line and column in the code."""
         offset = position if self._offsets is None else self._offsets[position]
         line_start = self.code.rfind("\n", 0, offset) + 1
         return ParseError(message, self.code.count("\n", 0, offset) + 1, offset - line_start)
 
 
 def scan(decoded: DecodedCode) -> list[Token]:
-    """The tokens of the text of `decoded`. Raises ParseError at the first character that begins none."""
+    """The tokens of the text of `decoded`. Raises ParseError at the first character that begins no token."""
     tokens = []
     for match in _TOKEN.finditer(decoded.text):
         kind = match.lastgroup

@@ -1,9 +1,9 @@
-"""The syntax tree behind the published Java labels, made out of tree-sitter's.
+"""The syntax tree behind the published Java labels, derived from tree-sitter's.
 
-The published labels (Shen et al. 2022, section 3) were read off the tree of the Eclipse Java development tools (JDT) at
-language level JLS3, which is Java 5. `unfold` gives the same tree, one node at a time, so that no nesting is too deep.
-A node that starts and ends where its only child does may be missing: no edge could tell. What is called `raw` here is a
-node of tree-sitter.
+The published labels (Shen et al. 2022, section 3) were read from the tree of the Eclipse Java development tools (JDT)
+at language level JLS3, which is Java 5. `unfold` gives the same tree, one node at a time, so that no nesting is too
+deep. A node with the same start and end as its only child may be missing, because no edge depends on it. `raw` is
+always a node of tree-sitter.
 """
 
 from __future__ import annotations
@@ -22,21 +22,21 @@ LEAVES = {
     *("void_type", "boolean_type", "integral_type", "floating_point_type"),
     *("lambda_expression", "method_reference", "switch_expression"),  # later than Java 5
 }
-"""Nodes with nothing inside, although tree-sitter may have something."""
+"""Nodes without children, even if tree-sitter has some."""
 
 TRANSPARENT = {
     *("argument_list", "type_arguments", "type_parameters", "type_bound", "formal_parameters", "throws"),
     *("superclass", "super_interfaces", "extends_interfaces", "type_list", "finally_clause"),
     "annotation_argument_list",
 }
-"""Nodes that the JDT does not have; their children stand in their place."""
+"""Nodes that the JDT does not have; they are replaced by their children."""
 
 ABSENT = COMMENTS | {"super", "dimensions", "resource_specification", "receiver_parameter", "permits"}
-"""Nodes that the JDT does not have, nor what is inside."""
+"""Nodes that the JDT does not have, nor their children."""
 
 
 class Node(NamedTuple):
-    """A node of the tree, folded: `content` is tree-sitter's node to look into, or the children if they are known."""
+    """A node of the tree, not yet unfolded: `content` is tree-sitter's node, or the children if they are known."""
 
     type: str  # tree-sitter's, or one of our own
     start: int
@@ -45,27 +45,27 @@ class Node(NamedTuple):
 
     @property
     def raw(self) -> tree_sitter.Node:
-        """What tree-sitter has there; only for nodes that do not hold others."""
+        """The node of tree-sitter; only for nodes whose content is not a list of children."""
         assert isinstance(self.content, tree_sitter.Node)
         return self.content
 
     @property
     def held(self) -> list[Node]:
-        """The nodes inside one of our own making."""
+        """The children of a node that tree-sitter does not have."""
         assert isinstance(self.content, list)
         return self.content
 
 
 class Inside(NamedTuple):
-    """A node unfolded. `parts` are what relations run between, by the names they have in the relations."""
+    """A node unfolded. `parts` are the ends of relations, by their names in the relations."""
 
     children: list[Node]
-    jdt_class: str | None = None  # where relations are defined on it
+    jdt_class: str | None = None  # if it has relations
     parts: Mapping[str, Node] = MappingProxyType({})
 
 
 def unfold(node: Node) -> Inside:
-    """What is inside a node."""
+    """The children and parts of a node."""
     if node.type in LEAVES:
         return _NOTHING
     if node.type in _UNFOLD:
@@ -81,7 +81,7 @@ def node_of(raw: tree_sitter.Node) -> Node:
 
 
 def _nodes(raws: Iterable[tree_sitter.Node]) -> list[Node]:
-    """The nodes of the JDT among named children: for most nodes, just what is inside."""
+    """The JDT's nodes among the named children: for most nodes, all children."""
     children = []
     for raw in raws:
         kind = raw.type
@@ -95,12 +95,12 @@ def _nodes(raws: Iterable[tree_sitter.Node]) -> list[Node]:
 
 
 def _all(nodes: list[Node]) -> Node:
-    """What a list of nodes takes up, as a part of relations."""
+    """The span of a list of nodes, as a part of relations."""
     return Node("list", nodes[0].start, nodes[-1].end, nodes)
 
 
 def _condition(parenthesized: tree_sitter.Node) -> Node:
-    """The condition of a statement; the brackets are the statement's own."""
+    """The condition of a statement, whose brackets belong to the statement."""
     return _nodes(parenthesized.named_children)[0]
 
 
@@ -112,7 +112,7 @@ def _first_child(node: Node) -> Inside:
 
 
 def _with_javadoc(raws: Iterable[tree_sitter.Node]) -> Iterator[tuple[int, tree_sitter.Node]]:
-    """All but the comments, with where they start if the last Javadoc comment directly before belongs to them."""
+    """All children except comments, with their start, which includes a Javadoc comment directly before."""
     javadoc = None
     for raw in raws:
         if raw.type not in COMMENTS:
@@ -123,7 +123,7 @@ def _with_javadoc(raws: Iterable[tree_sitter.Node]) -> Iterator[tuple[int, tree_
 
 
 def _members(class_body: tree_sitter.Node) -> list[Node]:
-    """The members of a class. A semicolon between them is nothing, and the JDT drops annotation types."""
+    """The members of a class. Semicolons between them do not count, and the JDT drops annotation types."""
     return [
         Node(raw.type, start, raw.end_byte, raw)
         for start, raw in _with_javadoc(class_body.children)
@@ -166,7 +166,7 @@ def _statements(raws: Iterable[tree_sitter.Node]) -> list[Node]:
 
 
 def _takes_javadoc(statement: tree_sitter.Node) -> bool:
-    """Classes do, and variables with modifiers unless they are arrays: the JDT has it so."""
+    """Whether the JDT attaches a Javadoc comment: to classes, and to variables with modifiers that are not arrays."""
     if statement.type == "local_variable_declaration":
         first, second, *_ = children_of(statement)
         return first.type == "modifiers" and second.type != "array_type"
@@ -251,7 +251,7 @@ def _try(node: Node) -> Inside:
 
 
 def _switch(node: Node) -> Inside:
-    """Labels and statements are one flat list; without any there are no relations."""
+    """Labels and statements form one flat list; an empty one has no relations."""
     _, condition, block = children_of(node.raw)
     expression = _condition(condition)
     statements: list[Node] = []
@@ -262,7 +262,7 @@ def _switch(node: Node) -> Inside:
                 label = raw
             elif raw.type in {":", "->"}:
                 statements.append(Node("switch_label", label.start_byte, raw.end_byte, label))
-                raws = []  # a comment before the colon says nothing about what follows
+                raws = []  # a comment before the colon does not belong to what follows
             elif raw.type == "expression_statement" and group.type == "switch_rule":
                 statements.append(Node("empty_statement", raw.start_byte, raw.end_byte, []))  # later than Java 5
             else:
@@ -278,7 +278,7 @@ def _switch(node: Node) -> Inside:
 
 
 def _expression(jdt_class: str, **places: int) -> Callable[[Node], Inside]:
-    """How to unfold an expression whose parts stand at these places, among operators and brackets."""
+    """How to unfold an expression whose parts are at these positions among operators and brackets."""
 
     def unfold_parts(node: Node) -> Inside:
         raws = children_of(node.raw)
@@ -294,7 +294,7 @@ def _method_invocation(node: Node) -> Inside:
     function, args = node_of(name), _nodes(arguments.named_children)
     children = [*qualifiers, function, *args]
     if any(raw.type == "super" for raw in before):
-        return Inside(children)  # to the JDT, a class of its own
+        return Inside(children)  # a separate class in the JDT
     parts = {"func": function, "attr": function}
     if args:
         parts["args"] = _all(args)
@@ -318,7 +318,7 @@ def _array_creation(node: Node) -> Inside:
 
 
 def _annotated_type(node: Node) -> Inside:
-    """What is in a node with a type that may have annotations before it: it starts at them, and they are no nodes."""
+    """The content of a node whose type may be annotated: the node starts at the annotations, which are not nodes."""
     children, start = [], None
     for child in _nodes(node.raw.named_children):
         if child.type in {"annotation", "marker_annotation"}:
@@ -357,11 +357,11 @@ class _Operand(NamedTuple):
 
     node: Node
     operator: str | None = None
-    may_grow: bool = False  # takes another operand behind the same operator
+    may_grow: bool = False  # takes another operand after the same operator
 
 
 def _in_text_order(raw: tree_sitter.Node) -> list[tree_sitter.Node]:
-    """Operands and operators from left to right; a cast stands for its type and comes before what it casts."""
+    """Operands and operators from left to right; a cast is represented by its type, before its operand."""
     items, waiting = [], [raw]
     while waiting:
         item = waiting.pop()
@@ -377,7 +377,7 @@ def _in_text_order(raw: tree_sitter.Node) -> list[tree_sitter.Node]:
 def _regroup(items: list[tree_sitter.Node]) -> Node:
     """The tree of operands and operators by Java's rules of precedence.
 
-    tree-sitter's own is not right: it takes `(int) i++` for `((int) i)++`, `-i++` for `(-i)++` and, where it sees fit,
+    tree-sitter's own is wrong: it takes `(int) i++` for `((int) i)++`, `-i++` for `(-i)++` and, in some contexts,
     `(a.b) - c * d` for a cast of `-c` that is multiplied by `d`.
     """
     operands: list[_Operand] = []
@@ -409,18 +409,18 @@ def _regroup(items: list[tree_sitter.Node]) -> Node:
             join_down_to(_PRECEDENCE[item.type])
             operators.append(item.type)
             operand = None
-    assert operand  # tree-sitter has one behind each operator
+    assert operand  # tree-sitter has one after each operator
     operate(operand)
     join_down_to(0)
     return operands[0].node
 
 
 def _join(left: _Operand, operator: str, right: _Operand) -> _Operand:
-    """`left operator right` as the JDT has it.
+    """`left operator right` as in the JDT.
 
-    `a + b + c` is one node of three operands, but only while every operator on the way down the left side is the same
-    and no operand on the right of one, the last excepted, is itself a binary expression. `==` and `!=` always are nodes
-    of two. String literals at the left end are melted into one before that. The run is taken apart again where one
+    `a + b + c` is one node of three operands, but only if every operator on the way down the left side is the same and
+    no right operand, except the last, is itself a binary expression. `==` and `!=` always have two operands. Before
+    that, a run of string literals at the left end is merged into one operand. The run is split again if exactly one
     operand follows, so `"a" + "b" + c` has three operands; in `"a" + "b" + c + d` the run is the first of three.
     """
     if operator == "+":
@@ -451,7 +451,7 @@ def _string_literals(operand: _Operand) -> list[Node]:
 
 
 def _is_name_in_brackets(cast: tree_sitter.Node, following: tree_sitter.Node | None) -> bool:
-    """Whether a cast is none: a name in brackets before a sign is an operand, however tree-sitter reads it."""
+    """Whether what tree-sitter reads as a cast is none: a name in brackets before a sign is an operand."""
     if following is None or following.type not in {"+", "-"}:
         return False
     return children_of(cast)[1].type in {"type_identifier", "scoped_type_identifier"}
@@ -463,7 +463,7 @@ def _name_in_brackets(cast: tree_sitter.Node) -> Node:
 
 
 def _with_prefixes(prefixes: list[tree_sitter.Node], operand: Node) -> Node:
-    """The operand with the signs and casts before it. The smallest int and long are literals with their signs."""
+    """The operand with the signs and casts before it; the smallest int and long include their sign."""
     for prefix in reversed(prefixes):
         if prefix.type == "cast_expression":
             types = [node_of(part) for part in children_of(prefix)[1:-1] if part.is_named]

@@ -1,4 +1,4 @@
-"""From a Python file to the functions in it, as CodeSearchNet cuts them out."""
+"""The functions in a Python file, delimited as in CodeSearchNet."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from codesyntax_dataset.languages.language import Definition
 
 
 def decode(data: bytes) -> str:
-    """As Python reads its source: by its byte-order mark or its declaration (PEP 263), else as UTF-8."""
+    """Decode like Python: by byte-order mark or declaration (PEP 263), otherwise as UTF-8."""
     encoding, _ = tokenize.detect_encoding(io.BytesIO(data).readline)
     return data.decode(encoding)
 
@@ -20,12 +20,12 @@ def decode(data: bytes) -> str:
 def definitions(text: str) -> Iterator[Definition]:
     """The module-level functions of a file and the methods of its classes, from `def` or `async def` on.
 
-    Raises SyntaxError or ValueError where this interpreter cannot parse the file.
+    Raises SyntaxError or ValueError if this interpreter cannot parse the file.
     """
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # such as an invalid escape, which is the file's business
+        warnings.simplefilter("ignore")  # for example about an invalid escape in the file
         module = ast.parse(text)
-    lines = list(io.StringIO(text, newline=""))  # as the parser counts them: \n, \r\n and \r end a line, \f does not
+    lines = list(io.StringIO(text, newline=""))  # counted as by the parser: \n, \r\n and \r end a line, \f does not
 
     def functions(body: list[ast.stmt], prefix: str) -> Iterator[Definition]:
         for node in body:

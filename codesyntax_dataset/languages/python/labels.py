@@ -1,8 +1,8 @@
-"""The labels of Python functions: relations of the `ast` tree (`tree`), told in tokens (`tokens`).
+"""The labels of Python functions: relations between nodes of the `ast` tree (`tree`), expressed in tokens (`tokens`).
 
-`_related` says which nodes are related (Shen et al. 2022, section 3 and Table 8), `_NodeTokens` which tokens they stand
-for. The published procedure tokenized the text of each node once more on its own; what that does to the tokens is part
-of the labels, and is settled here by positions and indentation.
+`_related` defines which nodes are related (Shen et al. 2022, section 3 and Table 8), `_NodeTokens` their tokens. The
+published procedure tokenized the text of each node again, in isolation; the effect on the tokens is part of the labels,
+and is reproduced here from positions and indentation.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def _generators(node: ast.DictComp | ast.GeneratorExp | ast.ListComp | ast.SetCo
 
 
 def _related(node: ast.AST) -> list[Related]:
-    """The relations of a node. One without a head or a dependent (no `else`, no arguments) gives no edge."""
+    """The relations of a node. A relation without a head or a dependent (no `else`, no arguments) gives no edge."""
     match node:
         case ast.Name() | ast.Constant() | ast.arg():  # most nodes
             return []
@@ -118,7 +118,7 @@ _FROM_LAST_TOKEN = {"Call:func->args", "Call:args->keywords", "Call:func->keywor
 def annotate(code: str, variant: str) -> Annotation:
     """The labels of Python code in a published variant, in the published order.
 
-    Raises ParseError where the code is not Python 3.9.
+    Raises ParseError if the code is not Python 3.9.
     """
     tokens = tokenize(code, variant)
     nodes = _NodeTokens(code, tokens, with_new_lines=variant == "with_new_lines")
@@ -146,9 +146,9 @@ _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 
 
 def _relations(tree: ast.AST) -> Iterator[Related]:
-    """All relations, depth first: of each node that to its parent before its own.
+    """All relations, depth first: for each node, the one to its parent, then its own.
 
-    Parents and children are nodes with a position, but no functions. Of a function only the body is visited.
+    Parents and children are nodes with a position, except functions. Of a function only the body is visited.
     """
     waiting: list[tuple[Placed | None, ast.AST]] = [(None, tree)]
     while waiting:
@@ -168,7 +168,7 @@ _LINE_START = re.compile(r"(?P<blanks>[ \t\f]*)(?P<nothing>#|\r?\n)?")
 
 
 class _NodeTokens:
-    """The first and the last token that a node stands for in the published labels."""
+    """The first and the last token of a node in the published labels."""
 
     def __init__(self, code: str, tokens: list[Token], with_new_lines: bool):
         self._code = code
@@ -180,7 +180,7 @@ class _NodeTokens:
         self._lasts: dict[Placed, int] = {}
 
     def first(self, node: Placed) -> int:
-        """The first token of `node` that is no opening bracket, or the word that `node` is glued to."""
+        """The first token of `node` that is not an opening bracket, or the word directly before `node`."""
         if node not in self._firsts:
             index = self._index.start(node)
             if self._is_glued(index):
@@ -191,7 +191,7 @@ class _NodeTokens:
         return self._firsts[node]
 
     def last(self, node: Placed) -> int:
-        """The last token of `node`, tokenized on its own, that is no closing bracket; before `node` if it is glued."""
+        """The last token of `node`, tokenized in isolation, that is not a closing bracket."""
         if node not in self._lasts:
             start = self._index.start(node)
             if self._is_glued(start):
@@ -218,10 +218,10 @@ class _NodeTokens:
         return before.end == self._tokens[start].start and before.text.isidentifier()
 
     def _last_on_its_own(self, node: Placed, start: int, end: int) -> int:
-        """The last of the tokens from `start` on that agree with those of the node's text on its own.
+        """The last token from `start` on up to which the tokens agree with those of the node's text in isolation.
 
-        That is `end`, except where the text on its own looks different: at the end of a source without a final line
-        break, and from the second line on of an expression that is no longer inside brackets.
+        That is `end`, except where the isolated text is tokenized differently: at the end of a source without a final
+        line break, and from the second line of an expression that is no longer inside brackets.
         """
         if self._texts[end + 1] == "":
             return end + self._empty_tokens(node, start, end)
@@ -230,10 +230,10 @@ class _NodeTokens:
         return end
 
     def _last_in_line(self, start: int, end: int) -> int:
-        """The line break before the first line that is indented otherwise than the expression from `start` to `end`.
+        """The line break before the first line whose indentation differs from that of the expression `start` to `end`.
 
-        Without the brackets around the expression that indentation is a token. Lines inside brackets of its own, empty
-        lines and comments do not matter.
+        Without the brackets around the expression that indentation is a token. Lines inside the expression's own
+        brackets, empty lines and comments do not matter.
         """
         depth = 0
         for index in range(start, end):
@@ -252,7 +252,7 @@ class _NodeTokens:
     def _empty_tokens(self, node: Placed, start: int, end: int) -> int:
         """How many of the empty tokens at the end of the source agree with those at the end of the node's text.
 
-        They are a line break (unless the last line looks like a comment), a DEDENT per open block and ENDMARKER.
+        These are a line break (unless the last line looks like a comment), a DEDENT per open block, and ENDMARKER.
         """
         texts = self._texts[start : end + 1]
         line_break = node.lineno == node.end_lineno or not self._code.rpartition("\n")[2].lstrip().startswith("#")

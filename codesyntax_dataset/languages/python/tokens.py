@@ -1,8 +1,8 @@
-"""The tokens of Python code, as Python 3.9's `tokenize` tells them: that is the tokenizer behind the published labels.
+"""The tokens of Python code, as given by Python 3.9's `tokenize`, the tokenizer behind the published labels.
 
-Its successors split f-strings (PEP 701) and, written anew for 3.12, refuse or cut otherwise what is not valid Python:
-with the standard module the tokens would depend on the interpreter. One regular expression does what 3.9's does, also
-for code that does not parse, such as Python 2.
+Its successors split f-strings (PEP 701) and, since the rewrite in 3.12, reject invalid Python or split it differently:
+with the standard module, tokens would depend on the interpreter. One regular expression does what 3.9's tokenizer does,
+also for code that does not parse, such as Python 2.
 """
 
 from __future__ import annotations
@@ -54,18 +54,19 @@ _UNREADABLE = re.compile(r"\0|\r(?!\n)|[\ud800-\udfff]")
 def tokenize(code: str) -> list[Token]:
     """The tokens of `code`, with the strings that Python 3.9's `tokenize.generate_tokens` gives.
 
-    A line break has the text it has in `code`, `"\\n"` or `"\\r\\n"`. NEWLINE at the end of a last line without one,
-    DEDENT and ENDMARKER are empty and lie where the next token starts. A character that starts no token is a token.
+    A line break keeps its text in `code`, `"\\n"` or `"\\r\\n"`. NEWLINE at the end of a last line without a line
+    break, DEDENT and ENDMARKER are empty and placed where the next token starts. A character that starts no token is a
+    token.
 
-    Raises ParseError where the tokens cannot be told: a string, bracket or continued line that does not end, an
-    indentation that fits no outer block, and what the interpreters read differently: a statement that starts with a
-    backslash, NUL, surrogates, a carriage return alone, and outside of strings and comments a character that came after
-    Unicode 3.2, the one version that every interpreter knows.
+    Raises ParseError for code that cannot be tokenized: a string, bracket or continued line that does not end, or an
+    indentation that matches no outer block; and for code that interpreters read differently: a statement that starts
+    with a backslash, NUL, surrogates, a carriage return alone, and, outside strings and comments, characters that are
+    not in Unicode 3.2, the only version that every interpreter knows.
     """
     if unreadable := _UNREADABLE.search(code):
         raise error_at(code, unreadable.start(), f"cannot read the character {unreadable[0]!r} in Python code")
     tokens: list[Token] = []
-    columns = [0]  # where the open blocks stand
+    columns = [0]  # the indentations of the open blocks
     depth = 0  # of brackets
     line_start = 0
     fresh = True  # no token yet on a line that continues nothing
@@ -90,7 +91,7 @@ def tokenize(code: str) -> list[Token]:
                 columns.pop()
                 tokens.append(Token("", start, start))
             if column != columns[-1]:
-                raise error_at(code, start, "this indentation fits no outer block")
+                raise error_at(code, start, "this indentation matches no outer block")
         if kind == "newline":
             line_start = end
             fresh = depth == 0
@@ -122,7 +123,7 @@ def _check_letters(tokens: list[Token], code: str) -> None:
 
 
 def column_after(blanks: str) -> int:
-    """The column behind the blanks at the start of a line: a tab goes to the next multiple of 8, a form feed to 0."""
+    """The column after the blanks at the start of a line: a tab goes to the next multiple of 8, a form feed to 0."""
     return len(blanks.rpartition("\f")[2].expandtabs(8))
 
 

@@ -1,7 +1,8 @@
 """The syntax tree of Python code, by the grammar of Python 3.9 on every interpreter.
 
-`ast.parse(feature_version=(3, 9))` refuses most of what came later. Here is the rest: what it lets through, f-strings
-(since 3.12 they have a grammar of their own, PEP 701), bounds for nesting, and silence about invalid escapes.
+`ast.parse(feature_version=(3, 9))` rejects most of the newer syntax. This module handles the rest: newer syntax that it
+accepts, f-strings (which have their own grammar since 3.12, PEP 701), limits for nesting, and silence about invalid
+escapes.
 """
 
 from __future__ import annotations
@@ -24,8 +25,8 @@ Placed = ast.stmt | ast.expr | ast.excepthandler | ast.arg | ast.keyword | ast.a
 MAX_BRACKETS = 100
 MAX_DEPTH = 1000
 MAX_CHAIN = 10_000
-"""More brackets or syntax nodes in each other, or more tokens in an expression without a comma, are a ParseError. Every
-interpreter has bounds of its own, or breaks down without one; these are below them all."""
+"""More nested brackets or syntax nodes, or more tokens in an expression without a comma, are a ParseError. Every
+interpreter has its own limits, or crashes without one; these are below all of them."""
 
 _FSTRING_OR_NAMED = re.compile(r"""[fF][rR]?['"]|\\N""")
 _STRING = re.compile(r"""([a-zA-Z]*)('''|\"""|'|")(.*)\2""", re.DOTALL)
@@ -44,10 +45,10 @@ _TEXT = {  # (raw, inside a replacement field) -> the text up to the next brace 
 def parse(code: str, tokens: list[Token], mode: str = "exec") -> ast.AST:
     """The `ast` tree of `code`, whose tokens are `tokens`; columns are UTF-8 bytes, as always in `ast`.
 
-    An f-string, alone or side by side with other strings, is a `Constant` in this tree, because no token starts inside
-    it. Only its format specifications stand for a token until Python 3.11, the f-string itself: they are the children.
+    An f-string, alone or concatenated with other strings, is a `Constant` in this tree, because no token starts inside
+    it. Its children are only its format specifications, which have a token up to Python 3.11: the f-string itself.
 
-    Raises ParseError where Python 3.9 finds a syntax error, and beyond the bounds above.
+    Raises ParseError if Python 3.9 finds a syntax error, and beyond the limits above.
     """
     _check_tokens(code, tokens)
     source, specifications = _without_fstrings(code, tokens)
@@ -122,14 +123,14 @@ class TokenIndex:
 
 
 def _check_tokens(code: str, tokens: list[Token]) -> None:
-    """Refuse what would bring a parser down, and names that only some interpreters know as such."""
+    """Reject code that would crash a parser, and names that are valid only in some interpreters."""
     if sum(map(code.count, "([{")) > MAX_BRACKETS or len(tokens) > MAX_CHAIN:
         chain = [0]  # tokens since the last comma: of the statement, then of each bracket open
         for text, start, _ in tokens:
             if text in ("(", "[", "{"):
                 chain.append(0)
                 if len(chain) > MAX_BRACKETS + 1:
-                    raise error_at(code, start, f"more than {MAX_BRACKETS} brackets in each other")
+                    raise error_at(code, start, f"more than {MAX_BRACKETS} nested brackets")
             elif text in (")", "]", "}") and len(chain) > 1:
                 chain.pop()
             elif text == "," or (text in ("\n", "\r\n") and len(chain) == 1):
@@ -146,14 +147,14 @@ def _check_tokens(code: str, tokens: list[Token]) -> None:
 
 
 def _check_nodes(tree: ast.AST, code: str, tokens: list[Token]) -> None:
-    """Refuse what `feature_version` lets pass: deep nesting, and what 3.10 and 3.11 allow in subscripts and `*args`."""
+    """Reject what `feature_version` accepts: deep nesting, and what 3.10 and 3.11 allow in subscripts and `*args`."""
     if 3 * len(tokens) <= MAX_DEPTH and "*" not in code and ":=" not in code:  # a token opens three nodes at most
         return
     level, depth = [tree], 0
     while level:
         depth += 1
         if depth > MAX_DEPTH:
-            raise ParseError(f"more than {MAX_DEPTH} syntax nodes in each other", 1, 0)
+            raise ParseError(f"more than {MAX_DEPTH} nested syntax nodes", 1, 0)
         for node in level:
             if isinstance(node, (ast.arg, ast.Subscript)) and _is_newer(node, code, tokens):
                 start = TokenIndex(code, tokens).start(node)
@@ -162,7 +163,7 @@ def _check_nodes(tree: ast.AST, code: str, tokens: list[Token]) -> None:
 
 
 def _is_newer(node: ast.arg | ast.Subscript, code: str, tokens: list[Token]) -> bool:
-    """Whether `node` is `*args: *a`, or `x[*a]` or `x[a := b]` without the brackets that Python 3.9 wants in there."""
+    """Whether `node` is `*args: *a`, or `x[*a]` or `x[a := b]` without the brackets that Python 3.9 requires."""
     if isinstance(node, ast.arg):
         return isinstance(node.annotation, ast.Starred)
     items = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
@@ -192,10 +193,10 @@ def _add_specifications(tree: ast.AST, specifications: list[int], places: TokenI
 
 
 def _without_fstrings(code: str, tokens: list[Token]) -> tuple[str, list[int]]:
-    """`code` with plain strings of the same bytes for its f-strings, and the token of each format specification.
+    """`code` with each f-string replaced by a plain string of the same length, and the token of each format spec.
 
-    In plain strings the names of characters are gone, too: which ones there are depends on the interpreter's Unicode
-    version, so every name will do.
+    In plain strings, names of characters (`\\N{...}`) are replaced, too: which names exist depends on the interpreter's
+    Unicode version, so any name is accepted.
     """
     if not _FSTRING_OR_NAMED.search(code):
         return code, []
@@ -222,12 +223,12 @@ def _without_fstrings(code: str, tokens: list[Token]) -> tuple[str, list[int]]:
 
 
 def _blank(text: str) -> str:
-    """As many bytes and lines as `text`, without its meaning."""
+    """A meaningless text with as many bytes and lines as `text`."""
     return re.sub(r"[^\r\n]", lambda character: "_" * len(character[0].encode()), text)
 
 
 class _FString:
-    """The inside of an f-string, read as Python 3.9 does it; SyntaxError where 3.9 has one."""
+    """The content of an f-string, parsed as in Python 3.9; raises SyntaxError where 3.9 does."""
 
     def __init__(self, body: str, raw: bool):
         self.body = body
@@ -236,7 +237,7 @@ class _FString:
         self.specifications = 0
 
     def plain(self) -> str:
-        """The text with blanks for the replacement fields, but for the text in their format specifications."""
+        """The text with replacement fields blanked out, except the text of their format specifications."""
         position = self._text_end(0, nested=False)
         while position < len(self.body):
             position = self._text_end(self._field_end(position, level=1), nested=False)
@@ -249,8 +250,8 @@ class _FString:
         return match.end()
 
     def _field_end(self, start: int, level: int) -> int:
-        """Where the replacement field ends whose brace is at `start`; one in a format specification has `level` 2."""
-        body = self.body + "\0"  # so that there always is a next character
+        """The end of the replacement field whose brace is at `start`; in a format specification `level` is 2."""
+        body = self.body + "\0"  # so that there is always a next character
         if body[start] == "}":
             raise SyntaxError("single '}'")
         if level > 2:
@@ -279,7 +280,7 @@ class _FString:
         return position + 1
 
     def _expression_end(self, start: int) -> int:
-        """Where the expression ends that begins at `start`: always before a character."""
+        """The end of the expression that begins at `start`, always before a character."""
         brackets = ""
         for match in _EXPRESSION_PART.finditer(self.body, start):
             part = match[0]
