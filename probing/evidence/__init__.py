@@ -1,1 +1,1 @@
-"""What a score is worth: protocols, baselines, intervals, and the entry that is published."""
+"""What a score is worth: protocols, baselines, intervals, tests, and the entry that is published."""

@@ -1,8 +1,8 @@
-"""What a model's attention heads are worth on one config: both protocols, intervals, and the baselines beside them.
+"""The evidence on one model and config: scores by both protocols, intervals, and the baselines on the same functions.
 
-A bare score means nothing (Shen et al. 2022 found that a fixed offset beats the attention of models trained on code), so
-whatever we report, compare or publish is made here, from two probes of a model: one of the split that is scored and one
-of `validation`, on which the held-out protocol chooses.
+A bare score means nothing (Shen et al. 2022 found that a fixed offset beats the attention of models trained on code),
+so everything that is reported, compared or published is made here, from two probes of a model: one on the split that is
+scored, and one on `validation`, on which the held-out protocol chooses.
 """
 
 from __future__ import annotations
@@ -41,14 +41,14 @@ from probing.runs.controls import check_control
 from probing.runs.data import find_data
 
 PUBLISHED_FIRST = PROTOCOLS[::-1]
-"""Where the attention heads are chosen, the paper's way first."""
+"""Where the attention heads are chosen, the paper's protocol first."""
 
 
 @dataclass(frozen=True)
 class Probed:
-    """Two probes of one model, made alike: of the split that is scored, and of the one that heads are chosen on.
+    """Two probes of one model with the same settings: on the split that is scored, and on the one heads are chosen on.
 
-    `files`: the JSON of both, as `test` and `validation`; their ledgers lie beside.
+    `files`: the JSON of both, as `test` and `validation`; their ledgers are beside them.
     """
 
     test: ProbeResult
@@ -56,16 +56,16 @@ class Probed:
     files: dict[str, Path]
 
     def only(self, test: np.ndarray, validation: np.ndarray) -> Probed:
-        """The same, scored and chosen on these functions of the two splits alone."""
+        """The same, restricted to these functions of the two splits."""
         return Probed(_only(self.test, test), _only(self.validation, validation), self.files)
 
 
 def find(paths: Sequence[str | os.PathLike]) -> list[Probed]:
-    """The results among files and folders, by name: what `codesyntax probe --output` wrote for `test` and `validation`.
+    """Pair the results in files and folders: what `codesyntax probe --output` wrote for `test` and `validation`.
 
-    The result of a validation split may lie beside the others or among the paths. Raises LedgerError for a file that is
-    no result, for one whose numbers do not follow from its ledger, and for a result without its counterpart. A result that
-    is there twice is taken once; LedgerError if the two differ.
+    The result on validation may be in the same folder or among the paths. Raises LedgerError for a file that is not a
+    result, for one whose numbers do not follow from its ledger, and for a result without its counterpart. Of two equal
+    results one is used; LedgerError if they differ.
     """
     named = {file: _read(file) for file in files_of(paths)}
     beside = {file for path in named for file in _results(path.parent) if ".validation." in file.name} - set(named)
@@ -82,7 +82,8 @@ def find(paths: Sequence[str | os.PathLike]) -> list[Probed]:
         if same := [pair for pair in pairs if pair.test.ledger.settings["settings"] == made]:
             if not np.array_equal(same[0].test.ledger.ranks, result.ledger.ranks):
                 raise LedgerError(
-                    f"{file} and {same[0].files['test']} are two runs of one probe, and their ranks differ: give one of them"
+                    f"{file} and {same[0].files['test']} are two runs of one probe, but their ranks differ: give only "
+                    "one"
                 )
             continue
         if _key(result) not in chosen_on:
@@ -93,7 +94,7 @@ def find(paths: Sequence[str | os.PathLike]) -> list[Probed]:
         validation, other = chosen_on[_key(result)]
         pairs.append(Probed(result, validation, {"test": file, "validation": other}))
     if not pairs:
-        raise LedgerError(f"only results of the split validation in {', '.join(map(str, paths))}: probe test, too")
+        raise LedgerError(f"{', '.join(map(str, paths))} has only results of the split validation: probe test, too")
     return pairs
 
 
@@ -101,18 +102,18 @@ def files_of(paths: Sequence[str | os.PathLike]) -> list[Path]:
     """The results among files and folders; raises LedgerError for a folder without any."""
     files: dict[Path, None] = {}
     for path in map(Path, paths):
-        found = _results(path) if path.is_dir() else [path]
-        if not found:
-            raise LedgerError(f"{path} holds no results: expected what `codesyntax probe --output` writes")
-        files |= dict.fromkeys(found)
+        results = _results(path) if path.is_dir() else [path]
+        if not results:
+            raise LedgerError(f"{path} has no results: expected what `codesyntax probe --output` writes")
+        files |= dict.fromkeys(results)
     return list(files)
 
 
 @dataclass
 class Evidence:
-    """One model on one config, by both protocols, beside the baselines of the same functions.
+    """One model on one config, by both protocols, with the baselines on the same functions.
 
-    `edges`: those functions' edges, of `validation` and of `test`, the split that is scored.
+    `edges`: the edges of these functions, on `validation` and on `test`, the split that is scored.
     """
 
     probed: Probed
@@ -121,7 +122,7 @@ class Evidence:
 
     @cached_property
     def outcomes(self) -> dict[str, Outcomes]:
-        """Protocol -> what the model's heads hit."""
+        """Protocol -> the hits of the model's heads."""
         test, validation = self.probed.test.ledger, self.probed.validation.ledger
         return {"published": published(test), "held-out": held_out(validation, test)}
 
@@ -132,7 +133,7 @@ class Evidence:
 
     @cached_property
     def comparisons(self) -> dict[str, Comparison]:
-        """Protocol -> the model's scores less those of the best baseline; none for redrawn dependents, which are other labels."""
+        """Protocol -> comparison with the best baseline; empty for redrawn dependents, which have other labels."""
         if self.probed.test.settings["control"] == REDRAWN_DEPENDENTS:
             return {}
         return {
@@ -142,25 +143,28 @@ class Evidence:
 
     @cached_property
     def same_relations(self) -> tuple[Estimate, Comparison | None]:
-        """As `estimates` and `comparisons` of *published*, over the relations of *held-out*, whose means compare with these."""
-        alike = self.outcomes["published"].only(self.outcomes["held-out"].relations)
+        """`estimates` and `comparisons` of *published* over the relations of *held-out*, which compare with its own."""
+        outcomes = self.outcomes["published"].only(self.outcomes["held-out"].relations)
         best = self.baselines.outcomes["published"][BEST_BASELINE]
-        return estimate(alike), compare(alike, best) if self.comparisons else None
+        return estimate(outcomes), compare(outcomes, best) if self.comparisons else None
 
     def entry(self) -> dict[str, Any]:
-        """Everything that is published about it, as JSON has it; scores are percentages, intervals of 95 %.
+        """Everything that is published about it, as JSON; scores are percentages, intervals 95 % intervals.
 
         `protocols`: protocol -> `selection.summary`. `baselines`: protocol -> offset, keyword or combined -> `scores`,
-        with intervals, and `relations`, without. `differences`: protocol -> rule -> k -> the model's mean less the
-        combined baseline's, with its interval and p-value. `same_relations`: of *published* over the relations of
-        *held-out*, `scores`, `baselines` and `differences`. `by_function`: `entry_functions.pack`. `ledgers`: SHA-256 of
+        with intervals, and `relations`, without. `differences`: protocol -> rule -> k -> difference of the model's mean
+        to the combined baseline's, with interval and p-value. `same_relations`: `scores`, `baselines` and `differences`
+        of *published* over the relations of *held-out*. `by_function`: `entry_functions.pack`. `ledgers`: SHA-256 of
         the ledgers' files.
         """
         test, validation = self.probed.test, self.probed.validation
-        found: dict[str, Any] = {protocol: {} for protocol in PUBLISHED_FIRST}
+        baseline_scores: dict[str, Any] = {protocol: {} for protocol in PUBLISHED_FIRST}
         for protocol, summaries in self.baselines.summaries.items():
             for kind, summed in summaries.items():
-                found[protocol][kind] = {"scores": summed["scores"], "relations": _scores_alone(summed["relations"])}
+                baseline_scores[protocol][kind] = {
+                    "scores": summed["scores"],
+                    "relations": _bare_scores(summed["relations"]),
+                }
         estimated, compared = self.same_relations
         return {
             "format": FORMAT,
@@ -176,15 +180,15 @@ class Evidence:
                 "edges": len(validation.ledger),
             },
             "protocols": {name: summary(self.outcomes[name], self.estimates[name]) for name in PUBLISHED_FIRST},
-            "baselines": found,
-            "differences": {protocol: _differences(of) for protocol, of in self.comparisons.items()},
+            "baselines": baseline_scores,
+            "differences": {protocol: _differences(comparison) for protocol, comparison in self.comparisons.items()},
             "same_relations": {
                 "scores": means(estimated),
                 "baselines": self.baselines.same_relations,
                 "differences": {} if compared is None else _differences(compared),
             },
             "by_function": entry_functions.pack(
-                self.outcomes, {protocol: of[BEST_BASELINE] for protocol, of in self.baselines.outcomes.items()}
+                self.outcomes, {protocol: kinds[BEST_BASELINE] for protocol, kinds in self.baselines.outcomes.items()}
             ),
             "ledgers": {split: _sha256(ledger_path(file)) for split, file in self.probed.files.items()},
             "versions": test.versions,
@@ -192,15 +196,15 @@ class Evidence:
 
 
 def gather(probed: Sequence[Probed], data: Any = None) -> list[Evidence]:
-    """The evidence of models that can be compared: on the functions of the scored split that all of them could read.
+    """The evidence on models that can be compared, on the functions of the scored split that all of them could read.
 
-    `data`: where the annotated functions are, if not where the results say. Raises LedgerError for results of
-    different data, configs, splits or directions, or without common functions, and where the data's labels are others.
+    `data`: the location of the dataset, if not the one in the results. Raises LedgerError for results on different
+    data, configs, splits or directions, or without common functions, and if the labels of the data differ.
     """
     settings = [one.test.settings for one in probed]
     for name in ("data", "config", "split", "direction", "limit"):
-        if len(values := {str(of[name]) for of in settings}) > 1:
-            raise LedgerError(f"results of different {name} do not compare: {', '.join(sorted(values))}")
+        if len(values := {str(one[name]) for one in settings}) > 1:
+            raise LedgerError(f"results with different {name} do not compare: {', '.join(sorted(values))}")
     first = settings[0]
     test, validation = (_common([getattr(one, part).ledger for one in probed]) for part in ("test", "validation"))
     data = find_data(probed[0].files["test"], first) if data is None else data
@@ -208,30 +212,30 @@ def gather(probed: Sequence[Probed], data: Any = None) -> list[Evidence]:
         part: baselines.read_edges(data, first["config"], split, functions)
         for part, split, functions in (("validation", "validation", validation), ("test", first["split"], test))
     }
-    for part, of_part in edges.items():
+    for part, part_edges in edges.items():
         for one in probed:
             made = getattr(one, part).settings
             check_control(made["control"])
             if (
                 made["control"] != REDRAWN_DEPENDENTS
                 and made["limit"] is None
-                and made["labels"] != of_part.settings["labels"]
+                and made["labels"] != part_edges.settings["labels"]
             ):
                 raise LedgerError(
                     f"{made['model']} was probed with labels {made['labels']}, but those of {data} are "
-                    f"{of_part.settings['labels']}: name the data that was probed with --data"
+                    f"{part_edges.settings['labels']}: give the data that was probed with --data"
                 )
-            if len(kept := getattr(one, part).ledger.only(of_part.function)) != len(of_part):
+            if len(kept := getattr(one, part).ledger.only(part_edges.function)) != len(part_edges):
                 raise LedgerError(
-                    f"{one.files[part]} has {len(kept)} edges in functions that have {len(of_part)} in {data}: "
-                    "its ledger was altered, or is of other data"
+                    f"{one.files[part]} has {len(kept)} edges in functions that have {len(part_edges)} in {data}: its "
+                    "ledger was altered, or belongs to other data"
                 )
     result = baselines.evaluate(edges["validation"], edges["test"], first["direction"])
     return [Evidence(one.only(test, validation), result, edges) for one in probed]
 
 
 def _only(result: ProbeResult, functions: np.ndarray) -> ProbeResult:
-    """The same, scored on some functions alone; those that it loses are counted as skipped."""
+    """The same, restricted to some functions; those that it loses are counted as skipped."""
     ledger = result.ledger.only(functions)
     if lost := result.functions - len(np.unique(ledger.function)):
         skips = {**result.skips, "not in the results that it was compared with": lost}
@@ -240,28 +244,28 @@ def _only(result: ProbeResult, functions: np.ndarray) -> ProbeResult:
 
 
 def _common(ledgers: Sequence[RankLedger]) -> np.ndarray:
-    """The functions that all ledgers have."""
+    """The functions common to all ledgers."""
     common = np.unique(ledgers[0].function)
     for ledger in ledgers[1:]:
         common = np.intersect1d(common, ledger.function)
     if not len(common):
-        raise LedgerError("these results have no function in common, and cannot be compared")
+        raise LedgerError("these results have no function in common and cannot be compared")
     return common
 
 
 def _differences(comparison: Comparison) -> dict[str, Any]:
-    """Rule -> k -> the difference of the means, with interval and p-value; no k where there is none."""
+    """Rule -> k -> the difference of the means, with interval and p-value; without the k that have none."""
     return {
         rule: {
             k: {"difference": cell, "p": float(comparison.p_mean[number, int(k) - 1])}
-            for k, cell in of_k.items()
+            for k, cell in by_k.items()
             if cell is not None
         }
-        for number, (rule, of_k) in enumerate(means(comparison.difference).items())
+        for number, (rule, by_k) in enumerate(means(comparison.difference).items())
     }
 
 
-def _scores_alone(relations: dict[str, Any]) -> dict[str, Any]:
+def _bare_scores(relations: dict[str, Any]) -> dict[str, Any]:
     return {
         name: {rule: {k: cell["score"][0] for k, cell in entry[rule].items()} for rule in RULES}
         for name, entry in relations.items()
@@ -269,7 +273,7 @@ def _scores_alone(relations: dict[str, Any]) -> dict[str, Any]:
 
 
 def _results(folder: Path) -> list[Path]:
-    """The results in a folder: JSON files that have a ledger beside them."""
+    """The results in a folder: JSON files with a ledger beside them."""
     return sorted(file for file in folder.glob("*.json") if ledger_path(file).exists())
 
 
@@ -284,7 +288,7 @@ def _read(file: Path) -> ProbeResult:
 
 
 def _key(result: ProbeResult) -> str:
-    """What the two probes of a model share."""
+    """The settings that the two probes of a model share."""
     made = result.ledger.settings["settings"]
     return json.dumps([made[name] for name in sorted(made) if name not in ("split", "labels", "limit")])
 

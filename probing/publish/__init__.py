@@ -1,4 +1,4 @@
-"""What goes to the Hub: `push` publishes the dataset and the metric, `submit` sends results.
+"""Publishing on the Hub: `push` uploads the dataset and the metric, `submit` sends results, `board` reads entries.
 
-`client` is how both talk to the Hub.
+`client` is the Hub client that they share.
 """

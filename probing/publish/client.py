@@ -1,4 +1,4 @@
-"""How we talk to the Hub: `huggingface_hub` does it; here are its token, its patience and its errors in a line."""
+"""The Hub client: `huggingface_hub` with its token, retries when rate-limited, and one-line error messages."""
 
 from __future__ import annotations
 
@@ -26,66 +26,66 @@ from huggingface_hub.utils import disable_progress_bars, parse_ratelimit_headers
 
 from codesyntax_dataset.errors import CodeSyntaxError, HubError
 
-PATIENCE = 600
-"""Seconds to wait in all where the Hub asks to; its windows of counting requests are of five minutes."""
+MOST_WAITING = 600
+"""Most seconds to wait in total when the Hub asks to; it counts requests in windows of five minutes."""
 
-AGAIN = "Each commit is published as a whole or not at all: the same command completes what is missing"
+AGAIN = "Each commit is published as a whole or not at all: run the same command again to complete the rest"
 
 _UNREADABLE = (json.JSONDecodeError, AttributeError, LookupError, TypeError)
-"""What `huggingface_hub` raises where an answer is no JSON, or other JSON than that of a Hub."""
+"""What `huggingface_hub` raises if an answer is not JSON, or not the JSON of a Hub."""
 
 Answer = TypeVar("Answer")
 
 
 def client() -> HfApi:
-    """A client with the user's token. Raises HubError where there is none, or no Hub is to be asked."""
+    """A client with the user's token. Raises HubError if there is none, or if HF_HUB_OFFLINE is set."""
     if constants.is_offline_mode():
-        raise HubError("HF_HUB_OFFLINE is set, so no Hub is asked: unset it")
+        raise HubError("HF_HUB_OFFLINE is set, so the Hub is not contacted: unset it")
     token = get_token()
     if token is None:
         raise HubError(
             "no token for the Hub: log in with `hf auth login`, or set HF_TOKEN to a token with the role `write`"
         )
     if not re.fullmatch("[!-~]+", token):
-        raise HubError("the token for the Hub has characters that no token has, such as spaces: set HF_TOKEN again")
+        raise HubError("the token for the Hub has invalid characters, such as spaces: set HF_TOKEN again")
     if not sys.stderr.isatty():
         disable_progress_bars()
     return HfApi(token=token, library_name="codesyntax", library_version=version("codesyntax"))
 
 
 def check_repo(repo: str) -> None:
-    """Raise HubError unless `repo` is `USER/NAME` as the Hub allows it."""
+    """Raise HubError unless `repo` is a valid `USER/NAME`."""
     try:
         validate_repo_id(repo)
         _user, _name = repo.split("/")
     except (HFValidationError, ValueError) as error:
         raise HubError(
-            f"{repo!r} cannot be a repository, expected USER/NAME such as me/codesyntax: letters, digits, and - _ . "
-            "between them"
+            f"{repo!r} is not a valid repository name, expected USER/NAME such as me/codesyntax: letters, digits, and "
+            "- _ . between them"
         ) from error
 
 
-def patiently(call: Callable[[], Answer]) -> Answer:
-    """The answer of `call`, made again whenever the Hub answers 429 and says how long to wait, for PATIENCE at most.
+def retry_when_rate_limited(call: Callable[[], Answer]) -> Answer:
+    """The answer of `call`, repeated while the Hub answers 429 and says how long to wait, up to MOST_WAITING in total.
 
-    `huggingface_hub` does so by itself where it uploads, but not where it creates a repository, a commit or a pull
-    request. Only 429 is safe to send again there: it means that nothing was done.
+    `huggingface_hub` does so itself for uploads, but not when it creates a repository, a commit or a pull request. Only
+    429 is safe to retry there: it means that nothing was done.
     """
     waited = 0
     while True:
         try:
             return call()
         except HfHubHTTPError as error:
-            wait = _asked_to_wait(error)
-            if wait is None or waited + wait > PATIENCE:
+            wait = _retry_after(error)
+            if wait is None or waited + wait > MOST_WAITING:
                 raise
-            print(f"the Hub has had too many requests and asks to wait {wait} seconds", file=sys.stderr)
+            print(f"the Hub received too many requests and asks to wait {wait} seconds", file=sys.stderr)
             time.sleep(wait)
             waited += wait
 
 
-def _asked_to_wait(error: HfHubHTTPError) -> int | None:
-    """Seconds, at least 1."""
+def _retry_after(error: HfHubHTTPError) -> int | None:
+    """Seconds to wait after a status 429, at least 1; None for other errors, or if the Hub does not say."""
     if error.response.status_code != 429:
         return None
     headers = error.response.headers
@@ -97,9 +97,9 @@ def _asked_to_wait(error: HfHubHTTPError) -> int | None:
 
 @contextmanager
 def plain_errors(repo: str) -> Iterator[None]:
-    """Raise HubError in place of what `huggingface_hub` raises about `repo`, and keep addresses out of its messages.
+    """Turn errors of `huggingface_hub` about `repo` into HubError, and keep addresses out of its log messages.
 
-    Addresses of uploads are as good as a token while they are valid.
+    While it is valid, the address of an upload grants the same access as a token.
     """
     handlers = logging.getLogger("huggingface_hub").handlers
     for handler in handlers:
@@ -126,41 +126,41 @@ def _message(error: BaseException, repo: str) -> str:
     reasons = list(_chain(error))
     for reason in reasons:
         if isinstance(reason, OfflineModeIsEnabled):
-            return "HF_HUB_OFFLINE is set, so no Hub is asked: unset it"
+            return "HF_HUB_OFFLINE is set, so the Hub is not contacted: unset it"
         if isinstance(reason, HfHubHTTPError):
             return _refusal(reason, repo)
         if isinstance(reason, HTTPError):
             return f"lost the connection to {constants.ENDPOINT} ({type(reason).__name__}: {reason}). {AGAIN}"
     if isinstance(error, _UNREADABLE):
         return (
-            f"{constants.ENDPOINT} does not answer about {repo} as a Hub does ({type(error).__name__}: {error}): try "
-            "again later, and see that HF_ENDPOINT is right and no proxy is in the way"
+            f"{constants.ENDPOINT} does not answer like a Hub about {repo} ({type(error).__name__}: {error}): try "
+            "again later, and check that HF_ENDPOINT is right and no proxy interferes"
         )
     return f"cannot send to {repo}: {type(reasons[-1]).__name__}: {reasons[-1]}. {AGAIN}"
 
 
 def _refusal(error: HfHubHTTPError, repo: str) -> str:
-    status, said = error.response.status_code, error.server_message or "no reason given"
+    status, reason = error.response.status_code, error.server_message or "no reason given"
     if isinstance(error, GatedRepoError):
-        return f"{repo} is gated ({said}): accept its terms on its page, and log in as who did"
+        return f"{repo} is gated ({reason}): accept its terms on its page, and log in with the same account"
     if isinstance(error, RevisionNotFoundError):
-        return f"{repo} has no such revision ({said})"
-    if isinstance(error, RepositoryNotFoundError) or status == 404:  # where the token is none, 401 says so
-        return f"{repo} is not there, or the token may not see it ({said})"
+        return f"{repo} has no such revision ({reason})"
+    if isinstance(error, RepositoryNotFoundError) or status == 404:  # for an invalid token the status is 401
+        return f"{repo} does not exist, or the token has no access to it ({reason})"
     if status == 401:
-        return f"the Hub does not accept the token ({said}): log in again with `hf auth login`, or set HF_TOKEN"
+        return f"the Hub does not accept the token ({reason}): log in again with `hf auth login`, or set HF_TOKEN"
     if status == 403:
-        return f"the token may not write to {repo} ({said}): it needs the role `write` there"
+        return f"the token may not write to {repo} ({reason}): it needs the role `write` there"
     if status == 429:
-        wait = _asked_to_wait(error)
-        return f"the Hub has had too many requests: wait {f'{wait} seconds' if wait else 'some minutes'}. {AGAIN}"
+        wait = _retry_after(error)
+        return f"the Hub received too many requests: wait {f'{wait} seconds' if wait else 'some minutes'}. {AGAIN}"
     if status >= 500:
-        return f"the Hub has a fault of its own, status {status} ({said}): try again later. {AGAIN}"
-    return f"the Hub refuses with status {status} ({said})"
+        return f"the Hub has an internal error, status {status} ({reason}): try again later. {AGAIN}"
+    return f"the Hub refuses with status {status} ({reason})"
 
 
 def _chain(error: BaseException | None) -> Iterator[BaseException]:
-    """An error, what it was raised from, and so on."""
+    """An error and its chain of causes."""
     while error is not None:
         yield error
         error = error.__cause__ or error.__context__

@@ -1,4 +1,4 @@
-"""Publish the dataset and the metric: everything is checked first, and goes to the Hub in one commit or not at all."""
+"""Publish the dataset and the metric: everything is checked first, then uploaded in one commit or not at all."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from huggingface_hub import CommitOperationAdd, CommitOperationDelete
 import codesyntax_metric
 from codesyntax_dataset.arguments import checked
 from codesyntax_dataset.errors import HubError
-from probing.publish.client import check_repo, client, patiently, plain_errors
+from probing.publish.client import check_repo, client, plain_errors, retry_when_rate_limited
 
 METRIC_FILES = frozenset({"README.md", "app.py", "codesyntax_metric.py", "requirements.txt", "topk_uas.py"})
-"""What makes the metric's Space: `evaluate.load` takes the script and its helper, the page is for people."""
+"""The files of the metric's Space: `evaluate.load` uses the script and its helper, people the page."""
 
 
 @dataclass(frozen=True)
 class Push:
-    """What is to be published: `files` (path in the repository -> file) in the `kind` (dataset or space) `repo`.
+    """A planned upload of `files` (path in the repository -> file) to the `kind` (dataset or space) `repo`.
 
-    `ours` are all paths that we may ever have published there; those that are not in `files` any more are deleted.
+    `ours`: all paths that any push may have published there; those that are no longer in `files` are deleted.
     """
 
     repo: str
@@ -31,7 +31,7 @@ class Push:
     ours: frozenset[str]
 
     def text(self) -> str:
-        """The files with their sizes in bytes, and the sum."""
+        """The files with their sizes in bytes, and the total."""
         sizes = {name: file.stat().st_size for name, file in self.files.items()}
         lines = [f"{size:>13,}  {name}" for name, size in sizes.items()]
         return "\n".join(
@@ -41,26 +41,26 @@ class Push:
     def send(self, *, private: bool = False, create_pr: bool = False) -> str:
         """Publish in one commit, or open a pull request with it, and return the address of either.
 
-        The repository is created where there is none, as `private` or for all. Files there that are not ours stay.
-        Raises HubError where the Hub cannot be reached or refuses, and where an existing repository is not `private`
-        as asked.
+        The repository is created if it does not exist, `private` or public. Files in it that no push published are
+        kept. Raises HubError if the Hub cannot be reached or refuses, and if an existing repository is public but
+        `private` was requested.
         """
         with plain_errors(self.repo):
             api, where = client(), {"repo_id": self.repo, "repo_type": self.kind}
             sdk = {"space_sdk": "gradio"} if self.kind == "space" else {}
-            patiently(lambda: api.create_repo(**where, private=private or None, exist_ok=True, **sdk))
-            there = patiently(lambda: api.repo_info(**where))
-            if private and not there.private:
+            retry_when_rate_limited(lambda: api.create_repo(**where, private=private or None, exist_ok=True, **sdk))
+            info = retry_when_rate_limited(lambda: api.repo_info(**where))
+            if private and not info.private:
                 raise HubError(
-                    f"{self.repo} is already there for all to see: make it private on its page, or leave out --private"
+                    f"{self.repo} already exists and is public: make it private on its page, or leave out --private"
                 )
-            stale = {file.rfilename for file in there.siblings or ()} & self.ours - set(self.files)
+            stale = {file.rfilename for file in info.siblings or ()} & self.ours - set(self.files)
             operations = [
                 *(CommitOperationAdd(name, file) for name, file in self.files.items()),
                 *(CommitOperationDelete(name) for name in sorted(stale)),
             ]
             message = "Publish with codesyntax push"
-            commit = patiently(
+            commit = retry_when_rate_limited(
                 lambda: api.create_commit(**where, operations=operations, commit_message=message, create_pr=create_pr)
             )
             return commit.pr_url or commit.commit_url
@@ -68,10 +68,9 @@ class Push:
 
 @checked
 def push_dataset(folder: str | os.PathLike[str], repo: str) -> Push:
-    """The push of a dataset that `codesyntax build` wrote to the dataset repository `repo` (USER/NAME).
+    """The upload of a dataset that `codesyntax build` wrote to the dataset repository `repo` (USER/NAME).
 
-    Raises DatasetError for a folder that `codesyntax_dataset.check.check_folder` refuses, HubError for an impossible
-    name.
+    Raises DatasetError for a folder that `codesyntax_dataset.check.check_folder` rejects, HubError for an invalid name.
     """
     from codesyntax_dataset import metadata
     from codesyntax_dataset.check import check_folder
@@ -84,16 +83,16 @@ def push_dataset(folder: str | os.PathLike[str], repo: str) -> Push:
 
 @checked
 def push_metric(repo: str) -> Push:
-    """The push of the installed metric to the Space `repo`, for `evaluate.load(repo)`.
+    """The upload of the installed metric to the Space `repo`, for `evaluate.load(repo)`.
 
-    Raises HubError for a name that does not end as the script is called: `evaluate` looks for a script of the Space's
+    Raises HubError if the Space is not named like the metric's script: `evaluate` looks for a script of the Space's
     name.
     """
     check_repo(repo)
     name = codesyntax_metric.__name__
     if repo.split("/")[1] != name:
         raise HubError(
-            f"{repo} cannot hold the metric: `evaluate.load` takes it from a Space called {name} only, USER/{name}"
+            f"{repo} cannot hold the metric: `evaluate.load` finds it only in a Space called {name}, USER/{name}"
         )
     folder = Path(codesyntax_metric.__file__).parent
     return Push(repo, "space", {name: folder / name for name in sorted(METRIC_FILES)}, METRIC_FILES)

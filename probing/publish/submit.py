@@ -35,7 +35,7 @@ from probing.evidence import entry
 from probing.evidence.gather import Probed, find, gather
 from probing.evidence.verify import REJECTED, UNCHECKED, Verification, verify
 from probing.models.location import Location
-from probing.publish.client import check_repo, client, patiently, plain_errors
+from probing.publish.client import check_repo, client, plain_errors, retry_when_rate_limited
 from probing.runs.data import label_digest, load_functions
 
 FILE = ".eval_results/codesyntax.yaml"
@@ -94,7 +94,7 @@ class PullRequest:
             if already := _opened(api, self.repo, self.kind, self.title):
                 return f"already open: {already[0].url}; --undo closes it"
             operations = [CommitOperationAdd(path, content.encode()) for path, content in self.files.items()]
-            made = patiently(
+            made = retry_when_rate_limited(
                 lambda: api.create_commit(
                     self.repo,
                     operations,

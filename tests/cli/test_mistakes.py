@@ -75,10 +75,10 @@ MISTAKES = [
     ("build --source file.txt --config python", 1, "has none of the known forms"),
     (f"{PROBE} --limit 1 --output file.txt/results", 1, "file.txt"),
     # the Hub
-    ("push dataset data --repo nobody", 1, "cannot be a repository, expected USER/NAME"),
+    ("push dataset data --repo nobody", 1, "is not a valid repository name, expected USER/NAME"),
     ("push dataset empty --repo me/codesyntax --dry-run", 1, "empty"),
     ("push metric --repo me/metric --dry-run", 1, "USER/codesyntax_metric"),
-    ("submit results --model tiny --dataset me/codesyntax", 1, "cannot be a repository"),
+    ("submit results --model tiny --dataset me/codesyntax", 1, "is not a valid repository name"),
     ("submit --model me/model --dataset me/codesyntax", 2, "Missing argument"),
     ("available-modles", 2, "No such command"),
 ]

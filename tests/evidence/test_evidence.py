@@ -94,7 +94,7 @@ def test_what_cannot_be_gathered(results, dataset_folder, tmp_path):
         shutil.copy(results / name, alone / name)
     with pytest.raises(LedgerError, match="no counterpart on the split validation"):
         find([alone])
-    with pytest.raises(LedgerError, match="holds no results"):
+    with pytest.raises(LedgerError, match="has no results"):
         find([tmp_path])
     (validation,) = results.glob("tiny.python.validation.*.json")
     with pytest.raises(LedgerError, match="only results of the split validation"):

@@ -169,7 +169,7 @@ def test_private_holds_for_new_repositories_and_never_lies_about_old_ones(connec
         push_metric(METRIC).send(private=True)
         assert hub.repositories["space", METRIC].private
         hub.add(DATASET, {})
-        with pytest.raises(HubError, match="already there for all to see"):
+        with pytest.raises(HubError, match="already exists and is public"):
             push_dataset(dataset_folder, DATASET).send(private=True)
         assert pushed(hub) == {}
 
@@ -255,7 +255,7 @@ def test_a_hub_that_is_not_there_is_told_in_a_line(connect, dataset_folder):
     ("token", "complaint"),
     [
         ("", "no token"),
-        ("hf_two words", "characters that no token has"),
+        ("hf_two words", "invalid characters"),
         (READ_ONLY, "may not write to user/codesyntax_metric"),
     ],
 )
@@ -282,7 +282,7 @@ def test_a_token_that_the_hub_knows_no_more_is_not_printed_even_if_the_hub_does(
     "repo", ["codesyntax", "a/b/c", "user/", "/name", "user/na me", "user/..", "user/x.git", "../user/x", ""]
 )
 def test_an_impossible_repository_is_refused_without_asking(dataset_folder, repo):
-    with pytest.raises(HubError, match="cannot be a repository, expected USER/NAME"):
+    with pytest.raises(HubError, match="is not a valid repository name, expected USER/NAME"):
         push_dataset(dataset_folder, repo)
 
 

@@ -274,7 +274,7 @@ def test_a_pull_request_is_not_the_model(name, hub, results):
 def test_what_the_hub_says_no_to(hub, results, monkeypatch):
     """One line each, and nothing is sent."""
     for change, reason in (
-        (("--model", "nowhere"), "cannot be a repository"),
+        (("--model", "nowhere"), "is not a valid repository name"),
         (("--model", "maker/nothing"), "maker/nothing is not there"),
         (("--dataset", "user/nothing"), "user/nothing is not there"),
         (("--source-url", "javascript:alert(1)"), "no address"),
@@ -285,7 +285,7 @@ def test_what_the_hub_says_no_to(hub, results, monkeypatch):
     assert written(hub) == []
     (request,) = submit.submission([results], MODEL, DATASET)
     hub.faults = [Fault("POST .*/commit/", status=500, times=99)]
-    with pytest.raises(HubError, match="fault of its own"):
+    with pytest.raises(HubError, match="internal error"):
         request.open()
     hub.faults = []
     monkeypatch.setenv("HF_TOKEN", READ_ONLY)
@@ -301,9 +301,9 @@ def test_answers_that_no_hub_gives(hub, results):
         hub.faults = [Fault(on, status=200, times=99)]
         outcome = run(results, *WHERE, *arguments)
         assert outcome.exit_code == 1
-        assert re.fullmatch("Error: .* does not answer about maker/tiny as a Hub does .*\n", outcome.stderr)
+        assert re.fullmatch("Error: .* does not answer like a Hub about maker/tiny .*\n", outcome.stderr)
     with (
-        pytest.raises(HubError, match="does not answer about maker/tiny as a Hub does .JSONDecodeError"),
+        pytest.raises(HubError, match="does not answer like a Hub about maker/tiny .JSONDecodeError"),
         plain_errors(MODEL),
     ):
         json.loads("<html>")
@@ -317,7 +317,7 @@ def test_answers_that_no_hub_gives(hub, results):
         (BOARD, 401, {"X-Error-Code": "RepoNotFound"}, "lab/results is not there"),  # what it says without a token
         (BOARD, 401, {"X-Error-Message": "Invalid credentials in Authorization header"}, "does not accept the token"),
         (f"{BOARD}@nothing", None, {}, "lab/results has no such revision"),
-        ("-/-", None, {}, "cannot be a repository"),
+        ("-/-", None, {}, "is not a valid repository name"),
     ],
 )
 def test_a_results_repository_that_cannot_be_read(hub, source, status, headers, reason):

@@ -411,7 +411,7 @@ def test_what_is_not_ours_is_not_replaced(results, data, tmp_path, place):
 def test_what_is_no_result(tmp_path):
     (tmp_path / "x.json").write_text("{}")
     for path, why in (
-        (tmp_path, "holds no results"),
+        (tmp_path, "has no results"),
         (tmp_path / "x.json", "is not a result"),
         (tmp_path / "y", "cannot read"),
     ):
