@@ -1,1 +1,1 @@
-"""The attention probe: ranks of dependents, and what follows from them."""
+"""The attention probe: ranks of dependents, and scores and errors that follow from them."""

@@ -1,4 +1,4 @@
-"""From a model's sub-tokens to code tokens, by character offsets (Shen et al. 2022, section 4; Clark et al. 2019)."""
+"""Align a model's sub-tokens with code tokens by character offsets (Shen et al. 2022, section 4; Clark et al. 2019)."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from codesyntax_dataset.errors import ModelError
 
 
 class OffsetsError(ModelError):
-    """Character offsets of one function that cannot be followed."""
+    """Inconsistent character offsets of one function."""
 
 
 class Alignment(NamedTuple):
-    """Which sub-tokens each code token owns: from `first[t]` to `last[t]`, included; -1 where it owns none.
+    """The sub-tokens of each code token: from `first[t]` to `last[t]`, inclusive; -1 if it has none.
 
-    Two int32 arrays (tokens,) of positions in the model's input, special tokens counted. A sub-token may serve two code
-    tokens, such as `):`; a token without sub-tokens, such as a line break for BERT, takes part in nothing.
+    Two int32 arrays (tokens,) of positions in the model's input, special tokens counted. A sub-token may belong to two
+    code tokens, such as `):`; a token without sub-tokens, such as a line break for BERT, neither reads nor is ranked.
     """
 
     first: np.ndarray
@@ -25,13 +25,13 @@ class Alignment(NamedTuple):
 
     @property
     def mapped(self) -> np.ndarray:
-        """Whether each code token owns a sub-token: bool (tokens,)."""
+        """Whether each code token has a sub-token: bool (tokens,)."""
         return self.first >= 0
 
     def without(self, token: str | None, code: str, start: np.ndarray, end: np.ndarray) -> Alignment:
-        """The same, but code tokens spelled `token` own nothing, and so take part in nothing.
+        """The same, but code tokens spelled `token` have no sub-tokens.
 
-        `start`, `end` (tokens,): characters of the code tokens in `code`, end excluded.
+        `start`, `end` (tokens,): character offsets of the code tokens in `code`, end exclusive.
         """
         if token is None:
             return self
@@ -42,11 +42,11 @@ class Alignment(NamedTuple):
 def align(code: str, start: np.ndarray, end: np.ndarray, offsets: np.ndarray, special: np.ndarray) -> Alignment:
     """Give each code token the sub-tokens from the one covering its first character to the one covering its last.
 
-    `start`, `end` (tokens,): characters of the code tokens in `code`, end excluded. `offsets` (sub-tokens, 2): characters
-    of the sub-tokens, end excluded, `special` (sub-tokens,): which of them are special tokens, which nobody owns. White
-    space at the ends of a sub-token counts for none of them, see `_trimmed`.
+    `start`, `end` (tokens,): character offsets of the code tokens in `code`, end exclusive. `offsets` (sub-tokens, 2):
+    those of the sub-tokens, end exclusive. `special` (sub-tokens,): whether each is a special token, which belongs to
+    no code token. White space at the ends of a sub-token does not count, see `_trimmed`.
 
-    Raises OffsetsError where the sub-tokens do not run from left to right through `code`.
+    Raises OffsetsError if the sub-tokens do not run from left to right through `code`.
     """
     positions = np.flatnonzero(~special)
     sub_start, sub_end = offsets[positions].T
@@ -57,7 +57,7 @@ def align(code: str, start: np.ndarray, end: np.ndarray, offsets: np.ndarray, sp
     sub_start, sub_end = _trimmed(code, sub_start, sub_end)
     covering = sub_start < sub_end
     positions, sub_start, sub_end = positions[covering], sub_start[covering], sub_end[covering]
-    first = np.searchsorted(sub_end, start, side="right")  # the first sub-token that ends behind the first character
+    first = np.searchsorted(sub_end, start, side="right")  # the first sub-token that ends after the first character
     last = np.searchsorted(sub_start, end, side="left") - 1  # the last sub-token that starts before the end
     owns = (start < end) & (first <= last)
     padded = np.append(positions, -1)  # so that an index behind the last sub-token can be looked up
@@ -69,9 +69,9 @@ def align(code: str, start: np.ndarray, end: np.ndarray, offsets: np.ndarray, sp
 def _trimmed(code: str, start: np.ndarray, end: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """The characters of sub-tokens without the white space that goes before a word and the spaces at either end.
 
-    The published pipeline used RoBERTa's tokenizer, whose offsets leave out spaces. Those of many others, GPT-2's for one,
-    include the space in front of a word, of some a tab: then the indentation of a line would own the line's first word.
-    A line break keeps its sub-token, and one of spaces alone covers nothing.
+    The published pipeline used RoBERTa's tokenizer, whose offsets leave out spaces. Those of many others, GPT-2's for
+    one, include the space in front of a word, of some a tab: then the indentation of a line would own the line's first
+    word. A line break keeps its sub-token, and one of spaces alone covers nothing.
     """
     place, length = np.arange(len(code)), len(code)
     space = np.fromiter((character == " " for character in code), bool, length)

@@ -1,20 +1,20 @@
-"""What kind of token a wrong first choice is (after Shen et al. 2022, Table 7, whose classes were told by hand).
+"""Classes of wrong first choices (after Shen et al. 2022, Table 7, which was made by hand).
 
-Every wrong choice is in exactly one class, the first of CLASSES that fits:
+Every wrong choice is in exactly one class, the first of CLASSES that applies:
 
 - *no prediction*: the reading token has no sub-tokens, or attends to no token but itself.
 - *bracket*, *separator* (`, ; : .`), *operator* (all other punctuation, such as `=`), *line break* (or indentation): by
   the token's own text.
 - *same text as the head*: another token that is spelled as the edge's head token, such as a second `if` for an `if`.
-- *keyword* (those of the language, which are the published lists: `True` and `null` are here): by the token's own text.
+- *keyword* (of the language, as in the published lists, which include `True` and `null`): by the token's own text.
 - *literal*: a string, character or number.
-- *inside the dependent*: a name among the dependent's tokens, but not the one that the rule asks for.
+- *inside the dependent*: a name among the dependent's tokens, but not the one that counts by the rule.
 - *inside its block*, *outside its block*: any other name. The block is that of the dependent's first token, by the
   rule of the language (`codesyntax_dataset.languages.blocks`).
-- *other*: what is none of all this: a comment (in Python these are tokens), a character that the language does not know.
+- *other*: anything else: a comment (a token in Python), a character that the language does not know.
 
-Apart from that, every wrong choice but *no prediction* is at exactly one of PLACES: before the head token, between it and
-the dependent, inside the dependent, or behind it.
+In addition, every wrong choice except *no prediction* is at exactly one of PLACES: before the head token, between it
+and the dependent, inside the dependent, or behind it.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ _LITERAL = re.compile(r"""[A-Za-z]{0,3}["']|\.?[0-9]""")
 
 
 class Tokens:
-    """The tokens of one function, at the characters `start` to `end` (excluded) of its `code`."""
+    """The tokens of one function, at the characters `start` to `end` (exclusive) of its `code`."""
 
     def __init__(self, code: str, start: Sequence[int], end: Sequence[int], language: Language):
         self.texts = [code[s:e] for s, e in zip(start, end)]
@@ -58,11 +58,11 @@ class Tokens:
         self._blocks = language.blocks(code, list(map(Token, self.texts, start, end)))
 
     def block(self, token: int) -> tuple[int, int]:
-        """The first and last token of the block that a token is in."""
+        """The first and last token of a token's block."""
         return self._blocks[token]
 
     def classify(self, chosen: int, reader: int, head: int, first: int, last: int) -> str:
-        """The class of the wrong choice `chosen`, or -1, made in the row of `reader` for the edge `head`, `first`, `last`."""
+        """The class of the wrong choice `chosen` (-1: none), made in the row of `reader` for an edge."""
         if chosen < 0 or chosen == reader:
             return "no prediction"
         text = self.texts[chosen]
@@ -78,7 +78,7 @@ class Tokens:
 
 
 def place(chosen: int, head: int, first: int, last: int) -> str:
-    """Where a wrong choice is, one of PLACES, for the edge `head`, `first`, `last`."""
+    """The place of a wrong choice, one of PLACES, relative to the edge `head`, `first`, `last`."""
     if first <= chosen <= last:
         return "inside"
     if chosen > last:
@@ -87,7 +87,7 @@ def place(chosen: int, head: int, first: int, last: int) -> str:
 
 
 def _kind(text: str, keywords: Collection[str]) -> str:
-    """What a token is by its text alone: one of CLASSES, or a `name`."""
+    """The kind of a token by its text: one of CLASSES, or `name`."""
     if not text.strip():
         return "line break"
     if text in _OPENING or text in _CLOSING:

@@ -1,7 +1,7 @@
-"""What the best head of each relation takes for the dependent where it is wrong (after Shen et al. 2022, Table 7).
+"""Error analysis: what the best head of each relation ranks first where it is wrong (after Shen et al. 2022, Table 7).
 
 A result's ledger says which head is best for a relation at k = 1 and which edges it misses, but not what it ranks first
-instead. So the model runs once more, and only the first choices of these heads are kept.
+instead. Therefore the model runs again, and only the first choices of these heads are kept.
 """
 
 from __future__ import annotations
@@ -28,23 +28,23 @@ from probing.attention.result import load as load_result
 from probing.runs.progress import progress
 
 EXAMPLES = 2
-"""Examples that are kept of each rule, relation and class: the first in the order of the dataset."""
+"""Examples kept for each rule, relation and class: the first ones in the order of the dataset."""
 
 MOST_DIFFERING = {"float32": 0.001, "bfloat16": 0.25}
-"""Share of edges whose hits may turn when a model is run again: other batches round sums differently, which swaps neighbours."""
+"""Largest share of edges whose hits may change when a model runs again: other batches round sums differently."""
 
 
 @dataclass
 class ErrorAnalysis:
     """The wrong first choices of one result, by rule and relation.
 
-    `rules`: {rule: {relation: {"edges": n, "hits": n, "errors": n, "layer": int, "head": int, "classes": {class: {"errors":
-    n, "share": percent of the relation's errors, "places": {place: errors}, "examples": [...]}}}}}, classes and places that
-    occur, in the order of CLASSES and of PLACES.
-    An example is {"function": its id, "lines": {line: code}, "head": place, "dependent": place, "chosen": place or None}: the
-    edge's head token, the token of the dependent that the rule asks for, and the choice. A line is a number from 1, as a
-    string; a place is [line, first column, column behind the last], a token of many lines ending with its first.
-    `differing`: {rule: edges that are hit now and not by the ledger, or the other way round}.
+    `rules`: {rule: {relation: {"edges": n, "hits": n, "errors": n, "layer": int, "head": int, "classes": {class:
+    {"errors": n, "share": percent of the relation's errors, "places": {place: errors}, "examples": [...]}}}}}, classes
+    and places that occur, in the order of CLASSES and of PLACES. An example is {"function": its id, "lines": {line:
+    code}, "head": place, "dependent": place, "chosen": place or None}: the edge's head token, the token of the
+    dependent that counts by the rule, and the choice. A line is a number from 1, as a string; a place is [line, first
+    column, column after the last], where a token over several lines ends with the first. `differing`: {rule: edges that
+    are hit now but not in the ledger, or the reverse}.
     """
 
     signature: str
@@ -53,14 +53,14 @@ class ErrorAnalysis:
     differing: dict[str, int]
 
     def classes(self, rule: str) -> dict[str, int]:
-        """Errors of each class, over all relations."""
+        """The number of errors of each class, over all relations."""
         entries = self.rules[rule].values()
         return {name: sum(e["classes"].get(name, {"errors": 0})["errors"] for e in entries) for name in CLASSES}
 
     def places(self, rule: str, relation: str) -> dict[str, int]:
-        """Errors of a relation at each place; those without a prediction are at none."""
+        """The number of errors of a relation at each place; those without a prediction have no place."""
         classes = self.rules[rule][relation]["classes"].values()
-        return {name: sum(of_class["places"].get(name, 0) for of_class in classes) for name in PLACES}
+        return {name: sum(errors["places"].get(name, 0) for errors in classes) for name in PLACES}
 
     def to_json(self) -> str:
         """The same analysis gives the same text."""
@@ -68,18 +68,18 @@ class ErrorAnalysis:
 
 
 def errors_path(result: str | os.PathLike) -> Path:
-    """Where the error analysis of a result lies: beside its JSON."""
+    """The path of the error analysis of a result, beside its JSON."""
     path = Path(result)
     return path.with_name(path.name.removesuffix(".json") + ".errors.json")
 
 
 def save(analysis: ErrorAnalysis, result: str | os.PathLike) -> Path:
-    """Write the analysis beside its result; returns the path."""
+    """Write the analysis beside its result; return its path."""
     return write(errors_path(result), analysis.to_json())
 
 
 def load(path: str | os.PathLike) -> ErrorAnalysis:
-    """The analysis at `path`, as `save` wrote it; raises LedgerError where there is none."""
+    """Load the analysis that `save` wrote to `path`; raises LedgerError if there is none."""
     try:
         analysis = ErrorAnalysis(**json.loads(Path(path).read_text(encoding="utf-8")))
         for rule, relations in analysis.rules.items():
@@ -88,7 +88,7 @@ def load(path: str | os.PathLike) -> ErrorAnalysis:
         return analysis
     except (OSError, ValueError, TypeError, LookupError, AttributeError) as error:
         raise LedgerError(
-            f"{path} is no error analysis ({error}): expected what `codesyntax errors` wrote; run it again"
+            f"{path} is not an error analysis ({error}): expected what `codesyntax errors` wrote; run it again"
         ) from error
 
 
@@ -100,11 +100,10 @@ def analyse(
     data: Any = None,
     device: Any = None,
 ) -> ErrorAnalysis:
-    """Run the model of a result file once more, and tell what each relation's best head chose where it was wrong.
+    """Run the model of a result file again, and classify what each relation's best head ranks first where it is wrong.
 
-    `model` and `data` say where the model is, if not under its name, and the data, if not where the result says. Raises
-    LedgerError where there is no result, where model or data are not those that it was made with, and where the choices
-    do not fit its ledger; and whatever `probe` raises.
+    `model` and `data`: their locations, if not those in the result. Raises LedgerError if there is no result, if model
+    or data are not those that it was made with, or if the choices do not match its ledger; and whatever `probe` raises.
     """
     from probing.runs.data import find_data
 
@@ -119,9 +118,9 @@ def analyse(
     analysis = ErrorAnalysis(probed.signature, probed.settings, {rule: {} for rule in RULES}, differing)
     for number, rule in enumerate(RULES):
         for relation in sorted(ledger.relations):
-            found = hit[number, ledger.relation == ledger.relations.index(relation)]
+            hits = hit[number, ledger.relation == ledger.relations.index(relation)]
             layer, head = picked[number, ledger.relations.index(relation)].tolist()
-            entry = {"edges": len(found), "hits": int(found.sum()), "errors": int((~found).sum())}
+            entry = {"edges": len(hits), "hits": int(hits.sum()), "errors": int((~hits).sum())}
             analysis.rules[rule][relation] = {**entry, "layer": layer, "head": head, "classes": {}}
     for error in _errors(ledger, settings, chosen, hit, data):
         relation = analysis.rules[error.rule][error.relation]
@@ -135,15 +134,15 @@ def analyse(
     for relations in analysis.rules.values():
         for entry in relations.values():
             entry["classes"] = {name: entry["classes"][name] for name in CLASSES if name in entry["classes"]}
-            for of_class in entry["classes"].values():
-                of_class["places"] = {name: of_class["places"][name] for name in PLACES if name in of_class["places"]}
+            for errors in entry["classes"].values():
+                errors["places"] = {name: errors["places"][name] for name in PLACES if name in errors["places"]}
     return analysis
 
 
 def _best_heads(relations: dict[str, Any], names: list[str]) -> np.ndarray:
     """Layer and head of each rule's and relation's best head at k = 1: int (rules, relations, 2)."""
     best = [[relations[name][rule]["1"] for name in names] for rule in RULES]
-    return np.array([[(entry["layer"], entry["head"]) for entry in of_rule] for of_rule in best])
+    return np.array([[(entry["layer"], entry["head"]) for entry in entries] for entries in best])
 
 
 def _first_choices(settings: ProbeSettings, ledger: RankLedger, picked: np.ndarray, **where: Any) -> np.ndarray:
@@ -156,7 +155,7 @@ def _first_choices(settings: ProbeSettings, ledger: RankLedger, picked: np.ndarr
         then, now = getattr(settings, name), getattr(task.settings, name)
         if then != now:
             raise LedgerError(
-                f"the result was made with {name} {then}, here it is {now}: pass --model or --data that fit it"
+                f"the result was made with {name} {then}, here it is {now}: give the right one with --model or --data"
             )
     picked = picked[:, [ledger.relations.index(name) for name in task.relations]]
     with progress(total=len(task.functions), desc=f"running {settings.model}", unit="function") as bar:
@@ -165,26 +164,26 @@ def _first_choices(settings: ProbeSettings, ledger: RankLedger, picked: np.ndarr
     function = np.repeat([f.index for f in task.functions], [len(f.edges) for f in task.functions])
     if not np.array_equal(np.sort(function), ledger.function):
         raise LedgerError(
-            f"the ledger has {len(ledger)} edges, here are {len(function)}, or they are of other functions: `codesyntax "
-            "verify` says more"
+            f"the ledger has {len(ledger)} edges, but there are {len(function)}, or edges of other functions: see "
+            "`codesyntax verify`"
         )
     return chosen[:, np.argsort(function, kind="stable")]
 
 
 def _hits(ledger: RankLedger, direction: str, chosen: np.ndarray) -> np.ndarray:
-    """Which first choices are right: bool (rules, E)."""
+    """Which first choices are correct: bool (rules, E)."""
     if direction == HEAD_TO_DEPENDENT:
         by_rule = {
             "first": lambda token: token == ledger.first,
             "any": lambda token: (ledger.first <= token) & (token <= ledger.last),
             "last": lambda token: token == ledger.last,
         }
-        return np.stack([by_rule[rule](of_rule) for rule, of_rule in zip(RULES, chosen)])
+        return np.stack([by_rule[rule](choices) for rule, choices in zip(RULES, chosen)])
     return chosen == ledger.head
 
 
 def _compare(ledger: RankLedger, settings: ProbeSettings, picked: np.ndarray, hit: np.ndarray) -> dict[str, int]:
-    """On how many edges a rule's hits are not those of the ledger; raises LedgerError if on more than rounding explains."""
+    """Rule -> number of edges whose hits differ from the ledger's; raises LedgerError if rounding cannot explain it."""
     differing = {}
     for number, rule in enumerate(RULES):
         layer, head = picked[number, ledger.relation].T
@@ -192,7 +191,7 @@ def _compare(ledger: RankLedger, settings: ProbeSettings, picked: np.ndarray, hi
         differing[rule] = int(differs.sum())
         if differing[rule] > max(1, MOST_DIFFERING[settings.dtype] * len(ledger)):
             raise LedgerError(
-                f"{differing[rule]} of {len(ledger)} edges are hit by the ledger and not by this run, or the other way round "
+                f"{differing[rule]} of {len(ledger)} edges are hit in the ledger but not in this run, or the reverse "
                 f"(rule {rule}): the result was not made with this model and data"
             )
     return differing
@@ -207,7 +206,7 @@ class _Error(NamedTuple):
     place: str | None  # one of PLACES; None without a prediction
     row: dict[str, Any]  # of the dataset
     head: int
-    dependent: int  # the token that the rule asks for
+    dependent: int  # the token that counts by the rule
     chosen: int | None
 
     def example(self) -> dict[str, Any]:

@@ -1,1 +1,1 @@
-"""Where models come from, and how they are asked."""
+"""Models: finding, loading, checking and running them."""

@@ -1,8 +1,8 @@
-"""The attention function: plain attention out, the rows of head tokens ranked on the way.
+"""The attention function: computes a model's attention, and gives a listener access to chosen rows of probabilities.
 
-transformers lets us register an attention function by name. Ours computes what the model needs with torch's fused
-attention, and hands the queries and keys to whoever listens, who can ask for the attention probabilities of the few
-rows that are read. No attention map of the model is ever stored.
+transformers can use an attention function that is registered by name. Ours computes what the model needs with torch's
+fused attention, and calls a listener that can request the attention probabilities of the few rows that it reads. No
+attention map of the model is ever stored.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ from transformers.masking_utils import AttentionMaskInterface, sdpa_mask
 NAME = "codesyntax"
 
 Rows = Callable[[slice, "torch.Tensor | None"], torch.Tensor]
-"""Some inputs of the batch and positions (B, R) -> attention probabilities of these rows of theirs, float32
-(B, H, R, S); None asks for all rows."""
+"""Some inputs of the batch and positions (B, R) -> attention probabilities of these rows, float32 (B, H, R, S); None
+requests all rows."""
 
 Listener = Callable[[Rows], "torch.Tensor | None"]
-"""Called once per layer, in the order of the layers. May return attention maps (B, H, S, S) that the layer is to go on
-with instead of its own, so that the self-check can compare layer by layer without earlier layers' rounding."""
+"""Called once per layer, in order. May return attention maps (B, H, S, S) that replace the layer's own, so that the
+self-check can compare layer by layer without the rounding of earlier layers."""
 
 
 def rows_of(maps: torch.Tensor) -> Rows:
-    """The rows of whole attention maps (B, H, S, S), where the attention function cannot be replaced."""
+    """Rows from whole attention maps (B, H, S, S), for models whose attention function cannot be replaced."""
 
     def rows(inputs: slice, positions: torch.Tensor | None) -> torch.Tensor:
         chosen = maps[inputs].float()
@@ -39,9 +39,8 @@ def rows_of(maps: torch.Tensor) -> Rows:
     return rows
 
 
-# What attention functions are called with besides, and what does not change the probabilities: sliding windows are in
-# the mask, positions in the queries and keys. Anything else may, so that a model that passes it is probed by its eager
-# maps.
+# Other arguments of attention functions that do not change the probabilities: sliding windows are in the mask,
+# positions in the queries and keys. Any further argument may, so a model that passes one is probed by its eager maps.
 _HARMLESS = frozenset(
     "cache_position deterministic output_attentions output_hidden_states past_key_values position_ids return_dict "
     "sliding_window use_cache".split()
@@ -52,7 +51,7 @@ _listener: ContextVar[Listener | None] = ContextVar("listener", default=None)
 
 @contextlib.contextmanager
 def listen(listener: Listener) -> Iterator[None]:
-    """Have `listener` called for every layer while the model runs."""
+    """Call `listener` for every layer while the model runs."""
     token = _listener.set(listener)
     try:
         yield
@@ -77,7 +76,7 @@ def attention(
 ) -> tuple[torch.Tensor, None]:
     """The attention function that transformers calls: query (B, H, S, D), key and value (B, H or fewer, S, D).
 
-    Raises TypeError for arguments that may change the attention in a way we do not know.
+    Raises TypeError for unknown arguments, which may change the attention.
     """
     unknown = sorted(name for name, what in others.items() if what is not None and name not in _HARMLESS)
     if unknown:
@@ -102,7 +101,7 @@ def attention(
 
     listener = _listener.get()
     maps = None if listener is None else listener(rows)
-    if maps is None and (softcap is not None or s_aux is not None):  # what the fused attention cannot do
+    if maps is None and (softcap is not None or s_aux is not None):  # which the fused attention does not support
         maps = rows(slice(None), None)
     if maps is None:
         return sdpa_attention_forward(
@@ -134,9 +133,9 @@ def probabilities(
 ) -> torch.Tensor:
     """Attention probabilities of the rows at `positions` (B, R), or of all: float32 (B, H, R, S).
 
-    What a model adds to scaled dot products is kept: masks (bool: attend, float: added), causality where there is no
-    mask, position biases (T5), soft caps (Gemma 2) and attention sinks (gpt-oss), which take a share that no sub-token
-    gets.
+    Includes what models add to scaled dot products: masks (bool: attend, float: added), causality if there is no mask,
+    position biases (T5), soft caps (Gemma 2) and attention sinks (gpt-oss), which take a share that goes to no
+    sub-token.
     """
     batch, heads, length, width = query.shape
     groups = key.shape[1]
@@ -149,7 +148,7 @@ def probabilities(
 
     q = at_rows(query).float()  # (B, H, R, D)
     rows = q.shape[2]
-    # heads that share a key are put side by side, so that keys need no copies (grouped-query attention)
+    # heads that share a key are concatenated, so that keys need not be copied (grouped-query attention)
     q = q.reshape(batch, groups, heads // groups * rows, width)
     scores = (q @ key.float().transpose(2, 3)).view(batch, heads, rows, key.shape[2])
     scores *= width**-0.5 if scaling is None else scaling
@@ -160,7 +159,7 @@ def probabilities(
     if mask is not None:
         allowed = at_rows(mask)
         if allowed.dtype == torch.bool:
-            # added once it is a number, for all heads: several times as fast as filling in
+            # adding a float mask, broadcast over heads, is several times as fast as masked_fill
             allowed = torch.where(allowed, 0.0, torch.finfo(scores.dtype).min)
         scores += allowed
     elif causal:
@@ -173,6 +172,6 @@ def probabilities(
     return torch.cat([scores, sink], dim=-1).softmax(dim=-1)[..., :-1]
 
 
-# Without a mask function of the same name a model gets no mask at all: padding and sliding windows would be ignored.
+# Without a mask function of the same name a model would get no mask, and ignore padding and sliding windows.
 AttentionInterface.register(NAME, attention)
 AttentionMaskInterface.register(NAME, sdpa_mask)

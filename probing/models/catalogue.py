@@ -1,7 +1,7 @@
-"""Models known to work, and what their configurations say: reads no weights and no tokenizers, needs no torch.
+"""Models known to work, described from their configurations: reads no weights and no tokenizers, needs no torch.
 
-`models.json` holds their ids with what their configurations say, and how each family (`model_type`) came out when it was tried, which
-tests/models/test_architectures.py does for all of them.
+`models.json` holds their ids with facts from their configurations, and the outcome of each family (`model_type`), which
+tests/models/test_architectures.py tests.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ _THREADS = 8
 
 @dataclass(frozen=True)
 class Description:
-    """What is known of a model before it is loaded.
+    """What is known about a model before it is loaded.
 
-    `family`: its `model_type`; `layers`: those with attention, and `heads` of each; `longest`: sub-tokens, special
-    tokens included, that it has positions for, None for any number; `directions`: those that it can be read in; `path`:
-    `captured` or `eager` as of `probing.models.encoder.Encoder`, `refused`, `untested` where the family was never tried, or
-    `unknown` where there is no configuration to read; `why`: the reason for the last three.
+    `family`: its `model_type`; `layers`: the number of attention layers, and `heads` of each; `longest`: the most
+    sub-tokens, special tokens included, that it has positions for, None for any number; `directions`: those in which it
+    can be probed; `path`: `captured` or `eager` as in `probing.models.encoder.Encoder`, `refused`, `untested` if its
+    family was never tested, or `unknown` if its configuration cannot be read; `why`: the reason for the last three.
     """
 
     model: str
@@ -49,10 +49,10 @@ class Description:
 
 @checked
 def available(models: Sequence[str | os.PathLike] = (), *, refresh: bool = False) -> Iterator[Description]:
-    """Descriptions of `models`, Hub ids or local folders, or else of those known to work, in order, as they come.
+    """Yield descriptions of `models` (Hub ids or local folders), or of all models known to work, in order.
 
-    Those known to work are described from what comes with this package, without a network; `refresh`: from their
-    configurations on the Hub, as those of `models` always are.
+    Models known to work are described from this package's data, without a network; with `refresh`, from their
+    configurations on the Hub, like `models`.
     """
     if not models and not refresh:
         yield _read(EMBEDDED, False)
@@ -70,10 +70,10 @@ def to_json(descriptions: Iterable[Description]) -> str:
 
 
 def describe(model: str, config: PreTrainedConfig) -> Description:
-    """What a configuration and the outcome of its family say of a model."""
+    """Describe a model from its configuration and the outcome of its family."""
     layers, heads = (getattr(config, name, None) for name in ("num_hidden_layers", "num_attention_heads"))
     kinds = getattr(config, "layer_types", None)
-    if kinds:  # layers of other kinds than attention have no heads, and are not counted
+    if kinds:  # other kinds of layers have no attention heads, and are not counted
         layers = sum(kind.endswith("attention") and kind != "linear_attention" for kind in kinds)
     longest = positions(config)
     outcome = _KNOWN["families"].get(config.model_type, {})
@@ -83,10 +83,10 @@ def describe(model: str, config: PreTrainedConfig) -> Description:
 
 
 def _outcome(model: str, family: str, layers: int | None, heads: int | None, longest: int | None) -> Description:
-    """What is known of a model's family, put to what its configuration says."""
+    """Combine the outcome of a model's family with the facts from its configuration."""
     outcome = _KNOWN["families"].get(family)
     if outcome is None:
-        path, why, directions = "untested", "no model of its family was tried: ask `codesyntax doctor`", ()
+        path, why, directions = "untested", "no model of its family was tested: run `codesyntax doctor`", ()
     elif outcome["path"] == "refused":
         path, why, directions = "refused", outcome["why"], ()
     else:
@@ -96,14 +96,14 @@ def _outcome(model: str, family: str, layers: int | None, heads: int | None, lon
 
 
 def positions(config: PreTrainedConfig) -> int | None:
-    """How many positions a configuration names; None: any number of sub-tokens."""
+    """The number of positions in a configuration; None: any number of sub-tokens."""
     config = config.get_text_config()
     numbers = (getattr(config, name, None) for name in ("max_position_embeddings", "max_seq_len"))
     return next((number for number in numbers if number and number > 0), None)
 
 
 def _read(model: str, reached: bool) -> Description:
-    """From a model's configuration, fetched from the Hub where that can be `reached`, else from the cache."""
+    """Describe a model from its configuration, from the Hub if it can be `reached`, otherwise from the cache."""
     try:
         with loading(model):
             if model == EMBEDDED:

@@ -1,4 +1,4 @@
-"""Can this model be probed? Prints the self-check that every probe makes, and what comes of it."""
+"""Diagnose whether a model can be probed, by the self-check that every probe makes."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from probing.models.selfcheck import Check, FailedCheck
 
 @dataclass(frozen=True)
 class Diagnosis:
-    """The self-check of a model: `path` is `captured`, `eager` or `refused`, `summary` says it in a line."""
+    """The self-check of a model: `path` is `captured`, `eager` or `refused`; `summary` is one line of text."""
 
     path: str
     summary: str
@@ -39,7 +39,7 @@ def doctor(
     dtype: str | torch.dtype = "float32",
     device: str | torch.device | None = None,
 ) -> Diagnosis:
-    """Load a model as `probe` does and return its self-check; raises ModelError where there is nothing to check."""
+    """Load a model like `probe` and return its self-check; raises ModelError if it cannot be loaded."""
     try:
         encoder = load(model, revision=revision, dtype=dtype, device=device)
     except FailedCheck as failed:

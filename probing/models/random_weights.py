@@ -1,4 +1,4 @@
-"""The control `random-weights`: a model's architecture without what it learned."""
+"""The control `random-weights`: a model's architecture with untrained weights."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from codesyntax_dataset.errors import ModelError
 
 
 def with_random_weights(model: PreTrainedModel, seed: int = 0) -> PreTrainedModel:
-    """A new model of the same configuration, precision and device, headless, with weights as training begins.
+    """A new model with the same configuration, precision and device, without a head, with initial weights.
 
-    Raises ModelError where the configuration does not build that model.
+    Raises ModelError if the model cannot be built from its configuration.
     """
     config = copy.deepcopy(model.config)
     with torch.random.fork_rng(), torch.device("cpu"):  # weights do not depend on the device

@@ -1,9 +1,9 @@
-"""The self-check: what must hold before a model's attention is believed, found out on two short texts and, for what may
-change with length, on the longest and the shortest function of the run.
+"""The self-check: what must hold before a model's attention is trusted, tested on two short texts and, for what may
+depend on length, on the longest and the shortest function of the run.
 
-Nothing in it trusts the model's family. The attention maps that a model reports in eager mode are the reference, and
-they are themselves compared with what the model does. A failed check refuses the model; only the last ones, of our
-attention function, leave the eager maps to be probed instead.
+It does not rely on the model's family. The attention maps that a model reports in eager mode are the reference, and are
+themselves compared with the model's behaviour. If a check fails, the model is refused; only if the last ones, of our
+attention function, fail, the eager maps are probed instead.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from probing.models import capture
 if TYPE_CHECKING:
     from probing.models.encoder import Encoder
 
-TEXTS = (  # a short one, which gets padding, and one that is longer than the local windows of most models
+TEXTS = (  # a short one, which gets padding, and one longer than the local windows of most models
     "def area(w, h):\n    return w * h\n",
     'def tally(rows, limit=10):\n\t"""Größe naïve → 数量 😀"""\n\tfound = {}\r\n    for row in rows:\n'
     "        key = row[0]\n        if key not in found and len(found) < limit:\n"
@@ -33,24 +33,23 @@ TEXTS = (  # a short one, which gets padding, and one that is longer than the lo
     "            raise KeyError('unexpected key: %s' % key)\n    return sorted(found.items())\n",
 )
 
-# How far probabilities may be apart that come from the same queries and keys, by the precision of the model. bfloat16
-# has 8 bits, and eager attention rounds its scores to them, so that even a right probability can move by some
-# hundredths.
+# How much probabilities from the same queries and keys may differ, by the precision of the model. bfloat16 has 8 bits,
+# and eager attention rounds its scores to them, so that even a correct probability can change by some hundredths.
 _ROUNDING = {"float32": 1e-5, "bfloat16": 5e-2}
 
-# How far apart two runs through the whole model may be, where rounding adds up: probabilities, or hidden states in
-# relation to their norm. A mask that is ignored, or padding that leaks, moves them by more.
+# How much two runs of the whole model may differ, where rounding accumulates: probabilities, or hidden states relative
+# to their norm. An ignored mask, or padding that leaks, changes them by more.
 _DRIFT = {"float32": 1e-3, "bfloat16": 2e-1}
 
 
-# Sub-tokens of a text that the model runs on: quick for a model of any size, and with a local window more than ModernBERT's.
+# Sub-tokens of a text for the self-check: few, so that any model is quick, but more than ModernBERT's local window.
 _LENGTH, _LENGTH_WITH_WINDOW = 40, 72
 
-_ROWS = 16  # rows of a text that are compared in a batch and alone
+_ROWS = 16  # rows of a text to compare in a batch and alone
 
 
 class Check(NamedTuple):
-    """Something that must hold, what was found, and what it means where it does not hold."""
+    """Something that must hold, what was measured, and what its failure means."""
 
     name: str
     passed: bool
@@ -59,7 +58,7 @@ class Check(NamedTuple):
 
 
 class FailedCheck(ModelError):
-    """A model that cannot be probed; `checks` are all that were made, the last one failed."""
+    """A model that cannot be probed; `checks` are those made so far, of which the last failed."""
 
     def __init__(self, name: str, checks: list[Check]):
         failed = checks[-1]
@@ -68,8 +67,8 @@ class FailedCheck(ModelError):
 
 
 class Findings(NamedTuple):
-    """What the self-check found: attention layers and heads of each, whether no sub-token sees a later one, the checks,
-    and why the attention must be taken from the eager maps, or an empty string."""
+    """The result of a self-check: the number of attention layers and of heads in each, whether no sub-token sees a
+    later one, the checks, and why attention must be read from the eager maps (empty if it need not)."""
 
     layers: int
     heads: int
@@ -79,7 +78,7 @@ class Findings(NamedTuple):
 
 
 def recall(file: Path) -> Findings | None:
-    """The findings that `remember` has written; None where there are none, or damaged ones."""
+    """The findings that `remember` wrote; None if there are none, or damaged ones."""
     try:
         layers, heads, causal, checks, why = json.loads(file.read_text(encoding="utf-8"))
         return Findings(int(layers), int(heads), bool(causal), [Check(*check) for check in checks], str(why))
@@ -88,13 +87,13 @@ def recall(file: Path) -> Findings | None:
 
 
 def remember(findings: Findings, file: Path) -> None:
-    """Keep the findings of a model's files for the next time; that they cannot be kept is no error."""
+    """Keep the findings on a model's files for the next time; failing to do so is not an error."""
     with contextlib.suppress(LedgerError, OSError):
         write(file, json.dumps(findings))
 
 
 def examine(encoder: Encoder) -> Findings:
-    """Check the tokenizer and the model of an encoder that has not been checked yet; raises FailedCheck."""
+    """Check the tokenizer and the model of an encoder; raises FailedCheck."""
     checks: list[Check] = []
 
     def require(check: Check) -> None:
@@ -113,7 +112,7 @@ def examine(encoder: Encoder) -> Findings:
     try:
         maps, hidden = _run(encoder, padded)
         maps_alone, hidden_alone = _run(encoder, alone)
-    except Exception as error:  # whatever a model raises that wants more than text
+    except Exception as error:  # models that need more than text raise errors of any type
         require(Check("runs on text", False, _said(error), "it does not run on sub-tokens alone"))
     require(Check("runs on text", True, f"{len(encoded)} texts of up to {padded['input_ids'].shape[1]} sub-tokens"))
     require(_between_all(maps, padded))
@@ -135,15 +134,15 @@ def examine(encoder: Encoder) -> Findings:
 
 
 class _Enough(Exception):
-    """Stops a model whose further layers would tell nothing new."""
+    """Stops a model whose further layers are not needed."""
 
 
 def examine_lengths(encoder: Encoder, longest: np.ndarray, shortest: np.ndarray) -> None:
-    """Check that the attention of a text does not depend on the length of the batch that it is in.
+    """Check that the attention of a text does not depend on the length of its batch.
 
-    `longest`, `shortest`: the ids of the run's longest and shortest function. Some models choose how positions are
-    encoded by the length of what they read (longrope: Ding et al. 2024; dynamic scaling), or which attention they compute
-    (BigBird). Where our attention function is called, only the layers up to the first of each kind are run.
+    `longest`, `shortest`: the ids of the run's longest and shortest function. In some models the encoding of positions
+    (longrope: Ding et al. 2024; dynamic scaling) or the kind of attention (BigBird) depends on the input length. If our
+    attention function is used, only the layers up to the first of each kind are run.
 
     Raises FailedCheck.
     """
@@ -152,7 +151,7 @@ def examine_lengths(encoder: Encoder, longest: np.ndarray, shortest: np.ndarray)
     name = f"batches of {len(shortest)} to {len(longest)} sub-tokens change nothing"
     positions = torch.linspace(0, len(shortest) - 1, _ROWS).long().to(encoder.device)
     try:
-        # alone first: some models go on as the longest text so far told them to
+        # alone first: some models keep the setting for the longest text so far
         alone = _attention_rows(encoder, [shortest], positions)
         mixed = _attention_rows(encoder, [longest, shortest], positions)
     except ModelError as error:  # maps of another shape
@@ -168,7 +167,7 @@ def examine_lengths(encoder: Encoder, longest: np.ndarray, shortest: np.ndarray)
 
 
 def _attention_rows(encoder: Encoder, texts: list[np.ndarray], positions: torch.Tensor) -> list[torch.Tensor]:
-    """Rows of the last text's attention, (1, H, R, S) for each layer that was run."""
+    """Rows of the last text's attention, (1, H, R, S) for each layer that is run."""
     kept: list[torch.Tensor] = []
     last = slice(len(texts) - 1, len(texts))
     inputs = encoder.inputs(texts)
@@ -189,7 +188,7 @@ def _attention_rows(encoder: Encoder, texts: list[np.ndarray], positions: torch.
 
 
 def _tokenizer_checks(encoder: Encoder) -> Iterator[Check]:
-    """Whether character offsets can be trusted: every character once, in order, and spelled by its sub-token."""
+    """Whether character offsets are reliable: each character once, in order, and spelled by its sub-token."""
     tokenizer = encoder.tokenizer
     yield Check(
         "the tokenizer is fast",
@@ -199,11 +198,11 @@ def _tokenizer_checks(encoder: Encoder) -> Iterator[Check]:
     )
     missing, twice, backwards, misspelled, unknown, total = "", "", 0, [], 0, 0
     for text, (ids, offsets, special) in zip(TEXTS, encoder.encode(TEXTS)):
-        times = np.zeros(len(text), int)  # that a character belongs to a sub-token
+        times = np.zeros(len(text), int)  # in how many sub-tokens each character is
         ids, offsets = ids[~special], offsets[~special]
         for token, (start, end) in zip(ids.tolist(), offsets.tolist()):
             piece, spelled = text[start:end], tokenizer.decode([token])
-            if not spelled.strip():  # the mark of a space, which some tokenizers also put in front of the text
+            if not spelled.strip():  # the marker of a space, which some tokenizers also put before the text
                 continue
             total += 1
             times[start:end] += 1
@@ -243,7 +242,7 @@ def _tokenizer_checks(encoder: Encoder) -> Iterator[Check]:
 
 
 def _letters(text: str) -> str:
-    """What no tokenizer marks or cleans: the letters and digits, in lower case."""
+    """The letters and digits in lower case, which no tokenizer marks or cleans."""
     return re.sub("[^a-z0-9]", "", text.lower())
 
 
@@ -259,7 +258,7 @@ def _hidden(output) -> torch.Tensor:
 
 
 def _texts(inputs: Mapping[str, torch.Tensor]) -> torch.Tensor:
-    """Where there is text: bool (B, S). Rows of padding mean nothing."""
+    """Where there is text: bool (B, S). Rows of padding are meaningless."""
     return inputs["attention_mask"].bool()
 
 
@@ -277,10 +276,10 @@ def _between_all(maps: list, inputs: Mapping[str, torch.Tensor]) -> Check:
 
 
 def _captured(encoder: Encoder, inputs: Mapping[str, torch.Tensor], maps: list[torch.Tensor]) -> Check:
-    """Whether our attention function is called for every layer and its rows are the maps.
+    """Whether our attention function is called for every layer and its rows equal the maps.
 
-    Every layer goes on with the reference, so that its queries and keys are those of the eager run and rounding in
-    other layers plays no part.
+    Every layer continues with the reference, so that its queries and keys are those of the eager run, without rounding
+    in other layers.
     """
     texts, bound = _texts(inputs), _ROUNDING[encoder.dtype]
     differences: list[float] = []
@@ -297,7 +296,7 @@ def _captured(encoder: Encoder, inputs: Mapping[str, torch.Tensor], maps: list[t
     try:
         with capture.listen(listener):
             encoder.run(inputs, capture.NAME)
-    except Exception as error:  # whatever a model's code does with an attention function it did not expect
+    except Exception as error:  # a model's code may fail in any way with an attention function that it does not expect
         passed, found = False, _said(error)
     else:
         passed, found = False, f"called {len(differences)} times, expected once for each of {len(maps)} layers"
@@ -322,7 +321,7 @@ def _same_output(encoder: Encoder, runs: list[tuple[Mapping[str, torch.Tensor], 
     try:
         for inputs, hidden in runs:
             ours = _hidden(encoder.run(inputs, capture.NAME, output_hidden_states=True))
-            # the mean, because a mixture of experts may send a sub-token elsewhere when a number is rounded otherwise
+            # the mean, because rounding may make a mixture of experts route a sub-token differently
             apart = max(apart, _apart(ours, hidden, _texts(inputs)).nan_to_num(nan=float("inf")).mean().item())
         passed, found = apart <= bound, f"hidden states differ by {apart:.2g} of their norm, at most {bound:.0e}"
     except Exception as error:  # as above
@@ -333,7 +332,7 @@ def _same_output(encoder: Encoder, runs: list[tuple[Mapping[str, torch.Tensor], 
 def _rows_sum_to_one(
     maps: list[torch.Tensor], inputs: Mapping[str, torch.Tensor], dtype: str, explained: bool
 ) -> Check:
-    """Attention sinks take a share that no sub-token gets: a smaller sum is right where our formula says the same."""
+    """Attention sinks take a share that goes to no sub-token: a smaller sum is correct if our formula gives it, too."""
     rows = _texts(inputs)[:, None].expand(-1, maps[0].shape[1], -1)
     sums = torch.stack([m.sum(dim=-1)[rows] for m in maps])
     low, high = sums.min().item(), sums.max().item()
@@ -355,7 +354,7 @@ def _nothing_on_padding(maps: list[torch.Tensor], inputs: Mapping[str, torch.Ten
 
 
 def _maps_are_true(causal: bool, later: float, moved: float, dtype: str) -> Check:
-    """Maps with nothing on later sub-tokens are those of a model that does not see them, and the other way round."""
+    """Whether maps without weight on later sub-tokens belong to a model that does not see them, and vice versa."""
     return Check(
         "maps show what sub-tokens see",
         moved <= _DRIFT[dtype] / 10 if causal else moved > 1e-5,
@@ -378,12 +377,12 @@ def _padding_changes_nothing(maps: list[torch.Tensor], maps_alone: list[torch.Te
 def _what_a_later_token_moves(
     encoder: Encoder, inputs: Mapping[str, torch.Tensor], hidden: torch.Tensor, special: np.ndarray
 ) -> float:
-    """How far earlier hidden states move, in relation to their norm, when the last sub-token of the text is another."""
+    """How much earlier hidden states change, relative to their norm, when the last sub-token is replaced."""
     ids = inputs["input_ids"].clone()
     text = np.flatnonzero(~special)
     if len(set(ids[0, text].tolist())) < 2:
         raise ModelError(
-            f"functions of {encoder.longest} sub-tokens at most are too short to check a model with: allow longer ones"
+            f"functions of at most {encoder.longest} sub-tokens are too short to check a model with: allow longer ones"
         )
     last = int(text[-1])
     ids[0, last] = next(ids[0, place] for place in text if ids[0, place] != ids[0, last])
@@ -392,10 +391,10 @@ def _what_a_later_token_moves(
 
 
 def _apart(ours: torch.Tensor, theirs: torch.Tensor, where: torch.Tensor) -> torch.Tensor:
-    """The distance of hidden states (B, S, D) in relation to their norm, at each position where there is text."""
+    """The distance of hidden states (B, S, D) relative to their norm, at each position of text."""
     return ((ours - theirs).norm(dim=-1) / theirs.norm(dim=-1).clamp(min=1e-9))[where.bool()]
 
 
 def _largest(difference: torch.Tensor) -> float:
-    """The largest absolute value; what is not a number counts as infinite."""
+    """The largest absolute value; NaN counts as infinite."""
     return difference.abs().nan_to_num(nan=float("inf")).max().item()

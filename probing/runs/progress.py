@@ -1,4 +1,4 @@
-"""Progress bars: on terminals only, and none where TQDM_DISABLE is set, as `codesyntax --quiet` does."""
+"""Progress bars: only in terminals, and not if TQDM_DISABLE is set, as `codesyntax --quiet` does."""
 
 from __future__ import annotations
 
@@ -9,6 +9,6 @@ from tqdm.auto import tqdm
 
 
 def progress(*arguments: Any, main: bool = True, **options: Any) -> tqdm:
-    """A bar of the `main` process, with the arguments of tqdm."""
+    """A progress bar in the `main` process, with the arguments of tqdm."""
     shown = main and not os.environ.get("TQDM_DISABLE")
     return tqdm(*arguments, disable=None if shown else True, **options)  # None: where there is no terminal

@@ -1,4 +1,4 @@
-"""How many threads torch computes with: as many as make it faster."""
+"""The number of threads for torch: as many as make it faster."""
 
 from __future__ import annotations
 
@@ -12,10 +12,11 @@ import torch
 
 @contextlib.contextmanager
 def useful_threads() -> Iterator[None]:
-    """Compute with the number of threads that is fastest now: torch's own, or a half, a quarter, ... of it.
+    """Compute with the number of threads that is fastest now: torch's default, or a half, a quarter, ... of it.
 
-    Threads wait for the slowest of them, many times in each layer. Where other programs keep the cores busy, or a container
-    may use fewer than it sees, many threads take several times as long as one. OMP_NUM_THREADS, where it is set, is obeyed.
+    Threads wait for the slowest of them, many times per layer. If other programs keep the cores busy, or a container
+    may use fewer cores than it sees, many threads take several times as long as one. OMP_NUM_THREADS, if set, is
+    respected.
     """
     before = torch.get_num_threads()
     if "OMP_NUM_THREADS" not in os.environ:
@@ -33,7 +34,7 @@ def useful_threads() -> Iterator[None]:
 
 
 def _seconds(threads: int) -> float:
-    """How long layers of a small model take with so many threads, after a first one that starts them."""
+    """The time for some layers of a small model with this many threads, after a first one that starts them."""
     torch.set_num_threads(threads)
     states, weights = torch.ones(256, 384), torch.full((384, 384), 1 / 384)
     with torch.inference_mode():

@@ -348,7 +348,7 @@ def test_saved_beside_the_result_and_loaded(result):
     assert written == errors_path(path) == path.with_name(path.name.replace(".json", ".errors.json"))
     assert load(written) == analysis
     assert not [file for file in path.parent.iterdir() if file.name.startswith(".")]
-    with pytest.raises(LedgerError, match="no error analysis"):
+    with pytest.raises(LedgerError, match="not an error analysis"):
         load(path)
 
 
@@ -357,7 +357,7 @@ def test_a_ledger_of_another_model_is_refused(result, tiny_model, dataset_folder
     path, *_ = result
     ledger = RankLedger.load(ledger_path(path))
     swapped = ProbeResult.from_ledger(dataclasses.replace(ledger, ranks=ledger.ranks[..., [1, 2, 0]])).save(tmp_path)
-    with pytest.raises(LedgerError, match="edges are hit by the ledger and not by this run"):
+    with pytest.raises(LedgerError, match="edges are hit in the ledger but not in this run"):
         analyse(swapped, model=str(tiny_model), data=dataset_folder)
 
 

@@ -19,7 +19,7 @@ MISTAKES = [
     (f"{PROBE} --config pyton", 1, "did you mean 'python'?"),
     (f"{PROBE} --split tset", 1, "did you mean 'test'?"),
     (f"{PROBE} --rule first", 2, "No such option"),
-    ("probe ./none --data data", 1, "no such folder, and no name that a model on the Hub can have"),
+    ("probe ./none --data data", 1, "no such folder, and not a valid name of a model on the Hub"),
     ("probe nobody/none --data data", 1, "not in the cache, and the Hub cannot be reached"),
     ("probe tiny --data none", 1, "no folder none, and no name of a dataset on the Hub, USER/NAME"),
     ("probe tiny --data file.txt", 1, "file.txt is a file, expected the folder of a dataset"),

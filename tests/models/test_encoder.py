@@ -117,7 +117,7 @@ def spoil(folder: Path, how: str) -> None:
         ("no config", "config.json"),
         ("broken config", "not a valid JSON"),
         ("unknown family", "nobody-knows"),
-        ("remote code", "code from its repository, which we never run"),
+        ("remote code", "code from its repository, which is never run"),
         ("no tokenizer", "tokenizer"),
         ("other tokenizer", "embeddings for 1000 only"),
     ],
@@ -132,7 +132,7 @@ def test_unusable_folder(folder, how, said):
 @pytest.mark.parametrize("name", ["no/such", "./no/such/folder", "what is this?"])
 def test_no_such_model(name):
     with pytest.raises(
-        ModelError, match="no folder of that name, it is not in the cache|no such folder, and no name that a model"
+        ModelError, match="no folder of that name, it is not in the cache|no such folder, and not a valid name of a model"
     ) as error:
         load(name)
     assert "\n" not in str(error.value)
