@@ -343,7 +343,7 @@ def test_a_results_repository(evidence, python, tmp_path):
         assert "left out user/results@later/entries/large.json: the file is larger than" in said
         assert [request for request in hub.requests if "large" in request or "[a-z]" in request] == []
         status, said = run("user/nothing", "--output", str(tmp_path / "nothing"))
-        assert (status, "user/nothing is not there" in said, said.count("\n")) == (1, True, 1)
+        assert (status, "user/nothing does not exist" in said, said.count("\n")) == (1, True, 1)
     folder = write(tmp_path / "results", {"base": python, "better": better})
     save(read([folder]), tmp_path / "folder")
     for name in ("board.md", "README.md"):

@@ -275,8 +275,8 @@ def test_what_the_hub_says_no_to(hub, results, monkeypatch):
     """One line each, and nothing is sent."""
     for change, reason in (
         (("--model", "nowhere"), "is not a valid repository name"),
-        (("--model", "maker/nothing"), "maker/nothing is not there"),
-        (("--dataset", "user/nothing"), "user/nothing is not there"),
+        (("--model", "maker/nothing"), "maker/nothing does not exist"),
+        (("--dataset", "user/nothing"), "user/nothing does not exist"),
         (("--source-url", "javascript:alert(1)"), "no address"),
     ):
         outcome = run(results, *WHERE, *change)
@@ -314,7 +314,7 @@ def test_answers_that_no_hub_gives(hub, results):
     ("source", "status", "headers", "reason"),
     [
         (BOARD, 403, {"X-Error-Code": "GatedRepo"}, "lab/results is gated .*accept its terms"),
-        (BOARD, 401, {"X-Error-Code": "RepoNotFound"}, "lab/results is not there"),  # what it says without a token
+        (BOARD, 401, {"X-Error-Code": "RepoNotFound"}, "lab/results does not exist"),  # what it says without a token
         (BOARD, 401, {"X-Error-Message": "Invalid credentials in Authorization header"}, "does not accept the token"),
         (f"{BOARD}@nothing", None, {}, "lab/results has no such revision"),
         ("-/-", None, {}, "is not a valid repository name"),
