@@ -1,8 +1,9 @@
-"""The published form of evidence: the JSON that submissions send and boards read, and how it is read from a stranger.
+"""Entries, the published form of evidence: the JSON that submissions send and boards read from untrusted sources.
 
-`Evidence.entry()` makes an entry, and `codesyntax submit` adds how much of it was probed again. `load` reads one and refuses whatever the file itself can contradict: fields, types
-and ranges, and numbers that do not follow from each other or that no attention heads can produce. Whether they follow from
-the ledgers, whose digests an entry names, cannot be seen here; `codesyntax submit` checks that before it sends.
+`Evidence.entry()` makes an entry, and `codesyntax submit` adds how much of it was probed again. `load` reads one and
+rejects everything that the file itself can contradict: fields, types and ranges, and numbers that do not follow from
+each other or that no attention heads can produce. Whether they follow from the ledgers, whose digests an entry names,
+cannot be checked here; `codesyntax submit` checks it before it sends.
 """
 
 from __future__ import annotations
@@ -35,10 +36,10 @@ from probing.runs.untrusted_json import (
 )
 
 FORMAT = 2
-"""Changes whenever entries get other fields, or their fields other meanings."""
+"""Changes whenever the fields of entries, or their meanings, change."""
 
 LARGEST = 8 * 2**20
-"""Bytes that an entry may have, several times what it takes."""
+"""The most bytes of an entry, several times the usual size."""
 
 
 def to_json(entry: dict[str, Any]) -> str:
@@ -47,12 +48,12 @@ def to_json(entry: dict[str, Any]) -> str:
 
 
 def file_name(entry: dict[str, Any]) -> str:
-    """Letters, digits and `._-` only; entries of different settings never share a name."""
+    """A file name of letters, digits and `._-`, unique to the settings of the entry."""
     return f"{_settings_of(entry).name}.json"
 
 
 def load(source: str | os.PathLike[str] | bytes) -> dict[str, Any]:
-    """The entry in a file, or in its bytes. Raises EntryError, with the reason, for all that is no entry."""
+    """Load an entry from a file or from bytes. Raises EntryError, with the reason, if it is not a valid entry."""
     entry = parse(source if isinstance(source, bytes) else read(Path(source), LARGEST), LARGEST)
     _check_format(entry)
     _FIELDS(entry, "")
@@ -76,7 +77,7 @@ _VERSION = text(r"\d[\w.+!-]{0,60}", "a version")
 
 
 def _config(value: Any, at: str) -> None:
-    one_of(CONFIGS)(value, at)  # when it is asked: a language may be registered later
+    one_of(CONFIGS)(value, at)  # looked up on each call: a language may be registered later
 
 
 _SETTINGS = record(
@@ -124,11 +125,11 @@ _FIELDS = record(
 
 
 def _check_format(entry: Any) -> None:
-    """An older entry lacks fields, and its scores are of another version: say that first."""
+    """Reject an older format first, with that reason: such an entry lacks fields and has other scores."""
     if isinstance(entry, dict) and type(entry.get("format")) is int and entry["format"] < FORMAT:
         raise EntryError(
-            f"format is {entry['format']}, which another version of codesyntax wrote, expected {FORMAT}: make the entry "
-            "again from its results"
+            f"format is {entry['format']}, which another version of codesyntax wrote, expected {FORMAT}: make the "
+            "entry again from its results"
         )
 
 
@@ -142,7 +143,7 @@ def _check_signatures(entry: dict[str, Any]) -> None:
 
 
 def _check_verified(entry: dict[str, Any]) -> None:
-    """How many functions of both splits `codesyntax submit` has probed again, where it did."""
+    """Check how many functions of both splits `codesyntax submit` probed again, if it did."""
     of = entry["functions"] + entry["chosen_on"]["functions"]
     verified = entry.get("verified", {"functions": 1, "of": of})
     if verified["of"] != of or verified["functions"] > of:

@@ -1,4 +1,4 @@
-"""The numbers of an entry: what follows from what, and what no attention heads can produce."""
+"""Consistency checks of the numbers in an entry, including scores that no attention heads can produce."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from codesyntax_metric.topk_uas import NOT_IN_MEAN, RULES
 from probing.evidence.selection import FEW_FUNCTIONS, PERMUTATIONS
 from probing.runs.untrusted_json import expect, fields, mapping, one_of, shown, whole
 
-_CLOSE = 1e-6  # percent: what rounding may change
+_CLOSE = 1e-6  # percent: tolerance for rounding
 _MANY = 10
-"""Relations, whose heads are never all the best ones: of two models, 32 and 56 % of the scores were."""
+"""With so many relations, held-out heads are never all the best ones: of two models, 32 and 56 % of the scores were."""
 
 
 def check_scores(entry: dict[str, Any]) -> None:
@@ -37,7 +37,7 @@ def check_scores(entry: dict[str, Any]) -> None:
 
 
 class _Scores(NamedTuple):
-    """What a protocol says. `score`: (R, rules, k); `head`: (R, rules, k, 2); `mean`: (rules, k), NaN for none."""
+    """The scores of a protocol. `score`: (R, rules, k); `head`: (R, rules, k, 2); `mean`: (rules, k), NaN for none."""
 
     at: str
     relations: dict[str, dict[str, Any]]
@@ -97,11 +97,12 @@ def _interval(value: Any, at: str, least: float = 0) -> float:
 
 
 def _alone(value: Any, at: str) -> float:
-    """The number in `[number, None, None]`, of a relation in too few functions for an interval."""
+    """The number in `[number, None, None]`, for a relation in too few functions for an interval."""
     fits = isinstance(value, list) and len(value) == 3 and type(value[0]) in (int, float) and 0 <= value[0] <= 100
     if not fits or value[1:] != [None, None]:
         raise EntryError(
-            f"{at} is {shown(value)}, expected [number, null, null]: below {FEW_FUNCTIONS} functions there is no interval"
+            f"{at} is {shown(value)}, expected [number, null, null]: below {FEW_FUNCTIONS} functions there is no "
+            "interval"
         )
     return value[0]
 
@@ -124,13 +125,13 @@ def _means(value: Any, at: str, score: np.ndarray, names: list[str]) -> np.ndarr
 
 
 def _check_hits(score: np.ndarray, edges: dict[str, int], at: str) -> None:
-    """Every score is a whole number of its relation's edges."""
+    """Check that every score is a whole number of its relation's edges."""
     hits = score / 100 * np.array(list(edges.values()), float).reshape(-1, 1, 1)
     _refuse(np.abs(hits - np.round(hits)) > 1e-4, list(edges), at, score, "no whole number of its relation's edges")
 
 
 def _check_protocols(published: _Scores, held_out: _Scores, functions: int, edges: int) -> None:
-    """What holds for every model: of all heads, *published* takes the best on the very data that both are scored on."""
+    """Check what holds for every model: *published* uses the best head on the data on which both are scored."""
     expect(not published.unchosen, published.unchosen, f"{published.at}.unchosen", "nothing, as all have a head")
     for protocol in (published, held_out):
         total = sum(protocol.edges.values()) + sum(protocol.unchosen.values())
@@ -158,8 +159,8 @@ def _check_protocols(published: _Scores, held_out: _Scores, functions: int, edge
     _refuse(beyond, names, at, held_out.score, "more than that of the best head, which is published")
     if len(names) >= _MANY and np.abs(held_out.score - score[rows]).max() <= _CLOSE:
         raise EntryError(
-            f"{at} has the scores of {published.at} for all {len(names)} relations, rules and k: it was copied, heads chosen on "
-            "other data miss the best one somewhere"
+            f"{at} has the scores of {published.at} for all {len(names)} relations, rules and k: it was copied, heads "
+            "chosen on other data miss the best one somewhere"
         )
     same = (held_out.head == published.head[rows]).all(axis=-1)
     differ = same & (np.abs(held_out.score - score[rows]) > _CLOSE)
@@ -195,7 +196,7 @@ def _baselines(value: Any, at: str, model: _Scores, protocol: str) -> tuple[dict
 
 
 def _check_same_relations(value: Any, published: _Scores, names: list[str], baselines: dict[str, np.ndarray]) -> None:
-    """The means of *published* over the relations of *held-out*, `names`, follow from its scores of relations."""
+    """Check that the means of *published* over the relations of *held-out*, `names`, follow from its scores."""
     at = "same_relations"
     scores, of_baselines, differences = fields(value, at, ("scores", "baselines", "differences"))
     rows = [list(published.relations).index(name) for name in names]

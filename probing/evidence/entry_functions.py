@@ -1,13 +1,15 @@
-"""What an entry says function by function: whole numbers of hits, from which its means, intervals and tests must follow.
+"""The hits per function in an entry, from which its means, intervals and tests must follow.
 
-A board ranks models by what they hit in the same functions, so entries hold it, for the k of tables: for each function
-and relation the number of edges, and how many of them the chosen heads and the combined baseline hit. `by_function` is
+A board ranks models by their hits in the same functions, so entries contain them, for the k of tables: for each
+function and relation, the number of edges, and how many of them the chosen heads and the combined baseline hit.
+`by_function` is
 
     {"places": P, "edges": P, "hits": {protocol: {"model": P, "combined": P}}}
 
 P is text: base64 of zlib of whole numbers, 4 bytes each, little-endian; first the lowest bytes of all, then the next.
-`places` (F,): where the functions stand in the split. `edges` (R, F): the relations by name. `hits` (rules, k of tables,
-n): the n pairs of a relation and a function with edges, in the order of `edges`, for the relations of the protocol.
+`places` (F,): positions of the functions in the split. `edges` (R, F): relations sorted by name. `hits` (rules, k of
+tables, n): the n pairs of a relation and a function with edges, in the order of `edges`, for the relations of the
+protocol.
 """
 
 from __future__ import annotations
@@ -31,14 +33,15 @@ CELLS = [(protocol, rule, k) for protocol in PROTOCOLS for rule in RULES for k i
 WHO = ("model", "combined")
 
 _MOST_NUMBERS = 10**7
-"""In one list: several times what the largest published config has."""
+"""The most numbers in one list: several times as many as in the largest published config."""
 
 _EXCHANGES = 999
-"""Of the test that p-values are held against."""
+"""Random exchanges in the test with which p-values are compared."""
 
 _NARROWEST, _ENOUGH = 0.25, 10
-"""Intervals have at least this part of the width that their standard error gives under normality, from so many functions
-on. Those of two models on random functions of real code had 0.43 and more from 10 functions on, 0.84 from 45 on."""
+"""From _ENOUGH functions on, intervals have at least this fraction of the width given by their standard error under
+normality. Those of two models on random functions of real code had at least 0.43 from 10 functions on, 0.84 from 45
+on."""
 
 
 def pack(outcomes: dict[str, Outcomes], combined: dict[str, Outcomes]) -> dict[str, Any]:
@@ -65,7 +68,7 @@ class ByFunction(NamedTuple):
         return self.edges[[names.index(name) for name in self.relations[protocol]]]
 
     def shares(self, protocol: str, who: str = "model") -> np.ndarray:
-        """What each function adds to the mean over relations, in percent: (rules, k of tables, F); it sums to the mean."""
+        """Each function's contribution to the mean over relations, in percent: (rules, k of tables, F)."""
         names, edges = self.relations[protocol], self.edges_of(protocol)
         counted = np.array([name not in NOT_IN_MEAN for name in names], bool)
         weight = np.where(counted, 100 / np.maximum(1, edges.sum(axis=1)) / max(1, counted.sum()), 0)
@@ -73,7 +76,7 @@ class ByFunction(NamedTuple):
 
 
 def unpack(entry: dict[str, Any]) -> ByFunction:
-    """What an entry says function by function; its other numbers have been checked. Raises EntryError for anything else."""
+    """The hits per function of an entry whose other numbers have been checked. Raises EntryError if malformed."""
     at = "by_function"
     places, edges, hits = fields(entry["by_function"], at, ("places", "edges", "hits"))
     relations = {protocol: sorted(entry["protocols"][protocol]["relations"]) for protocol in PROTOCOLS}
@@ -103,7 +106,7 @@ def unpack(entry: dict[str, Any]) -> ByFunction:
 
 
 def check(entry: dict[str, Any]) -> None:
-    """Raise EntryError unless the scores, intervals and p-values of an entry follow from what it says of functions."""
+    """Raise EntryError unless the scores, intervals and p-values of an entry follow from its hits per function."""
     found = unpack(entry)
     published = entry["protocols"]["published"]["relations"]
     for name, edges in zip(found.relations["published"], found.edges):
@@ -129,7 +132,7 @@ def check(entry: dict[str, Any]) -> None:
 
 
 def _check_sums(entry: dict[str, Any], found: ByFunction, protocol: str) -> None:
-    """Hits sum to the scores of relations."""
+    """Check that hits add up to the scores of relations."""
     edges = found.edges_of(protocol).sum(axis=1)
     relations = entry["protocols"][protocol]["relations"]
     combined = entry["baselines"][protocol]["combined"]["relations"]
@@ -147,7 +150,7 @@ def _check_sums(entry: dict[str, Any], found: ByFunction, protocol: str) -> None
 
 
 def _check_intervals(entry: dict[str, Any], found: ByFunction, protocol: str) -> None:
-    """No interval of a relation is far narrower than the spread over functions allows."""
+    """Check that no interval of a relation is much narrower than the spread over functions allows."""
     at, relations = f"protocols.{protocol}.relations", entry["protocols"][protocol]["relations"]
     spread = _spread(found.hits[protocol]["model"], found.edges_of(protocol))  # (rules, k, R, F)
     for (row, rule), (column, k) in ((r, c) for r in enumerate(RULES) for c in enumerate(TABLE_KS)):
@@ -157,7 +160,7 @@ def _check_intervals(entry: dict[str, Any], found: ByFunction, protocol: str) ->
 
 
 def _check_means(scores: dict[str, Any], at: str, found: ByFunction, protocol: str) -> None:
-    """Nor is that of a mean."""
+    """Check the same for intervals of means."""
     mean = _over_relations(_spread(found.hits[protocol]["model"], found.edges_of(protocol)), found.relations[protocol])
     for (row, rule), (column, k) in ((r, c) for r in enumerate(RULES) for c in enumerate(TABLE_KS)):
         _refuse_narrow(scores[rule][k], mean[row, column], f"{at}.{rule}.{k}")
@@ -166,7 +169,7 @@ def _check_means(scores: dict[str, Any], at: str, found: ByFunction, protocol: s
 def _check_differences(
     differences: dict[str, Any], at: str, found: ByFunction, protocol: str, signs: np.ndarray
 ) -> None:
-    """Intervals as above; p is about what some exchanges of the two give in the same test."""
+    """Check intervals as above, and that p is close to that of the same test with fewer exchanges."""
     edges = found.edges_of(protocol)
     gained = found.hits[protocol]["model"].astype(np.int64) - found.hits[protocol]["combined"]
     spread = _over_relations(_spread(gained, edges), found.relations[protocol])
@@ -184,7 +187,7 @@ def _check_differences(
 
 
 def _check_heads(entry: dict[str, Any], found: ByFunction) -> None:
-    """One attention head hits the same edges wherever it is named, no fewer with more guesses, and most by rule `any`."""
+    """Check that a head hits the same edges wherever named, no fewer with more guesses, and most by rule `any`."""
     ks = np.array([int(k) for _, _, k in CELLS])
     rules = np.array([rule for _, rule, _ in CELLS])
     more = (ks[:, None] <= ks) & ((rules[:, None] == rules) | (rules == "any"))
@@ -204,18 +207,19 @@ def _check_heads(entry: dict[str, Any], found: ByFunction) -> None:
             place = int(np.argmax(wrong))
             one, other = (" ".join(CELLS[number]) for number in (fewer[place], most[place]))
             raise EntryError(
-                f"{name}: of one and the same head, {one} has hits in a function that {other} lacks, which no head can do"
+                f"{name}: of one and the same head, {one} has hits in a function that {other} lacks, which no head "
+                "can do"
             )
 
 
 def _spread(hits: np.ndarray, edges: np.ndarray) -> np.ndarray:
-    """How far each function moves the score of each relation, in percent: (rules, k, R, F)."""
+    """The influence of each function on the score of each relation, in percent: (rules, k, R, F)."""
     total = np.maximum(1, edges.sum(axis=1, keepdims=True))
     return 100 * (hits - hits.sum(axis=-1, keepdims=True) / total * edges) / total
 
 
 def _over_relations(spread: np.ndarray, names: list[str]) -> np.ndarray:
-    """The same of the mean: (rules, k, F)."""
+    """The same for the mean: (rules, k, F)."""
     counted = [name not in NOT_IN_MEAN for name in names]
     return spread[..., counted, :].sum(axis=-2) / max(1, sum(counted))
 
@@ -226,7 +230,8 @@ def _refuse_narrow(said: list[float] | None, spread: np.ndarray, at: str) -> Non
     error = float(np.sqrt((spread**2).sum()))
     if len(spread) >= _ENOUGH and said[2] - said[1] < _NARROWEST * 2 * 1.96 * error - 1e-6:
         raise EntryError(
-            f"{at} has an interval from {said[1]} to {said[2]}, too narrow for a standard error of {error:.2f} over its functions"
+            f"{at} has an interval from {said[1]} to {said[2]}, too narrow for a standard error of {error:.2f} over "
+            "its functions"
         )
 
 
@@ -244,7 +249,7 @@ def _packed(numbers: np.ndarray) -> str:
 
 
 def _unpacked(value: Any, at: str, count: int) -> np.ndarray:
-    """As many numbers as there should be."""
+    """Unpack exactly `count` numbers."""
     expect(isinstance(value, str), value, at, "packed numbers")
     try:
         reading = zlib.decompressobj()

@@ -1,20 +1,20 @@
-"""Which attention head stands for a relation, and how far its score can be trusted; for models and baselines alike.
+"""Choosing the attention head of each relation, and the uncertainty of its score; for models and baselines alike.
 
 Two protocols, always reported side by side:
 
-- *published* (Shen et al. 2022, section 4): each relation, rule and k takes the head that is best on the scored data.
+- *published* (Shen et al. 2022, section 4): each relation, rule and k uses the head that is best on the scored data.
 - *held-out*: the head is chosen on the validation split and scored on the test split. `choose` never sees the data that
-  `apply` scores. A relation without edges to choose on is left out of the mean, and listed; the mean of *published* that
-  compares is that over the same relations, SAME_RELATIONS.
+  `apply` scores. A relation without edges to choose on is excluded from the mean, and listed; the mean of *published*
+  that compares with it is over the same relations, SAME_RELATIONS.
 
-Edges of one function resemble each other, so the unit of all statistics is the function. The choice is not made again
-in the resamples: an interval is that of the chosen heads. The optimism of choosing and scoring on the same data is
-therefore not in the intervals of *published*; the distance to *held-out* shows it.
+Edges of one function are not independent, so the unit of all statistics is the function. The heads are not chosen again
+in each resample: an interval belongs to the chosen heads. The intervals of *published* therefore do not include the
+optimism of choosing and scoring on the same data; the distance to *held-out* shows it.
 
-Intervals are of 95 %. That of a mean over relations is from a BCa bootstrap over functions (Efron 1987), that of a
-single relation a Wilson interval (1927) for as many independent edges as its functions are worth: a bootstrap covers too
-little where few functions hold the relation, and has no width where they all score the same. How often intervals hold,
-tests/benchmarks/coverage.py measures. A relation in fewer than FEW_FUNCTIONS functions has a score and no interval.
+Intervals are 95 % intervals. For a mean over relations, they come from a BCa bootstrap over functions (Efron 1987); for
+a single relation, they are Wilson intervals (1927) with the effective number of independent edges, because a bootstrap
+has too little coverage for few functions, and no width if all of them score the same. tests/benchmarks/coverage.py
+measures the coverage. A relation in fewer than FEW_FUNCTIONS functions has a score but no interval.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ from codesyntax_metric.topk_uas import NOT_IN_MEAN, RULES, score
 from probing.attention.ledger import RankLedger
 
 SAME_RELATIONS = "published, held-out's relations"
-"""The scores of *published* over the relations of *held-out* alone: those that compare where the two stand side by side."""
+"""The scores of *published* over the relations of *held-out*, which compare with those of *held-out*."""
 
 FEW_FUNCTIONS = 6
-"""Relations in fewer functions are marked: their scores say little, and have no interval."""
+"""Relations in fewer functions are marked: their scores are unreliable and have no interval."""
 
 RESAMPLES = 1000
 """Bootstrap resamples of the interval of a mean."""
@@ -65,10 +65,10 @@ def choose(ledger: RankLedger) -> Choice:
 
 @dataclass(frozen=True)
 class Outcomes:
-    """What the chosen heads hit, function by function: F functions, R relations by name.
+    """The hits of the chosen heads by function: F functions, R relations sorted by name.
 
-    `functions` (F,): places in the split; `edges`: int32 (F, R); `hits`: integers (rules, k, F, R). `unchosen`: relations
-    that have edges but had none to choose on, and their number of edges; they are not among `relations`.
+    `functions` (F,): positions in the split; `edges`: int32 (F, R); `hits`: integers (rules, k, F, R). `unchosen`:
+    relations that have edges to score but none to choose on, with their number of edges; not in `relations`.
     """
 
     relations: list[str]
@@ -84,7 +84,7 @@ class Outcomes:
         return np.array([name not in NOT_IN_MEAN for name in self.relations], bool)
 
     def only(self, relations: Iterable[str]) -> Outcomes:
-        """The same of these relations alone, such as those of the other protocol, so that two means are over the same."""
+        """The same, restricted to these relations, such as those of the other protocol, so that means compare."""
         columns = [self.relations.index(name) for name in sorted(relations)]
         names = [self.relations[column] for column in columns]
         return Outcomes(
@@ -93,7 +93,7 @@ class Outcomes:
 
 
 def apply(ledger: RankLedger, choice: Choice) -> Outcomes:
-    """Score `ledger` with heads that were chosen before. Raises LedgerError for heads that the ledger does not have."""
+    """Score `ledger` with chosen heads. Raises LedgerError for heads that the ledger does not have."""
     functions, row = np.unique(ledger.function, return_inverse=True)
     present = np.bincount(ledger.relation, minlength=len(ledger.relations))
     names = sorted(name for name, edges in zip(ledger.relations, present) if edges)
@@ -109,8 +109,8 @@ def apply(ledger: RankLedger, choice: Choice) -> Outcomes:
         index = np.flatnonzero(ledger.relation == ledger.relations.index(name))
         edges[:, column] = np.bincount(row[index], minlength=len(functions))
         for rule, kind in enumerate(RULES):
-            of_k = choice[kind][name]
-            for layer, head in set(of_k):
+            heads_by_k = choice[kind][name]
+            for layer, head in set(heads_by_k):
                 if not (layer < layers and head < heads):
                     raise LedgerError(
                         f"head {layer}-{head} was chosen for {name}, but the ledger has {layers} layers of {heads} "
@@ -120,21 +120,21 @@ def apply(ledger: RankLedger, choice: Choice) -> Outcomes:
                 cells = np.bincount(row[index] * (worst + 1) + rank, minlength=len(functions) * (worst + 1))
                 within = cells.reshape(len(functions), -1).cumsum(axis=1)  # (F, ranks)
                 for place, k in enumerate(KS):
-                    if of_k[place] == (layer, head):
+                    if heads_by_k[place] == (layer, head):
                         hits[rule, place, :, column] = within[:, k - 1]
     unchosen = {name: int(present[ledger.relations.index(name)]) for name in names if name not in chosen}
     return Outcomes(chosen, functions, edges, hits, choice, unchosen)
 
 
 def published(ledger: RankLedger) -> Outcomes:
-    """The published protocol: the heads are chosen on the data that they are scored on."""
+    """The published protocol: the heads are chosen on the scored data."""
     return apply(ledger, choose(ledger))
 
 
 def held_out(validation: RankLedger, test: RankLedger) -> Outcomes:
     """The held-out protocol: the heads are chosen on `validation` and scored on `test`, two ledgers of the same model.
 
-    Raises LedgerError for ledgers that were not made alike, or of the same split.
+    Raises LedgerError for ledgers with different settings, or of the same split.
     """
     one, other = (ledger.settings.get("settings", {}) for ledger in (validation, test))
     for name in sorted({*one, *other} - {"split", "labels", "limit"}):
@@ -153,7 +153,7 @@ class Estimate:
     """Scores, or differences of scores, in percent, with 95 % intervals.
 
     `relations`: float64 (3, rules, k, R), score, lower and upper bound, the bounds NaN for relations in fewer than
-    FEW_FUNCTIONS functions; `mean`: (3, rules, k), over the relations that count, NaN without any.
+    FEW_FUNCTIONS functions; `mean`: (3, rules, k), over the relations that count, NaN if there are none.
     """
 
     relations: np.ndarray
@@ -161,9 +161,9 @@ class Estimate:
 
 
 def estimate(outcomes: Outcomes, *, resamples: int = RESAMPLES, seed: int = 0) -> Estimate:
-    """Scores with their intervals: of relations as `_scored` has them, of the means by the bootstrap.
+    """Scores with intervals: of relations from `_scored`, of means from the bootstrap.
 
-    A resample that happens to have no edge of a relation says nothing about it, and leaves it out of its mean.
+    A resample without edges of a relation excludes it from its mean.
     """
     relations = [[_scored(hits, outcomes.edges)[0] for hits in of_rule] for of_rule in outcomes.hits]
     mean = _mean(outcomes.hits, outcomes.edges, outcomes.in_mean, resamples, seed)
@@ -172,11 +172,11 @@ def estimate(outcomes: Outcomes, *, resamples: int = RESAMPLES, seed: int = 0) -
 
 @dataclass(frozen=True)
 class Comparison:
-    """Scores of one less those of the other, with intervals and p-values, on the same edges.
+    """Differences between the scores of two on the same edges, with intervals and p-values.
 
-    `relations`: the R names; `difference`: as `Estimate`; `p`: (rules, k, R), two-sided, of each relation alone;
-    `p_holm`: the same, corrected for the R relations (Holm 1979) within a rule and k; `p_mean`: (rules, k), of the mean
-    over relations, which is one test and not corrected.
+    `relations`: the R names; `difference`: as in `Estimate`; `p`: (rules, k, R), two-sided, uncorrected; `p_holm`: the
+    same, corrected for the R relations (Holm 1979) within a rule and k; `p_mean`: (rules, k), for the mean over
+    relations, which is a single test and not corrected.
     """
 
     relations: list[str]
@@ -189,10 +189,10 @@ class Comparison:
 def compare(one: Outcomes, other: Outcomes, *, permutations: int = PERMUTATIONS, seed: int = 0) -> Comparison:
     """Compare two models, or a model and a baseline, by a paired permutation test over functions.
 
-    If neither is better, then in each function the two could change places: the test counts how often random exchanges
-    give a difference as large (Noreen 1989). Relations that either could not choose a head for are left out.
+    If neither is better, the two are exchangeable in each function: the test counts how often random exchanges give a
+    difference at least as large (Noreen 1989). Relations for which either has no chosen head are excluded.
 
-    Raises LedgerError where the two were not scored on the same edges of the same functions.
+    Raises LedgerError unless the two were scored on the same edges of the same functions.
     """
     names = [name for name in one.relations if name in other.relations]
     mine, others = ([outcomes.relations.index(name) for name in names] for outcomes in (one, other))
@@ -200,9 +200,8 @@ def compare(one: Outcomes, other: Outcomes, *, permutations: int = PERMUTATIONS,
     if not (np.array_equal(one.functions, other.functions) and np.array_equal(edges, other.edges[:, others])):
         common = len(np.intersect1d(one.functions, other.functions))
         raise LedgerError(
-            f"one was scored on {len(one.functions)} functions and the other on {len(other.functions)}, {common} of "
-            "them the same, or on different edges: probe with --also-fits, or make the baseline for the "
-            "model's functions"
+            f"one was scored on {len(one.functions)} functions and the other on {len(other.functions)}, with {common} "
+            "in common, or on different edges: probe with --also-fits, or make the baseline for the model's functions"
         )
     in_mean = one.in_mean[mine]
     hits, others_hits = one.hits[..., mine], other.hits[..., others]  # (rules, k, F, R)
@@ -214,7 +213,7 @@ def compare(one: Outcomes, other: Outcomes, *, permutations: int = PERMUTATIONS,
 
 
 def holm(p: np.ndarray) -> np.ndarray:
-    """p-values of several tests, corrected so that the chance of any false alarm stays what it was (Holm 1979)."""
+    """p-values of several tests, corrected to keep the family-wise error rate (Holm 1979)."""
     order = np.argsort(p)
     corrected = np.maximum.accumulate(p[order] * np.arange(len(p), 0, -1))
     result = np.empty(len(p))
@@ -223,11 +222,11 @@ def holm(p: np.ndarray) -> np.ndarray:
 
 
 def summary(outcomes: Outcomes, estimated: Estimate) -> dict[str, Any]:
-    """Everything about a protocol's scores, as JSON has it.
+    """Everything about a protocol's scores, as JSON.
 
     `{"scores": {rule: {k: [score, low, high] or None}}, "relations": {name: {"edges", "functions", "few_functions",
-    "in_mean", rule: {k: {"score": [score, low, high], "layer", "head"}}}}, "unchosen": {name: edges}}`. Relations in few
-    functions have no interval: `[score, None, None]`.
+    "in_mean", rule: {k: {"score": [score, low, high], "layer", "head"}}}}, "unchosen": {name: edges}}`. Relations in
+    few functions have no interval: `[score, None, None]`.
     """
     relations: dict[str, Any] = {}
     for column, name in enumerate(outcomes.relations):
@@ -251,7 +250,7 @@ def summary(outcomes: Outcomes, estimated: Estimate) -> dict[str, Any]:
 
 
 def means(estimated: Estimate) -> dict[str, dict[str, list[float] | None]]:
-    """The means as JSON has them: rule -> k -> [score, low, high], None where no relation counts."""
+    """The means as JSON: rule -> k -> [score, low, high], or None if no relation counts."""
     return {
         rule: {
             str(k): None if np.isnan((mean := estimated.mean[:, number, place])[0]) else mean.tolist()
@@ -262,36 +261,36 @@ def means(estimated: Estimate) -> dict[str, dict[str, list[float] | None]]:
 
 
 def bounded(cell: np.ndarray) -> list[float | None]:
-    """Score, lower and upper bound as JSON has them: None for a bound that there is not."""
+    """Score, lower and upper bound as JSON, with None for NaN."""
     return [None if np.isnan(value) else value for value in cell.tolist()]
 
 
 def _scored(hits: np.ndarray, edges: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Shares (3, R) of edges that are hit, with lower and upper bound; and the residuals (F, R), hits less that share.
+    """Shares (3, R) of edges hit, with lower and upper bounds; and the residuals (F, R), hits minus expected hits.
 
-    The bounds are Wilson's for the effective sample size: the number of independent edges whose share would vary as much
-    (Franco et al. 2019, Journal of Survey Statistics and Methodology 7). It is at most that of all edges and, where the
-    functions that hold the relation do not differ, their number.
+    The bounds are Wilson's for the effective sample size: the number of independent edges whose share would vary as
+    much (Franco et al. 2019, Journal of Survey Statistics and Methodology 7). It is at most the number of edges and, if
+    the functions with the relation do not differ, the number of these.
     """
     total, functions = edges.sum(axis=0), np.count_nonzero(edges, axis=0)  # (R,)
     share = hits.sum(axis=0) / total
     residuals = hits - share * edges
     variance = (residuals**2).sum(axis=0) / total**2 * functions / np.maximum(functions - 1, 1)
-    varies = variance > 1e-15  # what rounding leaves is less
+    varies = variance > 1e-15  # smaller values are rounding errors
     effective = np.divide(share * (1 - share), variance, out=functions.astype(float), where=varies)
     size, z = np.minimum(effective, total), _NORMAL.inv_cdf(0.975)
     middle = (share + z**2 / (2 * size)) / (1 + z**2 / size)
     away = z * np.sqrt(share * (1 - share) / size + (z / (2 * size)) ** 2) / (1 + z**2 / size)
-    # at 0 and 1 rounding must not push a bound off the share, or off the scale
+    # at 0 and 1 rounding must not push a bound past the share, or off the scale
     low, high = np.clip(middle - away, 0, share), np.clip(middle + away, share, 1)
     return np.stack([share, low, high]), residuals
 
 
 def _differing(hits: np.ndarray, others: np.ndarray, edges: np.ndarray) -> np.ndarray:
-    """Differences (3, R) of the shares that two hit of the same edges, with lower and upper bound.
+    """Differences (3, R) of the shares that two hit of the same edges, with lower and upper bounds.
 
-    From the bounds of the two and their correlation between functions (Newcombe 1998, Statistics in Medicine 17, method
-    10, for clusters: Zou and Donner 2008, Statistics in Medicine 27).
+    Computed from the bounds of both and their correlation over functions (Newcombe 1998, Statistics in Medicine 17,
+    method 10; for clusters: Zou and Donner 2008, Statistics in Medicine 27).
     """
     (one, low, high), residuals = _scored(hits, edges)
     (other, others_low, others_high), others_residuals = _scored(others, edges)
@@ -308,14 +307,14 @@ def _differing(hits: np.ndarray, others: np.ndarray, edges: np.ndarray) -> np.nd
 
 
 def _percent(relations: list[list[np.ndarray]], edges: np.ndarray) -> np.ndarray:
-    """Shares with bounds, (3, R) for each rule and k, as an Estimate has them: percent, no bounds in few functions."""
+    """Shares with bounds, (3, R) for each rule and k, in the form of Estimate: percent, no bounds for few functions."""
     result = 100 * np.moveaxis(np.array(relations), 2, 0)  # (3, rules, k, R)
     result[1:, ..., np.count_nonzero(edges, axis=0) < FEW_FUNCTIONS] = np.nan
     return result
 
 
 def _mean(hits: np.ndarray, edges: np.ndarray, in_mean: np.ndarray, resamples: int, seed: int) -> np.ndarray:
-    """The mean over relations (3, rules, k) of `hits` (rules, k, F, R), or of differences of hits, on `edges` (F, R)."""
+    """The mean over relations (3, rules, k) of `hits`, or differences of hits, (rules, k, F, R) on `edges` (F, R)."""
     rules, ks, functions, _ = hits.shape
     hits, edges = hits[..., in_mean], edges[:, in_mean]
     rng = np.random.default_rng(seed)
@@ -325,19 +324,19 @@ def _mean(hits: np.ndarray, edges: np.ndarray, in_mean: np.ndarray, resamples: i
     result = np.empty((3, rules, ks))
     for rule in range(rules):
         columns = hits[rule].swapaxes(0, 1).reshape(functions, -1)  # (F, k * R)
-        found = (weight @ columns.astype(np.float32)).reshape(resamples, ks, -1)
-        resampled = _mean_of(found, drawn[:, None])  # (B, k)
+        drawn_hits = (weight @ columns.astype(np.float32)).reshape(resamples, ks, -1)
+        resampled = _mean_of(drawn_hits, drawn[:, None])  # (B, k)
         scores = _mean_of(hits[rule].sum(axis=1), total)  # (k,)
-        # and the scores without each function: (F, k)
+        # the scores without each function: (F, k)
         left_out = np.stack([_mean_of(counts.sum(axis=0) - counts, total - edges) for counts in hits[rule]], axis=-1)
         low, high = _bca(scores, resampled, left_out)
-        # with many relations of hardly any edges, their bias can push the interval off the score
+        # with many relations of very few edges, their bias can push the interval past the score
         result[:, rule] = scores, np.minimum(low, scores), np.maximum(high, scores)
     return result
 
 
 def _mean_of(hits: np.ndarray, edges: np.ndarray) -> np.ndarray:
-    """The mean of the percentages (..., R) that have edges: (...); NaN without."""
+    """The mean over the percentages (..., R) that have edges: (...); NaN if none has."""
     hits, edges = np.broadcast_arrays(hits.astype(np.float64), edges)
     scores = np.divide(100 * hits, edges, out=np.full(hits.shape, np.nan), where=edges > 0)
     number = np.isfinite(scores).sum(axis=-1)
@@ -348,7 +347,7 @@ def _bca(score: np.ndarray, resampled: np.ndarray, left_out: np.ndarray) -> np.n
     """Lower and upper bounds (2, n) from `score` (n,), `resampled` (B, n) and the jackknife `left_out` (F, n)."""
     drawn = np.isfinite(resampled).sum(axis=0)  # (n,)
     drawn_or_one = np.maximum(drawn, 1)
-    close = 1e-9 * np.maximum(np.abs(score), 1)  # means of the same scores may differ in their last digits
+    close = 1e-9 * np.maximum(np.abs(score), 1)  # equal means may differ in their last digits
     below = (resampled < score - close).sum(axis=0) + (np.abs(resampled - score) <= close).sum(axis=0) / 2
     bias = _quantile_of(np.clip(below / drawn_or_one, 0.5 / drawn_or_one, 1 - 0.5 / drawn_or_one))
     kept = np.isfinite(left_out)
@@ -360,7 +359,7 @@ def _bca(score: np.ndarray, resampled: np.ndarray, left_out: np.ndarray) -> np.n
     bounds = []
     for tail in (_NORMAL.inv_cdf(0.025), _NORMAL.inv_cdf(0.975)):
         away = bias + tail
-        # beyond its pole the formula would turn round
+        # beyond its pole the formula would reverse
         level = _share_below(bias + away / np.maximum(1 - skew * away, 1e-9))
         place = level * (drawn_or_one - 1)
         low = np.floor(place).astype(int)
@@ -372,14 +371,14 @@ def _bca(score: np.ndarray, resampled: np.ndarray, left_out: np.ndarray) -> np.n
 def _permutation_test(
     gained: np.ndarray, edges: np.ndarray, in_mean: np.ndarray, permutations: int, seed: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Two-sided p-values of `gained` (rules, k, F, R): (rules, k, R) of the relations and (rules, k) of their mean."""
+    """Two-sided p-values of `gained` (rules, k, F, R): (rules, k, R) for relations, and (rules, k) for their mean."""
     rules, ks, functions, relations = gained.shape
-    share = np.where(in_mean, 1 / edges.sum(axis=0), 0)  # what a hit adds to the mean, up to a factor
+    share = np.where(in_mean, 1 / edges.sum(axis=0), 0)  # the contribution of a hit to the mean, up to a factor
     p = np.empty((rules, ks, relations + 1))
     for rule in range(rules):  # one at a time bounds the memory
         columns = np.concatenate([gained[rule], (gained[rule] * share).sum(axis=-1, keepdims=True)], axis=-1)
         columns = columns.swapaxes(0, 1).reshape(functions, -1)  # (F, k * (R + 1))
-        observed = np.abs(columns.sum(axis=0)) - 1e-9  # rounding must not turn an equal difference into a smaller one
+        observed = np.abs(columns.sum(axis=0)) - 1e-9  # rounding must not make an equal difference smaller
         as_large = np.ones(columns.shape[1])  # the observed exchange is one of the possible ones
         for sign in _signs(functions, permutations, seed):
             as_large += (np.abs(sign @ columns) >= observed).sum(axis=0)
@@ -388,7 +387,7 @@ def _permutation_test(
 
 
 def _signs(functions: int, permutations: int, seed: int, at_once: int = 500) -> Iterator[np.ndarray]:
-    """Random exchanges, some at a time: -1 where the two change places, float64 (permutations, functions)."""
+    """Yield random exchanges, some at a time: -1 where the two are exchanged, float64 (permutations, functions)."""
     rng = np.random.default_rng(seed)
     for start in range(0, permutations, at_once):
         yield rng.integers(0, 2, (min(at_once, permutations - start), functions)) * 2.0 - 1

@@ -1,23 +1,23 @@
-"""Was this result made as it says? Part of it is probed again, by other batches, and compared with its ledger.
+"""Verify a result: a part of it is probed again, in other batches, and compared with its ledger.
 
-*Which functions.* A score rests on one attention head for each relation, rule and k: the best on this split, or the one
-that is best on the split beside it. Functions are drawn without replacement, those more often that a score owes more to:
-for half of the draws in proportion to what the hits of the heads of rule `first` at k = 1 add to the mean, for a quarter
-to the largest part they have in the hits of any rule and k, for a quarter to their part of the edges, each relation
-weighing the same. Every relation with edges is drawn at least once.
+*Which functions.* A score depends on one attention head for each relation, rule and k: the best on this split, or the
+best on the split beside it. Functions are drawn without replacement, with higher probability if they contribute more to
+the scores: half of the weight is proportional to the contribution of the hits of the heads of rule `first` at k = 1 to
+the mean, a quarter to the largest share of the hits of any rule and k, and a quarter to the share of edges, with the
+same weight for each relation. Every relation with edges is drawn at least once.
 
-*What is compared.* Every rank of these functions, of all heads. Beside the ranks we find the best and the worst that
-rounding could make of them, if each weight were off by SLACK of itself: one claim outside, and the result is rejected.
-Within these bounds a difference may go either way, and goes as often for the result as against it: if differences take
-sides more than MOST_BIASED standard deviations for a head, or for a score, the result is rejected, too.
+*What is compared.* Every rank of these functions, by all heads. With each rank, the best and the worst possible rank
+are computed, if each weight were off by the fraction SLACK due to rounding: a single claimed rank outside rejects the
+result. Within these bounds rounding favours the result as often as not: if the differences favour it by more than
+MOST_BIASED standard deviations, for a head or for a score, the result is rejected, too.
 
-*What a forger can gain.* Of a score S, a share g that is invented lies in functions that are drawn with a chance of at
-least n / 2 times g, n the number drawn: for the mean of `first` at k = 1 all of it stays unseen with a chance of at most
-exp(-g n / 2). Of 64 functions and S = 27 points, 2.5 points pass one time in 20, 5 points one in 400; for other
-rules and k the exponent is about half of that. Where weights are equal but for rounding, which a model can be built for,
-or in bfloat16, ranks within the bounds may be chosen in fewer than MOST_BIASED ** 2 of the drawn functions: of the embedded
-encoder in bfloat16 that gave 2.6 points when every third function was altered so, and was refused when every second was.
-`verify --all` leaves nothing unseen but this.
+*What a forger can gain.* An invented share g of a score S is in functions whose probability of being drawn is at least
+n / 2 times g, where n functions are drawn: for the mean of `first` at k = 1, all of it goes undetected with a
+probability of at most exp(-g n / 2). With 64 functions and S = 27 points, 2.5 points pass once in 20 times, 5 points
+once in 400; for other rules and k the exponent is about half of that. If weights are equal except for rounding, as in a
+model built for it, or in bfloat16, ranks within the bounds can be altered in fewer than MOST_BIASED ** 2 of the drawn
+functions: with the embedded encoder in bfloat16, altering every third function gave 2.6 points, and altering every
+second was rejected. `verify --all` leaves only this undetected.
 """
 
 from __future__ import annotations
@@ -45,23 +45,23 @@ from probing.runs.data import find_data
 from probing.runs.saved import read_text
 
 ACCEPTED, REJECTED, UNCHECKED = "accepted", "rejected", "could not be checked"
-"""The three answers. What is not found is never a rejection."""
+"""The three verdicts. Missing files are never a rejection."""
 
 FUNCTIONS = 64
-"""Functions that are probed again unless another number is asked for."""
+"""The default number of functions to probe again."""
 
 SLACK = {"float32": 1e-3, "bfloat16": 0.4}
-"""By how much of itself a weight may differ when a function is probed again: other batches round sums differently. Of the
-embedded encoder and of random models of 2 and 12 layers, whose weights are sharper, batches of 1 and of up to 40 functions
-differed by less than 1e-4 in float32, and by less than 0.3 in bfloat16."""
+"""The relative difference of a weight that is allowed when a function is probed again: other batches round sums
+differently. For the embedded encoder and random models of 2 and 12 layers, whose weights are sharper, batches of 1 and
+of up to 40 functions differed by less than 1e-4 in float32, and by less than 0.3 in bfloat16."""
 
 MOST_BIASED = 5.0
-"""Standard deviations by which differences may take sides: for one head or score by chance less than once in 250,000 times
-(Hoeffding 1963: exp(-MOST_BIASED ** 2 / 2) for sums of independent terms with random signs)."""
+"""Standard deviations by which differences may favour the result: for one head or score, by chance less than once in
+250,000 times (Hoeffding 1963: exp(-MOST_BIASED ** 2 / 2) for sums of independent terms with random signs)."""
 
 
 class Check(NamedTuple):
-    """One thing that was looked at: what it is, whether it held (None: it could not be seen), and what was found."""
+    """One check: its name, whether it passed (None: it could not be made), and what was found."""
 
     name: str
     passed: bool | None
@@ -70,7 +70,7 @@ class Check(NamedTuple):
 
 @dataclass
 class Verification:
-    """The checks of one result, and how many of its functions were probed again: `functions` of `of`."""
+    """The checks of one result, and how many functions were probed again: `functions` out of `of`."""
 
     checks: list[Check]
     functions: int = 0
@@ -99,9 +99,9 @@ def verify(
 ) -> Verification:
     """Check a result file and the ledger beside it: scores, labels, model, and the ranks of some of the functions.
 
-    `model` and `data` say where the model is, if not under its name, and the data, if not where the result says.
-    `functions` of the ledger's, drawn by `seed` (by default differently each time), are probed again, more where that many
-    do not hold every relation; None: all of them. Raises LedgerError where there is no result that can be read.
+    `model` and `data`: their locations, if not those in the result. `functions`: how many of the ledger's functions are
+    probed again, drawn with `seed` (by default differently each time), and more if these do not include every relation;
+    None: all of them. Raises LedgerError if there is no readable result.
     """
     text = read_text(result)
     ledger = RankLedger.load(ledger_path(result))
@@ -141,7 +141,7 @@ def verify(
 
 
 def _same(name: str, theirs: Any, ours: Any, named: bool = True) -> Check:
-    """Whether both are the same. What was found under the result's own name, not `named` by the user, may be a stray."""
+    """Whether both are equal. If not `named` by the user, a difference may only mean that another one has this name."""
     if theirs == ours:
         return Check(name, True, f"{theirs}")
     found = f"the result says {theirs}, here it is {ours}"
@@ -149,12 +149,12 @@ def _same(name: str, theirs: Any, ours: Any, named: bool = True) -> Check:
 
 
 def _version_and_labels(settings: ProbeSettings) -> str:
-    """Of the data; the name is left out, as a copy may have another."""
+    """The version and labels of the data, without its name, because a copy may have another name."""
     return f"{settings.data.rpartition('@')[2]} {settings.labels}"
 
 
 def _edges(ledger: RankLedger, task: Task) -> Check:
-    """Whether the ledger's edges are those of the data, all of them, in order."""
+    """Whether the ledger has exactly the edges of the data, in order."""
     ours = task.ledger(task.functions, np.empty((0, 0, 0, 0), np.uint8), {})
     order = np.argsort(ours.function, kind="stable")
     names = np.asarray(ours.relations, dtype=object)[ours.relation[order]]
@@ -170,7 +170,7 @@ def _edges(ledger: RankLedger, task: Task) -> Check:
 
 
 def _counterpart(result: Path, settings: ProbeSettings) -> RankLedger | None:
-    """The ledger beside a result of the other split, made alike, if it is there: its heads may be scored on this one."""
+    """The ledger of the result on the other split with the same settings, if it is in the same folder."""
     split = "test" if settings.split == "validation" else "validation"
     pattern = replace(settings, split=split).name.rpartition(".")[0] + ".*.json"
     for file in sorted(result.parent.glob(pattern)):
@@ -185,7 +185,7 @@ def _counterpart(result: Path, settings: ProbeSettings) -> RankLedger | None:
 
 
 def _draw(ledger: RankLedger, choices: Sequence[Choice], number: int, rng: np.random.Generator) -> np.ndarray:
-    """At least `number` functions, by what the scores owe to them; a function of every relation among them."""
+    """Draw at least `number` functions, by their contribution to the scores, including one of every relation."""
     outcomes = [apply(ledger, choice) for choice in choices]
     edges = outcomes[0].edges  # (F, R), of all relations, as the heads of the first choice are chosen here
     weight = _share((edges / edges.sum(axis=0)).sum(axis=1)) / 4
@@ -202,13 +202,13 @@ def _draw(ledger: RankLedger, choices: Sequence[Choice], number: int, rng: np.ra
 
 
 def _share(values: np.ndarray) -> np.ndarray:
-    """Values (..., F) as parts of their sum, equal parts where all are 0."""
+    """Values (..., F) as shares of their sum, or equal shares if all are 0."""
     total = values.sum(axis=-1, keepdims=True)
     return np.divide(values, total, out=np.full(values.shape, 1 / values.shape[-1]), where=total > 0)
 
 
 def _without_replacement(weight: np.ndarray, number: int, rng: np.random.Generator) -> np.ndarray:
-    """Places of `number` functions, each with a chance in proportion to its weight but for those that it makes certain.
+    """Draw `number` functions, each with probability proportional to its weight, or 1 if that exceeds 1.
 
     Systematic sampling in random order (Madow 1949).
     """
@@ -228,7 +228,7 @@ def _without_replacement(weight: np.ndarray, number: int, rng: np.random.Generat
 def _probe_again(
     ledger: RankLedger, task: Task, choices: Sequence[Choice], functions: int | None, rng: np.random.Generator
 ) -> tuple[Check, int]:
-    """The check of the ranks of some functions, or of all, and of how many functions it is."""
+    """Check the ranks of some functions, or of all; also return how many these are."""
     drawn = task.functions
     if functions is not None:
         places = set(_draw(ledger, choices, functions, rng).tolist())
@@ -237,7 +237,7 @@ def _probe_again(
 
 
 def _ranks(ledger: RankLedger, task: Task, drawn: Sequence[EncodedFunction], choices: Sequence[Choice]) -> Check:
-    """Whether the ranks of the drawn functions come out again, but for rounding that takes no sides."""
+    """Whether the ranks of the drawn functions are reproduced, except for unbiased rounding."""
     claimed = ledger.only(np.array([function.index for function in drawn]))
     again, outside = np.empty_like(claimed.ranks), np.zeros(claimed.ranks.shape[1:], bool)
     runner = Runner(task.encoder, task.settings.direction, None)
@@ -266,15 +266,15 @@ def _ranks(ledger: RankLedger, task: Task, drawn: Sequence[EncodedFunction], cho
 
 
 def _places(ledger: RankLedger, function: int) -> np.ndarray:
-    """Where the edges of a function stand in a sorted ledger."""
+    """The positions of the edges of a function in a sorted ledger."""
     return np.arange(*np.searchsorted(ledger.function, [function, function + 1]))
 
 
 def _bias(claimed: RankLedger, again: RankLedger, choices: Sequence[Choice]) -> tuple[float, str]:
-    """How far the differences between two ledgers take sides, in standard deviations over functions, and for what.
+    """By how many standard deviations over functions the differences between two ledgers favour the claim, and where.
 
-    For each head and rule it is counted how many of a function's ranks are claimed better less how many are claimed worse;
-    for the scores of the chosen heads, hits that are claimed less hits that were found.
+    For each head and rule, this counts a function's ranks that are claimed better minus those claimed worse; for the
+    scores of the chosen heads, claimed hits minus reproduced hits.
     """
     starts = np.flatnonzero(np.diff(claimed.function, prepend=-1))
     found = []
@@ -302,7 +302,7 @@ def _sides(differences: np.ndarray) -> np.ndarray:
 
 
 def report(verification: Verification) -> Sequence[str]:
-    """A line for each check, and the verdict."""
+    """One line per check, and the verdict."""
     mark = {True: "ok  ", False: "FAIL", None: "?   "}
     lines = [f"{mark[check.passed]} {check.name}: {check.found}" for check in verification.checks]
     return [*lines, verification.verdict if verification.accepted else verification.verdict.upper()]

@@ -1,8 +1,8 @@
-"""Submit results: a pull request on the model's repository and, where asked, one on a board's.
+"""Submit results: open a pull request on the model's repository and, if requested, one on a board's.
 
-Everything is checked before anything is sent: the results are complete and of no control, their numbers follow from
-their ledgers, the model is the one in the repository, the labels are those of the dataset on the Hub, and part of each result
-is probed again.
+Everything is checked before anything is sent: the results are complete and not of controls, their numbers follow from
+their ledgers, the model is the one in the repository, the labels are those of the dataset on the Hub, and a part of
+each result is probed again.
 """
 
 from __future__ import annotations
@@ -42,21 +42,21 @@ FILE = ".eval_results/codesyntax.yaml"
 """Where the Hub looks for results in a model's repository."""
 
 _DESCRIPTION = (
-    "Top-1 UAS of the model's attention heads on CodeSyntax, in percent. Sent by `codesyntax submit`, which has checked "
-    "the results and probed part of them again; `codesyntax submit --undo` closes this."
+    "Top-1 UAS of the model's attention heads on CodeSyntax, in percent. Sent by `codesyntax submit`, which has "
+    "checked the results and probed part of them again; `codesyntax submit --undo` closes this."
 )
 
 RULE, K = "first", "1"
-"""Of the headline number."""
+"""The rule and k of the headline number."""
 
 _ALIKE = " over the relations of held-out"
 
 
 class Headline(NamedTuple):
-    """The number of a task, in percent, and the entry that it is of.
+    """The number of a task, in percent, and its entry.
 
-    `alike`: of a published one the mean over the relations of held-out, with which the number of held-out compares; None
-    where these are all.
+    `alike`: for a published one, the mean over the relations of held-out, which compares with the held-out number; None
+    if these are all relations.
     """
 
     value: float
@@ -70,7 +70,7 @@ class Headline(NamedTuple):
 
 @dataclass(frozen=True)
 class PullRequest:
-    """What is to be sent to the `kind` (model or dataset) `repo`: `files`, path in the repository -> content."""
+    """A planned pull request on the `kind` (model or dataset) `repo`: `files`, path in the repository -> content."""
 
     repo: str
     kind: str
@@ -78,17 +78,17 @@ class PullRequest:
     files: dict[str, str]
 
     def text(self) -> str:
-        """Where it goes, and its files in full."""
+        """Its repository and title, and its files in full."""
         where = f"pull request on the {self.kind} {self.repo}: {self.title}"
         return "\n".join([where, *(f"--- {path}\n{content}" for path, content in self.files.items())])
 
     def open(self) -> str:
         """Open it and return its address, or say why there is nothing to open.
 
-        Raises HubError where the Hub refuses.
+        Raises HubError if the Hub refuses.
         """
         if not self.files:
-            return f"nothing to send: {self.repo} has these results"
+            return f"nothing to send: {self.repo} already has these results"
         with plain_errors(self.repo):
             api = client()
             if already := _opened(api, self.repo, self.kind, self.title):
@@ -118,19 +118,19 @@ def submission(
     board: str | None = None,
     device: str | None = None,
 ) -> list[PullRequest]:
-    """The pull requests that submit `results`, files or folders as for `find`, once every check has passed.
+    """The pull requests that submit `results` (files or folders, as in `find`), after all checks have passed.
 
-    `model`: the repository of the model, USER/MODEL, which gets FILE and, for `model_index`, the older form in its
-    card. `dataset`: the dataset on the Hub that holds the labels of the results. `source_url`: where more can be read.
-    `board`: a dataset repository that gets the entries. `device`: to probe again on.
+    `model`: the repository of the model, USER/MODEL, which gets FILE and, with `model_index`, the results in its card
+    in the older format. `dataset`: the dataset on the Hub with the labels of the results. `source_url`: a page with
+    more about them. `board`: a dataset repository that gets the entries. `device`: for probing again.
 
-    Raises LedgerError for results that are not what they should be, EntryError for entries that would be no use to a
-    board, HubError where the Hub cannot be reached.
+    Raises LedgerError for results that fail a check, EntryError for entries that a board would reject, HubError if the
+    Hub cannot be reached.
     """
     for repo in (model, dataset, *([board] if board else [])):
         check_repo(repo)
     if source_url is not None and not re.fullmatch(r"https?://[!-;=?-~]+", source_url):
-        raise HubError(f"{source_url!r} is no address, expected https://...")
+        raise HubError(f"{source_url!r} is not an address, expected https://...")
     probed = _complete(find(results))
     commit, data = _dataset_on_the_hub(dataset)
     for one in probed:
@@ -172,7 +172,7 @@ def submission(
 
 @checked
 def undo(results: Sequence[str | os.PathLike[str]], model: str, board: str | None = None) -> list[str]:
-    """Close the pull requests that this user has opened for these results; returns their addresses."""
+    """Close the pull requests that this user opened for these results; return their addresses."""
     title = _title(model, find(results))
     closed = []
     for repo, kind in ((model, "model"), *([(board, "dataset")] if board else [])):
@@ -191,10 +191,10 @@ def undo(results: Sequence[str | os.PathLike[str]], model: str, board: str | Non
 
 
 def _complete(probed: list[Probed]) -> list[Probed]:
-    """The same.
+    """Return `probed` after checking that each result can be submitted.
 
-    Raises LedgerError for controls, partial runs, other functions than a task has, several precisions, and two results
-    of one task.
+    Raises LedgerError for controls, partial runs, functions other than those of a task, several precisions, and two
+    results for one task.
     """
     seen: dict[str, Path] = {}
     for one in probed:
@@ -217,13 +217,13 @@ def _complete(probed: list[Probed]) -> list[Probed]:
 
 
 def _check_functions(file: Path, result: ProbeResult) -> None:
-    """Raise LedgerError unless all functions were scored that a task has: what the paper's length limit lets through."""
+    """Raise LedgerError unless all functions of a task were scored: those within the paper's length limit."""
     length, others = result.settings["max_length"], result.settings["also_fits"]
     if length != PAPER_LENGTH or others:
         made = [f"--max-length {length}"] * (length != PAPER_LENGTH) + [f"--also-fits {name}" for name in others]
         raise LedgerError(
-            f"{file} was probed with {' '.join(made)}, but a task scores all functions of at most {PAPER_LENGTH} sub-tokens: "
-            "probe without these options"
+            f"{file} was probed with {' '.join(made)}, but a task scores all functions of at most {PAPER_LENGTH} "
+            "sub-tokens: probe without these options"
         )
     known = {"no relations", f"more than {PAPER_LENGTH} sub-tokens"}
     for reason in result.skips:
@@ -235,7 +235,7 @@ def _check_functions(file: Path, result: ProbeResult) -> None:
 
 
 def _dataset_on_the_hub(dataset: str) -> tuple[str, Path]:
-    """The commit that the dataset is at now, and a folder with its data."""
+    """The current commit of the dataset, and a folder with its data."""
     with plain_errors(dataset):
         api = client()
         commit = api.dataset_info(dataset).sha
@@ -300,7 +300,7 @@ def _headlines(entries: list[dict[str, Any]]) -> dict[str, Headline]:
 
 
 def _model_on_the_hub(settings: dict[str, Any], model: str) -> str | None:
-    """A folder with what is in the model's repository, or None where the result names a commit of it."""
+    """A folder with the files of the model's repository, or None if the result names a commit of it."""
     name, revision = settings["model"], settings["revision"]
     with plain_errors(model):
         api = client()

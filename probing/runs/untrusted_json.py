@@ -1,6 +1,6 @@
-"""JSON from strangers: size, encoding, nesting, twins, which values may stand where.
+"""Parse untrusted JSON: size, depth, duplicate keys, schema.
 
-Whatever is refused is an EntryError with the reason.
+Input that fails a check raises EntryError with the reason.
 """
 
 from __future__ import annotations
@@ -15,17 +15,17 @@ from typing import Any
 from codesyntax_dataset.errors import EntryError
 
 PLAIN = "[ -;=?-~]"
-"""A pattern: a character of ASCII that shows, without < and >."""
+"""A pattern for one printable ASCII character except < and >."""
 
 _MOST = 10**9
 
 
 def read(path: Path, most: int) -> bytes:
-    """The first bytes of a plain file, one more than `most` at most."""
+    """The first bytes of a regular file, at most one more than `most`."""
     try:
-        found = path.lstat()
-        if not stat.S_ISREG(found.st_mode):
-            raise EntryError("this is a link or a device or a folder, expected a plain file")
+        status = path.lstat()
+        if not stat.S_ISREG(status.st_mode):
+            raise EntryError("this is a link, a device or a folder, expected a regular file")
         with path.open("rb") as file:
             return file.read(most + 1)
     except EntryError:
@@ -35,40 +35,40 @@ def read(path: Path, most: int) -> bytes:
 
 
 def parse(data: bytes, most: int) -> Any:
-    """The JSON value that `data` is, of `most` bytes at most."""
+    """Parse a JSON value of at most `most` bytes."""
     if len(data) > most:
         raise EntryError(f"the file is larger than {most:,} bytes")
     try:
-        return json.loads(data.decode("utf-8"), object_pairs_hook=_no_twins, parse_constant=_no_constant)
+        return json.loads(data.decode("utf-8"), object_pairs_hook=_no_duplicates, parse_constant=_no_constant)
     except EntryError:
         raise
     except RecursionError as error:
         raise EntryError("the JSON is nested too deeply") from error
     except ValueError as error:
-        raise EntryError(f"the file is no JSON in UTF-8: {error}") from error
+        raise EntryError(f"the file is not JSON in UTF-8: {error}") from error
 
 
-def _no_twins(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _no_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     fields = dict(pairs)
     if len(fields) < len(pairs):
         names = [name for name, _ in pairs]
-        twin = next(name for name in names if names.count(name) > 1)
-        raise EntryError(f"the field {shown(twin)} stands there twice")
+        duplicate = next(name for name in names if names.count(name) > 1)
+        raise EntryError(f"the field {shown(duplicate)} occurs twice")
     return fields
 
 
 def _no_constant(name: str) -> None:
-    raise EntryError(f"{name} is no number that JSON knows")
+    raise EntryError(f"{name} is not a number in JSON")
 
 
 Check = Callable[[Any, str], None]
-"""Raises EntryError unless the value, which stands at the place, is as expected."""
+"""Raises EntryError unless the value at the given place is as expected."""
 
 
 def shown(value: Any) -> str:
-    """For messages: short, and in ASCII."""
-    said = ascii(value) if isinstance(value, (str, int, float, bool, type(None))) else f"a {type(value).__name__}"
-    return said if len(said) <= 80 else f"{said[:77]}..."
+    """A value for messages: short, and in ASCII."""
+    text = ascii(value) if isinstance(value, (str, int, float, bool, type(None))) else f"a {type(value).__name__}"
+    return text if len(text) <= 80 else f"{text[:77]}..."
 
 
 def expect(fits: bool, value: Any, at: str, expected: str) -> None:
@@ -110,19 +110,19 @@ def mapping(value: Any, at: str) -> dict[str, Any]:
 
 
 def fields(value: Any, at: str, names: Iterable[str], optional: Iterable[str] = ()) -> list[Any]:
-    """The values of exactly these fields, in this order; of those in `optional` that are there, too."""
-    of = mapping(value, at)
-    names = [*names, *(name for name in optional if name in of)]
+    """The values of exactly these fields, in this order, followed by those of `optional` that are present."""
+    members = mapping(value, at)
+    names = [*names, *(name for name in optional if name in members)]
     for name in names:
-        if name not in of:
+        if name not in members:
             raise EntryError(f"{at or 'the entry'} lacks the field {name}")
-    for name in sorted(of.keys() - set(names)):
+    for name in sorted(members.keys() - set(names)):
         raise EntryError(f"{at or 'the entry'} has an unknown field {shown(name)}")
-    return [of[name] for name in names]
+    return [members[name] for name in names]
 
 
 def record(checks: dict[str, Check], **optional: Check) -> Check:
-    """Exactly these fields, and perhaps the optional ones, each as its check expects."""
+    """A check for an object with exactly these fields and any optional ones, each with its own check."""
 
     def check_record(value: Any, at: str) -> None:
         fields(value, at, checks, optional)
@@ -134,7 +134,7 @@ def record(checks: dict[str, Check], **optional: Check) -> Check:
 
 
 def counts(value: Any, at: str) -> None:
-    """An object of things, in plain words, and how often they were."""
+    """A check for an object of names and counts."""
     for name, count in mapping(value, at).items():
         text(PLAIN + "{1,200}", "plain text")(name, f"a name in {at}")
         whole(1)(count, f"{at}.{name}")

@@ -75,7 +75,7 @@ def test_names_of_models_are_those_of_the_hub(honest):
 def test_what_is_no_file(tmp_path):
     os.mkfifo(tmp_path / "pipe")  # reading it would wait for ever
     for path in (tmp_path, tmp_path / "pipe"):
-        with pytest.raises(EntryError, match="expected a plain file"):
+        with pytest.raises(EntryError, match="expected a regular file"):
             entry.load(path)
     for path in (tmp_path / "nothing", "nul\0"):
         with pytest.raises(EntryError, match="cannot be read"):

@@ -176,8 +176,8 @@ def test_what_is_left_out_is_listed_with_its_reason(evidence, python, tmp_path):
     for forgery in ENTRIES:
         assert re.search(forgery.reason, reasons.pop(f"{forgery.name}.json")), forgery.name
     assert reasons.pop("file<img src=x>\\n\\u202e|.json").startswith("the entry lacks the field")
-    assert "a link or a device or a folder" in reasons.pop("folder")
-    assert "a link or a device or a folder" in reasons.pop("pipe.json")
+    assert "a link, a device or a folder" in reasons.pop("folder")
+    assert "a link, a device or a folder" in reasons.pop("pipe.json")
     assert set(reasons) == {"unreadable.json"}
     texts = {name: (output / name).read_text() for name in FILES}
     for name, text in texts.items():

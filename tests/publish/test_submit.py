@@ -193,7 +193,7 @@ def test_the_command_shows_opens_and_undoes(hub, results):
     assert (opened(hub), opened(hub, BOARD, "dataset")) == (["open", "closed"], ["closed"])
     assert "nothing is open" in run(*arguments, "--undo").output
     HfApi().merge_pull_request(MODEL, 2)
-    assert "nothing to send: maker/tiny has these results" in run(results, *WHERE).output
+    assert "nothing to send: maker/tiny already has these results" in run(results, *WHERE).output
 
 
 @only_regular
@@ -277,7 +277,7 @@ def test_what_the_hub_says_no_to(hub, results, monkeypatch):
         (("--model", "nowhere"), "is not a valid repository name"),
         (("--model", "maker/nothing"), "maker/nothing does not exist"),
         (("--dataset", "user/nothing"), "user/nothing does not exist"),
-        (("--source-url", "javascript:alert(1)"), "no address"),
+        (("--source-url", "javascript:alert(1)"), "not an address"),
     ):
         outcome = run(results, *WHERE, *change)
         assert outcome.exit_code == 1

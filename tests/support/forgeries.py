@@ -610,7 +610,7 @@ def entry_of_an_older_version(entry):
     del entry["by_function"]
 
 
-@altered("stands there twice")
+@altered("occurs twice")
 def relation_twice(entry):
     text = json.dumps(entry)
     relation = json.dumps(entry["protocols"]["published"]["relations"]["If:if->test"])
@@ -622,22 +622,22 @@ def list_of_entries(entry):
     return [entry]
 
 
-@altered("no JSON in UTF-8")
+@altered("not JSON in UTF-8")
 def no_json(entry):
     return "<html>404 Not Found</html>"
 
 
-@altered("no JSON in UTF-8")
+@altered("not JSON in UTF-8")
 def cut_off(entry):
     return json.dumps(entry)[:-100]
 
 
-@altered("no JSON in UTF-8")
+@altered("not JSON in UTF-8")
 def empty(entry):
     return b""
 
 
-@altered("no JSON in UTF-8")
+@altered("not JSON in UTF-8")
 def utf_16(entry):
     return json.dumps(entry).encode("utf-16")
 
@@ -653,7 +653,7 @@ def larger_than_memory_allows(path, entry):
     os.truncate(path, TOO_LARGE)  # sparse: takes no space
 
 
-@placed("expected a plain file")
+@placed("expected a regular file")
 def link_out_of_the_folder(path, entry):
     target = path.with_suffix(".elsewhere")
     target.write_text(json.dumps(entry))
