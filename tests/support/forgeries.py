@@ -129,12 +129,12 @@ def negative_score(entry):
     cell(entry)["score"] = [-1.0, -2.0, 0.0]
 
 
-@altered("NaN is no number")
+@altered("NaN is not a number")
 def nan_score(entry):
     cell(entry)["score"][0] = float("nan")
 
 
-@altered("Infinity is no number")
+@altered("Infinity is not a number")
 def infinite_score(entry):
     cell(entry)["score"][2] = float("inf")
 
