@@ -16,7 +16,7 @@ from typing import Any
 import datasets
 
 from codesyntax_dataset import corpus
-from codesyntax_dataset.languages import CONFIGS, LANGUAGES
+from codesyntax_dataset.languages import CONFIGS
 from codesyntax_dataset.protocol import SPLITS
 from codesyntax_dataset.schema import LABELS, Skips, SourceFunction
 
@@ -44,23 +44,20 @@ FEATURES = datasets.Features(
 )
 """The columns of the dataset; `codesyntax_dataset.schema` defines tokens and relations (edges)."""
 
-
-def column_meanings() -> dict[str, str]:
-    """The meaning of each column, as in the card and the metadata."""
-    return {
-        "id": "number of the function within its language: from 0 through `test`, continued through `validation`",
-        "code": "source code of the function, unchanged",
-        "tokens": "text of each code token",
-        "token_start": "character offset of the start of each token in `code`, from 0",
-        "token_end": "character offset of the end of each token in `code`, exclusive",
-        "relations": "the edges: token indices from 0; the dependent is `first` to `last`, inclusive",
-        "repo": "repository of the function",
-        "path": "path of its file in the repository",
-        "func_name": "name of the function",
-        "url": "location on the web, or within the source",
-        "language": " or ".join(f"`{name}`" for name in LANGUAGES),
-    }
-
+COLUMNS = {
+    "id": "number of the function within its language: from 0 through `test`, continued through `validation`",
+    "code": "source code of the function, unchanged",
+    "tokens": "text of each code token",
+    "token_start": "character offset of the start of each token in `code`, from 0",
+    "token_end": "character offset of the end of each token in `code`, exclusive",
+    "relations": "the edges: token indices from 0; the dependent is `first` to `last`, inclusive",
+    "repo": "repository of the function",
+    "path": "path of its file in the repository",
+    "func_name": "name of the function",
+    "url": "location on the web, or within the source",
+    "language": "name of its language, such as `python`",
+}
+"""The meaning of each column, as in the card and the metadata."""
 
 SHARD = 64
 """Functions per shard, the smallest unit of work of a process."""

@@ -13,7 +13,7 @@ import jinja2
 import yaml
 from datasets.info import DatasetInfosDict
 
-from codesyntax_dataset.builder import FEATURES, column_meanings
+from codesyntax_dataset.builder import COLUMNS, FEATURES
 from codesyntax_dataset.languages import LANGUAGES, Variant, in_order
 from codesyntax_dataset.measure import ConfigReport
 from codesyntax_dataset.schema import LABELS
@@ -53,7 +53,7 @@ def render(
         configs=configs,
         splits=splits,
         relations=_relations(configs),
-        columns=column_meanings(),
+        columns=COLUMNS,
         variants=_variants(),
         type_of=lambda column: _type_name(FEATURES[column]),
         form=form,

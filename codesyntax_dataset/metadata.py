@@ -18,7 +18,7 @@ from typing import Any
 import datasets
 import yaml
 
-from codesyntax_dataset.builder import FEATURES, column_meanings
+from codesyntax_dataset.builder import COLUMNS, FEATURES
 from codesyntax_dataset.languages import CONFIGS
 from codesyntax_dataset.measure import ConfigReport
 from codesyntax_dataset.protocol import SPLITS
@@ -128,7 +128,7 @@ def _croissant(folder: Path, configs: Mapping[str, ConfigReport]) -> dict[str, A
                     "name": rows,
                     "description": f"{functions} functions: config {name}, version {config.version}, split {split}",
                     "key": {"@id": f"{rows}/id"},
-                    "field": [_field(rows, column, meaning, path) for column, meaning in column_meanings().items()],
+                    "field": [_field(rows, column, meaning, path) for column, meaning in COLUMNS.items()],
                 }
             )
     return {
