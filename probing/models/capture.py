@@ -23,8 +23,8 @@ Rows = Callable[[slice, "torch.Tensor | None"], torch.Tensor]
 requests all rows."""
 
 Listener = Callable[[Rows], "torch.Tensor | None"]
-"""Called once per layer, in order. May return attention maps (B, H, S, S) that replace the layer's own, so that the
-self-check can compare layer by layer without the rounding of earlier layers."""
+"""Called once per layer, in order. May return attention maps (b, H, S, S) that replace the layer's own for the first b
+inputs of the batch, so that the self-check can compare layer by layer without the rounding of earlier layers."""
 
 
 def rows_of(maps: torch.Tensor) -> Rows:
@@ -99,12 +99,16 @@ def attention(
             sinks=s_aux,
         )
 
+    def output_of(maps: torch.Tensor) -> torch.Tensor:
+        values = value[: len(maps)].repeat_interleave(query.shape[1] // value.shape[1], dim=1)
+        return (maps.to(value.dtype) @ values).transpose(1, 2)
+
     listener = _listener.get()
-    maps = None if listener is None else listener(rows)
-    if maps is None and (softcap is not None or s_aux is not None):  # which the fused attention does not support
-        maps = rows(slice(None), None)
-    if maps is None:
-        return sdpa_attention_forward(
+    given = None if listener is None else listener(rows)
+    if softcap is not None or s_aux is not None:  # which the fused attention does not support
+        output = output_of(rows(slice(None), None)).contiguous()
+    else:
+        output, _ = sdpa_attention_forward(
             module,
             query,
             key,
@@ -115,8 +119,9 @@ def attention(
             is_causal=causal,
             position_bias=position_bias,
         )
-    value = value.repeat_interleave(query.shape[1] // value.shape[1], dim=1)
-    return (maps.to(value.dtype) @ value).transpose(1, 2).contiguous(), None
+    if given is not None:
+        output[: len(given)] = output_of(given)
+    return output, None
 
 
 def probabilities(

@@ -42,8 +42,9 @@ _ROUNDING = {"float32": 1e-5, "bfloat16": 5e-2}
 _DRIFT = {"float32": 1e-3, "bfloat16": 2e-1}
 
 
-# Sub-tokens of a text for the self-check: few, so that any model is quick, but more than ModernBERT's local window.
-_LENGTH, _LENGTH_WITH_WINDOW = 40, 72
+# Sub-tokens of the longer text for the self-check: few, so that any model is quick, but more than ModernBERT's local
+# window.
+_LENGTH, _LENGTH_WITH_WINDOW = 24, 72
 
 _ROWS = 16  # rows of a text to compare in a batch and alone
 
@@ -105,10 +106,13 @@ def examine(encoder: Encoder) -> Findings:
         require(check)
     config = getattr(encoder.model, "config", None)
     local = any(getattr(config, name, None) for name in ("local_attention", "sliding_window"))
-    length = min(encoder.longest, _LENGTH_WITH_WINDOW if local else _LENGTH)
-    encoded = [(ids[:length], special[:length]) for ids, _, special in encoder.encode(TEXTS)]
+    length = _LENGTH_WITH_WINDOW if local else _LENGTH
+    # the first is half as long at most, so that it gets padding where every character is a sub-token, too
+    lengths = (min(encoder.longest, length // 2), min(encoder.longest, length))
+    encoded = [(ids[:most], special[:most]) for (ids, _, special), most in zip(encoder.encode(TEXTS), lengths)]
     padded = encoder.inputs([ids for ids, _ in encoded])
-    alone = encoder.inputs([encoded[0][0]])
+    # no padding: both are of one length
+    alone = encoder.inputs([encoded[0][0], _with_another_end(*encoded[0], encoder.longest)])
     try:
         maps, hidden = _run(encoder, padded)
         maps_alone, hidden_alone = _run(encoder, alone)
@@ -117,18 +121,20 @@ def examine(encoder: Encoder) -> Findings:
     require(Check("runs on text", True, f"{len(encoded)} texts of up to {padded['input_ids'].shape[1]} sub-tokens"))
     require(_between_all(maps, padded))
     maps, maps_alone = [m.float() for m in maps], [m.float() for m in maps_alone]
-    both = (padded, maps, hidden), (alone, maps_alone, hidden_alone)
-    captured = [_captured(encoder, inputs, reference) for inputs, reference, _ in both]
+    first = {name: inputs[:1] for name, inputs in alone.items()}
+    both = (padded, maps, hidden), (first, [m[:1] for m in maps_alone], hidden_alone[:1])
+    captured, apart = zip(*(_captured(encoder, *run) for run in both))
     require(_rows_sum_to_one(maps, padded, encoder.dtype, explained=all(check.passed for check in captured)))
     require(_nothing_on_padding(maps, padded))
     later = max(_largest(m.triu(1).masked_fill(~_texts(padded)[:, None, :, None], 0)) for m in maps)
     causal = later <= 1e-6
-    moved = _what_a_later_token_moves(encoder, alone, hidden_alone, encoded[0][1])
+    changed = (alone["input_ids"][0] != alone["input_ids"][1]).int().argmax()
+    moved = _largest(_apart(hidden_alone[1, :changed], hidden_alone[0, :changed]))
     require(_maps_are_true(causal, later, moved, encoder.dtype))
     require(_padding_changes_nothing(maps, maps_alone, encoder.dtype))
     checks += captured
     if all(check.passed for check in captured):
-        checks.append(_same_output(encoder, [(inputs, states) for inputs, _, states in both]))
+        checks.append(_same_output(max(apart), encoder.dtype))
     why = next((f"{check.meaning} ({check.name}: {check.found})" for check in checks if not check.passed), "")
     return Findings(len(maps), maps[0].shape[1], causal, checks, why)
 
@@ -275,13 +281,17 @@ def _between_all(maps: list, inputs: Mapping[str, torch.Tensor]) -> Check:
     )
 
 
-def _captured(encoder: Encoder, inputs: Mapping[str, torch.Tensor], maps: list[torch.Tensor]) -> Check:
-    """Whether our attention function is called for every layer and its rows equal the maps.
+def _captured(
+    encoder: Encoder, inputs: Mapping[str, torch.Tensor], maps: list[torch.Tensor], hidden: torch.Tensor
+) -> tuple[Check, float]:
+    """Whether our attention function is called for every layer and its rows equal the maps; and how far its hidden
+    states are from `hidden`, relative to their norm.
 
-    Every layer continues with the reference, so that its queries and keys are those of the eager run, without rounding
-    in other layers.
+    The batch holds each text twice. Every layer of the first copies continues with the reference, so that its queries
+    and keys are those of the eager run, without rounding in other layers. The second copies are left to our attention
+    function.
     """
-    texts, bound = _texts(inputs), _ROUNDING[encoder.dtype]
+    texts, bound, apart = _texts(inputs), _ROUNDING[encoder.dtype], float("inf")
     differences: list[float] = []
 
     def listener(rows: capture.Rows) -> torch.Tensor | None:
@@ -289,13 +299,16 @@ def _captured(encoder: Encoder, inputs: Mapping[str, torch.Tensor], maps: list[t
             differences.append(float("inf"))
             return None
         reference = maps[len(differences)]
-        difference = rows(slice(None), None) - reference
+        difference = rows(slice(len(reference)), None) - reference
         differences.append(_largest(difference.masked_fill(~texts[:, None, :, None], 0)))
         return reference
 
     try:
         with capture.listen(listener):
-            encoder.run(inputs, capture.NAME)
+            twice = {name: torch.cat([x, x]) for name, x in inputs.items()}
+            ours = _hidden(encoder.run(twice, capture.NAME, output_hidden_states=True))[len(texts) :]
+        # the mean, because rounding may make a mixture of experts route a sub-token differently
+        apart = _apart(ours[texts], hidden[texts]).nan_to_num(nan=float("inf")).mean().item()
     except Exception as error:  # a model's code may fail in any way with an attention function that it does not expect
         passed, found = False, _said(error)
     else:
@@ -304,29 +317,27 @@ def _captured(encoder: Encoder, inputs: Mapping[str, torch.Tensor], maps: list[t
             worst = max(differences)
             layer = differences.index(worst)
             passed, found = worst <= bound, f"they differ by {worst:.2g} in layer {layer}, at most {bound:.0e}"
-    return Check(
+    check = Check(
         "captured rows are the maps" + ("" if (~texts).any() else ", without padding"),
         passed,
         found,
         "our attention function does not compute what the model's own does",
     )
+    return check, apart
 
 
 def _said(error: Exception) -> str:
     return f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
 
 
-def _same_output(encoder: Encoder, runs: list[tuple[Mapping[str, torch.Tensor], torch.Tensor]]) -> Check:
-    bound, apart = _DRIFT[encoder.dtype], 0.0
-    try:
-        for inputs, hidden in runs:
-            ours = _hidden(encoder.run(inputs, capture.NAME, output_hidden_states=True))
-            # the mean, because rounding may make a mixture of experts route a sub-token differently
-            apart = max(apart, _apart(ours, hidden, _texts(inputs)).nan_to_num(nan=float("inf")).mean().item())
-        passed, found = apart <= bound, f"hidden states differ by {apart:.2g} of their norm, at most {bound:.0e}"
-    except Exception as error:  # as above
-        passed, found = False, _said(error)
-    return Check("output stays the same", passed, found, "it computes something else with our attention function")
+def _same_output(apart: float, dtype: str) -> Check:
+    bound = _DRIFT[dtype]
+    return Check(
+        "output stays the same",
+        apart <= bound,
+        f"hidden states differ by {apart:.2g} of their norm, at most {bound:.0e}",
+        "it computes something else with our attention function",
+    )
 
 
 def _rows_sum_to_one(
@@ -365,7 +376,7 @@ def _maps_are_true(causal: bool, later: float, moved: float, dtype: str) -> Chec
 
 def _padding_changes_nothing(maps: list[torch.Tensor], maps_alone: list[torch.Tensor], dtype: str) -> Check:
     length, bound = maps_alone[0].shape[-1], _DRIFT[dtype]
-    apart = max(_largest(m[:1, :, :length, :length] - other) for m, other in zip(maps, maps_alone))
+    apart = max(_largest(m[:1, :, :length, :length] - other[:1]) for m, other in zip(maps, maps_alone))
     return Check(
         "padding changes nothing",
         apart <= bound,
@@ -374,25 +385,20 @@ def _padding_changes_nothing(maps: list[torch.Tensor], maps_alone: list[torch.Te
     )
 
 
-def _what_a_later_token_moves(
-    encoder: Encoder, inputs: Mapping[str, torch.Tensor], hidden: torch.Tensor, special: np.ndarray
-) -> float:
-    """How much earlier hidden states change, relative to their norm, when the last sub-token is replaced."""
-    ids = inputs["input_ids"].clone()
-    text = np.flatnonzero(~special)
-    if len(set(ids[0, text].tolist())) < 2:
+def _with_another_end(ids: np.ndarray, special: np.ndarray, longest: int) -> np.ndarray:
+    """The same sub-tokens, with the last one of the text replaced by another of them."""
+    text = ids[~special]
+    others = text[text != text[-1:]]
+    if not len(others):
         raise ModelError(
-            f"functions of at most {encoder.longest} sub-tokens are too short to check a model with: allow longer ones"
+            f"functions of at most {longest} sub-tokens are too short to check a model with: allow longer ones"
         )
-    last = int(text[-1])
-    ids[0, last] = next(ids[0, place] for place in text if ids[0, place] != ids[0, last])
-    earlier = (torch.arange(ids.shape[1], device=ids.device) < last)[None]
-    return _largest(_apart(_run(encoder, {**inputs, "input_ids": ids})[1], hidden, earlier))
+    return np.where(np.arange(len(ids)) == np.flatnonzero(~special)[-1], others[0], ids)
 
 
-def _apart(ours: torch.Tensor, theirs: torch.Tensor, where: torch.Tensor) -> torch.Tensor:
-    """The distance of hidden states (B, S, D) relative to their norm, at each position of text."""
-    return ((ours - theirs).norm(dim=-1) / theirs.norm(dim=-1).clamp(min=1e-9))[where.bool()]
+def _apart(ours: torch.Tensor, theirs: torch.Tensor) -> torch.Tensor:
+    """The distance of hidden states (..., D) relative to their norm."""
+    return (ours - theirs).norm(dim=-1) / theirs.norm(dim=-1).clamp(min=1e-9)
 
 
 def _largest(difference: torch.Tensor) -> float:
