@@ -341,7 +341,7 @@ class _Group:
     def _rank_of(
         self, rows: torch.Tensor, weight: torch.Tensor, place: torch.Tensor, lost: torch.Tensor, slack: float | None
     ) -> torch.Tensor:
-        """Ranks of tokens with `weight` (X, H, 1) in `rows` (X, H, T): uint8 (X, H), the worst where a row is `lost` (X, 1).
+        """Ranks of tokens with `weight` (X, H, 1) in `rows` (X, H, T), the worst in rows `lost` (X, 1): uint8 (X, H).
 
         Of equal weights, those before `place` (X, 1, 1) go first: the ranked token, or the first token of the dependent
         when its best one is ranked.

@@ -378,7 +378,7 @@ def _digest_of_pair(model: transformers.PreTrainedModel, tokenizer) -> str:
         digest.update(json.dumps(pipeline, sort_keys=True).encode())
     for name, tensor in model.state_dict().items():
         digest.update(name.encode())
-        # 20 times as fast as SHA-256, which takes as long as the self-check; nothing is loaded by this digest, so that it
-        # need not withstand weights made to have the digest of others
+        # 20 times as fast as SHA-256, which takes as long as the self-check. Nothing is loaded by this digest, so that
+        # it need not withstand weights made to have the digest of others.
         digest.update(xxhash.xxh3_128_digest(tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy()))
     return digest.hexdigest()
