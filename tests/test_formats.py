@@ -1,19 +1,22 @@
 """Files that earlier versions of codesyntax wrote are read, checked and reported as they were then.
 
-`data/format-1` was written by the last version whose results had no format: `zoo`, a dataset of 11 functions; `mouse`, a
-model of 2 layers and 3 heads with random weights; `results`, its probes of both splits; `partial`, one of a control that was
-stopped after three functions; and `entries`, what `codesyntax report` made of `results`.
+`data/format-1` was written by the last version whose results had no format: `zoo`, a dataset of 11 functions; `mouse`,
+a model of 2 layers and 3 heads with random weights; `results`, its probes of both splits; `partial`, a probe of the
+first three functions for a control; and `entries`, what `codesyntax report` made of `results`.
 """
 
 from __future__ import annotations
 
 import gzip
 import json
+import shutil
 from pathlib import Path
 
 import pytest
 
 import probing
+from codesyntax_dataset.errors import LedgerError
+from probing.attention.result import ledger_path
 from probing.evidence import entry
 from probing.evidence.gather import find, gather
 from probing.evidence.verify import verify
@@ -34,6 +37,38 @@ def test_results_say_what_they_said(file):
         assert getattr(result, name) == said[name]
     assert result.ledger.digest() == said["ledger"]
     assert result.paths(file.parent)[0] == file
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        (lambda fields: fields["scores"]["any"].update({"3": 12.5}), "other scores"),
+        (lambda fields: fields["settings"].update(dtype="bfloat16"), "other settings"),
+        (lambda fields: fields["settings"].update(temperature=0.5), "settings has an unknown field 'temperature'"),
+        (lambda fields: fields.update(run={}), "settings has an unknown field 'layers'"),
+        (lambda fields: fields.pop("ties"), "the result lacks the field ties"),
+        (lambda fields: fields.update(format=3), "of format 3, made by a newer codesyntax, .*: upgrade codesyntax"),
+        (lambda fields: fields.update(format="2"), "format is '2', expected 1 or 2"),
+    ],
+)
+def test_what_no_longer_follows_is_refused_with_the_place(change, reason, tmp_path):
+    file = Path(shutil.copy(FILES[0], tmp_path))
+    shutil.copy(ledger_path(FILES[0]), tmp_path)
+    fields = json.loads(file.read_text())
+    change(fields)
+    file.write_text(json.dumps(fields))
+    with pytest.raises(LedgerError, match=reason):
+        probing.load(file)
+
+
+def test_a_result_of_the_first_format_is_saved_in_that_of_today(tmp_path):
+    result = probing.load(FILES[0])
+    file = result.save(tmp_path)
+    fields = json.loads(file.read_text())
+    assert (fields["format"], fields["instrument"]) == (2, "attention")
+    assert {*fields["settings"], *fields["run"], "layers", "heads"} == {*json.loads(FILES[0].read_text())["settings"]}
+    assert (file.name, ledger_path(file).read_bytes()) == (FILES[0].name, ledger_path(FILES[0]).read_bytes())
+    assert probing.load(file) == result
 
 
 @by_file

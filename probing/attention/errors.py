@@ -6,15 +6,17 @@ instead. Therefore the model runs again, and only the first choices of these hea
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+from pydantic import ValidationError
 
 from codesyntax_dataset.arguments import checked
 from codesyntax_dataset.atomic import write
@@ -23,9 +25,10 @@ from codesyntax_dataset.languages import language_of
 from codesyntax_metric.topk_uas import HEAD_TO_DEPENDENT, RULES
 from probing.attention.error_classes import CLASSES, PLACES, Tokens, place
 from probing.attention.ledger import RankLedger
-from probing.attention.result import ProbeSettings
 from probing.attention.result import load as load_result
 from probing.runs.progress import progress
+from probing.runs.records import explain
+from probing.runs.settings import Settings
 
 EXAMPLES = 2
 """Examples kept for each rule, relation and class: the first ones in the order of the dataset."""
@@ -48,7 +51,7 @@ class ErrorAnalysis:
     """
 
     signature: str
-    settings: dict[str, Any]
+    settings: Settings
     rules: dict[str, dict[str, Any]]
     differing: dict[str, int]
 
@@ -64,7 +67,8 @@ class ErrorAnalysis:
 
     def to_json(self) -> str:
         """The same analysis gives the same text."""
-        return json.dumps(asdict(self), indent=1, allow_nan=False) + "\n"
+        fields = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
+        return json.dumps({**fields, "settings": self.settings.model_dump()}, indent=1, allow_nan=False) + "\n"
 
 
 def errors_path(result: str | os.PathLike) -> Path:
@@ -81,11 +85,19 @@ def save(analysis: ErrorAnalysis, result: str | os.PathLike) -> Path:
 def load(path: str | os.PathLike) -> ErrorAnalysis:
     """Load the analysis that `save` wrote to `path`; raises LedgerError if there is none."""
     try:
-        analysis = ErrorAnalysis(**json.loads(Path(path).read_text(encoding="utf-8")))
+        fields = json.loads(Path(path).read_text(encoding="utf-8"))
+        # earlier ones also said here how the probe ran
+        made = {name: value for name, value in fields["settings"].items() if name in Settings.model_fields}
+        analysis = ErrorAnalysis(**{**fields, "settings": Settings.model_validate(made)})
         for rule, relations in analysis.rules.items():
             for relation in relations:
                 analysis.places(rule, relation)
         return analysis
+    except ValidationError as error:
+        raise LedgerError(
+            f"{path} is no error analysis ({explain(error, 'its settings')}): expected what `codesyntax errors` wrote; "
+            "run it again"
+        ) from error
     except (OSError, ValueError, TypeError, LookupError, AttributeError) as error:
         raise LedgerError(
             f"{path} is not an error analysis ({error}): expected what `codesyntax errors` wrote; run it again"
@@ -109,13 +121,13 @@ def analyse(
 
     probed = load_result(result)
     ledger = probed.ledger
-    settings = ProbeSettings(**ledger.settings["settings"])
-    data = find_data(result, asdict(settings)) if data is None else data
+    settings = probed.settings
+    data = find_data(result, settings) if data is None else data
     picked = _best_heads(probed.relations, ledger.relations)
     chosen = _first_choices(settings, ledger, picked, model=model, data=data, device=device)
     hit = _hits(ledger, settings.direction, chosen)
     differing = _compare(ledger, settings, picked, hit)
-    analysis = ErrorAnalysis(probed.signature, probed.settings, {rule: {} for rule in RULES}, differing)
+    analysis = ErrorAnalysis(probed.signature, settings, {rule: {} for rule in RULES}, differing)
     for number, rule in enumerate(RULES):
         for relation in sorted(ledger.relations):
             hits = hit[number, ledger.relation == ledger.relations.index(relation)]
@@ -145,7 +157,7 @@ def _best_heads(relations: dict[str, Any], names: list[str]) -> np.ndarray:
     return np.array([[(entry["layer"], entry["head"]) for entry in entries] for entries in best])
 
 
-def _first_choices(settings: ProbeSettings, ledger: RankLedger, picked: np.ndarray, **where: Any) -> np.ndarray:
+def _first_choices(settings: Settings, ledger: RankLedger, picked: np.ndarray, **where: Any) -> np.ndarray:
     """What the heads in `picked` rank first for the ledger's edges: int64 (rules, E)."""
     from probing.attention.probe import Runner, prepare_again
     from probing.attention.ranking import FirstChoices
@@ -182,7 +194,7 @@ def _hits(ledger: RankLedger, direction: str, chosen: np.ndarray) -> np.ndarray:
     return chosen == ledger.head
 
 
-def _compare(ledger: RankLedger, settings: ProbeSettings, picked: np.ndarray, hit: np.ndarray) -> dict[str, int]:
+def _compare(ledger: RankLedger, settings: Settings, picked: np.ndarray, hit: np.ndarray) -> dict[str, int]:
     """Rule -> number of edges whose hits differ from the ledger's; raises LedgerError if rounding cannot explain it."""
     differing = {}
     for number, rule in enumerate(RULES):
@@ -226,9 +238,7 @@ class _Error(NamedTuple):
         return [code.count("\n", 0, start) + 1, start - line_start, end - line_start]
 
 
-def _errors(
-    ledger: RankLedger, settings: ProbeSettings, chosen: np.ndarray, hit: np.ndarray, data: Any
-) -> Iterator[_Error]:
+def _errors(ledger: RankLedger, settings: Settings, chosen: np.ndarray, hit: np.ndarray, data: Any) -> Iterator[_Error]:
     """Every wrong first choice, with its class, in the order of the dataset."""
     from probing.runs.data import load_functions, rows
 

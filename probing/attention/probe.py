@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
-import json
 import logging
 import os
 import platform
 import shutil
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -30,13 +29,15 @@ from probing.attention.align import OffsetsError, align
 from probing.attention.edges import EdgeTable, stacked
 from probing.attention.ledger import RankLedger
 from probing.attention.ranking import BatchListener, BatchRanker, EncodedFunction
-from probing.attention.result import ProbeResult, ProbeSettings
+from probing.attention.result import ProbeResult
 from probing.attention.result import load as load_result
+from probing.attention.schema import Provenance, Run
 from probing.models.kept import versions
 from probing.runs import cache
 from probing.runs.controls import labels_of
 from probing.runs.data import folder_of, label_digest, load_functions, rows
 from probing.runs.progress import progress
+from probing.runs.settings import Settings
 from probing.runs.threads import useful_threads
 
 if TYPE_CHECKING:
@@ -128,8 +129,7 @@ def probe(
         )
         result = _run(task, batch_tokens, processes, output, folder_of(data))
     if result is not None and slot is not None:
-        made = result.ledger.settings["settings"]
-        slot.save(result.ledger.save, made["revision"], made["labels"])
+        slot.save(result.ledger.save, result.settings.revision, result.settings.labels)
     return result
 
 
@@ -185,7 +185,7 @@ class Task:
     """An encoder, the functions it is to read, longest first, and all that determines their ranks."""
 
     encoder: Encoder
-    settings: ProbeSettings
+    settings: Settings
     functions: list[EncodedFunction]
     relations: list[str]
     skips: Counter[str]
@@ -193,28 +193,27 @@ class Task:
     def parts(self) -> list[list[EncodedFunction]]:
         return [self.functions[start : start + PART] for start in range(0, len(self.functions), PART)]
 
-    def made(self) -> dict[str, Any]:
+    def made(self) -> Provenance:
         """What goes into the ledger beside the ranks."""
-        run = {
-            "family": self.encoder.model.config.model_type,
-            "attention": self.encoder.path,
-            "attention_why": self.encoder.why,
-            "device": self.encoder.device.type,
-        }
+        run = Run(
+            family=self.encoder.model.config.model_type,
+            attention=self.encoder.path,
+            attention_why=self.encoder.why,
+            device=self.encoder.device.type,
+        )
         tied = sum(function.tied(self.settings.direction).sum(axis=1) for function in self.functions)
-        made = {
-            "settings": asdict(self.settings),
-            "scoring": SCORING_VERSION,
-            "skips": dict(sorted(self.skips.items())),
-            "ties": dict(zip(RULES, tied.tolist())),
-            "run": run,
-            "versions": versions(),
-        }
-        return json.loads(json.dumps(made))  # as it comes back from a file, so that the two can be compared
+        return Provenance(
+            settings=self.settings,
+            scoring=SCORING_VERSION,
+            skips=dict(sorted(self.skips.items())),
+            ties=dict(zip(RULES, tied.tolist())),
+            run=run,
+            versions=versions(),
+        )
 
-    def ledger(self, part: Sequence[EncodedFunction], ranks: np.ndarray, made: dict[str, Any]) -> RankLedger:
+    def ledger(self, part: Sequence[EncodedFunction], ranks: np.ndarray, made: Provenance) -> RankLedger:
         """The ledger of some of the functions: their edges in order, with `ranks` (rules, edges, layers, heads)."""
-        return RankLedger.of(stacked([function.edges for function in part]), ranks, made)
+        return RankLedger.of(stacked([function.edges for function in part]), ranks, made.to_json())
 
 
 def prepare(
@@ -288,7 +287,7 @@ def prepare(
     except RuntimeError as error:
         if not _out_of_memory(error):  # two that long in a batch do not fit, so that no batch mixes them
             raise
-    settings = ProbeSettings(
+    settings = Settings(
         model=encoder.name,
         revision=encoder.revision,
         data=data_name,
@@ -306,7 +305,7 @@ def prepare(
     return Task(encoder, settings, functions, relations, skips)
 
 
-def prepare_again(settings: ProbeSettings, *, model: Any, data: Any, device: str | None) -> Task:
+def prepare_again(settings: Settings, *, model: Any, data: Any, device: str | None) -> Task:
     """The task of an earlier run, with the data that it was made with, and its model or the one that is named."""
     return prepare(
         model or settings.model,
@@ -458,7 +457,7 @@ class _Processes:
 def _run_parts(
     task: Task,
     parts: Sequence[Sequence[EncodedFunction]],
-    made: dict[str, Any],
+    made: Provenance,
     runner: Runner,
     processes: _Processes,
     kept: Path | None,
@@ -491,7 +490,7 @@ def _run_parts(
     return ProbeResult.from_ledger(merged.sorted())
 
 
-def _finished(file: Path, made: dict[str, Any]) -> ProbeResult | None:
+def _finished(file: Path, made: Provenance) -> ProbeResult | None:
     """The result that an earlier run of the very same making left, if it did and the file and its ledger say the same."""
     try:
         result = load_result(file)
@@ -499,15 +498,15 @@ def _finished(file: Path, made: dict[str, Any]) -> ProbeResult | None:
         if file.exists():
             logger.warning("%s is not taken as it is: %s", file, error)
         return None
-    return result if result.ledger.settings == made else None
+    return result if result.ledger.settings == made.to_json() else None
 
 
-def _kept(file: Path | None, made: dict[str, Any]) -> RankLedger | None:
+def _kept(file: Path | None, made: Provenance) -> RankLedger | None:
     """A part of the ledger that an earlier run of the very same making left, if it did."""
     if file is None or not file.exists():
         return None
     ledger = RankLedger.load(file)
-    return ledger if ledger.settings == made else None
+    return ledger if ledger.settings == made.to_json() else None
 
 
 def _only_run_in(kept: Path, processes: _Processes) -> filelock.BaseFileLock:

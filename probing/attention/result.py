@@ -2,62 +2,25 @@
 
 from __future__ import annotations
 
-import hashlib
 import html
 import json
 import os
-import re
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from codesyntax_dataset.arguments import Positive, checked
 from codesyntax_dataset.atomic import write, writing
 from codesyntax_dataset.errors import LedgerError, UnknownName
-from codesyntax_dataset.languages import variant_of
 from codesyntax_dataset.protocol import KS, TABLE_KS
-from codesyntax_metric.topk_uas import RULES, SCORING_VERSION, score
+from codesyntax_metric.topk_uas import RULES, score
 from probing.attention.ledger import RankLedger
-from probing.runs.saved import data_path_of, read_text, seen_from
+from probing.attention.schema import INSTRUMENT, Provenance, ResultFile, Run, Signature
+from probing.runs.saved import FORMAT, data_path_of, read_text, seen_from
+from probing.runs.settings import Settings
 
 if TYPE_CHECKING:
     import pandas
-
-
-@dataclass(frozen=True)
-class ProbeSettings:
-    """What determines a probe's ranks. The defaults are the published protocol (Shen et al. 2022, section 4)."""
-
-    model: str
-    revision: str  # commit on the Hub, or digest of a local model
-    data: str  # name@version
-    labels: str  # digest of the labels that were read
-    config: str
-    split: str
-    direction: str
-    dtype: str
-    max_length: int  # sub-tokens, special tokens included, that a function may have
-    also_fits: tuple[str, ...]  # other models that a function must fit
-    limit: int | None  # only the first functions of the split: a partial run
-    control: str | None = (
-        None  # one of codesyntax_dataset.protocol.CONTROLS: not the model or not the labels, but a comparison
-    )
-    seed: int | None = None  # of the control
-
-    def __post_init__(self) -> None:
-        """Raises TypeError for settings of other types: a ledger may come from a stranger."""
-        texts = (self.model, self.revision, self.data, self.labels, self.config, self.split, self.direction, self.dtype)
-        if not all(isinstance(text, str) for text in (*texts, *self.also_fits)):
-            raise TypeError("expected text for every name")
-
-    @property
-    def name(self) -> str:
-        """A file name that two different runs never share."""
-        digest = hashlib.sha256(json.dumps(asdict(self), sort_keys=True).encode()).hexdigest()[:8]
-        model = re.sub(r"[^A-Za-z0-9._-]+", "--", self.model)
-        control = "" if self.control is None else f".{self.control}"
-        partial = "" if self.limit is None else ".partial"
-        return f"{model}{control}.{self.config}.{self.split}{partial}.{digest}"
 
 
 class ByK(dict[str, Any]):
@@ -87,7 +50,10 @@ class ProbeResult:
     functions: int
     skips: dict[str, int]
     ties: dict[str, float]
-    settings: dict[str, Any]
+    settings: Settings
+    layers: int
+    heads: int
+    run: Run
     versions: dict[str, str]
     ledger: RankLedger
     data_folder: Path | None = field(default=None, compare=False)
@@ -98,14 +64,7 @@ class ProbeResult:
 
         Raises LedgerError where the ledger does not tell what made it, or another version of scoring did.
         """
-        made, counts = ledger.settings, ledger.counts()
-        version = made.get("scoring", 1) if isinstance(made, dict) and "settings" in made else SCORING_VERSION
-        if version != SCORING_VERSION:
-            raise LedgerError(
-                f"the ledger's ranks are of scoring version {version}, this is version {SCORING_VERSION}, and "
-                "the two do not compare: probe again"
-            )
-        size = {"layers": counts.layers, "heads": counts.heads}
+        made, counts = Provenance.of(ledger), ledger.counts()
         scores, relations = {}, {}
         for rule in RULES:
             result = score(counts, KS, rule)
@@ -113,25 +72,20 @@ class ProbeResult:
             for name, entry in result["relations"].items():
                 chosen = ByK({str(k): entry[str(k)] for k in KS})
                 relations.setdefault(name, {"edges": entry["edges"], "in_mean": entry["in_mean"]})[rule] = chosen
-        try:
-            settings = ProbeSettings(**made["settings"])
-            if twice := made["run"].keys() & {*asdict(settings), *size}:
-                raise TypeError(f"its run tells {min(twice)}, which is a setting")
-            if not all(type(count) is int and count > 0 for count in made["skips"].values()):
-                raise TypeError("its skips are no counts")
-            return cls(
-                signature=signature(settings, counts.functions, len(ledger)),
-                scores=scores,
-                relations=relations,
-                functions=counts.functions,
-                skips=made["skips"],
-                ties={rule: 100 * made["ties"][rule] / max(1, len(ledger)) for rule in RULES},
-                settings={**made["settings"], **size, **made["run"]},
-                versions=made["versions"],
-                ledger=ledger,
-            )
-        except (KeyError, TypeError, AttributeError, OverflowError) as error:
-            raise LedgerError(f"the settings in the ledger are not those of a probe ({error}): probe again") from error
+        return cls(
+            signature=str(Signature(made.settings, counts.functions, len(ledger))),
+            scores=scores,
+            relations=relations,
+            functions=counts.functions,
+            skips=made.skips,
+            ties={rule: 100 * made.ties[rule] / max(1, len(ledger)) for rule in RULES},
+            settings=made.settings,
+            layers=counts.layers,
+            heads=counts.heads,
+            run=made.run,
+            versions=made.versions,
+            ledger=ledger,
+        )
 
     @checked
     def best_heads(self, rule: str = "first", k: Positive = 1) -> dict[str, tuple[int, int]]:
@@ -179,8 +133,8 @@ class ProbeResult:
     def title(self) -> str:
         """What was probed with what, as tables say it."""
         made = self.settings
-        partial = "" if made["limit"] is None else f" (PARTIAL: first {made['limit']} functions)"
-        return f"{made['model']} on {made['data']}, {made['config']}/{made['split']}{partial}"
+        partial = "" if made.limit is None else f" (PARTIAL: first {made.limit} functions)"
+        return f"{made.model} on {made.data}, {made.config}/{made.split}{partial}"
 
     def __repr__(self) -> str:
         lines = [
@@ -213,24 +167,28 @@ class ProbeResult:
 
         `data_path`: where the folder of the data is, seen from the file that the text is for.
         """
-        fields = {
-            name: getattr(self, name) for name in self.__dataclass_fields__ if name not in ("ledger", "data_folder")
-        }
-        fields["ledger"] = self.ledger.digest()
+        fields = {"format": FORMAT, "instrument": INSTRUMENT}
+        for name in ("signature", "scores", "relations", "functions", "skips", "ties"):
+            fields[name] = getattr(self, name)
+        fields["settings"] = self.settings.model_dump()
+        fields |= {"layers": self.layers, "heads": self.heads, "run": self.run.model_dump()}
+        fields |= {"versions": self.versions, "ledger": self.ledger.digest()}
         if data_path is not None:
             fields["data_path"] = data_path
-        try:
-            return json.dumps(fields, indent=1, allow_nan=False) + "\n"
-        except (ValueError, RecursionError) as error:
-            raise LedgerError(f"the settings in the ledger are not those of a probe ({error}): probe again") from error
+        return json.dumps(fields, indent=1, allow_nan=False) + "\n"
 
-    def fits(self, text: str) -> bool:
-        """Whether a text is this result as JSON, wherever it says that the data is."""
-        return self.to_json(data_path_of(text)) == text
+    def difference(self, text: str) -> str | None:
+        """What a text says otherwise than this result as JSON, of any format and wherever its data is; None for nothing."""
+        try:
+            said, ours = ResultFile.read(text), ResultFile.read(self.to_json())
+        except LedgerError as error:
+            return str(error)
+        names = ResultFile.model_fields.keys() - {"format", "data_path"}
+        return next((f"other {name}" for name in sorted(names) if getattr(said, name) != getattr(ours, name)), None)
 
     def paths(self, folder: str | os.PathLike) -> tuple[Path, Path]:
         """Where `save` puts the result and the ledger: `<name>.json` and `<name>.ledger.parquet` in `folder`."""
-        name = ProbeSettings(**self.ledger.settings["settings"]).name
+        name = self.settings.name
         return Path(folder) / f"{name}.json", Path(folder) / f"{name}.ledger.parquet"
 
     def save(self, path: str | os.PathLike) -> Path:
@@ -261,35 +219,11 @@ def load(path: str | os.PathLike) -> ProbeResult:
     """
     text = read_text(path)
     result = ProbeResult.from_ledger(RankLedger.load(ledger_path(path)))
-    if not result.fits(text):
+    if difference := result.difference(text):
         raise LedgerError(
-            f"the numbers of {path} do not follow from its ledger: one of the two was altered, or another version of "
-            "codesyntax wrote them; `codesyntax score` computes them again"
+            f"the numbers of {path} do not follow from its ledger ({difference}): one of the two was altered, or another "
+            "version of codesyntax wrote them; `codesyntax score` computes them again"
         )
     data_path = data_path_of(text)
     result.data_folder = None if data_path is None else Path(path).parent / data_path
     return result
-
-
-def signature(settings: ProbeSettings, functions: int, edges: int) -> str:
-    """What a number must share with another to be compared with it, and what it was measured on."""
-    parts: dict[str, Any] = {
-        "model": f"{settings.model}@{settings.revision[:12]}",
-        "data": f"{settings.data}/{settings.config}/{settings.split}",
-        "labels": settings.labels,
-        "direction": settings.direction,
-        "pool": "sum-mean",
-        "max-length": settings.max_length,
-        "also-fits": ",".join(settings.also_fits) or "-",
-        "dtype": settings.dtype,
-        "functions": functions,
-        "edges": edges,
-        "scoring": SCORING_VERSION,
-    }
-    if settings.control is not None:
-        parts["control"] = f"{settings.control}/{settings.seed}"
-    if without := variant_of(settings.config).never_predicted:
-        parts["not-predicted"] = without
-    if settings.limit is not None:
-        parts["partial"] = settings.limit
-    return "uas|" + "|".join(f"{name}:{value}" for name, value in parts.items())

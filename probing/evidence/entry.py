@@ -8,7 +8,6 @@ cannot be checked here; `codesyntax submit` checks it before it sends.
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import os
 from pathlib import Path
@@ -17,10 +16,11 @@ from typing import Any
 from codesyntax_dataset.errors import EntryError
 from codesyntax_dataset.languages import CONFIGS
 from codesyntax_dataset.protocol import DIRECTIONS
-from probing.attention.result import ProbeSettings, signature
+from probing.attention.schema import Signature
 from probing.evidence import entry_functions
 from probing.evidence.entry_checks import check_scores
 from probing.models.kept import VERSIONS
+from probing.runs.settings import Settings
 from probing.runs.untrusted_json import (
     PLAIN,
     counts,
@@ -135,9 +135,9 @@ def _check_format(entry: Any) -> None:
 
 def _check_signatures(entry: dict[str, Any]) -> None:
     made, chosen_on = _settings_of(entry), entry["chosen_on"]
-    of_validation = dataclasses.replace(made, split="validation", labels=chosen_on["labels"])
+    of_validation = made.model_copy(update={"split": "validation", "labels": chosen_on["labels"]})
     for at, of, settings in (("signature", entry, made), ("chosen_on.signature", chosen_on, of_validation)):
-        follows = signature(settings, of["functions"], of["edges"])
+        follows = str(Signature(settings, of["functions"], of["edges"]))
         if of["signature"] != follows:
             raise EntryError(f"{at} does not follow from the settings: expected {follows}")
 
@@ -150,5 +150,5 @@ def _check_verified(entry: dict[str, Any]) -> None:
         raise EntryError(f"verified is {verified['functions']} of {verified['of']} functions, but the entry has {of}")
 
 
-def _settings_of(entry: dict[str, Any]) -> ProbeSettings:
-    return ProbeSettings(**{field.name: entry["settings"][field.name] for field in dataclasses.fields(ProbeSettings)})
+def _settings_of(entry: dict[str, Any]) -> Settings:
+    return Settings.model_validate({name: entry["settings"][name] for name in Settings.model_fields})

@@ -8,10 +8,9 @@ scored, and one on `validation`, on which the held-out protocol chooses.
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -22,7 +21,7 @@ from codesyntax_dataset.errors import LedgerError
 from codesyntax_dataset.protocol import BEST_BASELINE, PROTOCOLS, REDRAWN_DEPENDENTS
 from codesyntax_metric.topk_uas import RULES
 from probing.attention.ledger import RankLedger
-from probing.attention.result import ProbeResult, ProbeSettings, ledger_path, load
+from probing.attention.result import ProbeResult, ledger_path, load
 from probing.evidence import baselines, entry_functions
 from probing.evidence.baselines import BaselineResult, Edges
 from probing.evidence.entry import FORMAT
@@ -39,6 +38,7 @@ from probing.evidence.selection import (
 )
 from probing.runs.controls import check_control
 from probing.runs.data import find_data
+from probing.runs.settings import Settings
 
 PUBLISHED_FIRST = PROTOCOLS[::-1]
 """Where the attention heads are chosen, the paper's protocol first."""
@@ -67,31 +67,30 @@ def find(paths: Sequence[str | os.PathLike]) -> list[Probed]:
     result, for one whose numbers do not follow from its ledger, and for a result without its counterpart. Of two equal
     results one is used; LedgerError if they differ.
     """
-    named = {file: _read(file) for file in files_of(paths)}
+    named = {file: load(file) for file in files_of(paths)}
     beside = {file for path in named for file in _results(path.parent) if ".validation." in file.name} - set(named)
-    chosen_on: dict[str, tuple[ProbeResult, Path]] = {}
-    for file, result in [*named.items(), *((file, _read(file)) for file in sorted(beside))]:
-        known = chosen_on.get(_key(result))
-        if result.settings["split"] == "validation" and (known is None or known[0].settings["limit"] is not None):
-            chosen_on[_key(result)] = result, file
+    chosen_on: dict[Settings, tuple[ProbeResult, Path]] = {}
+    for file, result in [*named.items(), *((file, load(file)) for file in sorted(beside))]:
+        known = chosen_on.get(_alike(result))
+        if result.settings.split == "validation" and (known is None or known[0].settings.limit is not None):
+            chosen_on[_alike(result)] = result, file
     pairs: list[Probed] = []
     for file, result in named.items():
-        if result.settings["split"] == "validation":
+        if result.settings.split == "validation":
             continue
-        made = result.ledger.settings["settings"]
-        if same := [pair for pair in pairs if pair.test.ledger.settings["settings"] == made]:
+        if same := [pair for pair in pairs if pair.test.settings == result.settings]:
             if not np.array_equal(same[0].test.ledger.ranks, result.ledger.ranks):
                 raise LedgerError(
                     f"{file} and {same[0].files['test']} are two runs of one probe, but their ranks differ: give only "
                     "one"
                 )
             continue
-        if _key(result) not in chosen_on:
+        if _alike(result) not in chosen_on:
             raise LedgerError(
                 f"{file} has no counterpart on the split validation, where the held-out protocol chooses its heads: "
                 "probe that split in the same way, into the same folder (--split test --split validation)"
             )
-        validation, other = chosen_on[_key(result)]
+        validation, other = chosen_on[_alike(result)]
         pairs.append(Probed(result, validation, {"test": file, "validation": other}))
     if not pairs:
         raise LedgerError(f"{', '.join(map(str, paths))} has only results of the split validation: probe test, too")
@@ -134,7 +133,7 @@ class Evidence:
     @cached_property
     def comparisons(self) -> dict[str, Comparison]:
         """Protocol -> comparison with the best baseline; empty for redrawn dependents, which have other labels."""
-        if self.probed.test.settings["control"] == REDRAWN_DEPENDENTS:
+        if self.probed.test.settings.control == REDRAWN_DEPENDENTS:
             return {}
         return {
             protocol: compare(outcomes, self.baselines.outcomes[protocol][BEST_BASELINE])
@@ -169,13 +168,18 @@ class Evidence:
         return {
             "format": FORMAT,
             "signature": test.signature,
-            "settings": test.settings,
+            "settings": {
+                **test.settings.model_dump(mode="json"),
+                "layers": test.layers,
+                "heads": test.heads,
+                **test.run.model_dump(exclude_none=True),
+            },
             "functions": test.functions,
             "edges": len(test.ledger),
             "skips": test.skips,
             "chosen_on": {
                 "signature": validation.signature,
-                "labels": validation.settings["labels"],
+                "labels": validation.settings.labels,
                 "functions": validation.functions,
                 "edges": len(validation.ledger),
             },
@@ -203,34 +207,31 @@ def gather(probed: Sequence[Probed], data: Any = None) -> list[Evidence]:
     """
     settings = [one.test.settings for one in probed]
     for name in ("data", "config", "split", "direction", "limit"):
-        if len(values := {str(one[name]) for one in settings}) > 1:
+        if len(values := {str(getattr(one, name)) for one in settings}) > 1:
             raise LedgerError(f"results with different {name} do not compare: {', '.join(sorted(values))}")
     first = settings[0]
     test, validation = (_common([getattr(one, part).ledger for one in probed]) for part in ("test", "validation"))
     data = find_data(probed[0].files["test"], first) if data is None else data
     edges = {
-        part: baselines.read_edges(data, first["config"], split, functions)
-        for part, split, functions in (("validation", "validation", validation), ("test", first["split"], test))
+        part: baselines.read_edges(data, first.config, split, functions)
+        for part, split, functions in (("validation", "validation", validation), ("test", first.split, test))
     }
     for part, part_edges in edges.items():
         for one in probed:
             made = getattr(one, part).settings
-            check_control(made["control"])
-            if (
-                made["control"] != REDRAWN_DEPENDENTS
-                and made["limit"] is None
-                and made["labels"] != part_edges.settings["labels"]
-            ):
+            check_control(made.control)
+            labels = part_edges.settings["labels"]
+            if made.control != REDRAWN_DEPENDENTS and made.limit is None and made.labels != labels:
                 raise LedgerError(
-                    f"{made['model']} was probed with labels {made['labels']}, but those of {data} are "
-                    f"{part_edges.settings['labels']}: give the data that was probed with --data"
+                    f"{made.model} was probed with labels {made.labels}, but those of {data} are {labels}: give the data "
+                    "that was probed with --data"
                 )
             if len(kept := getattr(one, part).ledger.only(part_edges.function)) != len(part_edges):
                 raise LedgerError(
                     f"{one.files[part]} has {len(kept)} edges in functions that have {len(part_edges)} in {data}: its "
                     "ledger was altered, or belongs to other data"
                 )
-    result = baselines.evaluate(edges["validation"], edges["test"], first["direction"])
+    result = baselines.evaluate(edges["validation"], edges["test"], first.direction)
     return [Evidence(one.only(test, validation), result, edges) for one in probed]
 
 
@@ -277,20 +278,9 @@ def _results(folder: Path) -> list[Path]:
     return sorted(file for file in folder.glob("*.json") if ledger_path(file).exists())
 
 
-def _read(file: Path) -> ProbeResult:
-    """The result at `file`; settings that there were not when it was made have their defaults."""
-    result = load(file)
-    made = result.ledger.settings
-    settings = {**asdict(ProbeSettings(**made["settings"])), **made["settings"]}
-    if settings == made["settings"]:
-        return result
-    return ProbeResult.from_ledger(replace(result.ledger, settings={**made, "settings": settings}))
-
-
-def _key(result: ProbeResult) -> str:
+def _alike(result: ProbeResult) -> Settings:
     """The settings that the two probes of a model share."""
-    made = result.ledger.settings["settings"]
-    return json.dumps([made[name] for name in sorted(made) if name not in ("split", "labels", "limit")])
+    return result.settings.model_copy(update={"split": "", "labels": "", "limit": None})
 
 
 def _sha256(path: Path) -> str:

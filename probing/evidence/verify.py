@@ -24,7 +24,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -39,10 +39,12 @@ from codesyntax_metric.topk_uas import RULES
 from probing.attention.ledger import RankLedger
 from probing.attention.probe import PART, Runner, Task, prepare_again
 from probing.attention.ranking import EncodedFunction, RankBounds
-from probing.attention.result import ProbeResult, ProbeSettings, ledger_path, load
+from probing.attention.result import ProbeResult, ledger_path, load
+from probing.attention.schema import Provenance
 from probing.evidence.selection import Choice, apply, choose
 from probing.runs.data import find_data
 from probing.runs.saved import read_text
+from probing.runs.settings import Settings
 
 ACCEPTED, REJECTED, UNCHECKED = "accepted", "rejected", "could not be checked"
 """The three verdicts. Missing files are never a rejection."""
@@ -105,14 +107,13 @@ def verify(
     """
     text = read_text(result)
     ledger = RankLedger.load(ledger_path(result))
-    same = ProbeResult.from_ledger(ledger).fits(text)
-    settings = ProbeSettings(**ledger.settings["settings"])
-    checks = [
-        Check("scores", same, "every number follows from the ledger" if same else "numbers differ from the ledger's")
-    ]
+    found = ProbeResult.from_ledger(ledger)
+    settings, difference = found.settings, found.difference(text)
+    said = f"numbers differ from the ledger's: {difference}" if difference else "every number follows from the ledger"
+    checks = [Check("scores", difference is None, said)]
     of = len(np.unique(ledger.function))
     try:
-        data = find_data(result, asdict(settings)) if data is None else data
+        data = find_data(result, settings) if data is None else data
         task = prepare_again(settings, model=model, data=data, device=device)
     except (DatasetError, ModelError, HubError, UnknownName) as error:
         return Verification([*checks, Check("model and data", None, str(error))], of=of)
@@ -125,10 +126,11 @@ def verify(
     ]
     if checks[-2].passed is None or checks[-1].passed is None:
         return Verification(checks, of=of)
+    made = task.made()
     checks += [
-        _same("skips", ledger.settings["skips"], dict(sorted(task.skips.items()))),
-        _same("ties", ledger.settings["ties"], task.made()["ties"]),
-        _edges(ledger, task),
+        _same("skips", found.skips, dict(sorted(task.skips.items()))),
+        _same("ties", Provenance.of(ledger).ties, made.ties),
+        _edges(ledger, task, made),
     ]
     if not checks[-1].passed:
         return Verification(checks, of=of)
@@ -148,14 +150,14 @@ def _same(name: str, theirs: Any, ours: Any, named: bool = True) -> Check:
     return Check(name, False, found) if named else Check(name, None, f"{found}: say with --{name} where it is")
 
 
-def _version_and_labels(settings: ProbeSettings) -> str:
+def _version_and_labels(settings: Settings) -> str:
     """The version and labels of the data, without its name, because a copy may have another name."""
     return f"{settings.data.rpartition('@')[2]} {settings.labels}"
 
 
-def _edges(ledger: RankLedger, task: Task) -> Check:
+def _edges(ledger: RankLedger, task: Task, made: Provenance) -> Check:
     """Whether the ledger has exactly the edges of the data, in order."""
-    ours = task.ledger(task.functions, np.empty((0, 0, 0, 0), np.uint8), {})
+    ours = task.ledger(task.functions, np.empty((0, 0, 0, 0), np.uint8), made)
     order = np.argsort(ours.function, kind="stable")
     names = np.asarray(ours.relations, dtype=object)[ours.relation[order]]
     if len(ledger) != len(order):
@@ -169,18 +171,18 @@ def _edges(ledger: RankLedger, task: Task) -> Check:
     return Check("edges", count == 0, f"{count} of {len(ledger)} differ from the data's")
 
 
-def _counterpart(result: Path, settings: ProbeSettings) -> RankLedger | None:
+def _counterpart(result: Path, settings: Settings) -> RankLedger | None:
     """The ledger of the result on the other split with the same settings, if it is in the same folder."""
     split = "test" if settings.split == "validation" else "validation"
-    pattern = replace(settings, split=split).name.rpartition(".")[0] + ".*.json"
+    pattern = settings.model_copy(update={"split": split}).name.rpartition(".")[0] + ".*.json"
+    alike = {"split": settings.split, "labels": settings.labels, "limit": settings.limit}
     for file in sorted(result.parent.glob(pattern)):
         try:
-            ledger = load(file).ledger
+            other = load(file)
         except CodeSyntaxError:
             continue
-        theirs = ProbeSettings(**ledger.settings["settings"])
-        if replace(theirs, split=settings.split, labels=settings.labels, limit=settings.limit) == settings:
-            return ledger
+        if other.settings.model_copy(update=alike) == settings:
+            return other.ledger
     return None
 
 

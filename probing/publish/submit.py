@@ -37,6 +37,7 @@ from probing.evidence.verify import REJECTED, UNCHECKED, Verification, verify
 from probing.models.location import Location
 from probing.publish.client import check_repo, client, plain_errors, retry_when_rate_limited
 from probing.runs.data import label_digest, load_functions
+from probing.runs.settings import Settings
 
 FILE = ".eval_results/codesyntax.yaml"
 """Where the Hub looks for results in a model's repository."""
@@ -199,26 +200,26 @@ def _complete(probed: list[Probed]) -> list[Probed]:
     seen: dict[str, Path] = {}
     for one in probed:
         file, settings = one.files["test"], one.test.settings
-        if settings["control"] is not None:
+        if settings.control is not None:
             raise LedgerError(
-                f"{file} is of the control {settings['control']}, not of a model: name the model's own result"
+                f"{file} is of the control {settings.control}, not of a model: name the model's own result"
             )
         for split, result in (("test", one.test), ("validation", one.validation)):
-            if result.settings["limit"] is not None:
+            if result.settings.limit is not None:
                 raise LedgerError(f"{one.files[split]} is of a partial run: probe without --limit")
             _check_functions(one.files[split], result)
-        task = task_id(settings["config"], HELD_OUT, settings["direction"])
+        task = task_id(settings.config, HELD_OUT, settings.direction)
         if task in seen:
             raise LedgerError(f"{seen[task]} and {file} are both for {task}: name one of them")
         seen[task] = file
-    if len(precisions := {str(one.test.settings["dtype"]) for one in probed}) > 1:
+    if len(precisions := {one.test.settings.dtype for one in probed}) > 1:
         raise LedgerError(f"results of different precisions, {' and '.join(sorted(precisions))}: submit those of one")
     return probed
 
 
 def _check_functions(file: Path, result: ProbeResult) -> None:
     """Raise LedgerError unless all functions of a task were scored: those within the paper's length limit."""
-    length, others = result.settings["max_length"], result.settings["also_fits"]
+    length, others = result.settings.max_length, result.settings.also_fits
     if length != PAPER_LENGTH or others:
         made = [f"--max-length {length}"] * (length != PAPER_LENGTH) + [f"--also-fits {name}" for name in others]
         raise LedgerError(
@@ -247,18 +248,18 @@ def _dataset_on_the_hub(dataset: str) -> tuple[str, Path]:
 
 def _check_labels(result: ProbeResult, dataset: str, data: Path) -> None:
     settings = result.settings
-    functions, name = load_functions(data, settings["config"], settings["split"])
-    told = f"version {settings['data'].rpartition('@')[2]}, labels {settings['labels']}"
+    functions, name = load_functions(data, settings.config, settings.split)
+    told = f"version {settings.data.rpartition('@')[2]}, labels {settings.labels}"
     here = f"version {name.rpartition('@')[2]}, labels {label_digest(functions)}"
     if told != here:
         raise LedgerError(
-            f"the result is of {settings['config']}/{settings['split']} in {told}, but {dataset} has {here}: "
+            f"the result is of {settings.config}/{settings.split} in {told}, but {dataset} has {here}: "
             "probe with the dataset that is on the Hub"
         )
     if (told := result.functions + sum(result.skips.values())) != len(functions):
         raise LedgerError(
             f"the result is of {result.functions} functions and skipped {told - result.functions}, but "
-            f"{settings['config']}/{settings['split']} has {len(functions)}: its ledger was altered, probe again"
+            f"{settings.config}/{settings.split} has {len(functions)}: its ledger was altered, probe again"
         )
 
 
@@ -271,7 +272,7 @@ def _check_tasks(probed: list[Probed], dataset: str, data: Path) -> None:
         ) from error
     for settings in (one.test.settings for one in probed):
         for protocol in PROTOCOLS:
-            task = task_id(settings["config"], protocol, settings["direction"])
+            task = task_id(settings.config, protocol, settings.direction)
             if task not in known:
                 raise HubError(
                     f"{dataset} has no task {task}, its eval.yaml names {', '.join(sorted(map(str, known)))}"
@@ -299,9 +300,9 @@ def _headlines(entries: list[dict[str, Any]]) -> dict[str, Headline]:
     return found
 
 
-def _model_on_the_hub(settings: dict[str, Any], model: str) -> str | None:
+def _model_on_the_hub(settings: Settings, model: str) -> str | None:
     """A folder with the files of the model's repository, or None if the result names a commit of it."""
-    name, revision = settings["model"], settings["revision"]
+    name, revision = settings.model, settings.revision
     with plain_errors(model):
         api = client()
         if name.lower() == model.lower():  # as the Hub finds repositories

@@ -197,10 +197,10 @@ def _fitting(result: str | os.PathLike | ProbeResult, encoder: Encoder, config: 
         result = load_result(result)
     made = result.settings
     for what, got, expected in (
-        ("the model", f"{made['model']}@{made['revision'][:12]}", f"{encoder.name}@{encoder.revision[:12]}"),
-        ("the config", made["config"], config),
-        ("the direction", made["direction"], direction),
-        ("the control", made["control"] or "none", "none"),
+        ("the model", f"{made.model}@{made.revision[:12]}", f"{encoder.name}@{encoder.revision[:12]}"),
+        ("the config", made.config, config),
+        ("the direction", made.direction, direction),
+        ("the control", made.control or "none", "none"),
     ):
         if got != expected:
             raise LedgerError(

@@ -45,7 +45,7 @@ def _shares(
     """The share of each of `columns` among the errors of each relation, from `counts`: relation -> column -> errors."""
     settings, relations = analysis.settings, analysis.rules[rule]
     shown = table(
-        f"{settings['model']} on {settings['data']}, {settings['config']}/{settings['split']}: {asked} the best head "
+        f"{settings.model} on {settings.data}, {settings.config}/{settings.split}: {asked} the best head "
         f"ranks first where it is wrong, in percent of its errors, {rule} token of the dependent",
         caption="best head: layer-head at k = 1, counted from 0. In the mean all relations with errors weigh the same.",
     )

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from codesyntax_dataset import paper
-from codesyntax_dataset.errors import LedgerError
+from codesyntax_dataset.errors import LedgerError, UnknownName
 from codesyntax_dataset.languages import CONFIGS
 from codesyntax_dataset.protocol import BEST_BASELINE, HELD_OUT, KS, PUBLISHED
 from codesyntax_metric.topk_uas import HEAD_TO_DEPENDENT, RULES
 from probing.attention.errors import ErrorAnalysis, errors_path, load
+from probing.attention.schema import ResultFile
 from probing.evidence.baselines import KINDS, Edges
 from probing.evidence.gather import PUBLISHED_FIRST, Evidence, files_of, find, gather
 from probing.evidence.random_attention import expected as expected_scores
@@ -33,6 +33,7 @@ from probing.evidence.selection import (
 )
 from probing.runs.progress import progress
 from probing.runs.saved import read_text
+from probing.runs.settings import Settings
 
 DISTINGUISHING = ("revision", "dtype", "max_length", "also_fits", "seed")
 """Settings that are added to the name of a model probed more than once."""
@@ -155,53 +156,62 @@ def read_findings(paths: Sequence[Path], data: Any = None) -> list[Findings]:
     """
     groups = _groups(paths)
     all_findings: list[Findings] = []
-    for settings, files in progress(groups, desc="gathering", unit="config"):
-        title = [settings["config"]]
-        same_config = [other for other, _ in groups if other["config"] == settings["config"]]
-        title += [settings["data"]] if len({other["data"] for other in same_config}) > 1 else []
-        title += [settings["split"]] if settings["split"] != "test" else []
-        title += [settings["direction"]] if settings["direction"] != HEAD_TO_DEPENDENT else []
-        title += [f"partial, first {settings['limit']} functions"] if settings["limit"] is not None else []
-        number = sum(other.config == settings["config"] for other in all_findings) + 1
-        name = settings["config"] + (f"-{number}" if number > 1 else "")
+    for shared, files in progress(groups, desc="gathering", unit="config"):
+        title = [shared.config]
+        same_config = [other for other, _ in groups if other.config == shared.config]
+        title += [shared.data] if len({other.data for other in same_config}) > 1 else []
+        title += [shared.split] if shared.split != "test" else []
+        title += [shared.direction] if shared.direction != HEAD_TO_DEPENDENT else []
+        title += [f"partial, first {shared.limit} functions"] if shared.limit is not None else []
+        number = sum(other.config == shared.config for other in all_findings) + 1
+        name = shared.config + (f"-{number}" if number > 1 else "")
         all_findings.append(_gathered(", ".join(title), name, files, data))
     return all_findings
 
 
-def _groups(paths: Sequence[Path]) -> list[tuple[dict[str, Any], list[Path]]]:
+class _Shared(NamedTuple):
+    """What results that are reported together share."""
+
+    config: str
+    split: str
+    direction: str
+    limit: int | None
+    data: str
+
+
+def _groups(paths: Sequence[Path]) -> list[tuple[_Shared, list[Path]]]:
     """Groups of files that `find` takes together: their shared settings, and the files."""
     files = {file: _settings(file) for file in files_of(paths)}
-    groups: dict[tuple, tuple[dict[str, Any], list[Path]]] = {}
+    groups: dict[_Shared, list[Path]] = {}
     for file, settings in files.items():
-        if settings["split"] != "validation":
-            shared = {name: settings[name] for name in ("config", "split", "direction", "limit", "data")}
-            groups.setdefault(tuple(shared.values()), (shared, []))[1].append(file)
+        if settings.split != "validation":
+            shared = _Shared(settings.config, settings.split, settings.direction, settings.limit, settings.data)
+            groups.setdefault(shared, []).append(file)
     if not groups:
         raise LedgerError(f"{', '.join(map(str, paths))} has only results of the split validation: probe test, too")
-    for shared, members in groups.values():
+    for shared, members in groups.items():
         # results on validation may have been given, too; `find` takes those that it needs
         alike = ("config", "direction", "data")
         members += [
             file
             for file, settings in files.items()
-            if settings["split"] == "validation" and all(settings[name] == shared[name] for name in alike)
+            if settings.split == "validation"
+            and all(getattr(settings, name) == getattr(shared, name) for name in alike)
         ]
     order = list(CONFIGS)
-    return sorted(
-        groups.values(), key=lambda group: (order.index(group[0]["config"]), list(map(str, group[0].values())))
-    )
+    return sorted(groups.items(), key=lambda group: (order.index(group[0].config), list(map(str, group[0]))))
 
 
-def _settings(file: Path) -> dict[str, Any]:
+def _settings(file: Path) -> Settings:
     text = read_text(file)
     try:
-        settings = json.loads(text)["settings"]
-        if settings["config"] not in CONFIGS:
-            raise KeyError(settings["config"])
-        return {name: settings[name] for name in ("config", "split", "direction", "limit", "data")}
-    except (ValueError, KeyError, TypeError) as error:
+        settings = ResultFile.read(text).settings
+        if settings.config not in CONFIGS:
+            raise UnknownName("config", settings.config, CONFIGS)
+        return settings
+    except (LedgerError, UnknownName) as error:
         raise LedgerError(
-            f"{file} is not a result ({error!r}): expected the JSON that `codesyntax probe` wrote"
+            f"{file} is not a result ({error}): expected the JSON that `codesyntax probe` wrote"
         ) from error
 
 
@@ -229,7 +239,7 @@ def _gathered(title: str, name: str, files: list[Path], data: Any) -> Findings:
     }
     first = evidence[0]
     validation, test = first.edges["validation"], first.edges["test"]
-    direction = first.probed.test.settings["direction"]
+    direction = first.probed.test.settings.direction
     heads = max(int(np.prod(one.probed.test.ledger.ranks.shape[2:])) for one in evidence)
     return Findings(
         title=title,
@@ -251,14 +261,15 @@ def _gathered(title: str, name: str, files: list[Path], data: Any) -> Findings:
     )
 
 
-def _names(settings: list[dict[str, Any]]) -> list[str]:
+def _names(settings: list[Settings]) -> list[str]:
     """Distinct names of models and controls."""
-    names = [one["model"] + ("" if one["control"] is None else f", {one['control']}") for one in settings]
+    names = [one.model + ("" if one.control is None else f", {one.control}") for one in settings]
     distinct = []
     for name, one in zip(names, settings):
         same_name = [other for other, other_name in zip(settings, names) if other_name == name]
-        differing = [setting for setting in DISTINGUISHING if len({str(other[setting]) for other in same_name}) > 1]
-        suffixes = [f"{setting.replace('_', '-')} {str(one[setting])[:40]}" for setting in differing]
+        values = {setting: {str(getattr(other, setting)) for other in same_name} for setting in DISTINGUISHING}
+        differing = [setting for setting in DISTINGUISHING if len(values[setting]) > 1]
+        suffixes = [f"{setting.replace('_', '-')} {str(getattr(one, setting))[:40]}" for setting in differing]
         distinct.append(", ".join([name, *suffixes]))
     return distinct
 

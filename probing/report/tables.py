@@ -37,7 +37,7 @@ def print_result(result: ProbeResult, wide: bool = False) -> None:
     out = console(wide)
     print_table(out, shown, spare=[5, 1])
     out.print(result.signature, soft_wrap=True, highlight=False)
-    if result.settings["attention_why"]:
-        out.print(f"probed with eager attention maps: {result.settings['attention_why']}")
+    if result.run.attention_why:
+        out.print(f"probed with eager attention maps: {result.run.attention_why}")
     if result.skips:
         out.print("skipped: " + ", ".join(f"{count} ({reason})" for reason, count in result.skips.items()))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,7 @@ from codesyntax_dataset.languages import CONFIGS, language_of
 from codesyntax_dataset.network import UNREACHABLE, hub_answers, is_hub_id
 from probing.runs.controls import labels_of
 from probing.runs.saved import data_path_of, read_text
+from probing.runs.settings import Settings
 
 COLUMNS = ("id", "code", "token_start", "token_end", "relations")
 
@@ -152,14 +153,14 @@ def folder_of(data: Any) -> Path | None:
     return Path(data).resolve() if isinstance(data, (str, os.PathLike)) and os.path.isdir(data) else None
 
 
-def find_data(result: str | os.PathLike, made: Mapping[str, Any]) -> str:
+def find_data(result: str | os.PathLike, made: Settings) -> str:
     """Where the data is that the result in a file was made with: a folder, or the id of a dataset on the Hub.
 
     `made`: the result's settings. A dataset on the Hub is found by its id. A folder is looked for where the result
     says it is, seen from its file, and under its name in the working directory; the Hub is not asked for one. Raises
     DataNotFound where there is none with the version and the labels that were probed.
     """
-    name, _, version = made["data"].rpartition("@")
+    name, _, version = made.data.rpartition("@")
     if _may_be_on_hub(name):
         places = [name]
     else:
@@ -169,23 +170,23 @@ def find_data(result: str | os.PathLike, made: Mapping[str, Any]) -> str:
     reason = ""
     for place in places:
         try:
-            dataset, found = load_functions(place, made["config"], made["split"])
+            dataset, found = load_functions(place, made.config, made.split)
             labels = _probed_labels(dataset, made)
         except (DatasetError, UnknownName) as error:
             reason = str(error)
             continue
-        if (found.rpartition("@")[2], labels) == (version, made["labels"]):
+        if (found.rpartition("@")[2], labels) == (version, made.labels):
             return place
         reason = f"{place!r} has the version {found.rpartition('@')[2]} and the labels {labels}"
     raise DataNotFound(
-        f"the data of {result} is not found, {made['data']}/{made['config']}/{made['split']} with the labels "
-        f"{made['labels']}{f' ({reason})' if reason else ''}: give its place with --data"
+        f"the data of {result} is not found, {made.data}/{made.config}/{made.split} with the labels "
+        f"{made.labels}{f' ({reason})' if reason else ''}: give its place with --data"
     )
 
 
-def _probed_labels(dataset: datasets.Dataset, made: Mapping[str, Any]) -> str:
+def _probed_labels(dataset: datasets.Dataset, made: Settings) -> str:
     """The digest that a probe with these settings has of its labels."""
-    return label_digest(labels_of(dataset, made["control"], made["seed"]), made["limit"])
+    return label_digest(labels_of(dataset, made.control, made.seed), made.limit)
 
 
 def label_digest(dataset: datasets.Dataset, limit: int | None = None) -> str:

@@ -314,7 +314,7 @@ def test_classes_sum_to_the_errors_of_the_ledger(result):
 def test_examples_are_edges_of_their_function(result, dataset_folder):
     """Every example's places hold the tokens of an edge of its relation, and of one other token."""
     _, probed, analysis = result
-    rows = datasets.load_dataset(str(dataset_folder), probed.settings["config"], split="test")
+    rows = datasets.load_dataset(str(dataset_folder), probed.settings.config, split="test")
     by_id = {row["id"]: row for row in rows.select(range(SOME))}
     seen = 0
     for rule, relations in analysis.rules.items():
@@ -363,7 +363,7 @@ def test_a_ledger_of_another_model_is_refused(result, tiny_model, dataset_folder
 
 def test_other_data_is_refused(result, tiny_model, dataset_folder):
     path, probed, _ = result
-    rows = datasets.load_dataset(str(dataset_folder), probed.settings["config"], split="test").to_list()
+    rows = datasets.load_dataset(str(dataset_folder), probed.settings.config, split="test").to_list()
     rows[0]["relations"].pop()
     with pytest.raises(LedgerError, match="labels"):
         analyse(path, model=str(tiny_model), data=datasets.Dataset.from_list(rows))

@@ -121,7 +121,8 @@ def test_what_a_result_says(result, dataset_folder):
     rows = datasets.load_dataset(str(dataset_folder), "python", split="test")
     edges = sum(len(relations) for relations in rows["relations"])
     fields = {"signature", "scores", "relations", "functions", "skips", "ties", "settings", "versions", "ledger"}
-    assert set(content) == fields
+    assert set(content) == fields | {"format", "instrument", "layers", "heads", "run"}
+    assert (content["format"], content["instrument"]) == (2, "attention")
     assert list(content["scores"]) == list(RULES)
     for rule in RULES:
         assert list(content["scores"][rule]) == [str(k) for k in range(1, 21)]
@@ -147,7 +148,7 @@ def test_the_best_head_is_the_best(result):
 
 def test_saved_and_computed_again(result, tmp_path):
     path = result.save(tmp_path)
-    assert result.fits(path.read_text())
+    assert result.difference(path.read_text()) is None
     assert path.read_text().startswith(result.to_json()[: -len("\n}\n")])
     again = ProbeResult.from_ledger(RankLedger.load(result.paths(tmp_path)[1]))
     assert again.to_json() == result.to_json()
@@ -157,7 +158,7 @@ def test_a_partial_run_says_so(tiny_model, dataset_folder, tmp_path):
     result = probe(str(tiny_model), dataset_folder, "python", limit=5, output=tmp_path)
     assert result.functions + sum(result.skips.values()) == 5
     assert result.signature.endswith("|partial:5")
-    assert result.settings["limit"] == 5
+    assert result.settings.limit == 5
     assert ".partial." in result.paths(tmp_path)[0].name
 
 
@@ -257,7 +258,7 @@ def causal_model(tiny_model):
 def test_a_causal_model_reads_from_the_dependent(tiny_model, dataset_folder):
     model = causal_model(tiny_model)
     result = probe(model, dataset_folder, "python")
-    assert result.settings["direction"] == DEPENDENT_TO_HEAD
+    assert result.settings.direction == DEPENDENT_TO_HEAD
     assert f"direction:{DEPENDENT_TO_HEAD}" in result.signature
     assert result.scores["first"]["20"] > 25  # it sees the head token
     with pytest.raises(ModelError, match="cannot see a dependent that comes later"):
@@ -449,7 +450,7 @@ def test_a_control_says_so_and_comes_out_again(tiny_model, dataset_folder, resul
     """Random weights are those of the seed; redrawn dependents are other labels of the same functions."""
     fresh = probe(str(tiny_model), dataset_folder, "python", control="random-weights", seed=3, output=tmp_path)
     assert "|control:random-weights/3" in fresh.signature
-    assert (fresh.settings["control"], fresh.settings["seed"]) == ("random-weights", 3)
+    assert (fresh.settings.control, fresh.settings.seed) == ("random-weights", 3)
     assert ".random-weights." in fresh.paths(tmp_path)[0].name
     assert not np.array_equal(fresh.ledger.ranks, result.ledger.ranks)
     again = probe(str(tiny_model), dataset_folder, "python", control="random-weights", seed=3)
@@ -459,7 +460,7 @@ def test_a_control_says_so_and_comes_out_again(tiny_model, dataset_folder, resul
 
     redrawn = probe(str(tiny_model), dataset_folder, "python", control="redrawn-dependents")
     assert "|control:redrawn-dependents/0" in redrawn.signature
-    assert redrawn.settings["labels"] != result.settings["labels"]
+    assert redrawn.settings.labels != result.settings.labels
     assert redrawn.functions == result.functions
     assert verify(fresh.paths(tmp_path)[0], model=str(tiny_model), data=dataset_folder, functions=4).accepted
 
@@ -473,7 +474,7 @@ def test_shuffled_attention_finds_by_chance(tiny_model, dataset_folder, result, 
     """On the same labels, whatever the batches; its heads hit as often as one token of those with sub-tokens does."""
     model = str(tiny_model)
     shuffled = probe(model, dataset_folder, "python", control="shuffled-attention", seed=3, output=tmp_path)
-    assert shuffled.settings["labels"] == result.settings["labels"]
+    assert shuffled.settings.labels == result.settings.labels
     assert verify(shuffled.paths(tmp_path)[0], model=model, data=dataset_folder, functions=4).accepted
     one_by_one = probe(model, dataset_folder, "python", control="shuffled-attention", seed=3, batch_tokens=1)
     assert (one_by_one.ledger.ranks != shuffled.ledger.ranks).mean() < 0.001  # rounding

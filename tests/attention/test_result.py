@@ -33,7 +33,7 @@ def test_its_text_is_short_and_says_what_was_probed(result):
 
 
 def test_a_notebook_shows_its_relations_and_nothing_of_a_stranger_as_markup(result):
-    page = dataclasses.replace(result, settings={**result.settings, "model": "<script>"})._repr_html_()
+    page = dataclasses.replace(result, settings=result.settings.model_copy(update={"model": "<script>"}))._repr_html_()
     assert "<script>" not in page and "&lt;script&gt;" in page
     assert page.count("<tr>") == len(result.relations) + 2
     assert "Call:func-&gt;args" in page

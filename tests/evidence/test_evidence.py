@@ -33,10 +33,10 @@ def evidence(results, dataset_folder):
 
 
 def test_every_result_finds_its_counterpart(results):
-    model, control = sorted(find([results]), key=lambda probed: probed.test.settings["control"] or "")
+    model, control = sorted(find([results]), key=lambda probed: probed.test.settings.control or "")
     for probed, name in ((model, None), (control, "redrawn-dependents")):
-        assert (probed.test.settings["split"], probed.validation.settings["split"]) == ("test", "validation")
-        assert probed.test.settings["control"] == probed.validation.settings["control"] == name
+        assert (probed.test.settings.split, probed.validation.settings.split) == ("test", "validation")
+        assert probed.test.settings.control == probed.validation.settings.control == name
     (file,) = list(results.glob("tiny.python.test.*.json"))
     assert [one.test.signature for one in find([file])] == [model.test.signature]  # the other one lies beside it
 
@@ -65,7 +65,7 @@ def test_an_entry_agrees_with_what_it_is_made_of(evidence, dataset_folder):
 
 def test_redrawn_dependents_have_scores_and_no_comparison(evidence):
     """Their edges are others than the baselines'."""
-    (control,) = [one for one in evidence if one.probed.test.settings["control"]]
+    (control,) = [one for one in evidence if one.probed.test.settings.control]
     assert control.comparisons == {}
     assert control.entry()["differences"] == {}
 

@@ -144,7 +144,7 @@ def test_from_result_to_merged_entries(hub, made):
     read = parse_eval_result_entries(raw)
     tasks = ["python-held-out", "python-published", "java-held-out", "java-published"]
     assert [one.task_id for one in read] == ["default", *tasks]
-    both = {one.test.settings["config"]: one for one in find([made / "python", made / "java"])}
+    both = {one.test.settings.config: one for one in find([made / "python", made / "java"])}
     by_config = {config: one.test for config, one in both.items()}
     alike = {  # the published means over the relations that have edges on validation, too, where not all have
         f"{config}-published": round(float(np.mean(scores)), 2)

@@ -76,7 +76,7 @@ def opened(written, page):
 @pytest.fixture(scope="module")
 def evidence(results, data):
     """Of everything on the config java."""
-    return gather([one for one in find([results]) if one.test.settings["config"] == "java"], data)
+    return gather([one for one in find([results]) if one.test.settings.config == "java"], data)
 
 
 @pytest.fixture(scope="module")
@@ -117,7 +117,7 @@ def test_tables_say_what_the_evidence_says(written, evidence):
                     assert numbers(means[rule, "offset"], *found) == offset
                     compared += 1
     assert compared == 4 * 3 * 2 * 4
-    model = next(one for one in evidence if one.probed.test.settings["max_length"] == 511 and one.comparisons)
+    model = next(one for one in evidence if one.probed.test.settings.max_length == 511 and one.comparisons)
     relations = {(row["rule"], row["k"], row["relation"]): row for row in rows_of(written, "java-relations-2")}
     entry = model.entry()
     for protocol, comparison in model.comparisons.items():
@@ -149,10 +149,10 @@ def test_models_are_compared_on_common_functions_and_corrected_together(written,
     shown = [row for row in rows_of(written, "java-differences") if (row["rule"], row["k"]) == ("first", "3")]
     assert len(shown) == len(compared) == 3
     short, long = sorted(
-        (one for one in compared if not one.probed.test.settings["control"]),
-        key=lambda one: one.probed.test.settings["max_length"],
+        (one for one in compared if not one.probed.test.settings.control),
+        key=lambda one: one.probed.test.settings.max_length,
     )
-    (control,) = (one for one in compared if one.probed.test.settings["control"])
+    (control,) = (one for one in compared if one.probed.test.settings.control)
     raw, of_control = (
         [one.comparisons["held-out"].p_mean[0, 2] for one in (short, long)],
         control.comparisons["held-out"],

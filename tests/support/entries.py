@@ -11,10 +11,12 @@ from unittest import mock
 import numpy as np
 
 from codesyntax_metric.topk_uas import WORST_RANK
-from probing.attention.result import ProbeResult, ProbeSettings, signature
+from probing.attention.result import ProbeResult
+from probing.attention.schema import Signature
 from probing.evidence import selection
 from probing.evidence.gather import Evidence, Probed
 from probing.evidence.selection import compare, estimate
+from probing.runs.settings import Settings
 
 MODELS = (
     ("microsoft/codebert-base", "roberta"),
@@ -67,10 +69,10 @@ def settled(entry: dict[str, Any], name: str, seed: int = 0, **settings: Any) ->
     revision = hashlib.sha1(f"{name} {seed}".encode()).hexdigest()
     entry["settings"] |= {"model": name, "revision": revision, **settings}
     chosen_on = entry["chosen_on"]
-    made = ProbeSettings(**{field: entry["settings"][field] for field in ProbeSettings.__dataclass_fields__})
-    entry["signature"] = signature(made, entry["functions"], entry["edges"])
-    validation = dataclasses.replace(made, split="validation", labels=chosen_on["labels"])
-    chosen_on["signature"] = signature(validation, chosen_on["functions"], chosen_on["edges"])
+    made = Settings.model_validate({field: entry["settings"][field] for field in Settings.model_fields})
+    entry["signature"] = str(Signature(made, entry["functions"], entry["edges"]))
+    validation = made.model_copy(update={"split": "validation", "labels": chosen_on["labels"]})
+    chosen_on["signature"] = str(Signature(validation, chosen_on["functions"], chosen_on["edges"]))
     entry["ledgers"] = {
         split: hashlib.sha256(f"{name} {seed} {split}".encode()).hexdigest() for split in entry["ledgers"]
     }

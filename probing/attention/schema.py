@@ -1,0 +1,158 @@
+"""The records of attention probes: what stands in the files of results, and in the metadata of their ledgers."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal, NamedTuple
+
+from pydantic import ValidationError, model_validator
+
+from codesyntax_dataset.errors import EntryError, LedgerError
+from codesyntax_dataset.languages import CONFIGS, variant_of
+from codesyntax_metric.topk_uas import RULES, SCORING_VERSION
+from probing.attention.ledger import RankLedger
+from probing.runs.records import Count, Record, exactly, explain
+from probing.runs.saved import LARGEST
+from probing.runs.settings import Settings
+from probing.runs.untrusted_json import parse
+
+INSTRUMENT = "attention"
+"""What was read from the model."""
+
+
+class Run(Record):
+    """How a probe ran. `family`: the architecture as the model's configuration names it, which older runs do not say;
+    `attention`: `captured` or `eager`, how attention was read, and `attention_why`, why it was not captured."""
+
+    family: str | None = None
+    attention: str
+    attention_why: str
+    device: str
+
+
+class Provenance(Record):
+    """What made a ledger, as it stands in its metadata. `ties`: rule -> edges that a tie decides."""
+
+    settings: Settings
+    scoring: int
+    skips: dict[str, Count]
+    ties: Annotated[dict[str, int], exactly(RULES)]
+    run: Run
+    versions: dict[str, str]
+
+    @classmethod
+    def of(cls, ledger: RankLedger) -> Provenance:
+        """Raises LedgerError where the ledger does not tell what made it, or another version of scoring did."""
+        made = ledger.settings
+        version = made.get("scoring", 1) if isinstance(made, dict) and "settings" in made else SCORING_VERSION
+        if version != SCORING_VERSION:
+            raise LedgerError(
+                f"the ledger's ranks are of scoring version {version}, this is version {SCORING_VERSION}, and "
+                "the two do not compare: probe again"
+            )
+        try:
+            return cls.model_validate(made)
+        except ValidationError as error:
+            raise LedgerError(
+                f"the settings in the ledger are not those of a probe ({explain(error, 'what made it')}): probe again"
+            ) from error
+
+    def to_json(self) -> dict[str, Any]:
+        """As it comes back from a ledger's file."""
+        return self.model_dump(mode="json")
+
+
+class Cell(Record):
+    """The score of a relation by one rule and k, in percent, and the attention head that reaches it."""
+
+    score: float
+    layer: int
+    head: int
+
+
+class RelationScores(Record):
+    """The scores of a relation by each rule: k -> cell."""
+
+    edges: Count
+    in_mean: bool
+    first: dict[str, Cell]
+    any: dict[str, Cell]
+    last: dict[str, Cell]
+
+
+class ResultFile(Record):
+    """The JSON of a result. `ledger`: the digest of its ledger; `data_path`: where the folder of its data is, seen from it."""
+
+    format: Literal[1, 2] = 1
+    instrument: Literal["attention"] = "attention"
+    signature: str
+    scores: dict[str, dict[str, float | None]]
+    relations: dict[str, RelationScores]
+    functions: Count
+    skips: dict[str, Count]
+    ties: dict[str, float]
+    settings: Settings
+    layers: Count
+    heads: Count
+    run: Run
+    versions: dict[str, str]
+    ledger: str
+    data_path: str | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _of_format_1(cls, fields: Any) -> Any:
+        """The first format had all settings in one object."""
+        if not isinstance(fields, dict) or fields.keys() & {"format", "layers", "heads", "run"}:
+            return fields
+        if not isinstance(fields.get("settings"), dict):
+            return fields
+        settings = dict(fields["settings"])
+        size = {name: settings.pop(name) for name in ("layers", "heads") if name in settings}
+        run = {name: settings.pop(name) for name in Run.model_fields if name in settings}
+        return {**fields, **size, "settings": settings, "run": run}
+
+    @classmethod
+    def read(cls, text: str) -> ResultFile:
+        """Raises LedgerError, with the reason, for a text that is no result."""
+        try:
+            return cls.model_validate(parse(text.encode(), LARGEST))
+        except EntryError as error:
+            raise LedgerError(str(error)) from error
+        except ValidationError as error:
+            raise LedgerError(explain(error, "the result")) from error
+
+
+class Signature(NamedTuple):
+    """What a number must share with another to be compared with it, and what it was measured on."""
+
+    settings: Settings
+    functions: int
+    edges: int
+
+    @property
+    def parts(self) -> dict[str, str]:
+        """By name, the model first."""
+        made = self.settings
+        parts: dict[str, Any] = {
+            "model": f"{made.model}@{made.revision[:12]}",
+            "data": f"{made.data}/{made.config}/{made.split}",
+            "labels": made.labels,
+            "direction": made.direction,
+            "pool": "sum-mean",
+            "max-length": made.max_length,
+            "also-fits": ",".join(made.also_fits) or "-",
+            "dtype": made.dtype,
+            "functions": self.functions,
+            "edges": self.edges,
+            "scoring": SCORING_VERSION,
+        }
+        if made.control is not None:
+            parts["control"] = f"{made.control}/{made.seed}"
+        if made.config in CONFIGS and (without := variant_of(made.config).never_predicted):
+            parts["not-predicted"] = without
+        if made.limit is not None:
+            parts["partial"] = made.limit
+        return {name: str(value) for name, value in parts.items()}
+
+    def __str__(self) -> str:
+        return "|".join(["uas", *(f"{name}:{value}" for name, value in self.parts.items())])
