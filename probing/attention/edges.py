@@ -13,11 +13,10 @@ COLUMNS = ("function", "relation", "head", "first", "last", "tokens")
 
 @dataclass(eq=False)
 class EdgeTable:
-    """E edges, function by function.
+    """E edges, grouped by function.
 
-    `function`: the place of the edge's function in its split; `relation`: an index into `relations`; `head`, `first`,
-    `last`: tokens of the function, `last` being the dependent's last one; `tokens`: how many the function has. Each int32
-    (E,).
+    `function`: the position of the edge's function in its split; `relation`: an index into `relations`; `head`,
+    `first`, `last`: token indices, `last` inclusive; `tokens`: the number of tokens of the function. Each int32 (E,).
     """
 
     relations: list[str]
@@ -30,9 +29,9 @@ class EdgeTable:
 
     @classmethod
     def from_rows(cls, rows: Iterable[tuple[int, Mapping[str, Any]]], relations: list[str] | None = None) -> EdgeTable:
-        """The edges of rows of a dataset, each with its place in the split, in the rows' order.
+        """The edges of (position in the split, row of the dataset) pairs, in order.
 
-        `relations`: the names that `relation` counts; those that it lacks are appended to it.
+        `relations`: the names that `relation` refers to; new names are appended to it.
         """
         relations = [] if relations is None else relations
         numbers = {name: number for number, name in enumerate(relations)}
@@ -59,6 +58,6 @@ class EdgeTable:
 
 
 def stacked(tables: Sequence[EdgeTable]) -> EdgeTable:
-    """The edges of tables with the same relations, one table behind the other."""
+    """The concatenated edges of tables with the same relations."""
     columns = [np.concatenate([getattr(table, name) for table in tables]) for name in COLUMNS]
     return EdgeTable(tables[0].relations, *columns)

@@ -1,10 +1,10 @@
-"""The rank ledger: for every edge and attention head the rank of the dependent. Every score is computed from it.
+"""The rank ledger: the rank of the dependent for every edge and attention head. Every score is computed from it.
 
-A ledger needs no torch and no model: numpy and pyarrow read it. As Parquet it has a row per edge, in the order of the
-dataset: `function` (its place in the split), `relation`, `head`, `first`, `last`, `tokens` (how many the function has), and
-`ranks`: one byte per rule (first, any, last) and attention head, at place `(rule * layers + layer) * heads + head`, 0 = best,
-255 = 255 or worse or never predicted. The rules share a column because their ranks are often equal, which compresses to
-little. The settings that made it stand in the file's metadata under `codesyntax`.
+A ledger needs no torch and no model: numpy and pyarrow read it. As Parquet it has one row per edge, in the order of the
+dataset: `function` (its position in the split), `relation`, `head`, `first`, `last`, `tokens` (of the function), and
+`ranks`: one byte per rule (first, any, last) and attention head, at index `(rule * layers + layer) * heads + head`,
+0 = best, 255 = 255 or worse or never predicted. The rules share a column because their ranks are often equal, which
+compresses well. The settings that made it are in the file's metadata under `codesyntax`.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _METADATA = b"codesyntax"
 class RankLedger(EdgeTable):
     """E edges, and the ranks of their dependents by L x H attention heads.
 
-    `ranks`: uint8 (rules, E, layers, heads), rules in the order of RULES. `settings`: what made it, as JSON has it.
+    `ranks`: uint8 (rules, E, layers, heads), rules in the order of RULES. `settings`: how it was made, as JSON.
     """
 
     ranks: np.ndarray
@@ -60,7 +60,7 @@ class RankLedger(EdgeTable):
         return f"RankLedger: {len(self)} edges of {len(self.relations)} relations, {layers} layers of {heads} heads"
 
     def counts(self, edges_at_once: int = 4096) -> RankCounts:
-        """How often each rank occurred, for the metric's own `score`."""
+        """The number of times that each rank occurs, for the metric's `score`."""
         counts = RankCounts(*self.ranks.shape[2:])
         names = np.asarray(self.relations, dtype=object)
         for start in range(0, len(self), edges_at_once):
@@ -70,7 +70,7 @@ class RankLedger(EdgeTable):
         return counts
 
     def digest(self) -> str:
-        """SHA-256 over all that the ledger holds, whatever its file format: two that differ anywhere have two digests."""
+        """SHA-256 over the content of the ledger, independent of the file format."""
         digest = hashlib.sha256()
         names, relation = np.unique(np.asarray(self.relations, dtype=object)[self.relation], return_inverse=True)
         header = {"settings": self.settings, "relations": names.tolist(), "shape": self.ranks.shape}
@@ -130,7 +130,7 @@ class RankLedger(EdgeTable):
 
     @classmethod
     def load(cls, path: str | os.PathLike) -> RankLedger:
-        """Read a ledger; raises LedgerError where the file is no ledger or is damaged."""
+        """Read a ledger; raises LedgerError if the file is not a ledger or is damaged."""
         try:
             table = pq.read_table(path)
             header = json.loads(table.schema.metadata[_METADATA])
@@ -147,7 +147,8 @@ class RankLedger(EdgeTable):
                 raise ValueError("fields that are empty or no names")
         except (OSError, pa.ArrowException, KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
             raise LedgerError(
-                f"{path} is no rank ledger, or a damaged one ({error}): expected the Parquet file that `codesyntax probe` wrote"
+                f"{path} is no rank ledger, or a damaged one ({error}): expected the Parquet file that `codesyntax "
+                "probe` wrote"
             ) from error
         return cls(
             relations=names,

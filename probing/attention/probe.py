@@ -1,4 +1,4 @@
-"""Probe a model: in which order things happen."""
+"""Probe a model: prepare, run in batches and parts, resume, and merge into a result."""
 
 from __future__ import annotations
 
@@ -46,13 +46,13 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 PART = 64
-"""Functions in a part of the ledger: what an interrupted run loses at most."""
+"""Functions per part of the ledger, the most that an interrupted run loses."""
 
 MOST_PADDING = 0.1
-"""Padding in a batch, in relation to its sub-tokens: what a small run of functions of all lengths loses at most."""
+"""The most padding in a batch, relative to its sub-tokens."""
 
 _BATCH_TOKENS = {"cpu": 4096, "cuda": 65536}
-_ELEMENTS = {"cpu": 1 << 19, "cuda": 1 << 26}  # weights in flight while a layer is ranked: 2 MB, 256 MB
+_ELEMENTS = {"cpu": 1 << 19, "cuda": 1 << 26}  # weights in memory while a layer is ranked: 2 MB, 256 MB
 
 
 @checked
@@ -76,23 +76,23 @@ def probe(
 ) -> ProbeResult | None:
     """Top-k UAS of every attention head of a model, by the published protocol (Shen et al. 2022, section 4).
 
-    `model`: a Hub id (at `revision`), a local folder, or a (model, tokenizer) pair. `data`: a folder that `codesyntax build`
-    wrote, a dataset id, or a loaded dataset. `dtype`: `float32` or `bfloat16`, or torch's own. `batch_tokens`: sub-tokens in a batch,
-    padding included; scores do not depend on it. `limit`: only the first functions of the split; the result says so.
-    `direction`: `head-to-dependent` as published, or `dependent-to-head`, the only one for models that cannot see what
-    comes later; by default what the model can do. `max_length`: sub-tokens, special tokens included, that a function may
-    have, 511 in the paper. `also_fits`: other models that a function must fit, too, so that scores can be compared.
-    `control`: `random-weights`, `shuffled-attention` or `redrawn-dependents`, drawn by `seed`: what the score is worth
-    without what the model learned, with its attention on other tokens, or with edges to other tokens (see
-    `probing.runs.controls`); the result says so.
-    `output`: a folder for the result and its ledger; there, an interrupted run goes on where it stopped.
+    `model`: a Hub id (at `revision`), a local folder, or a (model, tokenizer) pair. `data`: a folder that `codesyntax
+    build` wrote, a dataset id, or a loaded dataset. `dtype`: `float32` or `bfloat16`, as text or torch dtype.
+    `batch_tokens`: sub-tokens per batch, padding included; scores do not depend on it. `limit`: probe only the first
+    functions of the split, which the result says. `direction`: `head-to-dependent`, as published, or
+    `dependent-to-head`, the only one for models that cannot see later tokens; by default the first that the model
+    supports. `max_length`: the most sub-tokens, special tokens included, of a function, 511 in the paper. `also_fits`:
+    other models that a function must fit, so that scores compare. `control`: `random-weights`, `shuffled-attention` or
+    `redrawn-dependents`, drawn with `seed`: the model without what it learned, with its attention on other tokens, or
+    on edges to other tokens (see `probing.runs.controls`), which the result says. `output`: a folder for the result and
+    its ledger, in which an interrupted run continues where it stopped.
 
-    The same probe again is answered from the cache, see `probing.runs.cache`, unless the model is a pair.
+    A repeated probe is answered from the cache (see `probing.runs.cache`), unless the model is a pair.
 
-    Under `accelerate launch` or `torchrun` the processes share the work; the result is that of one process, and goes to
-    the main process, the others get None.
+    Under `accelerate launch` or `torchrun` the processes share the work; the main process returns the same result as a
+    single process would, the others return None.
 
-    Raises ArgumentError, ModelError, DatasetError, UnknownName or LedgerError, each with one line on what came and what to try.
+    Raises ArgumentError, ModelError, DatasetError, UnknownName or LedgerError, each with a one-line message.
     """
     processes = _Processes()
     asked = {
@@ -140,7 +140,7 @@ def _run(
     output: str | os.PathLike | None,
     data_folder: Path | None,
 ) -> ProbeResult | None:
-    """Run the task and, with an `output`, keep what is done there until all is."""
+    """Run the task and, with an `output`, keep finished parts there until all are done."""
     made = task.made()
     parts = task.parts()
     runner = Runner(task.encoder, task.settings.direction, batch_tokens)
@@ -169,12 +169,12 @@ def _run(
 
 @contextlib.contextmanager
 def _telling_what_is_kept(kept: Path) -> Iterator[None]:
-    """An interrupted run says that it can go on, if it can, and leaves nothing else."""
+    """Let an interrupted run say that it can be continued, if it can, and remove everything else."""
     try:
         yield
     except KeyboardInterrupt as stop:
         if any(kept.glob("*.parquet")):
-            stop.args = ("interrupted: the same command goes on where this run stopped",)
+            stop.args = ("interrupted: the same command continues where this run stopped",)
         else:
             shutil.rmtree(kept, ignore_errors=True)
         raise
@@ -182,7 +182,7 @@ def _telling_what_is_kept(kept: Path) -> Iterator[None]:
 
 @dataclass
 class Task:
-    """An encoder, the functions it is to read, longest first, and all that determines their ranks."""
+    """An encoder, the functions to probe, longest first, and everything that determines their ranks."""
 
     encoder: Encoder
     settings: Settings
@@ -194,7 +194,7 @@ class Task:
         return [self.functions[start : start + PART] for start in range(0, len(self.functions), PART)]
 
     def made(self) -> Provenance:
-        """What goes into the ledger beside the ranks."""
+        """The settings of the ledger."""
         run = Run(
             family=self.encoder.model.config.model_type,
             attention=self.encoder.path,
@@ -250,7 +250,7 @@ def prepare(
     encoder = load(model, revision=revision, dtype=dtype, device=device, max_length=max_length, random_weights=fresh)
     if encoder.causal and direction == HEAD_TO_DEPENDENT:
         raise ModelError(
-            f"{encoder.name} cannot see a dependent that comes later, and nearly all do: it scores 0 in the direction "
+            f"{encoder.name} cannot see later tokens, such as nearly all dependents: it scores 0 in the direction "
             f"{HEAD_TO_DEPENDENT}; use {DEPENDENT_TO_HEAD}"
         )
     functions: list[EncodedFunction] = []
@@ -273,7 +273,7 @@ def prepare(
                 start, end = np.asarray(row["token_start"], np.int64), np.asarray(row["token_end"], np.int64)
                 try:
                     alignment = align(row["code"], start, end, offsets, special)
-                except OffsetsError:  # of this function alone, for example because it quotes a special token
+                except OffsetsError:  # only of this function, for example because it quotes a special token
                     skips["offsets of sub-tokens run backwards"] += 1
                     continue
                 alignment = alignment.without(variant.never_predicted, row["code"], start, end)
@@ -285,7 +285,7 @@ def prepare(
     try:
         examine_lengths(encoder, functions[0].ids, functions[-1].ids)
     except RuntimeError as error:
-        if not _out_of_memory(error):  # two that long in a batch do not fit, so that no batch mixes them
+        if not _out_of_memory(error):  # if a batch of the two does not fit in memory, no batch will mix them
             raise
     settings = Settings(
         model=encoder.name,
@@ -306,7 +306,7 @@ def prepare(
 
 
 def prepare_again(settings: Settings, *, model: Any, data: Any, device: str | None) -> Task:
-    """The task of an earlier run, with the data that it was made with, and its model or the one that is named."""
+    """The task of an earlier run, with the same data, and its model or the given one."""
     return prepare(
         model or settings.model,
         data,
@@ -325,17 +325,17 @@ def prepare_again(settings: Settings, *, model: Any, data: Any, device: str | No
 
 
 def _too_long(texts: Sequence[str], others: dict[str, tuple]) -> list[str]:
-    """For each text the first of the other models that it is too long for, or an empty string."""
-    found = [""] * len(texts)
+    """For each text, the first of the other models for which it is too long, or an empty string."""
+    models = [""] * len(texts)
     for name, (tokenizer, longest) in others.items():
         for place, ids in enumerate(tokenizer(list(texts), truncation=False, verbose=False)["input_ids"]):
             if len(ids) > longest:
-                found[place] = found[place] or name
-    return found
+                models[place] = models[place] or name
+    return models
 
 
 class Runner:
-    """Runs functions, longest first, through the encoder in batches of a token budget, which shrinks where memory runs out."""
+    """Runs functions through the encoder, longest first, in batches of a token budget, lowered if memory runs out."""
 
     def __init__(self, encoder: Encoder, direction: str, batch_tokens: int | None):
         kind = encoder.device.type
@@ -349,7 +349,7 @@ class Runner:
         bar: tqdm,
         listener: Callable[..., BatchListener] = BatchRanker,
     ) -> np.ndarray:
-        """What `listener` finds of the functions' edges, in order; of BatchRanker, ranks (rules, edges, layers, heads)."""
+        """The output of `listener` for the functions' edges: by default ranks (rules, edges, layers, heads)."""
         encoder, done, start = self.encoder, [], 0
         while start < len(functions):
             batch = self.batch(functions, start)
@@ -374,7 +374,7 @@ class Runner:
         return torch.cat(done, dim=1).numpy()
 
     def batch(self, functions: Sequence[EncodedFunction], start: int) -> Sequence[EncodedFunction]:
-        """The next functions, longest first, that fit the budget and MOST_PADDING when padded to the first; one at least."""
+        """The next functions, at least one, that fit the budget and MOST_PADDING when padded to the first."""
         longest, real, end = len(functions[start].ids), 0, start
         for function in functions[start : start + max(1, self.budget // longest)]:
             real += len(function.ids)
@@ -389,25 +389,25 @@ class Runner:
         if functions > 1:
             self.budget = functions // 2 * length
         elif self.elements > 1:
-            self.elements = 1  # one function's rows at a time; then there is nothing left to make smaller
+            self.elements = 1  # rows of one function at a time, which cannot be reduced further
         else:
             raise ModelError(
-                f"out of memory for one function of {length} sub-tokens on {self.encoder.device}: lower --max-length, or "
-                "use a larger device"
+                f"out of memory for one function of {length} sub-tokens on {self.encoder.device}: lower --max-length, "
+                "or use a larger device"
             )
 
     @staticmethod
     def _fetch(found: torch.Tensor) -> torch.Tensor:
-        """What was found, on its way to the CPU; on CUDA it arrives while the next batch runs."""
+        """Copy the output to the CPU; on CUDA, while the next batch runs."""
         if found.device.type != "cuda":
             return found.cpu()
         return torch.empty(found.shape, dtype=found.dtype, pin_memory=True).copy_(found, non_blocking=True)
 
 
 def _release_memory(device: torch.device) -> None:
-    """Give freed memory back to the system: every batch has other sizes, and glibc would keep a heap for all of them.
+    """Return freed memory to the system: batches have different sizes, and glibc would keep memory for all of them.
 
-    After a part, not after each batch: asking for the memory again takes 6 % of the time.
+    Called after a part, not after each batch: allocating the memory again takes 6 % of the time.
     """
     if device.type == "cpu" and platform.libc_ver()[0] == "glibc":
         ctypes.CDLL(None).malloc_trim(0)
@@ -418,7 +418,7 @@ def _out_of_memory(error: RuntimeError) -> bool:
 
 
 class _Processes:
-    """The processes of one run, as `accelerate launch` or `torchrun` started them; a run of its own without them."""
+    """The processes of one run under `accelerate launch` or `torchrun`, or a single process otherwise."""
 
     def __init__(self) -> None:
         self.count, self.rank, self.device = 1, 0, None
@@ -438,7 +438,7 @@ class _Processes:
             self._state.wait_for_everyone()
 
     def agree(self, value: bool) -> bool:
-        """What the main process says, on all of them."""
+        """The value of the main process, on all processes."""
         if self.count == 1:
             return value
         said = torch.tensor([value], device=self.device)
@@ -462,7 +462,7 @@ def _run_parts(
     processes: _Processes,
     kept: Path | None,
 ) -> ProbeResult | None:
-    """Run this process's parts, keeping each in the folder `kept`; the main process gathers all and scores them."""
+    """Run this process's parts, saving each in the folder `kept`; the main process collects all and scores them."""
     mine = range(processes.rank, len(parts), processes.count)
     ledgers: dict[int, RankLedger] = {}
     total = sum(len(parts[number]) for number in mine)
@@ -491,18 +491,18 @@ def _run_parts(
 
 
 def _finished(file: Path, made: Provenance) -> ProbeResult | None:
-    """The result that an earlier run of the very same making left, if it did and the file and its ledger say the same."""
+    """The result of an earlier run with the same settings, if it exists and agrees with its ledger."""
     try:
         result = load_result(file)
     except LedgerError as error:
         if file.exists():
-            logger.warning("%s is not taken as it is: %s", file, error)
+            logger.warning("%s cannot be reused: %s", file, error)
         return None
     return result if result.ledger.settings == made.to_json() else None
 
 
 def _kept(file: Path | None, made: Provenance) -> RankLedger | None:
-    """A part of the ledger that an earlier run of the very same making left, if it did."""
+    """A part of the ledger from an earlier run with the same settings, if it exists."""
     if file is None or not file.exists():
         return None
     ledger = RankLedger.load(file)
@@ -510,7 +510,7 @@ def _kept(file: Path | None, made: Provenance) -> RankLedger | None:
 
 
 def _only_run_in(kept: Path, processes: _Processes) -> filelock.BaseFileLock:
-    """A lock on a run's parts, held by its main process: two runs of the same settings do not spoil each other."""
+    """Lock a run's parts, so that two runs with the same settings do not interfere."""
     lock = filelock.FileLock(kept / f"lock.{processes.rank}", timeout=0)
     try:
         return lock.acquire().lock

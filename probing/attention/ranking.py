@@ -1,8 +1,8 @@
-"""Ranks of dependents, on the model's device, while a batch runs: the fast counterpart of `topk_uas.rank_attention`.
+"""Rank dependents on the model's device while a batch runs: the fast counterpart of `topk_uas.rank_attention`.
 
-In the direction `head-to-dependent` (the published one) the head token reads: its row of attention is taken and the
-dependent's tokens are ranked in it. In `dependent-to-head` the dependent's tokens read, and the head token is ranked in
-each of their rows. Only the rows of reading tokens are ever computed.
+In the direction `head-to-dependent` (as published) the head token reads: the dependent's tokens are ranked in its row
+of attention. In `dependent-to-head` the dependent's tokens read: the head token is ranked in each of their rows. Only
+the rows of reading tokens are computed.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ if TYPE_CHECKING:
     from probing.models.capture import Rows
 
 _UNDERFLOW = 1e-30
-"""Weights below it may be rounded to 0."""
+"""Smaller weights may be rounded to 0."""
 
 
 @dataclass(frozen=True)
 class EncodedFunction:
-    """One function as the model reads it, and its edges.
+    """One function in the model's sub-tokens, and its edges.
 
-    `index`: its place in the dataset split; `ids` (sub-tokens,) with special tokens; `shuffled_by`: the seed of the control whose
-    attention is shuffled over the tokens (see `probing.runs.controls`).
+    `index`: its position in the split; `ids` (sub-tokens,), special tokens included; `shuffled_by`: the seed of the
+    control that shuffles attention over the tokens (see `probing.runs.controls`).
     """
 
     index: int
@@ -46,24 +46,27 @@ class EncodedFunction:
         if direction == HEAD_TO_DEPENDENT:
             readers = np.unique(self.edges.head)
         else:
-            opened = np.zeros(len(self.alignment.first) + 1, np.int64)  # how many dependents a token lies in, as steps
+            opened = np.zeros(
+                len(self.alignment.first) + 1, np.int64
+            )  # the number of dependents that contain each token, as differences
             np.add.at(opened, self.edges.first, 1)
             np.add.at(opened, self.edges.last + 1, -1)
             readers = np.flatnonzero(opened.cumsum() > 0)
         return readers[self.alignment.mapped[readers]]
 
     def tied(self, direction: str) -> np.ndarray:
-        """Which edges a tie of code tokens decides: bool (rules, edges).
+        """The edges decided by a tie of code tokens: bool (rules, edges).
 
-        Tokens that own the very same sub-tokens, such as those of `()` in most byte-level tokenizers, get the same weight
-        in every row, and the lower index goes first. A tie decides an edge if the token that is looked for has such a twin.
-        The reading token is none, as it gives itself no weight, nor are for rule `any` others of the dependent.
+        Tokens with exactly the same sub-tokens, such as those of `()` in most byte-level tokenizers, get the same
+        weight in every row, and the lower index goes first. A tie decides an edge if the token to be found has such a
+        twin. The reading token does not count, because it gives itself no weight; for rule `any`, nor do other tokens
+        of the dependent.
         """
         first, last = self.alignment
         _, kind, count = np.unique(first.astype(np.int64) << 32 | last, return_inverse=True, return_counts=True)
         span = self.edges.last - self.edges.first + 1
         begin = span.cumsum() - span
-        edge = np.repeat(np.arange(len(span)), span)  # one pair of an edge and a token of its dependent each
+        edge = np.repeat(np.arange(len(span)), span)  # pairs of an edge and a token of its dependent
         token = np.arange(span.sum()) + (self.edges.first - begin)[edge]
         head = self.edges.head[edge]
         sought, reader = (token, head) if direction == HEAD_TO_DEPENDENT else (head, token)
@@ -78,11 +81,11 @@ class EncodedFunction:
 
 
 class BatchListener:
-    """Listens to one forward pass over some functions and fills `found`, (rules, edges, ...), edges in the batch's order.
+    """Listens to one forward pass over some functions and fills `found`, (rules, edges, ...), edges in batch order.
 
-    Everything that does not depend on the layer is prepared once, on the device; a layer is matrix products and
-    comparisons, and nothing in it waits for the device. At most `elements` weights are in flight at once, or those of one
-    function. What a layer tells is for `hear` to note.
+    Everything that does not depend on the layer is prepared once, on the device; a layer consists of matrix products
+    and comparisons, without waiting for the device. At most `elements` weights are in memory at once, or those of one
+    function. Subclasses implement `hear`, which processes one layer.
     """
 
     def __init__(
@@ -98,14 +101,14 @@ class BatchListener:
         self.layer = 0
         self.layers = layers
         readers = [function.readers(direction) for function in functions]
-        self.groups: list[tuple[slice, _Group]] = []
+        self.groups: list[tuple[slice, _Plan]] = []
         for group in _group_by_size(functions, readers, elements // (heads * length)):
-            plan = _Group(functions[group], readers[group], length, device, elements // heads, direction)
+            plan = _Plan(functions[group], readers[group], length, device, elements // heads, direction)
             self.groups.append((group, plan))
         self.found = self.nothing(sum(plan.edges for _, plan in self.groups), heads, device)
 
     def __call__(self, rows: Rows) -> None:
-        """One layer, from the attention function."""
+        """Process one layer; called by the attention function."""
         edge = 0
         for group, plan in self.groups:
             self.hear(plan, slice(edge, edge + plan.edges), partial(rows, group, plan.rows))
@@ -113,28 +116,28 @@ class BatchListener:
         self.layer += 1
 
     def nothing(self, edges: int, heads: int, device: torch.device) -> torch.Tensor:
-        """What `found` is before the first layer; empty for a listener that keeps something else."""
+        """The initial value of `found`; empty for a listener that keeps something else."""
         return torch.empty(0, device=device)
 
-    def hear(self, plan: _Group, edges: slice, rows: Callable[[], torch.Tensor]) -> None:
-        """Note what `self.layer` tells about `edges`, those of `plan`; `rows()` are its rows (G, H, R, S)."""
+    def hear(self, plan: _Plan, edges: slice, rows: Callable[[], torch.Tensor]) -> None:
+        """Process `self.layer` for `edges`, those of `plan`; `rows()` returns its rows (G, H, R, S)."""
         raise NotImplementedError
 
 
 class BatchRanker(BatchListener):
-    """Finds the ranks of all edges by all attention heads: uint8 (rules, edges, layers, heads)."""
+    """Ranks all edges by all attention heads: uint8 (rules, edges, layers, heads)."""
 
     def nothing(self, edges: int, heads: int, device: torch.device) -> torch.Tensor:
         return torch.empty((len(RULES), edges, self.layers, heads), dtype=torch.uint8, device=device)
 
-    def hear(self, plan: _Group, edges: slice, rows: Callable[[], torch.Tensor]) -> None:
+    def hear(self, plan: _Plan, edges: slice, rows: Callable[[], torch.Tensor]) -> None:
         self.found[:, edges, self.layer] = plan.rank(plan.pool(rows(), self.layer))
 
 
 class RankBounds(BatchListener):
-    """Finds ranks, and between which ranks rounding could have moved them: uint8 (rules, edges, layers, heads, 3).
+    """Computes ranks and the bounds that rounding allows: uint8 (rules, edges, layers, heads, 3).
 
-    The rank, the best and the worst that it could be if every weight were off by `slack` of itself.
+    The last axis is the rank, and the best and the worst rank if every weight were off by the fraction `slack`.
     """
 
     def __init__(self, *arguments: Any, slack: float):
@@ -144,19 +147,19 @@ class RankBounds(BatchListener):
     def nothing(self, edges: int, heads: int, device: torch.device) -> torch.Tensor:
         return torch.empty((len(RULES), edges, self.layers, heads, 3), dtype=torch.uint8, device=device)
 
-    def hear(self, plan: _Group, edges: slice, rows: Callable[[], torch.Tensor]) -> None:
+    def hear(self, plan: _Plan, edges: slice, rows: Callable[[], torch.Tensor]) -> None:
         weights = plan.pool(rows(), self.layer)
         for place, slack in enumerate((None, self.slack, -self.slack)):
             self.found[:, edges, self.layer, :, place] = plan.rank(weights, slack)
 
 
 class FirstChoices(BatchListener):
-    """Finds the token that one attention head of each relation and rule ranks first: int64 (rules, edges).
+    """Finds the token ranked first by one attention head per relation and rule: int64 (rules, edges).
 
-    `picked`: int (rules, relations, 2), the layer and head, relations as `EdgeTable.relation` counts them. The choice
-    is made in the row of the token that the edge and the rule have read, and is -1 where that has no sub-tokens. In the
-    direction `dependent-to-head` rule `any` reads all tokens of the dependent: of their choices it takes the head token
-    if that is one of them, and that of the first token if not.
+    `picked`: int (rules, relations, 2), layer and head, with the relations of the edges. The choice is made in the row
+    of the token that reads for the edge and the rule, and is -1 if that token has no sub-tokens. In the direction
+    `dependent-to-head`, rule `any` reads all tokens of the dependent: of their choices it takes the head token if it is
+    among them, otherwise the choice of the first token.
     """
 
     def __init__(self, functions: Sequence[EncodedFunction], *arguments: Any, picked: np.ndarray):
@@ -167,12 +170,12 @@ class FirstChoices(BatchListener):
     def nothing(self, edges: int, heads: int, device: torch.device) -> torch.Tensor:
         return torch.full((len(RULES), edges), -1, dtype=torch.int64, device=device)
 
-    def hear(self, plan: _Group, edges: slice, rows: Callable[[], torch.Tensor]) -> None:
+    def hear(self, plan: _Plan, edges: slice, rows: Callable[[], torch.Tensor]) -> None:
         here = self.layer_of[:, edges] == self.layer  # (rules, E)
         if not here.any():
             return
         heads, column = np.unique(self.head_of[:, edges][here], return_inverse=True)
-        columns = np.zeros(here.shape, np.int64)  # of the edges of other layers too, whose choices are not kept
+        columns = np.zeros(here.shape, np.int64)  # also for edges of other layers, whose choices are not kept
         columns[here] = column
         here, columns, heads = (torch.from_numpy(array).to(self.found.device) for array in (here, columns, heads))
         chosen = plan.first_choices(plan.pool(rows(), self.layer)[:, heads], columns)
@@ -180,7 +183,7 @@ class FirstChoices(BatchListener):
 
 
 def _group_by_size(functions: Sequence[EncodedFunction], readers: Sequence[np.ndarray], most_rows: int) -> list[slice]:
-    """Cut a batch into runs of functions that have at most `most_rows` rows to read when padded (or one function)."""
+    """Split a batch into groups of functions with at most `most_rows` padded rows to read (or of one function)."""
     groups, start, widest = [], 0, 1
     for position, (function, tokens) in enumerate(zip(functions, readers)):
         rows = int((function.alignment.last[tokens] - function.alignment.first[tokens] + 1).sum())
@@ -191,11 +194,20 @@ def _group_by_size(functions: Sequence[EncodedFunction], readers: Sequence[np.nd
     return [*groups, slice(start, len(functions))]
 
 
-class _Group:
-    """What pooling and ranking need to know of some functions of a batch, as tensors on the device.
+class _Plan:
+    """How to pool and rank some functions of a batch, as tensors on the device.
 
     G functions, R rows of reading tokens' sub-tokens, N reading tokens, S sub-tokens, T code tokens, E edges over all
     functions, C pairs of an edge and a reading token (`dependent-to-head`); padded to the largest function.
+
+    An example with G = 1, H = 1 head, and E = 1 edge, `Call:func->args` from `go` to `now`:
+
+        code tokens   go  (  now  )                        T = 4
+        sub-tokens    [CLS]  go  (  no  w  )  [SEP]        S = 7; `now` has two, positions 3 and 4
+        readers       go, which is position 1              N = 1, R = 1: `self.rows` is [[1]]
+        rows          .1  .2  .3  .2  .2  0  0             (G, H, R, S), the attention of position 1
+        pool          0  .3  .4  0                         (G * N, H, T): go itself is 0, now is .2 + .2
+        rank          0                                    (rules, E, H), for every rule: no token is before `now`
     """
 
     def __init__(
@@ -215,24 +227,24 @@ class _Group:
         most = max(1, *map(len, readers))
         begins = [function.alignment.first[r].astype(np.int64) for function, r in zip(functions, readers)]
         counts = [function.alignment.last[r] - begin + 1 for function, r, begin in zip(functions, readers, begins)]
-        # the positions begin, begin + 1, ... of every reading token, one behind the other
+        # the positions begin, begin + 1, ... of every reading token, concatenated
         rows = [
             np.arange(count.sum()) + np.repeat(begin - (count.cumsum() - count), count)
             for begin, count in zip(begins, counts)
         ]
         self.edges = sum(len(function.edges) for function in functions)
         self.rows = send(_pad(rows, max(1, *map(len, rows)), 0))  # (G, R)
-        # a token's share in a row is the sum over its sub-tokens; a reading token's row the mean over its sub-tokens
+        # a token's weight in a row is the sum over its sub-tokens; a reading token's row is the mean over its own
         first_sub = send(_pad([function.alignment.first for function in functions], tokens, -1))[:, None, :]
         last_sub = send(_pad([function.alignment.last for function in functions], tokens, -1))[:, None, :]
         sub = torch.arange(length, device=device)[:, None]
-        self.membership = ((first_sub <= sub) & (sub <= last_sub)).float()  # (G, S, T), nothing where both are -1
+        self.membership = ((first_sub <= sub) & (sub <= last_sub)).float()  # (G, S, T), all 0 where both are -1
         row = torch.arange(self.rows.shape[1], device=device)
         row_end = send(_pad([count.cumsum() for count in counts], most, 0))[..., None]
         row_count = send(_pad(counts, most, 0))[..., None]
         self.mean = ((row_end - row_count <= row) & (row < row_end)) / row_count.clamp(min=1)  # (G, N, R)
         self.token = torch.arange(tokens, device=device)
-        # on a CPU, multiplying and adding is several times as fast as filling in where a mask says so
+        # on a CPU, multiplying and adding is several times as fast as masked_fill
         self.others = (send(_pad(readers, most, -1))[..., None] != self.token)[:, :, None].float()  # (G, N, 1, T)
         self.floor = torch.where(first_sub < 0, -1.0, 0.0)[:, :, None]  # (G, 1, 1, T)
         self.chunk = max(1, elements // tokens)
@@ -244,7 +256,7 @@ class _Group:
             np.concatenate([getattr(f.edges, name) for f in functions]) for name in ("head", "first", "last")
         )
         function_of = np.repeat(np.arange(len(functions)), [len(function.edges) for function in functions])
-        # where a token's pooled row is: function * N + place among the function's reading tokens; -1 for no row
+        # the row of each token after pooling: function * N + position among its reading tokens; -1 for no row
         slots = np.full((len(functions), tokens), -1, np.int64)
         for place, tokens_read in enumerate(readers):
             slots[place, tokens_read] = place * most + np.arange(len(tokens_read))
@@ -252,7 +264,7 @@ class _Group:
         if self.by_head:
             slot = slots[function_of, head]
             self.first, self.last = send(first.astype(np.int64)), send(last.astype(np.int64))  # (E,)
-            # a quarter of real edges differ from another in their relation only, and have its ranks
+            # a quarter of real edges differ from another one only in the relation, and have the same ranks
             key = ((slot + 1) * tokens + first) * tokens + last
             _, distinct, same = np.unique(key, return_index=True, return_inverse=True)
             self.distinct, self.same = send(distinct), send(same)  # (D,) indices of edges, (E,) of `distinct`
@@ -269,11 +281,11 @@ class _Group:
         self.slot = send(slot.clip(min=0))  # (E or C,)
 
     def pool(self, rows: torch.Tensor, layer: int) -> torch.Tensor:
-        """From sub-token rows (G, H, R, S) of a layer to word-level rows of the reading tokens, (G * N, H, T)."""
+        """Pool sub-token rows (G, H, R, S) of a layer to word-level rows of the reading tokens, (G * N, H, T)."""
         count, heads, _, length = rows.shape
         rows = (self.mean[:, None] @ rows).view(count, -1, length)  # (G, H * N, S)
         weights = torch.bmm(rows, self.membership).view(count, heads, -1, len(self.token)).transpose(1, 2)
-        # 0 for itself, and -1 for a token without sub-tokens: below every weight, it takes nobody's place
+        # 0 for the token itself; -1 for a token without sub-tokens, so that it ranks below every other
         weights = torch.addcmul(self.floor, weights, self.others)  # (G, N, H, T)
         if any(seed is not None for seed, _, _ in self.shuffled):
             weights = weights.gather(-1, self._sources(layer, heads)[:, None].expand_as(weights))
@@ -281,24 +293,24 @@ class _Group:
         return weights.flatten(0, 1)
 
     def _sources(self, layer: int, heads: int) -> torch.Tensor:
-        """Whose weight each token gets: int64 (G, H, T), drawn for each function, layer and head, the same in all rows."""
+        """The token whose weight each token gets: int64 (G, H, T), drawn per function, layer and head, for all rows."""
         sources = np.tile(np.arange(len(self.token)), (len(self.shuffled), heads, 1))
-        for of_function, (seed, index, mapped) in zip(sources, self.shuffled):
+        for function_sources, (seed, index, mapped) in zip(sources, self.shuffled):
             if seed is not None:
                 drawn = np.random.default_rng([seed, index, layer]).random((heads, len(mapped))).argsort(axis=-1)
-                of_function[:, mapped] = mapped[drawn]
+                function_sources[:, mapped] = mapped[drawn]
         return torch.from_numpy(sources).to(self.token.device)
 
     def rank(self, weights: torch.Tensor, slack: float | None = None) -> torch.Tensor:
         """Ranks in the word-level rows (G * N, H, T): uint8 (rules, E, H).
 
-        With a `slack`, how many tokens weigh more than `1 + slack` times what is ranked does, ties aside: the best rank
-        that rounding may give for a positive one, the worst for a negative one.
+        With a `slack`: the number of tokens with more than `1 + slack` times the weight of the ranked one, ignoring
+        ties. That is the best rank that rounding allows for a positive slack, and the worst for a negative one.
         """
         return self._rank_dependents(weights, slack) if self.by_head else self._rank_heads(weights, slack)
 
     def first_choices(self, weights: torch.Tensor, columns: torch.Tensor) -> torch.Tensor:
-        """The token ranked first in the word-level rows (G * N, H, T), by the head in `columns` (rules, E): (rules, E)."""
+        """The token ranked first in word-level rows (G * N, H, T) by the heads in `columns` (rules, E): (rules, E)."""
         best = weights.argmax(dim=-1)  # (G * N, H); the lowest index among equals
         if self.by_head:
             return best[self.slot, columns].masked_fill(self.lost[:, 0], -1)
@@ -317,7 +329,7 @@ class _Group:
             rows = weights.index_select(0, self.slot[edge])  # (X, H, T)
             first = self.first[edge, None, None]
             ranks[:, start : start + self.chunk] = self._rank_of(rows, _at(rows, first), first, self.lost[edge], slack)
-        for start in range(0, len(self.several), self.chunk):  # of one token, all rules say the same
+        for start in range(0, len(self.several), self.chunk):  # for dependents of one token, all rules agree
             place = self.several[start : start + self.chunk]
             edge = self.distinct[place]
             rows = weights.index_select(0, self.slot[edge])
@@ -343,8 +355,8 @@ class _Group:
     ) -> torch.Tensor:
         """Ranks of tokens with `weight` (X, H, 1) in `rows` (X, H, T), the worst in rows `lost` (X, 1): uint8 (X, H).
 
-        Of equal weights, those before `place` (X, 1, 1) go first: the ranked token, or the first token of the dependent
-        when its best one is ranked.
+        Of equal weights, those before `place` (X, 1, 1) go first: `place` is the ranked token, or, for the best token
+        of a dependent, its first token.
         """
         if slack is None:
             # floats from 0 on compare as their bits do as integers; adding 1 makes the next larger float
@@ -362,7 +374,7 @@ def _at(rows: torch.Tensor, token: torch.Tensor) -> torch.Tensor:
 
 
 def _pad(arrays: Sequence[np.ndarray], width: int, value: int) -> np.ndarray:
-    """Arrays (n,) side by side as int64 (len(arrays), width)."""
+    """Stack arrays (n,) as int64 (len(arrays), width), padded with `value`."""
     padded = np.full((len(arrays), width), value, np.int64)
     for row, array in zip(padded, arrays):
         row[: len(array)] = array

@@ -1,17 +1,18 @@
-"""The board: published entries side by side. `probing.report.board` writes it down.
+"""The board: a comparison of published entries. `probing.report.board` writes it.
 
-An entry is what `Evidence.entry()` says of one model on one config. What is decided here, and said on the page:
+An entry is the output of `Evidence.entry()` for one model on one config. The rules, which the page explains:
 
-- *Tables.* Entries share a table only if their signatures agree in all but the model, and they were scored and chosen
-  on the same functions. `also-fits` says how functions were picked; that they are the same is seen from their places and
-  edges, and from every score of the baselines. Nothing is ranked across tables.
-- *Ranks* are ranges, from a paired test of each two models on these functions (`ranks`). A model is behind those that
-  are significantly better and before those that are significantly worse; it is tied with the others. Baselines and the
+- *Tables.* Entries share a table only if their signatures agree in everything but the model, and they were scored and
+  chosen on the same functions. `also-fits` says how functions were selected; their positions, edges and all scores of
+  the baselines show that they are the same. Nothing is ranked across tables.
+- *Ranks* are ranges, from a paired test of each two models on these functions (`ranks`). A model ranks below those that
+  are significantly better and above those that are significantly worse; it is tied with the others. Baselines and the
   paper's models have no rank.
-- *Twice the same.* Of entries of one model and revision in a table the one with the lower held-out score at k = 1 by
-  the rule `first` stays: to run again until a number is higher does not pay.
+- *Duplicates.* Of several entries for one model and revision in a table, the one with the lowest held-out score at k =
+1
+  by the rule `first` is kept, so that repeating a run to get a higher number is pointless.
 
-The same entries give the same bytes, in whatever order they come.
+The same entries give the same bytes, regardless of their order.
 """
 
 from __future__ import annotations
@@ -43,18 +44,18 @@ BEST_FIRST = (BEST_BASELINE, *BASELINES[:-1])
 """As in entries, in the order of the page; `combined` is the best one (Shen et al. 2022, section 4)."""
 
 SHOWN = [*CELLS, *((SAME_RELATIONS, rule, k) for rule in RULES for k in TABLE_KS)]
-"""The means that a board shows, in this order wherever they are listed."""
+"""The means that a board shows, always listed in this order."""
 
 ALPHA = 0.05
-"""The chance that a table at most separates any two models that do not differ, for each of SHOWN."""
+"""The family-wise error rate of a table: the probability of separating any two equal models, for each of SHOWN."""
 
 MOST_FILES = 2000
 MOST_BYTES = 2 * 10**9
-"""What a board reads at most: JSON files, and their bytes together."""
+"""The most JSON files that a board reads, and their most bytes in total."""
 
 
 class Cell(NamedTuple):
-    """A score in percent with its 95 % interval, and less that of the combined baseline; None where unknown."""
+    """A score in percent with its 95 % interval, and its difference to the combined baseline; None if unknown."""
 
     score: float
     low: float | None = None
@@ -66,7 +67,7 @@ class Cell(NamedTuple):
 
 
 class Found(NamedTuple):
-    """The score of one relation in percent with its 95 % interval, None in few functions, and the head that reaches it."""
+    """The score of a relation in percent with its 95 % interval (None for few functions), and its attention head."""
 
     score: float
     low: float | None
@@ -76,7 +77,7 @@ class Found(NamedTuple):
 
 
 class LeftOut(NamedTuple):
-    """A file that is no row of the board, and why."""
+    """A file that is not a row of the board, and the reason."""
 
     file: str
     reason: str
@@ -84,13 +85,14 @@ class LeftOut(NamedTuple):
 
 @dataclass(frozen=True)
 class Row:
-    """An entry, as far as a board shows it.
+    """The part of an entry that a board shows.
 
-    `shared`: what its table shares, by name. `cells`: one for each of SHOWN; `baselines`: name -> likewise.
-    `relations`: name -> edges, functions, whether these functions are few, whether it is in the mean. `found`: name -> for
-    each of CELLS what the model's head finds, None without a head; `combined`: name -> likewise the baseline's score.
-    `functions`: which functions, with which edges and hits of the baseline, as a digest; `shares`: float32 (SHOWN, F), what
-    each function adds to a score. `verified`: of how many functions how many were probed again before it was sent.
+    `shared`: the values that all rows of its table share, by name. `cells`: one for each of SHOWN; `baselines`: name ->
+    the same for a baseline. `relations`: name -> edges, functions, whether these are few, whether it is in the mean.
+    `found`: name -> for each of CELLS the score of the model's head, None without a head; `combined`: name -> the same
+    for the combined baseline. `functions`: a digest of the functions with their edges and the baseline's hits;
+    `shares`: float32 (SHOWN, F), each function's contribution to a score. `verified`: how many functions were probed
+    again before it was sent, and of how many.
     """
 
     file: str
@@ -111,7 +113,7 @@ class Row:
 
     @property
     def key(self) -> str:
-        """The same for rows of one table: what they share, the edges and every score of the baselines."""
+        """Equal for rows of one table: a digest of what they share, the edges and every score of the baselines."""
         same = [
             self.shared,
             self.functions,
@@ -130,13 +132,13 @@ class Row:
 
     @property
     def family(self) -> str:
-        """The architecture as its configuration file names it (`model_type`), where the probe has noted it."""
+        """The architecture (`model_type` in its configuration), if the probe recorded it."""
         return self.settings.get("family") or "unknown"
 
 
 @dataclass(frozen=True)
 class Table:
-    """Rows that compare. `ranks`: for each row and each of SHOWN the first and the last rank it may have, or None."""
+    """Comparable rows. `ranks`: for each row and each of SHOWN, the first and the last possible rank, or None."""
 
     name: str
     rows: list[Row]
@@ -144,7 +146,7 @@ class Table:
 
     @property
     def settings(self) -> dict[str, Any]:
-        """Of the first row; those that its `shared` names are the same for all."""
+        """The settings of the first row; those in `shared` are equal for all rows."""
         return self.rows[0].settings
 
     @property
@@ -153,7 +155,7 @@ class Table:
 
     @property
     def means(self) -> tuple[str, ...]:
-        """What is shown side by side: both protocols and, where *held-out* lacks relations, SAME_RELATIONS between them."""
+        """The means to show: both protocols and, if *held-out* lacks relations, SAME_RELATIONS between them."""
         first = self.rows[0]
         lacks = any(first.relations[name][-1] and found[0] is None for name, found in first.found.items())
         return (HELD_OUT, SAME_RELATIONS, PUBLISHED) if lacks else PROTOCOLS
@@ -161,7 +163,7 @@ class Table:
 
 @dataclass
 class Board:
-    """Tables, the largest of a config first, and what is in none of them. Its length is the number of rows."""
+    """Tables, the largest of a config first, and the files left out. Its length is the number of rows."""
 
     tables: list[Table]
     left_out: list[LeftOut]
@@ -172,10 +174,10 @@ class Board:
 
 @checked
 def read(sources: Sequence[str | os.PathLike]) -> Board:
-    """The entries of `sources`: folders, or results repositories on the Hub (`user/results`, or with `@revision`).
+    """Read the entries of `sources`: folders, or results repositories on the Hub (`user/results`, or with `@revision`).
 
-    JSON files below the folder `entries` count where there is one, else all. Files that cannot be trusted are left out
-    with their reason. Raises EntryError for a source that is none, that has no JSON file, or with too much to read.
+    Reads the JSON files in the folder `entries` if there is one, otherwise all. Files that fail a check are left out
+    with the reason. Raises EntryError for an invalid source, one without JSON files, or one with too much to read.
     """
     rows: list[Row] = []
     left_out: list[LeftOut] = []
@@ -207,38 +209,39 @@ def read(sources: Sequence[str | os.PathLike]) -> Board:
 
 
 def group(rows: Iterable[Row]) -> tuple[list[Table], list[LeftOut]]:
-    """The tables of `rows`, and what was there twice."""
+    """The tables of `rows`, and the duplicates."""
     by_key: dict[str, dict[tuple[str, str], Row]] = {}
     twice = []
-    for row in sorted(rows, key=_modesty):
-        of_table = by_key.setdefault(row.key, {})
-        model = row.model.lower(), row.settings["revision"]  # the Hub tells no names apart by their case
-        if model in of_table:
-            reason = f"the same model and revision as {of_table[model].file}, which scores no higher"
+    for row in sorted(rows, key=lowest_score_first):
+        by_model = by_key.setdefault(row.key, {})
+        model = row.model.lower(), row.settings["revision"]  # the Hub ignores the case of names
+        if model in by_model:
+            reason = f"the same model and revision as {by_model[model].file}, which scores no higher"
             twice.append(LeftOut(row.file, reason))
         else:
-            of_table[model] = row
+            by_model[model] = row
     configs = list(CONFIGS)
     tables = []
-    for key, of_table in by_key.items():
-        kept = sorted(of_table.values(), key=lambda row: (row.model.casefold(), row.signature))
+    for key, by_model in by_key.items():
+        kept = sorted(by_model.values(), key=lambda row: (row.model.casefold(), row.signature))
         name = f"{kept[0].settings['config']}.{kept[0].settings['direction']}.{key}"
         ranked = [ranks(np.stack([row.shares[place] for row in kept])) for place in range(len(SHOWN))]
-        of_rows = [
-            [rank if cell else None for cell, rank in zip(row.cells, of_row)] for row, of_row in zip(kept, zip(*ranked))
+        row_ranks = [
+            [rank if cell else None for cell, rank in zip(row.cells, row_ranks)]
+            for row, row_ranks in zip(kept, zip(*ranked))
         ]
-        tables.append(Table(name, kept, of_rows))
+        tables.append(Table(name, kept, row_ranks))
     tables.sort(key=lambda table: (configs.index(table.settings["config"]), -len(table.rows), table.name))
     return tables, twice
 
 
 def ranks(shares: np.ndarray) -> list[tuple[int, int]]:
-    """The first and the last rank that each of n models may have, from what each function adds to its score (n, F).
+    """The first and the last possible rank of each of n models, from each function's contribution to its score (n, F).
 
-    Two models differ if p is at most ALPHA in the test of `selection.compare`, in which they may change places in each
-    function, corrected for the number of pairs (Holm 1979). Here p is not counted but bounded from above, for any number of
-    functions: a sum of terms with random signs exceeds z standard deviations at most 1 / (4 P(N > sqrt 2)) = 3.178 times as
-    often as the normal N does (Bentkus and Dzindzalieta 2015, Bernoulli 21, theorem 1.1).
+    Two models differ if p is at most ALPHA in the test of `selection.compare`, which exchanges them at random in each
+    function, corrected for the number of pairs (Holm 1979). Here p is not counted but bounded from above, for any
+    number of functions: a sum of terms with random signs exceeds z standard deviations at most 1 / (4 P(N > sqrt 2)) =
+    3.178 times as often as the normal N (Bentkus and Dzindzalieta 2015, Bernoulli 21, theorem 1.1).
 
     >>> ranks(np.array([[3.0] * 20, [5.0] * 20, [3.0] * 19 + [4.0]]))
     [(2, 3), (1, 1), (2, 3)]
@@ -250,7 +253,7 @@ def ranks(shares: np.ndarray) -> list[tuple[int, int]]:
     gained = score[one] - score[other]
     products = shares @ shares.T
     squares = products.diagonal()[one] + products.diagonal()[other] - 2 * products[one, other]
-    squares = np.maximum(squares, gained**2 / functions)  # what rounding may take away
+    squares = np.maximum(squares, gained**2 / functions)  # the lower bound, which rounding may violate
     z = np.divide(np.abs(gained), np.sqrt(squares), out=np.zeros(len(gained)), where=np.abs(gained) > 1e-4)
     separate = holm(np.minimum(1, 2 * _BOUND * _above(z))) <= ALPHA
     before, behind = (np.where(gained > 0, *pair)[separate] for pair in ((one, other), (other, one)))
@@ -268,7 +271,7 @@ _BOUND = 1 / (4 * _NORMAL.cdf(-(2**0.5)))
 
 
 def _row(file: str, entry: dict[str, Any]) -> Row:
-    """What the board shows of a valid entry."""
+    """The row of a valid entry."""
     settings = entry["settings"]
     scored_on, chosen_on = (_parts(of["signature"], settings) for of in (entry, entry["chosen_on"]))
     shared = {name: value for name, value in scored_on.items() if name != "also-fits"}
@@ -324,7 +327,7 @@ def _row(file: str, entry: dict[str, Any]) -> Row:
 
 
 def _parts(signature: str, settings: dict[str, Any]) -> dict[str, str]:
-    """Name -> value of a signature's parts behind the model."""
+    """Name -> value of the parts of a signature after the model."""
     model = f"uas|model:{settings['model']}@{settings['revision'][:12]}|"
     return dict(part.split(":", 1) for part in signature.removeprefix(model).split("|"))
 
@@ -343,19 +346,19 @@ def _found(relations: dict[str, Any], name: str, rule: str, k: str) -> Found | N
 
 
 def _rounded(score: float) -> float:
-    """The same for 50.0 and 50, and for 0.0 and -0.0: JSON tells them apart, and tools that write it again do not."""
+    """Round so that 50.0 and 50, and 0.0 and -0.0, are equal: JSON distinguishes them, but tools may convert them."""
     return round(float(score), 4) + 0.0
 
 
-def _modesty(row: Row) -> tuple[float, str]:
-    """Of rows of the same model the first in this order is kept."""
+def lowest_score_first(row: Row) -> tuple[float, str]:
+    """The sort key for rows of the same model, of which the first is kept."""
     cell = row.cells[0]
     return (0.0 if cell is None else cell.score), row.file
 
 
 @contextlib.contextmanager
 def _opened(source: str) -> Iterator[tuple[Path, str, list[LeftOut]]]:
-    """The folder with the entries of `source`, how it is called, and files that were not downloaded."""
+    """The folder with the entries of `source`, its name, and files that were not downloaded."""
     path = Path(source)
     if os.path.isdir(path):
         yield path, path.resolve().name, []
@@ -370,7 +373,7 @@ def _opened(source: str) -> Iterator[tuple[Path, str, list[LeftOut]]]:
 
 
 def _download(source: str, folder: Path) -> list[LeftOut]:
-    """Fetch the JSON files of a results repository at one commit; returns those that are not worth fetching."""
+    """Download the JSON files of a results repository at one commit; return those that are refused."""
     from huggingface_hub import HfApi, snapshot_download
     from huggingface_hub.hf_api import RepoFile
 
@@ -398,12 +401,12 @@ def _refused(name: str, size: int) -> str | None:
     """Why a file of a repository is not downloaded."""
     parts = PurePosixPath(name).parts
     if ".." in parts or name.startswith("/") or not re.fullmatch(r"[\w./ -]+", name, re.ASCII):
-        return "no plain file name: expected letters, digits, and - _ . within the folder"
+        return "not a plain file name: expected letters, digits, and - _ . within the folder"
     return f"the file is larger than {LARGEST:,} bytes" if size > LARGEST else None
 
 
 def _paths(folder: Path) -> Iterator[Path]:
-    """JSON files of a folder and links to other folders, by name. What is hidden is not looked at.
+    """Yield the JSON files of a folder, and links to other folders, by name. Hidden ones are ignored.
 
     Raises OSError for a folder that cannot be read.
     """
@@ -430,6 +433,6 @@ def _check_amount(source: str, files: int, size: int) -> None:
 
 
 def printable(text: str, most: int = 300) -> str:
-    """Text of somebody else in one line, of at most `most` characters, each of which shows as what it is."""
+    """Foreign text in one line of at most `most` characters, with unprintable characters escaped."""
     shown = "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
     return shown if len(shown) <= most else f"{shown[: most - 1]}…"

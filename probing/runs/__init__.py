@@ -1,1 +1,1 @@
-"""What every run needs: data, cache, files."""
+"""What every run needs: data, controls, cache, progress, untrusted input."""

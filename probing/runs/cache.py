@@ -1,9 +1,9 @@
-"""The files that earlier runs made: the same run again answers at once.
+"""The cache of runs: a repeated run is answered at once from the files of an earlier one.
 
-They lie in the folder of `probing.models.kept`. A run is found again by a digest of everything that its ranks follow from:
-the commit of the model and of every model of `also_fits`, or the files of a local folder; the labels as they are now; all
-settings; the type of the device; the versions of the libraries, and the code of ours. A dataset in memory counts by its
-labels. A model in memory is always probed: it may run any code.
+They are in the folder of `probing.models.kept`. A run is found by a digest of everything that its ranks depend on: the
+commit of the model and of every model in `also_fits`, or the files of a local folder; the current labels; all settings;
+the type of the device; the versions of the libraries; and our code. A dataset in memory is identified by its labels. A
+model in memory is always probed, because it may run any code.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ T = TypeVar("T")
 
 
 class Slot(NamedTuple):
-    """The place of one run's file: `<key>-<SHA-256 of the file>.parquet` in `folder`, if there is one."""
+    """The location of one run's file: `<key>-<SHA-256 of the file>.parquet` in `folder`, if it exists."""
 
     folder: Path
     key: str
@@ -37,7 +37,7 @@ class Slot(NamedTuple):
     labels: str
 
     def load(self, read: Callable[[Path], T]) -> T | None:
-        """What `read` makes of the file that was saved; None where there is none, or only damaged ones."""
+        """The result of `read` on the saved file; None if there is none, or only damaged ones."""
         for file in sorted(self.folder.glob(f"{self.key}-*.parquet")):
             try:
                 if file.stem == f"{self.key}-{sha256([file])}":
@@ -48,7 +48,7 @@ class Slot(NamedTuple):
         return None
 
     def save(self, write: Callable[[Path], None], revision: str, labels: str) -> None:
-        """Keep the file that `write` writes, unless model or data changed while it was made; that it cannot be kept is no
+        """Keep the file that `write` writes, unless model or data changed in the meantime; failing to do so is not an
         error."""
         if (revision, labels) != (self.revision, self.labels):
             return
@@ -59,7 +59,7 @@ class Slot(NamedTuple):
                 write(file)
                 os.replace(file, self.folder / f"{self.key}-{sha256([file])}.parquet")
         except (OSError, LedgerError) as error:
-            logger.warning("the run is not kept for the next time: %s", error)
+            logger.warning("the run cannot be cached: %s", error)
 
 
 def slot(
@@ -76,9 +76,9 @@ def slot(
     seed: int,
     **settings: Any,
 ) -> Slot | None:
-    """The place of the file of a probe with these arguments, as of `probe`; None where none is kept.
+    """The location of the file of a probe with these arguments of `probe`; None if none is kept.
 
-    Reads the labels and asks for the model's commit, but loads and tokenizes nothing. Raises what `probe` raises for a
+    Reads the labels and requests the model's commit, but loads and tokenizes nothing. Raises what `probe` raises for a
     model or a dataset that does not exist.
     """
     place = kept.folder()

@@ -1,14 +1,16 @@
-"""Controls: what a score is worth if there is nothing to find, in the attention, in the weights or in the labels.
+"""Controls: the scores if there is nothing to find in the attention, in the weights or in the labels.
 
-- *random attention* (`probing.evidence.random_attention`): every row ranks the other tokens in random order. What counting alone gives.
-- *random weights* (`probing.models.random_weights`): the model's architecture, tokenizer and pooling without what it learned. Its attention is nearly even,
-  so the token of most sub-tokens wins nearly every row, where weights are summed: it scores less than random
-  attention, and a distance to it says nothing about what was learned.
-- *shuffled attention*: the model as it is, but the weights that an attention head has in a function are dealt out anew over the
-  tokens, in all rows alike. How much attention there is, and how much of it falls on few tokens, stays; which tokens
-  these are is chance. What is above it was learned.
-- *redrawn dependents*: the model as it is, on edges to other tokens behind the head. What heads gain by looking behind
-  the head at all. Not a control task in the sense of Hewitt and Liang (2019), whose labels belong to word types.
+- *random attention* (`probing.evidence.random_attention`): every row ranks the other tokens in random order. This is
+the
+  score by chance.
+- *random weights* (`probing.models.random_weights`): the model's architecture, tokenizer and pooling without what it
+  learned. Its attention is almost uniform, so that, summed over sub-tokens, the token with the most sub-tokens wins
+  almost every row: it scores less than random attention, and the distance to it does not measure what was learned.
+- *shuffled attention*: the unchanged model, but the weights of each attention head are permuted over the tokens of a
+  function, in the same way in all rows. The distribution of weights is kept; which tokens get them is random. Any score
+  above it was learned.
+- *redrawn dependents*: the unchanged model, on edges to other tokens after the head: what heads gain merely by looking
+  after the head. It is not a control task in the sense of Hewitt and Liang (2019), whose labels belong to word types.
 """
 
 from __future__ import annotations
@@ -23,26 +25,27 @@ from codesyntax_dataset.protocol import CONTROLS, REDRAWN_DEPENDENTS
 
 
 def check_control(name: str | None) -> None:
-    """Raise UnknownName for a control that there is not, LedgerError for one that was given up."""
+    """Raise UnknownName for an unknown control, LedgerError for one that no longer exists."""
     if name == "shuffled-labels":
-        raise LedgerError(f"the control {name} is no more: {REDRAWN_DEPENDENTS} took its place, so probe that")
+        raise LedgerError(f"the control {name} no longer exists: probe {REDRAWN_DEPENDENTS} instead")
     if name not in (None, *CONTROLS):
         raise UnknownName("control", name, CONTROLS)
 
 
 def labels_of(dataset: datasets.Dataset, control: str | None, seed: int) -> datasets.Dataset:
-    """The dataset as a probe with this control reads it; raises what `check_control` does."""
+    """The dataset as read by a probe with this control; raises what `check_control` raises."""
     check_control(control)
     return redraw_dependents(dataset, seed) if control == REDRAWN_DEPENDENTS else dataset
 
 
 def redraw_dependents(dataset: datasets.Dataset, seed: int = 0) -> datasets.Dataset:
-    """The dataset with another dependent for every edge: as many tokens, behind the head, none of them the gold one's.
+    """The dataset with another dependent for every edge: as many tokens, after the head, none of them the gold one's.
 
-    Each place is drawn with the same probability, but for those that begin or end with white space, which many models
-    cannot find, where the gold one does not. Where no such place is left, the dependent may overlap the gold one, then
-    begin or end with white space, then lie before the head, but never begin where the gold one does; one that is the
-    whole function stays. Heads and relations stay. The result is probed and scored as any dataset; its labels have another digest.
+    All positions are equally likely, except that a dependent does not begin or end with white space, which many models
+    cannot find, unless the gold one does. If no such position is left, the dependent may overlap the gold one, then
+    begin or end with white space, then be before the head, but never begin where the gold one does; a dependent that is
+    the whole function is kept. Heads and relations are kept. The result is probed and scored like any dataset; its
+    labels have another digest.
     """
 
     def redraw(

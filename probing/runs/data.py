@@ -1,4 +1,4 @@
-"""The annotated functions to probe with: from a folder, the Hub or memory, checked before any model runs."""
+"""Load the annotated functions to probe with, from a folder, the Hub or memory, and check them before a model runs."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ COLUMNS = ("id", "code", "token_start", "token_end", "relations")
 
 
 def load_functions(data: Any, config: str, split: str) -> tuple[datasets.Dataset, str]:
-    """One split of an annotated dataset, and the name and version it goes by in signatures.
+    """One split of an annotated dataset, and its name and version in signatures.
 
-    `data` is a folder that `codesyntax build` wrote, which is read as it is now, a dataset id on the Hub, or a loaded
-    `Dataset` or `DatasetDict`. A loaded dataset that knows its config and split must be all of that split, in order; one
-    that does not, such as of `Dataset.from_list`, goes by the name `memory`.
+    `data` is a folder that `codesyntax build` wrote, a dataset id on the Hub, or a loaded `Dataset` or `DatasetDict`. A
+    loaded dataset that knows its config and split must be that whole split, in order; the name of one that does not,
+    such as from `Dataset.from_list`, is `memory`.
 
-    Raises DataNotFound where there is nothing of that name, DatasetError where it is no CodeSyntax dataset, was altered
-    or is not what is asked for, and UnknownName for a config or split that there is not.
+    Raises DataNotFound if nothing of that name exists, DatasetError if it is not a CodeSyntax dataset, was altered or
+    is not what was requested, and UnknownName for an unknown config or split.
     """
     language = language_of(config)
     if isinstance(data, (str, os.PathLike)):
@@ -48,7 +48,7 @@ def load_functions(data: Any, config: str, split: str) -> tuple[datasets.Dataset
         name = "the dataset"
     if missing := [column for column in COLUMNS if column not in dataset.column_names]:
         raise DatasetError(
-            f"{name} has no columns {', '.join(missing)}: expected a dataset that `codesyntax build` wrote"
+            f"{name} lacks the columns {', '.join(missing)}: expected a dataset that `codesyntax build` wrote"
         )
     _check_language(dataset, name, config, language.name)
     return dataset, name if isinstance(data, (str, os.PathLike)) else _name_of_loaded(dataset, config, split)
@@ -66,7 +66,7 @@ def _from_hub(name: str, config: str, split: str) -> datasets.Dataset:
         return datasets.load_dataset(name, config, split=split)
     except UnknownName:
         raise
-    except Exception as error:  # datasets raises whatever its many loaders raise
+    except Exception as error:  # datasets raises errors of many types
         reason = " ".join(str(error).split())[:200]
         raise (DataNotFound if isinstance(error, OSError) else DatasetError)(
             f"cannot load {name}: no such folder, and no such dataset on the Hub that can be reached and read "
@@ -75,21 +75,22 @@ def _from_hub(name: str, config: str, split: str) -> datasets.Dataset:
 
 
 def _check_id(name: str) -> None:
-    """Raise DataNotFound unless `name` can be a dataset on a Hub that answers, or is in the cache and all is offline."""
+    """Raise DataNotFound unless `name` is a valid dataset id, and the Hub answers or only the cache is used."""
     if os.path.exists(name):
         raise DatasetError(f"{name} is a file, expected the folder of a dataset or its id on the Hub")
     if not _may_be_on_hub(name):
         raise DataNotFound(
-            f"no folder {name}, and no name of a dataset on the Hub, USER/NAME: `codesyntax build` makes one"
+            f"no folder {name}, and not a valid name of a dataset on the Hub, USER/NAME: `codesyntax build` makes one"
         )
     if not constants.is_offline_mode() and not hub_answers():
         raise DataNotFound(
-            f"no folder {name}, and {UNREACHABLE} With HF_HUB_OFFLINE=1 a dataset that was loaded before is read again"
+            f"no folder {name}, and {UNREACHABLE} With HF_HUB_OFFLINE=1 a dataset that was loaded before can be read "
+            "again"
         )
 
 
 def _may_be_on_hub(name: str) -> bool:
-    """Whether the Hub could have a dataset of that name, USER/NAME."""
+    """Whether `name` is a valid name of a dataset on the Hub, USER/NAME."""
     return "/" in name and is_hub_id(name)
 
 
@@ -104,25 +105,26 @@ def _split_of(data: Any, split: str) -> datasets.Dataset:
         )
     if not isinstance(data, datasets.Dataset):
         raise DatasetError(
-            f"the data is a {type(data).__name__}, expected a folder that `codesyntax build` wrote, the id of a dataset on the "
-            "Hub, or a loaded Dataset or DatasetDict"
+            f"the data is a {type(data).__name__}, expected a folder that `codesyntax build` wrote, the id of a "
+            "dataset on the Hub, or a loaded Dataset or DatasetDict"
         )
     return data
 
 
 def _name_of_loaded(dataset: datasets.Dataset, config: str, split: str) -> str:
-    """Name and version of a loaded dataset, which must be what is asked for, as far as it knows what it is."""
+    """Name and version of a loaded dataset, after checking that it is what was requested, as far as it knows."""
     info, known = dataset.info, dataset.info.config_name in CONFIGS
     if known and info.config_name != config:
         raise DatasetError(
-            f"the dataset is of the config {info.config_name!r}, not {config!r}: ask for its own, or load that one"
+            f"the dataset is of the config {info.config_name!r}, not {config!r}: request its own config, or load that "
+            "one"
         )
     if dataset.split is not None and str(dataset.split) != split:
         raise _not_whole(f"is of the split {str(dataset.split)!r}, not {split!r}")
     if not known:
         return "memory@0.0.0"
     if dataset.split is None or not info.splits or split not in info.splits:
-        raise _not_whole("does not say which split it is, or how many functions that has")
+        raise _not_whole("does not say which split it is, or how many functions the split has")
     whole, ids = info.splits[split].num_examples, np.asarray(dataset["id"][:], np.int64)
     if len(ids) != whole:
         raise _not_whole(f"has {len(ids)} functions, and its split {split!r} has {whole}")
@@ -133,32 +135,32 @@ def _name_of_loaded(dataset: datasets.Dataset, config: str, split: str) -> str:
 
 def _not_whole(reason: str) -> DatasetError:
     return DatasetError(
-        f"the dataset {reason}: pass a whole split, and a `limit` for its first functions only; or make it a dataset of its "
-        "own, which goes by the name `memory`: Dataset.from_list(dataset.to_list())"
+        f"the dataset {reason}: pass a whole split, with a `limit` for its first functions only; or make it a separate "
+        "dataset, named `memory`: Dataset.from_list(dataset.to_list())"
     )
 
 
 def _check_language(dataset: datasets.Dataset, name: str, config: str, language: str) -> None:
-    """Raise DatasetError for functions that say that they are in another language than those of `config`."""
+    """Raise DatasetError for functions in a language other than that of `config`."""
     if "language" not in dataset.column_names:
         return
-    if strange := sorted({str(found) for found in dataset.unique("language")} - {language}):
+    if strange := sorted({str(name) for name in dataset.unique("language")} - {language}):
         raise DatasetError(
             f"{name} has functions in {', '.join(strange)}, but those of the config {config!r} are in {language}"
         )
 
 
 def folder_of(data: Any) -> Path | None:
-    """The folder that the data is in; None for a dataset on the Hub or in memory."""
+    """The folder of the data; None for a dataset on the Hub or in memory."""
     return Path(data).resolve() if isinstance(data, (str, os.PathLike)) and os.path.isdir(data) else None
 
 
 def find_data(result: str | os.PathLike, made: Settings) -> str:
-    """Where the data is that the result in a file was made with: a folder, or the id of a dataset on the Hub.
+    """Locate the data of the result in a file: a folder, or the id of a dataset on the Hub.
 
-    `made`: the result's settings. A dataset on the Hub is found by its id. A folder is looked for where the result
-    says it is, seen from its file, and under its name in the working directory; the Hub is not asked for one. Raises
-    DataNotFound where there is none with the version and the labels that were probed.
+    `made`: the result's settings. A dataset on the Hub is found by its id. A folder is searched at the path in the
+    result, relative to its file, and by its name in the working directory, never on the Hub. Raises DataNotFound if
+    none has the version and the labels that were probed.
     """
     name, _, version = made.data.rpartition("@")
     if _may_be_on_hub(name):
@@ -180,21 +182,21 @@ def find_data(result: str | os.PathLike, made: Settings) -> str:
         reason = f"{place!r} has the version {found.rpartition('@')[2]} and the labels {labels}"
     raise DataNotFound(
         f"the data of {result} is not found, {made.data}/{made.config}/{made.split} with the labels "
-        f"{made.labels}{f' ({reason})' if reason else ''}: give its place with --data"
+        f"{made.labels}{f' ({reason})' if reason else ''}: give its location with --data"
     )
 
 
 def _probed_labels(dataset: datasets.Dataset, made: Settings) -> str:
-    """The digest that a probe with these settings has of its labels."""
+    """The digest of the labels in a probe with these settings."""
     return label_digest(labels_of(dataset, made.control, made.seed), made.limit)
 
 
 def label_digest(dataset: datasets.Dataset, limit: int | None = None) -> str:
-    """A digest over the labels of the first `limit` functions: the code, the tokens' places and the edges, in order.
+    """A digest of the labels of the first `limit` functions: code, token offsets and edges, in order.
 
-    It is of 1,000 functions at a time. Their number comes first; then, for each of code, `token_start`, `token_end` and
-    edges, how many bytes, tokens or edges each function has, and these one behind the other. Numbers are little-endian, of
-    8 bytes where they count and of 4 where they are labels. So no two datasets have the same bytes.
+    It covers 1,000 functions at a time: their number; then, for each of code, `token_start`, `token_end` and edges, the
+    number of bytes, tokens or edges of each function, followed by all of these. Numbers are little-endian, with 8 bytes
+    for counts and 4 for labels. Different datasets therefore have different input.
     """
     digest = hashlib.sha256()
     try:
@@ -204,7 +206,7 @@ def label_digest(dataset: datasets.Dataset, limit: int | None = None) -> str:
             for column in ("token_start", "token_end"):
                 _add_numbers(digest, _add_lengths(digest, table[column].combine_chunks()))
             edges = _add_lengths(digest, table["relations"].combine_chunks())
-            if len(edges):  # else they may have no type either
+            if len(edges):  # otherwise they may have no type
                 _add_texts(digest, pc.struct_field(edges, "relation"))
                 for name in ("head", "first", "last"):
                     _add_numbers(digest, pc.struct_field(edges, name))
@@ -216,7 +218,7 @@ def label_digest(dataset: datasets.Dataset, limit: int | None = None) -> str:
 
 
 def _add_lengths(digest: hashlib._Hash, lists: pa.Array) -> pa.Array:
-    """Add how long each list is; returns what is in them."""
+    """Add the length of each list; return their concatenated items."""
     _add_numbers(digest, pc.list_value_length(lists).fill_null(0), pa.int64())
     return lists.flatten()
 
@@ -238,8 +240,8 @@ def _labels(dataset: datasets.Dataset, limit: int | None) -> datasets.Dataset:
 
 
 def rows(dataset: datasets.Dataset, limit: int | None, at_once: int = 256) -> Iterator[list[dict[str, Any]]]:
-    """The first `limit` rows, some at a time, with the columns that probing needs; raises DatasetError for a row that does
-    not fit itself."""
+    """The first `limit` rows, some at a time, with the columns that probing needs; raises DatasetError for a row that
+    does not fit itself."""
     for batch in _labels(dataset, limit).with_format(None).iter(batch_size=at_once):
         chunk = [dict(zip(batch, values)) for values in zip(*batch.values())]
         for row in chunk:

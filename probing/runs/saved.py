@@ -1,4 +1,4 @@
-"""Saved results: the JSON that a run leaves, and where it says that its data is."""
+"""Saved results: reading their JSON, and the path of their data in it."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from typing import Any
 from codesyntax_dataset.errors import LedgerError
 
 FORMAT = 2
-"""Of the JSON of a result: changes whenever it gets other fields, or its fields other meanings. Format 1 did not say it."""
+"""The format of a result's JSON: changes whenever its fields, or their meanings, change. Format 1 does not state it."""
 
 LARGEST = 16 * 2**20
-"""Bytes that the JSON of a result may have, many times what it takes."""
+"""The most bytes of a result's JSON, many times the usual size."""
 
 
 def read_text(path: str | os.PathLike) -> str:
-    """The text of a result's JSON; raises LedgerError where there is none, or one of a format from the future."""
+    """The text of a result's JSON; raises LedgerError if it cannot be read, or has a newer format."""
     try:
         with Path(path).open("rb") as file:
             data = file.read(LARGEST + 1)
@@ -38,13 +38,13 @@ def read_text(path: str | os.PathLike) -> str:
 
 
 def data_path_of(text: str) -> str | None:
-    """Where a result's JSON says that its data is, seen from itself; None where it does not."""
-    found = _field(text, "data_path")
-    return found if isinstance(found, str) else None
+    """The path of the data in a result's JSON, relative to it; None if it has none."""
+    path = _field(text, "data_path")
+    return path if isinstance(path, str) else None
 
 
 def _field(text: str, name: str) -> Any:
-    """What a text that may be a result says in one field; None where it does not."""
+    """One field of a text that may be a result; None if it is missing."""
     try:
         return json.loads(text)[name]
     except (ValueError, LookupError, TypeError, RecursionError):

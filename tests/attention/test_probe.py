@@ -261,7 +261,7 @@ def test_a_causal_model_reads_from_the_dependent(tiny_model, dataset_folder):
     assert result.settings.direction == DEPENDENT_TO_HEAD
     assert f"direction:{DEPENDENT_TO_HEAD}" in result.signature
     assert result.scores["first"]["20"] > 25  # it sees the head token
-    with pytest.raises(ModelError, match="cannot see a dependent that comes later"):
+    with pytest.raises(ModelError, match="cannot see later tokens"):
         probe(model, dataset_folder, "python", direction="head-to-dependent")
 
 

@@ -129,7 +129,7 @@ def test_names_that_the_hub_cannot_have_are_local_only(name, monkeypatch, datase
     monkeypatch.setattr("probing.runs.data.hub_answers", lambda: pytest.fail("the Hub was asked"))
     with pytest.raises(ModelError, match="no such folder, and not a valid name of a model on the Hub"):
         probing.probe(name, dataset_folder)
-    with pytest.raises(DatasetError, match="no folder .*, and no name of a dataset on the Hub, USER/NAME"):
+    with pytest.raises(DatasetError, match="no folder .*, and not a valid name of a dataset on the Hub, USER/NAME"):
         probing.probe("m", name)
     with pytest.raises(DatasetError, match="USER/NAME"):
         probing.probe("m", "codesyntax-that-nobody-built")

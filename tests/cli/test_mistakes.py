@@ -21,7 +21,7 @@ MISTAKES = [
     (f"{PROBE} --rule first", 2, "No such option"),
     ("probe ./none --data data", 1, "no such folder, and not a valid name of a model on the Hub"),
     ("probe nobody/none --data data", 1, "not in the cache, and the Hub cannot be reached"),
-    ("probe tiny --data none", 1, "no folder none, and no name of a dataset on the Hub, USER/NAME"),
+    ("probe tiny --data none", 1, "no folder none, and not a valid name of a dataset on the Hub, USER/NAME"),
     ("probe tiny --data file.txt", 1, "file.txt is a file, expected the folder of a dataset"),
     ("probe tiny --data empty", 1, "is not a dataset that `codesyntax build` wrote"),
     ("probe empty --data data", 1, "cannot load the model 'empty'"),

@@ -222,7 +222,7 @@ def test_a_stray_dataset_of_that_name_is_not_taken(tiny_model, dataset_folder, r
     path = json_in(results)
     made = load(path).settings
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(DataNotFound, match="give its place with --data"):
+    with pytest.raises(DataNotFound, match="give its location with --data"):
         find_data(path, made)
     monkeypatch.chdir(copy.parent)
     assert find_data(path, made) == "codesyntax"
@@ -232,7 +232,7 @@ def test_a_stray_dataset_of_that_name_is_not_taken(tiny_model, dataset_folder, r
         find_data(path, made)
     done = CliRunner().invoke(main, ["verify", str(path), "--model", str(tiny_model)])
     assert (done.exit_code, "REJECTED" in done.output) == (3, False)
-    assert "give its place with --data" in done.output
+    assert "give its location with --data" in done.output
 
 
 def test_a_result_of_redrawn_dependents_finds_its_data(tiny_model, dataset_folder, tmp_path, monkeypatch):
@@ -343,7 +343,7 @@ def test_an_altered_result_is_not_taken_as_finished(change, tiny_model, results,
     again = probe(str(tiny_model), results.parent / "codesyntax", **SOME, output=results)
     assert {file.name: file.read_bytes() for file in results.iterdir()} == before
     assert again.difference(path.read_text()) is None
-    assert "is not taken as it is" in caplog.text
+    assert "cannot be reused" in caplog.text
 
 
 def test_a_ledgers_run_does_not_override_its_settings(results):

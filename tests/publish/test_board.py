@@ -339,7 +339,7 @@ def test_a_results_repository(evidence, python, tmp_path):
         )
         status, said = run("user/results@later", "--output", str(tmp_path / "later"))
         assert status == 0
-        assert "left out user/results@later/entries/[a-z]*.json: no plain file name" in said
+        assert "left out user/results@later/entries/[a-z]*.json: not a plain file name" in said
         assert "left out user/results@later/entries/large.json: the file is larger than" in said
         assert [request for request in hub.requests if "large" in request or "[a-z]" in request] == []
         status, said = run("user/nothing", "--output", str(tmp_path / "nothing"))

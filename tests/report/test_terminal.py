@@ -140,7 +140,7 @@ def test_stopped_by_a_signal(folder, tmp_path, monkeypatch, by, parts, status):
     command = ["probe", "tiny", "--data", "codesyntax", "--config", "java", "--limit", "12", "--output", str(tmp_path)]
     done = CliRunner().invoke(main, command)
     assert done.exit_code == status
-    goes_on = ": the same command goes on where this run stopped"
+    goes_on = ": the same command continues where this run stopped"
     assert done.stderr.strip() == f"Error: interrupted{goes_on if parts else ''}"
     assert len(list(tmp_path.rglob("*.parquet"))) == parts
     assert parts or list(tmp_path.iterdir()) == []
