@@ -11,10 +11,10 @@ __all__ = ["load"]
 
 
 def load(**kwargs: Any) -> CodesyntaxMetric:
-    """The metric from the installed package: what `evaluate.load("codesyntax_metric")` gives, without a copied script.
+    """The metric from the installed package, as from `evaluate.load("codesyntax_metric")`, without copying its script.
 
     `kwargs` are those of `evaluate.Metric`, such as `num_process`, `process_id` and `experiment_id`.
     """
-    from codesyntax_metric.codesyntax_metric import CodesyntaxMetric  # imports evaluate: seconds
+    from codesyntax_metric.codesyntax_metric import CodesyntaxMetric  # evaluate takes seconds to import
 
     return CodesyntaxMetric(**kwargs)

@@ -1,7 +1,7 @@
 """The page of the metric's Space: its card, and a form that scores the attention of one function.
 
-`evaluate.load` takes the scripts beside this file and never runs it. The Space runs it as a script, so that what lies
-beside it is imported by its plain name.
+`evaluate.load` uses the scripts beside this file and never runs it. The Space runs it as a script, so it imports its
+siblings by their plain names.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ EXAMPLE = """{
 
 HELP = """Paste the attention of one function as JSON: `attention`, a list of layers, each a list of heads, each a
 matrix (tokens, tokens) whose rows attend to its columns, pooled to code tokens; and `edges`, a list of
-`[relation, head, first, last]`, token indices from 0, `last` included."""
+`[relation, head, first, last]`, token indices from 0, `last` inclusive."""
 
 LIMIT = 1_000_000  # characters
 
@@ -36,8 +36,8 @@ LIMIT = 1_000_000  # characters
 def score_example(text: str, rule: str) -> tuple[str, list[list[object]]]:
     """The scores of one function, as a sentence and the rows of a table with the columns COLUMNS.
 
-    `text` is JSON as HELP says it, `rule` one of RULES. Whatever is wrong with either is told in the sentence, and the
-    table has no rows.
+    `text` is JSON as described in HELP, `rule` one of RULES. If either is invalid, the sentence says so and the table
+    has no rows.
     """
     try:
         attention, edges = _parse(text)
@@ -45,16 +45,16 @@ def score_example(text: str, rule: str) -> tuple[str, list[list[object]]]:
         counts = RankCounts(*ranks.shape[2:])
         counts.add(edge_columns(edges)[0], ranks)
         result = score(counts, KS, rule)
-    except ValueError as error:  # ours and those of JSON alike
+    except ValueError as error:  # ours and those of json
         return f"This cannot be scored: {error}", []
     rows = [
         [
             relation,
-            found["edges"],
-            *(found[str(k)]["score"] for k in KS),
-            "layer {layer}, head {head}".format(**found["1"]),
+            entry["edges"],
+            *(entry[str(k)]["score"] for k in KS),
+            "layer {layer}, head {head}".format(**entry["1"]),
         ]
-        for relation, found in result["relations"].items()
+        for relation, entry in result["relations"].items()
     ]
     means = ["none" if result["scores"][str(k)] is None else f"{result['scores'][str(k)]:.1f}" for k in KS]
     return f"Mean over relations at k = 1, 3, 10, 20: {', '.join(means)} percent.", rows
@@ -66,16 +66,16 @@ def _parse(text: str) -> tuple[object, list[object]]:
     try:
         example = json.loads(text)
     except RecursionError:
-        raise CodeSyntaxError("the JSON is nested too deep") from None
+        raise CodeSyntaxError("the JSON is nested too deeply") from None
     if not isinstance(example, dict) or set(example) != {"attention", "edges"}:
         raise CodeSyntaxError('expected a JSON object with "attention" and "edges" and nothing else')
     if not isinstance(example["edges"], list):
-        raise CodeSyntaxError('"edges" is no list')
+        raise CodeSyntaxError('"edges" is not a list')
     return example["attention"], example["edges"]
 
 
 def build_page() -> gr.Blocks:
-    """The page, not yet served."""
+    """Build the page, without serving it."""
     import gradio as gr
 
     card = Path(__file__).with_name("README.md").read_text(encoding="utf-8")

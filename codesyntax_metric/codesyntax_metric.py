@@ -24,19 +24,19 @@ from .topk_uas import (
 )
 
 _DESCRIPTION = """
-Which syntactic relations (`if` -> its body, call -> arguments, target -> value) have a model's attention heads picked
-up? For each relation, top-k UAS is the share of edges whose dependent is among the k tokens that the head token attends
-to most, for the attention head that does best; the metric's score at k is the mean over relations, in percent.
+Which syntactic relations (`if` -> its body, call -> arguments, target -> value) have a model's attention heads learned?
+For each relation, top-k UAS is the share of edges whose dependent is among the k tokens to which the head token attends
+most, for the best attention head; the metric's score at k is the mean over relations, in percent.
 """
 
 _INPUTS = """
 Arguments of `add` (one function) and, in lists, of `add_batch`:
     prediction: word-level attention of one function, (layers, heads, tokens, tokens), rows attend to columns; numpy,
-        torch or lists. It is reduced to counts at once: nothing of it is kept. Or its compact form: a mapping
+        torch or lists. It is reduced to counts at once and not kept. Or its compact form: a mapping
         {"first": r, "any": r, "last": r} of the rank of each edge's dependent, (edges, layers, heads), 0 = best,
         255 = 255 or worse or never predicted.
     reference: the function's edges, (relation, head, first, last) as tuples or as mappings with these keys (the column
-        `relations` of the dataset). Token indices count from 0; `last` is included.
+        `relations` of the dataset). Token indices count from 0; `last` is inclusive.
 Arguments of `compute`:
     k (int, or list of int): within how many predictions the dependent must be; default [1, 3, 10, 20], up to 255.
     rule (str): which token of the dependent counts: "first" (default), "any" or "last".
@@ -45,7 +45,7 @@ Returns:
     "in_mean": bool, k: {"score": percent, "layer": int, "head": int}}}, "functions": int, "signature": str}; k as a
     string, layers and heads counted from 0.
 Raises:
-    ValueError where shapes, weights, ranks or edges do not fit, or nothing was added.
+    ValueError if shapes, weights, ranks or edges are invalid, or nothing was added.
 Example:
     >>> import numpy as np
     >>> import codesyntax_metric
@@ -71,10 +71,10 @@ _CITATION = """
 
 @evaluate.utils.file_utils.add_start_docstrings(_DESCRIPTION, _INPUTS)
 class CodesyntaxMetric(evaluate.Metric):
-    """Counts ranks as functions are added; what goes through Arrow, once per process, is the table of counts."""
+    """Counts ranks as functions are added; only the table of counts passes through Arrow, once per process."""
 
     def _info(self) -> evaluate.MetricInfo:
-        # Not what users add but what processes exchange: a JSON header and the counts, see `_to_rows`.
+        # What processes exchange, not what users add: a JSON header and the counts, see `_to_rows`.
         features = datasets.Features({"predictions": datasets.Value("binary"), "references": datasets.Value("string")})
         return evaluate.MetricInfo(
             description=_DESCRIPTION,
@@ -114,7 +114,7 @@ class CodesyntaxMetric(evaluate.Metric):
         k: int | Iterable[int] = (1, 3, 10, 20),
         rule: str = "first",
     ) -> dict[str, Any] | None:
-        """The scores of all that was added, by all processes; None on every process but the first."""
+        """The scores of everything added by all processes; None on every process except the first."""
         k = check_k(k)
         check_rule(rule)
         if predictions is not None or references is not None:
@@ -159,7 +159,7 @@ def _ranks(prediction: Mapping[str, Any]) -> np.ndarray:
     try:
         ranks = np.stack([np.asarray(prediction[rule]) for rule in RULES])
     except (TypeError, ValueError, RuntimeError) as error:
-        raise CodeSyntaxError(f"ranks are no arrays of one shape, (edges, layers, heads): {error}") from None
+        raise CodeSyntaxError(f"ranks are not arrays of one shape, (edges, layers, heads): {error}") from None
     if ranks.ndim != 4 or 0 in ranks.shape[2:] or ranks.dtype.kind not in "iu":
         raise CodeSyntaxError(
             f"ranks have the shape {ranks.shape[1:]} and the type {ranks.dtype}, expected (edges, layers, heads) and "

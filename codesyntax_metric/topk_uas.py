@@ -1,18 +1,19 @@
 """Top-k UAS of attention heads: from attention to ranks, from ranks to counts, from counts to scores.
 
 The score of Shen et al. (2022, section 4): for an edge from a head token to a dependent, an attention head hits within
-k if the dependent is among the k tokens that the head token's row of word-level attention weighs most. Everything dull
-is decided here, once:
+k if the dependent is among the k tokens with the largest weights in the head token's row of word-level attention. Edge
+cases are defined here:
 
 - A token's attention to itself counts as 0. Equal weights go by lower token index.
 - A token without sub-tokens never predicts and is never predicted: an edge that needs one is a miss, and is counted.
-- `first`: the dependent's first token is hit; `last`: its last; `any`: any token from first to last.
-- In the direction `dependent-to-head`, for models that cannot see what comes later, the rows of these tokens of the
-  dependent are read instead, and the head token is to be hit.
-- Each relation, rule and k chooses its own best head, ties by lower layer, then lower head.
-- The mean runs over the relations that have edges, without those in NOT_IN_MEAN; with none left it is None.
+- `first`: the dependent's first token must be hit; `last`: its last; `any`: any token from first to last.
+- In the direction `dependent-to-head`, for models that cannot see later tokens, the rows of these tokens of the
+dependent
+  are read instead, and the head token must be hit.
+- Each relation, rule and k chooses its own best head; ties go to the lower layer, then to the lower head.
+- The mean is over the relations that have edges, except those in NOT_IN_MEAN; it is None if none are left.
 
-This file imports numpy only and none of its siblings, because the Hub loads the metric alone.
+This file imports only numpy and none of its siblings, because the Hub loads the metric alone.
 """
 
 from __future__ import annotations
@@ -32,16 +33,16 @@ except ImportError:  # the metric was loaded from the Hub, without our packages;
     CodeSyntaxError = ValueError
 
 SCORING_VERSION = 2
-"""Changes whenever the same attention would get other scores; part of every signature."""
+"""Changes whenever the same attention would get different scores; part of every signature."""
 
 RULES = ("first", "any", "last")
 """Which token of the dependent counts."""
 
 DIRECTIONS = HEAD_TO_DEPENDENT, DEPENDENT_TO_HEAD = ("head-to-dependent", "dependent-to-head")
-"""Whose row is read: the head token's, to find the dependent (published), or the dependent's, to find the head."""
+"""Whose row is read: the head token's, to find the dependent (as published), or the dependent's, to find the head."""
 
 WORST_RANK = 255
-"""Ranks count from 0, the best, and saturate here: such a dependent is not among the first 255, or never predicted."""
+"""Ranks count from 0, the best, up to this value, which means: not among the first 255, or never predicted."""
 
 NOT_IN_MEAN = frozenset(
     {
@@ -69,8 +70,8 @@ def rank_attention(attention: Any, edges: Sequence, direction: str = HEAD_TO_DEP
     nested lists. A token whose row and column are 0 everywhere has no sub-tokens. `edges` are
     `(relation, head, first, last)`, as tuples or as mappings with these keys.
 
-    Raises CodeSyntaxError for other shapes, for weights that are negative or not finite, for edges that point outside
-    the tokens, and for an unknown direction.
+    Raises CodeSyntaxError for other shapes, for weights that are negative or not finite, for edges outside the tokens,
+    and for an unknown direction.
     """
     if direction not in DIRECTIONS:
         raise CodeSyntaxError(f"direction is {direction!r}, expected one of {', '.join(DIRECTIONS)}")
@@ -81,7 +82,7 @@ def rank_attention(attention: Any, edges: Sequence, direction: str = HEAD_TO_DEP
         attention = np.asarray(attention)
     except (TypeError, ValueError, RuntimeError) as error:
         raise CodeSyntaxError(
-            f"attention is no array ({error}): pass one numpy array, torch tensor or nested list of equal lengths"
+            f"attention is not an array ({error}): pass one numpy array, torch tensor or nested list of equal lengths"
         ) from None
     if attention.ndim != 4 or attention.shape[2] != attention.shape[3] or 0 in attention.shape:
         raise CodeSyntaxError(
@@ -90,7 +91,7 @@ def rank_attention(attention: Any, edges: Sequence, direction: str = HEAD_TO_DEP
         )
     if attention.dtype.kind not in "fiu" or not np.isfinite(attention).all() or (attention < 0).any():
         raise CodeSyntaxError(
-            f"attention holds weights that are no finite numbers of at least 0 (type {attention.dtype}): pass the "
+            f"attention has weights that are not finite numbers of at least 0 (type {attention.dtype}): pass the "
             "probabilities, not scores or masked values"
         )
     if attention.dtype.kind == "u":  # `rank_rows` marks tokens by negative weights
@@ -101,7 +102,7 @@ def rank_attention(attention: Any, edges: Sequence, direction: str = HEAD_TO_DEP
     ranks = np.empty((len(RULES), len(head), layers, heads), np.uint8)
     if not len(head):
         return ranks
-    # one pair of a reading token and a token to be found for each token of each dependent, edge by edge
+    # for each token of each dependent, edge by edge: a pair of a reading token and a token to be found
     span = last - first + 1
     begin = span.cumsum() - span
     token = np.arange(span.sum()) + np.repeat(first - begin, span)
@@ -121,7 +122,7 @@ def rank_rows(rows: np.ndarray, readers: np.ndarray, mapped: np.ndarray) -> np.n
     `readers` (readers,): the tokens whose rows these are; `mapped` (tokens,): whether a token has sub-tokens.
     """
     rows[:, np.arange(len(readers)), readers] = 0
-    rows[:, :, ~mapped] = -1  # below every weight: such a token takes nobody's place
+    rows[:, :, ~mapped] = -1  # below every weight, so that such a token ranks below every other
     order = np.argsort(-rows, axis=-1, kind="stable")  # equal weights stay in the order of the tokens
     place = np.minimum(np.arange(rows.shape[-1]), WORST_RANK).astype(np.uint8)
     ranks = np.empty(rows.shape, np.uint8)
@@ -131,7 +132,7 @@ def rank_rows(rows: np.ndarray, readers: np.ndarray, mapped: np.ndarray) -> np.n
 
 
 def edge_columns(edges: Iterable, tokens: int | None = None) -> tuple[list[str], np.ndarray, np.ndarray, np.ndarray]:
-    """Relations, heads, firsts and lasts of `edges`, checked against the number of tokens where that is known."""
+    """Relations, heads, firsts and lasts of `edges`, checked against the number of tokens if it is given."""
     relations, columns = [], []
     for index, edge in enumerate(edges):
         try:
@@ -158,10 +159,10 @@ def edge_columns(edges: Iterable, tokens: int | None = None) -> tuple[list[str],
 
 
 class RankCounts:
-    """How often each rank occurred: per relation an int64 array (rules, layers, heads, WORST_RANK + 1).
+    """The number of times that each rank occurs: per relation an int64 array (rules, layers, heads, WORST_RANK + 1).
 
-    Counts of batches, shards and processes add up (`merge`); every score is derived from them. Their size depends on
-    the model and the relations, not on the number of functions.
+    Counts of batches, shards and processes add up (`merge`), and every score is computed from them. Their size depends
+    on the model and the relations, not on the number of functions.
     """
 
     def __init__(self, layers: int, heads: int):

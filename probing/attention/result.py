@@ -1,4 +1,4 @@
-"""What a probe found: scores, their signature, and everything needed to trust and repeat them. Needs no torch."""
+"""The result of a probe: scores, their signature, and everything needed to check and repeat them. Needs no torch."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class ByK(dict[str, Any]):
-    """What there is for each k: keys are strings, as in JSON, and `of[3]` finds what `of["3"]` does."""
+    """A mapping by k: keys are strings, as in JSON, but `scores[3]` is also accepted for `scores["3"]`."""
 
     def __missing__(self, k: int | str) -> Any:
         if isinstance(k, int) and str(k) in self:
@@ -36,12 +36,12 @@ class ByK(dict[str, Any]):
 class ProbeResult:
     """Scores of one model on one split.
 
-    `scores`: {rule: {k: percent}}, the mean over relations. `relations`: {relation: {"edges": n, "in_mean": bool, rule: {k:
-    {"score": percent, "layer": int, "head": int}}}}. k is from "1" to "20", or a number; layers and heads count from 0.
-    `functions`: how many were scored; `skips`: {reason: how many were not}. `ties`: {rule: percent of the edges that a tie
-    decides}, because the token looked for shares all its sub-tokens with another one, as those of `()` do in most
-    byte-level tokenizers; the lower index goes first. `data_folder`: where the data was, if it was a folder; commands look
-    for it there again, and it is no part of what was found.
+    `scores`: {rule: {k: percent}}, the mean over relations. `relations`: {relation: {"edges": n, "in_mean": bool, rule:
+    {k: {"score": percent, "layer": int, "head": int}}}}. k is "1" to "20", or a number; layers and heads count from 0.
+    `functions`: the number of scored functions; `skips`: {reason: number of skipped ones}. `ties`: {rule: percentage of
+    edges decided by a tie}, because the token to be found shares all its sub-tokens with another one, as in `()` for
+    most byte-level tokenizers; the lower index goes first. `data_folder`: the location of the data, if it was a folder;
+    commands look for it there again. It is not part of the result's identity.
     """
 
     signature: str
@@ -60,9 +60,9 @@ class ProbeResult:
 
     @classmethod
     def from_ledger(cls, ledger: RankLedger) -> ProbeResult:
-        """Every number of the result, computed from the ledger by the metric's own functions.
+        """Compute the result from a ledger, with the metric's functions.
 
-        Raises LedgerError where the ledger does not tell what made it, or another version of scoring did.
+        Raises LedgerError if the ledger does not say how it was made, or has another version of scoring.
         """
         made, counts = Provenance.of(ledger), ledger.counts()
         scores, relations = {}, {}
@@ -89,30 +89,43 @@ class ProbeResult:
 
     @checked
     def best_heads(self, rule: str = "first", k: Positive = 1) -> dict[str, tuple[int, int]]:
-        """Relation -> layer and head, from 0, that reach its score by `rule` at `k`; relations by name.
+        """Relation -> layer and head, from 0, with the best score by `rule` at `k`; relations sorted by name.
 
-        Raises UnknownName for another rule, or a k that the result does not have.
+        Raises UnknownName for an unknown rule, or a k that the result does not have.
         """
         if rule not in RULES:
             raise UnknownName("rule", rule, RULES)
         if k not in KS:
             raise UnknownName("k", str(k), map(str, KS))
-        return {name: (of[rule][k]["layer"], of[rule][k]["head"]) for name, of in self.relations.items()}
+        cells = {name: relation[rule][k] for name, relation in self.relations.items()}
+        return {name: (cell["layer"], cell["head"]) for name, cell in cells.items()}
 
     def to_pandas(self, what: str = "relations") -> pandas.DataFrame:
-        """A table with a row for each relation, rule and k of TABLE_KS, scores in percent.
+        """A table with one row per relation, rule and k of TABLE_KS, scores in percent.
 
-        `what`: `relations`, each with the score of its best head, or `heads`, each with the score of every attention head.
+        `what`: `relations`, with the score of the best head, or `heads`, with one row for every attention head.
         """
         import pandas
 
         if what not in ("relations", "heads"):
             raise UnknownName("table", what, ("relations", "heads"))
-        cells = [(name, of, rule, int(k)) for name, of in self.relations.items() for rule in RULES for k in TABLE_KS]
+        cells = [
+            (name, relation, rule, int(k))
+            for name, relation in self.relations.items()
+            for rule in RULES
+            for k in TABLE_KS
+        ]
         if what == "relations":
             return pandas.DataFrame(
-                {"relation": name, "edges": of["edges"], "in_mean": of["in_mean"], "rule": rule, "k": k, **of[rule][k]}
-                for name, of, rule, k in cells
+                {
+                    "relation": name,
+                    "edges": relation["edges"],
+                    "in_mean": relation["in_mean"],
+                    "rule": rule,
+                    "k": k,
+                    **relation[rule][k],
+                }
+                for name, relation, rule, k in cells
             )
         counts = self.ledger.counts()
         return pandas.DataFrame(
@@ -122,16 +135,16 @@ class ProbeResult:
                 "k": k,
                 "layer": layer,
                 "head": head,
-                "score": 100 * hits[k - 1] / of["edges"],
+                "score": 100 * hits[k - 1] / relation["edges"],
             }
-            for name, of, rule, k in cells
-            for layer, of_layer in enumerate(counts.hits(name, rule))
-            for head, hits in enumerate(of_layer)
+            for name, relation, rule, k in cells
+            for layer, layer_hits in enumerate(counts.hits(name, rule))
+            for head, hits in enumerate(layer_hits)
         )
 
     @property
     def title(self) -> str:
-        """What was probed with what, as tables say it."""
+        """The model and the data, for the titles of tables."""
         made = self.settings
         partial = "" if made.limit is None else f" (PARTIAL: first {made.limit} functions)"
         return f"{made.model} on {made.data}, {made.config}/{made.split}{partial}"
@@ -139,7 +152,8 @@ class ProbeResult:
     def __repr__(self) -> str:
         lines = [
             f"ProbeResult: {self.title}",
-            f"{self.functions} functions, {len(self.ledger)} edges, {len(self.relations)} relations; top-k UAS in percent:",
+            f"{self.functions} functions, {len(self.ledger)} edges, {len(self.relations)} relations; "
+            "top-k UAS in percent:",
             "".join(f"{cell:>8}" for cell in ("rule", *(f"k={k}" for k in TABLE_KS))),
         ]
         for rule in RULES:
@@ -148,15 +162,15 @@ class ProbeResult:
         return "\n".join([*lines, self.signature])
 
     def _repr_html_(self) -> str:
-        """The relations, best first, as a notebook shows them."""
+        """The relations, best first, for notebooks."""
         ranked = sorted(self.relations.items(), key=lambda item: (-item[1]["first"]["1"]["score"], item[0]))
         rows = [("relation", "edges", "best head", *(f"k={k}" for k in TABLE_KS))]
-        for name, of in ranked:
-            rows.append(
-                (name, of["edges"], head_name(of["first"]["1"]), *(f"{of['first'][k]['score']:.1f}" for k in TABLE_KS))
-            )
+        for name, relation in ranked:
+            best = relation["first"]
+            scores = [f"{best[k]['score']:.1f}" for k in TABLE_KS]
+            rows.append((name, relation["edges"], head_name(best["1"]), *scores))
         means = [self.scores["first"][k] for k in TABLE_KS]
-        edges = sum(of["edges"] for of in self.relations.values() if of["in_mean"])
+        edges = sum(relation["edges"] for relation in self.relations.values() if relation["in_mean"])
         rows.append(("mean", edges, "", *("-" if mean is None else f"{mean:.1f}" for mean in means)))
         body = "".join("<tr>" + "".join(f"<td>{html.escape(str(cell))}</td>" for cell in row) + "</tr>" for row in rows)
         title = f"{self.title}: top-k UAS in percent, first token of the dependent"
@@ -165,7 +179,7 @@ class ProbeResult:
     def to_json(self, data_path: str | None = None) -> str:
         """The result as JSON, with the digest of its ledger; the same result gives the same text.
 
-        `data_path`: where the folder of the data is, seen from the file that the text is for.
+        `data_path`: the folder of the data, relative to the file for which the text is.
         """
         fields = {"format": FORMAT, "instrument": INSTRUMENT}
         for name in ("signature", "scores", "relations", "functions", "skips", "ties"):
@@ -178,21 +192,21 @@ class ProbeResult:
         return json.dumps(fields, indent=1, allow_nan=False) + "\n"
 
     def difference(self, text: str) -> str | None:
-        """What a text says otherwise than this result as JSON, of any format and wherever its data is; None for nothing."""
+        """How a result in JSON, of any format, differs from this one, except in `data_path`; None if it does not."""
         try:
-            said, ours = ResultFile.read(text), ResultFile.read(self.to_json())
+            theirs, ours = ResultFile.read(text), ResultFile.read(self.to_json())
         except LedgerError as error:
             return str(error)
         names = ResultFile.model_fields.keys() - {"format", "data_path"}
-        return next((f"other {name}" for name in sorted(names) if getattr(said, name) != getattr(ours, name)), None)
+        return next((f"other {name}" for name in sorted(names) if getattr(theirs, name) != getattr(ours, name)), None)
 
     def paths(self, folder: str | os.PathLike) -> tuple[Path, Path]:
-        """Where `save` puts the result and the ledger: `<name>.json` and `<name>.ledger.parquet` in `folder`."""
+        """The paths of the result and its ledger in `folder`: `<name>.json` and `<name>.ledger.parquet`."""
         name = self.settings.name
         return Path(folder) / f"{name}.json", Path(folder) / f"{name}.ledger.parquet"
 
     def save(self, path: str | os.PathLike) -> Path:
-        """Write the result and its ledger into the folder `path`; returns the path of the result's JSON."""
+        """Write the result and its ledger into the folder `path`; return the path of the result's JSON."""
         target, ledger = self.paths(path)
         with writing(target.parent):
             target.parent.mkdir(parents=True, exist_ok=True)
@@ -201,28 +215,28 @@ class ProbeResult:
 
 
 def head_name(cell: dict[str, Any]) -> str:
-    """The attention head of a relation's score as layer-head; `-` where the score is 0, which any head has."""
+    """The attention head of a score as layer-head; `-` if the score is 0, so that no head is the best."""
     return "{layer}-{head}".format(**cell) if cell["score"] else "-"
 
 
 def ledger_path(result: str | os.PathLike) -> Path:
-    """Where the ledger of a result lies: beside its JSON."""
+    """The path of a result's ledger, beside its JSON."""
     path = Path(result)
     return path.with_name(path.name.removesuffix(".json") + ".ledger.parquet")
 
 
 @checked
 def load(path: str | os.PathLike) -> ProbeResult:
-    """The result at `path`, computed again from the ledger beside it.
+    """Load the result at `path`, recomputed from the ledger beside it.
 
-    Raises LedgerError where one of the two is missing or damaged, or the JSON says anything else than its ledger.
+    Raises LedgerError if one of the two is missing or damaged, or if they differ.
     """
     text = read_text(path)
     result = ProbeResult.from_ledger(RankLedger.load(ledger_path(path)))
     if difference := result.difference(text):
         raise LedgerError(
-            f"the numbers of {path} do not follow from its ledger ({difference}): one of the two was altered, or another "
-            "version of codesyntax wrote them; `codesyntax score` computes them again"
+            f"the numbers of {path} do not follow from its ledger ({difference}): one of the two was altered, or "
+            "another version of codesyntax wrote them; `codesyntax score` recomputes them"
         )
     data_path = data_path_of(text)
     result.data_folder = None if data_path is None else Path(path).parent / data_path

@@ -1,4 +1,4 @@
-"""The records of attention probes: what stands in the files of results, and in the metadata of their ledgers."""
+"""The records of attention probes, in the files of results and in the metadata of their ledgers."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ INSTRUMENT = "attention"
 
 
 class Run(Record):
-    """How a probe ran. `family`: the architecture as the model's configuration names it, which older runs do not say;
-    `attention`: `captured` or `eager`, how attention was read, and `attention_why`, why it was not captured."""
+    """How a probe ran. `family`: the architecture in the model's configuration, missing in older runs; `attention`: how
+    attention was read, `captured` or `eager`; `attention_why`: the reason if it was not captured."""
 
     family: str | None = None
     attention: str
@@ -30,7 +30,7 @@ class Run(Record):
 
 
 class Provenance(Record):
-    """What made a ledger, as it stands in its metadata. `ties`: rule -> edges that a tie decides."""
+    """How a ledger was made, from its metadata. `ties`: rule -> number of edges decided by a tie."""
 
     settings: Settings
     scoring: int
@@ -41,7 +41,7 @@ class Provenance(Record):
 
     @classmethod
     def of(cls, ledger: RankLedger) -> Provenance:
-        """Raises LedgerError where the ledger does not tell what made it, or another version of scoring did."""
+        """Raises LedgerError if the ledger does not say how it was made, or has another version of scoring."""
         made = ledger.settings
         version = made.get("scoring", 1) if isinstance(made, dict) and "settings" in made else SCORING_VERSION
         if version != SCORING_VERSION:
@@ -57,12 +57,12 @@ class Provenance(Record):
             ) from error
 
     def to_json(self) -> dict[str, Any]:
-        """As it comes back from a ledger's file."""
+        """The record as read back from a ledger's file."""
         return self.model_dump(mode="json")
 
 
 class Cell(Record):
-    """The score of a relation by one rule and k, in percent, and the attention head that reaches it."""
+    """The score of a relation by one rule and k, in percent, and its attention head."""
 
     score: float
     layer: int
@@ -80,7 +80,7 @@ class RelationScores(Record):
 
 
 class ResultFile(Record):
-    """The JSON of a result. `ledger`: the digest of its ledger; `data_path`: where the folder of its data is, seen from it."""
+    """The JSON of a result. `ledger`: the digest of its ledger; `data_path`: the folder of its data, relative to it."""
 
     format: Literal[1, 2] = 1
     instrument: Literal["attention"] = "attention"
@@ -101,7 +101,7 @@ class ResultFile(Record):
     @model_validator(mode="before")
     @classmethod
     def _of_format_1(cls, fields: Any) -> Any:
-        """The first format had all settings in one object."""
+        """Convert the first format, which had all settings in one object."""
         if not isinstance(fields, dict) or fields.keys() & {"format", "layers", "heads", "run"}:
             return fields
         if not isinstance(fields.get("settings"), dict):
@@ -113,7 +113,7 @@ class ResultFile(Record):
 
     @classmethod
     def read(cls, text: str) -> ResultFile:
-        """Raises LedgerError, with the reason, for a text that is no result."""
+        """Raises LedgerError, with the reason, for a text that is not a result."""
         try:
             return cls.model_validate(parse(text.encode(), LARGEST))
         except EntryError as error:
@@ -123,7 +123,7 @@ class ResultFile(Record):
 
 
 class Signature(NamedTuple):
-    """What a number must share with another to be compared with it, and what it was measured on."""
+    """What two numbers must share to compare, and what they were measured on."""
 
     settings: Settings
     functions: int
@@ -131,7 +131,7 @@ class Signature(NamedTuple):
 
     @property
     def parts(self) -> dict[str, str]:
-        """By name, the model first."""
+        """Name -> value, the model first."""
         made = self.settings
         parts: dict[str, Any] = {
             "model": f"{made.model}@{made.revision[:12]}",

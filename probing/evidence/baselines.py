@@ -1,22 +1,21 @@
-"""What no model is needed for: predictors that look at positions or keywords alone (Shen et al. 2022, section 4).
+"""Baselines without a model: predictors that use only positions or keywords (Shen et al. 2022, section 4).
 
-- Offset i predicts the token i places from the reading token: 1 to 512 places behind a head token or, in the direction
-  `dependent-to-head`, 1 to 512 places before a token of the dependent. Either way it hits the same edges, so offset
-  baselines score the same in both directions.
-- Keyword w predicts the nearest token spelled w: behind the head token, or before the dependent's token.
+- Offset i predicts the token at distance i from the reading token: 1 to 512 tokens after a head token or, in the
+  direction `dependent-to-head`, 1 to 512 tokens before a token of the dependent. Both hit the same edges, so offset
+  baselines have the same scores in both directions.
+- Keyword w predicts the nearest token spelled w: after the head token, or before the dependent's token.
 
-A baseline is a list of predictors for each relation and rule, found greedily: each place of the list goes to the
-predictor that hits most of the edges that those before it miss. Equal gains go to the nearer offset, or to the keyword
-that comes first among those of the language; a list ends where nothing gains. The rank of an edge is the place of the first predictor
-that hits it, which makes a rank ledger like a model's: one layer with one head for each of KINDS. Every score follows
-from it as for a model; the combined baseline, the better of the two for each relation and k, is its best head.
+A baseline is a list of predictors for each relation and rule, chosen greedily: each next predictor is the one that hits
+most of the edges missed so far. Of equal gains, the nearer offset is chosen, or the keyword listed first for the
+language; a list ends if no predictor gains anything. The rank of an edge is the index of the first predictor that hits
+it. This gives a rank ledger like a model's: one layer with one head for each of KINDS, from which every score follows
+as for a model. The combined baseline, the better of the two for each relation and k, is its best head.
 
-On data that the lists were not found on, a list that ends early would leave guesses unused. Held-out lists are
-therefore filled to 20 places, beyond the paper, with what validation suggests though it gains nothing there: unused
-offsets by their distance to the nearest one of the list, of equals the nearer to the reading token (1, 2, 3 ... where
-the list has none); unused keywords by how often they stand in the functions of validation. The first k of a list are the
-baseline at k, so no curve of an offset or keyword baseline falls. The combined one may, where validation chooses the
-other of the two.
+On other data, a list that ends early would leave guesses unused. Held-out lists are therefore filled up to 20
+predictors, beyond the paper: with unused offsets by their distance to the nearest one in the list, of equals the nearer
+to the reading token (1, 2, 3 ... if the list is empty); and with unused keywords by their frequency in the functions of
+validation. The first k of a list are the baseline at k, so no curve of an offset or keyword baseline falls. The
+combined one may fall, if validation prefers the other of the two.
 """
 
 from __future__ import annotations
@@ -60,16 +59,16 @@ FURTHEST = 512
 """The largest offset, in tokens."""
 
 MOST_KEYWORDS = 64
-"""The bits of the number that says which keywords hit an edge."""
+"""The number of bits of the integer that encodes which keywords hit an edge."""
 
 
 @dataclass(eq=False)
 class Edges(EdgeTable):
     """E edges, and the keywords among the T tokens of their functions.
 
-    `begin`: (E,), where the tokens of the edge's function begin in `keyword`. `keyword`: int8 (T,), the function's
-    tokens one behind the other: an index into the keywords of the language, or -1. `left_out`: bool (T,), those that models
-    never predict (`Variant.never_predicted`). `settings`: which edges these are.
+    `begin`: (E,), the index in `keyword` of the first token of the edge's function. `keyword`: int8 (T,), for the
+    concatenated tokens of all functions, an index into the keywords of the language, or -1. `left_out`: bool (T,), the
+    tokens that models never predict (`Variant.never_predicted`). `settings`: the origin of the edges.
     """
 
     begin: np.ndarray

@@ -1,4 +1,4 @@
-"""The settings of a probe: what its results follow from."""
+"""The settings of a probe, from which its results follow."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from probing.runs.records import Record, Texts
 
 
 class Settings(Record):
-    """What determines a probe's ranks. The published protocol (Shen et al. 2022, section 4) is `probe`'s default.
+    """Everything that determines a probe's ranks. The defaults of `probe` are those of Shen et al. (2022, section 4).
 
-    Results from before there were controls have neither `control` nor `seed`.
+    Results from before controls existed have neither `control` nor `seed`.
     """
 
     model: str
@@ -33,7 +33,7 @@ class Settings(Record):
 
     @property
     def name(self) -> str:
-        """A file name that two different runs never share."""
+        """A file name, different for different settings."""
         digest = hashlib.sha256(json.dumps(self.model_dump(), sort_keys=True).encode()).hexdigest()[:8]
         model = re.sub(r"[^A-Za-z0-9._-]+", "--", self.model)
         control = "" if self.control is None else f".{self.control}"

@@ -458,12 +458,12 @@ BAD_FUNCTIONS = {
     "not square": (GOOD[..., :2], [EDGE], r"shape \(1, 2, 3, 2\), expected"),
     "no heads": (GOOD[:, :0], [EDGE], r"shape \(1, 0, 3, 3\), expected"),
     "no tokens": (GOOD[..., :0, :0], [], r"shape \(1, 2, 0, 0\), expected"),
-    "ragged": ([[[[0.5, 0.5], [1.0]]]], [EDGE], "attention is no array .*nested list of equal lengths"),
-    "tensors numpy cannot read": ([torch.ones(2, 3, 3).bfloat16()], [EDGE], "attention is no array .*one numpy array"),
+    "ragged": ([[[[0.5, 0.5], [1.0]]]], [EDGE], "attention is not an array .*nested list of equal lengths"),
+    "tensors numpy cannot read": ([torch.ones(2, 3, 3).bfloat16()], [EDGE], "attention is not an array .*one numpy array"),
     "text": ("attention", [EDGE], r"shape \(\), expected"),
-    "negative": (with_weight(-0.1), [EDGE], "weights that are no finite numbers of at least 0"),
-    "not a number": (with_weight(np.nan), [EDGE], "weights that are no finite numbers"),
-    "infinite": (torch.from_numpy(with_weight(np.inf)), [EDGE], "weights that are no finite numbers"),
+    "negative": (with_weight(-0.1), [EDGE], "weights that are not finite numbers of at least 0"),
+    "not a number": (with_weight(np.nan), [EDGE], "weights that are not finite numbers"),
+    "infinite": (torch.from_numpy(with_weight(np.inf)), [EDGE], "weights that are not finite numbers"),
     "truth values": (GOOD > 0, [EDGE], "type bool"),
     "other model": (np.ones((1, 3, 3, 3)), [EDGE], "the same model"),
     "other layers": (np.ones((2, 2, 3, 3)), [], "the same model"),
@@ -479,7 +479,7 @@ BAD_FUNCTIONS = {
     "relation by number": (GOOD, [(5, 0, 1, 2)], r"edge 0 is \(5, 0, 1, 2\), expected .* the relation's name"),
     "rank keys": ({"first": RANKS["first"]}, [EDGE], r"the keys \['first'\], expected first, any, last"),
     "rank shape": ({rule: np.zeros((1, 2), int) for rule in RULES}, [EDGE], r"shape \(1, 2\) .* expected \(edges, lay"),
-    "rank shapes differ": (RANKS | {"any": np.zeros((1, 1, 3), int)}, [EDGE], "ranks are no arrays of one shape"),
+    "rank shapes differ": (RANKS | {"any": np.zeros((1, 1, 3), int)}, [EDGE], "ranks are not arrays of one shape"),
     "ranks for other edges": (RANKS, [EDGE, EDGE], r"ranks have the shape \(3, 1, 1, 2\), expected \(3, 2, 1, 2\)"),
     "ranks of another model": ({rule: np.zeros((1, 2, 2), int) for rule in RULES}, [EDGE], "the same model"),
     "rank fractions": ({rule: np.zeros((1, 1, 2)) for rule in RULES}, [EDGE], "type float64, .* whole numbers"),
@@ -598,7 +598,7 @@ def test_evaluate_loads_it(name, by_name, tmp_path):
     ((module, result), error) = output(start(LOAD, tmp_path, ROOT if by_name else tmp_path, ROOT, [name]))
     assert module.startswith("evaluate_modules.metrics.codesyntax_metric.")  # the copy in HF_HOME, not the package
     assert result.items() >= HAND.items()
-    assert "weights that are no finite numbers" in error
+    assert "weights that are not finite numbers" in error
 
 
 def test_installed_package_loads_it(tmp_path):
@@ -619,7 +619,7 @@ def test_loads_where_our_packages_are_missing(tmp_path):
     process = start(LOAD, tmp_path / "home", tmp_path, None, ["codesyntax_metric"], missing=UNUSED + OURS)
     ((_, result), error) = output(process)
     assert result.items() >= HAND.items()
-    assert "weights that are no finite numbers" in error
+    assert "weights that are not finite numbers" in error
 
 
 WORKER = """

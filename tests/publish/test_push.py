@@ -287,7 +287,7 @@ def test_an_impossible_repository_is_refused_without_asking(dataset_folder, repo
 
 
 def test_the_metric_only_goes_where_evaluate_finds_it():
-    with pytest.raises(HubError, match="Space called codesyntax_metric only"):
+    with pytest.raises(HubError, match="only in a Space called codesyntax_metric"):
         push_metric("user/my_metric")
 
 
@@ -569,13 +569,13 @@ def test_the_page_scores_an_example(app):
         ("[1]", "JSON object"),
         ('{"attention": [[[[0]]]]}', "JSON object"),
         ('{"attention": [[[0]]], "edges": []}', "has the shape (1, 1, 1)"),
-        ('{"attention": [[[[NaN]]]], "edges": []}', "no finite numbers"),
-        ('{"attention": [[[[0]]]], "edges": 3}', '"edges" is no list'),
+        ('{"attention": [[[[NaN]]]], "edges": []}', "not finite numbers"),
+        ('{"attention": [[[[0]]]], "edges": 3}', '"edges" is not a list'),
         ('{"attention": [[[[0]]]], "edges": [["a", 0, 0, 1]]}', "tokens below 1"),
         ('{"attention": [[[[0]]]], "edges": [[0, 0, 0, 0]]}', "edge 0"),
-        ('{"attention": [[[["a"]]]], "edges": []}', "weights that are no finite numbers"),
+        ('{"attention": [[[["a"]]]], "edges": []}', "weights that are not finite numbers"),
         ('{"attention": %s, "edges": []}' % ("9" * 6000), "This cannot be scored"),
-        ("[" * 100_000, "nested too deep"),
+        ("[" * 100_000, "nested too deeply"),
         (" " * 1_000_001, "1,000,001 characters"),
     ],
 )
