@@ -509,11 +509,11 @@ def _kept(file: Path | None, made: Provenance) -> RankLedger | None:
     return ledger if ledger.settings == made.to_json() else None
 
 
-def _only_run_in(kept: Path, processes: _Processes) -> filelock.BaseFileLock:
-    """Lock a run's parts, so that two runs with the same settings do not interfere."""
+def _only_run_in(kept: Path, processes: _Processes) -> contextlib.AbstractContextManager[filelock.BaseFileLock]:
+    """Lock a run's parts, so that two runs with the same settings do not interfere; released with the block."""
     lock = filelock.FileLock(kept / f"lock.{processes.rank}", timeout=0)
     try:
-        return lock.acquire().lock
+        return lock.acquire()  # entering the lock itself would acquire it once more
     except filelock.Timeout:
         raise LedgerError(
             f"another run of the same settings is writing to {kept.parent}: wait for it, or choose another folder"

@@ -12,6 +12,7 @@ import time
 from collections import Counter
 
 import datasets
+import filelock
 import numpy as np
 import pytest
 import torch
@@ -428,6 +429,19 @@ def test_two_runs_in_one_folder(whole, tiny_model, dataset_folder, tmp_path, tmp
     assert status == 1
     assert message.startswith("Error: another run of the same settings is writing")
     assert left_in(new) == whole
+
+
+def test_the_lock_of_a_run_is_released_when_it_ends(tiny_model, dataset_folder, tmp_path, monkeypatch):
+    real, locks = filelock.FileLock, []
+
+    def remembered(path, **options):
+        locks.append(real(path, **options))
+        return locks[-1]
+
+    monkeypatch.setattr(filelock, "FileLock", remembered)
+    probe(str(tiny_model), dataset_folder, "python", limit=4, output=tmp_path)
+    (lock,) = [lock for lock in locks if lock.lock_file.endswith("lock.0")]
+    assert not lock.is_locked and lock.lock_counter == 0
 
 
 def test_two_processes_give_the_bytes_of_one(whole, tiny_model, dataset_folder, tmp_path):
