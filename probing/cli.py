@@ -561,7 +561,7 @@ def demo(output: Path) -> None:
     for config in ("python", "java"):
         for split in SPLITS:
             result = _probe(EMBEDDED, data=data, config=config, split=split, output=results)
-            if split == "test":
+            if result is not None and split == "test":
                 _print(result)
     page = write_report([results], output / "report", data)
     recipe = "\n".join(f"  {line}" for line in RECIPE)
@@ -582,7 +582,7 @@ def _print(result: ProbeResult, wide: bool = False, as_json: bool = False) -> No
         print_result(result, wide)
 
 
-def _probe(model: str, **options: Any) -> ProbeResult:
+def _probe(model: str, **options: Any) -> ProbeResult | None:
     _quiet_libraries()
     from probing import probe as run
 

@@ -53,8 +53,6 @@ class RankLedger(EdgeTable):
         same = (self.relations, self.settings) == (other.relations, other.settings)
         return same and all(np.array_equal(getattr(self, name), getattr(other, name)) for name in (*COLUMNS, "ranks"))
 
-    __hash__ = None
-
     def __repr__(self) -> str:
         layers, heads = self.ranks.shape[2:]
         return f"RankLedger: {len(self)} edges of {len(self.relations)} relations, {layers} layers of {heads} heads"

@@ -224,7 +224,7 @@ def prepare(
     *,
     revision: str | None,
     dtype: str,
-    device: str | None,
+    device: str | torch.device | None,
     limit: int | None,
     direction: str | None,
     max_length: int,

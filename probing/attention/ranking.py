@@ -101,9 +101,9 @@ class BatchListener:
         self.layer = 0
         self.layers = layers
         readers = [function.readers(direction) for function in functions]
-        self.groups: list[tuple[slice, _Plan]] = []
+        self.groups: list[tuple[slice, Plan]] = []
         for group in _group_by_size(functions, readers, elements // (heads * length)):
-            plan = _Plan(functions[group], readers[group], length, device, elements // heads, direction)
+            plan = Plan(functions[group], readers[group], length, device, elements // heads, direction)
             self.groups.append((group, plan))
         self.found = self.nothing(sum(plan.edges for _, plan in self.groups), heads, device)
 
@@ -119,7 +119,7 @@ class BatchListener:
         """The initial value of `found`; empty for a listener that keeps something else."""
         return torch.empty(0, device=device)
 
-    def hear(self, plan: _Plan, edges: slice, rows: Callable[[], torch.Tensor]) -> None:
+    def hear(self, plan: Plan, edges: slice, rows: Callable[[], torch.Tensor]) -> None:
         """Process `self.layer` for `edges`, those of `plan`; `rows()` returns its rows (G, H, R, S)."""
         raise NotImplementedError
 
@@ -130,7 +130,7 @@ class BatchRanker(BatchListener):
     def nothing(self, edges: int, heads: int, device: torch.device) -> torch.Tensor:
         return torch.empty((len(RULES), edges, self.layers, heads), dtype=torch.uint8, device=device)
 
-    def hear(self, plan: _Plan, edges: slice, rows: Callable[[], torch.Tensor]) -> None:
+    def hear(self, plan: Plan, edges: slice, rows: Callable[[], torch.Tensor]) -> None:
         self.found[:, edges, self.layer] = plan.rank(plan.pool(rows(), self.layer))
 
 
@@ -147,7 +147,7 @@ class RankBounds(BatchListener):
     def nothing(self, edges: int, heads: int, device: torch.device) -> torch.Tensor:
         return torch.empty((len(RULES), edges, self.layers, heads, 3), dtype=torch.uint8, device=device)
 
-    def hear(self, plan: _Plan, edges: slice, rows: Callable[[], torch.Tensor]) -> None:
+    def hear(self, plan: Plan, edges: slice, rows: Callable[[], torch.Tensor]) -> None:
         weights = plan.pool(rows(), self.layer)
         for place, slack in enumerate((None, self.slack, -self.slack)):
             self.found[:, edges, self.layer, :, place] = plan.rank(weights, slack)
@@ -170,16 +170,16 @@ class FirstChoices(BatchListener):
     def nothing(self, edges: int, heads: int, device: torch.device) -> torch.Tensor:
         return torch.full((len(RULES), edges), -1, dtype=torch.int64, device=device)
 
-    def hear(self, plan: _Plan, edges: slice, rows: Callable[[], torch.Tensor]) -> None:
+    def hear(self, plan: Plan, edges: slice, rows: Callable[[], torch.Tensor]) -> None:
         here = self.layer_of[:, edges] == self.layer  # (rules, E)
         if not here.any():
             return
         heads, column = np.unique(self.head_of[:, edges][here], return_inverse=True)
         columns = np.zeros(here.shape, np.int64)  # also for edges of other layers, whose choices are not kept
         columns[here] = column
-        here, columns, heads = (torch.from_numpy(array).to(self.found.device) for array in (here, columns, heads))
-        chosen = plan.first_choices(plan.pool(rows(), self.layer)[:, heads], columns)
-        self.found[:, edges] = torch.where(here, chosen, self.found[:, edges])
+        kept, column_of, head_at = (torch.from_numpy(array).to(self.found.device) for array in (here, columns, heads))
+        chosen = plan.first_choices(plan.pool(rows(), self.layer)[:, head_at], column_of)
+        self.found[:, edges] = torch.where(kept, chosen, self.found[:, edges])
 
 
 def _group_by_size(functions: Sequence[EncodedFunction], readers: Sequence[np.ndarray], most_rows: int) -> list[slice]:
@@ -194,7 +194,7 @@ def _group_by_size(functions: Sequence[EncodedFunction], readers: Sequence[np.nd
     return [*groups, slice(start, len(functions))]
 
 
-class _Plan:
+class Plan:
     """How to pool and rank some functions of a batch, as tensors on the device.
 
     G functions, R rows of reading tokens' sub-tokens, N reading tokens, S sub-tokens, T code tokens, E edges over all

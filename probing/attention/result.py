@@ -211,7 +211,8 @@ class ProbeResult:
         with writing(target.parent):
             target.parent.mkdir(parents=True, exist_ok=True)
         self.ledger.save(ledger)
-        return write(target, self.to_json(self.data_folder and seen_from(target.parent, self.data_folder)))
+        data_path = None if self.data_folder is None else seen_from(target.parent, self.data_folder)
+        return write(target, self.to_json(data_path))
 
 
 def head_name(cell: dict[str, Any]) -> str:

@@ -25,7 +25,7 @@ import hashlib
 import itertools
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -187,7 +187,8 @@ class Picks:
 
 def pick(edges: Edges, direction: str = HEAD_TO_DEPENDENT) -> Picks:
     """The baselines that fit `edges` best: for each relation and rule the greedy list for k = 1 to 20."""
-    lists, ties = ({kind: {rule: {} for rule in RULES} for kind in KINDS} for _ in range(2))
+    lists: dict[str, dict[str, dict[str, list[int]]]] = {kind: {rule: {} for rule in RULES} for kind in KINDS}
+    ties: dict[str, dict[str, dict[str, list[int]]]] = {kind: {rule: {} for rule in RULES} for kind in KINDS}
     for kind, rule, relation, _, patterns in _by_relation(edges, direction):
         name = edges.relations[relation]
         lists[kind][rule][name], ties[kind][rule][name] = greedy(patterns, max(KS))
@@ -407,7 +408,7 @@ def _bit(word: np.ndarray) -> np.ndarray:
     return np.left_shift(np.uint64(1), word.astype(np.uint64))
 
 
-def _expand_keywords(words: int):
+def _expand_keywords(words: int) -> Callable[[np.ndarray], np.ndarray]:
     def expand(codes: np.ndarray) -> np.ndarray:
         return (codes[:, None] & _bit(np.arange(words))) != 0  # (patterns, keywords)
 

@@ -251,20 +251,20 @@ def _ranks(ledger: RankLedger, task: Task, drawn: Sequence[EncodedFunction], cho
         again[:, places] = found[..., 0]
         theirs = claimed.ranks[:, places]
         outside[places] = ((theirs < found[..., 1]) | (theirs > found[..., 2])).any(axis=0)
-    found = f"{len(drawn)} functions probed again, "
+    text = f"{len(drawn)} functions probed again, "
     if count := int(outside.sum()):
         edge, layer, head = np.argwhere(outside)[0]
         where = (
             f"{claimed.relations[claimed.relation[edge]]} in function {claimed.function[edge]} by head {layer}-{head}"
         )
         return Check(
-            "ranks", False, f"{found}{count} of {outside.size} ranks differ by more than rounding, as of {where}"
+            "ranks", False, f"{text}{count} of {outside.size} ranks differ by more than rounding, as of {where}"
         )
     bias, where = _bias(claimed, replace(claimed, ranks=again), choices)
     if bias > MOST_BIASED:
-        return Check("ranks", False, f"{found}differences favour {where} by {bias:.1f} standard deviations")
+        return Check("ranks", False, f"{text}differences favour {where} by {bias:.1f} standard deviations")
     differing = float((again != claimed.ranks).mean())
-    return Check("ranks", True, f"{found}{differing:.3%} of {again.size} ranks differ, all of them by rounding")
+    return Check("ranks", True, f"{text}{differing:.3%} of {again.size} ranks differ, all of them by rounding")
 
 
 def _places(ledger: RankLedger, function: int) -> np.ndarray:

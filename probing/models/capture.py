@@ -60,7 +60,7 @@ def listen(listener: Listener) -> Iterator[None]:
 
 
 def attention(
-    module,
+    module: torch.nn.Module,
     query: torch.Tensor,
     key: torch.Tensor,
     value: torch.Tensor,
@@ -72,7 +72,7 @@ def attention(
     position_bias: torch.Tensor | None = None,
     softcap: float | None = None,
     s_aux: torch.Tensor | None = None,
-    **others,
+    **others: object,
 ) -> tuple[torch.Tensor, None]:
     """The attention function that transformers calls: query (B, H, S, D), key and value (B, H or fewer, S, D).
 

@@ -85,6 +85,7 @@ def describe(model: str, config: PreTrainedConfig) -> Description:
 def _outcome(model: str, family: str, layers: int | None, heads: int | None, longest: int | None) -> Description:
     """Combine the outcome of a model's family with the facts from its configuration."""
     outcome = _KNOWN["families"].get(family)
+    directions: tuple[str, ...]
     if outcome is None:
         path, why, directions = "untested", "no model of its family was tested: run `codesyntax doctor`", ()
     elif outcome["path"] == "refused":

@@ -50,8 +50,8 @@ class Encoder:
 
     def __init__(
         self,
-        model: torch.nn.Module,
-        tokenizer,
+        model: transformers.PreTrainedModel,
+        tokenizer: transformers.PreTrainedTokenizerBase,
         name: str,
         revision: str,
         dtype: str,
@@ -141,7 +141,7 @@ class Encoder:
                 )
         return layers
 
-    def run(self, inputs: Mapping[str, torch.Tensor], attention: str, **options):
+    def run(self, inputs: Mapping[str, torch.Tensor], attention: str, **options: Any) -> transformers.utils.ModelOutput:
         """The model's output for a padded batch, computed with the attention function registered as `attention`."""
         with _borrowed(self.model), _attention_of(self.model, attention), _full_precision(), torch.inference_mode():
             return self.model(**inputs, **self._options, **options, return_dict=True)
@@ -210,7 +210,14 @@ def load_tokenizer(model: str, *, max_length: int = PAPER_LENGTH) -> tuple[Any, 
     return tokenizer, min(max_length, _positions(empty) or max_length)
 
 
-def _of_pair(model, tokenizer, dtype: str, device: str | None, max_length: int, random_weights: int | None) -> Encoder:
+def _of_pair(
+    model: object,
+    tokenizer: object,
+    dtype: str,
+    device: str | torch.device | None,
+    max_length: int,
+    random_weights: int | None,
+) -> Encoder:
     if not isinstance(model, transformers.PreTrainedModel):
         raise ModelError(f"the model is a {type(model).__name__}, expected a transformers model, or the name of one")
     if not isinstance(tokenizer, transformers.PreTrainedTokenizerBase):
@@ -234,7 +241,7 @@ def _of_pair(model, tokenizer, dtype: str, device: str | None, max_length: int, 
                 f"{model.config._attn_implementation}: build it with attn_implementation='eager'"
             )
     if device is not None:
-        model.to(_device(device))
+        torch.nn.Module.to(model, _device(device))
     name = model.config.name_or_path or type(model).__name__
     name = Path(name).resolve().name if Path(name).is_dir() else name
     identity = _digest_of_pair(model, tokenizer)
@@ -268,7 +275,11 @@ def _check_weights(model: torch.nn.Module, info: Mapping[str, Any]) -> None:
 def _body(model: torch.nn.Module) -> torch.nn.Module:
     """The model without its head; of an encoder-decoder, the encoder."""
     body = model.base_model
-    return body.get_encoder() if body.config.is_encoder_decoder and hasattr(body, "get_encoder") else body
+    assert isinstance(body, transformers.PreTrainedModel)
+    if body.config.is_encoder_decoder and hasattr(body, "get_encoder"):
+        body = body.get_encoder()
+        assert isinstance(body, transformers.PreTrainedModel)
+    return body
 
 
 def _positions(model: torch.nn.Module) -> int | None:
@@ -285,9 +296,11 @@ def _positions(model: torch.nn.Module) -> int | None:
 def _vocabulary(model: torch.nn.Module) -> float:
     """The number of ids with an embedding; infinite for models that hash their ids instead."""
     try:
-        return len(model.get_input_embeddings().weight)
+        embedding = model.get_input_embeddings()
     except (NotImplementedError, AttributeError):
         return float("inf")
+    weight = getattr(embedding, "weight", None)
+    return len(weight) if isinstance(weight, torch.Tensor) else float("inf")
 
 
 @contextlib.contextmanager
@@ -301,13 +314,13 @@ def _borrowed(model: torch.nn.Module) -> Iterator[None]:
     training = [part.training for part in parts]
     hooks = [set(part._forward_hooks) for part in parts]
     listening = ["_output_capturing_hooks_installed" in part.__dict__ for part in parts]
-    kind = getattr(model, "attention_type", None)
+    kind, set_kind = getattr(model, "attention_type", None), getattr(model, "set_attention_type", None)
     model.eval()
     try:
         yield
     finally:
-        if kind is not None and model.attention_type != kind:
-            model.set_attention_type(kind)
+        if kind is not None and set_kind is not None and model.attention_type != kind:
+            set_kind(kind)
         for part, was_training, before, listened in zip(parts, training, hooks, listening):
             part.training = was_training
             for hook in set(part._forward_hooks) - before:

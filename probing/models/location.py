@@ -58,7 +58,7 @@ def locate(model: str, revision: str | None = None) -> Location:
     name = f"{model}@{request}" if request else model
     if not hub_answers():  # then everything comes from the cache
         try:
-            file = Path(hf_hub_download(model, "config.json", revision=revision, local_files_only=True))
+            file = hf_hub_download(model, "config.json", revision=revision, local_files_only=True)
         except LocalEntryNotFoundError as error:
             raise ModelError(f"no folder of that name, it is not in the cache, and {UNREACHABLE}") from error
         return Location(str(file.parent), name, file.parent.name)

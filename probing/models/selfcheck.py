@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import torch
+from transformers.utils import ModelOutput
 
 from codesyntax_dataset.atomic import write
 from codesyntax_dataset.errors import LedgerError, ModelError
@@ -258,7 +259,7 @@ def _run(encoder: Encoder, inputs: Mapping[str, torch.Tensor]) -> tuple[list[tor
     return list(output.get("attentions") or ()), _hidden(output)
 
 
-def _hidden(output) -> torch.Tensor:
+def _hidden(output: ModelOutput) -> torch.Tensor:
     hidden = output.get("last_hidden_state")
     return (output["hidden_states"][-1] if hidden is None else hidden).float()
 

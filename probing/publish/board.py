@@ -335,14 +335,19 @@ def _parts(signature: str, settings: dict[str, Any]) -> dict[str, str]:
 def _cell(score: list[float] | None, difference: dict[str, Any] | None = None) -> Cell | None:
     if score is None:
         return None
-    return Cell(*score) if difference is None else Cell(*score, *difference["difference"], difference["p"])
+    value, low, high = score
+    if difference is None:
+        return Cell(value, low, high)
+    less, less_low, less_high = difference["difference"]
+    return Cell(value, low, high, less, less_low, less_high, difference["p"])
 
 
 def _found(relations: dict[str, Any], name: str, rule: str, k: str) -> Found | None:
     if name not in relations:
         return None
     chosen = relations[name][rule][k]
-    return Found(*chosen["score"], chosen["layer"], chosen["head"])
+    score, low, high = chosen["score"]
+    return Found(score, low, high, chosen["layer"], chosen["head"])
 
 
 def _rounded(score: float) -> float:

@@ -6,6 +6,7 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 from huggingface_hub import CommitOperationAdd, CommitOperationDelete
 
@@ -26,7 +27,7 @@ class Push:
     """
 
     repo: str
-    kind: str
+    kind: Literal["dataset", "space"]
     files: Mapping[str, Path]
     ours: frozenset[str]
 

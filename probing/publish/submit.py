@@ -22,6 +22,7 @@ from huggingface_hub import (
     EvalResultEntry,
     HfApi,
     ModelCard,
+    ModelCardData,
     eval_result_entries_to_yaml,
 )
 from huggingface_hub.errors import EntryNotFoundError
@@ -105,6 +106,7 @@ class PullRequest:
                     create_pr=True,
                 )
             )
+            assert made.pr_url  # a pull request was asked for
             return made.pr_url
 
 
@@ -241,6 +243,7 @@ def _dataset_on_the_hub(dataset: str) -> tuple[str, Path]:
         api = client()
         commit = api.dataset_info(dataset).sha
         patterns = ["README.md", "SHA256SUMS", "eval.yaml", "*.parquet"]
+        assert commit  # the Hub has one of each revision
         return commit, Path(
             api.snapshot_download(dataset, repo_type="dataset", revision=commit, allow_patterns=patterns)
         )
@@ -256,7 +259,8 @@ def _check_labels(result: ProbeResult, dataset: str, data: Path) -> None:
             f"the result is of {settings.config}/{settings.split} in {told}, but {dataset} has {here}: "
             "probe with the dataset that is on the Hub"
         )
-    if (told := result.functions + sum(result.skips.values())) != len(functions):
+    skipped = sum(result.skips.values())
+    if result.functions + skipped != len(functions):
         raise LedgerError(
             f"the result is of {result.functions} functions and skipped {told - result.functions}, but "
             f"{settings.config}/{settings.split} has {len(functions)}: its ledger was altered, probe again"
@@ -413,6 +417,7 @@ def _card(
     source_url: str | None,
 ) -> str:
     """The model's card with our results in its `model-index`, in the place of older ones; the rest stays."""
+    numbers: list[tuple[str, float | None, dict[str, Any]]]
     numbers = [(_metric(task), headline.value, headline.entry) for task, headline in tasks.items()]
     numbers += [(_metric(task) + _ALIKE, headline.alike, headline.entry) for task, headline in tasks.items()]
     ours = [
@@ -437,6 +442,7 @@ def _card(
         card = ModelCard(there if there is not None else "---\n---\n")
         if there and card.text == there and there.lstrip("\ufeff").startswith("---"):  # we would add a second block
             raise ValueError("it is not between two lines ---, the first of which begins the file")
+        assert isinstance(card.data, ModelCardData)
         kept = [of for of in card.data.eval_results or [] if (of.dataset_type, of.metric_name) not in replaced]
         card.data.model_name = card.data.model_name or model.split("/")[1]
         card.data.eval_results = [*kept, *ours]

@@ -31,7 +31,7 @@ from codesyntax_dataset.sources.text import decode
 from codesyntax_metric.topk_uas import DEPENDENT_TO_HEAD, HEAD_TO_DEPENDENT, RULES
 from probing.attention.align import align
 from probing.attention.edges import EdgeTable
-from probing.attention.ranking import BatchListener, EncodedFunction
+from probing.attention.ranking import BatchListener, EncodedFunction, Plan
 from probing.attention.result import ProbeResult
 from probing.attention.result import load as load_result
 from probing.models.encoder import Encoder, load
@@ -168,7 +168,7 @@ def _read(file: Path) -> str:
         raise SourceError(f"{file}: cannot be read ({error.strerror})") from error
 
 
-def _from_data(data: Any, config: str, split: str, id: int) -> _Function:
+def _from_data(data: Any, config: str, split: str, id: int | None) -> _Function:
     dataset, name = load_functions(data, config, split)
     ids = dataset["id"][:]
     if id not in ids:
@@ -271,7 +271,7 @@ class _TopTokens(BatchListener):
         self.tokens: list[np.ndarray] = []
         self.weights: list[np.ndarray] = []
 
-    def hear(self, plan, edges: slice, rows: Callable[[], torch.Tensor]) -> None:
+    def hear(self, plan: Plan, edges: slice, rows: Callable[[], torch.Tensor]) -> None:
         pooled = plan.pool(rows(), self.layer).transpose(0, 1)  # (H, N, T)
         weights, tokens = pooled.sort(dim=-1, descending=True, stable=True)  # stable: equal weights by lower token
         self.tokens.append(tokens[..., : self.kept].cpu().numpy().astype(np.uint16))

@@ -164,7 +164,7 @@ def to_csv(board: Board) -> str:
             about |= {"revision": row.settings["revision"], "file": row.file}
             about |= dict(zip(("verified", "verified_of"), row.verified or (0, "")))
             for place, (cell, rank) in enumerate(zip(row.cells, ranks)):
-                if cell is not None and SHOWN[place][0] in table.means:
+                if cell is not None and rank is not None and SHOWN[place][0] in table.means:
                     ranked = {"rank_first": rank[0], "rank_last": rank[1]}
                     writer.writerow({**about, **_place(place), **_numbers(cell), **ranked})
         for name in BEST_FIRST:
@@ -208,7 +208,7 @@ def _table(table: Table) -> dict[str, Any]:
             "family": printable(row.family),
             "verified": row.verified,
             "kind": "model",
-            "cells": [cell and [*_whole(cell), *rank] for cell, rank in zip(row.cells, ranks)],
+            "cells": [cell and rank and [*_whole(cell), *rank] for cell, rank in zip(row.cells, ranks)],
         }
         for row, ranks in zip(table.rows, table.ranks)
     ]
@@ -291,10 +291,11 @@ def _details(table: Table) -> dict[str, Any]:
     }
 
 
-def _tenths(found: Found) -> list[int]:
-    score, low, high = (value if value is None else round(10 * value) for value in found[:3])
-    spread = [None, None] if low is None else [score - low, high - score]
-    return [score, *spread, found.layer, found.head]
+def _tenths(found: Found) -> list[int | None]:
+    score = round(10 * found.score)
+    if found.low is None or found.high is None:
+        return [score, None, None, found.layer, found.head]
+    return [score, score - round(10 * found.low), round(10 * found.high) - score, found.layer, found.head]
 
 
 def _row_facts(row: Row) -> list[list[str]]:

@@ -95,7 +95,7 @@ def _config(findings: Findings) -> Section:
     sections = [Section(f"{key}-means", "Models, controls and baselines", tables, drawn=[means.curve_points(findings)])]
     if findings.models:
         preview = relations.preview(findings)
-        parts = [*([preview] if preview else []), *(relations.table(findings, subject) for subject in findings.models)]
+        parts = [*([preview] if preview else ()), *(relations.table(findings, subject) for subject in findings.models)]
         sections.append(Section(f"{key}-relations", "Relation by relation", parts))
     sections += [relations.layers(findings, subject) for subject in findings.models]
     if findings.pairs:

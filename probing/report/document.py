@@ -164,7 +164,7 @@ class Section:
 
     id: str
     title: str
-    parts: list[str | Table | Figure] = field(default_factory=list)
+    parts: Sequence[str | Table | Figure] = field(default_factory=list)
     sections: list[Section] = field(default_factory=list)
     drawn: list[Table] = field(default_factory=list)
 
@@ -174,7 +174,7 @@ class Section:
         return "\n".join(lines + [section.to_markdown(level + 1) for section in self.sections])
 
     def all_parts(self) -> list[str | Table | Figure]:
-        return self.parts + self.drawn + [part for section in self.sections for part in section.all_parts()]
+        return [*self.parts, *self.drawn, *(part for section in self.sections for part in section.all_parts())]
 
 
 def in_text(cell: Cell, kind: Kind) -> str:

@@ -16,7 +16,7 @@ from probing.report.terminal import console, print_table, table
 _CLASSES_FROM = 4
 """The first column of a class, after relation, edges, errors and best head."""
 
-_MARKS = {"head": "«»", "dependent": "⟦⟧", "chosen": "✗✗"}
+_MARKS = {"head": ("«", "»"), "dependent": ("⟦", "⟧"), "chosen": ("✗", "✗")}
 
 
 def print_errors(analysis: ErrorAnalysis, rule: str, wide: bool = False) -> None:

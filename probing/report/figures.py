@@ -9,7 +9,9 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import matplotlib
+import matplotlib.style
 import numpy as np
+from matplotlib.artist import Artist
 from matplotlib.figure import Figure
 
 from codesyntax_dataset.protocol import KS
@@ -128,8 +130,8 @@ def by_layer(relations: Sequence[str], scores: np.ndarray) -> Figure:
     for (row, layer), score in np.ndenumerate(scores):
         best = score > 0 and layer == scores[row].argmax()
         colour = _ON_DARK if score < 60 else _ON_BRIGHT
-        weight = {"weight": "bold"} if best else {}
-        axis.text(layer, row, f"{score:.0f}", ha="center", va="center", fontsize=7.5, color=colour, **weight)
+        weight = "bold" if best else "normal"
+        axis.text(layer, row, f"{score:.0f}", ha="center", va="center", fontsize=7.5, color=colour, weight=weight)
     _ticks(axis, range(layers), relations)
     axis.set_xlabel("layer")
     _colour_bar(figure, image, axis, "top-1 UAS of its best head, %")
@@ -150,7 +152,7 @@ def agreement(relations: Sequence[str], correlation: np.ndarray) -> Figure:
 
 def style() -> contextlib.AbstractContextManager:
     """The matplotlib style in which figures are drawn and saved."""
-    return matplotlib.rc_context(_STYLE)
+    return matplotlib.style.context(_STYLE)
 
 
 def lay_out(figure: Figure) -> Figure:
@@ -185,13 +187,13 @@ def _figure(width: float, height: float) -> Figure:
 
 
 def _legend(figure: Figure, axes: np.ndarray) -> None:
-    labels = {}
+    labels: dict[str, Artist] = {}
     for axis in axes.flat:
         handles, names = axis.get_legend_handles_labels()
         labels |= dict(zip(names, handles))
     widest = 0.45 + 0.075 * max(map(len, labels))  # inches
     columns = max(1, min(4, int(figure.get_figwidth() / widest)))
-    figure.legend(labels.values(), labels, loc="outside lower center", ncols=columns)
+    figure.legend(list(labels.values()), list(labels), loc="outside lower center", ncols=columns)
 
 
 def _ticks(axis: Any, columns: Sequence, rows: Sequence, size: float = 8) -> None:

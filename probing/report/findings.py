@@ -219,7 +219,7 @@ def _gathered(title: str, name: str, files: list[Path], data: Any) -> Findings:
     probed = find(files)
     evidence = gather(probed, data)
     names = _names([one.probed.test.settings for one in evidence])
-    subjects = []
+    subjects: list[Subject] = []
     for one, whole, label in zip(evidence, probed, names):
         file = one.probed.files["test"]
         errors = load(errors_path(file)) if errors_path(file).exists() else None
@@ -230,7 +230,8 @@ def _gathered(title: str, name: str, files: list[Path], data: Any) -> Findings:
         heads = _heads(one)
         subjects.append(Subject(label, file, one.entry(), one.comparisons, heads, whole.test.functions, errors))
     order = sorted(range(len(subjects)), key=lambda place: (not subjects[place].is_model, subjects[place].name))
-    subjects, evidence = ([unordered[place] for place in order] for unordered in (subjects, evidence))
+    subjects = [subjects[place] for place in order]
+    evidence = [evidence[place] for place in order]
     models = [place for place, subject in enumerate(subjects) if subject.is_model]
     outcomes = [_side_by_side(one.outcomes) for one in evidence]
     pairs = {
@@ -246,8 +247,8 @@ def _gathered(title: str, name: str, files: list[Path], data: Any) -> Findings:
         name=name,
         subjects=subjects,
         baselines=subjects[0].entry["baselines"],
-        random_heads=heads,
-        random=_random(validation, test, direction, heads),
+        random_heads=drawn,
+        random=_random(validation, test, direction, drawn),
         chance={mean: _chance(test, direction, outcome.relations) for mean, outcome in outcomes[0].items()},
         picked={protocol: picks.to_dict()["picked"] for protocol, picks in first.baselines.picks.items()},
         chosen={

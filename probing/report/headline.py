@@ -59,7 +59,8 @@ def _model(findings: Findings, model: Subject, rows: dict[str, Scored]) -> str:
     )
 
 
-def _compared(cell: list[float]) -> str:
+def _compared(cell: list[float] | None) -> str:
+    assert cell is not None  # who has a score has its difference
     difference, low, high, p = cell
     points = f"{DIFFERENCE.show(difference)} points ({_interval(low, high)}p = {P.show(p)})"
     if not separated(p):

@@ -29,7 +29,7 @@ def overview(all_findings: Sequence[Findings]) -> Table:
             for title, scored in everything:
                 if scored.kind == "paper" and scored.cell(PUBLISHED, rule, k) is None:
                     continue
-                row = [rule, k, title, scored.name, scored.kind, scored.functions]
+                row: list[object] = [rule, k, title, scored.name, scored.kind, scored.functions]
                 for mean in side_by_side:
                     row += scored.sizes.get(mean, (None, None))
                     row += [scored.cell(mean, rule, k), scored.difference(mean, rule, k)]
@@ -171,7 +171,7 @@ def pairs(findings: Findings) -> Table:
                 for mean in side_by_side
             }
             for place, ((one, other), comparisons) in enumerate(findings.pairs.items()):
-                row = [rule, k, findings.subjects[one].name, findings.subjects[other].name]
+                row: list[object] = [rule, k, findings.subjects[one].name, findings.subjects[other].name]
                 for mean in side_by_side:
                     difference = comparisons[mean].difference.mean[:, rule_number, int(k) - 1].tolist()
                     row.append([*difference, float(corrected[mean][place])])

@@ -16,10 +16,10 @@ _NARROW = "{:40} {:>6} {:>5} {:>10}  {}"
 def print_models(descriptions: Iterable[Description], wide: bool = False) -> None:
     """Print a row per model; in a narrow terminal without family and direction, and with remarks below the row."""
     narrow = console(wide).width < len(_ROW.format("", *[""] * 6)) + 20
-    header = ("model", "family", "layers", "heads", "sub-tokens", "direction", "attention")
     if narrow:
-        header = ("model", "layers", "heads", "sub-tokens", "attention")
-    click.echo((_NARROW if narrow else _ROW).format(*header))
+        click.echo(_NARROW.format("model", "layers", "heads", "sub-tokens", "attention"))
+    else:
+        click.echo(_ROW.format("model", "family", "layers", "heads", "sub-tokens", "direction", "attention"))
     for one in descriptions:
         attention = f"{one.path}: {one.why}" if one.why else one.path
         if one.path == "unknown":

@@ -220,7 +220,7 @@ def _shared_heads(findings: Findings, subject: Subject, number: int) -> Table:
         if head_name(best) is not None:
             counted += 1
             kept += (best["layer"], best["head"]) == (other["layer"], other["head"])
-    rows = [
+    rows: list[list[Any]] = [
         [
             f"{layer}-{head}",
             len(names["published"]),

@@ -30,7 +30,7 @@ class Scored(NamedTuple):
 
     name: str
     kind: str
-    functions: int
+    functions: int | None
     sizes: dict[str, tuple[int, int]]
     scores: dict[str, Any]
     differences: dict[tuple[str, str, str], list[float]]
@@ -74,8 +74,8 @@ def paper_rows(findings: Findings) -> list[Scored]:
         for name, score_by_k in paper.scores(findings.config, rule).items():
             scores.setdefault(name, {})[rule] = score_by_k
     in_mean = [edges for name, edges in paper.edges(findings.config).items() if name not in NOT_IN_MEAN]
-    size = paper.functions(findings.config), {PUBLISHED: (len(in_mean), sum(in_mean))}
-    return [Scored(name, "paper", *size, {PUBLISHED: by_rule}, {}) for name, by_rule in scores.items()]
+    functions, sizes = paper.functions(findings.config), {PUBLISHED: (len(in_mean), sum(in_mean))}
+    return [Scored(name, "paper", functions, sizes, {PUBLISHED: by_rule}, {}) for name, by_rule in scores.items()]
 
 
 def corrected_differences(findings: Findings) -> list[dict[tuple[str, str, str], list[float]]]:

@@ -7,6 +7,7 @@ import io
 import json
 import os
 from bisect import bisect_right
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import floor
@@ -213,7 +214,7 @@ def offsets_figure(configs: Mapping[str, Statistics]) -> Figure:
             if means:
                 far = sum(mean >= FAR for mean in means)
                 label = f"{words}: {far} of {len(means)} at {FAR} or more"
-                heights = sum(_binned({floor(mean): 1}) for mean in means)[kept]
+                heights = _binned(Counter(floor(mean) for mean in means))[kept]
                 above.bar(range(len(bottom)), heights, bottom=bottom, color=colour, width=0.9, label=label)
                 bottom = bottom + heights
         if relations:
@@ -258,7 +259,7 @@ def save(collected: DatasetStatistics, folder: str | os.PathLike) -> list[Path]:
     with style():
         figure = offsets_figure(collected.configs)
         svg, png = to_svg(figure), to_png(figure)
-    contents = [collected.to_json(), *to_csv(collected.configs).values(), svg, png]
+    contents: list[str | bytes] = [collected.to_json(), *to_csv(collected.configs).values(), svg, png]
     return [write(folder / file, content) for file, content in zip(FILES, contents, strict=True)]
 
 

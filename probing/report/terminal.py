@@ -46,7 +46,7 @@ def print_table(out: Console, shown: Table, spare: Sequence[int] = ()) -> None:
 def _without(shown: Table, dropped: Sequence[int]) -> Table:
     """The same table without some columns; right-aligned columns of numbers are never broken."""
     kept: list[Column] = [column for index, column in enumerate(shown.columns) if index not in dropped]
-    narrower = table(shown.title, shown.caption)
+    narrower = table(str(shown.title), None if shown.caption is None else str(shown.caption))
     for column in kept:
         whole = column.no_wrap or column.justify == "right"
         width = max(

@@ -35,7 +35,7 @@ def check_control(name: str | None) -> None:
 def labels_of(dataset: datasets.Dataset, control: str | None, seed: int) -> datasets.Dataset:
     """The dataset as read by a probe with this control; raises what `check_control` raises."""
     check_control(control)
-    return redraw_dependents(dataset, seed) if control == REDRAWN_DEPENDENTS else dataset
+    return redraw_dependents(dataset, seed or 0) if control == REDRAWN_DEPENDENTS else dataset
 
 
 def redraw_dependents(dataset: datasets.Dataset, seed: int = 0) -> datasets.Dataset:

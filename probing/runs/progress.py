@@ -11,4 +11,5 @@ from tqdm.auto import tqdm
 def progress(*arguments: Any, main: bool = True, **options: Any) -> tqdm:
     """A progress bar in the `main` process, with the arguments of tqdm."""
     shown = main and not os.environ.get("TQDM_DISABLE")
-    return tqdm(*arguments, disable=None if shown else True, **options)  # None: where there is no terminal
+    options["disable"] = None if shown else True  # None: where there is no terminal
+    return tqdm(*arguments, **options)

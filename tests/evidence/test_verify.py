@@ -213,13 +213,13 @@ def special_tokens_ranked(patch):
 
 
 def diagonal_kept(patch):
-    real = ranking._Plan.pool
+    real = ranking.Plan.pool
 
     def pool(self, rows, layer):
         self.others = torch.ones_like(self.others)
         return real(self, rows, layer)
 
-    patch.setattr(ranking._Plan, "pool", pool)
+    patch.setattr(ranking.Plan, "pool", pool)
 
 
 def padding_attended(patch):
