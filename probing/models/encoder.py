@@ -59,6 +59,9 @@ class Encoder:
         findings: Path | None = None,
     ):
         self.model, self.tokenizer = _body(model), tokenizer
+        config = getattr(self.model, "config", model.config)  # the encoder of fsmt has none of its own
+        assert isinstance(config, transformers.PreTrainedConfig)
+        self.family = config.model_type
         self.name, self.revision, self.dtype = name, revision, dtype
         self.device = next(self.model.parameters()).device
         self.longest = min(max_length, _positions(model) or max_length)
@@ -276,10 +279,7 @@ def _body(model: torch.nn.Module) -> torch.nn.Module:
     """The model without its head; of an encoder-decoder, the encoder."""
     body = model.base_model
     assert isinstance(body, transformers.PreTrainedModel)
-    if body.config.is_encoder_decoder and hasattr(body, "get_encoder"):
-        body = body.get_encoder()
-        assert isinstance(body, transformers.PreTrainedModel)
-    return body
+    return body.get_encoder() if body.config.is_encoder_decoder and hasattr(body, "get_encoder") else body
 
 
 def _positions(model: torch.nn.Module) -> int | None:
