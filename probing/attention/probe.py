@@ -196,7 +196,7 @@ class Task:
     def made(self) -> Provenance:
         """The settings of the ledger."""
         run = Run(
-            family=self.encoder.model.config.model_type,
+            family=self.encoder.family,
             attention=self.encoder.path,
             attention_why=self.encoder.why,
             device=self.encoder.device.type,
@@ -305,7 +305,7 @@ def prepare(
     return Task(encoder, settings, functions, relations, skips)
 
 
-def prepare_again(settings: Settings, *, model: Any, data: Any, device: str | None) -> Task:
+def prepare_again(settings: Settings, *, model: Any, data: Any, device: str | torch.device | None) -> Task:
     """The task of an earlier run, with the same data, and its model or the given one."""
     return prepare(
         model or settings.model,

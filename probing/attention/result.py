@@ -65,7 +65,8 @@ class ProbeResult:
         Raises LedgerError if the ledger does not say how it was made, or has another version of scoring.
         """
         made, counts = Provenance.of(ledger), ledger.counts()
-        scores, relations = {}, {}
+        scores: dict[str, dict[str, float | None]] = {}
+        relations: dict[str, dict[str, Any]] = {}
         for rule in RULES:
             result = score(counts, KS, rule)
             scores[rule] = ByK(result["scores"])

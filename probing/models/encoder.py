@@ -135,7 +135,7 @@ class Encoder:
     def maps(self, inputs: Mapping[str, torch.Tensor]) -> Sequence[torch.Tensor]:
         """The attention maps (B, H, S, S) of each layer, as the model reports them in eager mode."""
         length = inputs["input_ids"].shape[1]
-        layers = self.run(inputs, "eager", output_attentions=True).attentions
+        layers = self.run(inputs, "eager", output_attentions=True)["attentions"]
         for maps in layers:
             if maps.shape[2:] != (length, length):  # some families use another kind of attention for long inputs
                 raise ModelError(
@@ -259,7 +259,7 @@ def _config_and_tokenizer(source: Location) -> tuple[transformers.PreTrainedConf
     return config, AutoTokenizer.from_pretrained(source.place, config=config, **options)
 
 
-def _check_weights(model: torch.nn.Module, info: Mapping[str, Any]) -> None:
+def _check_weights(model: transformers.PreTrainedModel, info: Mapping[str, Any]) -> None:
     """Raise ModelError for missing weights, which would be random; heads and poolers do not affect attention."""
     if info["mismatched_keys"]:
         name, got, expected = min(info["mismatched_keys"])
@@ -275,14 +275,15 @@ def _check_weights(model: torch.nn.Module, info: Mapping[str, Any]) -> None:
         raise ModelError(f"its weights lack {', '.join(lost[:3])}{' and others' if len(lost) > 3 else ''}")
 
 
-def _body(model: torch.nn.Module) -> torch.nn.Module:
+def _body(model: transformers.PreTrainedModel) -> torch.nn.Module:
     """The model without its head; of an encoder-decoder, the encoder."""
     body = model.base_model
+    assert isinstance(body, transformers.PreTrainedModel)
     assert isinstance(body, transformers.PreTrainedModel)
     return body.get_encoder() if body.config.is_encoder_decoder and hasattr(body, "get_encoder") else body
 
 
-def _positions(model: torch.nn.Module) -> int | None:
+def _positions(model: transformers.PreTrainedModel) -> int | None:
     """The number of positions of the model, or that its configuration gives if positions are relative; None: any."""
     for name, module in _body(model).named_modules():
         table = getattr(module, "weight", None)
@@ -293,7 +294,7 @@ def _positions(model: torch.nn.Module) -> int | None:
     return positions(model.config)
 
 
-def _vocabulary(model: torch.nn.Module) -> float:
+def _vocabulary(model: transformers.PreTrainedModel) -> float:
     """The number of ids with an embedding; infinite for models that hash their ids instead."""
     try:
         embedding = model.get_input_embeddings()
@@ -332,7 +333,7 @@ def _borrowed(model: torch.nn.Module) -> Iterator[None]:
 @contextlib.contextmanager
 def _attention_of(model: torch.nn.Module, name: str) -> Iterator[None]:
     """Let the model compute with the attention function registered as `name`, if its code supports this."""
-    if not hasattr(model, "set_attn_implementation"):
+    if not isinstance(model, transformers.PreTrainedModel):
         yield
         return
     before = model.config._attn_implementation
@@ -376,7 +377,7 @@ def _quiet() -> Iterator[None]:
         transformers.logging.set_verbosity(before)
 
 
-def _digest_of_pair(model: transformers.PreTrainedModel, tokenizer) -> str:
+def _digest_of_pair(model: transformers.PreTrainedModel, tokenizer: transformers.PreTrainedTokenizerBase) -> str:
     """A digest of a model and a tokenizer in memory."""
     config = {
         name: value

@@ -61,7 +61,7 @@ def locate(model: str, revision: str | None = None) -> Location:
             file = hf_hub_download(model, "config.json", revision=revision, local_files_only=True)
         except LocalEntryNotFoundError as error:
             raise ModelError(f"no folder of that name, it is not in the cache, and {UNREACHABLE}") from error
-        return Location(str(file.parent), name, file.parent.name)
+        return Location(str(Path(file).parent), name, Path(file).parent.name)
     # the reported commit is the one that all files come from. Given a commit, transformers also does not use its
     # conversion service, which would load weights from a revision that nobody asked for.
     file = hf_hub_download(model, "config.json", revision=revision)

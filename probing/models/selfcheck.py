@@ -208,7 +208,7 @@ def _tokenizer_checks(encoder: Encoder) -> Iterator[Check]:
         times = np.zeros(len(text), int)  # in how many sub-tokens each character is
         ids, offsets = ids[~special], offsets[~special]
         for token, (start, end) in zip(ids.tolist(), offsets.tolist()):
-            piece, spelled = text[start:end], tokenizer.decode([token])
+            piece, spelled = text[start:end], str(tokenizer.decode([token]))
             if not spelled.strip():  # the marker of a space, which some tokenizers also put before the text
                 continue
             total += 1

@@ -350,9 +350,9 @@ def _found(relations: dict[str, Any], name: str, rule: str, k: str) -> Found | N
     return Found(score, low, high, chosen["layer"], chosen["head"])
 
 
-def _rounded(score: float) -> float:
+def _rounded(score: float | None) -> float | None:
     """Round so that 50.0 and 50, and 0.0 and -0.0, are equal: JSON distinguishes them, but tools may convert them."""
-    return round(float(score), 4) + 0.0
+    return None if score is None else round(float(score), 4) + 0.0
 
 
 def lowest_score_first(row: Row) -> tuple[float, str]:

@@ -47,22 +47,27 @@ class Push:
         `private` was requested.
         """
         with plain_errors(self.repo):
-            api, where = client(), {"repo_id": self.repo, "repo_type": self.kind}
-            sdk = {"space_sdk": "gradio"} if self.kind == "space" else {}
-            retry_when_rate_limited(lambda: api.create_repo(**where, private=private or None, exist_ok=True, **sdk))
-            info = retry_when_rate_limited(lambda: api.repo_info(**where))
+            api, sdk = client(), "gradio" if self.kind == "space" else None
+            retry_when_rate_limited(
+                lambda: api.create_repo(
+                    self.repo, repo_type=self.kind, private=private or None, exist_ok=True, space_sdk=sdk
+                )
+            )
+            info = retry_when_rate_limited(lambda: api.repo_info(self.repo, repo_type=self.kind))
             if private and not info.private:
                 raise HubError(
                     f"{self.repo} already exists and is public: make it private on its page, or leave out --private"
                 )
-            stale = {file.rfilename for file in info.siblings or ()} & self.ours - set(self.files)
-            operations = [
+            stale = {file.rfilename for file in getattr(info, "siblings", None) or ()} & self.ours - set(self.files)
+            operations: list[CommitOperationAdd | CommitOperationDelete] = [
                 *(CommitOperationAdd(name, file) for name, file in self.files.items()),
                 *(CommitOperationDelete(name) for name in sorted(stale)),
             ]
             message = "Publish with codesyntax push"
             commit = retry_when_rate_limited(
-                lambda: api.create_commit(**where, operations=operations, commit_message=message, create_pr=create_pr)
+                lambda: api.create_commit(
+                    self.repo, operations, commit_message=message, repo_type=self.kind, create_pr=create_pr
+                )
             )
             return commit.pr_url or commit.commit_url
 

@@ -262,7 +262,7 @@ def _check_labels(result: ProbeResult, dataset: str, data: Path) -> None:
     skipped = sum(result.skips.values())
     if result.functions + skipped != len(functions):
         raise LedgerError(
-            f"the result is of {result.functions} functions and skipped {told - result.functions}, but "
+            f"the result is of {result.functions} functions and skipped {skipped}, but "
             f"{settings.config}/{settings.split} has {len(functions)}: its ledger was altered, probe again"
         )
 

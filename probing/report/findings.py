@@ -241,7 +241,7 @@ def _gathered(title: str, name: str, files: list[Path], data: Any) -> Findings:
     first = evidence[0]
     validation, test = first.edges["validation"], first.edges["test"]
     direction = first.probed.test.settings.direction
-    heads = max(int(np.prod(one.probed.test.ledger.ranks.shape[2:])) for one in evidence)
+    drawn = max(int(np.prod(one.probed.test.ledger.ranks.shape[2:])) for one in evidence)
     return Findings(
         title=title,
         name=name,

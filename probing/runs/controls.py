@@ -32,7 +32,7 @@ def check_control(name: str | None) -> None:
         raise UnknownName("control", name, CONTROLS)
 
 
-def labels_of(dataset: datasets.Dataset, control: str | None, seed: int) -> datasets.Dataset:
+def labels_of(dataset: datasets.Dataset, control: str | None, seed: int | None) -> datasets.Dataset:
     """The dataset as read by a probe with this control; raises what `check_control` raises."""
     check_control(control)
     return redraw_dependents(dataset, seed or 0) if control == REDRAWN_DEPENDENTS else dataset

@@ -61,7 +61,7 @@ def _no_constant(name: str) -> None:
     raise EntryError(f"{name} is not a number in JSON")
 
 
-Check = Callable[[Any, str], None]
+Check = Callable[[Any, str], object]
 """Raises EntryError unless the value at the given place is as expected."""
 
 

@@ -132,7 +132,8 @@ def test_unusable_folder(folder, how, said):
 @pytest.mark.parametrize("name", ["no/such", "./no/such/folder", "what is this?"])
 def test_no_such_model(name):
     with pytest.raises(
-        ModelError, match="no folder of that name, it is not in the cache|no such folder, and not a valid name of a model"
+        ModelError,
+        match="no folder of that name, it is not in the cache|no such folder, and not a valid name of a model",
     ) as error:
         load(name)
     assert "\n" not in str(error.value)
