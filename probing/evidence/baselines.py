@@ -126,11 +126,11 @@ def read_edges(data: Any, config: str, split: str, functions: np.ndarray | None 
 class Patterns(NamedTuple):
     """Edges of one relation, by which predictors hit them: many edges share a pattern.
 
-    `hits`: bool (patterns, predictors); `of`: (edges,), the pattern of each edge of the relation.
+    `hits`: bool (patterns, predictors); `pattern`: (edges,), the index of each edge's pattern.
     """
 
     hits: np.ndarray
-    of: np.ndarray
+    pattern: np.ndarray
 
 
 @dataclass(frozen=True)
@@ -152,8 +152,10 @@ class Picks:
     def to_dict(self) -> dict[str, Any]:
         """As JSON has it: {"picked": {kind: {rule: {relation: names}}}, "ties": {kind: {rule: {relation: places}}}}."""
         picked = {
-            kind: {rule: {name: self.names(kind, rule, name) for name in of_rule} for rule, of_rule in of_kind.items()}
-            for kind, of_kind in self.lists.items()
+            kind: {
+                rule: {name: self.names(kind, rule, name) for name in relations} for rule, relations in rules.items()
+            }
+            for kind, rules in self.lists.items()
         }
         return {"picked": picked, "ties": self.ties}
 
@@ -176,11 +178,11 @@ class Picks:
             kind: {
                 rule: {
                     name: list(dict.fromkeys([*picked, *rest(kind, picked).tolist()]))[: max(KS)]
-                    for name, picked in of_rule.items()
+                    for name, picked in relations.items()
                 }
-                for rule, of_rule in of_kind.items()
+                for rule, relations in rules.items()
             }
-            for kind, of_kind in self.lists.items()
+            for kind, rules in self.lists.items()
         }
         return dataclasses.replace(self, lists=lists)
 
@@ -201,7 +203,7 @@ def greedy(patterns: Patterns, length: int) -> tuple[list[int], list[int]]:
     Also returns the places of the list, from 1, where there were equals.
     """
     hits = patterns.hits.astype(np.float32)  # products in float32 are exact below 2**24 edges
-    left = np.bincount(patterns.of, minlength=len(hits)).astype(np.float32)
+    left = np.bincount(patterns.pattern, minlength=len(hits)).astype(np.float32)
     picked: list[int] = []
     tied: list[int] = []
     while len(picked) < min(length, hits.shape[1]):
@@ -224,7 +226,7 @@ def ledger(edges: Edges, picks: Picks) -> RankLedger:
         listed = patterns.hits[:, numbers]  # (patterns, list)
         if numbers:
             place = np.where(listed.any(axis=1), listed.argmax(axis=1), WORST_RANK)
-            ranks[RULES.index(rule), index, 0, KINDS.index(kind)] = place[patterns.of]
+            ranks[RULES.index(rule), index, 0, KINDS.index(kind)] = place[patterns.pattern]
     settings = {"baselines": {**edges.settings, "direction": picks.direction, "scoring": SCORING_VERSION}}
     return RankLedger.of(edges, ranks, settings)
 
@@ -243,14 +245,14 @@ def better(ledger: RankLedger) -> Choice:
     """
     counts = ledger.counts()
     choice: Choice = {rule: {} for rule in RULES}
-    for rule, of_rule in choice.items():
+    for rule, relations in choice.items():
         for name in counts.counts:
             offset, keyword = counts.hits(name, rule)[0, :, : max(KS)]
             chosen = 0
-            of_rule[name] = []
+            relations[name] = []
             for gained in (keyword - offset).tolist():
                 chosen = int(gained > 0) if gained else chosen
-                of_rule[name].append((0, chosen))
+                relations[name].append((0, chosen))
     return choice
 
 
@@ -269,7 +271,7 @@ class BaselineResult:
     def summaries(self) -> dict[str, dict[str, Any]]:
         """Protocol -> baseline -> `selection.summary`."""
         return {
-            protocol: {name: summary(found, estimate(found)) for name, found in outcomes.items()}
+            protocol: {name: summary(outcome, estimate(outcome)) for name, outcome in outcomes.items()}
             for protocol, outcomes in self.outcomes.items()
         }
 
@@ -277,12 +279,12 @@ class BaselineResult:
     def same_relations(self) -> dict[str, Any]:
         """Baseline -> the means of *published* over the relations that *held-out* has, to stand beside its means."""
         both = zip(self.outcomes["published"].items(), self.outcomes["held-out"].values())
-        alike = {name: found.only(held.relations) for (name, found), held in both}
-        return {name: means(estimate(found)) for name, found in alike.items()}
+        restricted = {name: outcome.only(held.relations) for (name, outcome), held in both}
+        return {name: means(estimate(outcome)) for name, outcome in restricted.items()}
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON has it: settings, for each protocol what was picked and the summaries, and `same_relations`."""
-        protocols = {name: {**self.picks[name].to_dict(), **of} for name, of in self.summaries.items()}
+        protocols = {name: {**self.picks[name].to_dict(), **kinds} for name, kinds in self.summaries.items()}
         return {"settings": self.settings, "protocols": protocols, "same_relations": self.same_relations}
 
 
@@ -348,11 +350,11 @@ def _by_relation(edges: Edges, direction: str) -> Iterator[tuple[str, str, int, 
         ("offset", _offset_codes(edges), _expand_offsets),
         ("keyword", _keyword_codes(edges, direction), _expand_keywords(len(LANGUAGES[edges.language].keywords))),
     ):
-        for rule, of_edges in zip(RULES, codes):
+        for rule, edge_codes in zip(RULES, codes):
             for relation, index in enumerate(places):
                 if len(index):
-                    distinct, of = np.unique(of_edges[index], return_inverse=True)
-                    yield kind, rule, relation, index, Patterns(expand(distinct), of)
+                    distinct, pattern = np.unique(edge_codes[index], return_inverse=True)
+                    yield kind, rule, relation, index, Patterns(expand(distinct), pattern)
 
 
 def _offset_codes(edges: Edges) -> list[np.ndarray]:

@@ -223,8 +223,8 @@ def gather(probed: Sequence[Probed], data: Any = None) -> list[Evidence]:
             labels = part_edges.settings["labels"]
             if made.control != REDRAWN_DEPENDENTS and made.limit is None and made.labels != labels:
                 raise LedgerError(
-                    f"{made.model} was probed with labels {made.labels}, but those of {data} are {labels}: give the data "
-                    "that was probed with --data"
+                    f"{made.model} was probed with labels {made.labels}, but those of {data} are {labels}: give the "
+                    "data that was probed with --data"
                 )
             if len(kept := getattr(one, part).ledger.only(part_edges.function)) != len(part_edges):
                 raise LedgerError(

@@ -52,7 +52,7 @@ def expected(edges: Edges, direction: str = HEAD_TO_DEPENDENT, relations: Sequen
     def single(token: np.ndarray) -> np.ndarray:
         return (may & ~edges.left_out[token]).astype(int)
 
-    found = {"first": single(first), "any": (before[last + 1] - before[first]) * may, "last": single(last)}
+    sought = {"first": single(first), "any": (before[last + 1] - before[first]) * may, "last": single(last)}
     own = {"first": first == head, "any": (first <= head) & (head <= last), "last": last == head}
     others = (before[edges.begin + edges.tokens] - before[edges.begin] - 1)[:, None]  # (E, 1)
     left = np.maximum(others - (k - 1), 1)  # tokens left for the k-th place
@@ -61,13 +61,13 @@ def expected(edges: Edges, direction: str = HEAD_TO_DEPENDENT, relations: Sequen
     in_mean = [name for name in relations if name not in NOT_IN_MEAN]
     means = np.full((len(RULES), len(k)), np.nan)
     for number, rule in enumerate(RULES):
-        m = (found[rule] - (own[rule] & may))[:, None]  # without the own one
+        m = (sought[rule] - (own[rule] & may))[:, None]  # without the own one
         if direction == HEAD_TO_DEPENDENT:
             missed = np.cumprod(np.clip(1 - m / left, 0, 1), axis=1)
         else:
             missed = np.clip(1 - k / np.maximum(others, 1), 0, 1) ** m
         # so many guesses are all tokens, the token itself included
-        hit = np.where((k > others) & (found[rule] > 0)[:, None], 1, 1 - missed)
+        hit = np.where((k > others) & (sought[rule] > 0)[:, None], 1, 1 - missed)
         if in_mean:
             means[number] = np.mean([100 * hit[names == name].mean(axis=0) for name in in_mean], axis=0)
     return means

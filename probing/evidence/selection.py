@@ -165,7 +165,7 @@ def estimate(outcomes: Outcomes, *, resamples: int = RESAMPLES, seed: int = 0) -
 
     A resample without edges of a relation excludes it from its mean.
     """
-    relations = [[_scored(hits, outcomes.edges)[0] for hits in of_rule] for of_rule in outcomes.hits]
+    relations = [[_scored(hits, outcomes.edges)[0] for hits in rule_hits] for rule_hits in outcomes.hits]
     mean = _mean(outcomes.hits, outcomes.edges, outcomes.in_mean, resamples, seed)
     return Estimate(_percent(relations, outcomes.edges), mean)
 
@@ -207,7 +207,7 @@ def compare(one: Outcomes, other: Outcomes, *, permutations: int = PERMUTATIONS,
     hits, others_hits = one.hits[..., mine], other.hits[..., others]  # (rules, k, F, R)
     gained = hits - others_hits
     p, p_mean = _permutation_test(gained, edges, in_mean, permutations, seed)
-    relations = [[_differing(*both, edges) for both in zip(*of_rule)] for of_rule in zip(hits, others_hits)]
+    relations = [[_differing(*both, edges) for both in zip(*rule_hits)] for rule_hits in zip(hits, others_hits)]
     difference = Estimate(_percent(relations, edges), _mean(gained, edges, in_mean, RESAMPLES, seed))
     return Comparison(names, difference, p, np.apply_along_axis(holm, -1, p), p_mean)
 

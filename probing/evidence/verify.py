@@ -146,8 +146,10 @@ def _same(name: str, theirs: Any, ours: Any, named: bool = True) -> Check:
     """Whether both are equal. If not `named` by the user, a difference may only mean that another one has this name."""
     if theirs == ours:
         return Check(name, True, f"{theirs}")
-    found = f"the result says {theirs}, here it is {ours}"
-    return Check(name, False, found) if named else Check(name, None, f"{found}: say with --{name} where it is")
+    difference = f"the result says {theirs}, here it is {ours}"
+    return (
+        Check(name, False, difference) if named else Check(name, None, f"{difference}: say with --{name} where it is")
+    )
 
 
 def _version_and_labels(settings: Settings) -> str:
@@ -246,11 +248,11 @@ def _ranks(ledger: RankLedger, task: Task, drawn: Sequence[EncodedFunction], cho
     listener = partial(RankBounds, slack=SLACK[task.settings.dtype])
     for start in range(0, len(drawn), PART):
         part = drawn[start : start + PART]
-        found = runner.run(part, tqdm(disable=True), listener)
+        bounds = runner.run(part, tqdm(disable=True), listener)
         places = np.concatenate([_places(claimed, function.index) for function in part])
-        again[:, places] = found[..., 0]
+        again[:, places] = bounds[..., 0]
         theirs = claimed.ranks[:, places]
-        outside[places] = ((theirs < found[..., 1]) | (theirs > found[..., 2])).any(axis=0)
+        outside[places] = ((theirs < bounds[..., 1]) | (theirs > bounds[..., 2])).any(axis=0)
     text = f"{len(drawn)} functions probed again, "
     if count := int(outside.sum()):
         edge, layer, head = np.argwhere(outside)[0]

@@ -132,7 +132,7 @@ class Table:
         lines.append("| " + " | ".join(_escape(_full_name(column)) for column in self.shown) + " |")
         lines.append("| " + " | ".join("---:" if column.kind.numeric else "---" for column in self.shown) + " |")
         lines += [
-            "| " + " | ".join(_escape(in_text(cell, of.kind)) for cell, of in zip(row, self.shown)) + " |"
+            "| " + " | ".join(_escape(in_text(cell, column.kind)) for cell, column in zip(row, self.shown)) + " |"
             for row in self.bodies.get(first, [])
         ]
         lines += ["", f"CSV: [{self.name}.csv](tables/{self.name}.csv)"]

@@ -59,10 +59,10 @@ def redraw_dependents(dataset: datasets.Dataset, seed: int = 0) -> datasets.Data
             begin = np.arange(len(visible) - (last - first))
             begin = begin[begin != first]
             end = begin + last - first
-            told = (visible[begin] >= visible[first]) & (visible[end] >= visible[last])
+            visible_ends = (visible[begin] >= visible[first]) & (visible[end] >= visible[last])
             apart = (end < first) | (last < begin)
             behind = begin > head
-            choices = (behind & told & apart, behind & told, behind, np.ones(len(begin), bool))
+            choices = (behind & visible_ends & apart, behind & visible_ends, behind, np.ones(len(begin), bool))
             places = next((begin[choice] for choice in choices if choice.any()), [first])
             place = int(rng.choice(places))
             redrawn.append({**edge, "first": place, "last": place + last - first})

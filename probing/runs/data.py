@@ -166,20 +166,20 @@ def find_data(result: str | os.PathLike, made: Settings) -> str:
     if _may_be_on_hub(name):
         places = [name]
     else:
-        told = data_path_of(read_text(result))
-        places = [place for place in (told and os.path.join(os.path.dirname(result), told), name) if place]
+        path = data_path_of(read_text(result))
+        places = [place for place in (path and os.path.join(os.path.dirname(result), path), name) if place]
         places = [place for place in places if os.path.isdir(place)]
     reason = ""
     for place in places:
         try:
-            dataset, found = load_functions(place, made.config, made.split)
+            dataset, called = load_functions(place, made.config, made.split)
             labels = _probed_labels(dataset, made)
         except (DatasetError, UnknownName) as error:
             reason = str(error)
             continue
-        if (found.rpartition("@")[2], labels) == (version, made.labels):
+        if (called.rpartition("@")[2], labels) == (version, made.labels):
             return place
-        reason = f"{place!r} has the version {found.rpartition('@')[2]} and the labels {labels}"
+        reason = f"{place!r} has the version {called.rpartition('@')[2]} and the labels {labels}"
     raise DataNotFound(
         f"the data of {result} is not found, {made.data}/{made.config}/{made.split} with the labels "
         f"{made.labels}{f' ({reason})' if reason else ''}: give its location with --data"
