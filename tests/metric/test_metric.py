@@ -459,7 +459,11 @@ BAD_FUNCTIONS = {
     "no heads": (GOOD[:, :0], [EDGE], r"shape \(1, 0, 3, 3\), expected"),
     "no tokens": (GOOD[..., :0, :0], [], r"shape \(1, 2, 0, 0\), expected"),
     "ragged": ([[[[0.5, 0.5], [1.0]]]], [EDGE], "attention is not an array .*nested list of equal lengths"),
-    "tensors numpy cannot read": ([torch.ones(2, 3, 3).bfloat16()], [EDGE], "attention is not an array .*one numpy array"),
+    "tensors numpy cannot read": (
+        [torch.ones(2, 3, 3).bfloat16()],
+        [EDGE],
+        "attention is not an array .*one numpy array",
+    ),
     "text": ("attention", [EDGE], r"shape \(\), expected"),
     "negative": (with_weight(-0.1), [EDGE], "weights that are not finite numbers of at least 0"),
     "not a number": (with_weight(np.nan), [EDGE], "weights that are not finite numbers"),
