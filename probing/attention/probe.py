@@ -2,25 +2,20 @@
 
 from __future__ import annotations
 
-import contextlib
-import ctypes
 import logging
 import os
-import platform
-import shutil
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import filelock
 import numpy as np
 import torch
 from tqdm.auto import tqdm
 
 from codesyntax_dataset.arguments import Natural, Positive, checked
-from codesyntax_dataset.atomic import writing
 from codesyntax_dataset.errors import LedgerError, ModelError
 from codesyntax_dataset.languages import variant_of
 from codesyntax_dataset.protocol import PAPER_LENGTH, RANDOM_WEIGHTS, SHUFFLED_ATTENTION
@@ -34,9 +29,10 @@ from probing.attention.result import load as load_result
 from probing.attention.schema import Provenance, Run
 from probing.models.kept import versions
 from probing.runs import cache
-from probing.runs.controls import labels_of
-from probing.runs.data import folder_of, label_digest, load_functions, rows
-from probing.runs.progress import progress
+from probing.runs.batches import Batches, out_of_memory
+from probing.runs.data import Functions, folder_of, read_functions, rows
+from probing.runs.runner import Processes
+from probing.runs.runner import run as run_job
 from probing.runs.settings import Settings
 from probing.runs.threads import useful_threads
 
@@ -47,12 +43,6 @@ logger = logging.getLogger(__name__)
 
 PART = 64
 """Functions per part of the ledger, the most that an interrupted run loses."""
-
-MOST_PADDING = 0.1
-"""The most padding in a batch, relative to its sub-tokens."""
-
-_BATCH_TOKENS = {"cpu": 4096, "cuda": 65536}
-_ELEMENTS = {"cpu": 1 << 19, "cuda": 1 << 26}  # weights in memory while a layer is ranked: 2 MB, 256 MB
 
 
 @checked
@@ -94,23 +84,18 @@ def probe(
 
     Raises ArgumentError, ModelError, DatasetError, UnknownName or LedgerError, each with a one-line message.
     """
-    processes = _Processes()
-    asked = {
-        "model": os.fspath(model) if isinstance(model, os.PathLike) else model,
-        "data": data,
-        "config": config,
-        "split": split,
+    processes = Processes()
+    functions = read_functions(data, config, split, limit=limit, control=control, seed=seed)
+    asked: dict[str, Any] = {
         "revision": revision,
         "dtype": str(dtype).removeprefix("torch."),
         "device": str(device) if device else processes.device,
-        "limit": limit,
         "direction": direction,
         "max_length": max_length,
         "also_fits": also_fits,
-        "control": control,
-        "seed": seed,
     }
-    slot = cache.slot(**asked)
+    place = os.fspath(model) if isinstance(model, os.PathLike) else model
+    slot = cache.slot(place, functions, **asked)
     ledger = slot.load(RankLedger.load) if slot and processes.main else None
     if processes.agree(ledger is not None):
         logger.info("the cache %s has the ledger of this very probe", slot.folder if slot else "of the main process")
@@ -121,79 +106,49 @@ def probe(
                 result.save(output)
         return result
     with useful_threads():
-        task = prepare(**asked)
+        job = prepare(place, functions, **asked)
+        job.batch_tokens, job.data_folder = batch_tokens, folder_of(data)
         logger.info(
             "%s on %s: %s attention, %d functions of %d to %d sub-tokens to probe, skipped: %s",
-            *(task.encoder.name, task.encoder.device, task.encoder.path, len(task.functions)),
-            *(len(task.functions[-1].ids), len(task.functions[0].ids), dict(task.skips) or "none"),
+            *(job.encoder.name, job.encoder.device, job.encoder.path, len(job.functions)),
+            *(len(job.functions[-1].ids), len(job.functions[0].ids), dict(job.skips) or "none"),
         )
-        result = _run(task, batch_tokens, processes, output, folder_of(data))
+        result = run_job(job, processes, None if output is None else Path(output))
     if result is not None and slot is not None:
-        slot.save(result.ledger.save, result.settings.revision, result.settings.labels)
+        slot.save(result.ledger.save, job.settings.revision)
     return result
-
-
-def _run(
-    task: Task,
-    batch_tokens: int | None,
-    processes: _Processes,
-    output: str | os.PathLike | None,
-    data_folder: Path | None,
-) -> ProbeResult | None:
-    """Run the task and, with an `output`, keep finished parts there until all are done."""
-    made = task.made()
-    parts = task.parts()
-    runner = Runner(task.encoder, task.settings.direction, batch_tokens)
-    if output is None:
-        result = _run_parts(task, parts, made, runner, processes, None)
-        if result is not None:
-            result.data_folder = data_folder
-        return result
-    folder = Path(output)
-    name = task.settings.name
-    kept = folder / f".{name}.parts"
-    with writing(kept):
-        kept.mkdir(parents=True, exist_ok=True)
-    with _telling_what_is_kept(kept), _only_run_in(kept, processes):
-        result = _finished(folder / f"{name}.json", made) if processes.main else None
-        if not processes.agree(result is not None):
-            result = _run_parts(task, parts, made, runner, processes, kept)
-        if result is not None:
-            result.data_folder = data_folder
-            result.save(folder)
-        processes.wait()
-        if processes.main:
-            shutil.rmtree(kept)
-    return result
-
-
-@contextlib.contextmanager
-def _telling_what_is_kept(kept: Path) -> Iterator[None]:
-    """Let an interrupted run say that it can be continued, if it can, and remove everything else."""
-    try:
-        yield
-    except KeyboardInterrupt as stop:
-        if any(kept.glob("*.parquet")):
-            stop.args = ("interrupted: the same command continues where this run stopped",)
-        else:
-            shutil.rmtree(kept, ignore_errors=True)
-        raise
 
 
 @dataclass
-class Task:
-    """An encoder, the functions to probe, longest first, and everything that determines their ranks."""
+class RankJob:
+    """An encoder, the functions to probe, longest first, and everything that determines their ranks.
+
+    A `runner.Job` whose tables are rank ledgers. `batch_tokens`: sub-tokens per batch, padding included; ranks do not
+    depend on it. `data_folder`: the folder of the data, if it is in one.
+    """
 
     encoder: Encoder
     settings: Settings
     functions: list[EncodedFunction]
     relations: list[str]
     skips: Counter[str]
+    batch_tokens: int | None = None
+    data_folder: Path | None = None
 
+    @property
+    def title(self) -> str:
+        return f"probing {self.settings.model}"
+
+    @property
+    def name(self) -> str:
+        return self.settings.name
+
+    @property
     def parts(self) -> list[list[EncodedFunction]]:
         return [self.functions[start : start + PART] for start in range(0, len(self.functions), PART)]
 
-    def made(self) -> Provenance:
+    @cached_property
+    def provenance(self) -> Provenance:
         """The settings of the ledger."""
         run = Run(
             family=self.encoder.family,
@@ -211,39 +166,69 @@ class Task:
             versions=versions(),
         )
 
-    def ledger(self, part: Sequence[EncodedFunction], ranks: np.ndarray, made: Provenance) -> RankLedger:
-        """The ledger of some of the functions: their edges in order, with `ranks` (rules, edges, layers, heads)."""
-        return RankLedger.of(stacked([function.edges for function in part]), ranks, made.to_json())
+    @cached_property
+    def made(self) -> dict[str, Any]:
+        return self.provenance.to_json()
+
+    @cached_property
+    def _runner(self) -> Runner:
+        return Runner(self.encoder, self.settings.direction, self.batch_tokens)
+
+    def run(self, part: Sequence[EncodedFunction], bar: tqdm) -> np.ndarray:
+        return self._runner.run(part, bar)
+
+    def shape(self, part: Sequence[EncodedFunction]) -> tuple[int, ...]:
+        edges = sum(len(function.edges) for function in part)
+        return len(RULES), edges, self.encoder.layers, self.encoder.heads
+
+    def table(self, part: Sequence[EncodedFunction], found: np.ndarray) -> RankLedger:
+        return RankLedger.of(stacked([function.edges for function in part]), found, self.made)
+
+    def found(self, table: RankLedger) -> np.ndarray:
+        return table.ranks
+
+    def load(self, file: Path) -> RankLedger:
+        return RankLedger.load(file)
+
+    def result(self, tables: Sequence[RankLedger]) -> ProbeResult:
+        return self._placed(ProbeResult.from_ledger(RankLedger.concatenate(tables).sorted()))
+
+    def finished(self, folder: Path) -> ProbeResult | None:
+        file = folder / f"{self.name}.json"
+        try:
+            result = load_result(file)
+        except LedgerError as error:
+            if file.exists():
+                logger.warning("%s cannot be reused: %s", file, error)
+            return None
+        return self._placed(result) if result.ledger.settings == self.made else None
+
+    def _placed(self, result: ProbeResult) -> ProbeResult:
+        result.data_folder = self.data_folder
+        return result
+
+    def save(self, result: ProbeResult, folder: Path) -> None:
+        result.save(folder)
 
 
 def prepare(
     model: str | tuple,
-    data: Any,
-    config: str,
-    split: str,
+    functions: Functions,
     *,
-    revision: str | None,
-    dtype: str,
-    device: str | torch.device | None,
-    limit: int | None,
-    direction: str | None,
-    max_length: int,
-    also_fits: Sequence[str],
-    control: str | None,
-    seed: int | None,
-) -> Task:
-    """Load the data and the model, tokenize and align every function; arguments as of `probe`."""
-    from probing.models.encoder import (
-        load,
-        load_tokenizer,
-    )  # transformers takes seconds to import, and the cache needs none
+    revision: str | None = None,
+    dtype: str = "float32",
+    device: str | torch.device | None = None,
+    direction: str | None = None,
+    max_length: int = PAPER_LENGTH,
+    also_fits: Sequence[str] = (),
+) -> RankJob:
+    """Load the model, tokenize and align every function; arguments as of `probe`."""
+    from probing.models.encoder import load, load_tokenizer  # transformers takes seconds to import
     from probing.models.selfcheck import examine_lengths
 
     if direction not in (None, *DIRECTIONS):
         raise ModelError(f"direction is {direction!r}, expected one of {', '.join(DIRECTIONS)}")
-    dataset, data_name = load_functions(data, config, split)
-    variant = variant_of(config)
-    dataset = labels_of(dataset, control, seed)
+    control, seed = functions.control, functions.seed
     fresh = seed if control == RANDOM_WEIGHTS else None
     shuffled_by = seed if control == SHUFFLED_ATTENTION else None
     others = {name: load_tokenizer(name, max_length=max_length) for name in also_fits}
@@ -253,17 +238,17 @@ def prepare(
             f"{encoder.name} cannot see later tokens, such as nearly all dependents: it scores 0 in the direction "
             f"{HEAD_TO_DEPENDENT}; use {DEPENDENT_TO_HEAD}"
         )
-    functions: list[EncodedFunction] = []
+    never_predicted = variant_of(functions.config).never_predicted
+    encoded: list[EncodedFunction] = []
     relations: list[str] = []
     skips: Counter[str] = Counter()
     index = -1
-    for batch in rows(dataset, limit):
+    for batch in rows(functions.dataset, functions.limit):
         texts = [row["code"] for row in batch]
         too_long = _too_long(texts, others)
         for row, longer_than, (ids, offsets, special) in zip(batch, too_long, encoder.encode(texts)):
             index += 1
-            edges = row["relations"]
-            if not edges:
+            if not row["relations"]:
                 skips["no relations"] += 1
             elif len(ids) > encoder.longest:
                 skips[f"more than {encoder.longest} sub-tokens"] += 1
@@ -276,51 +261,56 @@ def prepare(
                 except OffsetsError:  # only of this function, for example because it quotes a special token
                     skips["offsets of sub-tokens run backwards"] += 1
                     continue
-                alignment = alignment.without(variant.never_predicted, row["code"], start, end)
+                alignment = alignment.without(never_predicted, row["code"], start, end)
                 table = EdgeTable.from_rows([(index, row)], relations)
-                functions.append(EncodedFunction(index, ids, alignment, table, shuffled_by))
-    if not functions:
-        raise LedgerError(f"no function of {data_name}/{config}/{split} can be scored; skipped: {dict(skips)}")
-    functions.sort(key=lambda function: (-len(function.ids), function.index))
+                encoded.append(EncodedFunction(index, ids, alignment, table, shuffled_by))
+    if not encoded:
+        raise LedgerError(
+            f"no function of {functions.name}/{functions.config}/{functions.split} can be scored; skipped: {dict(skips)}"
+        )
+    encoded.sort(key=lambda function: (-len(function.ids), function.index))
     try:
-        examine_lengths(encoder, functions[0].ids, functions[-1].ids)
+        examine_lengths(encoder, encoded[0].ids, encoded[-1].ids)
     except RuntimeError as error:
-        if not _out_of_memory(error):  # if a batch of the two does not fit in memory, no batch will mix them
+        if not out_of_memory(error):  # if a batch of the two does not fit in memory, no batch will mix them
             raise
     settings = Settings(
         model=encoder.name,
         revision=encoder.revision,
-        data=data_name,
-        labels=label_digest(dataset, limit),
-        config=config,
-        split=split,
+        data=functions.name,
+        labels=functions.labels,
+        config=functions.config,
+        split=functions.split,
         direction=direction or (DEPENDENT_TO_HEAD if encoder.causal else HEAD_TO_DEPENDENT),
         dtype=dtype,
         max_length=max_length,
         also_fits=tuple(sorted(also_fits)),
-        limit=None if limit is None or limit >= len(dataset) else limit,
+        limit=functions.limit,
         control=control,
         seed=None if control is None else seed,
     )
-    return Task(encoder, settings, functions, relations, skips)
+    return RankJob(encoder, settings, encoded, relations, skips)
 
 
-def prepare_again(settings: Settings, *, model: Any, data: Any, device: str | torch.device | None) -> Task:
-    """The task of an earlier run, with the same data, and its model or the given one."""
-    return prepare(
-        model or settings.model,
+def prepare_again(settings: Settings, *, model: Any, data: Any, device: str | torch.device | None) -> RankJob:
+    """The job of an earlier run, with the same data, and its model or the given one."""
+    functions = read_functions(
         data,
         settings.config,
         settings.split,
+        limit=settings.limit,
+        control=settings.control,
+        seed=settings.seed or 0,
+    )
+    return prepare(
+        model or settings.model,
+        functions,
         revision=None if model else settings.revision,
         dtype=settings.dtype,
         device=device,
-        limit=settings.limit,
         direction=settings.direction,
         max_length=settings.max_length,
         also_fits=settings.also_fits,
-        control=settings.control,
-        seed=settings.seed,
     )
 
 
@@ -334,14 +324,12 @@ def _too_long(texts: Sequence[str], others: dict[str, tuple]) -> list[str]:
     return models
 
 
-class Runner:
-    """Runs functions through the encoder, longest first, in batches of a token budget, lowered if memory runs out."""
+class Runner(Batches):
+    """Batches of functions whose edges are ranked in one direction."""
 
     def __init__(self, encoder: Encoder, direction: str, batch_tokens: int | None):
-        kind = encoder.device.type
-        self.encoder, self.direction = encoder, direction
-        self.budget = batch_tokens or _BATCH_TOKENS.get(kind, _BATCH_TOKENS["cpu"])
-        self.elements = _ELEMENTS.get(kind, _ELEMENTS["cpu"])
+        super().__init__(encoder, batch_tokens)
+        self.direction = direction
 
     def run(
         self,
@@ -350,171 +338,14 @@ class Runner:
         listener: Callable[..., BatchListener] = BatchRanker,
     ) -> np.ndarray:
         """The output of `listener` for the functions' edges: by default ranks (rules, edges, layers, heads)."""
-        encoder, done, start = self.encoder, [], 0
-        while start < len(functions):
-            batch = self.batch(functions, start)
-            inputs = encoder.inputs([function.ids for function in batch])
+        encoder = self.encoder
+
+        def listen(batch: Sequence[EncodedFunction], inputs: Mapping[str, torch.Tensor]) -> torch.Tensor:
             length = inputs["input_ids"].shape[1]
-            try:
-                listening = listener(
-                    batch, encoder.layers, encoder.heads, length, encoder.device, self.elements, self.direction
-                )
-                encoder.forward(inputs, listening)
-            except (torch.OutOfMemoryError, RuntimeError) as error:
-                if not _out_of_memory(error):
-                    raise
-                self._shrink(len(batch), length)
-                continue
-            done.append(self._fetch(listening.found))
-            start += len(batch)
-            bar.update(len(batch))
-        _release_memory(encoder.device)
-        if encoder.device.type == "cuda":
-            torch.cuda.synchronize(encoder.device)
-        return torch.cat(done, dim=1).numpy()
-
-    def batch(self, functions: Sequence[EncodedFunction], start: int) -> Sequence[EncodedFunction]:
-        """The next functions, at least one, that fit the budget and MOST_PADDING when padded to the first."""
-        longest, real, end = len(functions[start].ids), 0, start
-        for function in functions[start : start + max(1, self.budget // longest)]:
-            real += len(function.ids)
-            if (end + 1 - start) * longest > (1 + MOST_PADDING) * real:
-                break
-            end += 1
-        return functions[start:end]
-
-    def _shrink(self, functions: int, length: int) -> None:
-        if self.encoder.device.type == "cuda":
-            torch.cuda.empty_cache()
-        if functions > 1:
-            self.budget = functions // 2 * length
-        elif self.elements > 1:
-            self.elements = 1  # rows of one function at a time, which cannot be reduced further
-        else:
-            raise ModelError(
-                f"out of memory for one function of {length} sub-tokens on {self.encoder.device}: lower --max-length, "
-                "or use a larger device"
+            listening = listener(
+                batch, encoder.layers, encoder.heads, length, encoder.device, self.elements, self.direction
             )
+            encoder.forward(inputs, listening)
+            return listening.found
 
-    @staticmethod
-    def _fetch(found: torch.Tensor) -> torch.Tensor:
-        """Copy the output to the CPU; on CUDA, while the next batch runs."""
-        if found.device.type != "cuda":
-            return found.cpu()
-        return torch.empty(found.shape, dtype=found.dtype, pin_memory=True).copy_(found, non_blocking=True)
-
-
-def _release_memory(device: torch.device) -> None:
-    """Return freed memory to the system: batches have different sizes, and glibc would keep memory for all of them.
-
-    Called after a part, not after each batch: allocating the memory again takes 6 % of the time.
-    """
-    if device.type == "cpu" and platform.libc_ver()[0] == "glibc":
-        ctypes.CDLL(None).malloc_trim(0)
-
-
-def _out_of_memory(error: RuntimeError) -> bool:
-    return isinstance(error, torch.OutOfMemoryError) or "can't allocate memory" in str(error)
-
-
-class _Processes:
-    """The processes of one run under `accelerate launch` or `torchrun`, or a single process otherwise."""
-
-    def __init__(self) -> None:
-        self.count, self.rank, self.device = 1, 0, None
-        if int(os.environ.get("WORLD_SIZE", "1")) > 1:
-            from accelerate import PartialState
-
-            self._state = PartialState(cpu=not torch.cuda.is_available())
-            self.count, self.rank = self._state.num_processes, self._state.process_index
-            self.device = str(self._state.device)
-
-    @property
-    def main(self) -> bool:
-        return self.rank == 0
-
-    def wait(self) -> None:
-        if self.count > 1:
-            self._state.wait_for_everyone()
-
-    def agree(self, value: bool) -> bool:
-        """The value of the main process, on all processes."""
-        if self.count == 1:
-            return value
-        said = torch.tensor([value], device=self.device)
-        torch.distributed.broadcast(said, src=0)
-        return bool(said.item())
-
-    def send(self, ranks: np.ndarray) -> None:
-        torch.distributed.send(torch.from_numpy(np.ascontiguousarray(ranks)).to(self.device), dst=0)
-
-    def receive(self, shape: tuple[int, ...], source: int) -> np.ndarray:
-        ranks = torch.empty(shape, dtype=torch.uint8, device=self.device)
-        torch.distributed.recv(ranks, src=source)
-        return ranks.cpu().numpy()
-
-
-def _run_parts(
-    task: Task,
-    parts: Sequence[Sequence[EncodedFunction]],
-    made: Provenance,
-    runner: Runner,
-    processes: _Processes,
-    kept: Path | None,
-) -> ProbeResult | None:
-    """Run this process's parts, saving each in the folder `kept`; the main process collects all and scores them."""
-    mine = range(processes.rank, len(parts), processes.count)
-    ledgers: dict[int, RankLedger] = {}
-    total = sum(len(parts[number]) for number in mine)
-    with progress(total=total, desc=f"probing {task.settings.model}", unit="function", main=processes.main) as bar:
-        for number in mine:
-            file = kept / f"{number:05d}.parquet" if kept else None
-            ledger = _kept(file, made)
-            if ledger is None:
-                ledger = task.ledger(parts[number], runner.run(parts[number], bar), made)
-                if file:
-                    ledger.save(file)
-            else:
-                bar.update(len(parts[number]))
-            ledgers[number] = ledger
-    if not processes.main:
-        for number in mine:
-            processes.send(ledgers[number].ranks)
-        return None
-    for number, part in enumerate(parts):
-        if number not in ledgers:
-            edges = sum(len(function.edges) for function in part)
-            shape = (len(RULES), edges, task.encoder.layers, task.encoder.heads)
-            ledgers[number] = task.ledger(part, processes.receive(shape, number % processes.count), made)
-    merged = RankLedger.concatenate([ledgers.pop(number) for number in range(len(parts))])
-    return ProbeResult.from_ledger(merged.sorted())
-
-
-def _finished(file: Path, made: Provenance) -> ProbeResult | None:
-    """The result of an earlier run with the same settings, if it exists and agrees with its ledger."""
-    try:
-        result = load_result(file)
-    except LedgerError as error:
-        if file.exists():
-            logger.warning("%s cannot be reused: %s", file, error)
-        return None
-    return result if result.ledger.settings == made.to_json() else None
-
-
-def _kept(file: Path | None, made: Provenance) -> RankLedger | None:
-    """A part of the ledger from an earlier run with the same settings, if it exists."""
-    if file is None or not file.exists():
-        return None
-    ledger = RankLedger.load(file)
-    return ledger if ledger.settings == made.to_json() else None
-
-
-def _only_run_in(kept: Path, processes: _Processes) -> contextlib.AbstractContextManager[filelock.BaseFileLock]:
-    """Lock a run's parts, so that two runs with the same settings do not interfere; released with the block."""
-    lock = filelock.FileLock(kept / f"lock.{processes.rank}", timeout=0)
-    try:
-        return lock.acquire()  # entering the lock itself would acquire it once more
-    except filelock.Timeout:
-        raise LedgerError(
-            f"another run of the same settings is writing to {kept.parent}: wait for it, or choose another folder"
-        ) from None
+        return torch.cat(self.each(functions, bar, listen), dim=1).numpy()

@@ -36,8 +36,9 @@ from tqdm.auto import tqdm
 from codesyntax_dataset.arguments import Natural, Positive, checked
 from codesyntax_dataset.errors import CodeSyntaxError, DatasetError, HubError, ModelError, UnknownName
 from codesyntax_metric.topk_uas import RULES
+from probing.attention.edges import stacked
 from probing.attention.ledger import RankLedger
-from probing.attention.probe import PART, Runner, Task, prepare_again
+from probing.attention.probe import PART, RankJob, Runner, prepare_again
 from probing.attention.ranking import EncodedFunction, RankBounds
 from probing.attention.result import ProbeResult, ledger_path, load
 from probing.attention.schema import Provenance
@@ -114,23 +115,23 @@ def verify(
     of = len(np.unique(ledger.function))
     try:
         data = find_data(result, settings) if data is None else data
-        task = prepare_again(settings, model=model, data=data, device=device)
+        job = prepare_again(settings, model=model, data=data, device=device)
     except (DatasetError, ModelError, HubError, UnknownName) as error:
         return Verification([*checks, Check("model and data", None, str(error))], of=of)
     except CodeSyntaxError as error:
         return Verification([*checks, Check("model and data", False, str(error))], of=of)
-    ours = task.settings
+    ours = job.settings
     checks += [
         _same("model", settings.revision, ours.revision, model is not None),
         _same("data", _version_and_labels(settings), _version_and_labels(ours), data is not None),
     ]
     if checks[-2].passed is None or checks[-1].passed is None:
         return Verification(checks, of=of)
-    made = task.made()
+    made = job.provenance
     checks += [
-        _same("skips", found.skips, dict(sorted(task.skips.items()))),
+        _same("skips", found.skips, dict(sorted(job.skips.items()))),
         _same("ties", Provenance.of(ledger).ties, made.ties),
-        _edges(ledger, task, made),
+        _edges(ledger, job),
     ]
     if not checks[-1].passed:
         return Verification(checks, of=of)
@@ -138,7 +139,7 @@ def verify(
     other = _counterpart(Path(result), settings)
     if other is not None and other.ranks.shape[2:] == ledger.ranks.shape[2:]:
         choices.append(choose(other))
-    check, probed = _probe_again(ledger, task, choices, functions, np.random.default_rng(seed))
+    check, probed = _probe_again(ledger, job, choices, functions, np.random.default_rng(seed))
     return Verification([*checks, check], probed, of)
 
 
@@ -157,9 +158,9 @@ def _version_and_labels(settings: Settings) -> str:
     return f"{settings.data.rpartition('@')[2]} {settings.labels}"
 
 
-def _edges(ledger: RankLedger, task: Task, made: Provenance) -> Check:
+def _edges(ledger: RankLedger, job: RankJob) -> Check:
     """Whether the ledger has exactly the edges of the data, in order."""
-    ours = task.ledger(task.functions, np.empty((0, 0, 0, 0), np.uint8), made)
+    ours = stacked([function.edges for function in job.functions])
     order = np.argsort(ours.function, kind="stable")
     names = np.asarray(ours.relations, dtype=object)[ours.relation[order]]
     if len(ledger) != len(order):
@@ -167,7 +168,7 @@ def _edges(ledger: RankLedger, task: Task, made: Provenance) -> Check:
     differing = np.asarray(ledger.relations, dtype=object)[ledger.relation] != names
     for column in ("function", "head", "first", "last", "tokens"):
         differing |= getattr(ledger, column) != getattr(ours, column)[order]
-    if ledger.ranks.shape[2:] != (task.encoder.layers, task.encoder.heads):
+    if ledger.ranks.shape[2:] != (job.encoder.layers, job.encoder.heads):
         return Check("edges", False, f"the ledger has ranks of {ledger.ranks.shape[2:]} layers and heads")
     count = int(differing.sum())
     return Check("edges", count == 0, f"{count} of {len(ledger)} differ from the data's")
@@ -230,22 +231,22 @@ def _without_replacement(weight: np.ndarray, number: int, rng: np.random.Generat
 
 
 def _probe_again(
-    ledger: RankLedger, task: Task, choices: Sequence[Choice], functions: int | None, rng: np.random.Generator
+    ledger: RankLedger, job: RankJob, choices: Sequence[Choice], functions: int | None, rng: np.random.Generator
 ) -> tuple[Check, int]:
     """Check the ranks of some functions, or of all; also return how many these are."""
-    drawn = task.functions
+    drawn = job.functions
     if functions is not None:
         places = set(_draw(ledger, choices, functions, rng).tolist())
-        drawn = [function for function in task.functions if function.index in places]
-    return _ranks(ledger, task, drawn, choices), len(drawn)
+        drawn = [function for function in job.functions if function.index in places]
+    return _ranks(ledger, job, drawn, choices), len(drawn)
 
 
-def _ranks(ledger: RankLedger, task: Task, drawn: Sequence[EncodedFunction], choices: Sequence[Choice]) -> Check:
+def _ranks(ledger: RankLedger, job: RankJob, drawn: Sequence[EncodedFunction], choices: Sequence[Choice]) -> Check:
     """Whether the ranks of the drawn functions are reproduced, except for unbiased rounding."""
     claimed = ledger.only(np.array([function.index for function in drawn]))
     again, outside = np.empty_like(claimed.ranks), np.zeros(claimed.ranks.shape[1:], bool)
-    runner = Runner(task.encoder, task.settings.direction, None)
-    listener = partial(RankBounds, slack=SLACK[task.settings.dtype])
+    runner = Runner(job.encoder, job.settings.direction, None)
+    listener = partial(RankBounds, slack=SLACK[job.settings.dtype])
     for start in range(0, len(drawn), PART):
         part = drawn[start : start + PART]
         bounds = runner.run(part, tqdm(disable=True), listener)

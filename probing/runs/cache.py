@@ -20,8 +20,7 @@ import torch
 from codesyntax_dataset.errors import LedgerError
 from probing.models import kept
 from probing.models.location import loading, locate, sha256
-from probing.runs.controls import labels_of
-from probing.runs.data import label_digest, load_functions
+from probing.runs.data import Functions
 
 logger = logging.getLogger(__name__)
 
@@ -34,7 +33,6 @@ class Slot(NamedTuple):
     folder: Path
     key: str
     revision: str
-    labels: str
 
     def load(self, read: Callable[[Path], T]) -> T | None:
         """The result of `read` on the saved file; None if there is none, or only damaged ones."""
@@ -47,10 +45,12 @@ class Slot(NamedTuple):
             logger.warning("%s is damaged: the model is probed again", file)
         return None
 
-    def save(self, write: Callable[[Path], None], revision: str, labels: str) -> None:
-        """Keep the file that `write` writes, unless model or data changed in the meantime; failing to do so is not an
-        error."""
-        if (revision, labels) != (self.revision, self.labels):
+    def save(self, write: Callable[[Path], None], revision: str) -> None:
+        """Keep the file that `write` writes, unless the model changed in the meantime; failing to do so is not an error.
+
+        `revision`: the commit or digest of the model that was run.
+        """
+        if revision != self.revision:
             return
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
@@ -64,39 +64,31 @@ class Slot(NamedTuple):
 
 def slot(
     model: str | tuple,
-    data: Any,
-    config: str,
-    split: str,
+    functions: Functions,
     *,
     revision: str | None,
     device: str | None,
-    limit: int | None,
     also_fits: Sequence[str],
-    control: str | None,
-    seed: int,
     **settings: Any,
 ) -> Slot | None:
     """The location of the file of a probe with these arguments of `probe`; None if none is kept.
 
-    Reads the labels and requests the model's commit, but loads and tokenizes nothing. Raises what `probe` raises for a
-    model or a dataset that does not exist.
+    Requests the model's commit, but loads and tokenizes nothing. Raises what `probe` raises for a model that does not
+    exist.
     """
     place = kept.folder()
     if place is None or not isinstance(model, str):
         return None
-    dataset, name = load_functions(data, config, split)
-    dataset = labels_of(dataset, control, seed)
-    labels = label_digest(dataset, limit)
     identity = _identity(model, revision)
     makes = {
         "model": identity,
         "also_fits": [(other, *_identity(other)) for other in also_fits],
-        "data": [name, config, split, labels, limit],
+        "data": [functions.name, functions.config, functions.split, functions.labels, functions.limit],
         "device": (device or ("cuda" if torch.cuda.is_available() else "cpu")).partition(":")[0],
-        "control": control and [control, seed],
+        "control": functions.control and [functions.control, functions.seed],
         "settings": settings,
     }
-    return Slot(place, kept.key(makes), identity[1], labels)
+    return Slot(place, kept.key(makes), identity[1])
 
 
 def _identity(model: str, revision: str | None = None) -> tuple[str, str]:

@@ -6,7 +6,7 @@ import hashlib
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import datasets
 import numpy as np
@@ -23,6 +23,33 @@ from probing.runs.saved import data_path_of, read_text
 from probing.runs.settings import Settings
 
 COLUMNS = ("id", "code", "token_start", "token_end", "relations")
+
+
+class Functions(NamedTuple):
+    """The functions that a run reads: the first `limit` of a split, or all where it is None, as a control has them.
+
+    `name`: name and version of the dataset, as signatures have it; `labels`: the digest of what is read.
+    """
+
+    dataset: datasets.Dataset
+    name: str
+    config: str
+    split: str
+    limit: int | None
+    control: str | None
+    seed: int
+    labels: str
+
+
+def read_functions(
+    data: Any, config: str, split: str, *, limit: int | None = None, control: str | None = None, seed: int = 0
+) -> Functions:
+    """The functions that a probe with these arguments reads; raises what `load_functions` and `check_control` do."""
+    dataset, name = load_functions(data, config, split)
+    dataset = labels_of(dataset, control, seed)
+    if limit is not None and limit >= len(dataset):
+        limit = None
+    return Functions(dataset, name, config, split, limit, control, seed, label_digest(dataset, limit))
 
 
 def load_functions(data: Any, config: str, split: str) -> tuple[datasets.Dataset, str]:

@@ -27,6 +27,7 @@ from probing.attention.result import ledger_path
 from probing.cli import main
 from probing.models.location import embedded_model
 from probing.report.errors import marked
+from probing.runs.data import read_functions
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -62,9 +63,7 @@ def test_first_choices_are_those_of_eager_maps(name, direction, tiny_model, data
     model = AutoModel.from_pretrained(folder, attn_implementation="eager")
     rows = datasets.load_dataset(str(dataset_folder), "python", split="test")
     short = datasets.Dataset.from_list([row for row in rows if len(row["tokens"]) < 45][:4])
-    nothing = {"revision": None, "limit": None, "also_fits": (), "control": None, "seed": None}
-    options = {"dtype": "float32", "device": "cpu", "max_length": 511, "direction": direction}
-    task = prepare(str(folder), short, "python", "test", **options, **nothing)
+    task = prepare(str(folder), read_functions(short, "python", "test"), direction=direction)
     layers, heads = task.encoder.layers, task.encoder.heads
     rng = np.random.default_rng(0)
     shape = (len(RULES), len(task.relations))
@@ -113,9 +112,8 @@ def test_a_reader_without_sub_tokens_chooses_nothing(tiny_model):
     code = "a = b\nc"
     row = {"id": 0, "code": code, "token_start": [0, 2, 4, 5, 6], "token_end": [1, 3, 5, 6, 7]}
     row["relations"] = [{"relation": "If:if->test", "head": 3, "first": 4, "last": 4}]
-    nothing = {"revision": None, "limit": None, "also_fits": (), "control": None, "seed": None, "direction": None}
     data = datasets.Dataset.from_list([row])
-    task = prepare(str(tiny_model), data, "python", "test", dtype="float32", device="cpu", max_length=511, **nothing)
+    task = prepare(str(tiny_model), read_functions(data, "python", "test"))
     picked = np.zeros((len(RULES), 1, 2), int)
     runner = Runner(task.encoder, HEAD_TO_DEPENDENT, None)
     found = runner.run(task.functions, tqdm(disable=True), partial(FirstChoices, picked=picked))

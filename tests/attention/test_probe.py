@@ -478,7 +478,7 @@ def test_a_control_says_so_and_comes_out_again(tiny_model, dataset_folder, resul
     assert redrawn.functions == result.functions
     assert verify(fresh.paths(tmp_path)[0], model=str(tiny_model), data=dataset_folder, functions=4).accepted
 
-    with pytest.raises(LedgerError, match="redrawn-dependents took its place"):
+    with pytest.raises(LedgerError, match="no longer exists: probe redrawn-dependents instead"):
         probe(str(tiny_model), dataset_folder, "python", control="shuffled-labels")
     with pytest.raises(UnknownName, match="random-weights"):
         probe(str(tiny_model), dataset_folder, "python", control="random-weigths")

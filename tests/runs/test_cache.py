@@ -20,7 +20,7 @@ from probing.attention.probe import Runner
 from probing.attention.result import ProbeResult
 from probing.evidence.verify import verify
 from probing.models import kept
-from probing.runs import cache
+from probing.runs import cache, data
 from probing.runs.data import label_digest
 
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -80,23 +80,27 @@ def test_an_answer_needs_no_transformers(place, tiny_model, dataset_folder):
 
 
 ARGUMENTS = {
-    "config": "python",
-    "split": "test",
     "revision": None,
     "dtype": "float32",
     "device": "cpu",
-    "limit": None,
     "direction": None,
     "max_length": 511,
     "also_fits": (),
-    "control": None,
-    "seed": 0,
 }
+
+
+def slot(model, source, **changes):
+    """The slot of a probe of the Python test split with ARGUMENTS, but for `changes`."""
+    read = {"config": "python", "split": "test", "limit": None, "control": None, "seed": 0}
+    read |= {name: changes.pop(name) for name in list(changes) if name in read}
+    return cache.slot(
+        model, data.read_functions(source, read.pop("config"), read.pop("split"), **read), **ARGUMENTS | changes
+    )
 
 
 def test_everything_that_matters_is_in_the_key(place, tiny_model, dataset_folder, tmp_path, monkeypatch):
     def key(model=tiny_model, data=dataset_folder, **changes):
-        return cache.slot(str(model), data, **{**ARGUMENTS, **changes}).key
+        return slot(str(model), data, **changes).key
 
     def spoiled(name, change):
         folder = shutil.copytree(tiny_model, tmp_path / name / tiny_model.name)
@@ -276,27 +280,22 @@ def test_a_place_that_cannot_be_written_is_no_error(place, tiny_model, dataset_f
     assert "cannot be cached" in caplog.text
 
 
-def test_data_that_changed_meanwhile_is_not_kept(place, tiny_model, dataset_folder, monkeypatch):
-    """What is kept under a key must be of the labels in it."""
-    rows = datasets.load_dataset(str(dataset_folder), "python", split="test").to_list()[:6]
-    real = probing.attention.probe.prepare
-
-    def late(model, data, *arguments, **options):
-        return real(model, datasets.Dataset.from_list(rows[:5]), *arguments, **options)
-
-    monkeypatch.setattr(probing.attention.probe, "prepare", late)
-    probe(str(tiny_model), datasets.Dataset.from_list(rows))
-    assert not list(place.glob("*.parquet"))
+def test_labels_are_read_once(place, tiny_model, dataset_folder, monkeypatch):
+    """The key is of the very labels that are probed."""
+    real, read = data.label_digest, []
+    monkeypatch.setattr(data, "label_digest", lambda *arguments: read.append(1) or real(*arguments))
+    probe(str(tiny_model), dataset_folder, **SOME)
+    assert read == [1]
 
 
 def test_many_at_once(place, tiny_model, dataset_folder):
     """Eight write and read the same slot: each reads the whole ledger or none, and one file is left."""
     result = probe(str(tiny_model), dataset_folder, **SOME)
-    slot = cache.slot(str(tiny_model), dataset_folder, **{**ARGUMENTS, **SOME})
+    place_of_it = slot(str(tiny_model), dataset_folder, **SOME)
 
     def both(_):
-        slot.save(result.ledger.save, result.settings["revision"], result.settings["labels"])
-        return ProbeResult.from_ledger(slot.load(RankLedger.load)).to_json()
+        place_of_it.save(result.ledger.save, result.settings.revision)
+        return ProbeResult.from_ledger(place_of_it.load(RankLedger.load)).to_json()
 
     with ThreadPoolExecutor(8) as pool:
         assert set(pool.map(both, range(32))) == {result.to_json()}
@@ -349,9 +348,11 @@ from loopback_hub import LoopbackHub
 with LoopbackHub() as hub:
     os.environ.update(HF_ENDPOINT=hub.url, HF_HUB_OFFLINE="0", HF_HOME={home!r}, CODESYNTAX_CACHE={home!r})
     from probing.runs import cache
+    from probing.runs.data import read_functions
 
     def key(revision=None):
-        return cache.slot("user/model", {data!r}, **{{**{arguments!r}, "revision": revision}}).key
+        functions = read_functions({data!r}, "python", "test")
+        return cache.slot("user/model", functions, **{{**{arguments!r}, "revision": revision}}).key
 
     hub.add("user/model", {{"config.json": b"1"}}, type="model")
     hub.add("user/model", {{"config.json": b"2"}}, "v2", type="model")

@@ -1,0 +1,116 @@
+"""Run functions of all lengths through an encoder in batches, with little padding and within its memory."""
+
+from __future__ import annotations
+
+import ctypes
+import platform
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Protocol, TypeVar
+
+import numpy as np
+import torch
+from tqdm.auto import tqdm
+
+from codesyntax_dataset.errors import ModelError
+
+if TYPE_CHECKING:
+    from probing.models.encoder import Encoder  # transformers takes seconds to import
+
+MOST_PADDING = 0.1
+"""The most padding in a batch, relative to its sub-tokens."""
+
+_BATCH_TOKENS = {"cpu": 4096, "cuda": 65536}
+_ELEMENTS = {"cpu": 1 << 19, "cuda": 1 << 26}  # numbers in memory beside the model's: 2 MB, 256 MB
+
+
+class Tokenized(Protocol):
+    """A function as the model reads it: `ids` (sub-tokens,), special tokens included."""
+
+    @property
+    def ids(self) -> np.ndarray: ...
+
+
+T = TypeVar("T", bound=Tokenized)
+
+
+class Batches:
+    """Batches of functions, longest first, of a token budget, lowered if memory runs out.
+
+    `batch_tokens`: sub-tokens per batch, padding included; by default what suits the device. `elements`: how many numbers
+    the work on a batch may hold at once, beside those of the model.
+    """
+
+    def __init__(self, encoder: Encoder, batch_tokens: int | None = None):
+        kind = encoder.device.type
+        self.encoder = encoder
+        self.budget = batch_tokens or _BATCH_TOKENS.get(kind, _BATCH_TOKENS["cpu"])
+        self.elements = _ELEMENTS.get(kind, _ELEMENTS["cpu"])
+
+    def each(
+        self,
+        functions: Sequence[T],
+        bar: tqdm,
+        work: Callable[[Sequence[T], Mapping[str, torch.Tensor]], torch.Tensor],
+    ) -> list[torch.Tensor]:
+        """The output of `work` for every batch, given its functions and the model's inputs for them: on the CPU, in order."""
+        device, done, start = self.encoder.device, [], 0
+        while start < len(functions):
+            batch = self.batch(functions, start)
+            inputs = self.encoder.inputs([function.ids for function in batch])
+            try:
+                result = work(batch, inputs)
+            except (torch.OutOfMemoryError, RuntimeError) as error:
+                if not out_of_memory(error):
+                    raise
+                self._shrink(len(batch), inputs["input_ids"].shape[1])
+                continue
+            done.append(_fetch(result))
+            start += len(batch)
+            bar.update(len(batch))
+        _release_memory(device)
+        if device.type == "cuda":
+            torch.cuda.synchronize(device)
+        return done
+
+    def batch(self, functions: Sequence[T], start: int) -> Sequence[T]:
+        """The next functions, at least one, that fit the budget and MOST_PADDING when padded to the first."""
+        longest, real, end = len(functions[start].ids), 0, start
+        for function in functions[start : start + max(1, self.budget // longest)]:
+            real += len(function.ids)
+            if (end + 1 - start) * longest > (1 + MOST_PADDING) * real:
+                break
+            end += 1
+        return functions[start:end]
+
+    def _shrink(self, functions: int, length: int) -> None:
+        if self.encoder.device.type == "cuda":
+            torch.cuda.empty_cache()
+        if functions > 1:
+            self.budget = functions // 2 * length
+        elif self.elements > 1:
+            self.elements = 1  # as little as possible, which cannot be reduced further
+        else:
+            raise ModelError(
+                f"out of memory for one function of {length} sub-tokens on {self.encoder.device}: lower --max-length, or "
+                "use a larger device"
+            )
+
+
+def out_of_memory(error: RuntimeError) -> bool:
+    return isinstance(error, torch.OutOfMemoryError) or "can't allocate memory" in str(error)
+
+
+def _fetch(result: torch.Tensor) -> torch.Tensor:
+    """Copy the output to the CPU; on CUDA, while the next batch runs."""
+    if result.device.type != "cuda":
+        return result.cpu()
+    return torch.empty(result.shape, dtype=result.dtype, pin_memory=True).copy_(result, non_blocking=True)
+
+
+def _release_memory(device: torch.device) -> None:
+    """Return freed memory to the system: batches have different sizes, and glibc would keep memory for all of them.
+
+    Called after a part, not after each batch: allocating the memory again takes 6 % of the time.
+    """
+    if device.type == "cpu" and platform.libc_ver()[0] == "glibc":
+        ctypes.CDLL(None).malloc_trim(0)
