@@ -1,4 +1,4 @@
-"""Which syntactic relations have the attention heads of a pretrained model picked up?"""
+"""Probes, evidence, reports and boards: which syntactic relations have a model's attention heads learned?"""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _PUBLIC = {
     "probe": "probing.attention.probe",
     "show": "probing.report.attention_page",
 }
-"""Where each name is defined."""
+"""The module that defines each public name."""
 
 
 def __getattr__(name: str) -> Any:

@@ -124,7 +124,7 @@ def read_edges(data: Any, config: str, split: str, functions: np.ndarray | None 
 
 
 class Patterns(NamedTuple):
-    """Edges of one relation, by which predictors hit them: many edges share a pattern.
+    """The edges of one relation, grouped by the predictors that hit them: many edges share a pattern.
 
     `hits`: bool (patterns, predictors); `pattern`: (edges,), the index of each edge's pattern.
     """
@@ -135,7 +135,7 @@ class Patterns(NamedTuple):
 
 @dataclass(frozen=True)
 class Picks:
-    """Baselines: kind -> rule -> relation -> its predictors, best first, as column numbers of `Patterns.hits`."""
+    """Chosen baselines: kind -> rule -> relation -> predictors, best first, as column numbers of `Patterns.hits`."""
 
     language: str
     direction: str
@@ -160,9 +160,9 @@ class Picks:
         return {"picked": picked, "ties": self.ties}
 
     def filled(self, edges: Edges) -> Picks:
-        """The same with all lists as long as the largest k, from `edges` that they were picked on; see the module.
+        """The same with all lists filled up to the largest k, from the `edges` they were chosen on; see the module.
 
-        What is added hits none of these edges that a list misses: on them, no score changes.
+        Added predictors hit none of the edges that a list misses, so no score on these edges changes.
         """
         offsets = np.arange(FURTHEST)
         occurring = np.bincount(edges.keyword[edges.keyword >= 0], minlength=len(LANGUAGES[self.language].keywords))
@@ -188,7 +188,7 @@ class Picks:
 
 
 def pick(edges: Edges, direction: str = HEAD_TO_DEPENDENT) -> Picks:
-    """The baselines that fit `edges` best: for each relation and rule the greedy list for k = 1 to 20."""
+    """Choose the best baselines for `edges`: for each relation and rule the greedy list for k = 1 to 20."""
     lists: dict[str, dict[str, dict[str, list[int]]]] = {kind: {rule: {} for rule in RULES} for kind in KINDS}
     ties: dict[str, dict[str, dict[str, list[int]]]] = {kind: {rule: {} for rule in RULES} for kind in KINDS}
     for kind, rule, relation, _, patterns in _by_relation(edges, direction):
@@ -198,9 +198,9 @@ def pick(edges: Edges, direction: str = HEAD_TO_DEPENDENT) -> Picks:
 
 
 def greedy(patterns: Patterns, length: int) -> tuple[list[int], list[int]]:
-    """Greedy maximum coverage: up to `length` predictors, each that which gains most edges, the first of equals.
+    """Greedy maximum coverage: up to `length` predictors, each the one that gains most edges, the first of equals.
 
-    Also returns the places of the list, from 1, where there were equals.
+    Also returns the positions in the list, from 1, with several equally good predictors.
     """
     hits = patterns.hits.astype(np.float32)  # products in float32 are exact below 2**24 edges
     left = np.bincount(patterns.pattern, minlength=len(hits)).astype(np.float32)
@@ -219,7 +219,7 @@ def greedy(patterns: Patterns, length: int) -> tuple[list[int], list[int]]:
 
 
 def ledger(edges: Edges, picks: Picks) -> RankLedger:
-    """The ranks of `edges` by `picks`, whatever edges these were picked on: 1 layer, a head for each of KINDS."""
+    """The ranks of `edges` by `picks`, which may come from other edges: 1 layer with a head for each of KINDS."""
     ranks = np.full((len(RULES), len(edges), 1, len(KINDS)), WORST_RANK, np.uint8)
     for kind, rule, relation, index, patterns in _by_relation(edges, picks.direction):
         numbers = picks.lists[kind][rule].get(edges.relations[relation], [])
@@ -232,16 +232,16 @@ def ledger(edges: Edges, picks: Picks) -> RankLedger:
 
 
 def only(ledger: RankLedger, kind: str) -> RankLedger:
-    """The ledger of one of KINDS alone."""
+    """The ledger of only one of KINDS."""
     head = KINDS.index(kind)
     return dataclasses.replace(ledger, ranks=ledger.ranks[..., head : head + 1])
 
 
 def better(ledger: RankLedger) -> Choice:
-    """For each rule, relation and k the better of KINDS on `ledger`; where they are equal, the one chosen at k - 1.
+    """For each rule, relation and k the better of KINDS on `ledger`; if they are equal, the one chosen at k - 1.
 
-    What hits as much with fewer guesses is thereby kept once the other has drawn level, as it does where validation has
-    few edges. At k = 1 equals go to the offset.
+    The one that needed fewer guesses is thereby kept when the other catches up, which happens if validation has few
+    edges. If they are equal at k = 1, the offset is chosen.
     """
     counts = ledger.counts()
     choice: Choice = {rule: {} for rule in RULES}
@@ -260,7 +260,7 @@ def better(ledger: RankLedger) -> Choice:
 class BaselineResult:
     """Offset, keyword and combined baseline of one split by both protocols.
 
-    `picks`: protocol -> what was picked; `outcomes`: protocol -> `offset`, `keyword` or `combined` -> what it hit.
+    `picks`: protocol -> chosen predictors; `outcomes`: protocol -> `offset`, `keyword` or `combined` -> hits.
     """
 
     settings: dict[str, Any]
@@ -277,19 +277,19 @@ class BaselineResult:
 
     @cached_property
     def same_relations(self) -> dict[str, Any]:
-        """Baseline -> the means of *published* over the relations that *held-out* has, to stand beside its means."""
+        """Baseline -> the means of *published* over the relations of *held-out*, which compare with its means."""
         both = zip(self.outcomes["published"].items(), self.outcomes["held-out"].values())
         restricted = {name: outcome.only(held.relations) for (name, outcome), held in both}
         return {name: means(estimate(outcome)) for name, outcome in restricted.items()}
 
     def to_dict(self) -> dict[str, Any]:
-        """As JSON has it: settings, for each protocol what was picked and the summaries, and `same_relations`."""
+        """As JSON: settings, chosen predictors and summaries of each protocol, and `same_relations`."""
         protocols = {name: {**self.picks[name].to_dict(), **kinds} for name, kinds in self.summaries.items()}
         return {"settings": self.settings, "protocols": protocols, "same_relations": self.same_relations}
 
 
 def evaluate(validation: Edges, test: Edges, direction: str = HEAD_TO_DEPENDENT) -> BaselineResult:
-    """Baselines of `test` by both protocols: picked on `test` itself, and picked on `validation` and filled.
+    """Baselines of `test` by both protocols: chosen on `test` itself, and chosen on `validation` and filled.
 
     For a comparison with a model, read only the functions of its ledgers: `read_edges(..., functions=ledger.function)`.
     """
@@ -316,7 +316,7 @@ def baseline(
     """The baselines of one split; for the held-out protocol they are chosen on the split `validation`.
 
     `data` is a folder that `codesyntax build` wrote, a dataset id on the Hub, or a loaded `DatasetDict`. Raises
-    DatasetError or UnknownName where it has no such config, split or direction.
+    DatasetError or UnknownName for an unknown config, split or direction.
     """
     if direction not in DIRECTIONS:
         raise UnknownName("direction", direction, DIRECTIONS)
@@ -328,7 +328,7 @@ def baseline(
 
 
 def save(result: dict[str, Any], folder: str | os.PathLike) -> Path:
-    """Write `BaselineResult.to_dict()` into `folder`, beside its place first; returns the file's path."""
+    """Write `BaselineResult.to_dict()` atomically into `folder`; return the file's path."""
     settings = result["settings"]
     digest = hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()[:8]
     return write(Path(folder) / f"baselines.{settings['config']}.{settings['split']}.{digest}.json", to_json(result))
@@ -340,7 +340,7 @@ def to_json(result: dict[str, Any]) -> str:
 
 
 def _by_relation(edges: Edges, direction: str) -> Iterator[tuple[str, str, int, np.ndarray, Patterns]]:
-    """For each kind, rule and relation that has edges: their places in `edges`, and their patterns."""
+    """Yield, for each kind, rule and relation that has edges, their indices in `edges` and their patterns."""
     if direction not in DIRECTIONS:
         raise UnknownName("direction", direction, DIRECTIONS)
     by_relation = np.argsort(edges.relation, kind="stable")
