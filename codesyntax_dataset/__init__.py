@@ -1,4 +1,4 @@
-"""CodeSyntax, the dataset: which tokens of real functions stand in which syntactic relation."""
+"""CodeSyntax, the dataset: the syntactic relations between the tokens of real functions."""
 
 from codesyntax_dataset.errors import CodeSyntaxError, ParseError
 from codesyntax_dataset.languages import CONFIGS, annotate, tokenize

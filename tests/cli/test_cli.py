@@ -54,11 +54,14 @@ def test_directions_are_those_of_the_metric():
     assert cli.DIRECTIONS == DIRECTIONS
 
 
-def test_every_command_has_help_and_a_place_in_the_readme(request):
-    readme = (request.config.rootpath / "README.md").read_text(encoding="utf-8")
+def test_every_command_has_help_and_a_place_in_the_readmes(request):
+    """In the table of README.md by its name, and in a command of one of the three."""
+    files = ("README.md", "codesyntax_dataset/README.md", "probing/README.md")
+    readme, *guides = ((request.config.rootpath / file).read_text(encoding="utf-8") for file in files)
     for name, command in main.commands.items():
         assert command.help, name
-        assert f"codesyntax {name}" in readme, name
+        assert f"`{name}`" in readme, name
+        assert any(f"codesyntax {name}" in text for text in (readme, *guides)), name
         for parameter in command.params:
             if isinstance(parameter, click.Option):
                 assert parameter.help, f"{name} {parameter.name}"
