@@ -1,4 +1,4 @@
-"""Probe a model: prepare, run in batches and parts, resume, and merge into a result."""
+"""The attention probe: prepare a model and its functions, and run the job that ranks dependents."""
 
 from __future__ import annotations
 
@@ -266,7 +266,8 @@ def prepare(
                 encoded.append(EncodedFunction(index, ids, alignment, table, shuffled_by))
     if not encoded:
         raise LedgerError(
-            f"no function of {functions.name}/{functions.config}/{functions.split} can be scored; skipped: {dict(skips)}"
+            f"no function of {functions.name}/{functions.config}/{functions.split} can be scored; "
+            f"skipped: {dict(skips)}"
         )
     encoded.sort(key=lambda function: (-len(function.ids), function.index))
     try:

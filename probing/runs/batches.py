@@ -36,8 +36,8 @@ T = TypeVar("T", bound=Tokenized)
 class Batches:
     """Batches of functions, longest first, of a token budget, lowered if memory runs out.
 
-    `batch_tokens`: sub-tokens per batch, padding included; by default what suits the device. `elements`: how many numbers
-    the work on a batch may hold at once, beside those of the model.
+    `batch_tokens`: sub-tokens per batch, padding included; by default what suits the device. `elements`: how many
+    numbers the work on a batch may hold at once, beside those of the model.
     """
 
     def __init__(self, encoder: Encoder, batch_tokens: int | None = None):
@@ -52,7 +52,7 @@ class Batches:
         bar: tqdm,
         work: Callable[[Sequence[T], Mapping[str, torch.Tensor]], torch.Tensor],
     ) -> list[torch.Tensor]:
-        """The output of `work` for every batch, given its functions and the model's inputs for them: on the CPU, in order."""
+        """The output of `work` for every batch, from its functions and the model's inputs: on the CPU, in order."""
         device, done, start = self.encoder.device, [], 0
         while start < len(functions):
             batch = self.batch(functions, start)
@@ -91,8 +91,8 @@ class Batches:
             self.elements = 1  # as little as possible, which cannot be reduced further
         else:
             raise ModelError(
-                f"out of memory for one function of {length} sub-tokens on {self.encoder.device}: lower --max-length, or "
-                "use a larger device"
+                f"out of memory for one function of {length} sub-tokens on {self.encoder.device}: lower --max-length, "
+                "or use a larger device"
             )
 
 

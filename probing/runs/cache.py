@@ -46,7 +46,8 @@ class Slot(NamedTuple):
         return None
 
     def save(self, write: Callable[[Path], None], revision: str) -> None:
-        """Keep the file that `write` writes, unless the model changed in the meantime; failing to do so is not an error.
+        """Keep the file that `write` writes, unless the model changed in the meantime; failing to do so is not an
+        error.
 
         `revision`: the commit or digest of the model that was run.
         """

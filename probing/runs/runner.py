@@ -20,7 +20,7 @@ from probing.runs.progress import progress
 
 
 class Table(Protocol):
-    """The output of a job for some functions, with the settings of the job; that of the attention probe is a `RankLedger`."""
+    """The output of a job for some functions, with the job's settings; for the attention probe a `RankLedger`."""
 
     @property
     def settings(self) -> dict[str, Any]: ...
@@ -78,8 +78,8 @@ def run(job: Job[F, T, R], processes: Processes, output: Path | None) -> R | Non
     """The result of a job in the main process, None in the others.
 
     With an `output`, finished parts are kept in a hidden folder there until the result is saved, and another run of the
-    same job continues where this one stopped. Raises LedgerError if the folder cannot be written to, or another run of the
-    job is writing to it.
+    same job continues where this one stopped. Raises LedgerError if the folder cannot be written to, or another run of
+    the job is writing to it.
     """
     if output is None:
         return _run_parts(job, processes, None)
@@ -178,7 +178,7 @@ def _telling_what_is_kept(kept: Path) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _only_run_in(kept: Path, processes: Processes) -> Iterator[None]:
-    """Lock this process's share of a run, so that two runs of the same job do not interfere; released with the block."""
+    """Lock this process's share of a run until the block ends, so that two runs of the same job do not interfere."""
     try:
         lock = filelock.FileLock(kept / f"lock.{processes.rank}", timeout=0).acquire().lock
     except filelock.Timeout:
