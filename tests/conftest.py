@@ -25,6 +25,12 @@ os.environ["HF_HUB_DISABLE_PROGRESS_BARS"] = "1"
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # two processes run the tests, and their models are small
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Slow files first: a file is one process's, and a long one that starts last would leave the others idle."""
+    slow = {item.path for item in items if item.get_closest_marker("slow")}
+    items.sort(key=lambda item: item.path not in slow)
+
+
 @pytest.fixture(scope="session")
 def shared() -> Path:
     """The folder of reference material that stands beside the project."""

@@ -31,6 +31,8 @@ from probing.evidence.verify import verify
 from probing.models.encoder import load
 from probing.models.location import EMBEDDED
 
+pytestmark = pytest.mark.slow
+
 
 def reference_functions(shared, language, which="probe"):
     """The functions of shared/data/probe or probe_bpe with our labels, in the order of the reference scores."""

@@ -17,6 +17,8 @@ from probing import cli
 from probing.cli import main
 from probing.models.location import EMBEDDED
 
+pytestmark = pytest.mark.slow
+
 
 def run(*arguments):
     return CliRunner().invoke(main, [str(argument) for argument in arguments], catch_exceptions=False)

@@ -27,6 +27,8 @@ from codesyntax_dataset.check import check_folder
 from codesyntax_dataset.errors import DatasetError, ParseError, SourceError, UnknownName
 from codesyntax_dataset.languages import CONFIGS
 
+pytestmark = pytest.mark.slow
+
 FIRST = "def first(x):\n    return x.y"
 SECOND = "def second(a, b):\n    if a:\n        return b\n    return a + b"
 THIRD = "async def third(self):\n        return [x for x in self.all() if x]"

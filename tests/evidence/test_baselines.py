@@ -33,6 +33,8 @@ from probing.evidence.selection import compare, estimate, held_out, published
 from probing.models.random_weights import with_random_weights
 from probing.runs import controls
 
+pytestmark = pytest.mark.slow
+
 HEAD_FIRST, DEPENDENT_FIRST = DIRECTIONS
 
 

@@ -18,6 +18,8 @@ from hypothesis import strategies as st
 from codesyntax_dataset.errors import EntryError
 from probing.evidence import entry
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def honest(evidence):

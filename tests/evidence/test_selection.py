@@ -13,6 +13,8 @@ from codesyntax_metric.topk_uas import RULES, rank_attention, score
 from probing.attention.ledger import RankLedger
 from probing.evidence.selection import Outcomes, apply, choose, compare, estimate, held_out, holm, published, summary
 
+pytestmark = pytest.mark.slow
+
 TEST, ARGS, COMPREHENSION = "If:if->test", "Call:func->args", "comprehension:target->iter"
 
 

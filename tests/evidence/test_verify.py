@@ -30,6 +30,8 @@ from probing.models import capture
 from probing.models.encoder import Encoder, load
 from probing.runs.data import read_functions
 
+pytestmark = pytest.mark.slow
+
 SOME = 24  # functions: enough for every sabotage to show
 
 

@@ -27,7 +27,7 @@ from probing.models.catalogue import describe
 from probing.models.encoder import Encoder
 from probing.models.selfcheck import FailedCheck, examine_lengths
 
-pytestmark = pytest.mark.usefixtures("one_thread")
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("one_thread")]
 
 POSITIONS = 256
 WINDOW = 8  # of models with sliding windows, far shorter than the functions

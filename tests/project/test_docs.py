@@ -14,6 +14,8 @@ from click.testing import CliRunner
 
 from probing.cli import main
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).resolve().parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 

@@ -18,6 +18,8 @@ from loopback_hub import LoopbackHub
 from codesyntax_metric.topk_uas import NOT_IN_MEAN
 from probing.publish.push import METRIC_FILES
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def walks():

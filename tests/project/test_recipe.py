@@ -9,11 +9,14 @@ from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pytest
 from end_to_end import Walk
 from loopback_hub import LoopbackHub
 
 from probing.cli import RECIPE
 from probing.models.location import embedded_model
+
+pytestmark = pytest.mark.slow
 
 README = (Path(__file__).resolve().parents[2] / "README.md").read_text(encoding="utf-8")
 

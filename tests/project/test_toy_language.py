@@ -28,6 +28,8 @@ from probing.evidence.baselines import baseline
 from probing.report import ablations, contents
 from probing.report.findings import read_findings
 
+pytestmark = pytest.mark.slow
+
 
 def tokenize(code, variant):
     return [Token(match[0], *match.span()) for match in re.finditer(r"\w+|[=+;]", code)]

@@ -30,6 +30,8 @@ from probing.publish import board
 from probing.publish.board import CELLS, Board, LeftOut, group, printable, ranks, read
 from probing.report.board import save
 
+pytestmark = pytest.mark.slow
+
 FILES = ("README.md", "board.csv", "board.md", "index.html")
 MARKUP = "<img src=x onerror=alert(1)></script>|`*"
 

@@ -33,6 +33,8 @@ from codesyntax_metric import topk_uas
 from probing.cli import main
 from probing.publish.push import METRIC_FILES, push_dataset, push_metric
 
+pytestmark = pytest.mark.slow
+
 TOKEN = "hf_aTokenThatNobodyMayEverSee"
 DATASET, METRIC = "user/codesyntax", "user/codesyntax_metric"
 

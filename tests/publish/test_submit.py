@@ -26,6 +26,8 @@ from probing.evidence.gather import find
 from probing.publish import board, submit
 from probing.publish.client import plain_errors
 
+pytestmark = pytest.mark.slow
+
 TOKEN = "hf_aTokenThatNobodyMayEverSee"
 DATASET, MODEL, BOARD = "user/codesyntax", "maker/tiny", "lab/results"
 WHERE = ("--model", MODEL, "--dataset", DATASET)

@@ -30,7 +30,7 @@ from probing.report.document import COUNT, DIFFERENCE, SCORE, Column, Table
 from probing.report.findings import Subject
 from probing.report.report import report
 
-pytestmark = pytest.mark.usefixtures("one_thread")
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("one_thread")]
 
 MARKUP = "<img src=x onerror=alert(1)>|`*"
 

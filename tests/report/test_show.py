@@ -20,7 +20,7 @@ from codesyntax_metric.topk_uas import DEPENDENT_TO_HEAD, HEAD_TO_DEPENDENT, RUL
 from probing.cli import main
 from probing.models.location import EMBEDDED
 
-pytestmark = pytest.mark.usefixtures("one_thread")
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("one_thread")]
 
 CODE = '''\
 def f(self, xs):

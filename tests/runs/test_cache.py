@@ -23,7 +23,7 @@ from probing.models import kept
 from probing.runs import cache, data
 from probing.runs.data import label_digest
 
-pytestmark = pytest.mark.usefixtures("one_thread")
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("one_thread")]
 
 SOME = {"limit": 6}
 

@@ -9,6 +9,8 @@ from probing import probe
 from probing.attention.probe import Runner
 from probing.runs import threads
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.mark.parametrize(
     ("seconds", "expected"),
