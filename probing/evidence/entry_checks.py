@@ -10,6 +10,7 @@ from codesyntax_dataset.errors import EntryError
 from codesyntax_dataset.languages import language_of
 from codesyntax_dataset.protocol import BASELINES, KS, PROTOCOLS
 from codesyntax_metric.topk_uas import NOT_IN_MEAN, RULES
+from probing.evidence.schema import Entry, EntrySettings
 from probing.evidence.selection import FEW_FUNCTIONS, PERMUTATIONS
 from probing.runs.untrusted_json import expect, fields, mapping, one_of, shown, whole
 
@@ -18,21 +19,21 @@ _MANY = 10
 """With so many relations, held-out heads are never all the best ones: of two models, 32 and 56 % of the scores were."""
 
 
-def check_scores(entry: dict[str, Any]) -> None:
+def check_scores(entry: Entry) -> None:
     """Raise EntryError unless the numbers of an entry agree with each other; its settings have been checked."""
     scores = {
-        protocol: _scores(value, f"protocols.{protocol}", entry["settings"])
-        for protocol, value in zip(PROTOCOLS, fields(entry["protocols"], "protocols", PROTOCOLS))
+        protocol: _scores(value, f"protocols.{protocol}", entry.settings)
+        for protocol, value in zip(PROTOCOLS, fields(entry.protocols, "protocols", PROTOCOLS))
     }
-    _check_protocols(scores["published"], scores["held-out"], entry["functions"], entry["edges"])
-    baselines = fields(entry["baselines"], "baselines", PROTOCOLS)
-    differences = fields(entry["differences"], "differences", PROTOCOLS)
+    _check_protocols(scores["published"], scores["held-out"], entry.functions, entry.edges)
+    baselines = fields(entry.baselines, "baselines", PROTOCOLS)
+    differences = fields(entry.differences, "differences", PROTOCOLS)
     found = {}
     for (protocol, model), of_baselines, of_differences in zip(scores.items(), baselines, differences):
         found[protocol], combined = _baselines(of_baselines, f"baselines.{protocol}", model, protocol)
         _check_differences(of_differences, f"differences.{protocol}", model.mean, combined)
     _check_same_relations(
-        entry["same_relations"], scores["published"], list(scores["held-out"].relations), found["published"]
+        entry.same_relations, scores["published"], list(scores["held-out"].relations), found["published"]
     )
 
 
@@ -51,12 +52,12 @@ class _Scores(NamedTuple):
         return {name: relation["edges"] for name, relation in self.relations.items()}
 
 
-def _scores(value: Any, at: str, settings: dict[str, Any]) -> _Scores:
+def _scores(value: Any, at: str, settings: EntrySettings) -> _Scores:
     scores, relations, unchosen = fields(value, at, ("scores", "relations", "unchosen"))
-    known = language_of(settings["config"]).relation_names
+    known = language_of(settings.config).relation_names
     for part, of in (("relations", relations), ("unchosen", unchosen)):
         for name in mapping(of, f"{at}.{part}"):
-            expect(name in known, name, f"a name in {at}.{part}", f"a relation of {settings['config']}")
+            expect(name in known, name, f"a name in {at}.{part}", f"a relation of {settings.config}")
     for name, edges in unchosen.items():
         whole(1)(edges, f"{at}.unchosen.{name}")
     shape = (len(relations), len(RULES), len(KS))
@@ -76,8 +77,8 @@ def _scores(value: Any, at: str, settings: dict[str, Any]) -> _Scores:
                 here = f"{where}.{rule}.{k}"
                 found, layer, of_layer = fields(cell, here, ("score", "layer", "head"))
                 score[row, column, place] = (_alone if few else _interval)(found, f"{here}.score")
-                whole(0, settings["layers"] - 1)(layer, f"{here}.layer")
-                whole(0, settings["heads"] - 1)(of_layer, f"{here}.head")
+                whole(0, settings.layers - 1)(layer, f"{here}.layer")
+                whole(0, settings.heads - 1)(of_layer, f"{here}.head")
                 head[row, column, place] = layer, of_layer
     result = _Scores(at, relations, unchosen, score, head, _means(scores, f"{at}.scores", score, list(relations)))
     _check_hits(score, result.edges, f"{at}.relations")

@@ -24,6 +24,7 @@ import numpy as np
 from codesyntax_dataset.errors import EntryError
 from codesyntax_dataset.protocol import KS, PROTOCOLS, TABLE_KS
 from codesyntax_metric.topk_uas import NOT_IN_MEAN, RULES
+from probing.evidence.schema import Entry
 from probing.evidence.selection import SAME_RELATIONS, Outcomes
 from probing.runs.untrusted_json import expect, fields, shown
 
@@ -75,14 +76,14 @@ class ByFunction(NamedTuple):
         return np.tensordot(self.hits[protocol][who], weight, axes=(2, 0))
 
 
-def unpack(entry: dict[str, Any]) -> ByFunction:
+def unpack(entry: Entry) -> ByFunction:
     """The hits per function of an entry whose other numbers have been checked. Raises EntryError if malformed."""
     at = "by_function"
-    places, edges, hits = fields(entry["by_function"], at, ("places", "edges", "hits"))
-    relations = {protocol: sorted(entry["protocols"][protocol]["relations"]) for protocol in PROTOCOLS}
-    names, functions = relations["published"], entry["functions"]
+    places, edges, hits = fields(entry.by_function, at, ("places", "edges", "hits"))
+    relations = {protocol: sorted(entry.protocols[protocol]["relations"]) for protocol in PROTOCOLS}
+    names, functions = relations["published"], entry.functions
     of_places = _unpacked(places, f"{at}.places", functions).astype(np.int64)
-    rows = functions + sum(entry["skips"].values())
+    rows = functions + sum(entry.skips.values())
     if (np.diff(of_places) <= 0).any() or of_places[-1] >= rows:
         raise EntryError(
             f"{at}.places are not {functions} places in a split of {rows} functions, scored and skipped, in order"
@@ -99,16 +100,16 @@ def unpack(entry: dict[str, Any]) -> ByFunction:
             dense[..., mine > 0] = numbers
             if (dense > mine).any():
                 raise EntryError(f"{at}.hits.{protocol}.{who} has more hits in a function than it has edges")
-    rows = [names.index(name) for name in relations["held-out"]]
+    kept = [names.index(name) for name in relations["held-out"]]
     relations[SAME_RELATIONS] = relations["held-out"]
-    found.hits[SAME_RELATIONS] = {who: of[..., rows, :] for who, of in found.hits["published"].items()}
+    found.hits[SAME_RELATIONS] = {who: of[..., kept, :] for who, of in found.hits["published"].items()}
     return found
 
 
-def check(entry: dict[str, Any]) -> None:
+def check(entry: Entry) -> None:
     """Raise EntryError unless the scores, intervals and p-values of an entry follow from its hits per function."""
     found = unpack(entry)
-    published = entry["protocols"]["published"]["relations"]
+    published = entry.protocols["published"]["relations"]
     for name, edges in zip(found.relations["published"], found.edges):
         for field, count in (("edges", edges.sum()), ("functions", np.count_nonzero(edges))):
             if count != published[name][field]:
@@ -119,10 +120,10 @@ def check(entry: dict[str, Any]) -> None:
     for protocol in PROTOCOLS:
         _check_sums(entry, found, protocol)
         _check_intervals(entry, found, protocol)
-        scores, differences = entry["protocols"][protocol]["scores"], entry["differences"][protocol]
+        scores, differences = entry.protocols[protocol]["scores"], entry.differences[protocol]
         _check_means(scores, f"protocols.{protocol}.scores", found, protocol)
         _check_differences(differences, f"differences.{protocol}", found, protocol, signs)
-    alike = entry["same_relations"]
+    alike = entry.same_relations
     _check_means(alike["scores"], "same_relations.scores", found, SAME_RELATIONS)
     _check_differences(alike["differences"], "same_relations.differences", found, SAME_RELATIONS, signs)
     _check_heads(entry, found)
@@ -131,11 +132,11 @@ def check(entry: dict[str, Any]) -> None:
 # --------------------------------------------------------------------------------------------------------------- checks
 
 
-def _check_sums(entry: dict[str, Any], found: ByFunction, protocol: str) -> None:
+def _check_sums(entry: Entry, found: ByFunction, protocol: str) -> None:
     """Check that hits add up to the scores of relations."""
     edges = found.edges_of(protocol).sum(axis=1)
-    relations = entry["protocols"][protocol]["relations"]
-    combined = entry["baselines"][protocol]["combined"]["relations"]
+    relations = entry.protocols[protocol]["relations"]
+    combined = entry.baselines[protocol]["combined"]["relations"]
     for who in WHO:
         total = found.hits[protocol][who].sum(axis=-1)  # (rules, k, R)
         for row, name in enumerate(found.relations[protocol]):
@@ -149,9 +150,9 @@ def _check_sums(entry: dict[str, Any], found: ByFunction, protocol: str) -> None
                         )
 
 
-def _check_intervals(entry: dict[str, Any], found: ByFunction, protocol: str) -> None:
+def _check_intervals(entry: Entry, found: ByFunction, protocol: str) -> None:
     """Check that no interval of a relation is much narrower than the spread over functions allows."""
-    at, relations = f"protocols.{protocol}.relations", entry["protocols"][protocol]["relations"]
+    at, relations = f"protocols.{protocol}.relations", entry.protocols[protocol]["relations"]
     spread = _spread(found.hits[protocol]["model"], found.edges_of(protocol))  # (rules, k, R, F)
     for (row, rule), (column, k) in ((r, c) for r in enumerate(RULES) for c in enumerate(TABLE_KS)):
         for place, name in enumerate(found.relations[protocol]):
@@ -186,13 +187,13 @@ def _check_differences(
             raise EntryError(f"{at}.{rule}.{k}.p is {said['p']}, but a test over its functions gives about {p}")
 
 
-def _check_heads(entry: dict[str, Any], found: ByFunction) -> None:
+def _check_heads(entry: Entry, found: ByFunction) -> None:
     """Check that a head hits the same edges wherever named, no fewer with more guesses, and most by rule `any`."""
     ks = np.array([int(k) for _, _, k in CELLS])
     rules = np.array([rule for _, rule, _ in CELLS])
     more = (ks[:, None] <= ks) & ((rules[:, None] == rules) | (rules == "any"))
     for name in found.relations["held-out"]:
-        cells = [entry["protocols"][protocol]["relations"][name][rule][k] for protocol, rule, k in CELLS]
+        cells = [entry.protocols[protocol]["relations"][name][rule][k] for protocol, rule, k in CELLS]
         head = np.array([(cell["layer"], cell["head"]) for cell in cells])
         hits = np.concatenate(
             [

@@ -38,6 +38,7 @@ from codesyntax_dataset.protocol import BASELINES, BEST_BASELINE, HELD_OUT, PROT
 from codesyntax_metric.topk_uas import RULES
 from probing.evidence.entry import LARGEST, load
 from probing.evidence.entry_functions import CELLS, unpack
+from probing.evidence.schema import Entry, EntrySettings
 from probing.evidence.selection import SAME_RELATIONS, holm
 
 BEST_FIRST = (BEST_BASELINE, *BASELINES[:-1])
@@ -97,7 +98,7 @@ class Row:
 
     file: str
     signature: str
-    settings: dict[str, Any]
+    settings: EntrySettings
     skips: dict[str, int]
     ledgers: dict[str, str]
     versions: dict[str, str]
@@ -128,12 +129,12 @@ class Row:
 
     @property
     def model(self) -> str:
-        return self.settings["model"]
+        return self.settings.model
 
     @property
     def family(self) -> str:
         """The architecture (`model_type` in its configuration), if the probe recorded it."""
-        return self.settings.get("family") or "unknown"
+        return self.settings.family
 
 
 @dataclass(frozen=True)
@@ -145,7 +146,7 @@ class Table:
     ranks: list[list[tuple[int, int] | None]]
 
     @property
-    def settings(self) -> dict[str, Any]:
+    def settings(self) -> EntrySettings:
         """The settings of the first row; those in `shared` are equal for all rows."""
         return self.rows[0].settings
 
@@ -214,7 +215,7 @@ def group(rows: Iterable[Row]) -> tuple[list[Table], list[LeftOut]]:
     twice = []
     for row in sorted(rows, key=lowest_score_first):
         by_model = by_key.setdefault(row.key, {})
-        model = row.model.lower(), row.settings["revision"]  # the Hub ignores the case of names
+        model = row.model.lower(), row.settings.revision  # the Hub ignores the case of names
         if model in by_model:
             reason = f"the same model and revision as {by_model[model].file}, which scores no higher"
             twice.append(LeftOut(row.file, reason))
@@ -224,14 +225,14 @@ def group(rows: Iterable[Row]) -> tuple[list[Table], list[LeftOut]]:
     tables = []
     for key, by_model in by_key.items():
         kept = sorted(by_model.values(), key=lambda row: (row.model.casefold(), row.signature))
-        name = f"{kept[0].settings['config']}.{kept[0].settings['direction']}.{key}"
+        name = f"{kept[0].settings.config}.{kept[0].settings.direction}.{key}"
         ranked = [ranks(np.stack([row.shares[place] for row in kept])) for place in range(len(SHOWN))]
         row_ranks = [
             [rank if cell else None for cell, rank in zip(row.cells, row_ranks)]
             for row, row_ranks in zip(kept, zip(*ranked))
         ]
         tables.append(Table(name, kept, row_ranks))
-    tables.sort(key=lambda table: (configs.index(table.settings["config"]), -len(table.rows), table.name))
+    tables.sort(key=lambda table: (configs.index(table.settings.config), -len(table.rows), table.name))
     return tables, twice
 
 
@@ -270,26 +271,22 @@ _NORMAL = NormalDist()
 _BOUND = 1 / (4 * _NORMAL.cdf(-(2**0.5)))
 
 
-def _row(file: str, entry: dict[str, Any]) -> Row:
+def _row(file: str, entry: Entry) -> Row:
     """The row of a valid entry."""
-    settings = entry["settings"]
-    scored_on, chosen_on = (_parts(of["signature"], settings) for of in (entry, entry["chosen_on"]))
-    shared = {name: value for name, value in scored_on.items() if name != "also-fits"}
+    scored_on, chosen_on = (signature.parts for signature in entry.signatures)
+    shared = {name: value for name, value in scored_on.items() if name not in ("model", "also-fits")}
     shared |= {f"{name} chosen on": chosen_on[name] for name in ("labels", "functions", "edges")}
-    shared["functions of the split"] = str(entry["functions"] + sum(entry["skips"].values()))
-    of_protocol = {protocol: entry["protocols"][protocol]["relations"] for protocol in PROTOCOLS}
-    baseline = {protocol: entry["baselines"][protocol]["combined"]["relations"] for protocol in PROTOCOLS}
-    alike = entry["same_relations"]
+    shared["functions of the split"] = str(entry.functions + sum(entry.skips.values()))
+    of_protocol = {protocol: entry.protocols[protocol]["relations"] for protocol in PROTOCOLS}
+    baseline = {protocol: entry.baselines[protocol]["combined"]["relations"] for protocol in PROTOCOLS}
+    alike = entry.same_relations
     scores = {
-        **{protocol: entry["protocols"][protocol]["scores"] for protocol in PROTOCOLS},
+        **{protocol: entry.protocols[protocol]["scores"] for protocol in PROTOCOLS},
         SAME_RELATIONS: alike["scores"],
     }
-    differences = {**entry["differences"], SAME_RELATIONS: alike["differences"]}
+    differences = {**entry.differences, SAME_RELATIONS: alike["differences"]}
     baselines = {
-        **{
-            protocol: {name: of["scores"] for name, of in entry["baselines"][protocol].items()}
-            for protocol in PROTOCOLS
-        },
+        **{protocol: {name: of["scores"] for name, of in entry.baselines[protocol].items()} for protocol in PROTOCOLS},
         SAME_RELATIONS: alike["baselines"],
     }
     by_function = unpack(entry)
@@ -300,11 +297,11 @@ def _row(file: str, entry: dict[str, Any]) -> Row:
     }
     return Row(
         file=file,
-        signature=entry["signature"],
-        settings=settings,
-        skips=entry["skips"],
-        ledgers=entry["ledgers"],
-        versions=entry["versions"],
+        signature=entry.signature,
+        settings=entry.settings,
+        skips=entry.skips,
+        ledgers=entry.ledgers.model_dump(),
+        versions=entry.versions,
         shared=shared,
         cells=[_cell(scores[mean][rule][k], differences[mean][rule].get(k)) for mean, rule, k in SHOWN],
         baselines={name: [_cell(baselines[mean][name][rule][k]) for mean, rule, k in SHOWN] for name in BEST_FIRST},
@@ -320,16 +317,10 @@ def _row(file: str, entry: dict[str, Any]) -> Row:
         },
         functions=hashlib.sha256(b"".join(numbers.astype("<u4").tobytes() for numbers in same)).hexdigest(),
         shares=np.concatenate(
-            [by_function.shares(mean).reshape(-1, entry["functions"]) for mean in (*PROTOCOLS, SAME_RELATIONS)]
+            [by_function.shares(mean).reshape(-1, entry.functions) for mean in (*PROTOCOLS, SAME_RELATIONS)]
         ).astype(np.float32),
-        verified=(entry["verified"]["functions"], entry["verified"]["of"]) if "verified" in entry else None,
+        verified=(entry.verified.functions, entry.verified.of) if entry.verified else None,
     )
-
-
-def _parts(signature: str, settings: dict[str, Any]) -> dict[str, str]:
-    """Name -> value of the parts of a signature after the model."""
-    model = f"uas|model:{settings['model']}@{settings['revision'][:12]}|"
-    return dict(part.split(":", 1) for part in signature.removeprefix(model).split("|"))
 
 
 def _cell(score: list[float] | None, difference: dict[str, Any] | None = None) -> Cell | None:

@@ -34,6 +34,7 @@ from codesyntax_dataset.tasks import task_id
 from probing.attention.result import ProbeResult
 from probing.evidence import entry
 from probing.evidence.gather import Probed, find, gather
+from probing.evidence.schema import Entry, Verified
 from probing.evidence.verify import REJECTED, UNCHECKED, Verification, verify
 from probing.models.location import Location
 from probing.publish.client import check_repo, client, plain_errors, retry_when_rate_limited
@@ -63,11 +64,11 @@ class Headline(NamedTuple):
 
     value: float
     alike: float | None
-    entry: dict[str, Any]
+    entry: Entry
 
     @property
     def notes(self) -> str:
-        return self.entry["signature"] + ("" if self.alike is None else f"; {self.alike}{_ALIKE}")
+        return self.entry.signature + ("" if self.alike is None else f"; {self.alike}{_ALIKE}")
 
 
 @dataclass(frozen=True)
@@ -142,10 +143,11 @@ def submission(
     _check_tasks(probed, dataset, data)
     entries = [entry.load(entry.to_json(gather([one], data)[0].entry()).encode()) for one in probed]
     tasks = _headlines(entries)
-    for one, of in zip(probed, entries):
+    for place, one in enumerate(probed):
         where = _model_on_the_hub(one.test.settings, model)
         again = [_probe_again(file, where, data, device) for file in one.files.values()]
-        of["verified"] = {name: sum(getattr(part, name) for part in again) for name in ("functions", "of")}
+        verified = Verified(functions=sum(part.functions for part in again), of=sum(part.of for part in again))
+        entries[place] = entries[place].model_copy(update={"verified": verified})
     title = _title(model, probed)
     api = client()
     ours = [
@@ -168,7 +170,7 @@ def submission(
         requests = [_request(api, model, "model", title, files)]
     if board:
         with plain_errors(board):
-            files = {f"entries/{entry.file_name(of)}": entry.to_json(of) for of in entries}
+            files = {f"entries/{entry.file_name(of.settings.probed)}": entry.to_json(of) for of in entries}
             requests.append(_request(api, board, "dataset", title, files))
     return requests
 
@@ -283,23 +285,23 @@ def _check_tasks(probed: list[Probed], dataset: str, data: Path) -> None:
                 )
 
 
-def _headlines(entries: list[dict[str, Any]]) -> dict[str, Headline]:
+def _headlines(entries: list[Entry]) -> dict[str, Headline]:
     """By task id."""
     found = {}
     for of in entries:
         in_mean = {
-            protocol: {name for name, relation in of["protocols"][protocol]["relations"].items() if relation["in_mean"]}
+            protocol: {name for name, relation in of.protocols[protocol]["relations"].items() if relation["in_mean"]}
             for protocol in PROTOCOLS
         }
         for protocol in PROTOCOLS:
-            task = task_id(of["settings"]["config"], protocol, of["settings"]["direction"])
-            mean = of["protocols"][protocol]["scores"][RULE][K]
+            task = task_id(of.settings.config, protocol, of.settings.direction)
+            mean = of.protocols[protocol]["scores"][RULE][K]
             if mean is None:
                 raise LedgerError(
                     f"there is no number for {task}: no relation that counts has edges to choose a head on"
                 )
             lacks = protocol == "published" and in_mean["published"] != in_mean["held-out"]
-            alike = round(of["same_relations"]["scores"][RULE][K][0], 2) if lacks else None
+            alike = round(of.same_relations["scores"][RULE][K][0], 2) if lacks else None
             found[task] = Headline(round(mean[0], 2), alike, of)
     return found
 
@@ -417,7 +419,7 @@ def _card(
     source_url: str | None,
 ) -> str:
     """The model's card with our results in its `model-index`, in the place of older ones; the rest stays."""
-    numbers: list[tuple[str, float | None, dict[str, Any]]]
+    numbers: list[tuple[str, float | None, Entry]]
     numbers = [(_metric(task), headline.value, headline.entry) for task, headline in tasks.items()]
     numbers += [(_metric(task) + _ALIKE, headline.alike, headline.entry) for task, headline in tasks.items()]
     ours = [
@@ -425,7 +427,7 @@ def _card(
             task_type="feature-extraction",
             dataset_type=dataset,
             dataset_name="CodeSyntax",
-            dataset_config=of["settings"]["config"],
+            dataset_config=of.settings.config,
             dataset_split="test",
             dataset_revision=commit,
             metric_type="top-k-uas",

@@ -41,10 +41,10 @@ def sections(all_findings: Sequence[Findings]) -> list[Section]:
         settings, (language, _) = findings.settings, CONFIGS[findings.config]
         key = (
             language,
-            settings["data"].partition("@")[0],
-            settings["split"],
-            settings["direction"],
-            settings["limit"],
+            settings.data.partition("@")[0],
+            settings.split,
+            settings.direction,
+            settings.limit,
         )
         groups.setdefault(key, []).append(findings)
     section_by_name: dict[str, Section] = {}

@@ -161,7 +161,7 @@ def to_csv(board: Board) -> str:
     for table in board.tables:
         for row, ranks in zip(table.rows, table.ranks):
             about = {**_about(table), "kind": "model", "model": printable(row.model), "family": printable(row.family)}
-            about |= {"revision": row.settings["revision"], "file": row.file}
+            about |= {"revision": row.settings.revision, "file": row.file}
             about |= dict(zip(("verified", "verified_of"), row.verified or (0, "")))
             for place, (cell, rank) in enumerate(zip(row.cells, ranks)):
                 if cell is not None and rank is not None and SHOWN[place][0] in table.means:
@@ -187,7 +187,9 @@ def _count(number: int, name: str) -> str:
 
 def _about(table: Table) -> dict[str, Any]:
     """The values that all rows of a table share in CSV."""
-    settings = {name: table.settings[name] for name in ("config", "direction", "data", "labels", "split", "dtype")}
+    settings = {
+        name: getattr(table.settings, name) for name in ("config", "direction", "data", "labels", "split", "dtype")
+    }
     return {"board": table.name, **settings, **{name: table.shared[name] for name in ("functions", "edges")}}
 
 
@@ -204,7 +206,7 @@ def _table(table: Table) -> dict[str, Any]:
     rows = [
         {
             "name": printable(row.model),
-            "revision": row.settings["revision"][:12],
+            "revision": row.settings.revision[:12],
             "family": printable(row.family),
             "verified": row.verified,
             "kind": "model",
@@ -220,7 +222,7 @@ def _table(table: Table) -> dict[str, Any]:
         }
         for name in BEST_FIRST
     ]
-    about = {"name": table.name, "config": table.settings["config"], "direction": table.settings["direction"]}
+    about = {"name": table.name, "config": table.settings.config, "direction": table.settings.direction}
     return {**about, "title": _title(table), "facts": _facts(table), "means": table.means, "rows": rows}
 
 
@@ -247,7 +249,7 @@ def _paper_table(config: str) -> dict[str, Any]:
 
 
 def _paper_configs(board: Board) -> list[str]:
-    configs = dict.fromkeys(table.settings["config"] for table in board.tables)
+    configs = dict.fromkeys(table.settings.config for table in board.tables)
     return [config for config in configs if paper.scores(config, RULES[0])]
 
 
@@ -303,8 +305,8 @@ def _row_facts(row: Row) -> list[list[str]]:
     skipped = ", ".join(f"{count} ({reason})" for reason, count in sorted(row.skips.items()))
     facts = {
         "signature": row.signature,
-        "revision": settings["revision"],
-        "attention heads": f"{settings['layers']} layers of {settings['heads']}",
+        "revision": settings.revision,
+        "attention heads": f"{settings.layers} layers of {settings.heads}",
         "functions skipped": skipped or "none",
         "probed again": _verified(row),
         "ledgers": ", ".join(f"{split} SHA-256 {digest}" for split, digest in sorted(row.ledgers.items())),
@@ -324,15 +326,13 @@ def _verified(row: Row) -> str:
 
 def _title(table: Table) -> str:
     settings, functions, edges = table.settings, int(table.shared["functions"]), int(table.shared["edges"])
-    return (
-        f"{settings['config']}, {settings['split']}, {settings['direction']}: {functions:,} functions, {edges:,} edges"
-    )
+    return f"{settings.config}, {settings.split}, {settings.direction}: {functions:,} functions, {edges:,} edges"
 
 
 def _facts(table: Table) -> str:
     """What the rows of a table share, except what its title says."""
     shared = table.shared
-    facts = [f"data {table.settings['data']}", f"labels {shared['labels']}", shared["dtype"]]
+    facts = [f"data {table.settings.data}", f"labels {shared['labels']}", shared["dtype"]]
     facts += [f"functions of at most {shared['max-length']} sub-tokens of {int(shared['functions of the split']):,}"]
     facts += [f"pooled {shared['pool']}"]
     facts += [f"without predictions of {shared['not-predicted']}"] if "not-predicted" in shared else []

@@ -74,8 +74,8 @@ def _config(findings: Findings) -> Section:
     functions, edges = findings.functions, findings.edges
     settings = findings.settings
     intro = (
-        f"{functions:,} functions and {edges:,} edges of {settings['data']}, config {settings['config']}, split "
-        f"{settings['split']}, direction {settings['direction']}: those that all models below could read. Of the "
+        f"{functions:,} functions and {edges:,} edges of {settings.data}, config {settings.config}, split "
+        f"{settings.split}, direction {settings.direction}: those that all models below could read. Of the "
         f"relations, {_in_mean(findings)}."
     )
     unchosen = findings.subjects[0].entry["protocols"]["held-out"]["unchosen"]
@@ -190,8 +190,8 @@ def _provenance(all_findings: Sequence[Findings]) -> Section:
                     entry["functions"],
                     entry["chosen_on"]["functions"],
                     entry["edges"],
-                    f"{settings['layers']} × {settings['heads']}",
-                    settings["dtype"],
+                    f"{subject.layers} × {subject.entry['settings']['heads']}",
+                    settings.dtype,
                     entry["signature"],
                 ]
             )

@@ -60,8 +60,12 @@ class Subject:
     errors: ErrorAnalysis | None
 
     @property
-    def settings(self) -> dict[str, Any]:
-        return self.entry["settings"]
+    def settings(self) -> Settings:
+        return Settings.model_validate({name: self.entry["settings"][name] for name in Settings.model_fields})
+
+    @property
+    def layers(self) -> int:
+        return int(self.entry["settings"]["layers"])
 
     @property
     def means(self) -> dict[str, Any]:
@@ -76,14 +80,14 @@ class Subject:
 
     @property
     def is_model(self) -> bool:
-        return self.settings["control"] is None
+        return self.settings.control is None
 
     @property
     def marks(self) -> str:
         """How it differs from a full run in float32, in words."""
         settings = self.settings
-        marks = [settings["dtype"]] if settings["dtype"] != "float32" else []
-        marks += [f"partial: first {settings['limit']} functions"] if settings["limit"] is not None else []
+        marks = [settings.dtype] if settings.dtype != "float32" else []
+        marks += [f"partial: first {settings.limit} functions"] if settings.limit is not None else []
         return "; ".join(marks)
 
 
@@ -109,12 +113,12 @@ class Findings:
     pairs: dict[tuple[int, int], dict[str, Comparison]]
 
     @property
-    def settings(self) -> dict[str, Any]:
+    def settings(self) -> Settings:
         return self.subjects[0].settings
 
     @property
     def config(self) -> str:
-        return self.settings["config"]
+        return self.settings.config
 
     @property
     def functions(self) -> int:
@@ -145,7 +149,7 @@ class Findings:
     def as_published(self) -> bool:
         """Whether the paper has numbers for such a run."""
         settings = self.settings
-        as_scored = settings["direction"] == HEAD_TO_DEPENDENT and settings["split"] == "test"
+        as_scored = settings.direction == HEAD_TO_DEPENDENT and settings.split == "test"
         return as_scored and bool(paper.edges(self.config))
 
 

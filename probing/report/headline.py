@@ -48,7 +48,7 @@ def _model(findings: Findings, model: Subject, rows: dict[str, Scored]) -> str:
     score = scored.cell(_PROTOCOL, RULE, K)
     if score is None:
         return f"{model.name} has no held-out score: validation has no edges of the relations in the mean."
-    sought = "dependents" if findings.settings["direction"] == HEAD_TO_DEPENDENT else "head tokens"
+    sought = "dependents" if findings.settings.direction == HEAD_TO_DEPENDENT else "head tokens"
     relations, _ = scored.sizes[_PROTOCOL]
     marks = f" ({model.marks})" if model.marks else ""
     baseline = rows[BEST_BASELINE].cell(_PROTOCOL, RULE, K)[0]
@@ -129,7 +129,7 @@ def _layers(model: Subject) -> str:
         places.append(f"in other layers for {rest}")
     return (
         f"The best head of a relation is {_listed(places)} of the {_counted(len(cells), 'relation')} in the mean for "
-        f"which a head finds anything (layers 0 to {model.settings['layers'] - 1})."
+        f"which a head finds anything (layers 0 to {model.layers - 1})."
     )
 
 

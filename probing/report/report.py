@@ -67,7 +67,7 @@ def _write(folder: Path, all_findings: Sequence[Findings], sections: Sequence[Se
             (folder / "figures" / f"{part.name}.png").write_bytes(part.png)
     for findings in all_findings:
         for subject in findings.subjects:
-            _text(folder / "entries" / entry.file_name(subject.entry), entry.to_json(subject.entry))
+            _text(folder / "entries" / entry.file_name(subject.settings), entry.to_json(subject.entry))
     _text(folder / "report.md", f"# {TITLE}\n\n{MARKER}\n\n" + "\n".join(part.to_markdown() for part in sections))
     _text(folder / "index.html", _page(sections))
 

@@ -160,16 +160,16 @@ def line(scores: dict[str, Any], rule: str) -> np.ndarray:
 
 def styled(findings: Findings) -> list[tuple[Subject, str, str]]:
     """Subjects with their colour and line style: a control has the colour of its model."""
-    models = list(dict.fromkeys(subject.settings["model"] for subject in findings.subjects))
+    models = list(dict.fromkeys(subject.settings.model for subject in findings.subjects))
     result, seen = [], 0
     for subject in findings.subjects:
         if subject.is_model:
             colour, style = COLOURS[seen % len(COLOURS)], "-"
             seen += 1
         else:
-            colour = COLOURS[models.index(subject.settings["model"]) % len(COLOURS)]
+            colour = COLOURS[models.index(subject.settings.model) % len(COLOURS)]
             style = {"random-weights": "--", "shuffled-attention": ":", "redrawn-dependents": "-."}[
-                subject.settings["control"]
+                subject.settings.control or ""
             ]
         result.append((subject, colour, style))
     return result

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from typing import Annotated, Any
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 from pydantic_core import PydanticCustomError
 
 from probing.runs.untrusted_json import shown
@@ -20,8 +21,22 @@ class Record(BaseModel):
 Count = Annotated[int, Field(ge=1)]
 """How many there are of something that is there."""
 
-Texts = Annotated[tuple[str, ...], BeforeValidator(lambda value: tuple(value) if isinstance(value, list) else value)]
-"""A list of texts in JSON."""
+listed = BeforeValidator(lambda value: tuple(value) if isinstance(value, list) else value)
+"""A tuple is a list in JSON."""
+
+Texts = Annotated[tuple[str, ...], listed]
+
+
+def matching(pattern: str, expected: str) -> AfterValidator:
+    """A text that, as a whole, matches a pattern of ASCII."""
+    compiled = re.compile(pattern, re.ASCII)
+
+    def check(value: str) -> str:
+        if not compiled.fullmatch(value):
+            raise PydanticCustomError("expected", "{expected}", {"expected": expected})
+        return value
+
+    return AfterValidator(check)
 
 
 def exactly(names: Iterable[str]) -> BeforeValidator:
@@ -44,20 +59,28 @@ def exactly(names: Iterable[str]) -> BeforeValidator:
 def explain(error: ValidationError, what: str) -> str:
     """The first thing that is wrong with `what`: where it stands, what came, and what was expected."""
     first = error.errors(include_url=False)[0]
-    path, name = [str(step) for step in first["loc"]], first.get("ctx", {}).get("name")
-    if first["type"] in ("missing", "extra_forbidden"):
-        name = name if name is not None else path.pop()
-        problem = f"lacks the field {name}" if first["type"] == "missing" else f"has an unknown field {shown(name)}"
-        return f"{'.'.join(path) or what} {problem}"
-    expected = _EXPECTED.get(first["type"], first["msg"].removeprefix("Input should be "))
-    return f"{'.'.join(path) or what} is {shown(first['input'])}, expected {expected}"
+    kind, given, context = first["type"], shown(first["input"]), first.get("ctx", {})
+    path = [step if re.fullmatch(_STEP, step, re.ASCII) else shown(step) for step in map(str, first["loc"])]
+    if kind in ("missing", "extra_forbidden"):
+        name = str(context["name"] if "name" in context else first["loc"][len(path) - 1])
+        at = ".".join(path if "name" in context else path[:-1]) or what
+        return f"{at} lacks the field {name}" if kind == "missing" else f"{at} has an unknown field {shown(name)}"
+    at = ".".join(path) or what
+    if first["loc"] and first["loc"][-1] == "[key]":
+        at = f"a name in {'.'.join(path[:-2]) or what}"
+    expected = _EXPECTED[kind].format(**context) if kind in _EXPECTED else first["msg"].removeprefix("Input should be ")
+    return f"{at} is {given}, expected {expected}"
 
+
+_STEP = r"[\w.:<>\[\]-]{1,60}"
 
 _EXPECTED = {
     "bool_type": "true or false",
     "dict_type": "an object",
     "float_type": "a number",
+    "greater_than_equal": "a number of at least {ge}",
     "int_type": "a whole number",
+    "less_than_equal": "a number of at most {le}",
     "model_type": "an object",
     "string_type": "text",
     "tuple_type": "a list",

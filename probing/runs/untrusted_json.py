@@ -6,7 +6,6 @@ Input that fails a check raises EntryError with the reason.
 from __future__ import annotations
 
 import json
-import re
 import stat
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -18,6 +17,7 @@ PLAIN = "[ -;=?-~]"
 """A pattern for one printable ASCII character except < and >."""
 
 _MOST = 10**9
+_MOST_FIELDS = 10_000
 
 
 def read(path: Path, most: int) -> bytes:
@@ -49,6 +49,8 @@ def parse(data: bytes, most: int) -> Any:
 
 
 def _no_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    if len(pairs) > _MOST_FIELDS:  # each unknown one is looked at when the fields are checked
+        raise EntryError(f"an object has {len(pairs):,} fields, expected at most {_MOST_FIELDS:,}")
     fields = dict(pairs)
     if len(fields) < len(pairs):
         names = [name for name, _ in pairs]
@@ -84,24 +86,9 @@ def one_of(known: Iterable[Any]) -> Check:
     )
 
 
-def text(pattern: str, expected: str) -> Check:
-    return lambda value, at: expect(
-        isinstance(value, str) and re.fullmatch(pattern, value, re.ASCII) is not None, value, at, expected
-    )
-
-
 def whole(least: int, most: int = _MOST) -> Check:
     expected = f"a whole number from {least} to {most}"
     return lambda value, at: expect(type(value) is int and least <= value <= most, value, at, expected)
-
-
-def list_of(check: Check) -> Check:
-    def check_list(value: Any, at: str) -> None:
-        expect(isinstance(value, list), value, at, "a list")
-        for number, item in enumerate(value):
-            check(item, f"{at}.{number}")
-
-    return check_list
 
 
 def mapping(value: Any, at: str) -> dict[str, Any]:
@@ -119,22 +106,3 @@ def fields(value: Any, at: str, names: Iterable[str], optional: Iterable[str] = 
     for name in sorted(members.keys() - set(names)):
         raise EntryError(f"{at or 'the entry'} has an unknown field {shown(name)}")
     return [members[name] for name in names]
-
-
-def record(checks: dict[str, Check], **optional: Check) -> Check:
-    """A check for an object with exactly these fields and any optional ones, each with its own check."""
-
-    def check_record(value: Any, at: str) -> None:
-        fields(value, at, checks, optional)
-        for name, check in {**checks, **optional}.items():
-            if name in value:
-                check(value[name], f"{at}.{name}" if at else name)
-
-    return check_record
-
-
-def counts(value: Any, at: str) -> None:
-    """A check for an object of names and counts."""
-    for name, count in mapping(value, at).items():
-        text(PLAIN + "{1,200}", "plain text")(name, f"a name in {at}")
-        whole(1)(count, f"{at}.{name}")

@@ -12,6 +12,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -25,6 +26,7 @@ from codesyntax_dataset.protocol import TABLE_KS
 from codesyntax_metric.topk_uas import RULES
 from probing.cli import main
 from probing.evidence.entry_functions import unpack
+from probing.evidence.schema import ChosenOn, Digests, Entry, EntrySettings, Verified
 from probing.evidence.selection import SAME_RELATIONS
 from probing.publish import board
 from probing.publish.board import CELLS, Board, LeftOut, group, printable, ranks, read
@@ -80,9 +82,10 @@ def test_ranks_never_separate_more_often_than_the_exact_test(functions):
 
 def test_ranks_agree_with_the_test_of_reports(evidence, python):
     """Two entries, each of them beside the combined baseline of its own table: what `compare` counts and the bound."""
-    row = board._row("file", python)
+    checked = unchecked(python)
+    row = board._row("file", checked)
     for place, (protocol, rule, k) in enumerate(CELLS):
-        combined = unpack(python).shares(protocol, "combined")[RULES.index(rule), TABLE_KS.index(k)]
+        combined = unpack(checked).shares(protocol, "combined")[RULES.index(rule), TABLE_KS.index(k)]
         p = python["differences"][protocol][rule][k]["p"]
         apart = ranks(np.stack([row.shares[place], combined])) != [(1, 2), (1, 2)]
         assert p <= board.ALPHA or not apart
@@ -352,6 +355,13 @@ def test_a_results_repository(evidence, python, tmp_path):
         assert (tmp_path / "hub" / name).read_text() == (tmp_path / "folder" / name).read_text()
 
 
+def unchecked(fields: dict[str, Any]) -> Entry:
+    """The entry as it stands, whatever it holds."""
+    records = {"settings": EntrySettings, "chosen_on": ChosenOn, "ledgers": Digests, "verified": Verified}
+    held = {name: record.model_construct(**fields[name]) for name, record in records.items() if name in fields}
+    return Entry.model_construct(**{**fields, **held})
+
+
 @pytest.fixture(scope="module")
 def large(evidence, tmp_path_factory) -> tuple[Path, dict[str, dict]]:
     """The page of 200 rows, and their entries by name: 140 of `python`, 20 in another direction, 40 of another config.
@@ -374,7 +384,8 @@ def large(evidence, tmp_path_factory) -> tuple[Path, dict[str, dict]]:
         for number in range(20):
             name = f"{model}-{again * 20 + number:03}"
             by_name[name] = settled(entries[f"{number}"], name, family=family)
-            made = {key: by_name[name][key] for key in ("settings", "signature", "ledgers")}
+            of = unchecked(by_name[name])
+            made = {"settings": of.settings, "signature": of.signature, "ledgers": of.ledgers.model_dump()}
             rows.append(dataclasses.replace(read_rows[f"{number}"], file=f"{name}.json", **made))
     tables, twice = group(rows)
     assert twice == []
@@ -563,7 +574,7 @@ def test_the_page_does_not_scroll_sideways(large, page, width, scheme, backgroun
 
 def test_names_with_markup_stay_text(evidence, python, tmp_path, page, monkeypatch):
     """`entry.load` refuses such a name; the page does not depend on that."""
-    monkeypatch.setattr(board, "load", lambda path: json.loads(path.read_text()))
+    monkeypatch.setattr(board, "load", lambda path: unchecked(json.loads(path.read_text())))
     entry = of_model(evidence, MARKUP, 0.1, family=MARKUP)
     found = read([write(tmp_path / MARKUP.replace("/", ""), {"entry": entry})])
     found.left_out.append(LeftOut(MARKUP, MARKUP))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shutil
+from types import SimpleNamespace
 
 import forgeries
 import numpy as np
@@ -164,10 +165,10 @@ def test_from_result_to_merged_entries(hub, made):
         if one.task_id.endswith("published"):
             assert one.value == round(result.scores["first"]["1"], 2)
     on_board = [entry.load(content) for path, content in hub.files(BOARD).items() if path.startswith("entries/")]
-    assert {one["signature"] for one in on_board} == {result.signature for result in by_config.values()}
+    assert {one.signature for one in on_board} == {result.signature for result in by_config.values()}
     for one in on_board:
-        held_out = next(of for of in read if of.task_id == f"{one['settings']['config']}-held-out")
-        assert held_out.value == round(one["protocols"]["held-out"]["scores"]["first"]["1"][0], 2)
+        held_out = next(of for of in read if of.task_id == f"{one.settings.config}-held-out")
+        assert held_out.value == round(one.protocols["held-out"]["scores"]["first"]["1"][0], 2)
     card = ModelCard(merged["README.md"].decode())
     assert (card.data.license, card.data.model_name, card.text) == ("apache-2.0", "Tiny", "# Tiny\n")
     results = {of.metric_name: of.metric_value for of in card.data.eval_results}
@@ -380,7 +381,7 @@ def test_a_card_in_the_model_repository_that_is_broken(content):
 
 
 def test_a_model_without_card_gets_one():
-    one = {"settings": {"config": "python"}}
+    one = SimpleNamespace(settings=SimpleNamespace(config="python"))
     card = ModelCard(
         submit._card(None, MODEL, DATASET, "1" * 40, {"python-held-out": submit.Headline(12.5, None, one)}, None)
     )

@@ -106,7 +106,7 @@ def test_tables_say_what_the_evidence_says(written, evidence):
     compared = 0
     for one in evidence:
         made, entry = one.probed.test.settings, one.entry()
-        name = "tiny" + (f", {made['control']}" if made["control"] else f", max-length {made['max_length']}")
+        name = "tiny" + (f", {made.control}" if made.control else f", max-length {made.max_length}")
         for rule in ("first", "any", "last"):
             for protocol in PUBLISHED_FIRST:
                 for k in ("1", "3", "10", "20"):

@@ -1,0 +1,142 @@
+"""The record of an entry, the published form of evidence: its fields, their types and ranges."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, BeforeValidator, FailFast, Field
+from pydantic_core import PydanticCustomError
+
+from codesyntax_dataset.languages import CONFIGS
+from codesyntax_dataset.protocol import DIRECTIONS
+from probing.attention.schema import Signature
+from probing.models.kept import VERSIONS
+from probing.runs.records import Record, exactly, listed, matching
+from probing.runs.settings import Settings
+from probing.runs.untrusted_json import PLAIN, shown
+
+FORMAT = 2
+"""Changes whenever the fields of entries, or their meanings, change."""
+
+
+def _none(reason: str) -> BeforeValidator:
+    def check(value: Any) -> Any:
+        if value is not None:
+            raise PydanticCustomError("expected", "none: {reason}", {"reason": reason})
+        return value
+
+    return BeforeValidator(check)
+
+
+def _one_of(names: Collection[str]) -> AfterValidator:
+    def check(name: str) -> str:
+        if name not in names:  # looked up on each call: a language may be registered later
+            raise PydanticCustomError("expected", "{known}", {"known": " or ".join(map(shown, names))})
+        return name
+
+    return AfterValidator(check)
+
+
+_NAME = r"\w(?!.*\.\.)[\w.-]{0,95}(/\w[\w.-]{0,95})?"
+_PART = r"(?![-.])(?!.*(--|\.\.))[\w.-]{1,96}(?<![-.])"
+
+Number = Annotated[int, Field(ge=1, le=10**9)]
+Size = Annotated[int, Field(ge=1, le=1000)]
+Plain = Annotated[str, matching(PLAIN + "{1,200}", "plain text")]
+Model = Annotated[
+    str,
+    matching(
+        rf"{_PART}(/{_PART})?(?<!\.git)",
+        "USER/MODEL or the name of a local model, of letters, digits, and - _ . between them, as the Hub allows it",
+    ),
+]
+Labels = Annotated[str, matching("[0-9a-f]{12}", "12 hexadecimal digits")]
+Sha256 = Annotated[str, matching("[0-9a-f]{64}", "64 hexadecimal digits")]
+Version = Annotated[str, matching(r"\d[\w.+!-]{0,60}", "a version")]
+
+
+class EntrySettings(Settings):
+    """The settings of a complete run of a model on `test`, the size of the model, and how the probe ran."""
+
+    model: Model
+    revision: Annotated[str, matching("[0-9a-f]{40}|[0-9a-f]{64}", "a commit or a SHA-256, in hexadecimal digits")]
+    data: Annotated[str, matching(_NAME + r"@[\w.]{1,40}", "NAME@VERSION")]
+    labels: Labels
+    config: Annotated[str, _one_of(CONFIGS)]
+    split: Literal["test"]
+    direction: Annotated[str, _one_of(DIRECTIONS)]
+    dtype: Literal["float32", "bfloat16"]
+    max_length: Number
+    also_fits: Annotated[tuple[Model, ...], FailFast(), listed]
+    limit: Annotated[None, _none("a partial run is not published")]
+    control: Annotated[None, _none("a control is no model")]
+    seed: None
+    layers: Size
+    heads: Size
+    family: Annotated[str, matching(r"[\w-]{1,60}", "the type of a model")] = "unknown"
+    attention: Literal["captured", "eager"]
+    attention_why: Annotated[str, matching(PLAIN + "{0,1000}", "plain text")]
+    device: Annotated[str, matching("[a-z]{1,20}", "the kind of a device")]
+
+    @property
+    def probed(self) -> Settings:
+        """The settings alone."""
+        return Settings.model_validate({name: getattr(self, name) for name in Settings.model_fields})
+
+
+class ChosenOn(Record):
+    """The probe of the split `validation`, on which the held-out protocol chooses its heads."""
+
+    signature: str
+    labels: Labels
+    functions: Number
+    edges: Number
+
+
+class Digests(Record):
+    """SHA-256 of the ledgers' files."""
+
+    test: Sha256
+    validation: Sha256
+
+
+class Verified(Record):
+    """How many functions of both splits, `of` so many, were probed again before the entry was sent."""
+
+    functions: Number
+    of: Number
+
+
+class Entry(Record):
+    """What is published about a model on one config; `Evidence.entry` says what the numbers are.
+
+    `entry_checks` and `entry_functions` check the numbers in `protocols`, `baselines`, `differences`, `same_relations`
+    and `by_function`, field by field and against each other.
+    """
+
+    format: Literal[2]
+    signature: str
+    settings: EntrySettings
+    functions: Number
+    edges: Number
+    skips: dict[Plain, Number]
+    chosen_on: ChosenOn
+    protocols: dict[str, Any]
+    baselines: dict[str, Any]
+    differences: dict[str, Any]
+    same_relations: dict[str, Any]
+    by_function: dict[str, Any]
+    ledgers: Digests
+    versions: Annotated[dict[str, Version], exactly(VERSIONS)]
+    verified: Verified | None = None
+
+    @property
+    def signatures(self) -> tuple[Signature, Signature]:
+        """Those of the probes of `test` and of `validation`, as they follow from the settings."""
+        test = self.settings.probed
+        validation = test.model_copy(update={"split": "validation", "labels": self.chosen_on.labels})
+        return (
+            Signature(test, self.functions, self.edges),
+            Signature(validation, self.chosen_on.functions, self.chosen_on.edges),
+        )
