@@ -23,7 +23,7 @@ from probing.evidence.verify import verify
 from probing.publish.board import read
 from probing.report.findings import read_findings
 
-FORMAT_1 = Path(__file__).parent / "data" / "format-1"
+FORMAT_1 = Path(__file__).parents[1] / "data" / "format-1"
 FILES = sorted([*FORMAT_1.glob("results/*.json"), *FORMAT_1.glob("partial/*.json")])
 ENTRY = gzip.decompress(next(FORMAT_1.glob("entries/*.gz")).read_bytes())
 
