@@ -10,7 +10,7 @@ from codesyntax_dataset.errors import EntryError, LedgerError
 from codesyntax_dataset.languages import CONFIGS, variant_of
 from codesyntax_metric.topk_uas import RULES, SCORING_VERSION
 from probing.attention.ledger import RankLedger
-from probing.runs.records import Count, Record, exactly, explain
+from probing.runs.records import Count, Number, Record, exactly, explain
 from probing.runs.saved import LARGEST
 from probing.runs.settings import Settings
 from probing.runs.untrusted_json import parse
@@ -35,7 +35,7 @@ class Provenance(Record):
     settings: Settings
     scoring: int
     skips: dict[str, Count]
-    ties: Annotated[dict[str, int], exactly(RULES)]
+    ties: Annotated[dict[str, Number], exactly(RULES)]
     run: Run
     versions: dict[str, str]
 

@@ -24,6 +24,9 @@ Count = Annotated[int, Field(ge=1)]
 listed = BeforeValidator(lambda value: tuple(value) if isinstance(value, list) else value)
 """A tuple is a list in JSON."""
 
+Number = Annotated[int, Field(ge=0, le=2**53)]
+"""How many there are, none included; a float can hold it."""
+
 Texts = Annotated[tuple[str, ...], listed]
 
 

@@ -16,6 +16,7 @@ import codesyntax_metric
 import probing
 from codesyntax_dataset.errors import LedgerError, UnknownName
 from codesyntax_metric.topk_uas import NOT_IN_MEAN, RULES
+from probing.attention.result import ProbeResult
 
 
 @pytest.fixture(scope="module")
@@ -113,3 +114,10 @@ def test_the_metric_takes_one_k():
 def test_python_m_probing_is_the_command_line():
     done = subprocess.run([sys.executable, "-m", "probing", "--version"], capture_output=True, text=True, check=True)
     assert probing.__version__ in done.stdout
+
+
+@pytest.mark.parametrize("ties", [-1, 10**400])
+def test_a_number_of_ties_that_cannot_be_is_refused(result, ties):
+    settings = {**result.ledger.settings, "ties": {**result.ledger.settings["ties"], "any": ties}}
+    with pytest.raises(LedgerError, match="ties.any is "):
+        ProbeResult.from_ledger(dataclasses.replace(result.ledger, settings=settings))
