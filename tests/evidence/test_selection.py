@@ -6,7 +6,7 @@ import itertools
 
 import numpy as np
 import pytest
-from benchmarks import coverage
+from interval_coverage import coverage, predictors
 
 from codesyntax_dataset.errors import LedgerError
 from codesyntax_metric.topk_uas import RULES, rank_attention, score
@@ -207,11 +207,11 @@ def test_the_interval_of_a_relation_is_wilsons_for_the_edges_that_its_functions_
 
 
 def test_intervals_of_relations_hold_in_real_functions_too(dataset_folder):
-    """tests/benchmarks/coverage.py with few of everything: 90 to 97 %, within what so few simulations vary by."""
-    of_relations = [of for config in ("python", "java") for of in coverage.predictors(dataset_folder, config)]
+    """tests/benchmarks/coverage.py, with few of everything: 90 to 97 %, within what so few simulations vary by."""
+    of_relations = [of for config in ("python", "java") for of in predictors(dataset_folder, config)]
     for sizes in ([6, 10], [30]):
         for differences in (False, True):
-            share, width = coverage.coverage(of_relations, sizes, differences, draws=40, most=30, seed=1)
+            share, width = coverage(of_relations, sizes, differences, draws=40, most=30, seed=1)
             assert 88 <= share.mean() <= 98
             assert width.mean() < 55
 
