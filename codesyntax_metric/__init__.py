@@ -1,13 +1,15 @@
-"""CodeSyntax, the metric: top-k UAS of attention heads."""
+"""The metrics: top-k UAS of attention heads (`load`), and the similarity of syntax trees (`ast_similarity.load`)."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from codesyntax_metric import ast_similarity
+
 if TYPE_CHECKING:
     from codesyntax_metric.codesyntax_metric import CodesyntaxMetric
 
-__all__ = ["load"]
+__all__ = ["ast_similarity", "load"]
 
 
 def load(**kwargs: Any) -> CodesyntaxMetric:

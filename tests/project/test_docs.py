@@ -85,7 +85,16 @@ def test_the_two_commands_stand_alone_in_a_line():
         assert len(re.findall(rf"^pip install -c constraints\.txt -e .* && {end}$", README, flags=re.MULTILINE)) == 1
 
 
-@pytest.mark.parametrize("document", [*GUIDES, "CHANGELOG.md", "CONTRIBUTING.md", "codesyntax_metric/README.md"])
+@pytest.mark.parametrize(
+    "document",
+    [
+        *GUIDES,
+        "CHANGELOG.md",
+        "CONTRIBUTING.md",
+        "codesyntax_metric/README.md",
+        "codesyntax_metric/ast_similarity/README.md",
+    ],
+)
 def test_links_within_the_repository_lead_somewhere(document):
     """To files that there are, and to headings that these have."""
     path = ROOT / document

@@ -1,0 +1,401 @@
+"""Similarity of syntax trees: against a plain computation, the published procedure's figures, and through `evaluate`."""
+
+from __future__ import annotations
+
+import doctest
+import gzip
+import importlib
+import inspect
+import json
+import random
+import re
+import shutil
+import sys
+from functools import cache
+from pathlib import Path
+
+import evaluate
+import pytest
+import tree_sitter
+import yaml
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from test_metric import OURS, UNUSED, output, run_doctest, start
+
+import codesyntax_metric
+from codesyntax_dataset.errors import CodeSyntaxError
+from codesyntax_dataset.languages import LANGUAGES
+from codesyntax_dataset.schema import Skips
+from codesyntax_dataset.sources import read
+from codesyntax_metric.ast_similarity import ast_similarity as script
+from codesyntax_metric.ast_similarity import similarity
+from codesyntax_metric.ast_similarity.similarity import MOST_NODES, Similarity, compare, grammar, node_types, parse
+
+ROOT = Path(__file__).resolve().parents[2]
+FOLDER = ROOT / "codesyntax_metric" / "ast_similarity"
+NAMES = Similarity._fields
+
+
+# A plain computation, which shares nothing with the metric but the grammar: recursion over children, counts in dicts,
+# and the whole table of the edit distance.
+
+
+def plain_types(code, language, anonymous):
+    def types(node):
+        own = [node.type] if anonymous or node.is_named else []
+        return own + [name for child in node.children for name in types(child)]
+
+    module = {"python": "tree_sitter_python", "java": "tree_sitter_java"}[language]
+    parser = tree_sitter.Parser(tree_sitter.Language(__import__(module).language()))
+    return types(parser.parse(code.encode()).root_node)
+
+
+def plain(one, other):
+    names = {*one, *other}
+    smaller = sum(min(one.count(name), other.count(name)) for name in names)
+    larger = sum(max(one.count(name), other.count(name)) for name in names)
+    table = [[max(row, column) for column in range(len(other) + 1)] for row in range(len(one) + 1)]
+    for row, mine in enumerate(one, 1):
+        for column, theirs in enumerate(other, 1):
+            table[row][column] = min(
+                table[row - 1][column] + 1, table[row][column - 1] + 1, table[row - 1][column - 1] + (mine != theirs)
+            )
+    longer = max(len(one), len(other))
+    return smaller / larger, 2 * smaller / (len(one) + len(other)), 1 - table[-1][-1] / longer
+
+
+@cache
+def functions(language):
+    return [function.code for function in read("sample", language, Skips())]
+
+
+def mutated(code, rng):
+    """`code` with some pieces of its text deleted, moved or replaced by others of it."""
+    for _ in range(rng.randint(0, 4)):
+        start, place = rng.randrange(len(code)), rng.randrange(len(code))
+        piece = code[start : start + rng.randint(1, 30)]
+        cut = code[:place] + code[place + rng.randint(0, 30) :]
+        code = (cut[:place] + rng.choice([piece, "", "é", "\0", "("]) + cut[place:]) or code
+    return code
+
+
+def equals_plain(pairs, seed):
+    """Compare so many random pairs of a function and a mutated function, of the same or of two; those that are equal."""
+    rng = random.Random(seed)
+    equal = 0
+    for _ in range(pairs):
+        language, anonymous = rng.choice(["python", "java"]), rng.random() < 0.7
+        short = [code for code in functions(language) if len(code) < 400]
+        one, other = rng.choice(short), rng.choice(short)
+        pair = one, mutated(one if rng.random() < 0.7 else other, rng)
+        sequences = [node_types(code, language, anonymous=anonymous) for code in pair]
+        expected = [plain_types(code, language, anonymous) for code in pair]
+        assert sequences == expected
+        assert compare(*sequences) == pytest.approx(plain(*expected), abs=1e-12)
+        assert compare(*sequences) == compare(*reversed(sequences))
+        equal += compare(*sequences) == (1, 1, 1)
+    return equal
+
+
+def test_equals_a_plain_computation():
+    """On 60 pairs here, and once by hand on 1,000: `equals_plain(1000, seed=1)`."""
+    assert 3 < equals_plain(60, seed=0) < 40
+
+
+@settings(max_examples=100, deadline=None)
+@given(*[st.lists(st.sampled_from("abcde"), max_size=12)] * 2)
+def test_any_two_sequences(one, other):
+    """Symmetric, 1 for the same, 0 where nothing is common, and never outside of the two."""
+    found = compare(one, other)
+    assert found == compare(other, one)
+    assert compare(one, one) == (1, 1, 1)
+    assert all(0 <= value <= 1 for value in found)
+    assert (found.jaccard == 0) == (found.sorensen_dice == 0) == bool((one or other) and not {*one} & {*other})
+    if one or other:
+        assert found == pytest.approx(plain(one, other), abs=1e-12)
+        assert found.sorensen_dice == pytest.approx(2 * found.jaccard / (1 + found.jaccard))
+
+
+def test_by_hand():
+    """Without anonymous nodes `f(x)` is module, statement, call, f, arguments, x; `f(x, 1)` has one more at the end."""
+    one, other = (node_types(code, anonymous=False) for code in ("f(x)", "f(x, 1)"))
+    assert one == ["module", "expression_statement", "call", "identifier", "argument_list", "identifier"]
+    assert compare(one, other) == (6 / 7, 12 / 13, 1 - 1 / 7)
+    # the same nodes in another order: as multisets they are the same, as sequences two of six differ
+    assert compare(one, one[::-1]) == (1, 1, 1 - 6 / 6)
+    assert compare(one, [*one[1::-1], *one[2:]]) == (1, 1, 1 - 2 / 6)
+    # two named `a`s against one: a multiset counts them
+    assert compare(["r", "a", "a"], ["r", "a"]) == (2 / 3, 4 / 5, 1 - 1 / 3)
+
+
+def test_nothing_is_a_tree_with_a_root():
+    assert node_types("") == node_types(" \n ") == ["module"]
+    assert node_types("", "java") == ["program"]
+    assert compare(node_types(""), node_types("")) == (1, 1, 1)
+    assert compare(node_types(""), node_types("x")) == (1 / 3, 2 / 4, 1 - 2 / 3)
+
+
+def test_broken_code_is_compared_by_its_errors():
+    types = node_types("def f(:\n    return \0 é'\n")
+    assert "ERROR" in types and types == plain_types("def f(:\n    return \0 é'\n", "python", True)
+
+
+def test_deep_trees_need_no_recursion():
+    """Deeper than Python may recurse, and as large as is allowed; one node more is refused."""
+    deep = "(" * (MOST_NODES - 2)
+    assert len(node_types(deep)) == MOST_NODES - 1
+    with pytest.raises(CodeSyntaxError, match="the tree has 100,001 nodes, more than the 100,000 that are compared"):
+        node_types(deep + "((")
+
+
+def test_every_registered_language_has_a_grammar():
+    for language in LANGUAGES:
+        assert isinstance(grammar(language), tree_sitter.Language)
+        assert "unknown" not in similarity.parser_version(language)
+
+
+def test_packages_with_several_grammars(monkeypatch):
+    """As that of TypeScript, whose functions are called after the languages; and one without any."""
+    from types import ModuleType
+
+    import tree_sitter_python
+
+    for name in ("tree_sitter_several", "tree_sitter_no_grammar"):
+        module = ModuleType(name)
+        module.__spec__ = tree_sitter_python.__spec__
+        monkeypatch.setitem(sys.modules, name, module)
+    sys.modules["tree_sitter_several"].language_several = tree_sitter_python.language
+    assert node_types("x", "several") == node_types("x")
+    assert similarity.parser_version("several").endswith(", tree-sitter-several of unknown version")
+    with pytest.raises(CodeSyntaxError, match="the grammar tree_sitter_no_grammar cannot be used: .* has no attribute"):
+        grammar("no_grammar")
+    similarity._grammar.cache_clear()
+
+
+@pytest.mark.parametrize(
+    "language, message",
+    [
+        ("pyhton", "no grammar for the language 'pyhton': did you mean 'python'. installed are .*java, .*python"),
+        ("cobol", "no grammar for the language 'cobol': installed are .*; others come as packages called tree-sitter-"),
+        ("a.b", "no grammar for the language 'a.b'"),
+        ("", "no grammar for the language ''"),
+        (None, "language is None, expected a name, such as 'python'"),
+    ],
+)
+def test_languages_without_a_grammar_are_refused_and_lose_nothing(language, message):
+    metric = codesyntax_metric.ast_similarity.load()
+    metric.add(prediction="a", reference="a")
+    with pytest.raises(CodeSyntaxError, match=message):
+        metric.compute(language=language)
+    assert metric.compute()["pairs"] == 1
+
+
+# The reference: similarities of the published procedure with today's parser
+
+
+def test_equals_the_reference(shared):
+    """Every text of every case at both rates: what was masked and restored in T1 and in each draw of T0."""
+    packed = (shared / "data/syntaxeval/reference.json.gz").read_bytes()
+    functions = json.loads(gzip.decompress(packed))["functions"]
+    rates, compared = set(), 0
+    for function in functions:
+        original = node_types(function["code"])
+        for case in function["cases"]:
+            for run in [case.get("t1"), case.get("t1_current"), *case.get("t0", ())]:
+                if run:
+                    types, expected = node_types(run["text"]), run["current"]
+                    assert (len(original), len(types)) == (expected["len_original"], expected["len_predicted"])
+                    assert compare(original, types) == pytest.approx([expected[name] for name in NAMES], abs=1e-12)
+                    rates.add(case["rate"])
+                    compared += 1
+    assert rates == {1.0, 0.5}
+    assert compared == json.dumps(functions).count('"text": ') > 1000
+
+
+# The metric
+
+
+def test_means_and_lists():
+    """Mixed code and trees, one by one or together."""
+    codes = [("f(x)", "f(x, y)"), ("a = 1", "a = 1"), ("if x:\n    y", "")]
+    expected = [compare(*map(node_types, pair)) for pair in codes]
+    metric = codesyntax_metric.ast_similarity.load()
+    one = metric.compute(predictions=[pair[0] for pair in codes], references=[pair[1] for pair in codes])
+    metric.add(prediction=codes[0][0], reference=parse(codes[0][1]))
+    metric.add_batch(predictions=[parse(pair[0]) for pair in codes[1:]], references=[pair[1] for pair in codes[1:]])
+    assert metric.compute(language="python") == one
+    versions = similarity.parser_version("python")
+    assert one == {
+        **{name: pytest.approx(sum(result[place] for result in expected) / 3) for place, name in enumerate(NAMES)},
+        "pairs": 3,
+        "failed": 0,
+        "signature": f"ast|language:python|parser:{versions}|nodes:all|pairs:3|failed:0",
+    }
+    metric.add_batch(predictions=[pair[0] for pair in codes], references=[parse(pair[1]) for pair in codes])
+    lists = metric.compute(average=False)
+    assert [lists[name] for name in NAMES] == [list(column) for column in zip(*expected)]
+    metric.add_batch(predictions=[pair[0] for pair in codes], references=[parse(pair[1]) for pair in codes])
+    named = metric.compute(anonymous=False, average=False)
+    assert named["signature"].split("|")[3] == "nodes:named"
+    assert named["jaccard"] == [
+        compare(*(node_types(code, anonymous=False) for code in pair)).jaccard for pair in codes
+    ] != lists["jaccard"]  # fmt: skip
+
+
+def test_a_failure_is_counted_and_no_zero():
+    huge, broken = "(" * MOST_NODES, "a = '\ud800'"
+    metric = codesyntax_metric.ast_similarity.load()
+    pairs = {"predictions": ["f(x)", broken, "f(x)", parse(huge), "f(x)"], "references": ["f(x)", "f", huge, "f", "f"]}
+    lists = metric.compute(**pairs, average=False)
+    assert (lists["pairs"], lists["failed"]) == (5, 3)
+    for name in NAMES:
+        assert lists[name] == [1.0, None, None, None, getattr(compare(node_types("f(x)"), node_types("f")), name)]
+    assert metric.compute(**pairs)["jaccard"] == (lists["jaccard"][0] + lists["jaccard"][4]) / 2
+    nothing = metric.compute(predictions=[broken], references=["f"])
+    assert nothing == {**dict.fromkeys(NAMES), "pairs": 1, "failed": 1, "signature": nothing["signature"]}
+    assert nothing["signature"].endswith("|pairs:1|failed:1")
+    with pytest.raises(CodeSyntaxError, match=r"character 5 of the code is the lone surrogate '\\ud800'"):
+        node_types(broken)
+
+
+@pytest.mark.parametrize(
+    "arguments, message",
+    [
+        ({"predictions": ["a"], "references": []}, "as many predictions as references, got 1 and 0"),
+        ({"predictions": ["a"]}, "as many predictions as references, got 1 and NoneType"),
+        ({"predictions": "ab", "references": "ab"}, "as many predictions as references, got str and str"),
+        ({"predictions": ["a", b"a"], "references": ["a", "a"]}, "got bytes to compare, expected code"),
+        ({"predictions": [["a"]], "references": ["a"]}, "got list to compare, expected code"),
+        ({"predictions": [parse("int x;", "java")], "references": ["a"]}, "another grammar than .* 'python'"),
+    ],
+)
+def test_what_cannot_be_compared_is_refused(arguments, message):
+    metric = codesyntax_metric.ast_similarity.load()
+    with pytest.raises(CodeSyntaxError, match="nothing to compare: call add"):
+        metric.compute()
+    with pytest.raises(CodeSyntaxError, match=message):
+        metric.compute(**arguments)
+    if "grammar" in message:  # nothing is lost: with the right language it is compared
+        assert metric.compute(language="java")["pairs"] == 1
+    else:
+        assert metric.compute(predictions=["a"], references=["a"])["pairs"] == 1
+
+
+# Loading and processes
+
+
+LOAD = """
+import evaluate, json
+metric = evaluate.load(sys.argv[1])
+print(json.dumps([type(metric).__module__, metric.compute(predictions=["f(x)"], references=["f(x, y)"])]))
+try:
+    metric.compute(predictions=["a"], references=["a"], language="pythn")
+except ValueError as error:
+    print(json.dumps(str(error)))
+"""
+
+
+@pytest.mark.parametrize("ours", [True, False], ids=["installed", "as on the Hub"])
+def test_evaluate_loads_it(ours, tmp_path):
+    """By its folder; and where our packages are missing, from its two scripts alone."""
+    folder = FOLDER
+    if not ours:
+        folder = tmp_path / "ast_similarity"
+        folder.mkdir()
+        for file in ("ast_similarity.py", "similarity.py"):
+            shutil.copy(FOLDER / file, folder)
+    missing = UNUSED if ours else UNUSED + OURS
+    process = start(LOAD, tmp_path / "home", tmp_path, ROOT if ours else None, [folder], missing=missing)
+    ((module, result), error) = output(process)
+    assert module.startswith("evaluate_modules.metrics.ast_similarity.")
+    assert {name: result[name] for name in NAMES} == {"jaccard": 0.8, "sorensen_dice": 16 / 18, "levenshtein": 0.8}
+    assert "did you mean 'python'?" in error
+
+
+def test_two_processes_give_the_answer_of_one(tmp_path):
+    """Both instances in one process; the locks and files between them are the same. One may have nothing."""
+    from concurrent.futures import ThreadPoolExecutor
+
+    pairs = [("f(x)", "f(x, y)"), ("a = 1", "b"), ("é", parse("x"))]
+    expected = codesyntax_metric.ast_similarity.load().compute(
+        predictions=[pair[0] for pair in pairs], references=[pair[1] for pair in pairs]
+    )
+
+    def computed(experiment, process, own):
+        metric = codesyntax_metric.ast_similarity.load(
+            num_process=2, process_id=process, experiment_id=experiment, cache_dir=str(tmp_path), timeout=30
+        )
+        for prediction, reference in own:
+            metric.add(prediction=prediction, reference=reference)
+        return metric.compute()
+
+    with ThreadPoolExecutor() as pool:
+        for first, second in ([0, 2], [1]), ([], [0, 1, 2]), ([], []):
+            name = f"{len(first)} and {len(second)}"
+            parts = [[pairs[place] for place in places] for places in (first, second)]
+            one, other = [pool.submit(computed, name, process, part) for process, part in enumerate(parts)]
+            assert other.result() is None
+            if second:
+                assert one.result() == pytest.approx(expected)
+            else:
+                with pytest.raises(CodeSyntaxError, match="nothing to compare: no process added a pair"):
+                    one.result()
+    assert {path.name.split("-")[0] for path in tmp_path.rglob("*.arrow")} <= {"0 and 0"}  # that failed, and lie there
+
+
+# Documentation that runs
+
+
+def test_the_common_tests_of_evaluate_hold(monkeypatch):
+    """What tests/test_metric_common.py of evaluate 0.4 asks of each of its metrics."""
+    monkeypatch.setattr(doctest, "ELLIPSIS_MARKER", "[...]")
+    loaded = evaluate.load(str(FOLDER))
+    parameters = inspect.signature(loaded._compute).parameters.values()
+    assert not any(parameter.kind == inspect.Parameter.VAR_KEYWORD for parameter in parameters)
+    module = sys.modules[type(loaded).__module__]
+    assert "evaluate_modules" in module.__name__
+    result = doctest.testmod(module, raise_on_error=True)
+    assert result.attempted > 1 and result.failed == 0
+    assert script._DESCRIPTION in type(loaded).__doc__ and loaded.inputs_description == script._INPUTS
+
+
+def test_docstrings_run():
+    result = doctest.testmod(similarity)
+    assert result.attempted > 2 and result.failed == 0
+
+
+def test_card_runs(monkeypatch):
+    monkeypatch.chdir(ROOT)  # evaluate.load("codesyntax_metric/ast_similarity")
+    blocks = re.findall(r"```python\n(.*?)```", (FOLDER / "README.md").read_text(encoding="utf-8"), re.DOTALL)
+    assert len(blocks) == 3 and all(">>>" in block for block in blocks)
+    run_doctest("\n".join(blocks), "README.md")
+
+
+def test_the_page_compares_two_codes(monkeypatch):
+    """As a Space runs it, with its siblings under their plain names."""
+    monkeypatch.syspath_prepend(FOLDER)
+    for name in ("app", "similarity"):
+        monkeypatch.delitem(sys.modules, name, raising=False)
+    app = importlib.import_module("app")
+    assert app.compare_example("f(x)", "f(x, y)", "python", True) == [
+        ["jaccard", 0.8], ["sorensen_dice", 0.8889], ["levenshtein", 0.8]
+    ]  # fmt: skip
+    assert app.compare_example("f(x)", "f(x, y)", "python", False)[0] == ["jaccard", 0.8571]
+    ((what, why),) = app.compare_example("\ud800", "f", "python", True)
+    assert what == "cannot be compared" and "lone surrogate" in why
+    needed = (FOLDER / "requirements.txt").read_text()
+    assert all(f"tree-sitter-{language}>" in needed for language in app.LANGUAGES)
+    for name in ("app", "similarity"):
+        del sys.modules[name]
+
+
+def test_card_is_what_a_space_needs():
+    _, front, body = (FOLDER / "README.md").read_text(encoding="utf-8").split("---\n", 2)
+    front = yaml.safe_load(front)
+    assert {"evaluate", "metric"} <= set(front["tags"]) and front["sdk"] == "gradio"
+    assert (FOLDER / front["app_file"]).is_file()
+    assert script._CITATION.strip() in body
+    project = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+    needed = (FOLDER / "requirements.txt").read_text().split()
+    assert needed and all(f'"{requirement}"' in project for requirement in needed)
+    assert f"{MOST_NODES:,} nodes" in body and f"{MOST_NODES:,} nodes" in script._INPUTS
