@@ -63,7 +63,8 @@ class Language:
     keyword baseline; of equally good ones the first is preferred. `blocks(code, tokens)`: for each token, the first and
     last token of the block around it. `between_tokens`: matches everything that may separate two tokens.
     `codesearchnet`: the language's name in CodeSearchNet (Husain et al. 2019), or None. `first_validation_id`: the
-    first id of the validation partition of the published labels; None without such labels.
+    first id of the validation partition of the published labels; None without such labels. `grammar`: the package of
+    its tree-sitter grammar, or None; `node_types`: the types of nodes that are masked by default.
     """
 
     name: str
@@ -81,6 +82,8 @@ class Language:
     between_tokens: re.Pattern[str] = re.compile(r"\s*")
     codesearchnet: str | None = None
     first_validation_id: int | None = None
+    grammar: str | None = None
+    node_types: tuple[str, ...] = ()
 
     @property
     def variant_names(self) -> list[str]:

@@ -21,7 +21,7 @@ from transformers import AutoConfig, AutoModel, AutoTokenizer
 from codesyntax_dataset.arguments import Natural, Positive, checked
 from codesyntax_dataset.errors import ModelError
 from codesyntax_dataset.protocol import PAPER_LENGTH
-from probing.models import capture, kept
+from probing.models import capture, kept, subtokens
 from probing.models.catalogue import positions
 from probing.models.location import Location, loading, locate
 from probing.models.random_weights import with_random_weights
@@ -83,13 +83,7 @@ class Encoder:
 
     def encode(self, texts: Sequence[str]) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
         """Sub-tokens of each text: ids (S,), character offsets (S, 2), and which are special (S,)."""
-        encoding = self.tokenizer(
-            list(texts), return_offsets_mapping=True, return_special_tokens_mask=True, truncation=False, verbose=False
-        )
-        for ids, offsets, special in zip(
-            encoding["input_ids"], encoding["offset_mapping"], encoding["special_tokens_mask"]
-        ):
-            yield np.asarray(ids, np.int32), np.asarray(offsets, np.int32).reshape(-1, 2), np.asarray(special, bool)
+        return subtokens.encode(self.tokenizer, texts)
 
     def inputs(self, ids: Sequence[np.ndarray]) -> dict[str, torch.Tensor]:
         """A padded batch: input_ids and attention_mask (B, S), padding on the right."""

@@ -15,6 +15,7 @@ ROOMS = (
     "probing.models",
     "probing.runs",
     "probing.attention",
+    "probing.prediction",
     "probing.evidence",
     "probing.publish",
     "probing.report",

@@ -29,4 +29,9 @@ JAVA = Language(
     between_tokens=re.compile(r"(?:\s|//[^\r\n]*|/\*.*?\*/)*", re.DOTALL),
     codesearchnet="java",
     first_validation_id=11009,
+    grammar="tree_sitter_java",
+    node_types=tuple(  # what comes nearest to Python's: one type for all binary operators, and conditions in brackets
+        "binary_expression enhanced_for_statement for_statement formal_parameters identifier if_statement "
+        "parenthesized_expression return_statement string_literal ternary_expression while_statement".split()
+    ),
 )

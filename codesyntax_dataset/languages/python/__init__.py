@@ -28,4 +28,9 @@ PYTHON = Language(
     between_tokens=re.compile(r"(?:\s|\\\r?\n|\\\r)*"),
     codesearchnet="python",
     first_validation_id=8680,
+    grammar="tree_sitter_python",
+    node_types=tuple(  # those of SyntaxEval (Velasco et al. 2024)
+        "boolean_operator comparison_operator for_in_clause for_statement identifier if_clause if_statement parameters "
+        "return_statement string while_statement".split()
+    ),
 )

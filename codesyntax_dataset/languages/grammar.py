@@ -1,0 +1,74 @@
+"""The tree-sitter grammar of a language: its trees, and the names of its node types."""
+
+from __future__ import annotations
+
+import functools
+import importlib
+from collections.abc import Iterable
+
+import tree_sitter
+
+from codesyntax_dataset.errors import ArgumentError, ParseError, UnknownName
+from codesyntax_dataset.languages import LANGUAGES
+
+ERROR = "ERROR"
+"""The type of a node around what the grammar cannot read; no grammar lists it."""
+
+
+@functools.cache
+def grammar_of(language: str) -> tree_sitter.Language:
+    """The grammar of a language in LANGUAGES.
+
+    Raises UnknownName for an unknown language, ArgumentError if it has no grammar, or one that is not installed.
+    """
+    if language not in LANGUAGES:
+        raise UnknownName("language", language, LANGUAGES)
+    package = LANGUAGES[language].grammar
+    if package is None:
+        others = ", ".join(name for name, record in LANGUAGES.items() if record.grammar)
+        raise ArgumentError(f"{language} has no grammar, so that its code has no nodes; languages that have: {others}")
+    try:
+        return tree_sitter.Language(importlib.import_module(package).language())
+    except ImportError as error:
+        raise ArgumentError(
+            f"the grammar of {language} is not installed: pip install {package.replace('_', '-')}"
+        ) from error
+
+
+@functools.cache
+def node_types(language: str) -> tuple[str, ...]:
+    """The names of all types that a node can have: those with a name, then those of signs and keywords, and ERROR."""
+    grammar = grammar_of(language)
+    kinds = {
+        (not grammar.node_kind_is_named(kind), grammar.node_kind_for_id(kind))
+        for kind in range(grammar.node_kind_count)
+        if grammar.node_kind_is_visible(kind)
+    }
+    return (ERROR, *dict.fromkeys(name for _, name in sorted(kinds, key=str) if name))
+
+
+def checked_node_types(language: str, names: Iterable[str] | None = None) -> list[str]:
+    """The node types of these names, by default those that are masked in the language, without repetitions.
+
+    Raises UnknownName, which suggests the nearest, for a name that is not in the grammar.
+    """
+    known = node_types(language)
+    chosen = list(dict.fromkeys(LANGUAGES[language].node_types if names is None else names))
+    for name in chosen:
+        if name not in known:
+            raise UnknownName(f"{language} node type", name, (name for name in known if name.isidentifier()))
+    return chosen
+
+
+def parse(code: str, language: str) -> tree_sitter.Tree:
+    """The tree of some code, with ERROR nodes where it does not parse; positions are those of its UTF-8 bytes.
+
+    Raises ParseError for a lone surrogate, which has no UTF-8 bytes.
+    """
+    try:
+        data = code.encode()
+    except UnicodeEncodeError as error:
+        before = code[: error.start]
+        line, column = before.count("\n") + 1, len(before) - before.rfind("\n") - 1
+        raise ParseError("a lone surrogate, half of a character", line, column) from None
+    return tree_sitter.Parser(grammar_of(language)).parse(data)
