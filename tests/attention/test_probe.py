@@ -332,7 +332,7 @@ def whole(result, tmp_path_factory):
 
 
 def command(tiny_model, dataset_folder, output, *more):
-    arguments = ["-m", "probing.cli", "probe", str(tiny_model), "--data", str(dataset_folder), "--output", str(output)]
+    arguments = ["-m", "probing", "probe", str(tiny_model), "--data", str(dataset_folder), "--output", str(output)]
     return [*arguments, *more]
 
 

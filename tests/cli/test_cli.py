@@ -12,9 +12,7 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from codesyntax_metric.topk_uas import DIRECTIONS
-from probing import cli
-from probing.cli import main
+from probing.cli import main, report
 from probing.models.location import EMBEDDED
 
 pytestmark = pytest.mark.slow
@@ -49,11 +47,6 @@ def test_help_imports_nothing_heavy():
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert "Usage:" in done.stdout
     assert done.stdout.endswith("imported: []\n")
-
-
-def test_directions_are_those_of_the_metric():
-    """Written again in cli.py, because topk_uas imports numpy."""
-    assert cli.DIRECTIONS == DIRECTIONS
 
 
 def test_every_command_has_help_and_a_place_in_the_readmes(request):
@@ -215,8 +208,8 @@ def test_full_disk(full_disk, tiny_model, dataset_folder):
 
 def test_demo_runs(tmp_path, monkeypatch):
     """On a few functions: the whole of it is the README's first command, which CI runs."""
-    real = cli._probe
-    monkeypatch.setattr(cli, "_probe", lambda model, **options: real(model, **options, limit=3))
+    real = report.run_probe
+    monkeypatch.setattr(report, "run_probe", lambda model, **given: real(model, **given, limit=3))
     result = run("demo", "--output", tmp_path / "demo")
     assert result.exit_code == 0
     assert EMBEDDED in result.stdout

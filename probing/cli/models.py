@@ -1,0 +1,46 @@
+"""Commands for models: which there are, and whether one can be probed."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import click
+
+from probing.cli import options
+from probing.cli.group import main, quiet_hub, quiet_libraries
+
+
+@main.command()
+@click.argument("model")
+@options.revision
+@options.dtype
+@options.device
+@options.as_json
+def doctor(model: str, as_json: bool, **given: Any) -> None:
+    """Print the self-check of MODEL: how it can be probed, or why it cannot (exit status 1)."""
+    quiet_libraries()
+    from probing.models.doctor import doctor as run
+
+    diagnosis = run(model, **given)
+    click.echo(diagnosis.to_json() if as_json else diagnosis.text(), nl=not as_json)
+    if diagnosis.path == "refused":
+        sys.exit(1)
+
+
+@main.command()
+@click.argument("models", metavar="[MODEL]...", nargs=-1)
+@click.option("--refresh", is_flag=True, help="Read the configurations of all models known to work again from the Hub.")
+@options.wide
+@options.as_json
+def available_models(models: tuple[str, ...], refresh: bool, wide: bool, as_json: bool) -> None:
+    """List models known to work, or describe each MODEL (a Hub id or a local folder) from its configuration."""
+    quiet_hub()
+    from probing.models.catalogue import available, to_json
+    from probing.report.models import print_models
+
+    descriptions = available(models, refresh=refresh)
+    if as_json:
+        click.echo(to_json(descriptions), nl=False)
+    else:
+        print_models(descriptions, wide)

@@ -1,0 +1,54 @@
+"""The options that several commands share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import click
+
+from codesyntax_dataset.languages import CONFIGS
+from codesyntax_dataset.protocol import SPLITS
+
+FILE = click.Path(path_type=Path, dir_okay=False)
+FOLDER = click.Path(path_type=Path, file_okay=False)
+PATH = click.Path(path_type=Path)
+
+data = click.option(
+    "--data", default="codesyntax", help="A folder that `codesyntax build` wrote, or a dataset id on the Hub."
+)
+device = click.option("--device", help="Such as cpu or cuda:1.  [default: a CUDA GPU if available]")
+dtype = click.option(
+    "--dtype", default="float32", type=click.Choice(["float32", "bfloat16"]), help="Precision of the model."
+)
+revision = click.option("--revision", help="Branch, tag or commit of a model on the Hub.")
+as_json = click.option("--json", "as_json", is_flag=True, help="Print only the result, as JSON, to standard output.")
+wide = click.option("--wide", is_flag=True, help="Print all columns, regardless of the width of the terminal.")
+configs = click.option(
+    "--config", "configs", multiple=True, default=["python"], help=f"Some of {', '.join(CONFIGS)}, one after the other."
+)
+splits = click.option(
+    "--split",
+    "splits",
+    multiple=True,
+    default=["test"],
+    help=f"One of {', '.join(SPLITS)}; or both, one after the other.",
+)
+limit = click.option(
+    "--limit", type=click.IntRange(min=1), help="Probe only the first functions: a partial run, marked as such."
+)
+batch_tokens = click.option(
+    "--batch-tokens", type=click.IntRange(min=1), help="Sub-tokens per batch; scores do not depend on it."
+)
+
+
+def results(metavar: str) -> Callable[..., Callable]:
+    """The argument of several files, which the help calls `metavar`."""
+    return click.argument("results", metavar=metavar, nargs=-1, required=True, type=PATH)
+
+
+def where(whose: str) -> Callable[..., Callable]:
+    """The options `--model` and `--data` for what a result was made with; `whose`: "result" or "results"."""
+    model = click.option("--model", help=f"Location of the model, if not the one in the {whose}.")
+    dataset = click.option("--data", help=f"Location of the dataset, if not the one in the {whose}.")
+    return lambda command: model(dataset(command))

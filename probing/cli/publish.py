@@ -1,0 +1,105 @@
+"""Commands for the Hub: push, submit, and read a board."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from probing.cli import options
+from probing.cli.group import main, note, quiet_hub, quiet_libraries
+
+if TYPE_CHECKING:
+    from probing.publish.push import Push
+
+
+@main.group()
+def push() -> None:
+    """Publish the dataset or the metric on the Hugging Face Hub, in one commit each."""
+
+
+def _push_command(function: Callable[..., None]) -> click.Command:
+    for option in (
+        click.option(
+            "--repo", required=True, metavar="USER/NAME", help="The repository; created if it does not exist."
+        ),
+        click.option("--private", is_flag=True, help="Create it as a private repository."),
+        click.option("--create-pr", is_flag=True, help="Open a pull request instead of changing the repository."),
+        click.option("--dry-run", is_flag=True, help="List files and sizes without sending anything."),
+    ):
+        function = option(function)
+    return push.command()(function)
+
+
+@_push_command
+@click.argument("folder", type=options.PATH)
+def dataset(folder: Path, repo: str, **given: Any) -> None:
+    """Check the dataset in FOLDER, which `codesyntax build` wrote, and publish it for load_dataset()."""
+    from probing.publish.push import push_dataset
+
+    _send(push_dataset(folder, repo), **given)
+
+
+@_push_command
+def metric(repo: str, **given: Any) -> None:
+    """Publish the metric as a Space USER/codesyntax_metric for evaluate.load()."""
+    from probing.publish.push import push_metric
+
+    _send(push_metric(repo), **given)
+
+
+def _send(upload: Push, dry_run: bool, **given: Any) -> None:
+    click.echo(upload.text(), err=not dry_run)
+    if not dry_run:
+        click.echo(upload.send(**given))
+
+
+@main.command()
+@click.argument("results", nargs=-1, required=True, type=options.PATH)
+@click.option("--model", required=True, metavar="USER/MODEL", help="The model's repository.")
+@click.option(
+    "--dataset", required=True, metavar="USER/codesyntax", help="The dataset on the Hub that was probed with."
+)
+@click.option("--source-url", metavar="URL", help="Address of a page with more about these results.")
+@click.option("--model-index", is_flag=True, help="Also add the results to the model's card, in the older format.")
+@click.option("--board", metavar="USER/REPO", help="The dataset repository that collects the entries of a board.")
+@click.option("--device", help="Device for probing again, such as cpu or cuda:1.  [default: a CUDA GPU if available]")
+@click.option("--dry-run", is_flag=True, help="Print the files in full without opening a pull request.")
+@click.option("--undo", "undoing", is_flag=True, help="Close the pull requests that the same command opened.")
+def submit(results: tuple[Path, ...], dry_run: bool, undoing: bool, **given: Any) -> None:
+    """Open a pull request with RESULTS (files of `probe --output` for test and validation) on the model's repository.
+
+    Everything is checked first, and a part of each result is probed again.
+    """
+    quiet_libraries()
+    from probing.publish.submit import submission, undo
+
+    if undoing:
+        closed = undo(results, given["model"], given["board"])
+        click.echo("\n".join(f"closed {address}" for address in closed) or "nothing is open for these results")
+        return
+    for request in submission(results, **given):
+        click.echo(request.text() if dry_run else request.open())
+
+
+@main.command()
+@click.argument("sources", nargs=-1, required=True, metavar="SOURCE...")
+@click.option("--output", default="board", type=options.FOLDER, help="The folder to write.")
+def board(sources: tuple[str, ...], output: Path) -> None:
+    """Compare entries on a board: a static site, ready to upload as a Space, with a Markdown table and CSV.
+
+    SOURCE is a folder of entries, such as report/entries, or a results repository on the Hub (user/results, optionally
+    with @revision). Entries that fail a check are left out and listed with the reason.
+    """
+    quiet_hub()
+    from probing.publish.board import read
+    from probing.report.board import check_place, save
+
+    check_place(output)
+    entries = read(sources)
+    for file, reason in entries.left_out:
+        note(f"left out {file}: {reason}")
+    note(f"entries: {len(entries)}, tables: {len(entries.tables)}, files left out: {len(entries.left_out)}")
+    click.echo(save(entries, output))

@@ -1,0 +1,65 @@
+"""Commands that end in a report, the demo among them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from codesyntax_dataset.protocol import SPLITS
+from probing.cli import options
+from probing.cli.attention import print_one, run_probe
+from probing.cli.group import main
+
+RECIPE = [
+    "codesyntax build --source code-search-net/code_search_net --config python --output csn",
+    "codesyntax probe microsoft/codebert-base --data csn --config python --split test --split validation "
+    "--output csn-results",
+    "codesyntax report csn-results --data csn --output csn-report",
+]
+"""From the Hub to a report, as in README.md."""
+
+
+@main.command()
+@options.results("RESULT...")
+@click.option("--output", default="report", type=options.FOLDER, help="The folder to write.")
+@click.option("--data", help="Location of the dataset, if not the one in the results.")
+def report(results: tuple[Path, ...], output: Path, data: str | None) -> None:
+    """Write a report on each RESULT, a file or folder that `probe --output` wrote: one page, and all tables and
+    figures.
+
+    Both protocols need results on the splits test and validation. Results on one config are compared with each other,
+    and with baselines and controls on the same functions.
+    """
+    import datasets
+
+    from probing.report.report import report as write
+
+    datasets.disable_progress_bars()
+    click.echo(write(results, output, data))
+
+
+@main.command()
+@click.option("--output", default="codesyntax-demo", type=options.PATH, help="The folder to write into.")
+def demo(output: Path) -> None:
+    """Build the embedded sample, probe the embedded encoder with it, and report what its attention heads find."""
+    from codesyntax_dataset.build import build as build_dataset
+    from probing.models.location import EMBEDDED, embedded_model
+    from probing.report.report import report as write_report
+
+    embedded_model()  # raises at once if it is missing
+    data, results = output / "codesyntax", output / "results"
+    click.echo(build_dataset("sample", ["python", "java"], data).text(), err=True)
+    for config in ("python", "java"):
+        for split in SPLITS:
+            result = run_probe(EMBEDDED, data=data, config=config, split=split, output=results)
+            if result is not None and split == "test":
+                print_one(result)
+    page = write_report([results], output / "report", data)
+    recipe = "\n".join(f"  {line}" for line in RECIPE)
+    click.echo(
+        f"\nThe dataset is in {data}; results and rank ledgers are in {results}. The report, with baselines, "
+        f"intervals and\nfigures, is {page}. Next steps:\n\nSee what heads attend to:\n  codesyntax show {EMBEDDED} "
+        f"--data {data} --id 0\n\nProbe CodeBERT with CodeSearchNet, from the Hub to a report:\n{recipe}\n\nUse your "
+        "own model, code or attention: README.md. List models that work: codesyntax available-models"
+    )
