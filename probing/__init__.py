@@ -10,17 +10,29 @@ if TYPE_CHECKING:
     from probing.attention.probe import probe
     from probing.attention.result import ProbeResult, load
     from probing.evidence.baselines import baseline
+    from probing.prediction.fill import fill_masks
     from probing.prediction.masking import mask_positions
     from probing.report.attention_page import show
 
     __version__: str
 
-__all__ = ["ProbeResult", "RankLedger", "__version__", "baseline", "load", "mask_positions", "probe", "show"]
+__all__ = [
+    "ProbeResult",
+    "RankLedger",
+    "__version__",
+    "baseline",
+    "fill_masks",
+    "load",
+    "mask_positions",
+    "probe",
+    "show",
+]
 
 _PUBLIC = {
     "ProbeResult": "probing.attention.result",
     "RankLedger": "probing.attention.ledger",
     "baseline": "probing.evidence.baselines",
+    "fill_masks": "probing.prediction.fill",
     "load": "probing.attention.result",
     "mask_positions": "probing.prediction.masking",
     "probe": "probing.attention.probe",

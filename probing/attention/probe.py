@@ -330,7 +330,7 @@ class Runner(Batches):
 
     def __init__(self, encoder: Encoder, direction: str, batch_tokens: int | None):
         super().__init__(encoder, batch_tokens)
-        self.direction = direction
+        self.encoder, self.direction = encoder, direction
 
     def run(
         self,

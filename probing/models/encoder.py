@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import inspect
-import json
 import logging
 import os
 from collections.abc import Iterator, Mapping, Sequence
@@ -15,21 +13,35 @@ from typing import Any
 import numpy as np
 import torch
 import transformers
-import xxhash
-from transformers import AutoConfig, AutoModel, AutoTokenizer
+from transformers import AutoModel
 
 from codesyntax_dataset.arguments import Natural, Positive, checked
 from codesyntax_dataset.errors import ModelError
 from codesyntax_dataset.protocol import PAPER_LENGTH
 from probing.models import capture, kept, subtokens
-from probing.models.catalogue import positions
-from probing.models.location import Location, loading, locate
+from probing.models.common import (
+    DTYPES,
+    body_of,
+    borrowed,
+    both_of_pair,
+    check_weights,
+    checked_dtype,
+    checked_pair,
+    config_and_tokenizer,
+    device_named,
+    digest_of_pair,
+    full_precision,
+    name_of_pair,
+    padded,
+    positions_of,
+    quiet,
+    vocabulary_of,
+)
+from probing.models.location import loading, locate
 from probing.models.random_weights import with_random_weights
 from probing.models.selfcheck import examine, recall, remember
 
 logger = logging.getLogger(__name__)
-
-DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16}
 
 
 class Encoder:
@@ -58,14 +70,14 @@ class Encoder:
         max_length: int = PAPER_LENGTH,
         findings: Path | None = None,
     ):
-        self.model, self.tokenizer = _body(model), tokenizer
+        self.model, self.tokenizer = body_of(model), tokenizer
         config = getattr(self.model, "config", model.config)  # the encoder of fsmt has none of its own
         assert isinstance(config, transformers.PreTrainedConfig)
         self.family = config.model_type
         self.name, self.revision, self.dtype = name, revision, dtype
         self.device = next(self.model.parameters()).device
-        self.longest = min(max_length, _positions(model) or max_length)
-        self._vocabulary = _vocabulary(model)
+        self.longest = min(max_length, positions_of(model) or max_length)
+        self._vocabulary = vocabulary_of(model)
         padding = tokenizer.pad_token_id
         # decoders often have no padding token, or one without a row in the embeddings; padding is masked anyway
         self._padding = padding if padding is not None and padding < self._vocabulary else 0
@@ -87,21 +99,7 @@ class Encoder:
 
     def inputs(self, ids: Sequence[np.ndarray]) -> dict[str, torch.Tensor]:
         """A padded batch: input_ids and attention_mask (B, S), padding on the right."""
-        length = max(map(len, ids))
-        input_ids = np.full((len(ids), length), self._padding, np.int64)
-        mask = np.zeros((len(ids), length), np.int64)
-        for row, one in enumerate(ids):
-            input_ids[row, : len(one)] = one
-            mask[row, : len(one)] = 1
-        if input_ids.max() >= self._vocabulary:
-            raise ModelError(
-                f"the tokenizer of {self.name} gives the id {input_ids.max()}, but the model has embeddings for "
-                f"{self._vocabulary} only: do the two belong together?"
-            )
-        tensors = {"input_ids": torch.from_numpy(input_ids), "attention_mask": torch.from_numpy(mask)}
-        if self.device.type == "cuda":
-            return {name: x.pin_memory().to(self.device, non_blocking=True) for name, x in tensors.items()}
-        return {name: x.to(self.device) for name, x in tensors.items()}
+        return padded(ids, self._padding, self._vocabulary, self.name, self.device)
 
     def forward(self, inputs: Mapping[str, torch.Tensor], listener: capture.Listener) -> None:
         """Run the model over a padded batch, calling `listener` once per layer.
@@ -140,7 +138,7 @@ class Encoder:
 
     def run(self, inputs: Mapping[str, torch.Tensor], attention: str, **options: Any) -> transformers.utils.ModelOutput:
         """The model's output for a padded batch, computed with the attention function registered as `attention`."""
-        with _borrowed(self.model), _attention_of(self.model, attention), _full_precision(), torch.inference_mode():
+        with borrowed(self.model), _attention_of(self.model, attention), full_precision(), torch.inference_mode():
             return self.model(**inputs, **self._options, **options, return_dict=True)
 
 
@@ -163,20 +161,14 @@ def load(
 
     Raises ModelError if the model does not exist, cannot be loaded, or cannot be probed.
     """
-    dtype = str(dtype).removeprefix("torch.")
-    if dtype not in DTYPES:
-        raise ModelError(f"dtype is {dtype!r}, expected one of {', '.join(DTYPES)}")
+    dtype = checked_dtype(dtype)
     if isinstance(model, tuple):
-        if len(model) != 2:
-            raise ModelError(
-                f"the model is a tuple of {len(model)}, expected two: a transformers model and its tokenizer"
-            )
-        return _of_pair(*model, dtype, device, max_length, random_weights)
+        return _of_pair(*both_of_pair(model), dtype, device, max_length, random_weights)
     model = os.fspath(model)
-    target = _device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
-    with loading(model), _quiet():
+    target = device_named(device or ("cuda" if torch.cuda.is_available() else "cpu"))
+    with loading(model), quiet():
         source = locate(model, revision)
-        config, tokenizer = _config_and_tokenizer(source)
+        config, tokenizer = config_and_tokenizer(source)
         loaded, info = AutoModel.from_pretrained(
             source.place,
             config=config,
@@ -186,9 +178,9 @@ def load(
             trust_remote_code=False,
             attn_implementation="eager",  # some families fix it when they are built
             output_loading_info=True,
-            ignore_mismatched_sizes=True,  # reported by _check_weights, which says which
+            ignore_mismatched_sizes=True,  # reported by check_weights, which says which
         )
-        _check_weights(loaded, info)
+        check_weights(loaded, info)
         if random_weights is not None:
             loaded = with_random_weights(loaded, random_weights)
         loaded = loaded.to(target)
@@ -200,37 +192,22 @@ def load(
 
 def load_tokenizer(model: str, *, max_length: int = PAPER_LENGTH) -> tuple[Any, int]:
     """A model's tokenizer, and the most sub-tokens of a function for it, without loading its weights."""
-    with loading(model), _quiet():
-        config, tokenizer = _config_and_tokenizer(locate(model))
+    with loading(model), quiet():
+        config, tokenizer = config_and_tokenizer(locate(model))
         with torch.device("meta"):
             empty = AutoModel.from_config(config)
-    return tokenizer, min(max_length, _positions(empty) or max_length)
+    return tokenizer, min(max_length, positions_of(empty) or max_length)
 
 
 def _of_pair(
-    model: object,
-    tokenizer: object,
+    model: transformers.PreTrainedModel,
+    tokenizer: transformers.PreTrainedTokenizerBase,
     dtype: str,
     device: str | torch.device | None,
     max_length: int,
     random_weights: int | None,
 ) -> Encoder:
-    if not isinstance(model, transformers.PreTrainedModel):
-        raise ModelError(f"the model is a {type(model).__name__}, expected a transformers model, or the name of one")
-    if not isinstance(tokenizer, transformers.PreTrainedTokenizerBase):
-        raise ModelError(
-            f"the tokenizer is a {type(tokenizer).__name__}, expected a transformers tokenizer: the model's own"
-        )
-    if any(part.device.type == "meta" for part in (*model.parameters(), *model.buffers())):
-        raise ModelError(
-            f"{type(model).__name__} has weights on the meta device, which have no values: load it completely, with "
-            "from_pretrained and without device_map"
-        )
-    if model.dtype != DTYPES[dtype]:
-        raise ModelError(
-            f"the model's weights are {str(model.dtype).removeprefix('torch.')}, but dtype is {dtype}: use the same "
-            f"precision for both; model.to(torch.{dtype}) converts the model"
-        )
+    checked_pair(model, tokenizer, dtype)
     with _attention_of(model, "eager"):
         if model.config._attn_implementation != "eager":
             raise ModelError(
@@ -238,90 +215,11 @@ def _of_pair(
                 f"{model.config._attn_implementation}: build it with attn_implementation='eager'"
             )
     if device is not None:
-        torch.nn.Module.to(model, _device(device))
-    name = model.config.name_or_path or type(model).__name__
-    name = Path(name).resolve().name if Path(name).is_dir() else name
-    identity = _digest_of_pair(model, tokenizer)
+        torch.nn.Module.to(model, device_named(device))
+    name, identity = name_of_pair(model), digest_of_pair(model, tokenizer)
     if random_weights is not None:
         model = with_random_weights(model, random_weights)
     return Encoder(model, tokenizer, name, identity, dtype, max_length)
-
-
-def _config_and_tokenizer(source: Location) -> tuple[transformers.PreTrainedConfig, Any]:
-    options: dict[str, Any] = {"revision": source.commit, "trust_remote_code": False}
-    config = AutoConfig.from_pretrained(source.place, **options)
-    return config, AutoTokenizer.from_pretrained(source.place, config=config, **options)
-
-
-def _check_weights(model: transformers.PreTrainedModel, info: Mapping[str, Any]) -> None:
-    """Raise ModelError for missing weights, which would be random; heads and poolers do not affect attention."""
-    if info["mismatched_keys"]:
-        name, got, expected = min(info["mismatched_keys"])
-        raise ModelError(f"its weights {name} have the shape {tuple(got)}, its configuration says {tuple(expected)}")
-    parts = dict(model.named_parameters(remove_duplicate=False))
-    body = {id(parameter) for parameter in _body(model).parameters()}
-    lost = sorted(
-        name
-        for name in info["missing_keys"]
-        if id(parts.get(name)) in body and not any(part in name for part in ("pooler", "_head"))
-    )
-    if lost:
-        raise ModelError(f"its weights lack {', '.join(lost[:3])}{' and others' if len(lost) > 3 else ''}")
-
-
-def _body(model: transformers.PreTrainedModel) -> torch.nn.Module:
-    """The model without its head; of an encoder-decoder, the encoder."""
-    body = model.base_model
-    assert isinstance(body, transformers.PreTrainedModel)
-    assert isinstance(body, transformers.PreTrainedModel)
-    return body.get_encoder() if body.config.is_encoder_decoder and hasattr(body, "get_encoder") else body
-
-
-def _positions(model: transformers.PreTrainedModel) -> int | None:
-    """The number of positions of the model, or that its configuration gives if positions are relative; None: any."""
-    for name, module in _body(model).named_modules():
-        table = getattr(module, "weight", None)
-        if name.rpartition(".")[2] == "position_embeddings" and table is not None:
-            # RoBERTa and its descendants count positions from after the padding index
-            padding = getattr(module, "padding_idx", None)
-            return len(table) - (0 if padding is None else padding + 1)
-    return positions(model.config)
-
-
-def _vocabulary(model: transformers.PreTrainedModel) -> float:
-    """The number of ids with an embedding; infinite for models that hash their ids instead."""
-    try:
-        embedding = model.get_input_embeddings()
-    except (NotImplementedError, AttributeError):
-        return float("inf")
-    weight = getattr(embedding, "weight", None)
-    return len(weight) if isinstance(weight, torch.Tensor) else float("inf")
-
-
-@contextlib.contextmanager
-def _borrowed(model: torch.nn.Module) -> Iterator[None]:
-    """Put the model in evaluation mode; afterwards restore the mode of each part, and undo what its own code leaves.
-
-    That is: hooks of transformers that collect requested outputs, and BigBird's switch to full attention on a short
-    text, which would otherwise persist for long ones.
-    """
-    parts = list(model.modules())
-    training = [part.training for part in parts]
-    hooks = [set(part._forward_hooks) for part in parts]
-    listening = ["_output_capturing_hooks_installed" in part.__dict__ for part in parts]
-    kind, set_kind = getattr(model, "attention_type", None), getattr(model, "set_attention_type", None)
-    model.eval()
-    try:
-        yield
-    finally:
-        if kind is not None and set_kind is not None and model.attention_type != kind:
-            set_kind(kind)
-        for part, was_training, before, listened in zip(parts, training, hooks, listening):
-            part.training = was_training
-            for hook in set(part._forward_hooks) - before:
-                del part._forward_hooks[hook]
-            if not listened:
-                part.__dict__.pop("_output_capturing_hooks_installed", None)
 
 
 @contextlib.contextmanager
@@ -331,62 +229,10 @@ def _attention_of(model: torch.nn.Module, name: str) -> Iterator[None]:
         yield
         return
     before = model.config._attn_implementation
-    with _quiet():
+    with quiet():
         model.set_attn_implementation(name)
     try:
         yield
     finally:
-        with _quiet():
+        with quiet():
             model.set_attn_implementation(before)
-
-
-def _device(name: str | torch.device) -> torch.device:
-    try:
-        device = torch.device(name)
-        torch.empty(0, device=device)
-    except (RuntimeError, AssertionError) as error:
-        raise ModelError(f"device {str(name)!r} cannot be used: {str(error).splitlines()[0]}") from None
-    return device
-
-
-@contextlib.contextmanager
-def _full_precision() -> Iterator[None]:
-    """Compute float32 products in float32, without TF32."""
-    before = torch.get_float32_matmul_precision()
-    torch.set_float32_matmul_precision("highest")
-    try:
-        yield
-    finally:
-        torch.set_float32_matmul_precision(before)
-
-
-@contextlib.contextmanager
-def _quiet() -> Iterator[None]:
-    """Silence transformers' long warnings about missing weights and attention, which our messages cover."""
-    before = transformers.logging.get_verbosity()
-    transformers.logging.set_verbosity_error()
-    try:
-        yield
-    finally:
-        transformers.logging.set_verbosity(before)
-
-
-def _digest_of_pair(model: transformers.PreTrainedModel, tokenizer: transformers.PreTrainedTokenizerBase) -> str:
-    """A digest of a model and a tokenizer in memory."""
-    config = {
-        name: value
-        for name, value in model.config.to_diff_dict().items()
-        if name not in ("transformers_version", "dtype")
-    }
-    text = json.dumps(config, sort_keys=True, default=str)
-    digest = hashlib.sha256(text.encode())
-    if getattr(tokenizer, "is_fast", False):
-        pipeline = json.loads(tokenizer.backend_tokenizer.to_str())
-        pipeline.update(padding=None, truncation=None)  # left over from the last call, and set by each of our calls
-        digest.update(json.dumps(pipeline, sort_keys=True).encode())
-    for name, tensor in model.state_dict().items():
-        digest.update(name.encode())
-        # 20 times as fast as SHA-256, which takes as long as the self-check. Nothing is loaded by this digest, so that
-        # it need not withstand weights made to have the digest of others.
-        digest.update(xxhash.xxh3_128_digest(tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy()))
-    return digest.hexdigest()

@@ -25,6 +25,7 @@ from probing.models import capture
 
 if TYPE_CHECKING:
     from probing.models.encoder import Encoder
+    from probing.models.masked import MaskedModel
 
 TEXTS = (  # a short one, which gets padding, and one longer than the local windows of most models
     "def area(w, h):\n    return w * h\n",
@@ -40,7 +41,7 @@ _ROUNDING = {"float32": 1e-5, "bfloat16": 5e-2}
 
 # How much two runs of the whole model may differ, where rounding accumulates: probabilities, or hidden states relative
 # to their norm. An ignored mask, or padding that leaks, changes them by more.
-_DRIFT = {"float32": 1e-3, "bfloat16": 2e-1}
+DRIFT = {"float32": 1e-3, "bfloat16": 2e-1}
 
 
 # Sub-tokens of the longer text for the self-check: few, so that any model is quick, but more than ModernBERT's local
@@ -103,7 +104,7 @@ def examine(encoder: Encoder) -> Findings:
         if not check.passed:
             raise FailedCheck(encoder.name, checks)
 
-    for check in _tokenizer_checks(encoder):
+    for check in tokenizer_checks(encoder):
         require(check)
     config = getattr(encoder.model, "config", None)
     local = any(getattr(config, name, None) for name in ("local_attention", "sliding_window"))
@@ -165,7 +166,7 @@ def examine_lengths(encoder: Encoder, longest: np.ndarray, shortest: np.ndarray)
         passed, found = False, str(error)
     else:
         apart = max(_largest(rows[..., : len(shortest)] - other) for rows, other in zip(mixed, alone))
-        bound = _DRIFT[encoder.dtype]
+        bound = DRIFT[encoder.dtype]
         passed, found = apart <= bound, f"in a batch and alone, weights differ by {apart:.2g}, at most {bound:.0e}"
     meaning = "its attention depends on the length of the batch; lower --max-length to where it does not"
     encoder.checks.append(Check(name, passed, found, meaning))
@@ -194,7 +195,7 @@ def _attention_rows(encoder: Encoder, texts: list[np.ndarray], positions: torch.
     return kept
 
 
-def _tokenizer_checks(encoder: Encoder) -> Iterator[Check]:
+def tokenizer_checks(encoder: Encoder | MaskedModel) -> Iterator[Check]:
     """Whether character offsets are reliable: each character once, in order, and spelled by its sub-token."""
     tokenizer = encoder.tokenizer
     yield Check(
@@ -332,7 +333,7 @@ def _said(error: Exception) -> str:
 
 
 def _same_output(apart: float, dtype: str) -> Check:
-    bound = _DRIFT[dtype]
+    bound = DRIFT[dtype]
     return Check(
         "output stays the same",
         apart <= bound,
@@ -369,14 +370,14 @@ def _maps_are_true(causal: bool, later: float, moved: float, dtype: str) -> Chec
     """Whether maps without weight on later sub-tokens belong to a model that does not see them, and vice versa."""
     return Check(
         "maps show what sub-tokens see",
-        moved <= _DRIFT[dtype] / 10 if causal else moved > 1e-5,
+        moved <= DRIFT[dtype] / 10 if causal else moved > 1e-5,
         f"{later:.2g} on later ones, and changing the last one moves earlier hidden states by {moved:.2g}",
         "its maps are not those it computes with",
     )
 
 
 def _padding_changes_nothing(maps: list[torch.Tensor], maps_alone: list[torch.Tensor], dtype: str) -> Check:
-    length, bound = maps_alone[0].shape[-1], _DRIFT[dtype]
+    length, bound = maps_alone[0].shape[-1], DRIFT[dtype]
     apart = max(_largest(m[:1, :, :length, :length] - other[:1]) for m, other in zip(maps, maps_alone))
     return Check(
         "padding changes nothing",

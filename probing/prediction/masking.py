@@ -56,7 +56,7 @@ class Maskable:
         self.code, self.protocol = code, protocol
         self.ids, self.offsets, self.special = subtokens
         self._spans = spans
-        self._place = trimmed(code, self.offsets)
+        self.place = trimmed(code, self.offsets)
         self._long = np.zeros(len(self.ids), bool)  # of several spaces, and nothing else
         if protocol == PUBLISHED:
             self.eligible = np.arange(len(self.ids))
@@ -64,7 +64,7 @@ class Maskable:
         else:
             self.eligible = np.flatnonzero(~(self.special | np.isin(self.ids, tokenizer.all_special_ids)))
             self._spelled = np.empty(0, np.int64)
-            spaces = np.flatnonzero(self._place[:, 0] == self._place[:, 1])
+            spaces = np.flatnonzero(self.place[:, 0] == self.place[:, 1])
             self._long[spaces] = [
                 len(token) > 1 for token in tokenizer.convert_ids_to_tokens(self.ids[spaces].tolist())
             ]
@@ -115,7 +115,7 @@ class Maskable:
         spaces, such as an indentation, are not. What touches a node without characters, which error repair inserts, is
         in it.
         """
-        start, end = self._place.T[:, :, None]
+        start, end = self.place.T[:, :, None]
         first, last = spans.T[:, None, :]
         touched = (start <= last) & (first <= end)
         within = np.where((start == end) | (first == last), touched, (start < last) & (first < end))

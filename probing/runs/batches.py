@@ -1,20 +1,17 @@
-"""Run functions of all lengths through an encoder in batches, with little padding and within its memory."""
+"""Run functions of all lengths through a model in batches, with little padding and within its memory."""
 
 from __future__ import annotations
 
 import ctypes
 import platform
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from typing import Protocol, TypeVar
 
 import numpy as np
 import torch
 from tqdm.auto import tqdm
 
 from codesyntax_dataset.errors import ModelError
-
-if TYPE_CHECKING:
-    from probing.models.encoder import Encoder  # transformers takes seconds to import
 
 MOST_PADDING = 0.1
 """The most padding in a batch, relative to its sub-tokens."""
@@ -30,6 +27,15 @@ class Tokenized(Protocol):
     def ids(self) -> np.ndarray: ...
 
 
+class Model(Protocol):
+    """A model on a device, ready for padded batches: `Encoder` or `MaskedModel`."""
+
+    @property
+    def device(self) -> torch.device: ...
+
+    def inputs(self, ids: Sequence[np.ndarray]) -> Mapping[str, torch.Tensor]: ...
+
+
 T = TypeVar("T", bound=Tokenized)
 
 
@@ -40,9 +46,9 @@ class Batches:
     numbers the work on a batch may hold at once, beside those of the model.
     """
 
-    def __init__(self, encoder: Encoder, batch_tokens: int | None = None):
-        kind = encoder.device.type
-        self.encoder = encoder
+    def __init__(self, model: Model, batch_tokens: int | None = None):
+        kind = model.device.type
+        self.batched = model
         self.budget = batch_tokens or _BATCH_TOKENS.get(kind, _BATCH_TOKENS["cpu"])
         self.elements = _ELEMENTS.get(kind, _ELEMENTS["cpu"])
 
@@ -53,10 +59,10 @@ class Batches:
         work: Callable[[Sequence[T], Mapping[str, torch.Tensor]], torch.Tensor],
     ) -> list[torch.Tensor]:
         """The output of `work` for every batch, from its functions and the model's inputs: on the CPU, in order."""
-        device, done, start = self.encoder.device, [], 0
+        device, done, start = self.batched.device, [], 0
         while start < len(functions):
             batch = self.batch(functions, start)
-            inputs = self.encoder.inputs([function.ids for function in batch])
+            inputs = self.batched.inputs([function.ids for function in batch])
             try:
                 result = work(batch, inputs)
             except (torch.OutOfMemoryError, RuntimeError) as error:
@@ -83,7 +89,7 @@ class Batches:
         return functions[start:end]
 
     def _shrink(self, functions: int, length: int) -> None:
-        if self.encoder.device.type == "cuda":
+        if self.batched.device.type == "cuda":
             torch.cuda.empty_cache()
         if functions > 1:
             self.budget = functions // 2 * length
@@ -91,7 +97,7 @@ class Batches:
             self.elements = 1  # as little as possible, which cannot be reduced further
         else:
             raise ModelError(
-                f"out of memory for one function of {length} sub-tokens on {self.encoder.device}: lower --max-length, "
+                f"out of memory for one function of {length} sub-tokens on {self.batched.device}: lower --max-length, "
                 "or use a larger device"
             )
 

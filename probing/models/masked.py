@@ -1,0 +1,304 @@
+"""Any Hugging Face masked language model, ready to restore masked sub-tokens: loaded, checked, run batch by batch."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+import transformers
+from transformers import AutoModelForMaskedLM
+from transformers.modeling_outputs import BaseModelOutput
+from transformers.models.auto.modeling_auto import MODEL_FOR_MASKED_LM_MAPPING_NAMES
+
+from codesyntax_dataset.arguments import Positive, checked
+from codesyntax_dataset.errors import ModelError
+from codesyntax_dataset.protocol import PAPER_LENGTH
+from probing.models import subtokens
+from probing.models.common import (
+    DTYPES,
+    borrowed,
+    both_of_pair,
+    check_weights,
+    checked_dtype,
+    checked_pair,
+    config_and_tokenizer,
+    device_named,
+    digest_of_pair,
+    full_precision,
+    name_of_pair,
+    padded,
+    positions_of,
+    quiet,
+    vocabulary_of,
+)
+from probing.models.location import loading, locate
+from probing.models.selfcheck import DRIFT, TEXTS, Check, FailedCheck, tokenizer_checks
+
+logger = logging.getLogger(__name__)
+
+KS = (1, 5, 10)
+"""A prediction hits within k if at most k - 1 other sub-tokens have a larger logit than the true one."""
+
+NEAR = {"float32": 1e-4, "bfloat16": 0.0}
+"""Logits as near as this may be in another order in another batch; in bfloat16 any two may, and nothing is promised."""
+
+_NUMBERS = 1 << 24  # of logits in memory at once, 64 MB
+_EVERY = 3  # in the self-check every third sub-token is masked
+_LENGTH = 48  # the sub-tokens of the longer text for the self-check
+
+
+class MaskedModel:
+    """A masked language model and its tokenizer, on a device, with the way to its logits that passed the self-check.
+
+    `family`: its `model_type`; `longest`: the most sub-tokens, special tokens included, of a function; `checks`: the
+    self-check; `why`: empty if the output layer is computed at masked positions only, or why it is at all positions.
+    The model is left unchanged: what a run changes, such as evaluation mode, is restored when the run ends or fails.
+
+    Raises ModelError if the model cannot restore masked sub-tokens: one for each mask, from both sides.
+    """
+
+    def __init__(
+        self,
+        model: transformers.PreTrainedModel,
+        tokenizer: transformers.PreTrainedTokenizerBase,
+        name: str,
+        revision: str,
+        dtype: str = "float32",
+        max_length: int = PAPER_LENGTH,
+    ):
+        self.model, self.tokenizer = model, tokenizer
+        self.name, self.revision, self.dtype, self.family = name, revision, dtype, model.config.model_type
+        self.device = next(model.parameters()).device
+        self.longest = min(max_length, positions_of(model) or max_length)
+        self._vocabulary = vocabulary_of(model)
+        self.mask = mask_of(tokenizer, name, self._vocabulary)
+        padding = tokenizer.pad_token_id
+        self._padding = padding if padding is not None and padding < self._vocabulary else 0
+        self.why = ""
+        self.checks: list[Check] = []
+        self._examine()
+        if self.why:
+            logger.warning("the output layer of %s is computed at all positions: %s", name, self.why)
+
+    def encode(self, texts: Sequence[str]) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
+        """Sub-tokens of each text: ids (S,), character offsets (S, 2), and which are special (S,)."""
+        return subtokens.encode(self.tokenizer, texts)
+
+    def inputs(self, ids: Sequence[np.ndarray]) -> dict[str, torch.Tensor]:
+        """A padded batch: input_ids and attention_mask (B, S), padding on the right."""
+        return padded(ids, self._padding, self._vocabulary, self.name, self.device)
+
+    def scores(self, inputs: Mapping[str, torch.Tensor], rows: torch.Tensor, columns: torch.Tensor) -> torch.Tensor:
+        """What the model restores at masked positions, and how likely it finds what was there: float64 (M, 4).
+
+        `inputs`: a batch with its true sub-tokens; `rows`, `columns` (M,): what to mask in it. The four numbers are the
+        id with the largest logit, of equal ones the lowest; within how many of KS the true one is; its log-probability,
+        in nats; and 1 if another order of logits within NEAR of each other could change the first two, otherwise 0.
+        """
+        rows, columns = rows.to(self.device), columns.to(self.device)
+        truth = inputs["input_ids"][rows, columns]
+        masked = {
+            **inputs,
+            "input_ids": inputs["input_ids"].index_put((rows, columns), torch.tensor(self.mask).to(rows)),
+        }
+        found = torch.empty(len(rows), 4, dtype=torch.float64, device=self.device)
+        start = 0
+        for logits in self._logits(masked, rows, columns):
+            part = slice(start, start := start + len(logits))
+            found[part] = _compared(logits.float(), truth[part], NEAR[self.dtype])
+        return found
+
+    def _logits(
+        self, inputs: Mapping[str, torch.Tensor], rows: torch.Tensor, columns: torch.Tensor
+    ) -> Iterator[torch.Tensor]:
+        """The logits at some positions, (m, vocabulary) at a time."""
+        with borrowed(self.model), full_precision(), torch.inference_mode():
+            if self.why:
+                yield self.model(**inputs, return_dict=True).logits[rows, columns]
+                return
+            hidden = self.model.base_model(**inputs, return_dict=True)[0][rows, columns]
+            size = max(1, _NUMBERS // max(1, int(min(self._vocabulary, _NUMBERS))))
+            for start in range(0, len(hidden), size):
+                yield self._head(hidden[start : start + size])
+
+    def _head(self, hidden: torch.Tensor) -> torch.Tensor:
+        """The logits (M, vocabulary) that the model's own code computes from hidden states (M, width)."""
+        body = self.model.base_model
+        ids = torch.zeros(1, len(hidden), dtype=torch.long, device=self.device)
+        own = body.__dict__.get("forward")
+        body.forward = lambda *_, **__: BaseModelOutput(last_hidden_state=hidden[None])
+        try:
+            return self.model(input_ids=ids, attention_mask=torch.ones_like(ids), return_dict=True).logits[0]
+        finally:
+            if own is None:
+                del body.forward
+            else:
+                body.forward = own
+
+    def _all_logits(self, inputs: Mapping[str, torch.Tensor]) -> torch.Tensor:
+        """The logits as the model reports them: float32 (B, S, vocabulary)."""
+        with borrowed(self.model), full_precision(), torch.inference_mode():
+            return self.model(**inputs, return_dict=True).logits.float()
+
+    def _require(self, name: str, passed: bool, found: str, meaning: str = "") -> None:
+        self.checks.append(Check(name, passed, found, meaning))
+        if not passed:
+            raise FailedCheck(self.name, self.checks)
+
+    def _examine(self) -> None:
+        """The self-check: of the tokenizer, and of the logits of a text in a batch, alone, and with another end."""
+        for check in tokenizer_checks(self):
+            self._require(*check)
+        lengths = (min(self.longest, _LENGTH // 2), min(self.longest, _LENGTH))
+        texts, places = [], []
+        for (ids, _, special), most in zip(self.encode(TEXTS), lengths):
+            ids, special = ids[:most].copy(), special[:most]
+            chosen = np.flatnonzero(~special)[::_EVERY]
+            ids[chosen] = self.mask
+            texts.append(ids)
+            places.append(chosen)
+        columns = torch.as_tensor(places[0], device=self.device)
+        rows = torch.zeros_like(columns)
+        other = texts[0].copy()
+        other[-1] = other[1] if other[1] != other[-1] else other[0]
+        both, alone, changed = self.inputs(texts), self.inputs(texts[:1]), self.inputs([other])
+        try:
+            batched, single, moved = (self._all_logits(inputs)[rows, columns] for inputs in (both, alone, changed))
+        except Exception as error:  # models that need more than text raise errors of any type
+            said = f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
+            self._require("runs on text", False, said, "it does not run on sub-tokens alone")
+        width = batched.shape[-1]
+        self._require(
+            "a logit for every sub-token",
+            batched.ndim == 2 and width >= len(self.tokenizer),
+            f"{width} logits for {len(self.tokenizer)} sub-tokens",
+            "its output layer does not know all sub-tokens of its tokenizer",
+        )
+        bound = DRIFT[self.dtype]
+        apart = _largest(batched.softmax(-1) - single.softmax(-1))
+        self._require(
+            "padding changes nothing",
+            apart <= bound,
+            f"probabilities at masks in a batch and alone differ by {apart:.2g}, at most {bound:.0e}",
+            "what it restores depends on the batch, or on chance",
+        )
+        moved_by = _largest(moved - single)
+        self._require(
+            "masks see what is behind",
+            moved_by > 1e-6,
+            f"changing the last sub-token moves logits by {moved_by:.2g}",
+            "it restores a mask from what is before it only, as decoders do",
+        )
+        try:
+            gathered = torch.cat([logits.float() for logits in self._logits(both, rows, columns)])
+            difference = _largest(gathered - batched) if gathered.shape == batched.shape else float("inf")
+            said = f"logits differ by {difference:.2g}, at most {bound:.0e}"
+        except Exception as error:  # a model's code may fail in any way when its parts are called on their own
+            difference, said = float("inf"), f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
+        name, meaning = "output layer at masked positions only", "its output layer cannot be computed on its own"
+        self.checks.append(Check(name, difference <= bound, said, meaning))
+        if difference > bound:
+            self.why = f"{meaning} ({said})"
+
+
+@checked
+def load_masked(
+    model: str | os.PathLike | tuple,
+    *,
+    revision: str | None = None,
+    dtype: str | torch.dtype = "float32",
+    device: str | torch.device | None = None,
+    max_length: Positive = PAPER_LENGTH,
+) -> MaskedModel:
+    """Load a masked language model from a Hub id, a local folder, or a (model, tokenizer) pair.
+
+    Arguments as of `probing.models.encoder.load`. Weights are read from safetensors only, none may be missing, and no
+    code from the model's repository is run.
+
+    Raises ModelError if the model does not exist, cannot be loaded, or is no masked language model.
+    """
+    dtype = checked_dtype(dtype)
+    if isinstance(model, tuple):
+        one, tokenizer = both_of_pair(model)
+        checked_pair(one, tokenizer, dtype)
+        name = name_of_pair(one)
+        _check_kind(one.config, name)
+        if not {kind.__name__ for kind in type(one).__mro__} & {*MODEL_FOR_MASKED_LM_MAPPING_NAMES.values()}:
+            raise _no_head(name, f"it is a {type(one).__name__}; load it with AutoModelForMaskedLM")
+        if device is not None:
+            torch.nn.Module.to(one, device_named(device))
+        return MaskedModel(one, tokenizer, name, digest_of_pair(one, tokenizer), dtype, max_length)
+    model = os.fspath(model)
+    target = device_named(device or ("cuda" if torch.cuda.is_available() else "cpu"))
+    with loading(model), quiet():
+        source = locate(model, revision)
+        config, tokenizer = config_and_tokenizer(source)
+    _check_kind(config, source.name)
+    with loading(model), quiet():
+        loaded, info = AutoModelForMaskedLM.from_pretrained(
+            source.place,
+            config=config,
+            revision=source.commit,
+            dtype=DTYPES[dtype],
+            use_safetensors=True,
+            trust_remote_code=False,
+            output_loading_info=True,
+            ignore_mismatched_sizes=True,  # reported by check_weights, which says which
+        )
+        missing = check_weights(loaded, info)
+    if missing:
+        others = " and others" if len(missing) > 3 else ""
+        raise _no_head(source.name, f"its weights lack {', '.join(missing[:3])}{others}")
+    return MaskedModel(loaded.to(target), tokenizer, source.name, source.revision(), dtype, max_length)
+
+
+def mask_of(tokenizer: Any, name: str, vocabulary: float = float("inf")) -> int:
+    """The id of the mask token; raises ModelError if there is none, or the model has no embedding for it."""
+    mask = tokenizer.mask_token_id
+    if mask is None or mask >= vocabulary:
+        raise ModelError(
+            f"{name} has no mask token"
+            + ("" if mask is None else f" among its {vocabulary} embeddings")
+            + ": use a masked language model, with its own tokenizer"
+        )
+    return mask
+
+
+def _check_kind(config: transformers.PreTrainedConfig, name: str) -> None:
+    """Raise ModelError for the configuration of a model that does not restore a sub-token for each mask."""
+    if config.is_encoder_decoder:
+        raise ModelError(
+            f"{name} ({config.model_type}) restores spans: its mask stands for any number of sub-tokens, which a "
+            "decoder writes, so that none can be compared with the one masked; use a model of BERT's kind"
+        )
+    if config.model_type not in MODEL_FOR_MASKED_LM_MAPPING_NAMES:
+        raise _no_head(name, f"transformers has none for {config.model_type}")
+
+
+def _no_head(name: str, why: str) -> ModelError:
+    return ModelError(f"{name} has no masked-LM head ({why}): use a model trained to restore masked sub-tokens")
+
+
+def _compared(logits: torch.Tensor, truth: torch.Tensor, near: float) -> torch.Tensor:
+    """The numbers that `MaskedModel.scores` describes, for logits (M, vocabulary) and true ids (M,)."""
+    true = logits.gather(1, truth[:, None])
+    larger = logits.shape[1] - (logits <= true).sum(dim=1)  # NaN is larger, so that no hit comes of it
+    tied = ((logits == true) & (torch.arange(logits.shape[1], device=logits.device) < truth[:, None])).sum(dim=1)
+    rank = larger + tied
+    fewest, most = (logits > true + near).sum(dim=1), (logits > true - near).sum(dim=1) - 1
+    rivals = (logits > logits.amax(dim=1, keepdim=True) - near).sum(dim=1)
+    unsure = (rivals > 1) & (near > 0)
+    for k in KS:
+        unsure |= (fewest < k) & (most >= k)
+    within = torch.stack([rank < k for k in KS]).sum(dim=0).double()
+    chance = (true[:, 0] - logits.logsumexp(dim=1)).double()
+    return torch.stack([logits.argmax(dim=1).double(), within, chance, unsure.double()], dim=1)
+
+
+def _largest(difference: torch.Tensor) -> float:
+    """The largest absolute value; NaN counts as infinite."""
+    return difference.abs().nan_to_num(nan=float("inf")).max().item()

@@ -1,0 +1,117 @@
+"""What a masked language model restores in masked copies of functions, in batches, each copy once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+import transformers
+from tqdm.auto import tqdm
+
+from codesyntax_dataset.arguments import checked
+from codesyntax_dataset.errors import ArgumentError
+from probing.models.common import borrowed, full_precision
+from probing.models.masked import KS, NEAR, MaskedModel, mask_of
+from probing.runs.batches import Batches
+
+DECIMALS = 3
+"""Those of the mean log-probability of a copy."""
+
+_NEAR_HALF = 0.01  # of a copy's last decimal: nearer to where it is rounded up or down, another batch could decide
+
+
+class Copy(NamedTuple):
+    """A function to be masked: its sub-tokens `ids` (S,), and the `positions` (M,) to mask, at least one."""
+
+    ids: np.ndarray
+    positions: np.ndarray
+
+
+class Filled(NamedTuple):
+    """What the model restores in a copy.
+
+    `predicted` (M,): ids, in the order of the positions; `hits`: how many of them the model finds within each k of KS;
+    `log_probability`: of the true sub-tokens, in nats, the mean over the positions, rounded to DECIMALS.
+    """
+
+    predicted: np.ndarray
+    hits: tuple[int, ...]
+    log_probability: float
+
+
+class Filler(Batches):
+    """Restores copies in batches, longest first. What it finds does not depend on the batches, in float32.
+
+    Rounding differs between batches, by far less than NEAR. A copy in which it could decide anything is run again,
+    alone; `reruns` counts these.
+    """
+
+    def __init__(self, model: MaskedModel, batch_tokens: int | None = None):
+        super().__init__(model, batch_tokens)
+        self.model, self.reruns = model, 0
+
+    def fill(self, copies: Sequence[Copy], bar: tqdm | None = None) -> list[Filled]:
+        """What the model restores in each copy, in order; equal copies are run once. The bar counts copies."""
+        numbers: dict[tuple[bytes, bytes], int] = {}
+        same = [numbers.setdefault((copy.ids.tobytes(), copy.positions.tobytes()), len(numbers)) for copy in copies]
+        first = {number: copy for copy, number in zip(reversed(copies), reversed(same))}
+        order = sorted(first, key=lambda number: (-len(first[number].ids), number))
+        bar = tqdm(disable=True) if bar is None else bar
+        bar.update(len(copies) - len(order))
+        batches = self.each([first[number] for number in order], bar, self._scores)
+        scores = np.concatenate([batch.numpy() for batch in batches]) if batches else np.empty((0, 4))
+        ends = np.cumsum([len(first[number].positions) for number in order])
+        found = {}
+        for number, part in zip(order, np.split(scores, ends[:-1])):
+            if NEAR[self.model.dtype] and _unsure(part):
+                self.reruns += 1
+                part = self._scores([first[number]], self.model.inputs([first[number].ids])).cpu().numpy()
+            found[number] = _filled(part)
+        return [found[number] for number in same]
+
+    def _scores(self, batch: Sequence[Copy], inputs: Mapping[str, torch.Tensor]) -> torch.Tensor:
+        rows = np.repeat(np.arange(len(batch)), [len(copy.positions) for copy in batch])
+        columns = np.concatenate([copy.positions for copy in batch])
+        return self.model.scores(inputs, torch.from_numpy(rows), torch.from_numpy(columns.astype(np.int64)))
+
+
+@checked
+def fill_masks(
+    model: transformers.PreTrainedModel,
+    tokenizer: Any,
+    ids: Sequence[int] | np.ndarray,
+    positions: Sequence[int] | np.ndarray,
+) -> np.ndarray:
+    """The sub-tokens that a masked language model predicts at some positions of a text: ids, int64 (M,).
+
+    `model`: with a masked-LM head, as from `AutoModelForMaskedLM`; `ids` (S,): those of the text by its `tokenizer`,
+    special tokens included; `positions` (M,): the ones to mask. The text is run once, alone, by the model's own code;
+    of equally likely sub-tokens the one with the lowest id is predicted.
+
+    Raises ArgumentError for positions outside of the text, ModelError for a model without a mask token.
+    """
+    text, places = np.array(ids, np.int64).reshape(-1), np.asarray(positions, np.int64).reshape(-1)
+    if not len(places):
+        return places
+    if not 0 <= places.min() <= places.max() < len(text):
+        raise ArgumentError(f"positions are {places.min()} to {places.max()}, expected 0 to {len(text) - 1}")
+    text[places] = mask_of(tokenizer, type(model).__name__)
+    inputs = torch.from_numpy(text)[None].to(model.device)
+    with borrowed(model), full_precision(), torch.inference_mode():
+        logits = model(input_ids=inputs, attention_mask=torch.ones_like(inputs), return_dict=True).logits
+    return logits[0, torch.from_numpy(places).to(model.device)].argmax(dim=-1).cpu().numpy()
+
+
+def _unsure(scores: np.ndarray) -> bool:
+    """Whether rounding could change a prediction, a hit, or the last decimal of the mean log-probability."""
+    parts = scores[:, 2].mean() * 10**DECIMALS % 1
+    return bool(scores[:, 3].any() or abs(parts - 0.5) < _NEAR_HALF)
+
+
+def _filled(scores: np.ndarray) -> Filled:
+    # within 3, 2, 1 or 0 of KS: within the largest k first
+    hits = tuple(int((scores[:, 1] >= len(KS) - place).sum()) for place in range(len(KS)))
+    mean = round(float(scores[:, 2].mean()), DECIMALS)
+    return Filled(scores[:, 0].astype(np.int64), hits, mean)

@@ -1,0 +1,125 @@
+"""The text of a function in which a model restored masked sub-tokens."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from probing.prediction.masking import PUBLISHED, Maskable
+
+_SAMPLE = "def f(x):\n\tif x:\n        return [x,  x]\n"
+
+
+class Restorer:
+    """Puts predictions into functions, by the protocol of the function (Velasco et al. 2024).
+
+    `published`: the predicted ids in place of the masked, without bos and eos tokens anywhere, decoded as a whole,
+    without clean-up. What the tokenizer does not spell, such as case or white space, is lost.
+
+    `current`: predictions replace exactly the masked sub-tokens; everything else stays as it is in the source. A
+    sub-token predicted as it was gives its characters back; a predicted special token stands for no text; a character
+    of several sub-tokens is decoded from all of them. If the tokenizer spells white space, as byte-level ones do, so do
+    predictions, and the text is what decoding the ids gives, where that changes nothing else. If it does not, as
+    WordPiece, white space stays as in the source, and one space is added only where two words would run together that
+    the sub-tokens keep apart.
+    """
+
+    def __init__(self, tokenizer: Any):
+        self.tokenizer = tokenizer
+        self._special = frozenset(tokenizer.all_special_ids)
+        self._spells_space = self._decode(tokenizer(_SAMPLE, add_special_tokens=False)["input_ids"]) == _SAMPLE
+        self._word = tokenizer("x", add_special_tokens=False)["input_ids"]
+        self._piece = functools.cache(self._read_piece)
+        self._spaces = functools.cache(self._read_spaces)
+
+    def text(self, function: Maskable, positions: np.ndarray, predicted: np.ndarray) -> str:
+        """The text of a function in which the sub-tokens at `positions` (M,), sorted, became `predicted` (M,)."""
+        ids = function.ids.copy()
+        ids[positions] = predicted
+        if function.protocol == PUBLISHED:
+            ends = (self.tokenizer.bos_token_id, self.tokenizer.eos_token_id)
+            return self._decode([number for number in ids.tolist() if number not in ends])
+        return self._spliced(function, set(positions.tolist()), ids.tolist())
+
+    def _spliced(self, function: Maskable, masked: set[int], ids: list[int]) -> str:
+        extents = self._extents(function)
+        starts = {start: int(function.ids[place]) for place, (start, end) in extents.items() if start < end}
+        parts: list[tuple[str, int | None, bool]] = []  # text, the sub-token that it begins with, whether it is new
+        at = 0
+        for run in _runs(extents, masked, together=self._spells_space):
+            first, last = min(extents[place][0] for place in run), max(extents[place][1] for place in run)
+            parts.append((function.code[at:first], starts.get(at), False))
+            kept = [ids[place] for place in run if place not in masked or ids[place] not in self._special]
+            if all(ids[place] == function.ids[place] for place in run):
+                parts.append((function.code[first:last], starts.get(first), False))
+            elif self._spells_space:
+                parts.append((self._decode(kept), None, True))
+            else:
+                parts += [(self._piece(number)[1], number, True) for number in kept]
+            at = last
+        parts.append((function.code[at:], starts.get(at), False))
+        text, was_new = "", False
+        for piece, number, new in parts:
+            if piece and (new or was_new) and not self._spells_space and number is not None:
+                apart = self._piece(number)[0] and _in_word(text[-1:]) and _in_word(piece[0])
+                text += " " * apart
+            text += piece
+            was_new = new if piece else was_new
+        return text
+
+    def _extents(self, function: Maskable) -> dict[int, tuple[int, int]]:
+        """The characters of each sub-token of the text, by its position, with the spaces that it spells itself."""
+        extents = {}
+        for place in np.flatnonzero(~function.special).tolist():
+            start, end = function.place[place].tolist()
+            if self._spells_space:
+                before, behind = self._spaces(int(function.ids[place]))
+                while before and start and function.code[start - 1] == " ":
+                    start, before = start - 1, before - 1
+                while behind and function.code[end : end + 1] == " ":
+                    end, behind = end + 1, behind - 1
+            extents[place] = (start, end)
+        return extents
+
+    def _read_spaces(self, number: int) -> tuple[int, int]:
+        """How many spaces a sub-token has in front, and behind."""
+        own = self._decode([number])
+        before = len(own) - len(own.lstrip(" "))
+        return before, len(own) - before - len(own.strip(" "))
+
+    def _read_piece(self, number: int) -> tuple[bool, str]:
+        """Whether a sub-token begins a word, and its text."""
+        text = self._decode([*self._word, number])[len(self._decode(self._word)) :]
+        return text[:1].isspace(), text.strip()
+
+    def _decode(self, ids: Sequence[int]) -> str:
+        return self.tokenizer.decode(ids, skip_special_tokens=False, clean_up_tokenization_spaces=False)
+
+
+def _runs(extents: dict[int, tuple[int, int]], masked: set[int], *, together: bool) -> list[list[int]]:
+    """The positions to replace: all that share a character with a masked one, neighbours `together` or not."""
+    groups: list[list[int]] = []
+    reach = 0
+    for place, (start, end) in extents.items():
+        if groups and start < reach:
+            groups[-1].append(place)
+        else:
+            groups.append([place])
+        reach = max(reach, end)
+    runs: list[list[int]] = []
+    follows = False
+    for group in groups:
+        changed = not masked.isdisjoint(group)
+        if changed and follows and together:
+            runs[-1] += group
+        elif changed:
+            runs.append(group)
+        follows = changed
+    return runs
+
+
+def _in_word(character: str) -> bool:
+    return character.isascii() and (character.isalnum() or character == "_")
