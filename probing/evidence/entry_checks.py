@@ -11,7 +11,7 @@ from codesyntax_dataset.languages import language_of
 from codesyntax_dataset.protocol import BASELINES, KS, PROTOCOLS
 from codesyntax_metric.topk_uas import NOT_IN_MEAN, RULES
 from probing.evidence.schema import Entry, EntrySettings
-from probing.evidence.selection import FEW_FUNCTIONS, PERMUTATIONS
+from probing.evidence.statistics import FEW_FUNCTIONS, PERMUTATIONS
 from probing.runs.untrusted_json import expect, fields, mapping, one_of, shown, whole
 
 _CLOSE = 1e-6  # percent: tolerance for rounding

@@ -19,9 +19,8 @@ measures the coverage. A relation in fewer than FEW_FUNCTIONS functions has a sc
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
-from statistics import NormalDist
 from typing import Any
 
 import numpy as np
@@ -30,25 +29,13 @@ from codesyntax_dataset.errors import LedgerError
 from codesyntax_dataset.protocol import KS
 from codesyntax_metric.topk_uas import NOT_IN_MEAN, RULES, score
 from probing.attention.ledger import RankLedger
+from probing.evidence.statistics import FEW_FUNCTIONS, NORMAL, PERMUTATIONS, RESAMPLES, bca, holm, signs
 
 SAME_RELATIONS = "published, held-out's relations"
 """The scores of *published* over the relations of *held-out*, which compare with those of *held-out*."""
 
-FEW_FUNCTIONS = 6
-"""Relations in fewer functions are marked: their scores are unreliable and have no interval."""
-
-RESAMPLES = 1000
-"""Bootstrap resamples of the interval of a mean."""
-
-PERMUTATIONS = 9999
-"""Random permutations of a test: the smallest p-value is 1 / 10000."""
-
 Choice = dict[str, dict[str, list[tuple[int, int]]]]
 """Rule -> relation -> an attention head (layer, head) for each k of KS."""
-
-_NORMAL = NormalDist()
-_share_below = np.vectorize(_NORMAL.cdf, otypes=[float])
-_quantile_of = np.vectorize(_NORMAL.inv_cdf, otypes=[float])
 
 
 def choose(ledger: RankLedger) -> Choice:
@@ -212,15 +199,6 @@ def compare(one: Outcomes, other: Outcomes, *, permutations: int = PERMUTATIONS,
     return Comparison(names, difference, p, np.apply_along_axis(holm, -1, p), p_mean)
 
 
-def holm(p: np.ndarray) -> np.ndarray:
-    """p-values of several tests, corrected to keep the family-wise error rate (Holm 1979)."""
-    order = np.argsort(p)
-    corrected = np.maximum.accumulate(p[order] * np.arange(len(p), 0, -1))
-    result = np.empty(len(p))
-    result[order] = np.minimum(corrected, 1)
-    return result
-
-
 def summary(outcomes: Outcomes, estimated: Estimate) -> dict[str, Any]:
     """Everything about a protocol's scores, as JSON.
 
@@ -278,7 +256,7 @@ def _scored(hits: np.ndarray, edges: np.ndarray) -> tuple[np.ndarray, np.ndarray
     variance = (residuals**2).sum(axis=0) / total**2 * functions / np.maximum(functions - 1, 1)
     varies = variance > 1e-15  # smaller values are rounding errors
     effective = np.divide(share * (1 - share), variance, out=functions.astype(float), where=varies)
-    size, z = np.minimum(effective, total), _NORMAL.inv_cdf(0.975)
+    size, z = np.minimum(effective, total), NORMAL.inv_cdf(0.975)
     middle = (share + z**2 / (2 * size)) / (1 + z**2 / size)
     away = z * np.sqrt(share * (1 - share) / size + (z / (2 * size)) ** 2) / (1 + z**2 / size)
     # at 0 and 1 rounding must not push a bound past the share, or off the scale
@@ -329,7 +307,7 @@ def _mean(hits: np.ndarray, edges: np.ndarray, in_mean: np.ndarray, resamples: i
         scores = _mean_of(hits[rule].sum(axis=1), total)  # (k,)
         # the scores without each function: (F, k)
         left_out = np.stack([_mean_of(counts.sum(axis=0) - counts, total - edges) for counts in hits[rule]], axis=-1)
-        low, high = _bca(scores, resampled, left_out)
+        low, high = bca(scores, resampled, left_out)
         # with many relations of very few edges, their bias can push the interval past the score
         result[:, rule] = scores, np.minimum(low, scores), np.maximum(high, scores)
     return result
@@ -341,31 +319,6 @@ def _mean_of(hits: np.ndarray, edges: np.ndarray) -> np.ndarray:
     scores = np.divide(100 * hits, edges, out=np.full(hits.shape, np.nan), where=edges > 0)
     number = np.isfinite(scores).sum(axis=-1)
     return np.divide(np.nansum(scores, axis=-1), number, out=np.full(number.shape, np.nan), where=number > 0)
-
-
-def _bca(score: np.ndarray, resampled: np.ndarray, left_out: np.ndarray) -> np.ndarray:
-    """Lower and upper bounds (2, n) from `score` (n,), `resampled` (B, n) and the jackknife `left_out` (F, n)."""
-    drawn = np.isfinite(resampled).sum(axis=0)  # (n,)
-    drawn_or_one = np.maximum(drawn, 1)
-    close = 1e-9 * np.maximum(np.abs(score), 1)  # equal means may differ in their last digits
-    below = (resampled < score - close).sum(axis=0) + (np.abs(resampled - score) <= close).sum(axis=0) / 2
-    bias = _quantile_of(np.clip(below / drawn_or_one, 0.5 / drawn_or_one, 1 - 0.5 / drawn_or_one))
-    kept = np.isfinite(left_out)
-    centre = np.where(kept, left_out, 0).sum(axis=0) / np.maximum(kept.sum(axis=0), 1)
-    influence = np.where(kept, centre - left_out, 0)
-    spread = 6 * (influence**2).sum(axis=0) ** 1.5
-    skew = np.divide((influence**3).sum(axis=0), spread, out=np.zeros(len(score)), where=spread > 1e-12)
-    ordered = np.sort(resampled, axis=0)  # NaN come last
-    bounds = []
-    for tail in (_NORMAL.inv_cdf(0.025), _NORMAL.inv_cdf(0.975)):
-        away = bias + tail
-        # beyond its pole the formula would reverse
-        level = _share_below(bias + away / np.maximum(1 - skew * away, 1e-9))
-        place = level * (drawn_or_one - 1)
-        low = np.floor(place).astype(int)
-        values = np.take_along_axis(ordered, np.stack([low, np.minimum(low + 1, drawn_or_one - 1)]), axis=0)
-        bounds.append(values[0] + (place - low) * (values[1] - values[0]))
-    return np.stack(bounds)
 
 
 def _permutation_test(
@@ -380,14 +333,7 @@ def _permutation_test(
         columns = columns.swapaxes(0, 1).reshape(functions, -1)  # (F, k * (R + 1))
         observed = np.abs(columns.sum(axis=0)) - 1e-9  # rounding must not make an equal difference smaller
         as_large = np.ones(columns.shape[1])  # the observed exchange is one of the possible ones
-        for sign in _signs(functions, permutations, seed):
+        for sign in signs(functions, permutations, seed):
             as_large += (np.abs(sign @ columns) >= observed).sum(axis=0)
         p[rule] = (as_large / (permutations + 1)).reshape(ks, relations + 1)
     return p[..., :-1], p[..., -1]
-
-
-def _signs(functions: int, permutations: int, seed: int, at_once: int = 500) -> Iterator[np.ndarray]:
-    """Yield random exchanges, some at a time: -1 where the two are exchanged, float64 (permutations, functions)."""
-    rng = np.random.default_rng(seed)
-    for start in range(0, permutations, at_once):
-        yield rng.integers(0, 2, (min(at_once, permutations - start), functions)) * 2.0 - 1

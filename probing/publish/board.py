@@ -39,7 +39,8 @@ from codesyntax_metric.topk_uas import RULES
 from probing.evidence.entry import LARGEST, load
 from probing.evidence.entry_functions import CELLS, unpack
 from probing.evidence.schema import Entry, EntrySettings
-from probing.evidence.selection import SAME_RELATIONS, holm
+from probing.evidence.selection import SAME_RELATIONS
+from probing.evidence.statistics import holm
 
 BEST_FIRST = (BEST_BASELINE, *BASELINES[:-1])
 """As in entries, in the order of the page; `combined` is the best one (Shen et al. 2022, section 4)."""

@@ -9,7 +9,7 @@ from codesyntax_dataset import paper
 from codesyntax_metric.topk_uas import RULES
 from probing.attention.error_classes import CLASSES, PLACES
 from probing.evidence.gather import PUBLISHED_FIRST
-from probing.evidence.selection import FEW_FUNCTIONS, PERMUTATIONS, RESAMPLES
+from probing.evidence.statistics import FEW_FUNCTIONS, PERMUTATIONS, RESAMPLES
 from probing.report import ablations, headline, means, relations
 from probing.report.document import CODE, COUNT, NAME, PERCENT, Column, Section, Table
 from probing.report.errors import marked

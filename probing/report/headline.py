@@ -8,7 +8,7 @@ from typing import Any
 
 from codesyntax_dataset.protocol import BEST_BASELINE, TABLE_KS
 from codesyntax_metric.topk_uas import HEAD_TO_DEPENDENT
-from probing.evidence.selection import FEW_FUNCTIONS
+from probing.evidence.statistics import FEW_FUNCTIONS
 from probing.report.document import DIFFERENCE, P, Section, separated
 from probing.report.findings import Findings, Subject
 from probing.report.scored import RULE, Gain, K, Scored, best_model, gains, head_name, scored_rows

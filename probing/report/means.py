@@ -8,7 +8,8 @@ import numpy as np
 
 from codesyntax_dataset.protocol import BASELINES, BEST_BASELINE, KS, PUBLISHED, TABLE_KS
 from codesyntax_metric.topk_uas import RULES
-from probing.evidence.selection import SAME_RELATIONS, holm
+from probing.evidence.selection import SAME_RELATIONS
+from probing.evidence.statistics import holm
 from probing.report import figures
 from probing.report.document import COLOURED, COUNT, DIFFERENCE, NAME, SCORE, Column, Figure, Table
 from probing.report.figures import FAINT, INK, Line

@@ -11,7 +11,7 @@ from codesyntax_dataset.protocol import BEST_BASELINE, TABLE_KS
 from codesyntax_metric.topk_uas import RULES
 from probing.evidence.baselines import KINDS
 from probing.evidence.gather import PUBLISHED_FIRST
-from probing.evidence.selection import FEW_FUNCTIONS
+from probing.evidence.statistics import FEW_FUNCTIONS
 from probing.report import figures
 from probing.report.document import (
     CHOSEN,

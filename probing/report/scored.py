@@ -11,7 +11,7 @@ from codesyntax_dataset import paper
 from codesyntax_dataset.protocol import BASELINES, KS, PROTOCOLS, PUBLISHED
 from codesyntax_metric.topk_uas import NOT_IN_MEAN, RULES
 from probing.evidence.gather import PUBLISHED_FIRST
-from probing.evidence.selection import holm
+from probing.evidence.statistics import holm
 from probing.report import figures
 from probing.report.document import Column, Figure
 from probing.report.figures import COLOURS

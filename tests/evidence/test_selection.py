@@ -11,7 +11,8 @@ from interval_coverage import coverage, predictors
 from codesyntax_dataset.errors import LedgerError
 from codesyntax_metric.topk_uas import RULES, rank_attention, score
 from probing.attention.ledger import RankLedger
-from probing.evidence.selection import Outcomes, apply, choose, compare, estimate, held_out, holm, published, summary
+from probing.evidence.selection import Outcomes, apply, choose, compare, estimate, held_out, published, summary
+from probing.evidence.statistics import holm
 
 pytestmark = pytest.mark.slow
 

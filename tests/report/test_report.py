@@ -23,7 +23,8 @@ from probing.evidence import random_attention
 from probing.evidence.baselines import Edges
 from probing.evidence.gather import PUBLISHED_FIRST, find, gather
 from probing.evidence.selection import SAME_RELATIONS as SAME
-from probing.evidence.selection import compare, holm
+from probing.evidence.selection import compare
+from probing.evidence.statistics import holm
 from probing.report import figures, headline
 from probing.report import report as module
 from probing.report.document import COUNT, DIFFERENCE, SCORE, Column, Table
