@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from probing.attention.result import ProbeResult, load
     from probing.evidence.baselines import baseline
     from probing.prediction.fill import fill_masks
+    from probing.prediction.mask import mask
     from probing.prediction.masking import mask_positions
     from probing.report.attention_page import show
 
@@ -23,6 +24,7 @@ __all__ = [
     "baseline",
     "fill_masks",
     "load",
+    "mask",
     "mask_positions",
     "probe",
     "show",
@@ -34,6 +36,7 @@ _PUBLIC = {
     "baseline": "probing.evidence.baselines",
     "fill_masks": "probing.prediction.fill",
     "load": "probing.attention.result",
+    "mask": "probing.prediction.mask",
     "mask_positions": "probing.prediction.masking",
     "probe": "probing.attention.probe",
     "show": "probing.report.attention_page",

@@ -15,17 +15,15 @@ import json
 import os
 from collections.abc import Iterable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 
-from codesyntax_dataset.atomic import beside
 from codesyntax_dataset.errors import LedgerError
 from codesyntax_metric.topk_uas import RULES, RankCounts
 from probing.attention.edges import COLUMNS, EdgeTable, stacked
+from probing.runs import ledger_file
 
 _NUMBERS = (
     "function",
@@ -34,7 +32,6 @@ _NUMBERS = (
     "last",
     "tokens",
 )  # the columns of a file, in their order, but for the relation
-_METADATA = b"codesyntax"
 
 
 @dataclass(eq=False)
@@ -116,22 +113,13 @@ class RankLedger(EdgeTable):
         cells = np.ascontiguousarray(self.ranks.swapaxes(0, 1))  # (E, rules, layers, heads)
         width = pa.binary(len(RULES) * layers * heads)
         columns["ranks"] = pa.Array.from_buffers(width, len(self), [None, pa.py_buffer(cells)])
-        header = json.dumps({"layers": layers, "heads": heads, "settings": self.settings})
-        table = pa.table(columns).replace_schema_metadata({_METADATA: header})
-        try:
-            with beside(Path(path)) as place:
-                pq.write_table(table, place, compression="zstd", use_dictionary=["relation"], row_group_size=1 << 16)
-        except OSError as error:
-            raise LedgerError(
-                f"cannot write the ledger {path}: {error.strerror or error}; is the disk full?"
-            ) from error
+        header = {"layers": layers, "heads": heads, "settings": self.settings}
+        ledger_file.save(path, columns, header, repeated=["relation"])
 
     @classmethod
     def load(cls, path: str | os.PathLike) -> RankLedger:
         """Read a ledger; raises LedgerError if the file is not a ledger or is damaged."""
-        try:
-            table = pq.read_table(path)
-            header = json.loads(table.schema.metadata[_METADATA])
+        with ledger_file.opened(path, "rank ledger", "probe") as (table, header):
             layers, heads = header["layers"], header["heads"]
             relation = table["relation"].combine_chunks().dictionary_encode()
             cells = table["ranks"].combine_chunks()
@@ -140,18 +128,13 @@ class RankLedger(EdgeTable):
             ranks = ranks.reshape(len(table), len(RULES), layers, heads).swapaxes(0, 1)
             columns = {name: table[name].to_numpy().astype(np.int32) for name in _NUMBERS}
             names = relation.dictionary.to_pylist()
-            empty = any(column.null_count for column in table.columns) or min(layers, heads) < 1
-            if empty or not all(isinstance(name, str) for name in names):
+            if min(layers, heads) < 1 or not all(isinstance(name, str) for name in names):
                 raise ValueError("fields that are empty or no names")
-        except (OSError, pa.ArrowException, KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
-            raise LedgerError(
-                f"{path} is no rank ledger, or a damaged one ({error}): expected the Parquet file that `codesyntax "
-                "probe` wrote"
-            ) from error
+            settings = header["settings"]
         return cls(
             relations=names,
             relation=relation.indices.to_numpy().astype(np.int32),
             ranks=ranks,
-            settings=header["settings"],
+            settings=settings,
             **columns,
         )

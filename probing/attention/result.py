@@ -15,8 +15,9 @@ from codesyntax_dataset.errors import LedgerError, UnknownName
 from codesyntax_dataset.protocol import KS, TABLE_KS
 from codesyntax_metric.topk_uas import RULES, score
 from probing.attention.ledger import RankLedger
-from probing.attention.schema import INSTRUMENT, Provenance, ResultFile, Run, Signature
-from probing.runs.saved import FORMAT, data_path_of, read_text, seen_from
+from probing.attention.schema import Provenance, ResultFile, Run, Signature
+from probing.runs.ledger_file import ATTENTION
+from probing.runs.saved import FORMAT, data_path_of, ledger_path, read_text, seen_from
 from probing.runs.settings import Settings
 
 if TYPE_CHECKING:
@@ -182,7 +183,7 @@ class ProbeResult:
 
         `data_path`: the folder of the data, relative to the file for which the text is.
         """
-        fields = {"format": FORMAT, "instrument": INSTRUMENT}
+        fields = {"format": FORMAT, "instrument": ATTENTION}
         for name in ("signature", "scores", "relations", "functions", "skips", "ties"):
             fields[name] = getattr(self, name)
         fields["settings"] = self.settings.model_dump()
@@ -219,12 +220,6 @@ class ProbeResult:
 def head_name(cell: dict[str, Any]) -> str:
     """The attention head of a score as layer-head; `-` if the score is 0, so that no head is the best."""
     return "{layer}-{head}".format(**cell) if cell["score"] else "-"
-
-
-def ledger_path(result: str | os.PathLike) -> Path:
-    """The path of a result's ledger, beside its JSON."""
-    path = Path(result)
-    return path.with_name(path.name.removesuffix(".json") + ".ledger.parquet")
 
 
 @checked

@@ -15,9 +15,6 @@ from probing.runs.saved import LARGEST
 from probing.runs.settings import Settings
 from probing.runs.untrusted_json import parse
 
-INSTRUMENT = "attention"
-"""What was read from the model."""
-
 
 class Run(Record):
     """How a probe ran. `family`: the architecture in the model's configuration, missing in older runs; `attention`: how

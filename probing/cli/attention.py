@@ -14,6 +14,7 @@ from probing.cli.group import main, note, quiet_libraries
 
 if TYPE_CHECKING:
     from probing.attention.result import ProbeResult
+    from probing.prediction.result import MaskResult
 
 
 @main.command()
@@ -32,9 +33,7 @@ if TYPE_CHECKING:
     type=click.Choice(DIRECTIONS),
     help="Whose row of attention is read.  [default: head-to-dependent, or the other for decoders]",
 )
-@click.option(
-    "--max-length", default=511, type=click.IntRange(min=1), help="Maximum number of sub-tokens of a function."
-)
+@options.max_length
 @click.option("--also-fits", multiple=True, metavar="MODEL", help="Keep only functions that also fit this model.")
 @click.option("--control", type=click.Choice(CONTROLS), help="Probe a control instead of the model itself.")
 @click.option("--seed", default=0, type=click.IntRange(min=0), help="Random seed of the control.")
@@ -47,10 +46,7 @@ def probe(
 
     Under `accelerate launch` or `torchrun`, the processes share the work.
     """
-    runs = [(config, split) for config in dict.fromkeys(configs) for split in dict.fromkeys(splits)]
-    if as_json and len(runs) > 1:
-        raise click.UsageError("--json prints one result: give one config and one split")
-    for config, split in runs:
+    for config, split in options.every(configs, splits, as_json):
         result = run_probe(model, config=config, split=split, **given)
         if result is None:  # not the main process
             continue
@@ -64,14 +60,20 @@ def probe(
 @options.wide
 @options.as_json
 def score(ledgers: tuple[Path, ...], wide: bool, as_json: bool) -> None:
-    """Recompute every score from each LEDGER, a Parquet file that `probe --output` wrote; does not need torch."""
+    """Recompute every score from each LEDGER, a Parquet file that `probe` or `mask` wrote; does not need torch."""
     from probing.attention.ledger import RankLedger
     from probing.attention.result import ProbeResult
+    from probing.prediction.ledger import MaskingLedger
+    from probing.prediction.result import MaskResult
+    from probing.runs.ledger_file import MASKING, instrument_of
 
     if as_json and len(ledgers) > 1:
         raise click.UsageError("--json prints one result: give one ledger")
     for ledger in ledgers:
-        print_one(ProbeResult.from_ledger(RankLedger.load(ledger)), wide, as_json)
+        if instrument_of(ledger) == MASKING:
+            print_one(MaskResult.from_ledger(MaskingLedger.load(ledger)), wide, as_json)
+        else:
+            print_one(ProbeResult.from_ledger(RankLedger.load(ledger)), wide, as_json)
 
 
 @main.command()
@@ -137,11 +139,15 @@ def show(model: str, code: Path | None, output: Path, **given: Any) -> None:
     click.echo(page(model, code, **given).save(output))
 
 
-def print_one(result: ProbeResult, wide: bool = False, as_json: bool = False) -> None:
+def print_one(result: ProbeResult | MaskResult, wide: bool = False, as_json: bool = False) -> None:
+    from probing.prediction.result import MaskResult
+    from probing.report.masking import print_masking
     from probing.report.tables import print_result
 
     if as_json:
         click.echo(result.to_json(), nl=False)
+    elif isinstance(result, MaskResult):
+        print_masking(result, wide)
     else:
         print_result(result, wide)
 

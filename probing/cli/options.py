@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import click
 
 from codesyntax_dataset.languages import CONFIGS
-from codesyntax_dataset.protocol import SPLITS
+from codesyntax_dataset.protocol import PAPER_LENGTH, SPLITS
 
 FILE = click.Path(path_type=Path, dir_okay=False)
 FOLDER = click.Path(path_type=Path, file_okay=False)
@@ -40,6 +40,18 @@ limit = click.option(
 batch_tokens = click.option(
     "--batch-tokens", type=click.IntRange(min=1), help="Sub-tokens per batch; scores do not depend on it."
 )
+
+max_length = click.option(
+    "--max-length", default=PAPER_LENGTH, type=click.IntRange(min=1), help="Maximum number of sub-tokens of a function."
+)
+
+
+def every(configs: Sequence[str], splits: Sequence[str], as_json: bool) -> list[tuple[str, str]]:
+    """The runs that a command was asked for: each config with each split, once."""
+    runs = [(config, split) for config in dict.fromkeys(configs) for split in dict.fromkeys(splits)]
+    if as_json and len(runs) > 1:
+        raise click.UsageError("--json prints one result: give one config and one split")
+    return runs
 
 
 def results(metavar: str) -> Callable[..., Callable]:

@@ -38,6 +38,7 @@ from probing.evidence.selection import (
 )
 from probing.runs.controls import check_control
 from probing.runs.data import find_data
+from probing.runs.ledger_file import MASKING, instrument_of
 from probing.runs.settings import Settings
 
 PUBLISHED_FIRST = PROTOCOLS[::-1]
@@ -274,8 +275,13 @@ def _bare_scores(relations: dict[str, Any]) -> dict[str, Any]:
 
 
 def _results(folder: Path) -> list[Path]:
-    """The results in a folder: JSON files with a ledger beside them."""
-    return sorted(file for file in folder.glob("*.json") if ledger_path(file).exists())
+    """The results of attention probes in a folder: JSON files with a rank ledger beside them."""
+    return sorted(file for file in folder.glob("*.json") if _is_of_attention(file))
+
+
+def _is_of_attention(file: Path) -> bool:
+    ledger = ledger_path(file)
+    return ledger.exists() and instrument_of(ledger) != MASKING
 
 
 def _alike(result: ProbeResult) -> Settings:

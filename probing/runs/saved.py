@@ -37,6 +37,12 @@ def read_text(path: str | os.PathLike) -> str:
     return text
 
 
+def ledger_path(result: str | os.PathLike) -> Path:
+    """The path of a result's ledger, beside its JSON."""
+    path = Path(result)
+    return path.with_name(path.name.removesuffix(".json") + ".ledger.parquet")
+
+
 def data_path_of(text: str) -> str | None:
     """The path of the data in a result's JSON, relative to it; None if it has none."""
     path = _field(text, "data_path")

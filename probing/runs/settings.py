@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+from typing import Any
 
 from probing.runs.records import Record, Texts
 
@@ -34,8 +35,12 @@ class Settings(Record):
     @property
     def name(self) -> str:
         """A file name, different for different settings."""
-        digest = hashlib.sha256(json.dumps(self.model_dump(), sort_keys=True).encode()).hexdigest()[:8]
-        model = re.sub(r"[^A-Za-z0-9._-]+", "--", self.model)
-        control = "" if self.control is None else f".{self.control}"
-        partial = "" if self.limit is None else ".partial"
-        return f"{model}{control}.{self.config}.{self.split}{partial}.{digest}"
+        return file_name(self, *([] if self.control is None else [self.control]))
+
+
+def file_name(settings: Any, *kind: str) -> str:
+    """A file name for a run, different for different settings: model, `kind`, config, split, and a digest."""
+    digest = hashlib.sha256(json.dumps(settings.model_dump(), sort_keys=True).encode()).hexdigest()[:8]
+    model = re.sub(r"[^A-Za-z0-9._-]+", "--", settings.model)
+    partial = [] if settings.limit is None else ["partial"]
+    return ".".join([model, *kind, settings.config, settings.split, *partial, digest])

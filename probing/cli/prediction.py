@@ -1,0 +1,68 @@
+"""Commands for SyntaxEval: what masked language models restore."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from probing.cli import options
+from probing.cli.attention import print_one
+from probing.cli.group import main, note, quiet_libraries
+
+
+@main.command()
+@click.argument("model")
+@options.data
+@options.configs
+@options.splits
+@click.option(
+    "--node-types",
+    multiple=True,
+    metavar="TYPE",
+    help="Of the language's tree-sitter grammar, such as if_statement; or all.  [default: those of the study]",
+)
+@click.option(
+    "--protocol",
+    default="current",
+    type=click.Choice(["current", "published"]),
+    help="What is masked: true spans, or what the study masked.",
+)
+@click.option("--rate", default=1.0, type=click.FloatRange(0, 1, min_open=True), help="Share of the nodes to mask.")
+@click.option("--draws", default=20, type=click.IntRange(min=1), help="Random controls of each masked copy.")
+@click.option("--seed", default=0, type=click.IntRange(min=0), help="Random seed of the controls.")
+@click.option("--output", type=options.FOLDER, help="Folder for the result and its ledger.")
+@options.revision
+@options.device
+@options.batch_tokens
+@options.limit
+@options.max_length
+@options.wide
+@options.as_json
+def mask(
+    model: str,
+    configs: tuple[str, ...],
+    splits: tuple[str, ...],
+    node_types: tuple[str, ...],
+    wide: bool,
+    as_json: bool,
+    **given: Any,
+) -> None:
+    """Mask the syntax of functions, let MODEL restore it, and compare the trees (SyntaxEval).
+
+    MODEL is a masked language model: a Hub id or a local folder. For each node type, copies with its nodes masked (T1)
+    are compared with copies of as many random sub-tokens masked (T0). Under `accelerate launch` or `torchrun`, the
+    processes share the work.
+    """
+    quiet_libraries()
+    from probing import mask as run
+
+    runs = options.every(configs, splits, as_json)
+    names = [name for text in node_types for name in text.replace(",", " ").split()] or None
+    for config, split in runs:
+        result = run(model, config=config, split=split, node_types=names, **given)
+        if result is None:  # not the main process
+            continue
+        print_one(result, wide, as_json)
+        if given["output"]:
+            note(f"wrote {result.paths(given['output'])[0]}")

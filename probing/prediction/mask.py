@@ -1,0 +1,399 @@
+"""SyntaxEval: mask the nodes of each type in functions, let a model restore them, and compare the syntax trees.
+
+A job of `probing.runs.runner`. Copies of a function are masked by `masking`, restored by `fill`, put back into text by
+`restore`, and compared by `codesyntax_metric.ast_similarity`.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import torch
+from tqdm.auto import tqdm
+
+from codesyntax_dataset.arguments import Natural, Positive, checked
+from codesyntax_dataset.errors import ArgumentError, CodeSyntaxError, LedgerError
+from codesyntax_dataset.languages import language_of
+from codesyntax_dataset.protocol import PAPER_LENGTH
+from codesyntax_metric.ast_similarity.similarity import Similarity, compare, node_types, parser_version
+from probing.models.kept import versions
+from probing.prediction.ledger import HITS, ROW, SIMILARITIES, MaskingLedger
+from probing.prediction.masking import CURRENT, Maskable, Masker, seed_of
+from probing.prediction.restore import Restorer
+from probing.prediction.result import MaskResult
+from probing.prediction.result import load as load_result
+from probing.prediction.schema import (
+    DROPPED,
+    NO_NODE,
+    NOTHING_MASKED,
+    TOO_MANY,
+    VERSION,
+    MaskRun,
+    MaskSettings,
+    Provenance,
+)
+from probing.runs import cache
+from probing.runs.data import Functions, folder_of, read_functions, rows
+from probing.runs.ledger_file import MASKING
+from probing.runs.runner import Processes
+from probing.runs.runner import run as run_job
+from probing.runs.threads import useful_threads
+
+if TYPE_CHECKING:
+    from probing.models.masked import MaskedModel
+    from probing.prediction.fill import Filled, Filler
+
+logger = logging.getLogger(__name__)
+
+PART = 8
+"""Functions per part of the ledger, the most that an interrupted run loses."""
+
+_UNCOMPARED = Similarity(np.nan, np.nan, np.nan)
+
+
+@checked
+def mask(
+    model: str | os.PathLike | tuple,
+    data: Any,
+    config: str = "python",
+    split: str = "test",
+    *,
+    node_types: Sequence[str] | None = None,
+    protocol: str = CURRENT,
+    rate: float | int = 1.0,
+    draws: Positive = 20,
+    seed: Natural = 0,
+    revision: str | None = None,
+    device: str | torch.device | None = None,
+    batch_tokens: Positive | None = None,
+    limit: Positive | None = None,
+    max_length: Positive = PAPER_LENGTH,
+    output: str | os.PathLike | None = None,
+) -> MaskResult | None:
+    """What a masked language model restores of functions in which the nodes of a type are masked (Velasco et al. 2024).
+
+    For each function and node type, one copy has the outermost nodes of the type masked, T1, and `draws` copies have as
+    many random sub-tokens masked, T0. The model restores each, and the tree of the restored text is compared with that
+    of the source.
+
+    `model`: a Hub id (at `revision`), a local folder, or a (model, tokenizer) pair, with a masked-LM head. `data`,
+    `config`, `split`, `limit`, `max_length`, `batch_tokens` and `output`: as of `probing.probe`; labels are not used.
+    `node_types`: names of the language's tree-sitter grammar, or `["all"]`; by default the eleven of the study, or
+    their counterparts. `protocol`: `current`, or `published`, which masks what the study masked. `rate`: the share of a
+    function's nodes that is masked, rounded down. `seed`: of the controls and of a rate below 1. The model runs in
+    float32.
+
+    The same arguments give the same result for any batches and number of processes. A repeated run is answered from the
+    cache (see `probing.runs.cache`), unless the model is a pair. Under `accelerate launch` or `torchrun`, the main
+    process returns the result and the others None.
+
+    Raises ArgumentError, ModelError, DatasetError, UnknownName or LedgerError, each with a one-line message.
+    """
+    processes = Processes()
+    functions = read_functions(data, config, split, limit=limit)
+    chosen = _chosen(language_of(config).name, node_types)
+    asked: dict[str, Any] = {
+        "node_types": chosen,
+        "protocol": protocol,
+        "rate": float(rate),
+        "draws": draws,
+        "seed": seed,
+        "max_length": max_length,
+    }
+    where: dict[str, Any] = {"revision": revision, "device": str(device) if device else processes.device}
+    place = os.fspath(model) if isinstance(model, os.PathLike) else model
+    slot = cache.slot(place, functions, **where, also_fits=(), instrument=MASKING, **asked)
+    ledger = slot.load(MaskingLedger.load) if slot and processes.main else None
+    if processes.agree(ledger is not None):
+        result = MaskResult.from_ledger(ledger) if ledger else None
+        if result is not None:
+            result.data_folder = folder_of(data)
+            if output is not None:
+                result.save(output)
+        return result
+    with useful_threads():
+        job = prepare(place, functions, **where, **asked)
+        job.batch_tokens, job.data_folder = batch_tokens, folder_of(data)
+        result = run_job(job, processes, None if output is None else Path(output))
+    if result is not None and slot is not None:
+        slot.save(result.ledger.save, job.settings.revision)
+    return result
+
+
+class Pair(NamedTuple):
+    """A node type of a function, by its index in the settings, and its copies: T1 first, then the controls."""
+
+    node_type: int
+    copies: list[Masked]
+
+
+class Masked(NamedTuple):
+    """The `positions` (M,) that are masked in a copy, and their `seed`."""
+
+    positions: np.ndarray
+    seed: int
+
+
+@dataclass(frozen=True)
+class Source:
+    """A function to mask: its place in the split, code and sub-tokens `ids` (S,), and how many copies it has."""
+
+    index: int
+    code: str
+    ids: np.ndarray
+    copies: int
+
+
+@dataclass
+class MaskJob:
+    """A masked language model, and the functions to mask, longest first.
+
+    A `runner.Job` whose tables are masking ledgers. `batch_tokens`: sub-tokens per batch, padding included; results do
+    not depend on it. `data_folder`: the folder of the data, if it is in one.
+    """
+
+    model: MaskedModel
+    masker: Masker
+    settings: MaskSettings
+    functions: list[Source]
+    skips: Counter[str]
+    dropped: Counter[str]
+    read: int
+    batch_tokens: int | None = None
+    data_folder: Path | None = None
+
+    @property
+    def title(self) -> str:
+        return f"masking with {self.settings.model}"
+
+    @property
+    def name(self) -> str:
+        return self.settings.name
+
+    @property
+    def parts(self) -> list[list[Source]]:
+        return [self.functions[start : start + PART] for start in range(0, len(self.functions), PART)]
+
+    @cached_property
+    def made(self) -> dict[str, Any]:
+        return self.provenance.to_json()
+
+    @cached_property
+    def provenance(self) -> Provenance:
+        """The settings of the ledger."""
+        run = MaskRun(
+            family=self.model.family,
+            device=self.model.device.type,
+            output_layer="all positions" if self.model.why else "masked positions",
+            parser=parser_version(self.masker.language),
+        )
+        return Provenance(
+            settings=self.settings,
+            version=VERSION,
+            functions=self.read,
+            skips=dict(sorted(self.skips.items())),
+            dropped={reason: self.dropped[reason] for reason in DROPPED},
+            run=run,
+            versions=versions(),
+        )
+
+    @cached_property
+    def _filler(self) -> Filler:
+        from probing.prediction.fill import Filler
+
+        return Filler(self.model, self.batch_tokens)
+
+    @cached_property
+    def _restorer(self) -> Restorer:
+        return Restorer(self.masker.tokenizer)
+
+    def run(self, part: Sequence[Source], bar: tqdm) -> np.ndarray:
+        from probing.prediction.fill import Copy
+
+        pairs, copies = [], []
+        for source, function in zip(part, self.masker.read([source.code for source in part])):
+            of_function, _ = masked_copies(function, source.index, self.settings)
+            pairs.append((source, function, of_function))
+            copies += [Copy(function.ids, copy.positions) for pair in of_function for copy in pair.copies]
+        filled = iter(self._filler.fill(copies, _Finished(bar, [source.copies for source in part])))
+        table = np.concatenate([self._rows(*of_function, filled) for of_function in pairs])
+        return table.view(np.uint8).reshape(len(table), ROW.itemsize)
+
+    def _rows(self, source: Source, function: Maskable, pairs: Sequence[Pair], filled: Iterator[Filled]) -> np.ndarray:
+        """The rows of a function, from what the model restored in its copies, in order."""
+        compared = _Comparison(function.code, self.masker.language)
+        found = np.zeros(source.copies, ROW)
+        found["function"] = source.index
+        places = ((pair.node_type, number, copy) for pair in pairs for number, copy in enumerate(pair.copies))
+        for row, (node_type, number, copy), one in zip(found, places, filled):
+            similarity = compared(self._restorer.text(function, copy.positions, one.predicted))
+            row["node_type"], row["copy"], row["seed"] = node_type, number, copy.seed
+            row["masked"], row["log_probability"] = len(copy.positions), one.log_probability
+            for name, value in zip((*HITS, *SIMILARITIES), (*one.hits, *similarity)):
+                row[name] = value
+        return found
+
+    def shape(self, part: Sequence[Source]) -> tuple[int, ...]:
+        return sum(source.copies for source in part), ROW.itemsize
+
+    def table(self, part: Sequence[Source], found: np.ndarray) -> MaskingLedger:
+        table = np.ascontiguousarray(found).view(ROW).reshape(-1)
+        return MaskingLedger.concatenate([MaskingLedger(list(self.settings.node_types), table, self.made)])
+
+    def found(self, table: MaskingLedger) -> np.ndarray:
+        return table.rows.view(np.uint8).reshape(len(table), ROW.itemsize)
+
+    def load(self, file: Path) -> MaskingLedger:
+        return MaskingLedger.load(file)
+
+    def result(self, tables: Sequence[MaskingLedger]) -> MaskResult:
+        return self._placed(MaskResult.from_ledger(MaskingLedger.concatenate(tables)))
+
+    def finished(self, folder: Path) -> MaskResult | None:
+        file = folder / f"{self.name}.json"
+        try:
+            result = load_result(file)
+        except LedgerError as error:
+            if file.exists():
+                logger.warning("%s cannot be reused: %s", file, error)
+            return None
+        return self._placed(result) if result.ledger.settings == self.made else None
+
+    def _placed(self, result: MaskResult) -> MaskResult:
+        result.data_folder = self.data_folder
+        return result
+
+    def save(self, result: MaskResult, folder: Path) -> None:
+        result.save(folder)
+
+
+def prepare(
+    model: str | tuple,
+    functions: Functions,
+    *,
+    node_types: Sequence[str],
+    protocol: str,
+    rate: float,
+    draws: int,
+    seed: int,
+    max_length: int,
+    revision: str | None = None,
+    device: str | torch.device | None = None,
+) -> MaskJob:
+    """Load the model, and tokenize and parse every function; arguments as of `mask`."""
+    from probing.models.masked import load_masked  # transformers takes seconds to import
+
+    if not 0 < rate <= 1:
+        raise ArgumentError(f"rate is {rate}, expected a share of the nodes above 0, at most 1")
+    language = language_of(functions.config).name
+    loaded = load_masked(model, revision=revision, device=device, max_length=max_length)
+    masker = Masker(loaded.tokenizer, language, node_types, protocol=protocol)
+    settings = MaskSettings(
+        model=loaded.name,
+        revision=loaded.revision,
+        data=functions.name,
+        labels=functions.labels,
+        config=functions.config,
+        split=functions.split,
+        protocol=protocol,
+        node_types=tuple(masker.node_types),
+        rate=rate,
+        draws=draws,
+        seed=seed,
+        max_length=max_length,
+        limit=functions.limit,
+    )
+    sources: list[Source] = []
+    skips: Counter[str] = Counter()
+    dropped: Counter[str] = Counter()
+    index, read = -1, 0
+    for batch in rows(functions.dataset, functions.limit):
+        for function in masker.read([row["code"] for row in batch]):
+            index += 1
+            if len(function.ids) > loaded.longest:
+                skips[f"more than {loaded.longest} sub-tokens"] += 1
+                continue
+            read += 1
+            pairs, without = masked_copies(function, index, settings)
+            dropped += without
+            if pairs:
+                copies = sum(len(pair.copies) for pair in pairs)
+                sources.append(Source(index, function.code, function.ids, copies))
+    if not sources:
+        raise LedgerError(
+            f"no function of {functions.name}/{functions.config}/{functions.split} has anything to mask of "
+            f"{', '.join(node_types)}; functions skipped: {dict(skips) or 'none'}"
+        )
+    sources.sort(key=lambda source: (-len(source.ids), source.index))
+    return MaskJob(loaded, masker, settings, sources, skips, dropped, read)
+
+
+def masked_copies(function: Maskable, index: int, settings: MaskSettings) -> tuple[list[Pair], Counter[str]]:
+    """The masked copies of a function, by node type, and why there are none for the other types.
+
+    `index`: the function's place in the split, from which the seeds of its copies follow.
+    """
+    pairs: list[Pair] = []
+    dropped: Counter[str] = Counter()
+    for place, name in enumerate(settings.node_types):
+        first = seed_of(settings.seed, index, name, 0)
+        masked = function.mask(name, settings.rate, seed=first)
+        if not len(function.nodes(name)):
+            dropped[NO_NODE] += 1
+        elif not len(masked.positions):
+            dropped[NOTHING_MASKED] += 1
+        elif masked.controls > len(function.eligible):
+            dropped[TOO_MANY] += 1
+        else:
+            seeds = [seed_of(settings.seed, index, name, copy) for copy in range(1, settings.draws + 1)]
+            controls = [Masked(function.control(masked.controls, seed), seed) for seed in seeds]
+            pairs.append(Pair(place, [Masked(masked.positions, first), *controls]))
+    return pairs, dropped
+
+
+def _chosen(language: str, names: Sequence[str] | None) -> list[str]:
+    """The node types of these names; `all` stands for all named ones of the grammar."""
+    from codesyntax_dataset.languages import grammar
+
+    if names is not None and list(names) == ["all"]:
+        return [name for name in grammar.node_types(language) if name.isidentifier()]
+    return grammar.checked_node_types(language, names)
+
+
+class _Comparison:
+    """Compares texts with the source; each text once."""
+
+    def __init__(self, code: str, language: str):
+        self._language = language
+        self._types = node_types(code, language)
+        self._found: dict[str, Similarity] = {code: compare(self._types, self._types)}
+
+    def __call__(self, text: str) -> Similarity:
+        if text not in self._found:
+            try:
+                self._found[text] = compare(self._types, node_types(text, self._language))
+            except CodeSyntaxError:  # counted as failed, never as unlike
+                self._found[text] = _UNCOMPARED
+        return self._found[text]
+
+
+class _Finished(tqdm):
+    """Counts copies, in the order of functions, and tells a bar of functions when all those of one are finished."""
+
+    def __init__(self, bar: tqdm, copies: Sequence[int]):
+        super().__init__(disable=True)
+        self._bar, self._ends, self._copies, self._functions = bar, np.cumsum(copies), 0, 0
+
+    def update(self, n: float | None = 1) -> bool | None:
+        self._copies += int(n or 0)
+        functions = int(np.searchsorted(self._ends, self._copies, side="right"))
+        self._functions, new = functions, functions - self._functions
+        return self._bar.update(new)

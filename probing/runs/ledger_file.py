@@ -1,0 +1,63 @@
+"""The file of a ledger: Parquet, with how it was made as JSON in its metadata under `codesyntax`."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from codesyntax_dataset.atomic import beside
+from codesyntax_dataset.errors import LedgerError
+
+ATTENTION, MASKING = "attention", "masking"
+"""What was asked of the model: the ranks of its attention, or to restore what is masked."""
+
+_METADATA = b"codesyntax"
+
+
+def save(
+    path: str | os.PathLike, columns: Mapping[str, pa.Array], header: Mapping[str, Any], repeated: Sequence[str]
+) -> None:
+    """Write a ledger, beside its place first: a reader sees the whole file or none.
+
+    `repeated`: the columns of few different values. Raises LedgerError if the file cannot be written.
+    """
+    table = pa.table(dict(columns)).replace_schema_metadata({_METADATA: json.dumps(header)})
+    try:
+        with beside(Path(path)) as place:
+            pq.write_table(table, place, compression="zstd", use_dictionary=list(repeated), row_group_size=1 << 16)
+    except OSError as error:
+        raise LedgerError(f"cannot write the ledger {path}: {error.strerror or error}; is the disk full?") from error
+
+
+@contextmanager
+def opened(path: str | os.PathLike, kind: str, command: str) -> Iterator[tuple[pa.Table, dict[str, Any]]]:
+    """The table and header of a ledger; whatever goes wrong while they are read is a LedgerError.
+
+    `kind`: what the file should be, such as `rank ledger`; `command`: of the command line, that writes it.
+    """
+    try:
+        table = pq.read_table(path)
+        header = json.loads(table.schema.metadata[_METADATA])
+        if any(column.null_count for column in table.columns):
+            raise ValueError("empty fields")
+        yield table, header
+    except (OSError, pa.ArrowException, KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
+        raise LedgerError(
+            f"{path} is no {kind}, or a damaged one ({error}): expected the Parquet file that `codesyntax {command}` "
+            "wrote"
+        ) from error
+
+
+def instrument_of(path: str | os.PathLike) -> str | None:
+    """What read the model, by the header of a ledger; None for a file of another kind, or that cannot be read."""
+    try:
+        return json.loads(pq.read_schema(path).metadata[_METADATA]).get("instrument", ATTENTION)
+    except (OSError, pa.ArrowException, KeyError, TypeError, ValueError, AttributeError, RecursionError):
+        return None

@@ -1,0 +1,334 @@
+"""A masking run from end to end: a planted model comes back, counts add up, the same bytes whatever the batches."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+
+import numpy as np
+import pytest
+import torch
+from byte_tokenizer import byte_tokenizer
+from click.testing import CliRunner
+from transformers import BertConfig, BertForMaskedLM
+
+from codesyntax_dataset.errors import ArgumentError, LedgerError, UnknownName
+from codesyntax_dataset.folder import read_split
+from probing import mask, mask_positions
+from probing.cli import main
+from probing.models.masked import MaskedModel
+from probing.prediction import mask as job
+from probing.prediction.ledger import HITS, SIMILARITIES, MaskingLedger
+from probing.prediction.masking import seed_of
+from probing.prediction.result import MaskResult, load
+
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("one_thread")]
+
+TYPES = ["if_statement", "return_statement", "parameters", "while_statement"]
+LONGEST = 700
+RUN = {"node_types": TYPES, "draws": 3, "limit": 12, "max_length": LONGEST}
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory):
+    """A folder with a masked language model of two layers and random weights, which reads bytes."""
+    torch.manual_seed(0)
+    tokenizer = byte_tokenizer()
+    sizes = {"num_hidden_layers": 2, "num_attention_heads": 2, "hidden_size": 32, "intermediate_size": 48}
+    config = BertConfig(vocab_size=len(tokenizer), max_position_embeddings=LONGEST, initializer_range=0.3, **sizes)
+    folder = tmp_path_factory.mktemp("models") / "masked"
+    BertForMaskedLM(config).save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def whole(model, dataset_folder, tmp_path_factory):
+    """The files of a run without any interruption."""
+    folder = tmp_path_factory.mktemp("whole")
+    mask(str(model), dataset_folder, **RUN, output=folder)
+    return files(folder)
+
+
+@pytest.fixture(scope="module")
+def result(whole, tmp_path_factory) -> MaskResult:
+    folder = tmp_path_factory.mktemp("result")
+    for name, content in whole.items():
+        (folder / name).write_bytes(content)
+    return load(next(folder.glob("*.json")))
+
+
+def files(folder):
+    return {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}
+
+
+def functions(dataset_folder, limit):
+    return read_split(dataset_folder, "python", "test", ["code"])[0][:limit]["code"]
+
+
+# --- what it finds ---
+
+
+class Planted:
+    """Restores a masked byte if it and its place say so, with another share for each byte; else it says `~`."""
+
+    def __call__(self, byte: int, place: int) -> bool:
+        return (7 * byte + 3 * place) % 5 < 2 + byte % 3
+
+    def scores(self, inputs, rows, columns):
+        truth = inputs["input_ids"][rows, columns]
+        right = torch.tensor([self(*pair) for pair in zip(truth.tolist(), columns.tolist())])
+        wrong = byte_tokenizer().convert_tokens_to_ids("~")
+        predicted = torch.where(right, truth, wrong)
+        within = torch.where(right, 3, torch.where(columns % 2 == 0, 2, 0))  # of the others, every second is among 5
+        return torch.stack([predicted, within, torch.full_like(within, -1), within * 0], dim=1).double()
+
+
+def similarities(code, text):
+    """Plain and slow, over the node types of both: Jaccard, Sorensen-Dice, Levenshtein."""
+    import tree_sitter
+    import tree_sitter_python
+
+    def walk(node):
+        return [node.type, *(kind for child in node.children for kind in walk(child))]
+
+    parser = tree_sitter.Parser(tree_sitter.Language(tree_sitter_python.language()))
+    one, other = (walk(parser.parse(part.encode()).root_node) for part in (code, text))
+    both, either = Counter(one) & Counter(other), Counter(one) | Counter(other)
+    row = list(range(len(other) + 1))
+    for number, left in enumerate(one, 1):
+        diagonal, row[0] = row[0], number
+        for place, right in enumerate(other, 1):
+            diagonal, row[place] = row[place], min(row[place] + 1, row[place - 1] + 1, diagonal + (left != right))
+    jaccard, dice = both.total() / either.total(), 2 * both.total() / (len(one) + len(other))
+    return jaccard, dice, 1 - row[-1] / max(len(one), len(other))
+
+
+def test_a_planted_model_comes_back(model, dataset_folder, monkeypatch):
+    """Every row of its ledger, from the public building blocks and slow references."""
+    planted = Planted()
+    monkeypatch.setattr(MaskedModel, "scores", planted.scores)
+    result = mask(
+        str(model),
+        dataset_folder,
+        node_types=["if_statement", "return_statement"],
+        draws=2,
+        limit=12,
+        max_length=LONGEST,
+    )
+    rows, tokenizer = iter(result.ledger.rows.tolist()), byte_tokenizer()
+    seen = Counter()
+    for index, code in enumerate(functions(dataset_folder, 12)):
+        ids = tokenizer(code)["input_ids"]
+        if len(ids) > LONGEST:
+            seen["skipped"] += 1
+            continue
+        for place, name in enumerate(["if_statement", "return_statement"]):
+            positions = mask_positions(code, tokenizer, name)
+            for copy in range(3 if len(positions) else 0):
+                function, node_type, number, seed, masked, *hits, chance, one, two, three = next(rows)
+                assert (function, node_type, number, masked, chance) == (index, place, copy, len(positions), -1)
+                assert seed == seed_of(0, index, name, copy)
+                if copy == 0:
+                    right = [planted(ids[position], position) for position in positions]
+                    late = [not found and position % 2 == 0 for found, position in zip(right, positions)]
+                    assert hits == [sum(right), sum(right) + sum(late), sum(right) + sum(late)]
+                    chars = [tokenizer.decode([number]) for number in ids]
+                    for found, position in zip(right, positions):
+                        chars[position] = chars[position] if found else "~"
+                    text = "".join(chars[1:-1])
+                    assert (one, two, three) == pytest.approx(similarities(code, text), abs=1e-12)
+                    seen[name] += 1
+                    seen[name, "masked"] += len(positions)
+            seen["dropped"] += not len(positions)
+    assert next(rows, None) is None
+    for name in ("if_statement", "return_statement"):
+        scores = result.node_types[name]
+        assert (scores.functions, scores.masked) == (seen[name], seen[name, "masked"])
+    assert sum(result.skips.values()) == seen["skipped"]
+    assert sum(result.dropped.values()) == seen["dropped"] > 0
+
+
+def test_a_model_that_restores_everything(model, dataset_folder, monkeypatch):
+    """All similarities are 1 exactly, and there is no effect."""
+    monkeypatch.setattr(Planted, "__call__", lambda *_: True)
+    monkeypatch.setattr(MaskedModel, "scores", Planted().scores)
+    result = mask(str(model), dataset_folder, **RUN)
+    assert all((result.ledger.rows[name] == 1).all() for name in SIMILARITIES)
+    assert {arm.restored for scores in result.node_types.values() for arm in (scores.t1, scores.t0)} == {100.0}
+
+
+def test_counts_add_up(result):
+    rows = result.ledger.rows
+    pairs = (rows["copy"] == 0).sum()
+    assert pairs + sum(result.dropped.values()) == result.functions * len(TYPES)
+    assert result.functions + sum(result.skips.values()) == 12
+    assert result.copies == len(rows) == pairs * 4
+    assert sum(scores.functions for scores in result.node_types.values()) == pairs
+    for name in ("hits_1", "hits_5", "hits_10"):
+        assert (rows[name] <= rows["masked"]).all()
+    table = result.to_pandas()
+    assert table["functions"].sum() == 2 * pairs
+    assert f"copies:{len(rows)}" in result.signature and "|partial:12" in result.signature
+
+
+def test_means_are_over_functions(result):
+    """Recomputed row by row from what the ledger says."""
+    for number, name in enumerate(result.ledger.node_types):
+        rows = [row for row in result.ledger.rows if row["node_type"] == number]
+        if not rows:
+            assert name not in result.node_types
+            continue
+        t1 = [row["jaccard"] for row in rows if row["copy"] == 0]
+        t0 = {}
+        for row in rows:
+            if row["copy"]:
+                t0.setdefault(row["function"], []).append(row["jaccard"])
+        scores = result.node_types[name]
+        assert scores.t1.jaccard == pytest.approx(sum(t1) / len(t1), abs=1e-12)
+        assert scores.t0.jaccard == pytest.approx(sum(sum(x) / len(x) for x in t0.values()) / len(t0), abs=1e-12)
+        arms = result.arms()[name]
+        assert arms.t1.tolist() == t1 and arms.functions.tolist() == list(t0)
+
+
+# --- the same result ---
+
+
+@pytest.mark.parametrize("batch_tokens", [1, 700, 100_000])
+def test_batches_change_nothing(model, dataset_folder, whole, tmp_path, batch_tokens):
+    mask(str(model), dataset_folder, **RUN, batch_tokens=batch_tokens, output=tmp_path)
+    assert files(tmp_path) == whole
+
+
+def command(model, dataset_folder, output):
+    types = [part for name in TYPES for part in ("--node-types", name)]
+    options = [
+        "--data",
+        dataset_folder,
+        "--draws",
+        3,
+        "--limit",
+        12,
+        "--max-length",
+        LONGEST,
+        "--device",
+        "cpu",
+        "--output",
+        output,
+    ]
+    return [str(part) for part in ("-m", "probing", "mask", model, *types, *options)]
+
+
+def test_two_processes_give_the_bytes_of_one(model, dataset_folder, whole, tmp_path):
+    launch = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
+    done = subprocess.run(
+        [*launch, *command(model, dataset_folder, tmp_path)], capture_output=True, text=True, timeout=300
+    )
+    assert done.returncode == 0, done.stderr
+    assert files(tmp_path) == whole
+
+
+def test_a_killed_run_resumes_to_the_same_bytes(model, dataset_folder, whole, tmp_path):
+    process = subprocess.Popen([sys.executable, *command(model, dataset_folder, tmp_path)], stderr=subprocess.DEVNULL)
+    while not list(tmp_path.glob(".*.parts/*.parquet")) and process.poll() is None:
+        time.sleep(0.005)
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    assert not files(tmp_path)
+    mask(str(model), dataset_folder, **RUN, output=tmp_path)
+    assert files(tmp_path) == whole
+
+
+def test_a_finished_run_is_not_run_again(model, dataset_folder, whole, tmp_path, monkeypatch):
+    for name, content in whole.items():
+        (tmp_path / name).write_bytes(content)
+    monkeypatch.setattr(job.MaskJob, "run", lambda *_: pytest.fail("masked again"))
+    mask(str(model), dataset_folder, **RUN, output=tmp_path)
+    assert files(tmp_path) == whole
+
+
+def test_another_seed_draws_other_controls(model, dataset_folder, result):
+    other = mask(str(model), dataset_folder, **RUN, seed=1)
+    first = result.ledger.rows["copy"] == 0
+    measured = [*HITS, *SIMILARITIES]
+    assert (other.ledger.rows[first][measured] == result.ledger.rows[first][measured]).all()
+    assert (other.ledger.rows[~first][measured] != result.ledger.rows[~first][measured]).any()
+
+
+# --- ledgers and results that were altered ---
+
+
+@pytest.mark.parametrize(
+    ("alter", "message"),
+    [
+        (lambda rows: rows["hits_1"].__setitem__(0, rows["masked"][0] + 1), "hits that cannot be"),
+        (lambda rows: rows["jaccard"].__setitem__(0, 1.5), "similarities that cannot be"),
+        (lambda rows: rows["levenshtein"].__setitem__(3, np.nan), "similarities that cannot be"),
+        (lambda rows: rows["log_probability"].__setitem__(0, 0.5), "log-probabilities that cannot be"),
+        (lambda rows: rows["copy"].__setitem__(1, 2), "out of order"),
+        (lambda rows: rows["copy"].__setitem__(3, 9), "controls for every masked copy"),
+        (lambda rows: rows["masked"].__setitem__(1, rows["masked"][1] + 1), "more or fewer sub-tokens"),
+        (lambda rows: rows["jaccard"].__setitem__(0, 1 - rows["jaccard"][0] / 2), "do not follow from its ledger"),
+    ],
+)
+def test_an_altered_ledger_is_refused(whole, tmp_path, alter, message):
+    for name, content in whole.items():
+        (tmp_path / name).write_bytes(content)
+    (file,), (ledger,) = tmp_path.glob("*.json"), tmp_path.glob("*.parquet")
+    altered = MaskingLedger.load(ledger)
+    altered.rows = altered.rows.copy()
+    alter(altered.rows)
+    altered.save(ledger)
+    with pytest.raises(LedgerError, match=message):
+        load(file)
+
+
+def test_a_function_less_is_refused(result, tmp_path):
+    """Its pairs no longer add up to those of all functions."""
+    functions = np.unique(result.ledger.rows["function"])
+    with pytest.raises(LedgerError, match="do not add up"):
+        MaskResult.from_ledger(result.ledger.only(functions[1:]))
+
+
+# --- the command line, and bad input ---
+
+
+def run(*arguments):
+    return CliRunner().invoke(main, [str(argument) for argument in arguments])
+
+
+def test_mask_and_score_print_the_same(model, dataset_folder, whole, tmp_path):
+    masked = run(*command(model, dataset_folder, tmp_path)[2:])
+    assert masked.exit_code == 0, masked.output
+    assert files(tmp_path) == whole
+    scored = run("score", *tmp_path.glob("*.parquet"))
+    assert scored.stdout == masked.stdout
+    for name in TYPES[:3]:
+        assert name in masked.stdout
+    printed = json.loads(run("score", *tmp_path.glob("*.parquet"), "--json").stdout)
+    written = json.loads(next(tmp_path.glob("*.json")).read_text())
+    assert printed == {name: value for name, value in written.items() if name != "data_path"}
+
+
+def refused(message, *arguments):
+    done = run("mask", *arguments)
+    assert (done.exit_code, done.stdout) == (1, "")
+    assert message in done.stderr and done.stderr.count("\n") == 1
+
+
+def test_bad_input(model, dataset_folder, tiny_model, tmp_path):
+    data = ("--data", dataset_folder, "--output", tmp_path)
+    refused("did you mean 'if_statement'?", model, *data, "--node-types", "if_statment")
+    refused("has no masked-LM head", tiny_model, *data)
+    refused("has anything to mask of await", model, *data, "--node-types", "await", "--limit", 3)
+    refused("more than 5 sub-tokens", model, *data, "--max-length", 5, "--limit", 3)
+    refused("no such folder", tmp_path / "none", *data)
+    assert not [path for path in tmp_path.rglob("*") if path.is_file()]
+    with pytest.raises(ArgumentError, match="rate is 0"):
+        mask(str(model), dataset_folder, rate=0)
+    with pytest.raises(UnknownName, match="published"):
+        mask(str(model), dataset_folder, protocol="publishd")
