@@ -19,6 +19,7 @@ measures the coverage. A relation in fewer than FEW_FUNCTIONS functions has a sc
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -231,7 +232,7 @@ def means(estimated: Estimate) -> dict[str, dict[str, list[float] | None]]:
     """The means as JSON: rule -> k -> [score, low, high], or None if no relation counts."""
     return {
         rule: {
-            str(k): None if np.isnan((mean := estimated.mean[:, number, place])[0]) else mean.tolist()
+            str(k): None if math.isnan((mean := estimated.mean[:, number, place])[0]) else mean.tolist()
             for place, k in enumerate(KS)
         }
         for number, rule in enumerate(RULES)
@@ -240,7 +241,7 @@ def means(estimated: Estimate) -> dict[str, dict[str, list[float] | None]]:
 
 def bounded(cell: np.ndarray) -> list[float | None]:
     """Score, lower and upper bound as JSON, with None for NaN."""
-    return [None if np.isnan(value) else value for value in cell.tolist()]
+    return [None if math.isnan(value) else value for value in cell.tolist()]
 
 
 def _scored(hits: np.ndarray, edges: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -315,10 +316,11 @@ def _mean(hits: np.ndarray, edges: np.ndarray, in_mean: np.ndarray, resamples: i
 
 def _mean_of(hits: np.ndarray, edges: np.ndarray) -> np.ndarray:
     """The mean over the percentages (..., R) that have edges: (...); NaN if none has."""
-    hits, edges = np.broadcast_arrays(hits.astype(np.float64), edges)
-    scores = np.divide(100 * hits, edges, out=np.full(hits.shape, np.nan), where=edges > 0)
-    number = np.isfinite(scores).sum(axis=-1)
-    return np.divide(np.nansum(scores, axis=-1), number, out=np.full(number.shape, np.nan), where=number > 0)
+    scores = np.multiply(hits, 100, dtype=np.float64, order="C")  # the order of memory decides how the sum rounds
+    scores /= np.maximum(edges, 1)  # without edges nothing is hit
+    total = scores.sum(axis=-1)
+    number = np.broadcast_to(np.count_nonzero(edges, axis=-1), total.shape)
+    return np.divide(total, number, out=np.full(total.shape, np.nan), where=number > 0)
 
 
 def _permutation_test(
@@ -327,13 +329,17 @@ def _permutation_test(
     """Two-sided p-values of `gained` (rules, k, F, R): (rules, k, R) for relations, and (rules, k) for their mean."""
     rules, ks, functions, relations = gained.shape
     share = np.where(in_mean, 1 / edges.sum(axis=0), 0)  # the contribution of a hit to the mean, up to a factor
-    p = np.empty((rules, ks, relations + 1))
+    p, p_mean = np.empty((rules, ks, relations)), np.empty((rules, ks))
     for rule in range(rules):  # one at a time bounds the memory
-        columns = np.concatenate([gained[rule], (gained[rule] * share).sum(axis=-1, keepdims=True)], axis=-1)
-        columns = columns.swapaxes(0, 1).reshape(functions, -1)  # (F, k * (R + 1))
-        observed = np.abs(columns.sum(axis=0)) - 1e-9  # rounding must not make an equal difference smaller
-        as_large = np.ones(columns.shape[1])  # the observed exchange is one of the possible ones
+        of_relations = gained[rule].swapaxes(0, 1).reshape(functions, -1)  # (F, k * R)
+        of_relations = of_relations.astype(np.float32)  # sums in float32 are exact below 2**24 edges
+        of_mean = (gained[rule] * share).sum(axis=-1).T  # (F, k)
+        both = of_relations, of_mean
+        # rounding must not make an equal difference smaller
+        observed = [np.abs(columns.sum(axis=0)) - 1e-9 for columns in both]
+        as_large = [np.ones(columns.shape[1]) for columns in both]  # the observed exchange is one of the possible ones
         for sign in signs(functions, permutations, seed):
-            as_large += (np.abs(sign @ columns) >= observed).sum(axis=0)
-        p[rule] = (as_large / (permutations + 1)).reshape(ks, relations + 1)
-    return p[..., :-1], p[..., -1]
+            for count, columns, least in zip(as_large, both, observed):
+                count += (np.abs(sign.astype(columns.dtype) @ columns) >= least).sum(axis=0)
+        p[rule], p_mean[rule] = as_large[0].reshape(ks, relations), as_large[1]
+    return p / (permutations + 1), p_mean / (permutations + 1)
