@@ -5,6 +5,7 @@ from __future__ import annotations
 import atexit
 import os
 import shutil
+import sys
 import tempfile
 from pathlib import Path
 
@@ -23,6 +24,7 @@ os.environ["HF_EVALUATE_OFFLINE"] = "1"
 os.environ["HF_UPDATE_DOWNLOAD_COUNTS"] = "0"
 os.environ["HF_HUB_DISABLE_PROGRESS_BARS"] = "1"
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # two processes run the tests, and their models are small
+os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")  # threads that wait leave the cores to the others
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -70,6 +72,16 @@ def page(browser):
     yield page
     page.close()
     assert not complaints
+
+
+@pytest.fixture(scope="session")
+def evaluate():
+    """The library, without what it imports where it can: seconds, for nothing here."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name in ("transformers", "scipy"):
+            patch.setitem(sys.modules, name, None)
+        import evaluate
+    return evaluate
 
 
 @pytest.fixture(scope="session")

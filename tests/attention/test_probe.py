@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import gzip
 import json
+import multiprocessing
 import signal
 import subprocess
 import sys
@@ -373,16 +374,19 @@ def test_killed_at_five_random_moments_and_resumed(tiny_model, dataset_folder, t
     """Killed hard, five times over, at whatever it was doing: the run after that ends with an uninterrupted one's bytes."""
     options = {"batch_tokens": 1, "limit": 130}  # one function at a time: slow enough to be hit
     probe(str(tiny_model), dataset_folder, "python", output=tmp_path / "whole", **options)
-    more = ("--batch-tokens", "1", "--limit", "130")
+    server = multiprocessing.get_context("forkserver")
+    server.set_forkserver_preload(["probing.models.encoder", "probing.runs.data"])  # what takes seconds, once
+    arguments = (str(tiny_model), str(dataset_folder), "python")
     rng = np.random.default_rng()
     for _ in range(5):
-        arguments = [sys.executable, *command(tiny_model, dataset_folder, tmp_path / "killed", *more)]
-        process = subprocess.Popen(arguments, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
-        while process.poll() is None and not list((tmp_path / "killed").glob(".*.parts/lock*")):
+        process = server.Process(target=probe, args=arguments, kwargs={"output": tmp_path / "killed", **options})
+        process.start()
+        while process.is_alive() and not list((tmp_path / "killed").glob(".*.parts/lock*")):
             time.sleep(0.01)
         time.sleep(rng.uniform(0, 1.5))
-        process.send_signal(signal.SIGKILL)
-        process.wait()
+        process.kill()
+        process.join()
+        assert process.exitcode in (0, -signal.SIGKILL)
     probe(str(tiny_model), dataset_folder, "python", output=tmp_path / "killed", **options)
     assert left_in(tmp_path / "killed") == left_in(tmp_path / "whole")
 
@@ -446,12 +450,20 @@ def test_the_lock_of_a_run_is_released_when_it_ends(tiny_model, dataset_folder, 
     assert not lock.is_locked and lock.lock_counter == 0
 
 
-def test_two_processes_give_the_bytes_of_one(whole, tiny_model, dataset_folder, tmp_path):
+def test_two_processes_give_the_bytes_of_one(whole, tiny_model, dataset_folder, tmp_path_factory, monkeypatch):
+    """One split is in the cache and one is not: the main process reads and keeps, and the other agrees."""
+    one, two, kept, cache = (tmp_path_factory.mktemp(name) for name in ("one", "two", "kept", "cache"))
+    monkeypatch.setenv("CODESYNTAX_CACHE", str(cache))
+    probe(str(tiny_model), dataset_folder, "python", "validation", output=one)
     launch = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
-    more = command(tiny_model, dataset_folder, tmp_path)
+    more = command(tiny_model, dataset_folder, two, "--split", "test", "--split", "validation")
     done = subprocess.run([*launch, *more], capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr
-    assert left_in(tmp_path) == whole
+    assert left_in(two) == whole | left_in(one)
+    assert len(list(cache.glob("*.parquet"))) == 2
+    monkeypatch.setattr(Runner, "run", lambda *_: pytest.fail("probed again"))
+    probe(str(tiny_model), dataset_folder, "python", output=kept)
+    assert left_in(kept) == whole
 
 
 def test_the_sample_has_more_than_one_part(result):

@@ -18,6 +18,7 @@ import datasets
 import pyarrow.parquet as pq
 import pytest
 import yaml
+from huggingface_hub import HfApi
 from loopback_hub import LoopbackHub
 
 from codesyntax_dataset import annotate, builder, card, corpus, tokenize
@@ -325,18 +326,21 @@ def test_load_dataset_reads_the_folder_in_a_new_process_also_streaming_and_witho
     ]
 
 
+def load(folder: Path) -> datasets.DatasetDict:
+    """What is in its folder `codesyntax`, by a cache that lies beside it."""
+    return datasets.load_dataset(str(folder / "codesyntax"), cache_dir=str(folder / "cache"))
+
+
 def test_load_dataset_takes_the_first_config_where_python_is_not_built(tmp_path, source):
     build(source, ["java_skip_semicolon", "java"], tmp_path / "codesyntax")
-    script = "from datasets import load_dataset; print(load_dataset('codesyntax', split='test').config_name)"
-    assert in_new_process(script, tmp_path).split() == ["java"]
+    assert load(tmp_path)["test"].config_name == "java"
 
 
 def test_load_dataset_sees_a_rebuild_with_other_functions(tmp_path):
-    script = "from datasets import load_dataset; print(load_dataset('codesyntax', split='test')['code'][:])"
     for code in (FIRST, SECOND.replace("second", "first")):
         source = write(tmp_path / "source", {"a.py": code})
         build(source, ["python"], tmp_path / "codesyntax", overwrite=True)
-        assert in_new_process(script, tmp_path).strip() == str([code])
+        assert load(tmp_path)["test"]["code"][:] == [code]
 
 
 def test_own_code_is_split_by_file_and_the_card_says_how(tmp_path):
@@ -357,27 +361,19 @@ def test_a_source_without_validation_functions_has_no_such_split_and_says_what_t
     assert f"  warning: {lack}" in report.text() and f"`python` has {lack}" in (
         tmp_path / "codesyntax" / "README.md"
     ).read_text(encoding="utf-8")
-    script = "from datasets import load_dataset; print(list(load_dataset('codesyntax')))"
-    assert in_new_process(script, tmp_path).strip() == "['test']"
+    assert list(load(tmp_path)) == ["test"]
 
 
-def test_the_folder_can_be_uploaded_as_it_is(tmp_path, source):
-    report = build(source, ["python", "java"], tmp_path / "codesyntax")
-    script = """
-from huggingface_hub import HfApi
-api = HfApi(token="any")
-api.create_repo("user/codesyntax", repo_type="dataset")
-api.upload_folder(repo_id="user/codesyntax", repo_type="dataset", folder_path="codesyntax")
-from datasets import load_dataset
-java = load_dataset("user/codesyntax", "java", split="validation")
-streamed = load_dataset("user/codesyntax", "java", split="validation", streaming=True)
-print(java["id"][:], list(java) == list(streamed), java.info.version)
-"""
+def test_the_folder_can_be_uploaded_as_it_is(tmp_path, source, monkeypatch):
+    """By the client's own function; tests/project/test_end_to_end.py loads what is published."""
+    build(source, ["python", "java"], tmp_path / "codesyntax")
     with LoopbackHub() as hub:
-        printed = in_new_process(script, tmp_path, HF_ENDPOINT=hub.url, HF_HUB_OFFLINE="0")
-        pushed = hub.files("user/codesyntax")
-        assert pushed.pop(".gitattributes") and pushed == files(tmp_path / "codesyntax")
-    assert printed.splitlines()[-1] == f"[2] True {report.configs['java'].version}"
+        hub.connect(monkeypatch, tmp_path / "cache")
+        api, where = HfApi(endpoint=hub.url, token="any"), {"repo_id": "user/codesyntax", "repo_type": "dataset"}
+        api.create_repo(**where)
+        api.upload_folder(folder_path=tmp_path / "codesyntax", **where)
+    pushed = hub.files("user/codesyntax")
+    assert pushed.pop(".gitattributes") and pushed == files(tmp_path / "codesyntax")
 
 
 # --------------------------------------------------------------------------------------------- writing it, or not

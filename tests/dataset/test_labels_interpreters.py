@@ -18,6 +18,8 @@ import label_checksums
 import pytest
 from conftest import ROOT
 
+pytestmark = pytest.mark.slow
+
 SCRIPT = ROOT / "tests/support/label_checksums.py"
 SHARED = Path(os.environ.get("CODESYNTAX_SHARED", ROOT.parent / "shared")).resolve()
 FOLDERS = [ROOT, *([SHARED] if (SHARED / "data").is_dir() else [])]
@@ -27,6 +29,7 @@ PYODIDE = [folder for folder in os.environ.get("CODESYNTAX_PYODIDE", "").split(o
 
 @pytest.fixture(scope="module")
 def checksums():
+    """Those of this interpreter. It takes many seconds, so only where there is another one."""
     sources = label_checksums.sources(SHARED)
     assert all(len(codes) >= 20 for codes in sources.values())
     return {name: label_checksums.checksum(codes) for name, codes in sources.items()}
@@ -39,19 +42,19 @@ def run(*command: str | Path) -> dict:
 
 
 @pytest.mark.parametrize("name", OTHERS)
-def test_another_interpreter_gives_the_same_labels(name, checksums):
+def test_another_interpreter_gives_the_same_labels(name, request):
     python = shutil.which(name)
     if not python or subprocess.run([python, "-c", ""], capture_output=True).returncode:
         pytest.skip(f"there is no {name} on the PATH")
     other = run(python, SCRIPT, *FOLDERS[1:])
     assert other["version"].startswith(name.removeprefix("python"))
-    assert other["checksums"] == checksums
+    assert other["checksums"] == request.getfixturevalue("checksums")
 
 
 @pytest.mark.parametrize("folder", PYODIDE or ["missing"])
-def test_pyodide_gives_the_same_labels(folder, checksums):
+def test_pyodide_gives_the_same_labels(folder, request):
     if not PYODIDE or not shutil.which("node"):
         pytest.skip("needs node, and CODESYNTAX_PYODIDE to name a folder with node_modules/pyodide")
     # Pyodide keeps Python's stack on node's, which is small: the deepest snippets need more.
     other = run("node", "--stack-size=16000", ROOT / "tests/support/pyodide_run.mjs", folder, SCRIPT, *FOLDERS)
-    assert other["checksums"] == checksums
+    assert other["checksums"] == request.getfixturevalue("checksums")

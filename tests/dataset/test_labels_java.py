@@ -261,7 +261,7 @@ SIGNS = (
 ).split()
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(st.lists(st.one_of(LITERALS, st.sampled_from([*SIGNS, *WORDS, "/*/ */", "//\n"]))))
 def test_literals_and_operators_are_javalangs(words):
     code = " ".join(words) + " ;"
@@ -360,7 +360,7 @@ def test_what_is_no_method_is_refused_with_its_place(code, line, column, message
 SCRAPS = [*SIGNS, *"a b.c int void f ( ) class case default if else for do try catch return new this assert".split()]
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(
     st.lists(st.one_of(st.sampled_from(SCRAPS), LITERALS), max_size=12),
     st.sampled_from(LANGUAGES["java"].variant_names),

@@ -297,6 +297,7 @@ def test_a_published_zip_that_unpacks_to_too_much_is_refused(tmp_path, monkeypat
         read_all(source)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("config", CONFIGS)
 def test_tokens_of_the_reference_labels_are_found_where_the_annotator_has_them(shared, tmp_path, config):
     language, variant = CONFIGS[config]
@@ -632,42 +633,46 @@ for source in sys.argv[1:]:
 """
 
 
-def read_from_hub(home: Path, *sources: str, **environment: str) -> list[str]:
+ON_THE_HUB = (
+    *("owner/csn@refs/pr/15", "owner/csn@refs/convert/parquet", "owner/csn"),
+    *("owner/nothing", "owner/other@v9", "owner/other"),
+)
+
+
+@pytest.fixture(scope="module")
+def from_hub(tmp_path_factory) -> dict[str, str]:
     """What each source gives, read in a process of its own, since clients look at the environment when imported."""
-    variables = {**os.environ, "HF_HOME": str(home), "HF_HUB_OFFLINE": "0", **environment}
-    command = [sys.executable, "-c", READ, *sources]
-    return subprocess.run(command, env=variables, capture_output=True, text=True, check=True).stdout.splitlines()
-
-
-def test_the_hub_dataset_reads_at_the_revisions_that_have_it_without_a_script(tmp_path):
+    other = io.BytesIO()
+    pq.write_table(pa.table({"text": ["a"]}), other)
     with LoopbackHub() as hub:
         hub.add("owner/csn", {"README.md": b"", "csn.py": b"raise SystemExit"})
         hub.add("owner/csn", {"README.md": CARD.encode(), **CONVERTED}, revision="refs/pr/15")
         hub.add("owner/csn", EXPORTED, revision="refs/convert/parquet")
-        revisions = ["owner/csn@refs/pr/15", "owner/csn@refs/convert/parquet", "owner/csn"]
-        converted, exported, refused = read_from_hub(tmp_path / "home", *revisions, HF_ENDPOINT=hub.url)
+        hub.add("owner/other", {"README.md": CARD.encode(), **dict.fromkeys(CONVERTED, other.getvalue())})
+        variables = {"HF_HOME": str(tmp_path_factory.mktemp("home")), "HF_HUB_OFFLINE": "0", "HF_ENDPOINT": hub.url}
+        command = [sys.executable, "-c", READ, *ON_THE_HUB]
+        done = subprocess.run(command, env=os.environ | variables, capture_output=True, text=True, check=True)
+    return dict(zip(ON_THE_HUB, done.stdout.splitlines(), strict=True))
+
+
+def test_the_hub_dataset_reads_at_the_revisions_that_have_it_without_a_script(from_hub, tmp_path):
+    converted, exported, refused = (from_hub[source] for source in ON_THE_HUB[:3])
     expected = [list(vars(function).values()) for function in read_all(write(tmp_path / "csn", members()))]
     assert json.loads(converted) == json.loads(exported) == expected
     assert "scripts are no longer supported" in refused
     assert "owner/csn@refs/pr/15 or owner/csn@refs/convert/parquet" in refused
 
 
-def test_a_hub_dataset_that_is_not_there_or_another_one_is_refused(tmp_path):
-    other = io.BytesIO()
-    pq.write_table(pa.table({"text": ["a"]}), other)
-    with LoopbackHub() as hub:
-        hub.add("owner/csn", {"README.md": CARD.encode(), **dict.fromkeys(CONVERTED, other.getvalue())})
-        sources = ["owner/nothing", "owner/csn@v9", "owner/csn"]
-        nothing, no_revision, no_columns = read_from_hub(tmp_path, *sources, HF_ENDPOINT=hub.url)
+def test_a_hub_dataset_that_is_not_there_or_another_one_is_refused(from_hub):
+    nothing, no_revision, no_columns = (from_hub[source] for source in ON_THE_HUB[3:])
     assert "doesn't exist on the Hub or cannot be accessed. Expected a local file or folder of that name" in nothing
     assert "Revision 'v9' doesn't exist" in no_revision
     assert "columns of code-search-net/code_search_net: func_code_string" in no_columns
 
 
-def test_without_a_network_the_hub_reader_says_so(tmp_path):
-    (offline,) = read_from_hub(tmp_path, "owner/name", HF_HUB_OFFLINE="1")
-    assert "cannot read owner/name: ConnectionError" in offline
-    assert "is HF_HUB_OFFLINE unset" in offline
+def test_without_a_network_the_hub_reader_says_so():
+    with pytest.raises(SourceError, match="cannot read owner/name: ConnectionError.*is HF_HUB_OFFLINE unset"):
+        read_all("owner/name")
 
 
 # --------------------------------------------------------------------------------------- which reader, and the corpus

@@ -107,6 +107,7 @@ def test_a_plain_loop_counts_the_same(dataset_folder, config):
     assert found.characters.max == max(len(row["code"]) for row in rows)
 
 
+@pytest.mark.slow
 def test_most_frequent_offsets_are_the_best_offset_baselines(shared, tmp_path):
     """On the shared Python slice: the published procedure's best offset and its score, rule `first`, k = 1."""
     reference = json.loads((shared / "data/baselines/python.json").read_text())
@@ -181,6 +182,7 @@ def run(*arguments):
     return CliRunner().invoke(main, ["stats", *map(str, arguments)], catch_exceptions=False)
 
 
+@pytest.mark.slow
 def test_command(dataset_folder, tmp_path):
     output = tmp_path / "stats"
     arguments = ("--data", dataset_folder, "--config", "python", "--config", "java")

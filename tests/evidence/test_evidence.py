@@ -41,6 +41,7 @@ def test_every_result_finds_its_counterpart(results):
     assert [one.test.signature for one in find([file])] == [model.test.signature]  # the other one lies beside it
 
 
+@pytest.mark.slow
 def test_an_entry_agrees_with_what_it_is_made_of(evidence, dataset_folder):
     """Published scores are the probe's own; the baselines of all functions are those of `codesyntax baseline`."""
     model = evidence[0]
@@ -63,6 +64,7 @@ def test_an_entry_agrees_with_what_it_is_made_of(evidence, dataset_folder):
     assert (entry["functions"], entry["edges"]) == (result.functions, len(result.ledger))
 
 
+@pytest.mark.slow
 def test_redrawn_dependents_have_scores_and_no_comparison(evidence):
     """Their edges are others than the baselines'."""
     (control,) = [one for one in evidence if one.probed.test.settings.control]
@@ -70,6 +72,7 @@ def test_redrawn_dependents_have_scores_and_no_comparison(evidence):
     assert control.entry()["differences"] == {}
 
 
+@pytest.mark.slow
 def test_models_are_compared_on_the_functions_that_both_could_read(tiny_model, dataset_folder, tmp_path):
     for length in (511, 60):
         for split in ("test", "validation"):
@@ -127,6 +130,7 @@ def test_a_result_that_is_there_twice_is_taken_once(results, tmp_path):
         find([results, copies])
 
 
+@pytest.mark.slow
 def test_results_from_before_there_were_controls(results, evidence, dataset_folder, tmp_path):
     """Their settings have neither `control` nor `seed`."""
     for file in results.glob("tiny.python.*.json"):

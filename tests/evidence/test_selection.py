@@ -14,8 +14,6 @@ from probing.attention.ledger import RankLedger
 from probing.evidence.selection import Outcomes, apply, choose, compare, estimate, held_out, published, summary
 from probing.evidence.statistics import holm
 
-pytestmark = pytest.mark.slow
-
 TEST, ARGS, COMPREHENSION = "If:if->test", "Call:func->args", "comprehension:target->iter"
 
 
@@ -172,6 +170,7 @@ def test_intervals_hold_the_known_accuracy_in_95_of_100_simulations():
     assert 0.93 <= np.mean(means) <= 0.97
 
 
+@pytest.mark.slow
 def test_the_interval_of_a_mean_is_that_of_scipy():
     stats = pytest.importorskip("scipy.stats")
     rng = np.random.default_rng(1)
@@ -207,6 +206,7 @@ def test_the_interval_of_a_relation_is_wilsons_for_the_edges_that_its_functions_
     assert found[1:] == pytest.approx([theirs.low, theirs.high], abs=1e-6)
 
 
+@pytest.mark.slow
 def test_intervals_of_relations_hold_in_real_functions_too(dataset_folder):
     """tests/benchmarks/coverage.py, with few of everything: 90 to 97 %, within what so few simulations vary by."""
     of_relations = [of for config in ("python", "java") for of in predictors(dataset_folder, config)]

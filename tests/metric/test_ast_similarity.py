@@ -14,7 +14,6 @@ import sys
 from functools import cache
 from pathlib import Path
 
-import evaluate
 import pytest
 import tree_sitter
 import yaml
@@ -27,9 +26,10 @@ from codesyntax_dataset.errors import CodeSyntaxError
 from codesyntax_dataset.languages import LANGUAGES
 from codesyntax_dataset.schema import Skips
 from codesyntax_dataset.sources import read
-from codesyntax_metric.ast_similarity import ast_similarity as script
 from codesyntax_metric.ast_similarity import similarity
 from codesyntax_metric.ast_similarity.similarity import MOST_NODES, Similarity, compare, grammar, node_types, parse
+
+pytestmark = pytest.mark.usefixtures("evaluate")
 
 ROOT = Path(__file__).resolve().parents[2]
 FOLDER = ROOT / "codesyntax_metric" / "ast_similarity"
@@ -346,7 +346,15 @@ def test_two_processes_give_the_answer_of_one(tmp_path):
 # Documentation that runs
 
 
-def test_the_common_tests_of_evaluate_hold(monkeypatch):
+@pytest.fixture
+def script():
+    """The script that `evaluate` loads, as a module of ours."""
+    from codesyntax_metric.ast_similarity import ast_similarity
+
+    return ast_similarity
+
+
+def test_the_common_tests_of_evaluate_hold(evaluate, script, monkeypatch):
     """What tests/test_metric_common.py of evaluate 0.4 asks of each of its metrics."""
     monkeypatch.setattr(doctest, "ELLIPSIS_MARKER", "[...]")
     loaded = evaluate.load(str(FOLDER))
@@ -389,7 +397,7 @@ def test_the_page_compares_two_codes(monkeypatch):
         del sys.modules[name]
 
 
-def test_card_is_what_a_space_needs():
+def test_card_is_what_a_space_needs(script):
     _, front, body = (FOLDER / "README.md").read_text(encoding="utf-8").split("---\n", 2)
     front = yaml.safe_load(front)
     assert {"evaluate", "metric"} <= set(front["tags"]) and front["sdk"] == "gradio"

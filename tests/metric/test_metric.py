@@ -15,7 +15,6 @@ import tracemalloc
 from itertools import chain
 from pathlib import Path
 
-import evaluate
 import numpy as np
 import pytest
 import torch
@@ -27,9 +26,10 @@ import codesyntax_metric
 from codesyntax_dataset import protocol
 from codesyntax_dataset.errors import CodeSyntaxError
 from codesyntax_dataset.languages import LANGUAGES
-from codesyntax_metric import codesyntax_metric as script
 from codesyntax_metric import topk_uas
 from codesyntax_metric.topk_uas import NOT_IN_MEAN, RULES, RankCounts, mean_score, rank_attention, score
+
+pytestmark = pytest.mark.usefixtures("evaluate")
 
 ROOT = Path(__file__).resolve().parents[2]
 FOLDER = ROOT / "codesyntax_metric"
@@ -144,14 +144,15 @@ def computed(functions, form="lists", **options):
     return metric.compute(**options)
 
 
-@pytest.mark.parametrize("form", FORMS)
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(functions=functions(), rule=st.sampled_from(RULES))
-def test_equals_plain_loop(form, functions, rule):
-    result = computed(functions, form, k=[1, 2, 3, 20], rule=rule)
+def test_equals_plain_loop(functions, rule):
+    """In every form."""
     plain = plain_score(functions, [1, 2, 3, 20], rule)
-    assert {part: result[part] for part in plain} == plain
-    assert result["functions"] == len(functions)
+    for form in FORMS:
+        result = computed(functions, form, k=[1, 2, 3, 20], rule=rule)
+        assert {part: result[part] for part in plain} == plain, form
+        assert result["functions"] == len(functions)
 
 
 @settings(max_examples=100, deadline=None)
@@ -556,7 +557,7 @@ class Missing(importlib.abc.MetaPathFinder):
 
 sys.meta_path.insert(0, Missing())
 """
-UNUSED = ["transformers"]  # evaluate imports it where it can: seconds, for nothing here
+UNUSED = ["transformers", "scipy"]  # evaluate imports them where it can: seconds, for nothing here
 OURS = ["codesyntax_dataset", "codesyntax_metric", "probing"]
 
 
@@ -577,14 +578,15 @@ def output(process):
 
 LOAD = """
 import evaluate, json
-metric = evaluate.load(sys.argv[1])
-edges = [("If:if->test", 0, 1, 1), ("Slice:lower->upper", 0, 2, 2)]
-metric.add(prediction=[[[[0, 1, 0], [1, 0, 0], [0, 0, 1]]]], reference=edges)
-print(json.dumps([type(metric).__module__, metric.compute()]))
-try:
-    metric.add(prediction=[[[[0, -1], [0, 0]]]], reference=[])
-except ValueError as error:
-    print(json.dumps(str(error)))
+for name in sys.argv[1:]:
+    metric = evaluate.load(name)
+    edges = [("If:if->test", 0, 1, 1), ("Slice:lower->upper", 0, 2, 2)]
+    metric.add(prediction=[[[[0, 1, 0], [1, 0, 0], [0, 0, 1]]]], reference=edges)
+    print(json.dumps([type(metric).__module__, metric.compute()]))
+    try:
+        metric.add(prediction=[[[[0, -1], [0, 0]]]], reference=[])
+    except ValueError as error:
+        print(json.dumps(str(error)))
 """
 HAND = {  # token 0 attends to 1, then to 0 and 2 by index
     "scores": {"1": 100.0, "3": 100.0, "10": 100.0, "20": 100.0},
@@ -593,27 +595,27 @@ HAND = {  # token 0 attends to 1, then to 0 and 2 by index
 }
 
 
-@pytest.mark.parametrize(
-    "name, by_name",
-    [("codesyntax_metric", True), (FOLDER, False), (FOLDER / "codesyntax_metric.py", False)],
-    ids=["name", "folder", "file"],
-)
-def test_evaluate_loads_it(name, by_name, tmp_path):
-    ((module, result), error) = output(start(LOAD, tmp_path, ROOT if by_name else tmp_path, ROOT, [name]))
-    assert module.startswith("evaluate_modules.metrics.codesyntax_metric.")  # the copy in HF_HOME, not the package
-    assert result.items() >= HAND.items()
-    assert "weights that are not finite numbers" in error
+def test_evaluate_loads_it(tmp_path):
+    """By name, in the folder that holds it, and by the paths of the folder and of the script."""
+    printed = output(start(LOAD, tmp_path, ROOT, ROOT, ["codesyntax_metric", FOLDER, FOLDER / "codesyntax_metric.py"]))
+    assert len(printed) == 3 * 2
+    for (module, result), error in zip(printed[::2], printed[1::2]):
+        assert module.startswith("evaluate_modules.metrics.codesyntax_metric.")  # the copy in HF_HOME, not the package
+        assert result.items() >= HAND.items()
+        assert "weights that are not finite numbers" in error
 
 
+@pytest.mark.slow
 def test_installed_package_loads_it(tmp_path):
     code = LOAD.replace("import evaluate, json", "import codesyntax_metric, json").replace(
-        "evaluate.load(sys.argv[1])", "codesyntax_metric.load()"
+        "evaluate.load(name)", "codesyntax_metric.load()"
     )
-    ((module, result), _) = output(start(code, tmp_path, tmp_path, ROOT))
+    ((module, result), _) = output(start(code, tmp_path, tmp_path, ROOT, ["installed"]))
     assert module == "codesyntax_metric.codesyntax_metric"
     assert result.items() >= HAND.items()
 
 
+@pytest.mark.slow
 def test_loads_where_our_packages_are_missing(tmp_path):
     """As on the Hub: the two scripts and nothing else of ours."""
     folder = tmp_path / "codesyntax_metric"
@@ -640,6 +642,7 @@ for experiment, shares in work["shares"].items():
 """
 
 
+@pytest.mark.slow
 def test_two_processes_give_the_answer_of_one(tmp_path):
     rng = np.random.default_rng(5)
     functions = []
@@ -678,18 +681,26 @@ def test_two_processes_without_functions_say_so(tmp_path):
 # Documentation that runs
 
 
+@pytest.fixture
+def script():
+    """The script that `evaluate` loads, as a module of ours."""
+    from codesyntax_metric import codesyntax_metric
+
+    return codesyntax_metric
+
+
 def run_doctest(text, name):
     test = doctest.DocTestParser().get_doctest(text, {}, name, name, 0)
     result = doctest.DocTestRunner(verbose=False).run(test)
     assert result.attempted > 0 and result.failed == 0
 
 
-def test_inputs_description_runs():
+def test_inputs_description_runs(script):
     run_doctest(script._INPUTS, "inputs_description")
     assert codesyntax_metric.load().inputs_description == script._INPUTS
 
 
-def test_the_common_tests_of_evaluate_hold(monkeypatch):
+def test_the_common_tests_of_evaluate_hold(evaluate, script, monkeypatch):
     """What tests/test_metric_common.py of evaluate 0.4 asks of each of its metrics."""
     monkeypatch.setattr(doctest, "ELLIPSIS_MARKER", "[...]")
     loaded = evaluate.load(str(FOLDER))
@@ -715,7 +726,7 @@ def test_card_runs(monkeypatch):
     run_doctest("\n".join(blocks), "README.md")
 
 
-def test_the_constants_that_it_repeats_are_those_of_the_protocol():
+def test_the_constants_that_it_repeats_are_those_of_the_protocol(script):
     assert topk_uas.RULES == protocol.RULES
     assert topk_uas.DIRECTIONS == protocol.DIRECTIONS
     assert topk_uas.HEAD_TO_DEPENDENT == protocol.HEAD_TO_DEPENDENT
@@ -725,7 +736,7 @@ def test_the_constants_that_it_repeats_are_those_of_the_protocol():
     assert ast.literal_eval(re.search(r"^KS = (.*)$", source, re.MULTILINE)[1]) == tuple(map(int, protocol.TABLE_KS))
 
 
-def test_card_is_what_a_space_needs():
+def test_card_is_what_a_space_needs(script):
     _, front, body = (FOLDER / "README.md").read_text(encoding="utf-8").split("---\n", 2)
     front = yaml.safe_load(front)
     assert {"evaluate", "metric"} <= set(front["tags"]) and front["sdk"] == "gradio"

@@ -15,6 +15,7 @@ import pytest
 from end_to_end import BOARD, DATASET, METRIC, MODEL, PROJECTS, TOKEN, walk
 from loopback_hub import LoopbackHub
 
+from codesyntax_dataset.check import check_folder
 from codesyntax_metric.topk_uas import NOT_IN_MEAN
 from probing.publish.push import METRIC_FILES
 
@@ -49,6 +50,8 @@ def test_what_is_built_and_pushed_is_what_others_load_and_stream(walked):
     assert [row["func_name"].rpartition(".")[2] for row in rows] == defined
     assert (len(rows), {row["repo"] for row in rows}, rows[0]["func_name"]) == (15, {"spans"}, "merge")
     assert found["dataset"]["streamed"] == rows
+    assert found["dataset"]["splits"] == ["test", "validation"]
+    assert found["dataset"]["version"] == check_folder(user.work / "codesyntax").configs["python"].version
     [loop] = [edge for edge in rows[0]["relations"] if edge["relation"] == "For:for->target"]
     assert [rows[0]["tokens"][loop[place]] for place in ("head", "first", "last")] == ["for", "interval", "interval"]
     edge = "{'relation': Value('string'), 'head': Value('int32'), 'first': Value('int32'), 'last': Value('int32')}"
@@ -64,7 +67,9 @@ def test_what_is_built_and_pushed_is_what_others_load_and_stream(walked):
 def test_the_metric_that_others_load_counts_as_by_hand(walked):
     """Head 0 finds the test first; the first token of the body is second for both heads, its last first for head 1."""
     _, found = walked
-    assert found["metric"] == {"first": {"1": 50.0, "2": 100.0}, "any": {"1": 100.0, "2": 100.0}}
+    metric = found["metric"]
+    assert metric.pop("module").startswith("evaluate_modules.")  # what was downloaded, not what is installed
+    assert metric == {"first": {"1": 50.0, "2": 100.0}, "any": {"1": 100.0, "2": 100.0}}
 
 
 def test_the_merged_entries_say_what_the_ledgers_do(walked):
@@ -136,7 +141,9 @@ def test_the_board_has_the_merged_scores(walked):
 
 def test_what_is_published_is_what_was_built_sent_in_the_way_that_the_hub_wants(walked):
     """`.gitattributes` is there from the beginning."""
-    user, _ = walked
+    user, found = walked
+    for address, place in zip(found["pushed"], (f"datasets/{DATASET}", f"spaces/{METRIC}"), strict=True):
+        assert address.startswith(f"{user.hub.url}/{place}/")
     built = user.work / "codesyntax"
     files = {path.relative_to(built).as_posix(): path.read_bytes() for path in built.rglob("*") if path.is_file()}
     assert {**user.hub.files(DATASET), ".gitattributes": b""} == {**files, ".gitattributes": b""}

@@ -9,8 +9,6 @@ import json
 import os
 import random
 import re
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -301,7 +299,7 @@ def test_names_of_others_show_as_they_are():
     assert len(printable("x" * 1000)) == 300
 
 
-def test_a_results_repository(evidence, python, tmp_path):
+def test_a_results_repository(evidence, python, tmp_path, monkeypatch):
     """From the loopback Hub: the same board as from a folder, and files that are not worth fetching are named."""
     better = of_model(evidence, "user/better", 1)
     files = {
@@ -312,31 +310,15 @@ def test_a_results_repository(evidence, python, tmp_path):
         "entries/[a-z]*.json": b"{}",
         "entries/large.json": b" " * (board.LARGEST + 1),
     }
-    code = (
-        "import sys; from click.testing import CliRunner; from probing.cli import main\n"
-        "result = CliRunner().invoke(main, ['board', *sys.argv[1:]], catch_exceptions=False)\n"
-        "print(result.stderr, end=''); sys.exit(result.exit_code)"
-    )
+    monkeypatch.setenv("HF_TOKEN", "hf_secret")
     with LoopbackHub() as hub:
+        hub.connect(monkeypatch, tmp_path / "cache")
         hub.add("user/results", files)
         hub.add("user/results", {**files, **strange}, revision="later")
 
         def run(*arguments: str) -> tuple[int, str]:
-            settings = {
-                "HF_ENDPOINT": hub.url,
-                "HF_HUB_OFFLINE": "0",
-                "HF_TOKEN": "hf_secret",
-                "HF_HOME": str(tmp_path / "home"),
-            }
-            done = subprocess.run(
-                [sys.executable, "-c", code, *arguments],
-                check=False,
-                env={**os.environ, **settings},
-                capture_output=True,
-                text=True,
-            )
-            assert done.stderr == ""
-            return done.returncode, done.stdout
+            done = CliRunner().invoke(main, ["board", *arguments], catch_exceptions=False)
+            return done.exit_code, done.stderr
 
         assert run("user/results", "--output", str(tmp_path / "hub")) == (
             0,

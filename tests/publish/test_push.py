@@ -1,4 +1,7 @@
-"""What is pushed can be loaded by others in one line, is true to its data, and is there as a whole or not at all."""
+"""What is pushed is true to its data, and is there as a whole or not at all.
+
+That others can load it in one line is shown by tests/project/test_end_to_end.py.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,6 @@ import hashlib
 import importlib
 import json
 import math
-import os
 import shutil
 import subprocess
 import sys
@@ -31,9 +33,7 @@ from codesyntax_dataset.protocol import DIRECTIONS
 from codesyntax_dataset.tasks import task_id, tasks
 from codesyntax_metric import topk_uas
 from probing.cli import main
-from probing.publish.push import METRIC_FILES, push_dataset, push_metric
-
-pytestmark = pytest.mark.slow
+from probing.publish.push import push_dataset, push_metric
 
 TOKEN = "hf_aTokenThatNobodyMayEverSee"
 DATASET, METRIC = "user/codesyntax", "user/codesyntax_metric"
@@ -49,14 +49,12 @@ def pushed(hub: LoopbackHub, name: str = DATASET, type: str = "dataset", revisio
 
 
 @pytest.fixture
-def connect(monkeypatch):
+def connect(monkeypatch, tmp_path):
     """Makes the real client of this process talk to a Hub; returns the list of the seconds that it would have slept."""
 
     def to(hub: LoopbackHub) -> list[float]:
         waits: list[float] = []
-        monkeypatch.setattr(constants, "ENDPOINT", hub.url)
-        monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
-        monkeypatch.setattr(constants, "HF_HUB_DISABLE_XET", hub.lfs)
+        hub.connect(monkeypatch, tmp_path / "cache")
         monkeypatch.setenv("HF_TOKEN", TOKEN)
         monkeypatch.setattr(time, "sleep", waits.append)
         return waits
@@ -66,58 +64,6 @@ def connect(monkeypatch):
 
 def run(*arguments):
     return CliRunner().invoke(main, [str(argument) for argument in arguments], catch_exceptions=False)
-
-
-# ------------------------------------------------------------------------------------------ from push to load, for real
-
-LOAD = """
-import evaluate
-from datasets import load_dataset
-python = load_dataset("user/codesyntax", "python", split="test")
-streamed = load_dataset("user/codesyntax", "python", split="test", streaming=True)
-print(python.num_rows, list(python) == list(streamed), python.info.version, len(load_dataset("user/codesyntax")))
-metric = evaluate.load("user/codesyntax_metric")
-attention = [[[[0, 0, 0], [0.25, 0, 0.75], [0, 0, 0]], [[0, 0, 0], [0.75, 0, 0.25], [0, 0, 0]]]]
-edges = [("If:if->test", 1, 2, 2), ("If:if->body", 1, 0, 0), ("If:if->body", 1, 2, 2)]
-metric.add(prediction=attention, reference=edges)
-print(metric.compute(k=[1, 2])["scores"], metric.__module__.split(".")[0])
-"""
-
-
-@pytest.mark.parametrize("lfs", [False, True], ids=["regular", "lfs"])
-def test_dataset_and_metric_are_pushed_and_loaded_in_new_processes(tmp_path, dataset_folder, lfs):
-    """From an empty home. By hand: head 0 finds the test first, and one of the two bodies is first: (100 + 50) / 2."""
-    with LoopbackHub(lfs) as hub:
-        environment = {
-            name: value for name, value in os.environ.items() if name not in ("HF_HUB_OFFLINE", "HF_EVALUATE_OFFLINE")
-        }
-        environment |= {"HF_ENDPOINT": hub.url, "HF_HOME": str(tmp_path / "home"), "HF_TOKEN": TOKEN}
-        environment |= {"HF_HUB_DISABLE_XET": "1"} if lfs else {}
-
-        def in_new_process(*command: str) -> str:
-            done = subprocess.run(
-                [sys.executable, *command], cwd=tmp_path, env=environment, capture_output=True, text=True
-            )
-            assert done.returncode == 0, done.stderr
-            assert TOKEN not in done.stdout + done.stderr
-            return done.stdout
-
-        push = ("-m", "probing", "push")
-        assert in_new_process(*push, "dataset", str(dataset_folder), "--repo", DATASET).startswith(
-            f"{hub.url}/datasets/{DATASET}/"
-        )
-        assert in_new_process(*push, "metric", "--repo", METRIC).startswith(f"{hub.url}/spaces/{METRIC}/")
-        assert pushed(hub) == files(dataset_folder)
-        assert set(pushed(hub, METRIC, "space")) == METRIC_FILES
-        assert hub.tokens == {TOKEN}
-        large = hub.repositories["dataset", DATASET].large
-        assert large == ({name for name in pushed(hub) if name.endswith(".parquet")} if lfs else set())
-        environment.pop("HF_TOKEN")  # what is published, all may read
-        rows, scores = in_new_process("-c", LOAD).splitlines()
-    report = check_folder(dataset_folder).configs["python"]
-    assert rows == f"{pq.read_metadata(dataset_folder / 'python/test.parquet').num_rows} True {report.version} 2"
-    assert scores == "{'1': 75.0, '2': 100.0} evaluate_modules"
-    assert not any(TOKEN.encode() in path.read_bytes() for path in tmp_path.rglob("*") if path.is_file())
 
 
 def test_a_dry_run_lists_files_and_sizes_and_sends_nothing(connect, dataset_folder):
@@ -152,6 +98,7 @@ def test_a_pull_request_changes_nothing_until_it_is_merged(connect, dataset_fold
         assert api.get_discussion_details(discussion_num=1, **where).status == "merged"
 
 
+@pytest.mark.slow
 def test_a_second_push_sends_what_changed_and_deletes_what_is_gone(connect, tmp_path, dataset_folder):
     build("sample", ["java"], tmp_path / "java")
     with LoopbackHub() as hub:
@@ -181,6 +128,7 @@ def test_private_holds_for_new_repositories_and_never_lies_about_old_ones(connec
 FOREVER = math.inf
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("fault", "complaint"),
     [
@@ -364,6 +312,7 @@ def link(folder: Path) -> None:
     (folder / "java/test.parquet").symlink_to(folder.parent / "elsewhere.parquet")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("tamper", "reason"),
     [
@@ -497,6 +446,7 @@ def test_task_ids_are_unique_and_refuse_what_does_not_exist():
             task_id(*wrong)
 
 
+@pytest.mark.slow
 def test_croissant_passes_its_validator_and_reads_the_rows_of_the_parquet_files(dataset_folder):
     import mlcroissant
 

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 from click.testing import CliRunner
-from huggingface_hub import HfApi, ModelCard, constants, parse_eval_result_entries
+from huggingface_hub import HfApi, ModelCard, parse_eval_result_entries
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from loopback_hub import READ_ONLY, Fault, LoopbackHub
@@ -70,13 +70,7 @@ def hub(request, tiny_model, data, monkeypatch, tmp_path):
         hub.add(DATASET, contents(data))
         hub.add(MODEL, {**contents(tiny_model), "README.md": CARD}, type="model")
         hub.add(BOARD, {})
-        monkeypatch.setattr(constants, "ENDPOINT", hub.url)
-        monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
-        monkeypatch.setattr(constants, "HF_HUB_DISABLE_XET", hub.lfs)
-        monkeypatch.setattr(
-            constants, "HUGGINGFACE_CO_URL_TEMPLATE", hub.url + "/{repo_id}/resolve/{revision}/{filename}"
-        )
-        monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "cache"))
+        hub.connect(monkeypatch, tmp_path / "cache")
         monkeypatch.setenv("HF_TOKEN", TOKEN)
         yield hub
 

@@ -25,7 +25,7 @@ from probing.evidence.gather import PUBLISHED_FIRST, find, gather
 from probing.evidence.selection import SAME_RELATIONS as SAME
 from probing.evidence.selection import compare
 from probing.evidence.statistics import holm
-from probing.report import figures, headline
+from probing.report import figures, findings, headline
 from probing.report import report as module
 from probing.report.document import COUNT, DIFFERENCE, SCORE, Column, Table
 from probing.report.findings import Subject
@@ -63,9 +63,18 @@ def results(tiny_model, data, tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def written(results, data, tmp_path_factory):
-    """The folder of a report."""
-    return report([results], tmp_path_factory.mktemp("written") / "report", data).parent
+def made(results, data, tmp_path_factory):
+    """The folder of a report, and the evidence that it gathered, config by config."""
+    gathered = []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(findings, "gather", lambda *arguments: gathered.append(gather(*arguments)) or gathered[-1])
+        page = report([results], tmp_path_factory.mktemp("written") / "report", data)
+    return page.parent, gathered
+
+
+@pytest.fixture(scope="module")
+def written(made):
+    return made[0]
 
 
 @pytest.fixture
@@ -75,9 +84,14 @@ def opened(written, page):
 
 
 @pytest.fixture(scope="module")
-def evidence(results, data):
-    """Of everything on the config java."""
-    return gather([one for one in find([results]) if one.test.settings.config == "java"], data)
+def evidence(made, results):
+    """Of everything on the config java, on the functions that all of it could read."""
+    java, _ = made[1]
+    everything = [one for one in find([results]) if one.test.settings.config == "java"]
+    assert [one.probed.files for one in java] == [one.files for one in everything]
+    common = set.intersection(*(set(one.test.ledger.function) for one in everything))
+    assert all(set(one.probed.test.ledger.function) == common for one in java)
+    return java
 
 
 @pytest.fixture(scope="module")
@@ -102,7 +116,7 @@ def numbers(row, *names):
 
 
 def test_tables_say_what_the_evidence_says(written, evidence):
-    """Every mean, and the relations of one model, against evidence that is gathered here."""
+    """Every mean, and the relations of one model, against the evidence from which they are made."""
     means = {(row["rule"], row["name"]): row for row in rows_of(written, "java-means")}
     compared = 0
     for one in evidence:

@@ -310,22 +310,6 @@ def test_verify_never_looks_there(place, tiny_model, dataset_folder, runs, tmp_p
     assert runs == [json.loads(path.read_text())["functions"]]
 
 
-def test_two_processes_read_and_write(place, tiny_model, dataset_folder, tmp_path, runs):
-    """One split is in the cache and one is not: the main process reads and keeps, and the other agrees."""
-    first = probe(str(tiny_model), dataset_folder, output=tmp_path / "first", **SOME)
-    launch = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
-    command = ["-m", "probing", "probe", str(tiny_model), "--data", str(dataset_folder), "--limit", "6"]
-    more = ["--split", "test", "--split", "validation", "--output", str(tmp_path / "both")]
-    done = subprocess.run([*launch, *command, *more], capture_output=True, text=True, timeout=300)
-    assert done.returncode == 0, done.stderr
-    assert len(list(place.glob("*.parquet"))) == 2
-    runs.clear()
-    probe(str(tiny_model), dataset_folder, split="validation", output=tmp_path / "first", **SOME)
-    assert runs == []
-    assert left_in(tmp_path / "both") == left_in(tmp_path / "first")
-    assert first.difference(first.paths(tmp_path / "both")[0].read_text()) is None
-
-
 def test_a_large_ledger_is_written_again_with_the_same_bytes(tmp_path):
     """With more edges than a row group holds, the relations' dictionary spans several."""
     edges = 150_000

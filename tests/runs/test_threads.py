@@ -9,8 +9,6 @@ from probing import probe
 from probing.attention.probe import Runner
 from probing.runs import threads
 
-pytestmark = pytest.mark.slow
-
 
 @pytest.mark.parametrize(
     ("seconds", "expected"),

@@ -38,19 +38,25 @@ from datasets import load_dataset
 dataset = load_dataset("user/codesyntax", "python", split="test")
 streamed = load_dataset("user/codesyntax", "python", split="test", streaming=True)
 features = {name: repr(feature) for name, feature in dataset.features.items()}
-print(json.dumps({"rows": list(dataset), "streamed": list(streamed), "features": features}))
+version, splits = str(dataset.info.version), list(load_dataset("user/codesyntax"))
+found = {"rows": list(dataset), "streamed": list(streamed), "features": features}
+print(json.dumps({**found, "version": version, "splits": splits}))
 """
 
 LOAD_METRIC = """
-import json
+import json, sys
+unused = dict.fromkeys(("transformers", "scipy"))  # evaluate imports them where it can: seconds, for nothing here
+sys.modules |= unused
 import evaluate
+for name in unused:
+    del sys.modules[name]
 metric = evaluate.load("user/codesyntax_metric")
 attention = [[[[0, 0.5, 0.3, 0.2], *[[0, 0, 0, 0]] * 3], [[0, 0.1, 0.3, 0.6], *[[0, 0, 0, 0]] * 3]]]  # 1 layer, 2 heads
-scores = {}
+found = {"module": type(metric).__module__}
 for rule in ("first", "any"):
     metric.add(prediction=attention, reference=[("If:if->test", 0, 1, 1), ("If:if->body", 0, 2, 3)])
-    scores[rule] = metric.compute(k=[1, 2], rule=rule)["scores"]
-print(json.dumps(scores))
+    found[rule] = metric.compute(k=[1, 2], rule=rule)["scores"]
+print(json.dumps(found))
 """
 
 MERGE_AND_READ = """
@@ -130,9 +136,9 @@ def walk(hub: LoopbackHub, folder: Path) -> tuple[Walk, dict[str, Any]]:
 
     found = {}
     user.codesyntax("build", "--source", "code", "--config", "python", "--output", "codesyntax")
-    user.codesyntax("push", "dataset", "codesyntax", "--repo", DATASET)
+    found["pushed"] = [user.codesyntax("push", "dataset", "codesyntax", "--repo", DATASET)]
     found["dataset"] = user.python("load_dataset, and streaming", LOAD_DATASET, HF_TOKEN="")
-    user.codesyntax("push", "metric", "--repo", METRIC)
+    found["pushed"] += [user.codesyntax("push", "metric", "--repo", METRIC)]
     found["metric"] = user.python("evaluate.load", LOAD_METRIC, HF_TOKEN="")
     splits = ("--split", "test", "--split", "validation")
     user.codesyntax("probe", MODEL, "--data", DATASET, "--config", "python", *splits, "--output", "results")

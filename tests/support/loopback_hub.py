@@ -3,6 +3,7 @@
     with LoopbackHub() as hub:
         hub.add("user/name", {"README.md": b"..."})
         run([...], env={**os.environ, "HF_ENDPOINT": hub.url, ...})  # clients read the variable when they are imported
+        hub.connect(monkeypatch, tmp_path)  # or the client of this process
 
 Everything lives in memory: a repository is a set of commits, a commit is {path: bytes}. By default every file is
 "regular", which works with and without hf_xet; `LoopbackHub(lfs=True)` wants Parquet files as large ones, and clients
@@ -19,7 +20,12 @@ import re
 import threading
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import TYPE_CHECKING
 from urllib.parse import parse_qs, unquote, urlsplit
+
+if TYPE_CHECKING:
+    import pytest
 
 Files = dict[str, bytes]
 
@@ -183,6 +189,19 @@ class LoopbackHub:
     def files(self, name: str, type: str = "dataset", revision: str = "main") -> Files:
         """What is in a repository."""
         return self.repositories[type, name].files(revision)
+
+    def connect(self, patch: pytest.MonkeyPatch, cache: Path) -> None:
+        """Let the Hub's client of this process talk to this Hub, with a `cache` of its own."""
+        from huggingface_hub import constants  # of the environment in which they are imported
+
+        from codesyntax_dataset import network
+
+        patch.setattr(constants, "ENDPOINT", self.url)
+        patch.setattr(constants, "HUGGINGFACE_CO_URL_TEMPLATE", self.url + "/{repo_id}/resolve/{revision}/{filename}")
+        patch.setattr(constants, "HF_HUB_OFFLINE", False)
+        patch.setattr(constants, "HF_HUB_DISABLE_XET", self.lfs)
+        patch.setattr(constants, "HF_HUB_CACHE", str(cache))
+        patch.setattr(network, "_ANSWERED", set())
 
     def __enter__(self) -> LoopbackHub:
         threading.Thread(target=self.server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()

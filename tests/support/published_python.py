@@ -11,6 +11,7 @@ import ast
 import contextlib
 import io
 import tokenize
+from functools import lru_cache
 
 LINE_BREAKS = ("\n", "\r\n")
 
@@ -22,6 +23,7 @@ def labels(code: str, with_new_lines: bool) -> tuple[list[str], list[tuple[str, 
     return reference.tokens, reference.edges
 
 
+@lru_cache(maxsize=2000)  # most texts are asked for again and again: by each child, and by first and last
 def strings(code: str) -> list[str]:
     """The strings of the standard tokens of `code`, up to where tokenizing fails."""
     found = []
