@@ -93,6 +93,8 @@ def test_texts_of_the_reference(masked, copies):
 
 
 def model_of(family: str, **settings) -> transformers.PreTrainedModel:
+    if family not in transformers.CONFIG_MAPPING:
+        pytest.skip(f"this transformers does not know {family}")
     torch.manual_seed(0)
     config = transformers.CONFIG_MAPPING[family](**{**SMALL, **settings})
     model = transformers.AutoModelForMaskedLM.from_config(config)
