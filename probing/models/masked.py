@@ -283,20 +283,30 @@ def _no_head(name: str, why: str) -> ModelError:
     return ModelError(f"{name} has no masked-LM head ({why}): use a model trained to restore masked sub-tokens")
 
 
-def _compared(logits: torch.Tensor, truth: torch.Tensor, near: float) -> torch.Tensor:
-    """The numbers that `MaskedModel.scores` describes, for logits (M, vocabulary) and true ids (M,)."""
+def _compared(logits: torch.Tensor, truth: torch.Tensor, near: float, largest: int = KS[-1] + 2) -> torch.Tensor:
+    """The numbers that `MaskedModel.scores` describes, for logits (M, vocabulary) and true ids (M,).
+
+    The `largest` logits decide them, unless more than these are equal.
+    """
     true = logits.gather(1, truth[:, None])
-    larger = logits.shape[1] - (logits <= true).sum(dim=1)  # NaN is larger, so that no hit comes of it
-    tied = ((logits == true) & (torch.arange(logits.shape[1], device=logits.device) < truth[:, None])).sum(dim=1)
-    rank = larger + tied
-    fewest, most = (logits > true + near).sum(dim=1), (logits > true - near).sum(dim=1) - 1
-    rivals = (logits > logits.amax(dim=1, keepdim=True) - near).sum(dim=1)
-    unsure = (rivals > 1) & (near > 0)
+    top, ids = logits.topk(min(largest, logits.shape[1]), dim=1)
+    best = top[:, :1]
+    predicted = ids.masked_fill(top != best, logits.shape[1]).amin(dim=1)  # of equal ones the lowest
+    # NaN is larger, so that no hit comes of it
+    rank = (~(top <= true)).sum(dim=1) + ((top == true) & (ids < truth[:, None])).sum(dim=1)
+    fewest, most = (top > true + near).sum(dim=1), (top > true - near).sum(dim=1) - 1
+    unsure = ((top > best - near).sum(dim=1) > 1) & (near > 0)
     for k in KS:
         unsure |= (fewest < k) & (most >= k)
     within = torch.stack([rank < k for k in KS]).sum(dim=0).double()
     chance = (true[:, 0] - logits.logsumexp(dim=1)).double()
-    return torch.stack([logits.argmax(dim=1).double(), within, chance, unsure.double()], dim=1)
+    found = torch.stack([predicted.clamp(max=logits.shape[1] - 1).double(), within, chance, unsure.double()], dim=1)
+    if largest < logits.shape[1]:
+        least, last = top[:, -1], top[:, KS[-1] - 1]
+        beyond = (least == best[:, 0]) | ((least == true[:, 0]) & (last <= true[:, 0]))  # ties that go on
+        if beyond.any():
+            found[beyond] = _compared(logits[beyond], truth[beyond], near, logits.shape[1])
+    return found
 
 
 def _largest(difference: torch.Tensor) -> float:

@@ -34,6 +34,7 @@ class Restorer:
         self._word = tokenizer("x", add_special_tokens=False)["input_ids"]
         self._piece = functools.cache(self._read_piece)
         self._spaces = functools.cache(self._read_spaces)
+        self._extents = functools.lru_cache(maxsize=1)(self._read_extents)  # of a function with many copies
 
     def text(self, function: Maskable, positions: np.ndarray, predicted: np.ndarray) -> str:
         """The text of a function in which the sub-tokens at `positions` (M,), sorted, became `predicted` (M,)."""
@@ -70,7 +71,7 @@ class Restorer:
             was_new = new if piece else was_new
         return text
 
-    def _extents(self, function: Maskable) -> dict[int, tuple[int, int]]:
+    def _read_extents(self, function: Maskable) -> dict[int, tuple[int, int]]:
         """The characters of each sub-token of the text, by its position, with the spaces that it spells itself."""
         extents = {}
         for place in np.flatnonzero(~function.special).tolist():

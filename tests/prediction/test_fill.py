@@ -17,6 +17,7 @@ from transformers import BertConfig, BertForMaskedLM, BertModel, PreTrainedToken
 
 from codesyntax_dataset.errors import ArgumentError, ModelError
 from probing import fill_masks, mask_positions
+from probing.models import masked as masked_module
 from probing.models.location import EMBEDDED
 from probing.models.masked import MaskedModel, load_masked
 from probing.models.subtokens import encode
@@ -379,3 +380,34 @@ def test_positions_outside_of_the_text():
     with pytest.raises(ArgumentError, match="positions are 3 to 9, expected 0 to 4"):
         fill_masks(model_of("bert"), BYTES, [0, 5, 6, 7, 1], [3, 9])
     assert fill_masks(model_of("bert"), BYTES, [0, 5, 1], []).tolist() == []
+
+
+# --- the largest logits ---
+
+
+def plainly(logits: list[float], truth: int, near: float) -> tuple[int, int, bool]:
+    """The prediction, how many of (1, 5, 10) the true one is within, and whether an order within `near` decides either."""
+    order = sorted(range(len(logits)), key=lambda number: (-logits[number], number))
+    rank, best, true = order.index(truth), logits[order[0]], logits[truth]
+    fewest = sum(value > true + near for value in logits)
+    most = sum(value > true - near for value in logits) - 1
+    unsure = sum(value > best - near for value in logits) > 1 or any(fewest < k <= most for k in (1, 5, 10))
+    return order[0], sum(rank < k for k in (1, 5, 10)), unsure and near > 0
+
+
+@pytest.mark.parametrize("near", [1e-3, 0.0])
+@pytest.mark.parametrize("vocabulary", [4, 13, 60])
+def test_the_largest_logits_are_enough(vocabulary, near):
+    """Also where many are equal, or nearly so."""
+    random = torch.Generator().manual_seed(0)
+    logits = torch.randn(300, vocabulary, generator=random)
+    logits[:100] = (logits[:100] * 2).round()
+    logits[100:200] = (logits[100:200] * 500).round() / 500
+    logits[0] = 0
+    truth = torch.randint(vocabulary, (300,), generator=random)
+    truth[::2] = logits[::2].topk(min(13, vocabulary)).indices[:, -1]
+    found = masked_module._compared(logits, truth, near)
+    expected = [plainly(row, number, near) for row, number in zip(logits.double().tolist(), truth.tolist())]
+    assert [(int(one), int(two), bool(four)) for one, two, _, four in found.tolist()] == expected
+    chance = torch.log_softmax(logits.double(), dim=1).gather(1, truth[:, None])[:, 0]
+    assert torch.allclose(found[:, 2], chance, atol=1e-5)
