@@ -18,6 +18,7 @@ This file imports only numpy and none of its siblings, because the Hub loads the
 
 from __future__ import annotations
 
+import functools
 import operator
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -237,7 +238,8 @@ def score(counts: RankCounts, k: int | Iterable[int], rule: str) -> dict[str, An
 def mean_score(relations: Mapping[str, Any], k: str) -> float | None:
     """The mean over relations at `k`, or None without a relation that counts."""
     values = [entry[k]["score"] for entry in relations.values() if entry["in_mean"]]
-    return sum(values) / len(values) if values else None
+    # one addition after the other: since Python 3.12 sum() rounds otherwise, and results must not depend on the version
+    return functools.reduce(operator.add, values, 0.0) / len(values) if values else None
 
 
 def check_rule(rule: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterable, Sequence, Sized
 from typing import Any
 
@@ -118,7 +119,7 @@ class AstSimilarity(evaluate.Metric):
         found: dict[str, Any] = {}
         for place, name in enumerate(Similarity._fields):
             if average:
-                found[name] = sum(result[place] for result in compared) / len(compared) if compared else None
+                found[name] = math.fsum(result[place] for result in compared) / len(compared) if compared else None
             else:
                 found[name] = [None if result is None else result[place] for result in results]
         failed = len(results) - len(compared)
