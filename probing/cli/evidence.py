@@ -32,7 +32,7 @@ def verify(results: tuple[Path, ...], functions: int, everything: bool, **given:
       1  rejected: the model and the dataset do not give this result
     """
     quiet_libraries()
-    from probing.evidence.verify import ACCEPTED, REJECTED, UNCHECKED, report
+    from probing.evidence.checks import ACCEPTED, REJECTED, UNCHECKED, report
     from probing.evidence.verify import verify as run
 
     verdicts = set()

@@ -24,10 +24,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import torch
@@ -40,54 +40,28 @@ from probing.attention.edges import stacked
 from probing.attention.ledger import RankLedger
 from probing.attention.probe import PART, RankJob, Runner, prepare_again
 from probing.attention.ranking import EncodedFunction, RankBounds
-from probing.attention.result import ProbeResult, ledger_path, load
+from probing.attention.result import ProbeResult, load
 from probing.attention.schema import Provenance
+from probing.evidence.checks import (
+    FUNCTIONS,
+    MOST_BIASED,
+    Check,
+    Verification,
+    in_deviations,
+    same,
+    without_replacement,
+)
 from probing.evidence.selection import Choice, apply, choose
+from probing.evidence.verify_masked import verify_masked
 from probing.runs.data import find_data
-from probing.runs.saved import read_text
+from probing.runs.ledger_file import MASKING, instrument_of
+from probing.runs.saved import ledger_path, read_text
 from probing.runs.settings import Settings
-
-ACCEPTED, REJECTED, UNCHECKED = "accepted", "rejected", "could not be checked"
-"""The three verdicts. Missing files are never a rejection."""
-
-FUNCTIONS = 64
-"""The default number of functions to probe again."""
 
 SLACK = {"float32": 1e-3, "bfloat16": 0.4}
 """The relative difference of a weight that is allowed when a function is probed again: other batches round sums
 differently. For the embedded encoder and random models of 2 and 12 layers, whose weights are sharper, batches of 1 and
 of up to 40 functions differed by less than 1e-4 in float32, and by less than 0.3 in bfloat16."""
-
-MOST_BIASED = 5.0
-"""Standard deviations by which differences may favour the result: for one head or score, by chance less than once in
-250,000 times (Hoeffding 1963: exp(-MOST_BIASED ** 2 / 2) for sums of independent terms with random signs)."""
-
-
-class Check(NamedTuple):
-    """One check: its name, whether it passed (None: it could not be made), and what was found."""
-
-    name: str
-    passed: bool | None
-    found: str
-
-
-@dataclass
-class Verification:
-    """The checks of one result, and how many functions were probed again: `functions` out of `of`."""
-
-    checks: list[Check]
-    functions: int = 0
-    of: int = 0
-
-    @property
-    def verdict(self) -> str:
-        """ACCEPTED, REJECTED or UNCHECKED."""
-        passed = [check.passed for check in self.checks]
-        return REJECTED if False in passed else UNCHECKED if None in passed else ACCEPTED
-
-    @property
-    def accepted(self) -> bool:
-        return self.verdict == ACCEPTED
 
 
 @checked
@@ -100,12 +74,14 @@ def verify(
     functions: Positive | None = FUNCTIONS,
     seed: Natural | None = None,
 ) -> Verification:
-    """Check a result file and the ledger beside it: scores, labels, model, and the ranks of some of the functions.
+    """Check a result file and the ledger beside it: scores, labels, model, and, by running them again, some functions.
 
     `model` and `data`: their locations, if not those in the result. `functions`: how many of the ledger's functions are
     probed again, drawn with `seed` (by default differently each time), and more if these do not include every relation;
     None: all of them. Raises LedgerError if there is no readable result.
     """
+    if instrument_of(ledger_path(result)) == MASKING:
+        return verify_masked(result, model=model, data=data, device=device, functions=functions, seed=seed)
     text = read_text(result)
     ledger = RankLedger.load(ledger_path(result))
     found = ProbeResult.from_ledger(ledger)
@@ -122,15 +98,15 @@ def verify(
         return Verification([*checks, Check("model and data", False, str(error))], of=of)
     ours = job.settings
     checks += [
-        _same("model", settings.revision, ours.revision, model is not None),
-        _same("data", _version_and_labels(settings), _version_and_labels(ours), data is not None),
+        same("model", settings.revision, ours.revision, model is not None),
+        same("data", _version_and_labels(settings), _version_and_labels(ours), data is not None),
     ]
     if checks[-2].passed is None or checks[-1].passed is None:
         return Verification(checks, of=of)
     made = job.provenance
     checks += [
-        _same("skips", found.skips, dict(sorted(job.skips.items()))),
-        _same("ties", Provenance.of(ledger).ties, made.ties),
+        same("skips", found.skips, dict(sorted(job.skips.items()))),
+        same("ties", Provenance.of(ledger).ties, made.ties),
         _edges(ledger, job),
     ]
     if not checks[-1].passed:
@@ -141,16 +117,6 @@ def verify(
         choices.append(choose(other))
     check, probed = _probe_again(ledger, job, choices, functions, np.random.default_rng(seed))
     return Verification([*checks, check], probed, of)
-
-
-def _same(name: str, theirs: Any, ours: Any, named: bool = True) -> Check:
-    """Whether both are equal. If not `named` by the user, a difference may only mean that another one has this name."""
-    if theirs == ours:
-        return Check(name, True, f"{theirs}")
-    difference = f"the result says {theirs}, here it is {ours}"
-    return (
-        Check(name, False, difference) if named else Check(name, None, f"{difference}: say with --{name} where it is")
-    )
 
 
 def _version_and_labels(settings: Settings) -> str:
@@ -198,7 +164,7 @@ def _draw(ledger: RankLedger, choices: Sequence[Choice], number: int, rng: np.ra
         per_edge = outcome.hits / outcome.edges.sum(axis=0)  # (rules, k, F, R)
         headline = per_edge[RULES.index("first"), 0][:, outcome.in_mean].sum(axis=-1)
         weight += (_share(headline) / 2 + _share(_share(per_edge.sum(axis=-1)).max(axis=(0, 1))) / 4) / len(outcomes)
-    drawn = _without_replacement(weight, number, rng)
+    drawn = without_replacement(weight, number, rng)
     for column in rng.permutation(edges.shape[1]):
         holding = np.flatnonzero(edges[:, column])
         if not np.isin(holding, drawn).any():
@@ -210,24 +176,6 @@ def _share(values: np.ndarray) -> np.ndarray:
     """Values (..., F) as shares of their sum, or equal shares if all are 0."""
     total = values.sum(axis=-1, keepdims=True)
     return np.divide(values, total, out=np.full(values.shape, 1 / values.shape[-1]), where=total > 0)
-
-
-def _without_replacement(weight: np.ndarray, number: int, rng: np.random.Generator) -> np.ndarray:
-    """Draw `number` functions, each with probability proportional to its weight, or 1 if that exceeds 1.
-
-    Systematic sampling in random order (Madow 1949).
-    """
-    if number >= len(weight):
-        return np.arange(len(weight))
-    chance = np.zeros(len(weight))
-    while True:
-        rest = chance < 1
-        chance[rest] = np.minimum(1, (number - np.count_nonzero(~rest)) * weight[rest] / weight[rest].sum())
-        if not (chance[rest] == 1).any():
-            break
-    order = rng.permutation(len(weight))
-    passed = np.floor(rng.random() + np.concatenate([[0], chance[order].cumsum()]))
-    return order[np.diff(passed) > 0]
 
 
 def _probe_again(
@@ -285,29 +233,16 @@ def _bias(claimed: RankLedger, again: RankLedger, choices: Sequence[Choice]) -> 
     found = []
     for rule, name in enumerate(RULES):
         better = np.sign(again.ranks[rule].astype(np.int16) - claimed.ranks[rule])
-        sides = _sides(np.add.reduceat(better, starts, axis=0, dtype=np.int64))  # (layers, heads)
+        sides = in_deviations(np.add.reduceat(better, starts, axis=0, dtype=np.int64))  # (layers, heads)
         layer, head = np.unravel_index(sides.argmax(), sides.shape)
         found.append((float(sides.max()), f"head {layer}-{head} by the rule {name}"))
     for choice in choices:
         theirs, ours = apply(claimed, choice), apply(again, choice)
         gained = np.moveaxis(theirs.hits.astype(np.int64) - ours.hits, 2, 0)  # (F, rules, k, R)
         weight = theirs.in_mean / theirs.edges.sum(axis=0)
-        of_relations, of_mean = _sides(gained), _sides((gained * weight).sum(axis=-1))
+        of_relations, of_mean = in_deviations(gained), in_deviations((gained * weight).sum(axis=-1))
         found.append(
             (float(of_relations.max()), f"the score of {theirs.relations[of_relations.max(axis=(0, 1)).argmax()]}")
         )
         found.append((float(of_mean.max()), "the mean score"))
     return max(found)
-
-
-def _sides(differences: np.ndarray) -> np.ndarray:
-    """The sum of differences (F, ...) over functions, in standard deviations of sums with random signs."""
-    spread = np.sqrt((differences.astype(float) ** 2).sum(axis=0))
-    return np.divide(differences.sum(axis=0), spread, out=np.zeros(spread.shape), where=spread > 0)
-
-
-def report(verification: Verification) -> Sequence[str]:
-    """One line per check, and the verdict."""
-    mark = {True: "ok  ", False: "FAIL", None: "?   "}
-    lines = [f"{mark[check.passed]} {check.name}: {check.found}" for check in verification.checks]
-    return [*lines, verification.verdict if verification.accepted else verification.verdict.upper()]

@@ -33,12 +33,14 @@ class Filled(NamedTuple):
     """What the model restores in a copy.
 
     `predicted` (M,): ids, in the order of the positions; `hits`: how many of them the model finds within each k of KS;
-    `log_probability`: of the true sub-tokens, in nats, the mean over the positions, rounded to DECIMALS.
+    `log_probability`: of the true sub-tokens, in nats, the mean over the positions, rounded to DECIMALS; `unsure`: the
+    number of positions where rounding, as on another machine, could change the prediction or a hit.
     """
 
     predicted: np.ndarray
     hits: tuple[int, ...]
     log_probability: float
+    unsure: int
 
 
 class Filler(Batches):
@@ -114,4 +116,4 @@ def _filled(scores: np.ndarray) -> Filled:
     # within 3, 2, 1 or 0 of KS: within the largest k first
     hits = tuple(int((scores[:, 1] >= len(KS) - place).sum()) for place in range(len(KS)))
     mean = round(float(scores[:, 2].mean()), DECIMALS)
-    return Filled(scores[:, 0].astype(np.int64), hits, mean)
+    return Filled(scores[:, 0].astype(np.int64), hits, mean, int(scores[:, 3].sum()))

@@ -216,6 +216,11 @@ class MaskJob:
         return Restorer(self.masker.tokenizer)
 
     def run(self, part: Sequence[Source], bar: tqdm) -> np.ndarray:
+        table, _ = self.rows(part, bar)
+        return table.view(np.uint8).reshape(len(table), ROW.itemsize)
+
+    def rows(self, part: Sequence[Source], bar: tqdm) -> tuple[np.ndarray, np.ndarray]:
+        """The rows (N,) of a ledger for some functions, in their order, and the number of unsure positions of each."""
         from probing.prediction.fill import Copy
 
         pairs, copies = [], []
@@ -223,11 +228,14 @@ class MaskJob:
             of_function, _ = masked_copies(function, source.index, self.settings)
             pairs.append((source, function, of_function))
             copies += [Copy(function.ids, copy.positions) for pair in of_function for copy in pair.copies]
-        filled = iter(self._filler.fill(copies, _Finished(bar, [source.copies for source in part])))
-        table = np.concatenate([self._rows(*of_function, filled) for of_function in pairs])
-        return table.view(np.uint8).reshape(len(table), ROW.itemsize)
+        filled = self._filler.fill(copies, _Finished(bar, [source.copies for source in part]))
+        rest = iter(filled)
+        table = np.concatenate([self._compared(*of_function, rest) for of_function in pairs])
+        return table, np.array([one.unsure for one in filled])
 
-    def _rows(self, source: Source, function: Maskable, pairs: Sequence[Pair], filled: Iterator[Filled]) -> np.ndarray:
+    def _compared(
+        self, source: Source, function: Maskable, pairs: Sequence[Pair], filled: Iterator[Filled]
+    ) -> np.ndarray:
         """The rows of a function, from what the model restored in its copies, in order."""
         compared = _Comparison(function.code, self.masker.language)
         found = np.zeros(source.copies, ROW)

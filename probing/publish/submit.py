@@ -33,9 +33,10 @@ from codesyntax_dataset.protocol import HELD_OUT, PAPER_LENGTH, PROTOCOLS
 from codesyntax_dataset.tasks import task_id
 from probing.attention.result import ProbeResult
 from probing.evidence import entry
+from probing.evidence.checks import REJECTED, UNCHECKED, Verification
 from probing.evidence.gather import Probed, find, gather
 from probing.evidence.schema import Entry, Verified
-from probing.evidence.verify import REJECTED, UNCHECKED, Verification, verify
+from probing.evidence.verify import verify
 from probing.models.location import Location
 from probing.publish.client import check_repo, client, plain_errors, retry_when_rate_limited
 from probing.runs.data import label_digest, load_functions

@@ -20,7 +20,7 @@ from codesyntax_dataset.languages import CONFIGS, language_of
 from codesyntax_dataset.network import UNREACHABLE, hub_answers, is_hub_id
 from probing.runs.controls import labels_of
 from probing.runs.saved import data_path_of, read_text
-from probing.runs.settings import Settings
+from probing.runs.settings import Reads, Settings
 
 COLUMNS = ("id", "code", "token_start", "token_end", "relations")
 
@@ -182,7 +182,7 @@ def folder_of(data: Any) -> Path | None:
     return Path(data).resolve() if isinstance(data, (str, os.PathLike)) and os.path.isdir(data) else None
 
 
-def find_data(result: str | os.PathLike, made: Settings) -> str:
+def find_data(result: str | os.PathLike, made: Reads) -> str:
     """Locate the data of the result in a file: a folder, or the id of a dataset on the Hub.
 
     `made`: the result's settings. A dataset on the Hub is found by its id. A folder is searched at the path in the
@@ -213,9 +213,10 @@ def find_data(result: str | os.PathLike, made: Settings) -> str:
     )
 
 
-def _probed_labels(dataset: datasets.Dataset, made: Settings) -> str:
-    """The digest of the labels in a probe with these settings."""
-    return label_digest(labels_of(dataset, made.control, made.seed), made.limit)
+def _probed_labels(dataset: datasets.Dataset, made: Reads) -> str:
+    """The digest of the labels in a run with these settings, which may be of a control."""
+    control, seed = (made.control, made.seed) if isinstance(made, Settings) else (None, None)
+    return label_digest(labels_of(dataset, control, seed), made.limit)
 
 
 def label_digest(dataset: datasets.Dataset, limit: int | None = None) -> str:

@@ -36,7 +36,7 @@ from codesyntax_metric.topk_uas import RULES, score
 from probing.attention.ledger import RankLedger
 from probing.attention.probe import RankJob, Runner, prepare
 from probing.attention.result import load
-from probing.evidence import verify
+from probing.evidence import checks, verify
 from probing.evidence.selection import apply, choose
 from probing.runs.data import read_functions
 
@@ -60,7 +60,7 @@ def means(ledger: RankLedger) -> np.ndarray:
 
 def refused(of: RankJob, ledger: RankLedger, choices: list, draws: int) -> int:
     rng = np.random.default_rng(0)
-    return sum(not verify._probe_again(ledger, of, choices, verify.FUNCTIONS, rng)[0].passed for _ in range(draws))
+    return sum(not verify._probe_again(ledger, of, choices, checks.FUNCTIONS, rng)[0].passed for _ in range(draws))
 
 
 def print_forgeries(of: RankJob, ledger: RankLedger, validation: RankLedger, draws: int) -> None:

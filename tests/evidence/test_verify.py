@@ -24,8 +24,9 @@ from probing.attention.ledger import RankLedger
 from probing.attention.probe import prepare
 from probing.attention.result import ProbeResult, ledger_path
 from probing.cli import main
+from probing.evidence.checks import ACCEPTED, REJECTED, UNCHECKED, without_replacement
 from probing.evidence.selection import choose
-from probing.evidence.verify import ACCEPTED, REJECTED, UNCHECKED, _draw, _probe_again, _without_replacement, verify
+from probing.evidence.verify import _draw, _probe_again, verify
 from probing.models import capture
 from probing.models.encoder import Encoder, load
 from probing.runs.data import read_functions
@@ -166,7 +167,7 @@ def test_functions_are_drawn_in_proportion_to_their_weight():
     """2,000 draws of 3 out of 5: the second is certain, as 8/12 of 3 draws is more than one; the others share 2 draws."""
     rng, times = np.random.default_rng(0), np.zeros(5)
     for _ in range(2000):
-        drawn = _without_replacement(np.array([1, 8, 1, 2, 0]) / 12, 3, rng)
+        drawn = without_replacement(np.array([1, 8, 1, 2, 0]) / 12, 3, rng)
         assert len(set(drawn)) == len(drawn) == 3
         times[drawn] += 1
     np.testing.assert_allclose(times / 2000, [0.5, 1, 0.5, 1, 0], atol=0.05)

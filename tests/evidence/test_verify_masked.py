@@ -1,0 +1,134 @@
+"""Verification of masking results: honest runs pass, and the smallest forgeries do not."""
+
+from __future__ import annotations
+
+import shutil
+
+import numpy as np
+import pytest
+import torch
+from byte_tokenizer import byte_tokenizer
+from click.testing import CliRunner
+from transformers import BertConfig, BertForMaskedLM
+
+from probing import mask
+from probing.cli import main
+from probing.evidence.checks import ACCEPTED, REJECTED, UNCHECKED
+from probing.evidence.verify import verify
+from probing.prediction.ledger import MaskingLedger
+from probing.prediction.result import MaskResult, load
+
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("one_thread")]
+
+LONGEST = 600
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory):
+    torch.manual_seed(0)
+    tokenizer = byte_tokenizer()
+    sizes = {"num_hidden_layers": 1, "num_attention_heads": 2, "hidden_size": 32, "intermediate_size": 48}
+    config = BertConfig(vocab_size=len(tokenizer), max_position_embeddings=LONGEST, initializer_range=0.3, **sizes)
+    folder = tmp_path_factory.mktemp("models") / "masked"
+    BertForMaskedLM(config).save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def honest(model, dataset_folder, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("honest")
+    types = ["return_statement", "parameters", "while_statement"]
+    run = {"node_types": types, "draws": 2, "limit": 100, "max_length": LONGEST}
+    return mask(str(model), dataset_folder, **run, output=folder).paths(folder)[0]
+
+
+@pytest.fixture
+def where(model, dataset_folder):
+    return {"model": str(model), "data": str(dataset_folder)}
+
+
+def forged(honest, folder, alter):
+    """A result whose numbers follow from an altered ledger."""
+    result = load(honest)
+    ledger = MaskingLedger(result.ledger.node_types, result.ledger.rows.copy(), result.ledger.settings)
+    alter(ledger.rows)
+    made = MaskResult.from_ledger(ledger)
+    made.save(folder)
+    return made.paths(folder)[0]
+
+
+def test_an_honest_result_is_accepted(honest, where):
+    verification = verify(honest, **where, functions=5, seed=0)
+    assert verification.verdict == ACCEPTED, verification.checks
+    assert 5 <= verification.functions < verification.of
+    assert verify(honest, **where, functions=None).functions == verification.of
+    printed = CliRunner().invoke(main, ["verify", str(honest), "--model", where["model"], "--data", where["data"]])
+    assert (printed.exit_code, printed.stdout.splitlines()[-1]) == (0, ACCEPTED)
+
+
+def one_copy(rows):
+    """The copy of T1 that loses most becomes perfect."""
+    first = np.flatnonzero(rows["copy"] == 0)
+    row = first[rows["jaccard"][first].argmin()]
+    for name in ("jaccard", "sorensen_dice", "levenshtein"):
+        rows[name][row] = 1
+
+
+def one_hit(rows):
+    row = np.flatnonzero(rows["hits_1"] < rows["hits_5"])[0]
+    rows["hits_1"][row] += 1
+
+
+def other_positions(rows):
+    rows["seed"][1] += 1
+
+
+def likelier(rows):
+    rows["log_probability"][rows["copy"] == 0] *= 0.99
+
+
+def controls_of_another_function(rows):
+    rows["jaccard"][rows["copy"] == 1] = rows["jaccard"][rows["copy"] == 1][::-1].copy()
+
+
+@pytest.mark.parametrize("alter", [one_copy, one_hit, other_positions, likelier, controls_of_another_function])
+def test_forgeries_are_rejected(honest, where, tmp_path, alter):
+    file = forged(honest, tmp_path, alter)
+    verification = verify(file, **where, functions=None)
+    assert verification.verdict == REJECTED
+    assert [check.name for check in verification.checks if not check.passed] == ["copies again"]
+
+
+def test_what_rounding_explains_on_one_side_only(honest, where, tmp_path):
+    """Every log-probability a thousandth higher, where T1 is masked."""
+
+    def shift(rows):
+        first = rows["copy"] == 0
+        rows["log_probability"][first] = np.round(rows["log_probability"][first] + 0.001, 3)
+
+    verification = verify(forged(honest, tmp_path, shift), **where, functions=None)
+    assert verification.verdict == REJECTED
+    assert "favour one arm" in verification.checks[-1].found
+
+
+def test_a_result_without_its_data_or_with_other_numbers(honest, where, model, dataset_folder, tmp_path):
+    moved = tmp_path / "elsewhere" / honest.name
+    moved.parent.mkdir()
+    for path in honest.parent.glob(f"{honest.stem}*"):
+        shutil.copy(path, moved.parent)
+    verification = verify(moved, model=str(model))
+    assert verification.verdict == UNCHECKED
+    assert "--data" in verification.checks[-1].found
+    moved.write_text(moved.read_text().replace('"functions": ', '"functions": 1', 1))
+    assert verify(moved, **where).verdict == REJECTED
+
+
+def test_functions_of_every_type_are_drawn(honest, where):
+    """Also if as few as one is asked for."""
+    result = load(honest)
+    types = set(result.node_types)
+    for seed in range(5):
+        verification = verify(honest, **where, functions=1, seed=seed)
+        assert verification.verdict == ACCEPTED
+        assert 1 <= verification.functions <= len(types) + 1
