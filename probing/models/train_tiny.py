@@ -1,0 +1,417 @@
+"""Train the embedded masked language model: a small ModernBERT, from the functions of Python's standard library alone.
+
+    python -m probing.models.train_tiny tiny-code-mlm --checkpoints checkpoints --evaluate DATA
+
+computes on one thread, and gives the same weights for the same seed, library, machine and versions of torch, tokenizers
+and transformers. If it is interrupted, the same command continues, and gives what it would have given.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.metadata
+import json
+import os
+import platform
+import shutil
+import sysconfig
+import time
+from collections import deque
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import click
+import jinja2
+import numpy as np
+import torch
+from safetensors import safe_open
+from safetensors.torch import save_file
+from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors, trainers
+from transformers import ModernBertConfig, ModernBertForMaskedLM, PreTrainedTokenizerFast
+
+from codesyntax_dataset.arguments import Natural, Positive, checked
+from codesyntax_dataset.atomic import beside
+from codesyntax_dataset.errors import CodeSyntaxError, ModelError, SourceError
+from codesyntax_dataset.folder import read_split
+from codesyntax_dataset.languages import language_of
+from probing.models.common import quiet
+from probing.models.masked import MaskedModel, load_masked
+
+LONGEST = 512
+"""The positions of the model: sub-tokens of an input, special tokens included."""
+
+RATE = 0.15
+"""The share of an input's sub-tokens that are masked, in training and evaluation."""
+
+STEPS = 30_000
+"""Batches of the full training, about three hours of one core."""
+
+_SPECIAL = {"cls_token": "<s>", "sep_token": "</s>", "pad_token": "<pad>", "unk_token": "<unk>", "mask_token": "<mask>"}
+_BATCH = 2048  # sub-tokens of a batch, padding included
+_WARM_UP = 0.05  # of the steps
+_SAVED = 500  # steps between states from which an interrupted training continues
+_SHOWN = 100  # steps between lines of progress
+_MOMENTS = ("exp_avg", "exp_avg_sq")  # of AdamW, for each weight
+
+
+class Sizes(NamedTuple):
+    """Sizes of the tokenizer and the model, the `spread` of initial weights, and the largest learning `rate`."""
+
+    vocabulary: int = 4096
+    width: int = 128
+    layers: int = 4
+    heads: int = 4
+    inner: int = 256
+    spread: float = 0.06
+    rate: float = 2e-3
+
+
+TINY = Sizes()
+
+
+def library() -> dict[str, str]:
+    """The files of this Python's standard library: path within it -> text, in order, without its tests.
+
+    Left out are folders named `test`, `tests` or `idle_test`, which many distributions of Python leave out, and
+    packages that were installed into it.
+    """
+    root = Path(sysconfig.get_path("stdlib"))
+    left_out = {"test", "tests", "idle_test", "site-packages", "dist-packages"}
+    files = {path.relative_to(root).as_posix(): path for path in root.rglob("*.py")}
+    decode = language_of("python").decode
+    return {
+        name: decode(files[name].read_bytes()) for name in sorted(files) if not left_out & {*Path(name).parent.parts}
+    }
+
+
+def functions(files: dict[str, str]) -> list[str]:
+    """The distinct functions and methods of Python files, delimited as in CodeSearchNet, in order.
+
+    Raises SourceError if there is none.
+    """
+    definitions = language_of("python").definitions
+    found = list(dict.fromkeys(definition.code for text in files.values() for definition in definitions(text)))
+    if not found:
+        raise SourceError("the standard library has no functions in source form: use a Python that has its .py files")
+    return found
+
+
+def digest_of(texts: Sequence[str]) -> str:
+    """The SHA-256 of texts, in order: of the JSON list, in UTF-8."""
+    return hashlib.sha256(json.dumps(texts, ensure_ascii=False).encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def tokenizer_of(texts: Sequence[str], vocabulary: int) -> PreTrainedTokenizerFast:
+    """A byte-level BPE tokenizer (Radford et al. 2019, section 2.2) with at most so many entries, from `texts`."""
+    tokenizer = Tokenizer(models.BPE())
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    tokenizer.decoder = decoders.ByteLevel()
+    tokenizer.train_from_iterator(
+        texts,
+        trainers.BpeTrainer(
+            vocab_size=vocabulary,
+            special_tokens=list(_SPECIAL.values()),
+            initial_alphabet=sorted(pre_tokenizers.ByteLevel.alphabet()),
+            show_progress=False,
+        ),
+    )
+    tokenizer.post_processor = processors.RobertaProcessing(
+        ("</s>", 1), ("<s>", 0), trim_offsets=True, add_prefix_space=False
+    )  # the trainer numbers special tokens first, in order
+    return PreTrainedTokenizerFast(tokenizer_object=tokenizer, model_max_length=LONGEST, **_SPECIAL)
+
+
+def model_of(tokenizer: Any, sizes: Sizes, seed: int) -> ModernBertForMaskedLM:
+    """A model with its family's own initial weights, in which every layer attends to the whole input."""
+    config = ModernBertConfig(
+        vocab_size=len(tokenizer),
+        hidden_size=sizes.width,
+        intermediate_size=sizes.inner,
+        num_hidden_layers=sizes.layers,
+        num_attention_heads=sizes.heads,
+        layer_types=["full_attention"] * sizes.layers,
+        rope_parameters={"full_attention": {"rope_type": "default", "rope_theta": 10_000.0}},
+        max_position_embeddings=LONGEST,
+        initializer_range=sizes.spread,
+        pad_token_id=tokenizer.pad_token_id,
+        cls_token_id=tokenizer.cls_token_id,
+        sep_token_id=tokenizer.sep_token_id,
+        bos_token_id=tokenizer.cls_token_id,
+        eos_token_id=tokenizer.sep_token_id,
+    )
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        return ModernBertForMaskedLM._from_config(config, attn_implementation="sdpa")
+
+
+def inputs_of(tokenizer: Any, texts: Sequence[str]) -> list[np.ndarray]:
+    """The sub-tokens (S,) of each text; of one longer than LONGEST, consecutive pieces, each with special tokens."""
+    most = LONGEST - 2
+    pieces = []
+    for ids in tokenizer(list(texts), add_special_tokens=False, verbose=False)["input_ids"]:
+        for start in range(0, len(ids), most):
+            piece = [tokenizer.cls_token_id, *ids[start : start + most], tokenizer.sep_token_id]
+            pieces.append(np.asarray(piece, np.int64))
+    return pieces
+
+
+def batches(lengths: np.ndarray, seed: int, epoch: int) -> list[np.ndarray]:
+    """The inputs of each batch of an epoch, in order: inputs of nearly one length, at most _BATCH with the padding."""
+    rng = np.random.default_rng([seed, 0, epoch])
+    order = rng.permutation(len(lengths))
+    order = order[np.argsort(lengths[order], kind="stable")]
+    found, start = [], 0
+    for end in range(1, len(order) + 1):
+        if end == len(order) or (end + 1 - start) * lengths[order[end]] > _BATCH:
+            found.append(order[start:end])
+            start = end
+    return [found[i] for i in rng.permutation(len(found))]
+
+
+def chosen(special: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """Which positions to mask: (B, S), RATE of those of a row that are not `special`, at least one; (B, S)."""
+    numbers = np.where(special, 2.0, rng.random(special.shape))
+    amounts = np.maximum(1, np.rint(RATE * (~special).sum(axis=1)))
+    return (numbers.argsort(axis=1).argsort(axis=1) < amounts[:, None]) & ~special
+
+
+def schedule(step: int, steps: int) -> float:
+    """The learning rate of a step, counted from 0, as a share of the largest: linear warm-up and linear decay."""
+    warm_up = max(1, round(_WARM_UP * steps))
+    return min((step + 1) / warm_up, (steps - step) / max(1, steps - warm_up), 1.0)
+
+
+class Restored(NamedTuple):
+    """How many of the `masked` sub-tokens of `functions` were restored.
+
+    `longer`: functions left out because they have more than `longest` sub-tokens.
+    """
+
+    functions: int
+    longer: int
+    longest: int
+    masked: int
+    restored: int
+
+
+def restored(model: MaskedModel, texts: Sequence[str], seed: int = 0) -> Restored:
+    """Mask RATE of the sub-tokens of each text, none of them special, and count those that the model ranks first.
+
+    The positions depend on `seed` and on the texts, in order. Texts of more than `model.longest` sub-tokens are left
+    out.
+    """
+    rng = np.random.default_rng(seed)
+    masked = hits = longer = 0
+    for ids, _, special in model.encode(texts):
+        if len(ids) > model.longest:
+            longer += 1
+            continue
+        columns = torch.from_numpy(np.flatnonzero(chosen(special[None], rng)[0]))
+        found = model.scores(model.inputs([ids]), torch.zeros_like(columns), columns)
+        masked += len(columns)
+        hits += int((found[:, 0].long().cpu() == torch.from_numpy(ids)[columns]).sum())
+    return Restored(len(texts) - longer, longer, model.longest, masked, hits)
+
+
+class Training:
+    """A model, its optimizer (AdamW, Loshchilov and Hutter 2019), and the step that is next, from `texts`."""
+
+    def __init__(self, texts: Sequence[str], steps: int, seed: int, sizes: Sizes):
+        self.texts = texts
+        self.tokenizer = tokenizer_of(texts, sizes.vocabulary)
+        self.model = model_of(self.tokenizer, sizes, seed).train()
+        self.model.sparse_prediction = True  # of this object alone: the loss needs logits at masked positions only
+        self.inputs = inputs_of(self.tokenizer, texts)
+        self.lengths = np.array([len(ids) for ids in self.inputs])
+        self.batches = len(batches(self.lengths, seed, 0))  # of every epoch, because lengths are the same in each
+        self.parameters = dict(self.model.named_parameters())
+        groups = [
+            {"params": [p for p in self.parameters.values() if p.ndim > 1], "weight_decay": 0.01},
+            {"params": [p for p in self.parameters.values() if p.ndim <= 1], "weight_decay": 0.0},
+        ]
+        self.optimizer = torch.optim.AdamW(groups, lr=0.0, betas=(0.9, 0.98), fused=True)
+        for parameter in self.parameters.values():  # as its first step would, so that there is a state before it
+            moments = {key: torch.zeros_like(parameter) for key in _MOMENTS}
+            self.optimizer.state[parameter] = {"step": torch.zeros(()), **moments}
+        self.steps, self.seed, self.largest = steps, seed, sizes.rate
+        self.step, self.seen, self.seconds = 0, 0, 0.0
+        self._epoch, self._order = -1, list[np.ndarray]()
+        versions = {name: importlib.metadata.version(name) for name in ("torch", "tokenizers", "transformers")}
+        self.settings = json.dumps([steps, seed, sizes, digest_of(texts), versions])
+
+    def advance(self) -> float:
+        """Take the next step; its loss, in nats per masked sub-token."""
+        started = time.process_time()
+        epoch, place = divmod(self.step, self.batches)
+        if epoch != self._epoch:
+            self._epoch, self._order = epoch, batches(self.lengths, self.seed, epoch)
+        rows = [self.inputs[i] for i in self._order[place]]
+        padding = self.tokenizer.pad_token_id
+        ids = np.full((len(rows), max(map(len, rows))), padding, np.int64)
+        for row, one in zip(ids, rows):
+            row[: len(one)] = one
+        special = np.isin(ids, self.tokenizer.all_special_ids)
+        mask = chosen(special, np.random.default_rng([self.seed, 1, self.step]))
+        loss = self.model(
+            input_ids=torch.from_numpy(np.where(mask, self.tokenizer.mask_token_id, ids)),
+            attention_mask=torch.from_numpy((ids != padding).astype(np.int64)),
+            labels=torch.from_numpy(np.where(mask, ids, -100)),
+        ).loss
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(self.parameters.values(), 1.0)
+        for group in self.optimizer.param_groups:
+            group["lr"] = self.largest * schedule(self.step, self.steps)
+        self.optimizer.step()
+        self.optimizer.zero_grad()
+        self.step += 1
+        self.seen += sum(map(len, rows))
+        self.seconds += time.process_time() - started
+        return loss.item()
+
+    def save(self, path: Path) -> None:
+        """Write the weights, the optimizer's moments and the next step, from which `resume` continues."""
+        tensors = {}
+        for name, parameter in self.parameters.items():
+            tensors[f"{name} weights"] = parameter.detach()
+            tensors |= {f"{name} {key}": self.optimizer.state[parameter][key] for key in _MOMENTS}
+        about = {
+            "step": str(self.step),
+            "seen": str(self.seen),
+            "seconds": str(self.seconds),
+            "settings": self.settings,
+        }
+        with beside(path) as place:
+            save_file(tensors, place, about)
+
+    def resume(self, path: Path) -> None:
+        """Continue from what `save` wrote; raises ModelError if that was another training."""
+        with safe_open(path, "pt") as file:
+            about = file.metadata()
+            if about.get("settings") != self.settings:
+                raise ModelError(
+                    f"{path} is from a training with other steps, seed, sizes, library or versions: remove it to train "
+                    "from the start, or repeat the command that began it"
+                )
+            self.step, self.seen, self.seconds = int(about["step"]), int(about["seen"]), float(about["seconds"])
+            for name, parameter in self.parameters.items():
+                parameter.data.copy_(file.get_tensor(f"{name} weights"))
+                state = self.optimizer.state[parameter]
+                state["step"].fill_(self.step)
+                for key in _MOMENTS:
+                    state[key].copy_(file.get_tensor(f"{name} {key}"))
+
+
+@checked
+def train(
+    output: str | os.PathLike,
+    *,
+    steps: Positive = STEPS,
+    seed: Natural = 0,
+    checkpoints: str | os.PathLike | None = None,
+    data: str | os.PathLike | None = None,
+    sizes: Sizes = TINY,
+) -> Path:
+    """Train a model, and write its folder `output`, which must not exist: weights, tokenizer and card.
+
+    `checkpoints`: a folder for the models after 0, 1, 2, 4, ... steps, too. `data`: a dataset folder; cards then say
+    which share of sub-tokens of its Python test functions the model restores. An interrupted training continues
+    from the file beside `output` that ends in `.training.safetensors`.
+
+    Raises ModelError if `output` exists or another training was interrupted there, SourceError if the library has no
+    source files.
+    """
+    target = Path(output)
+    state = target.with_name(f"{target.name}.training.safetensors")
+    if target.exists():
+        raise ModelError(f"{target} exists already: remove it, or choose another folder")
+    evaluated = None if data is None else read_split(Path(data), "python", "test", ["code"])[0]["code"]
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)  # with more the order of sums is not fixed
+    try:
+        training = Training(functions(library()), steps, seed, sizes)
+        if state.exists():
+            training.resume(state)
+
+        elif checkpoints is not None and (others := sorted(Path(checkpoints).glob("step-*"))):
+            raise ModelError(f"{others[0]} is of another training: remove it, or choose another folder for checkpoints")
+        losses: deque[float] = deque(maxlen=_SHOWN)
+        while True:
+            doubled = training.step & (training.step - 1) == 0
+            if doubled or training.step % _SAVED == 0:
+                training.save(state)
+            if doubled and checkpoints is not None:
+                place = Path(checkpoints) / f"step-{training.step:06}"
+                if not place.exists():
+                    write(place, training, evaluated)
+            if training.step == steps:
+                break
+            losses.append(training.advance())
+            if training.step % _SHOWN == 0:
+                left = training.seconds / training.step * (steps - training.step) / 60
+                mean = sum(losses) / len(losses)
+                click.echo(f"step {training.step:,} of {steps:,}: loss {mean:.3f}, {left:.0f} minutes left")
+        write(target, training, evaluated)
+        state.unlink(missing_ok=True)
+    finally:
+        torch.set_num_threads(before)
+    return target
+
+
+def write(folder: Path, training: Training, evaluated: Sequence[str] | None) -> None:
+    """Write the model as it is now, its tokenizer and its card into a new folder, whole or not at all."""
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    place = folder.with_name(f".{folder.name}.{os.getpid()}.tmp")
+    try:
+        with quiet():
+            training.model.save_pretrained(place)
+            training.tokenizer.save_pretrained(place)
+        found = None if evaluated is None else restored(load_masked(place, device="cpu"), evaluated)
+        (place / "README.md").write_text(card(training, found), encoding="utf-8")
+        place.rename(folder)
+    finally:
+        shutil.rmtree(place, ignore_errors=True)
+
+
+def card(training: Training, found: Restored | None) -> str:
+    """The model's card: what it is, from what, how long it was trained, and what it restores."""
+    template = Path(__file__).with_name("tiny_card.md.jinja").read_text(encoding="utf-8")
+    return jinja2.Template(template, undefined=jinja2.StrictUndefined, keep_trailing_newline=True).render(
+        config=training.model.config,
+        weights=training.model.num_parameters(),
+        python=platform.python_version(),
+        functions=len(training.texts),
+        characters=sum(map(len, training.texts)),
+        sub_tokens=int(training.lengths.sum()),
+        digest=digest_of(training.texts),
+        step=training.step,
+        steps=training.steps,
+        seen=training.seen,
+        minutes=training.seconds / 60,
+        share=round(100 * RATE),
+        rate=training.largest,
+        seed=training.seed,
+        found=found,
+    )
+
+
+@click.command(context_settings={"help_option_names": ["-h", "--help"]})
+@click.argument("output", type=click.Path(path_type=Path))
+@click.option("--steps", type=click.IntRange(1), default=STEPS, show_default=True, help="Batches to train on.")
+@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Of weights, batches and masks.")
+@click.option(
+    "--checkpoints", type=click.Path(path_type=Path), help="A folder for the models after 0, 1, 2, 4, ... steps."
+)
+@click.option(
+    "--evaluate", "data", type=click.Path(path_type=Path), help="A dataset folder to evaluate on, for the cards."
+)
+def main(output: Path, steps: int, seed: int, checkpoints: Path | None, data: Path | None) -> None:
+    """Train the embedded masked language model, on one core, and write it to the folder OUTPUT."""
+    try:
+        train(output, steps=steps, seed=seed, checkpoints=checkpoints, data=data)
+    except CodeSyntaxError as error:
+        raise click.ClickException(str(error)) from None
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,240 @@
+"""The training of the embedded masked model: its corpus, its bytes, its continuation, and what it counts as restored."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import sysconfig
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from click.testing import CliRunner
+
+from codesyntax_dataset.errors import ModelError, SourceError
+from probing.models import train_tiny
+from probing.models.encoder import load
+from probing.models.masked import load_masked
+from probing.models.train_tiny import Sizes, batches, chosen, restored, schedule, train
+
+pytestmark = pytest.mark.usefixtures("one_thread")
+
+SMALL = Sizes(vocabulary=300, width=16, layers=2, heads=2, inner=16)
+STEPS = 6
+FILES = {
+    f"module{i}.py": f"def add{i}(a, b):\n    return a + b + {i}\n\ndef first{i}(values):\n    for value in values:\n"
+    f"        if value > {i}:\n            return value\n    return None\n"
+    for i in range(20)
+}
+
+
+@pytest.fixture(autouse=True)
+def small(monkeypatch):
+    """A corpus of 40 functions, in several batches."""
+    monkeypatch.setattr(train_tiny, "library", lambda: FILES)
+    monkeypatch.setattr(train_tiny, "_BATCH", 512)
+    monkeypatch.setattr(train_tiny, "_SAVED", 2)
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory) -> Path:
+    """A model trained without an interruption, and its checkpoints beside it."""
+    folder = tmp_path_factory.mktemp("whole")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(train_tiny, "library", lambda: FILES)
+        patch.setattr(train_tiny, "_BATCH", 512)
+        return train(folder / "model", steps=STEPS, sizes=SMALL, checkpoints=folder / "checkpoints")
+
+
+def bytes_of(folder: Path) -> dict[str, bytes]:
+    """All files but the card, which says how many minutes it took."""
+    return {path.name: path.read_bytes() for path in folder.iterdir() if path.name != "README.md"}
+
+
+# --- the corpus ---
+
+
+def test_the_library_is_read_without_tests_and_installed_packages(tmp_path, monkeypatch):
+    monkeypatch.undo()
+    for name in (
+        "b.py",
+        "a/b.py",
+        "a/test/c.py",
+        "test/d.py",
+        "idlelib/idle_test/e.py",
+        "site-packages/f.py",
+        "a/g.txt",
+    ):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text("x = 1\n")
+    (tmp_path / "old.py").write_bytes(b"# coding: latin-1\n# \xe4\n")
+    monkeypatch.setattr(sysconfig, "get_path", lambda name: {"stdlib": str(tmp_path)}[name])
+    assert train_tiny.library() == {"a/b.py": "x = 1\n", "b.py": "x = 1\n", "old.py": "# coding: latin-1\n# ä\n"}
+
+
+def test_functions_are_those_of_modules_and_classes_each_once():
+    files = {
+        "a.py": "@cache\ndef f():\n    def inner(): ...\n\nclass C:\n    def g(self):\n        return 1\n",
+        "b.py": "def f():\n    def inner(): ...\n",
+    }
+    assert train_tiny.functions(files) == ["def f():\n    def inner(): ...", "def g(self):\n        return 1"]
+
+
+def test_a_library_without_source_is_refused(monkeypatch, tmp_path):
+    monkeypatch.setattr(train_tiny, "library", dict)
+    with pytest.raises(SourceError, match="no functions in source form"):
+        train(tmp_path / "model")
+
+
+# --- the model ---
+
+
+def test_the_same_seed_gives_the_same_bytes_and_another_other_weights(whole, tmp_path):
+    again = train(tmp_path / "again", steps=STEPS, sizes=SMALL)
+    other = train(tmp_path / "other", steps=STEPS, sizes=SMALL, seed=1)
+    assert bytes_of(again) == bytes_of(whole)
+    assert {name for name, data in bytes_of(other).items() if data != bytes_of(whole)[name]} == {"model.safetensors"}
+
+
+@pytest.mark.parametrize("taken", [1, 3, 5])
+def test_an_interrupted_training_continues_to_the_same_bytes(whole, tmp_path, monkeypatch, taken):
+    advance, calls = train_tiny.Training.advance, []
+
+    def interrupted(training):
+        if len(calls) == taken:
+            raise KeyboardInterrupt
+        calls.append(training.step)
+        return advance(training)
+
+    options = {"steps": STEPS, "sizes": SMALL, "checkpoints": tmp_path / "checkpoints"}
+    with monkeypatch.context() as patch:
+        patch.setattr(train_tiny.Training, "advance", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            train(tmp_path / "model", **options)
+    assert not (tmp_path / "model").exists()
+    steps = []
+    monkeypatch.setattr(train_tiny.Training, "advance", lambda self: (steps.append(self.step), advance(self))[1])
+    assert bytes_of(train(tmp_path / "model", **options)) == bytes_of(whole)
+    assert steps[0] == {1: 1, 3: 2, 5: 4}[taken]  # the last state: every second step, and those of checkpoints
+    ends = {path.name for path in (tmp_path / "checkpoints").iterdir()}
+    assert ends == {"step-000000", "step-000001", "step-000002", "step-000004"}
+    for name in ends:
+        assert bytes_of(tmp_path / "checkpoints" / name) == bytes_of(whole.parent / "checkpoints" / name)
+    assert {path.name for path in tmp_path.iterdir()} == {"checkpoints", "model"}
+
+
+def test_the_state_of_another_training_is_refused_and_kept(tmp_path, monkeypatch):
+    def fails(training):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(train_tiny.Training, "advance", fails)
+        with pytest.raises(KeyboardInterrupt):
+            train(tmp_path / "model", steps=STEPS, sizes=SMALL)
+    before = (tmp_path / "model.training.safetensors").read_bytes()
+    with pytest.raises(ModelError, match="another|other steps"):
+        train(tmp_path / "model", steps=STEPS, sizes=SMALL, seed=1)
+    assert (tmp_path / "model.training.safetensors").read_bytes() == before
+
+
+def test_nothing_is_replaced(whole, tmp_path):
+    before = bytes_of(whole)
+    with pytest.raises(ModelError, match="exists already"):
+        train(whole, steps=STEPS, sizes=SMALL)
+    with pytest.raises(ModelError, match="step-000000 is of another training"):
+        train(tmp_path / "new", steps=STEPS, sizes=SMALL, checkpoints=whole.parent / "checkpoints")
+    assert bytes_of(whole) == before
+
+
+def test_the_command_says_what_is_wrong_on_one_line(whole):
+    result = CliRunner().invoke(train_tiny.main, [str(whole)])
+    assert result.exit_code == 1
+    assert result.output.startswith("Error: ") and result.output.count("\n") == 1
+
+
+def test_it_learns(tmp_path):
+    """The 40 functions are nearly the same: a model that learns restores far more of them than an untrained one."""
+    texts = train_tiny.functions(FILES)
+    trained = train(
+        tmp_path / "model", steps=150, sizes=SMALL._replace(width=32, rate=0.02), checkpoints=tmp_path / "checkpoints"
+    )
+    before, after = (restored(load_masked(folder), texts) for folder in (tmp_path / "checkpoints/step-000000", trained))
+    assert before.masked == after.masked > 100
+    assert before.restored < 0.05 * before.masked
+    assert after.restored > 0.25 * after.masked
+
+
+def test_both_probes_can_load_it(whole):
+    masked, encoder = load_masked(whole), load(whole)
+    assert masked.why == "" and encoder.path == "captured" and not encoder.causal
+    assert masked.longest == encoder.longest == 511
+    ids = next(masked.encode(["def f(x):\n    return x\n" * 5]))[0]
+    assert masked.tokenizer.decode(ids, skip_special_tokens=True) == "def f(x):\n    return x\n" * 5
+
+
+def test_the_card_says_from_what(whole):
+    card = (whole / "README.md").read_text()
+    code = [piece for text in FILES.values() for piece in text.rstrip("\n").split("\n\n")]
+    assert hashlib.sha256(json.dumps(code).encode()).hexdigest() in card
+    assert "40 distinct functions" in card.replace("\n", " ")
+    assert f"{STEPS} of {STEPS} steps" in card and "it was not evaluated" in card
+
+
+def test_the_card_says_what_it_restores(dataset_folder, tmp_path):
+    card = (train(tmp_path / "model", steps=1, sizes=SMALL, data=dataset_folder) / "README.md").read_text()
+    assert "functions from elsewhere" in card and "not evaluated" not in card
+
+
+# --- steps ---
+
+
+def test_batches_hold_every_input_once_and_no_more_than_their_size():
+    lengths = np.random.default_rng(0).integers(3, 200, 100)
+    found = batches(lengths, 0, 0)
+    assert sorted(np.concatenate(found)) == list(range(100))
+    assert max(len(rows) * lengths[rows].max() for rows in found) <= 512
+    assert all(np.ptp(lengths[rows]) <= 60 for rows in found)
+    assert len(batches(lengths, 0, 1)) == len(found)
+    assert [list(rows) for rows in batches(lengths, 0, 1)] != [list(rows) for rows in found]
+
+
+def test_masked_are_fifteen_percent_of_what_is_not_special():
+    special = np.ones((3, 102), bool)
+    special[0, 1:101] = special[1, 1:21] = special[2, 1] = False
+    mask = chosen(special, np.random.default_rng(0))
+    assert mask.sum(axis=1).tolist() == [15, 3, 1]
+    assert not (mask & special).any()
+
+
+def test_the_learning_rate_rises_and_falls():
+    assert [schedule(step, 100) for step in (0, 1, 4, 5)] == pytest.approx([0.2, 0.4, 1, 1])
+    assert [schedule(step, 100) for step in (52, 99)] == pytest.approx([48 / 95, 1 / 95])
+    assert schedule(0, 1) == 1
+
+
+# --- what is restored ---
+
+
+class AlwaysFirst:
+    """A model that predicts the sub-token 7 everywhere, for inputs of at most 12 sub-tokens."""
+
+    longest = 12
+
+    def encode(self, texts):
+        for text in texts:
+            ids = np.array([0, *map(int, text.split()), 1], np.int32)
+            yield ids, np.zeros((len(ids), 2), np.int32), np.isin(ids, (0, 1))
+
+    def inputs(self, ids):
+        return {"input_ids": torch.from_numpy(np.stack(ids))}
+
+    def scores(self, inputs, rows, columns):
+        assert set(inputs["input_ids"][rows, columns].tolist()) <= {5, 7}  # none is special
+        return torch.tensor([[7.0, 0, 0, 0]] * len(rows), dtype=torch.float64)
+
+
+def test_restored_are_counted_by_hand():
+    # 15 % of 10 are 2 (1.5 to the even number), of 3 one; the last text has 13 sub-tokens with its special ones
+    texts = ["7 7 7 7 7 7 7 7 7 7", "5 5 5", "7 7 7", "7 7 7 7 7 7 7 7 7 7 7"]
+    assert restored(AlwaysFirst(), texts) == (3, 1, 12, 4, 3)
