@@ -25,11 +25,11 @@ RECIPE = [
 @click.option("--output", default="report", type=options.FOLDER, help="The folder to write.")
 @click.option("--data", help="Location of the dataset, if not the one in the results.")
 def report(results: tuple[Path, ...], output: Path, data: str | None) -> None:
-    """Write a report on each RESULT, a file or folder that `probe --output` wrote: one page, and all tables and
-    figures.
+    """Write a report on each RESULT, a file or folder that `probe --output` or `mask --output` wrote: one page, and all
+    tables and figures.
 
-    Both protocols need results on the splits test and validation. Results on one config are compared with each other,
-    and with baselines and controls on the same functions.
+    Both protocols of `probe` need results on the splits test and validation. Results on one config are compared with
+    each other, and those of `probe` with baselines and controls on the same functions.
     """
     import datasets
 

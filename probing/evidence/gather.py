@@ -99,7 +99,7 @@ def find(paths: Sequence[str | os.PathLike]) -> list[Probed]:
 
 
 def files_of(paths: Sequence[str | os.PathLike]) -> list[Path]:
-    """The results among files and folders; raises LedgerError for a folder without any."""
+    """The results of attention probes among files and folders; raises LedgerError for a folder without any."""
     files: dict[Path, None] = {}
     for path in map(Path, paths):
         results = _results(path) if path.is_dir() else [path]
@@ -107,6 +107,21 @@ def files_of(paths: Sequence[str | os.PathLike]) -> list[Path]:
             raise LedgerError(f"{path} has no results: expected what `codesyntax probe --output` writes")
         files |= dict.fromkeys(results)
     return list(files)
+
+
+def by_instrument(paths: Sequence[str | os.PathLike]) -> tuple[list[Path], list[Path]]:
+    """The masking results among files and folders, and the paths that are left for the attention probe.
+
+    A folder that has masking results and no others is not left.
+    """
+    masking: dict[Path, None] = {}
+    left: list[Path] = []
+    for path in map(Path, paths):
+        found = [file for file in (path.glob("*.json") if path.is_dir() else [path]) if _is_of_masking(file)]
+        masking |= dict.fromkeys(sorted(found))
+        if not found or (path.is_dir() and _results(path)):
+            left.append(path)
+    return list(masking), left
 
 
 @dataclass
@@ -276,12 +291,13 @@ def _bare_scores(relations: dict[str, Any]) -> dict[str, Any]:
 
 def _results(folder: Path) -> list[Path]:
     """The results of attention probes in a folder: JSON files with a rank ledger beside them."""
-    return sorted(file for file in folder.glob("*.json") if _is_of_attention(file))
+    files = (file for file in folder.glob("*.json") if ledger_path(file).exists())
+    return sorted(file for file in files if not _is_of_masking(file))
 
 
-def _is_of_attention(file: Path) -> bool:
-    ledger = ledger_path(file)
-    return ledger.exists() and instrument_of(ledger) != MASKING
+def _is_of_masking(file: Path) -> bool:
+    """Whether a masking ledger is beside a file."""
+    return instrument_of(ledger_path(file)) == MASKING
 
 
 def _alike(result: ProbeResult) -> Settings:

@@ -7,14 +7,15 @@ import io
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, NamedTuple
 
 from markupsafe import Markup
 
 Cell = Any
 """A text, a number, None, or a list: a score in percent is [value, low, high] (low and high None if it has no interval)
-or the value alone; a difference is [value, low, high, p]; the score of a chosen baseline is [value, which]; a name is
-[name, marks]."""
+or the value alone; a difference is [value, low, high, p]; an effect is the same, and may have marks after p; the score
+of a chosen baseline is [value, which]; a name is [name, marks]."""
 
 SEPARATED = 0.05
 """A difference with a displayed p below this is separated from 0."""
@@ -35,9 +36,9 @@ class Kind(NamedTuple):
         return self.look == "n"
 
 
-def _signed(value: float) -> str:
-    text = f"{value:+.1f}"
-    return "0.0" if float(text) == 0 else text.replace("-", "−")
+def _signed(value: float, digits: int = 1) -> str:
+    text = f"{value:+.{digits}f}"
+    return f"{0:.{digits}f}" if float(text) == 0 else text.replace("-", "−")
 
 
 def separated(p: float) -> bool:
@@ -54,6 +55,11 @@ PERCENT = Kind("{:.1f}".format)
 SCORE = Kind("{:.1f}".format, ("", ", low", ", high"))
 CHOSEN = Kind("{:.1f}".format, ("", ", which"))
 DIFFERENCE = Kind(_signed, ("", ", low", ", high", ", p"))
+SIMILARITY = Kind("{:.3f}".format)
+ROUNDED = Kind("{:.2f}".format)  # similarities that were published with two digits
+SIGNED = Kind(partial(_signed, digits=3))
+EFFECT = Kind(SIGNED.show, (*DIFFERENCE.parts, ", marks"))
+NATS = Kind(partial(_signed, digits=2))
 P = Kind(lambda p: f"{p:.4f}" if p < 0.001 else f"{p:.3f}")
 
 
@@ -190,7 +196,7 @@ def in_html(cell: Cell, kind: Kind) -> Markup:
     """
     value, *below = _lines(cell, kind, " to ")
     look = kind.look
-    if kind is DIFFERENCE and cell is not None and separated(cell[3]):
+    if kind in (DIFFERENCE, EFFECT) and cell is not None and separated(cell[3]):
         look += " up" if cell[0] > 0 else " down"
     small = Markup("").join(Markup("<small>{}</small>").format(line) for line in below)
     return Markup('<td class="{}">{}{}').format(look, value, small)
@@ -201,11 +207,12 @@ def _lines(cell: Cell, kind: Kind, between: str) -> list[str]:
     if not isinstance(cell, (list, tuple)):
         return [_shown(cell, kind)]
     value, *rest = cell
-    if kind not in (SCORE, DIFFERENCE):
+    if kind not in (SCORE, DIFFERENCE, EFFECT):
         return [_shown(value, kind), *(_shown(part, kind) for part in rest if not _missing(part))]
-    low, high, *p = rest
+    low, high, *more = rest
     interval = _shown(low, kind) if _missing(low) else f"{_shown(low, kind)}{between}{_shown(high, kind)}"
-    return [_shown(value, kind), interval, *(f"p {_shown(part, P)}" for part in p)]
+    p_and_marks = (part if isinstance(part, str) else f"p {_shown(part, P)}" for part in more)
+    return [_shown(value, kind), interval, *p_and_marks]
 
 
 def _shown(cell: Cell, kind: Kind) -> str:

@@ -150,6 +150,108 @@ def agreement(relations: Sequence[str], correlation: np.ndarray) -> Figure:
     return figure
 
 
+class Dots(NamedTuple):
+    """Effects of one model: `effects` (3, node types), estimate, lower and upper bound, NaN if missing; `filled`: which
+    the test separates from 0."""
+
+    label: str
+    effects: np.ndarray
+    colour: str
+    filled: Sequence[bool]
+
+
+def effects(node_types: Sequence[str], series: Sequence[Dots]) -> Figure:
+    """The effect of each node type with its interval, the models of a node type below each other."""
+    figure = _figure(7.2, (0.16 + 0.17 * len(series)) * len(node_types) + 1.1)
+    axis = figure.subplots()
+    axis.axvline(0, color=INK, lw=0.8)
+    step = 0.6 / len(series)
+    for number, one in enumerate(series):
+        where = np.arange(len(node_types)) - 0.3 + step * (number + 0.5)
+        estimate, low, high = one.effects
+        axis.hlines(where, low, high, color=one.colour, lw=1.5)
+        faces = [one.colour if filled else PAPER for filled in one.filled]
+        axis.scatter(estimate, where, s=24, c=faces, edgecolors=one.colour, zorder=3)
+        axis.plot([], [], color=one.colour, marker="o", ms=4.9, label=one.label)
+    axis.set_yticks(range(len(node_types)), node_types)
+    axis.invert_yaxis()
+    axis.set_xlabel("T1 − T0, Jaccard similarity")
+    _legend(figure, np.array([axis]))
+    return figure
+
+
+class Arms(NamedTuple):
+    """Percentiles of a score over functions in both arms, (percentiles,) each, every fifth from 0 to 100."""
+
+    t1: np.ndarray
+    t0: np.ndarray
+    colour: str  # of the model
+
+
+def boxes(node_types: Sequence[str], panels: dict[str, list[Arms | None]]) -> Figure:
+    """T1 above T0 by node type, a panel for each model."""
+    columns = min(2, len(panels))
+    rows = -(-len(panels) // columns)
+    figure = _figure(4.6 * columns + 1.2, rows * (0.34 * len(node_types) + 0.6) + 0.5)
+    axes = figure.subplots(rows, columns, sharex=True, sharey=True, squeeze=False)
+    for axis in axes.flat[len(panels) :]:
+        axis.set_visible(False)
+    for axis, (name, arms) in zip(axes.flat, panels.items()):
+        for place, arm in enumerate(arms):
+            if arm is None:
+                continue
+            for values, away, colour in ((arm.t1, -0.18, arm.colour), (arm.t0, 0.18, FAINT)):
+                low, first, middle, third, high = (values[at // 5] for at in (5, 25, 50, 75, 95))
+                stats = {"whislo": low, "q1": first, "med": middle, "q3": third, "whishi": high, "fliers": []}
+                axis.bxp(
+                    [stats],
+                    positions=[place + away],
+                    widths=0.28,
+                    orientation="horizontal",
+                    patch_artist=True,
+                    manage_ticks=False,
+                    boxprops={"facecolor": colour, "edgecolor": INK, "linewidth": 0.6},
+                    medianprops={"color": INK, "linewidth": 1.4},
+                    whiskerprops={"color": INK, "linewidth": 0.8},
+                    capprops={"color": INK, "linewidth": 0.8},
+                )
+        colour = next((arm.colour for arm in arms if arm is not None), FAINT)
+        axis.plot([], [], color=colour, lw=6, label=f"T1, {name}")
+        axis.plot([], [], color=FAINT, lw=6, label="T0")
+        axis.set_title(name)
+        axis.set_xlabel("Jaccard similarity")
+        axis.set_xlim(-0.02, 1.02)
+        axis.grid(axis="y", visible=False)
+    axes[0][0].set_yticks(range(len(node_types)), node_types)
+    axes[0][0].invert_yaxis()
+    _legend(figure, axes)
+    return figure
+
+
+def cumulative(node_types: Sequence[str], panels: dict[str, list[Arms | None]], percentiles: np.ndarray) -> Figure:
+    """The share of functions up to a score, T1 and T0 of all models, a panel for each node type."""
+    columns = min(4, len(node_types))
+    rows = -(-len(node_types) // columns)
+    figure = _figure(max(4.6, 2.4 * columns), 2.0 * rows + 0.8)
+    axes = figure.subplots(rows, columns, sharex=True, sharey=True, squeeze=False)
+    for axis in axes.flat[len(node_types) :]:
+        axis.set_visible(False)
+    for place, (axis, node_type) in enumerate(zip(axes.flat, node_types)):
+        for name, arms in panels.items():
+            if (arm := arms[place]) is not None:
+                axis.plot(arm.t1, percentiles, color=arm.colour, label=f"T1, {name}")
+                axis.plot(arm.t0, percentiles, color=arm.colour, ls="--", label=f"T0, {name}")
+        axis.set_title(node_type)
+        axis.set_xlim(0, 1)
+        axis.set_ylim(0, 100)
+    for axis in axes[:, 0]:
+        axis.set_ylabel("functions, %")
+    for axis in axes[-1]:
+        axis.set_xlabel("Jaccard similarity")
+    _legend(figure, axes)
+    return figure
+
+
 def style() -> contextlib.AbstractContextManager:
     """The matplotlib style in which figures are drawn and saved."""
     return matplotlib.style.context(_STYLE)

@@ -13,6 +13,8 @@ from probing.report.document import DIFFERENCE, P, Section, separated
 from probing.report.findings import Findings, Subject
 from probing.report.scored import RULE, Gain, K, Scored, best_model, gains, head_name, scored_rows
 
+TITLE = "What was found"
+
 NAMED = 3
 """How many relations or layers a sentence names."""
 
@@ -23,7 +25,7 @@ def section(all_findings: Sequence[Findings]) -> Section:
     """The finding on each config: each model against the best baseline, then relations and layers of the best model."""
     return Section(
         "finding",
-        "What was found",
+        TITLE,
         ["Attention heads are chosen on the split validation and scored on unseen data (held-out)."],
         [Section(f"{findings.name}-finding", findings.title, _config(findings)) for findings in all_findings],
     )

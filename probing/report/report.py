@@ -12,21 +12,27 @@ from codesyntax_dataset.arguments import checked
 from codesyntax_dataset.atomic import writing
 from codesyntax_dataset.errors import LedgerError
 from probing.evidence import entry
+from probing.evidence.gather import by_instrument
 from probing.report import contents
 from probing.report.document import Figure, Section, Table, in_html
 from probing.report.figures import for_page
 from probing.report.findings import Findings, read_findings
 from probing.report.pages import environment
+from probing.report.syntaxeval import Group, read_groups
 
 MARKER = "Made by `codesyntax report`."
 """A line in `report.md`; `report` may replace a folder whose `report.md` has it."""
 
 TITLE = "What attention heads know about the syntax of code"
+MASKING_TITLE = "What masked language models restore of the syntax of code"
+BOTH_TITLE = "What language models know about the syntax of code"
 
 
 @checked
 def report(results: Sequence[str | os.PathLike], output: str | os.PathLike, data: Any = None) -> Path:
-    """Write a report on `results` (files or folders that `probe` wrote) into the folder `output`; return its page.
+    """Write a report on `results`, files or folders that `probe` or `mask` wrote, into the folder `output`.
+
+    Returns the path of its page.
 
     `data`: the location of the dataset, if not the one in the results. The folder holds `index.html`, `report.md`,
     `tables/*.csv`, `figures/*.svg` and `*.png`, and `entries/*.json`. It is written as a whole or not at all; an
@@ -36,13 +42,15 @@ def report(results: Sequence[str | os.PathLike], output: str | os.PathLike, data
     """
     output = Path(output).resolve()
     _check_ours(output)
-    all_findings = read_findings([Path(path) for path in results], data)
-    sections = contents.sections(all_findings)
+    masking, probed = by_instrument(results)
+    masked = read_groups(masking)
+    all_findings = read_findings(probed, data) if probed or not masked else []
+    sections = contents.sections(all_findings, masked)
     with writing(output):
         output.parent.mkdir(parents=True, exist_ok=True)
         with TemporaryDirectory(prefix=f".{output.name}-", dir=output.parent) as work:
             folder = Path(work, "report")
-            _write(folder, all_findings, sections)
+            _write(folder, all_findings, masked, sections)
             _check_ours(output)
             replaced = Path(work, "replaced")
             if output.exists():
@@ -56,7 +64,9 @@ def report(results: Sequence[str | os.PathLike], output: str | os.PathLike, data
     return output / "index.html"
 
 
-def _write(folder: Path, all_findings: Sequence[Findings], sections: Sequence[Section]) -> None:
+def _write(
+    folder: Path, all_findings: Sequence[Findings], masked: Sequence[Group], sections: Sequence[Section]
+) -> None:
     for name in ("tables", "figures", "entries"):
         (folder / name).mkdir(parents=True)
     for part in [part for section in sections for part in section.all_parts()]:
@@ -68,18 +78,21 @@ def _write(folder: Path, all_findings: Sequence[Findings], sections: Sequence[Se
     for findings in all_findings:
         for subject in findings.subjects:
             _text(folder / "entries" / entry.file_name(subject.settings), entry.to_json(subject.entry))
-    _text(folder / "report.md", f"# {TITLE}\n\n{MARKER}\n\n" + "\n".join(part.to_markdown() for part in sections))
-    _text(folder / "index.html", _page(sections))
+    title = BOTH_TITLE if all_findings and masked else TITLE if all_findings else MASKING_TITLE
+    _text(folder / "report.md", f"# {title}\n\n{MARKER}\n\n" + "\n".join(part.to_markdown() for part in sections))
+    _text(folder / "index.html", _page(sections, title, bool(all_findings), bool(masked)))
 
 
-def _page(sections: Sequence[Section]) -> str:
+def _page(sections: Sequence[Section], title: str = TITLE, attention: bool = True, masking: bool = False) -> str:
     templates = environment()
     templates.globals |= {"in_html": in_html, "for_page": for_page}
     templates.tests |= {
         "table": lambda part: isinstance(part, Table),
         "figure": lambda part: isinstance(part, Figure),
     }
-    return templates.get_template("report.html.jinja").render(title=TITLE, sections=sections)
+    return templates.get_template("report.html.jinja").render(
+        title=title, sections=sections, attention=attention, masking=masking
+    )
 
 
 def _text(path: Path, text: str) -> None:

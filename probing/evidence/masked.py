@@ -1,0 +1,137 @@
+"""What masked language models restore, side by side: on the same functions, with the effect of each node type."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import reduce
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from codesyntax_dataset.errors import LedgerError, UnknownName
+from codesyntax_dataset.languages import CONFIGS
+from probing.evidence.effect import PairedEffect, paired
+from probing.prediction.ledger import SIMILARITIES
+from probing.prediction.result import OUTCOMES, Arms, MaskResult, load
+from probing.prediction.schema import MaskSettings, ResultFile
+from probing.runs.saved import read_text
+
+UNSHARED = "not in the results that it was compared with"
+FAILED = "no comparison of trees succeeded in one of the arms"
+
+_OF_MODEL = {"model", "revision", "max_length", "node_types"}
+"""Settings in which results that stand side by side may differ."""
+
+
+class MaskedType(NamedTuple):
+    """A node type on the F functions that all models with it share, whose trees all could be compared.
+
+    `masked`: sub-tokens in its nodes; `arms`: one of OUTCOMES -> T1 and T0 (2, F); `effects`: one of SIMILARITIES ->
+    the effect, with the p-value corrected over the node types of the model.
+    """
+
+    functions: int
+    masked: int
+    arms: dict[str, np.ndarray]
+    effects: dict[str, PairedEffect]
+
+
+class Masked(NamedTuple):
+    """A masked language model. `functions`, `copies`, `skips` and `dropped`: as in MaskResult, of all that was run.
+
+    `failed`: copies whose trees could not be compared; `uncompared`: {reason: number of pairs of a function and a node
+    type that were run, but are not in `node_types`}.
+    """
+
+    settings: MaskSettings
+    signature: str
+    node_types: dict[str, MaskedType]
+    functions: int
+    copies: int
+    failed: int
+    skips: dict[str, int]
+    dropped: dict[str, int]
+    uncompared: dict[str, int]
+
+
+def comparable(files: Sequence[Path]) -> list[list[Path]]:
+    """Groups of masking results that can stand side by side, in the order of configs: all their settings agree, except
+    those of the model.
+
+    Raises LedgerError for a file that is not a masking result.
+    """
+    groups: dict[tuple[int, str], list[Path]] = {}
+    for file in files:
+        try:
+            settings = ResultFile.read(read_text(file)).settings
+            if settings.config not in CONFIGS:
+                raise UnknownName("config", settings.config, CONFIGS)
+        except (LedgerError, UnknownName) as error:
+            raise LedgerError(
+                f"{file} is not a masking result ({error}): expected the JSON that `codesyntax mask` wrote"
+            ) from error
+        key = list(CONFIGS).index(settings.config), settings.model_dump_json(exclude=_OF_MODEL)
+        groups.setdefault(key, []).append(file)
+    return [members for _, members in sorted(groups.items())]
+
+
+def gather(files: Sequence[Path]) -> list[Masked]:
+    """The models of one group of `comparable`; of two equal results one is used.
+
+    Raises LedgerError for a result whose numbers do not follow from its ledger, and for two runs that differ.
+    """
+    results: dict[MaskSettings, tuple[Path, MaskResult]] = {}
+    for file in files:
+        result = load(file)
+        known, other = results.setdefault(result.settings, (file, result))
+        if other.ledger.rows.tobytes() != result.ledger.rows.tobytes():
+            raise LedgerError(f"{file} and {known} are two runs of one job, but their copies differ: give only one")
+    all_arms = [{outcome: result.arms(outcome) for outcome in OUTCOMES} for _, result in results.values()]
+    shared: dict[str, np.ndarray] = {}
+    for name in dict.fromkeys(name for arms in all_arms for name in arms[SIMILARITIES[0]]):
+        # the three similarities fail together, and the other outcomes never
+        with_it = [arms[SIMILARITIES[0]][name].functions for arms in all_arms if name in arms[SIMILARITIES[0]]]
+        functions = reduce(np.intersect1d, with_it)
+        if len(functions):
+            shared[name] = functions
+    return [_masked(result, arms, shared) for (_, result), arms in zip(results.values(), all_arms)]
+
+
+def _masked(result: MaskResult, arms: dict[str, dict[str, Arms]], shared: dict[str, np.ndarray]) -> Masked:
+    names = [name for name in result.node_types if name in shared]
+    kept = {outcome: {name: _only(by_type[name], shared[name]) for name in names} for outcome, by_type in arms.items()}
+    effects = {
+        outcome: paired(
+            {name: kept[outcome][name][0] for name in names}, {name: kept[outcome][name][1] for name in names}
+        )
+        for outcome in SIMILARITIES
+    }
+    first = result.ledger.rows[result.ledger.rows["copy"] == 0]
+    node_types = {}
+    for name in names:
+        rows = first[first["node_type"] == result.ledger.node_types.index(name)]
+        node_types[name] = MaskedType(
+            functions=len(shared[name]),
+            masked=int(rows["masked"][np.isin(rows["function"], shared[name])].sum()),
+            arms={outcome: kept[outcome][name] for outcome in OUTCOMES},
+            effects={outcome: effects[outcome][name] for outcome in SIMILARITIES},
+        )
+    known = sum(len(one.functions) for one in arms[SIMILARITIES[0]].values())
+    uncompared = {FAILED: len(first) - known, UNSHARED: known - sum(one.functions for one in node_types.values())}
+    return Masked(
+        settings=result.settings,
+        signature=result.signature,
+        node_types=node_types,
+        functions=result.functions,
+        copies=result.copies,
+        failed=sum(scores.failed for scores in result.node_types.values()),
+        skips=result.skips,
+        dropped=result.dropped,
+        uncompared=uncompared,
+    )
+
+
+def _only(arms: Arms, functions: np.ndarray) -> np.ndarray:
+    """Both arms (2, F) of some of their functions."""
+    return np.stack([arms.t1, arms.t0])[:, np.isin(arms.functions, functions)]

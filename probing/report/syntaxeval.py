@@ -1,0 +1,429 @@
+"""The sections of a report on what masked language models restore (Velasco et al., ICSE-NIER 2024)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from codesyntax_dataset import syntaxeval
+from probing.evidence.masked import Masked, MaskedType, comparable, gather
+from probing.evidence.statistics import FEW_FUNCTIONS
+from probing.prediction.ledger import SIMILARITIES
+from probing.prediction.schema import MaskSettings
+from probing.report import figures
+from probing.report.document import (
+    CODE,
+    COLOURED,
+    COUNT,
+    EFFECT,
+    MARKED,
+    NAME,
+    NATS,
+    PERCENT,
+    ROUNDED,
+    SIGNED,
+    SIMILARITY,
+    Column,
+    Figure,
+    Section,
+    Table,
+    separated,
+)
+from probing.report.figures import COLOURS, Arms
+from probing.report.scored import figure
+
+SHOWN = "jaccard"
+"""The similarity of the finding and the figures."""
+
+PERCENTILES = np.arange(0, 101, 5)
+"""Of the similarities of functions, in the figures."""
+
+_PAIRS = [(similarity, model) for similarity in syntaxeval.SIMILARITIES for model in syntaxeval.MODELS]
+
+NAMED = 3
+"""How many node types a sentence names with their effects."""
+
+
+class Group(NamedTuple):
+    """Models that masked the same functions in the same way, by name. `name`: of files."""
+
+    title: str
+    name: str
+    models: dict[str, Masked]
+
+    @property
+    def settings(self) -> MaskSettings:
+        return next(iter(self.models.values())).settings
+
+    @property
+    def node_types(self) -> list[str]:
+        """Those that a model lost most in first, by SHOWN."""
+        effects: dict[str, float] = {}
+        for model in self.models.values():
+            for name, one in model.node_types.items():
+                effects[name] = min(effects.get(name, np.inf), one.effects[SHOWN].effect.estimate)
+        return sorted(effects, key=lambda name: (effects[name], name))
+
+    def with_type(self, node_type: str) -> dict[str, MaskedType]:
+        return {
+            name: model.node_types[node_type] for name, model in self.models.items() if node_type in model.node_types
+        }
+
+
+def read_groups(files: Sequence[Path]) -> list[Group]:
+    """The masking results in files, in groups that can stand side by side.
+
+    Raises LedgerError for files that are not masking results, or do not follow from their ledgers.
+    """
+    gathered = [gather(members) for members in comparable(files)]
+    titles = _titles([models[0].settings for models in gathered])
+    groups: list[Group] = []
+    for title, models in zip(titles, gathered):
+        config = models[0].settings.config
+        number = sum(other.settings.config == config for other in groups) + 1
+        names = _distinct([model.settings.model for model in models], [model.settings for model in models], _OF_RUN)
+        name = f"masking-{config}" + (f"-{number}" if number > 1 else "")
+        groups.append(Group(title, name, dict(sorted(zip(names, models)))))
+    return groups
+
+
+def findings(groups: Sequence[Group]) -> list[Section]:
+    """The finding on each group in sentences."""
+    return [
+        Section(
+            f"{group.name}-finding",
+            f"{group.title}: masked syntax",
+            [_finding(name, model) for name, model in group.models.items()],
+        )
+        for group in groups
+    ]
+
+
+def sections(groups: Sequence[Group]) -> list[Section]:
+    """How to read the numbers, a section for each group, and what was run."""
+    return [_method(), *map(_group, groups), _provenance(groups)]
+
+
+def _titles(all_settings: Sequence[MaskSettings]) -> list[str]:
+    titles = []
+    for made in all_settings:
+        parts = [made.config]
+        parts += [made.split] if made.split != "test" else []
+        parts += [f"protocol {made.protocol}"] if made.protocol != "current" else []
+        parts += [f"rate {made.rate:g}"] if made.rate != 1 else []
+        parts += [f"partial, first {made.limit} functions"] if made.limit is not None else []
+        titles.append(", ".join(parts))
+    return _distinct(titles, all_settings, ("data", "labels", "draws", "seed"))
+
+
+_OF_RUN = ("revision", "max_length", "node_types")
+
+
+def _distinct(names: Sequence[str], all_settings: Sequence[MaskSettings], among: Sequence[str]) -> list[str]:
+    """Names, to equal ones of which the settings are added in which they differ."""
+    distinct = []
+    for name, made in zip(names, all_settings):
+        same_name = [other for other, other_name in zip(all_settings, names) if other_name == name]
+        differing = [of for of in among if len({str(getattr(other, of)) for other in same_name}) > 1]
+        suffixes = [f"{of.replace('_', '-')} {_in_words(getattr(made, of))}" for of in differing]
+        distinct.append(", ".join([name, *suffixes]))
+    return distinct
+
+
+def _in_words(value: object) -> str:
+    return " ".join(value) if isinstance(value, (list, tuple)) else str(value)[:40]
+
+
+def _finding(name: str, model: Masked) -> str:
+    """Where masking a node type costs more than masking as many random sub-tokens, less, or neither."""
+    effects = {kind: one.effects[SHOWN] for kind, one in model.node_types.items() if one.functions >= FEW_FUNCTIONS}
+    if not effects:
+        return f"{name}: no node type is in at least {FEW_FUNCTIONS} functions, so nothing is said of any."
+    order = sorted(effects, key=lambda kind: effects[kind].effect.estimate)
+    lost = [kind for kind in order if separated(effects[kind].p_holm) and effects[kind].effect.estimate < 0]
+    gained = [kind for kind in reversed(order) if separated(effects[kind].p_holm) and kind not in lost]
+    neither = sorted(kind for kind in order if not separated(effects[kind].p_holm))
+
+    def told(kinds: Sequence[str]) -> str:
+        with_effect = [
+            f"{kind} ({EFFECT.show(estimate)}, 95 % interval {EFFECT.show(low)} to {EFFECT.show(high)})"
+            for kind in kinds[:NAMED]
+            for estimate, low, high in [effects[kind].effect]
+        ]
+        return _listed([*with_effect, *kinds[NAMED:]])
+
+    text = f"{name}: of {len(effects)} node types in at least {FEW_FUNCTIONS} functions, "
+    text += f"masking {told(lost)} costs" if lost else "masking costs in no case"
+    text += " more Jaccard similarity of the syntax tree than masking as many random sub-tokens does (T1 − T0)"
+    text += f"; masking {told(gained)} costs less." if gained else "."
+    return text + (f" For {_listed(neither)}, the test separates no difference from 0." if neither else "")
+
+
+def _listed(items: Sequence[str]) -> str:
+    return items[0] if len(items) == 1 else ", ".join(items[:-1]) + " and " + items[-1]
+
+
+def _method() -> Section:
+    return Section(
+        "masking-method",
+        "How to read masked syntax",
+        [
+            "What a masked language model loses when the nodes of one type of the syntax tree are masked, and whether "
+            f"that is due to the syntax ({syntaxeval.SOURCE}). T1 masks all sub-tokens of the outermost nodes of the "
+            "type, T0 as many random sub-tokens of the same function, several times. The model restores what is "
+            "masked, and the tree of the restored text is compared with that of the source: Jaccard and "
+            "Sorensen-Dice over the multisets of node types, and Levenshtein over their sequences, from 0 to 1, where "
+            "1 is the same tree.",
+            "Two numbers need no parser: restored, the percentage of the masked sub-tokens that the model predicts "
+            "exactly, and the drop in log-probability of the true sub-tokens from T0 to T1, in nats for each "
+            "sub-token. All are means over functions, of T0 first over its copies. Models beside each other are "
+            "scored on the functions with the node type that all of them have.",
+            "The effect is the mean of T1 − T0 over functions, below 0 where the nodes of the type are harder to "
+            "restore than random sub-tokens, with a 95 % interval from a BCa bootstrap over functions. p-values come "
+            "from a test that exchanges T1 and T0 at random within functions, corrected over the node types of a "
+            f"model by Holm's method. Node types in fewer than {FEW_FUNCTIONS} functions are marked, and have no "
+            "interval.",
+        ],
+    )
+
+
+def _group(group: Group) -> Section:
+    made = group.settings
+    ran = f"{made.data}, config {made.config}, split {made.split}, protocol {made.protocol}, rate {made.rate:g}"
+    notes = [f"Masked functions of {ran}; {made.draws} controls T0 for each masked copy T1, seed {made.seed}."]
+    types = group.node_types
+    if not types:
+        return Section(group.name, f"{group.title}: masked syntax", [*notes, "No node type could be compared."])
+    kept = [name for name in types if next(iter(group.with_type(name).values())).functions >= FEW_FUNCTIONS]
+    drawn = [_effects_figure(group, kept)] if kept else []
+    spread = [_boxes(group, kept), _curves(group, kept)] if kept else []
+    return Section(
+        group.name,
+        f"{group.title}: masked syntax",
+        [*notes, *drawn, _table(group)],
+        [
+            *([Section(f"{group.name}-functions", "From function to function", spread)] if spread else []),
+            *([_paper(group)] if made.config == "python" else []),
+        ],
+        drawn=[_distribution(group)],
+    )
+
+
+def _table(group: Group) -> Table:
+    rows = []
+    for similarity in SIMILARITIES:
+        for kind in group.node_types:
+            present = group.with_type(kind)
+            functions = next(iter(present.values())).functions
+            marks = "few functions" if functions < FEW_FUNCTIONS else ""
+            row: list[object] = [_title(similarity), [kind, marks], functions]
+            for name, model in group.models.items():
+                row += _cells(model, kind, similarity) if name in present else [None] * 7
+            rows.append(row)
+    columns = [Column("similarity"), Column("node type", MARKED), Column("functions", COUNT)]
+    for name in group.models:
+        columns += [
+            Column("masked", COUNT, name),
+            Column("T1", SIMILARITY, name),
+            Column("T0", SIMILARITY, name),
+            Column("effect", EFFECT, name),
+            Column("restored T1", PERCENT, name),
+            Column("restored T0", PERCENT, name),
+            Column("log-probability drop", NATS, name),
+        ]
+    return Table(
+        group.name,
+        "Similarity of syntax trees by masked node type",
+        columns,
+        rows,
+        "T1: the nodes of the type are masked; T0: as many random sub-tokens; masked: sub-tokens in T1. Effect: "
+        f"T1 − T0 with its 95 % interval (– in fewer than {FEW_FUNCTIONS} functions) and p, corrected (Holm) over the "
+        f"node types of the model. {COLOURED} Largest loss: the lowest effect that is red. Restored: percent of the "
+        "masked sub-tokens. Log-probability drop: T0 − T1, in nats.",
+        filters=1,
+    )
+
+
+def _cells(model: Masked, kind: str, similarity: str) -> list[object]:
+    one = model.node_types[kind]
+    t1, t0 = one.arms[similarity].mean(axis=1).tolist()
+    effect = one.effects[similarity]
+    marks = ["largest loss"] if kind == _largest_loss(model, similarity) else []
+    restored = (100 * one.arms["restored"].mean(axis=1)).tolist()
+    chance_t1, chance_t0 = one.arms["log_probability"].mean(axis=1).tolist()
+    return [one.masked, t1, t0, [*effect.effect, effect.p_holm, *marks], *restored, chance_t0 - chance_t1]
+
+
+def _largest_loss(model: Masked, similarity: str) -> str | None:
+    """The node type with the lowest effect, of those that the test separates from 0."""
+    effects = {
+        name: one.effects[similarity].effect.estimate
+        for name, one in model.node_types.items()
+        if separated(one.effects[similarity].p_holm) and one.effects[similarity].effect.estimate < 0
+    }
+    return min(effects, key=lambda name: effects[name], default=None)
+
+
+def _title(similarity: str) -> str:
+    return {"jaccard": "Jaccard", "sorensen_dice": "Sorensen-Dice", "levenshtein": "Levenshtein"}[similarity]
+
+
+def _effects_figure(group: Group, types: Sequence[str]) -> Figure:
+    series = []
+    for number, (name, model) in enumerate(group.models.items()):
+        cells = [
+            model.node_types[kind].effects[SHOWN].effect if kind in model.node_types else (np.nan,) * 3
+            for kind in types
+        ]
+        filled = [
+            kind in model.node_types and separated(model.node_types[kind].effects[SHOWN].p_holm) for kind in types
+        ]
+        series.append(figures.Dots(name, np.array(cells, float).T, COLOURS[number % len(COLOURS)], filled))
+    return figure(
+        f"{group.name}-effects",
+        f"{group.title}: effect of masking a node type on the Jaccard similarity of syntax trees, with 95 % intervals; "
+        f"left of 0, its nodes are harder to restore than random sub-tokens. Filled: corrected p below 0.05. Node "
+        f"types in at least {FEW_FUNCTIONS} functions.",
+        f"A dot and a line for the effect and interval of {', '.join(types)}; the numbers are in the table.",
+        group.name,
+        lambda: figures.effects(types, series),
+    )
+
+
+def _boxes(group: Group, types: Sequence[str]) -> Figure:
+    return figure(
+        f"{group.name}-boxes",
+        f"{group.title}: Jaccard similarity of functions by masked node type, its nodes (T1) and random sub-tokens "
+        "(T0). Boxes from the first to the third quartile with the median, lines to the 5th and 95th percentile.",
+        f"Box plots of T1 and T0 of {', '.join(types)}; the numbers are in the CSV file.",
+        f"{group.name}-functions",
+        lambda: figures.boxes(types, _panels(group, types)),
+    )
+
+
+def _curves(group: Group, types: Sequence[str]) -> Figure:
+    panels = _panels(group, types)
+    return figure(
+        f"{group.name}-cumulative",
+        f"{group.title}: the share of functions whose Jaccard similarity is at most that on the axis, by masked node "
+        "type; lines T1, broken lines T0, through every fifth percentile.",
+        f"Cumulative curves of T1 and T0 of {', '.join(types)}; the numbers are in the CSV file.",
+        f"{group.name}-functions",
+        lambda: figures.cumulative(types, panels, PERCENTILES),
+    )
+
+
+def _panels(group: Group, types: Sequence[str]) -> dict[str, list[Arms | None]]:
+    """Model -> the percentiles of each node type in both arms; None for types that it was not run on."""
+    panels: dict[str, list[Arms | None]] = {}
+    for number, (name, model) in enumerate(group.models.items()):
+        colour = COLOURS[number % len(COLOURS)]
+        panels[name] = [_arms(model.node_types[kind], colour) if kind in model.node_types else None for kind in types]
+    return panels
+
+
+def _arms(one: MaskedType, colour: str) -> Arms:
+    t1, t0 = _percentiles(one)
+    return Arms(t1, t0, colour)
+
+
+def _percentiles(one: MaskedType) -> np.ndarray:
+    """The PERCENTILES of SHOWN over functions, T1 and T0: (2, percentiles)."""
+    return np.percentile(one.arms[SHOWN], PERCENTILES, axis=1).T
+
+
+def _distribution(group: Group) -> Table:
+    """The numbers of the box plots and curves."""
+    rows = [
+        [name, kind, arm, one.functions, int(percentile), value]
+        for name, model in group.models.items()
+        for kind, one in model.node_types.items()
+        for arm, values in zip(("T1", "T0"), _percentiles(one).tolist())
+        for percentile, value in zip(PERCENTILES, values)
+    ]
+    columns = [Column("model"), Column("node type", NAME), Column("arm"), Column("functions", COUNT)]
+    columns += [Column("percentile", COUNT), Column("jaccard", SIMILARITY)]
+    return Table(f"{group.name}-functions", "", columns, rows)
+
+
+def _paper(group: Group) -> Section:
+    """What the study published: by its own protocol, and on its own functions."""
+    performance = [
+        [model, _title(similarity), *one.t1, *one.t0]
+        for model in syntaxeval.MODELS
+        for similarity in syntaxeval.SIMILARITIES
+        for one in [syntaxeval.performance(similarity)[model]]
+    ]
+    effects = [
+        [kind, *(syntaxeval.effects(similarity)[kind][model] for similarity, model in _PAIRS)]
+        for kind in sorted(syntaxeval.effects(SHOWN), key=lambda kind: min(syntaxeval.effects(SHOWN)[kind].values()))
+    ]
+    return Section(
+        f"{group.name}-paper",
+        "The paper's numbers, for reference",
+        [
+            f"As published by {syntaxeval.SOURCE}, by the study's own protocol, on its own functions and with its own "
+            "estimator, whose effect is half the mean difference and half that of a single function: no row compares "
+            "with one above.",
+            Table(
+                f"{group.name}-paper-performance",
+                "Published: similarity over all functions and node types",
+                [
+                    Column("model", NAME),
+                    Column("similarity"),
+                    Column("mean", ROUNDED, "T1"),
+                    Column("deviation", ROUNDED, "T1"),
+                    Column("mean", ROUNDED, "T0"),
+                    Column("deviation", ROUNDED, "T0"),
+                ],
+                performance,
+            ),
+            Table(
+                f"{group.name}-paper-effects",
+                "Published: causal effect by node type",
+                [
+                    Column("node type", NAME),
+                    *(Column(model.partition("/")[2], SIGNED, _title(similarity)) for similarity, model in _PAIRS),
+                ],
+                effects,
+            ),
+        ],
+    )
+
+
+def _provenance(groups: Sequence[Group]) -> Section:
+    results, left_out = [], []
+    for group in groups:
+        for name, model in group.models.items():
+            results.append([group.title, name, model.functions, model.copies, model.failed, model.signature])
+            for what, reasons in (
+                ("functions", model.skips),
+                ("function and node type", {**model.dropped, **model.uncompared}),
+            ):
+                left_out += [[group.title, name, what, reason, count] for reason, count in reasons.items() if count]
+    names = [Column("config", NAME), Column("model", NAME)]
+    parts: list[str | Table] = [
+        Table(
+            "masking-results",
+            "The masking results in this report",
+            [
+                *names,
+                Column("functions", COUNT),
+                Column("copies", COUNT),
+                Column("failed comparisons", COUNT),
+                Column("signature", CODE),
+            ],
+            results,
+            "Copies: masked texts that were restored, T1 and T0. Failed: copies whose trees could not be compared; "
+            "they are in no mean. Compare only numbers whose signatures agree.",
+        )
+    ]
+    if left_out:
+        columns = [*names, Column("what"), Column("reason"), Column("count", COUNT)]
+        parts.append(Table("masking-skips", "What was not scored, and why", columns, left_out))
+    else:
+        parts.append("Nothing was left out.")
+    return Section("masking-provenance", "Masking results and signatures", parts)

@@ -1,0 +1,348 @@
+"""Masking results in a report: the numbers of its tables, alone and beside those of attention, and its page."""
+
+from __future__ import annotations
+
+import csv
+import json
+import shutil
+from collections import defaultdict
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+import torch
+from byte_tokenizer import byte_tokenizer
+from transformers import BertConfig, BertForMaskedLM
+
+from codesyntax_dataset import syntaxeval as published
+from codesyntax_dataset.errors import LedgerError
+from probing import mask, probe
+from probing.evidence.effect import Effect, PairedEffect, paired
+from probing.evidence.gather import by_instrument
+from probing.evidence.masked import Masked, MaskedType, comparable, gather
+from probing.models.masked import MaskedModel
+from probing.prediction.result import load
+from probing.report import syntaxeval
+from probing.report.report import report
+
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("one_thread")]
+
+TYPES = ["if_statement", "return_statement", "parameters", "while_statement", "for_in_clause"]
+SIMILARITIES = {"Jaccard": "jaccard", "Sorensen-Dice": "sorensen_dice", "Levenshtein": "levenshtein"}
+SHORT, LONG = 550, 700
+LIMIT = 80
+
+
+class Planted:
+    """Restores every byte but the letters of `return`."""
+
+    def scores(self, inputs, rows, columns):
+        truth = inputs["input_ids"][rows, columns]
+        lost = torch.isin(truth, torch.tensor(byte_tokenizer()("return")["input_ids"]))
+        predicted = torch.where(lost, byte_tokenizer().convert_tokens_to_ids("~"), truth)
+        return torch.stack([predicted, 3 * ~lost, -1.0 - 2 * lost, 0 * lost], dim=1).double()
+
+
+@pytest.fixture(scope="module")
+def masked(dataset_folder, tmp_path_factory):
+    """A planted model, once with fewer functions, which are too long for it."""
+    tokenizer = byte_tokenizer()
+    sizes = {"num_hidden_layers": 1, "num_attention_heads": 1, "hidden_size": 8, "intermediate_size": 8}
+    model, folder = tmp_path_factory.mktemp("models") / "planted", tmp_path_factory.mktemp("masked")
+    BertForMaskedLM(BertConfig(vocab_size=len(tokenizer), max_position_embeddings=LONG, **sizes)).save_pretrained(model)
+    tokenizer.save_pretrained(model)
+    run = {"node_types": TYPES, "draws": 2, "limit": LIMIT, "output": folder}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(MaskedModel, "scores", Planted().scores)
+        mask(str(model), dataset_folder, max_length=LONG, **run)
+        mask(str(model), dataset_folder, max_length=SHORT, **run)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def probed(tiny_model, dataset_folder, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("probed")
+    for split in ("test", "validation"):
+        probe(str(tiny_model), dataset_folder, "python", split, limit=20, output=folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def written(masked, tmp_path_factory):
+    return report([masked], tmp_path_factory.mktemp("written") / "report").parent
+
+
+@pytest.fixture(scope="module")
+def of_probe(probed, dataset_folder, tmp_path_factory):
+    return report([probed], tmp_path_factory.mktemp("written") / "report", dataset_folder).parent
+
+
+@pytest.fixture
+def opened(written, page):
+    page.goto((written / "index.html").as_uri())
+    return page
+
+
+def rows_of(written, table):
+    with open(written / "tables" / f"{table}.csv", encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def files(folder):
+    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def copies_of(masked):
+    """Name in the report -> node type -> function -> its copies, T1 first, as the ledgers' files have them."""
+    copies = {}
+    for length in (SHORT, LONG):
+        (ledger,) = [
+            path.with_name(path.name.removesuffix(".json") + ".ledger.parquet")
+            for path in masked.glob("*.json")
+            if json.loads(path.read_text())["settings"]["max_length"] == length
+        ]
+        by_type = copies[f"planted, max-length {length}"] = defaultdict(lambda: defaultdict(list))
+        for row in pq.read_table(ledger).to_pylist():
+            by_type[row["node_type"]][row["function"]].append(row)
+    return copies
+
+
+# Numbers
+
+
+def test_tables_say_what_the_ledgers_say(masked, written):
+    """On the functions that both have, for each node type; effects by the paired test over exactly these."""
+    copies = copies_of(masked)
+    short, long = copies.values()
+    shared = {kind: sorted(set(short[kind]) & set(long[kind])) for kind in TYPES}
+    assert all(len(shared[kind]) < len(long[kind]) for kind in ("return_statement", "parameters"))
+    table = {(row["similarity"], row["node type"]): row for row in rows_of(written, "masking-python")}
+    assert {kind for _, kind in table} == {kind for kind in TYPES if shared[kind]}
+    assert len(table) == 3 * len({kind for _, kind in table})
+    for title, similarity in SIMILARITIES.items():
+        for model, by_type in copies.items():
+            arms = {}
+            for (shown, kind), row in table.items():
+                if shown != title:
+                    continue
+                chosen = [by_type[kind][function] for function in shared[kind]]
+
+                def both(value, chosen=chosen):
+                    t1 = [value(first) for first, *_ in chosen]
+                    return np.array([t1, [np.mean([value(one) for one in others]) for _, *others in chosen]])
+
+                arms[kind] = both(lambda one, name=similarity: one[name])
+                restored = 100 * both(lambda one: one["hits_1"] / one["masked"]).mean(axis=1)
+                chance = both(lambda one: one["log_probability"]).mean(axis=1)
+                expected = {
+                    "masked": sum(first["masked"] for first, *_ in chosen),
+                    "T1": arms[kind][0].mean(),
+                    "T0": arms[kind][1].mean(),
+                    "effect": (arms[kind][0] - arms[kind][1]).mean(),
+                    "restored T1": restored[0],
+                    "restored T0": restored[1],
+                    "log-probability drop": chance[1] - chance[0],
+                }
+                assert int(row["functions"]) == len(chosen)
+                assert {name: float(row[f"{model}: {name}"]) for name in expected} == pytest.approx(expected)
+                assert ("few functions" in row["node type, marks"]) == (len(chosen) < 6)
+            effects = paired({kind: arm[0] for kind, arm in arms.items()}, {kind: arm[1] for kind, arm in arms.items()})
+            for kind, effect in effects.items():
+                cells = [table[title, kind][f"{model}: effect, {part}"] for part in ("low", "high", "p")]
+                if effect.functions < 6:
+                    assert cells[:2] == ["", ""]
+                else:
+                    assert list(map(float, cells[:2])) == pytest.approx([effect.effect.low, effect.effect.high])
+                assert float(cells[2]) == pytest.approx(effect.p_holm)
+
+
+def test_functions_are_counted_that_are_not_compared(masked, written):
+    """What was masked, and what was not: all functions and node types of each run."""
+    copies = copies_of(masked)
+    skips = rows_of(written, "masking-skips")
+    for row in rows_of(written, "masking-results"):
+        by_type = copies[row["model"]]
+        assert int(row["copies"]) == sum(len(one) for functions in by_type.values() for one in functions.values())
+        counts = defaultdict(int)
+        for skip in skips:
+            if skip["model"] == row["model"]:
+                counts[skip["what"]] += int(skip["count"])
+        assert int(row["functions"]) + counts["functions"] == LIMIT
+        compared = [int(of["functions"]) for of in rows_of(written, "masking-python") if of["similarity"] == "Jaccard"]
+        assert sum(compared) + counts["function and node type"] == int(row["functions"]) * len(TYPES)
+
+
+def test_figures_are_drawn_from_percentiles(masked, written):
+    copies = copies_of(masked)
+    shared = set.intersection(*(set(by_type["parameters"]) for by_type in copies.values()))
+    values = sorted(copies[f"planted, max-length {LONG}"]["parameters"][function][0]["jaccard"] for function in shared)
+    found = {
+        int(row["percentile"]): float(row["jaccard"])
+        for row in rows_of(written, "masking-python-functions")
+        if (row["model"], row["node type"], row["arm"]) == (f"planted, max-length {LONG}", "parameters", "T1")
+    }
+    assert list(found) == list(range(0, 101, 5))
+    assert (found[0], found[100]) == (values[0], values[-1])
+    assert found[50] == pytest.approx(np.median(values))
+    for name in ("effects", "boxes", "cumulative"):
+        drawn = (written / f"figures/masking-python-{name}.svg").read_text(encoding="utf-8")
+        assert ">return_statement<" in drawn and "max-length 550" in drawn
+        assert (written / f"figures/masking-python-{name}.png").stat().st_size > 5000
+
+
+def test_published_numbers_are_those_of_the_paper(shared, written):
+    theirs = json.loads((shared / "paper/syntaxeval_published.json").read_text())
+    names = dict(zip(published.MODELS, ("M1", "M2")))
+    assert {short: name for name, short in names.items()} == theirs["models"]
+    assert theirs["source"] == published.SOURCE
+    effects = {
+        kind: [published.effects(name)[kind][model] for name in published.SIMILARITIES for model in published.MODELS]
+        for kind in published.effects("jaccard")
+    }
+    assert effects == theirs["causal_effect"]
+    shown = rows_of(written, "masking-python-paper-performance")
+    assert len(shown) == 6
+    for row in shown:
+        for arm in ("T1", "T0"):
+            expected = theirs["performance_mean_std"][arm][SIMILARITIES[row["similarity"]]][names[row["model"]]]
+            assert [float(row[f"{arm}: mean"]), float(row[f"{arm}: deviation"])] == expected
+    for row in rows_of(written, "masking-python-paper-effects"):
+        assert [float(value) for value in list(row.values())[1:]] == [
+            published.effects(name)[row["node type"]][model]
+            for name in published.SIMILARITIES
+            for model in published.MODELS
+        ]
+
+
+# The finding
+
+
+def model(**effects):
+    """A model of node types with these effects, corrected p-values and functions."""
+    node_types = {
+        name: MaskedType(
+            functions, 1, {}, {"jaccard": PairedEffect(functions, Effect(effect, effect - 0.1, effect + 0.1), p, p)}
+        )
+        for name, (effect, p, functions) in effects.items()
+    }
+    return Masked(None, "", node_types, 9, 9, 0, {}, {}, {})
+
+
+def test_finding_names_only_what_the_test_separates():
+    told = syntaxeval._finding(
+        "m", model(a=(-0.2, 0.01, 9), b=(-0.9, 0.2, 9), c=(-0.3, 0.049, 9), d=(0.4, 0.01, 9), e=(-0.8, 0.01, 5))
+    )
+    assert told == (
+        "m: of 4 node types in at least 6 functions, masking c (−0.300, 95 % interval −0.400 to −0.200) and a (−0.200, "
+        "95 % interval −0.300 to −0.100) costs more Jaccard similarity of the syntax tree than masking as many random "
+        "sub-tokens does (T1 − T0); masking d (+0.400, 95 % interval +0.300 to +0.500) costs less. For b, the test "
+        "separates no difference from 0."
+    )
+    told = syntaxeval._finding("m", model(a=(-0.2, 0.05, 9), b=(0.1, 1.0, 9)))
+    assert "masking costs in no case more" in told and "less" not in told
+    assert told.endswith("For a and b, the test separates no difference from 0.")
+    assert "no node type is in at least 6 functions" in syntaxeval._finding("m", model(a=(-0.2, 0.01, 5)))
+
+
+def test_finding_colours_and_marks_say_what_the_tables_say(written, opened):
+    """`return_statement` is planted to be lost."""
+    rows = [row for row in rows_of(written, "masking-python") if row["similarity"] == "Jaccard"]
+    texts = opened.locator("section[aria-labelledby=masking-python-finding-part] p").all_inner_texts()
+    name = f"planted, max-length {LONG}"
+    lost, gained = (
+        [
+            row["node type"]
+            for row in rows
+            if float(row[f"{name}: effect, p"]) < 0.05 and sign * float(row[f"{name}: effect"]) > 0
+        ]
+        for sign in (-1, 1)
+    )
+    assert "return_statement" in lost
+    (told,) = [text for text in texts if text.startswith(name)]
+    before, _, after = told.partition("; masking ")
+    assert [kind for kind in TYPES if f"{kind} (" in before] == [kind for kind in TYPES if kind in lost]
+    assert [kind for kind in TYPES if f"{kind} (" in after] == [kind for kind in TYPES if kind in gained]
+    body = opened.locator("#table-masking-python tbody:not([hidden])")
+    for look, kinds in (("down", lost), ("up", gained)):
+        coloured = body.locator(f"tr:has(td:nth-child(13).{look}) td:first-child").all_inner_texts()
+        assert sorted(text.split("\n")[0] for text in coloured) == sorted(kinds)
+    largest = min(
+        lost, key=lambda kind: next(float(row[f"{name}: effect"]) for row in rows if row["node type"] == kind)
+    )
+    marked = [row["node type"] for row in rows if row[f"{name}: effect, marks"] == "largest loss"]
+    assert marked == [largest]
+
+
+# Beside attention
+
+
+def test_attention_and_masking_in_one_report(probed, masked, of_probe, written, dataset_folder, tmp_path):
+    """From one folder: the tables, figures and entries of both reports, and a page that opens with both findings."""
+    together = tmp_path / "together"
+    for folder in (probed, masked):
+        shutil.copytree(folder, together, dirs_exist_ok=True)
+    found = files(report([together], tmp_path / "report", dataset_folder).parent)
+    pages = {"index.html", "report.md"}
+    parts = {name: data for part in (of_probe, written) for name, data in files(part).items() if name not in pages}
+    assert {name: data for name, data in found.items() if name not in pages} == parts
+    text = found["report.md"].decode()
+    titles = [line[3:] for line in text.splitlines() if line.startswith("## ")]
+    assert titles[:2] == ["What was found", "Curves"]
+    assert titles[-1] == "Masking results and signatures"
+    first = text.partition("## Curves")[0]
+    assert "### python, partial, first 20 functions\n" in first and ": masked syntax\n" in first
+
+
+def test_a_report_on_attention_has_nothing_of_masking(of_probe):
+    for name, data in files(of_probe).items():
+        assert "mask" not in name
+        assert name.endswith(".png") or b"mask" not in data.lower()
+    assert b"<h1>What attention heads know about the syntax of code</h1>" in files(of_probe)["index.html"]
+
+
+def test_paths_are_divided_by_what_they_hold(probed, masked, tmp_path):
+    file = next(masked.glob("*.json"))
+    assert by_instrument([probed, file, tmp_path / "none"]) == ([file], [probed, tmp_path / "none"])
+    results, left = by_instrument([masked, masked])
+    assert (results, left) == (sorted(masked.glob("*.json")), [])
+
+
+# Documents
+
+
+def test_page_stands_alone_and_fits(written, opened):
+    """The `page` fixture fails on an error in the console and on a request to another host."""
+    assert opened.locator("main h2").all_inner_texts() == [
+        "What was found",
+        "How to read masked syntax",
+        "python, partial, first 80 functions: masked syntax",
+        "Masking results and signatures",
+    ]
+    linked = [link.get_attribute("href") for link in opened.locator("caption a, figcaption a").all()]
+    assert len(linked) == opened.locator("table, figure").count() == 8
+    assert [path for path in linked if not (written / path).is_file()] == []
+    opened.set_viewport_size({"width": 400, "height": 800})
+    for scheme in ("light", "dark"):
+        opened.emulate_media(color_scheme=scheme)
+        assert opened.evaluate("document.documentElement.scrollWidth <= innerWidth")
+
+
+def test_what_does_not_belong_is_refused(masked, tmp_path):
+    """An altered number, and two runs of one job that differ; equal ones are shown once."""
+    first, second = tmp_path / "first", tmp_path / "second"
+    for folder in (first, second):
+        shutil.copytree(masked, folder)
+    assert [len(gather(group)) for group in comparable(sorted([*first.glob("*.json"), *second.glob("*.json")]))] == [2]
+    file = min(second.glob("*.json"))
+    result = load(file)
+    result.ledger.rows["log_probability"] -= 1
+    type(result).from_ledger(result.ledger).save(second)
+    with pytest.raises(LedgerError, match="two runs of one job"):
+        report([first, second], tmp_path / "report")
+    file.write_text(file.read_text().replace('"jaccard": 0.', '"jaccard": 0.9', 1))
+    with pytest.raises(LedgerError, match="do not follow from its ledger"):
+        report([second], tmp_path / "report")
+    file.write_text("{}")
+    with pytest.raises(LedgerError, match="is not a masking result"):
+        report([second], tmp_path / "report")
+    assert not (tmp_path / "report").exists()
