@@ -6,7 +6,7 @@ import logging
 import os
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -25,7 +25,6 @@ from probing.attention.edges import EdgeTable, stacked
 from probing.attention.ledger import RankLedger
 from probing.attention.ranking import BatchListener, BatchRanker, EncodedFunction
 from probing.attention.result import ProbeResult
-from probing.attention.result import load as load_result
 from probing.attention.schema import Provenance, Run
 from probing.models.kept import versions
 from probing.runs import cache
@@ -191,21 +190,10 @@ class RankJob:
         return RankLedger.load(file)
 
     def result(self, tables: Sequence[RankLedger]) -> ProbeResult:
-        return self._placed(ProbeResult.from_ledger(RankLedger.concatenate(tables).sorted()))
+        return replace(ProbeResult.from_ledger(RankLedger.concatenate(tables).sorted()), data_folder=self.data_folder)
 
     def finished(self, folder: Path) -> ProbeResult | None:
-        file = folder / f"{self.name}.json"
-        try:
-            result = load_result(file)
-        except LedgerError as error:
-            if file.exists():
-                logger.warning("%s cannot be reused: %s", file, error)
-            return None
-        return self._placed(result) if result.ledger.settings == self.made else None
-
-    def _placed(self, result: ProbeResult) -> ProbeResult:
-        result.data_folder = self.data_folder
-        return result
+        return ProbeResult.finished(folder / f"{self.name}.json", self.made, self.data_folder)
 
     def save(self, result: ProbeResult, folder: Path) -> None:
         result.save(folder)

@@ -7,17 +7,16 @@ import json
 import os
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from codesyntax_dataset.arguments import Positive, checked
-from codesyntax_dataset.atomic import write, writing
-from codesyntax_dataset.errors import LedgerError, UnknownName
+from codesyntax_dataset.errors import UnknownName
 from codesyntax_dataset.protocol import KS, TABLE_KS
 from codesyntax_metric.topk_uas import RULES, score
 from probing.attention.ledger import RankLedger
 from probing.attention.schema import Provenance, ResultFile, Run, Signature
 from probing.runs.ledger_file import ATTENTION
-from probing.runs.saved import FORMAT, data_path_of, ledger_path, read_text, seen_from
+from probing.runs.saved import FORMAT, SavedResult
 from probing.runs.settings import Settings
 
 if TYPE_CHECKING:
@@ -34,7 +33,7 @@ class ByK(dict[str, Any]):
 
 
 @dataclass(repr=False)
-class ProbeResult:
+class ProbeResult(SavedResult):
     """Scores of one model on one split.
 
     `scores`: {rule: {k: percent}}, the mean over relations. `relations`: {relation: {"edges": n, "in_mean": bool, rule:
@@ -44,6 +43,8 @@ class ProbeResult:
     most byte-level tokenizers; the lower index goes first. `data_folder`: the location of the data, if it was a folder;
     commands look for it there again. It is not part of the result's identity.
     """
+
+    file: ClassVar = ResultFile
 
     signature: str
     scores: dict[str, dict[str, float | None]]
@@ -58,6 +59,10 @@ class ProbeResult:
     versions: dict[str, str]
     ledger: RankLedger
     data_folder: Path | None = field(default=None, compare=False)
+
+    @classmethod
+    def from_file(cls, ledger: Path) -> ProbeResult:
+        return cls.from_ledger(RankLedger.load(ledger))
 
     @classmethod
     def from_ledger(cls, ledger: RankLedger) -> ProbeResult:
@@ -179,10 +184,6 @@ class ProbeResult:
         return f"<p>{html.escape(title)}</p><table>{body}</table><p>{html.escape(self.signature)}</p>"
 
     def to_json(self, data_path: str | None = None) -> str:
-        """The result as JSON, with the digest of its ledger; the same result gives the same text.
-
-        `data_path`: the folder of the data, relative to the file for which the text is.
-        """
         fields = {"format": FORMAT, "instrument": ATTENTION}
         for name in ("signature", "scores", "relations", "functions", "skips", "ties"):
             fields[name] = getattr(self, name)
@@ -192,29 +193,6 @@ class ProbeResult:
         if data_path is not None:
             fields["data_path"] = data_path
         return json.dumps(fields, indent=1, allow_nan=False) + "\n"
-
-    def difference(self, text: str) -> str | None:
-        """How a result in JSON, of any format, differs from this one, except in `data_path`; None if it does not."""
-        try:
-            theirs, ours = ResultFile.read(text), ResultFile.read(self.to_json())
-        except LedgerError as error:
-            return str(error)
-        names = ResultFile.model_fields.keys() - {"format", "data_path"}
-        return next((f"other {name}" for name in sorted(names) if getattr(theirs, name) != getattr(ours, name)), None)
-
-    def paths(self, folder: str | os.PathLike) -> tuple[Path, Path]:
-        """The paths of the result and its ledger in `folder`: `<name>.json` and `<name>.ledger.parquet`."""
-        name = self.settings.name
-        return Path(folder) / f"{name}.json", Path(folder) / f"{name}.ledger.parquet"
-
-    def save(self, path: str | os.PathLike) -> Path:
-        """Write the result and its ledger into the folder `path`; return the path of the result's JSON."""
-        target, ledger = self.paths(path)
-        with writing(target.parent):
-            target.parent.mkdir(parents=True, exist_ok=True)
-        self.ledger.save(ledger)
-        data_path = None if self.data_folder is None else seen_from(target.parent, self.data_folder)
-        return write(target, self.to_json(data_path))
 
 
 def head_name(cell: dict[str, Any]) -> str:
@@ -228,13 +206,4 @@ def load(path: str | os.PathLike) -> ProbeResult:
 
     Raises LedgerError if one of the two is missing or damaged, or if they differ.
     """
-    text = read_text(path)
-    result = ProbeResult.from_ledger(RankLedger.load(ledger_path(path)))
-    if difference := result.difference(text):
-        raise LedgerError(
-            f"the numbers of {path} do not follow from its ledger ({difference}): one of the two was altered, or "
-            "another version of codesyntax wrote them; `codesyntax score` recomputes them"
-        )
-    data_path = data_path_of(text)
-    result.data_folder = None if data_path is None else Path(path).parent / data_path
-    return result
+    return ProbeResult.load(path)

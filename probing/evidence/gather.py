@@ -21,7 +21,7 @@ from codesyntax_dataset.errors import LedgerError
 from codesyntax_dataset.protocol import BEST_BASELINE, PROTOCOLS, REDRAWN_DEPENDENTS
 from codesyntax_metric.topk_uas import RULES
 from probing.attention.ledger import RankLedger
-from probing.attention.result import ProbeResult, ledger_path, load
+from probing.attention.result import ProbeResult, load
 from probing.evidence import baselines, entry_functions
 from probing.evidence.baselines import BaselineResult, Edges
 from probing.evidence.entry import FORMAT
@@ -39,6 +39,7 @@ from probing.evidence.selection import (
 from probing.runs.controls import check_control
 from probing.runs.data import find_data
 from probing.runs.ledger_file import MASKING, instrument_of
+from probing.runs.saved import ledger_path
 from probing.runs.settings import Settings
 
 PUBLISHED_FIRST = PROTOCOLS[::-1]

@@ -10,7 +10,7 @@ import logging
 import os
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -29,7 +29,6 @@ from probing.prediction.ledger import HITS, ROW, SIMILARITIES, MaskingLedger
 from probing.prediction.masking import CURRENT, Maskable, Masker, seed_of
 from probing.prediction.restore import Restorer
 from probing.prediction.result import MaskResult
-from probing.prediction.result import load as load_result
 from probing.prediction.schema import (
     DROPPED,
     NO_NODE,
@@ -263,21 +262,10 @@ class MaskJob:
         return MaskingLedger.load(file)
 
     def result(self, tables: Sequence[MaskingLedger]) -> MaskResult:
-        return self._placed(MaskResult.from_ledger(MaskingLedger.concatenate(tables)))
+        return replace(MaskResult.from_ledger(MaskingLedger.concatenate(tables)), data_folder=self.data_folder)
 
     def finished(self, folder: Path) -> MaskResult | None:
-        file = folder / f"{self.name}.json"
-        try:
-            result = load_result(file)
-        except LedgerError as error:
-            if file.exists():
-                logger.warning("%s cannot be reused: %s", file, error)
-            return None
-        return self._placed(result) if result.ledger.settings == self.made else None
-
-    def _placed(self, result: MaskResult) -> MaskResult:
-        result.data_folder = self.data_folder
-        return result
+        return MaskResult.finished(folder / f"{self.name}.json", self.made, self.data_folder)
 
     def save(self, result: MaskResult, folder: Path) -> None:
         result.save(folder)

@@ -6,12 +6,11 @@ import json
 import os
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 import numpy as np
 
 from codesyntax_dataset.arguments import checked
-from codesyntax_dataset.atomic import write, writing
 from codesyntax_dataset.errors import LedgerError, UnknownName
 from probing.prediction.ledger import HITS, SIMILARITIES, MaskingLedger
 from probing.prediction.schema import (
@@ -24,7 +23,7 @@ from probing.prediction.schema import (
     TypeScores,
 )
 from probing.runs.ledger_file import MASKING
-from probing.runs.saved import FORMAT, data_path_of, ledger_path, read_text, seen_from
+from probing.runs.saved import FORMAT, SavedResult
 
 if TYPE_CHECKING:
     import pandas
@@ -43,13 +42,15 @@ class Arms(NamedTuple):
 
 
 @dataclass(repr=False)
-class MaskResult:
+class MaskResult(SavedResult):
     """What one masked language model restores on one split, by node type.
 
     `node_types`: {node type: TypeScores}, only those that occur. `functions`: the number of functions that were read;
     `copies`: masked copies of them; `skips`: {reason: number of skipped functions}; `dropped`: {reason: number of pairs
     of a function and a node type that nothing was masked for}. `data_folder`: as in `ProbeResult`.
     """
+
+    file: ClassVar = ResultFile
 
     signature: str
     node_types: dict[str, TypeScores]
@@ -62,6 +63,10 @@ class MaskResult:
     versions: dict[str, str]
     ledger: MaskingLedger
     data_folder: Path | None = field(default=None, compare=False)
+
+    @classmethod
+    def from_file(cls, ledger: Path) -> MaskResult:
+        return cls.from_ledger(MaskingLedger.load(ledger))
 
     @classmethod
     def from_ledger(cls, ledger: MaskingLedger) -> MaskResult:
@@ -133,10 +138,6 @@ class MaskResult:
         return "\n".join([*lines, self.signature])
 
     def to_json(self, data_path: str | None = None) -> str:
-        """The result as JSON, with the digest of its ledger; the same result gives the same text.
-
-        `data_path`: the folder of the data, relative to the file for which the text is.
-        """
         fields = {
             "format": FORMAT,
             "instrument": MASKING,
@@ -155,29 +156,6 @@ class MaskResult:
             fields["data_path"] = data_path
         return json.dumps(fields, indent=1, allow_nan=False) + "\n"
 
-    def difference(self, text: str) -> str | None:
-        """How a result in JSON differs from this one, except in `data_path`; None if it does not."""
-        try:
-            theirs, ours = ResultFile.read(text), ResultFile.read(self.to_json())
-        except LedgerError as error:
-            return str(error)
-        names = ResultFile.model_fields.keys() - {"data_path"}
-        return next((f"other {name}" for name in sorted(names) if getattr(theirs, name) != getattr(ours, name)), None)
-
-    def paths(self, folder: str | os.PathLike) -> tuple[Path, Path]:
-        """The paths of the result and its ledger in `folder`: `<name>.json` and `<name>.ledger.parquet`."""
-        name = self.settings.name
-        return Path(folder) / f"{name}.json", Path(folder) / f"{name}.ledger.parquet"
-
-    def save(self, path: str | os.PathLike) -> Path:
-        """Write the result and its ledger into the folder `path`; return the path of the result's JSON."""
-        target, ledger = self.paths(path)
-        with writing(target.parent):
-            target.parent.mkdir(parents=True, exist_ok=True)
-        self.ledger.save(ledger)
-        data_path = None if self.data_folder is None else seen_from(target.parent, self.data_folder)
-        return write(target, self.to_json(data_path))
-
 
 @checked
 def load(path: str | os.PathLike) -> MaskResult:
@@ -185,16 +163,7 @@ def load(path: str | os.PathLike) -> MaskResult:
 
     Raises LedgerError if one of the two is missing or damaged, or if they differ.
     """
-    text = read_text(path)
-    result = MaskResult.from_ledger(MaskingLedger.load(ledger_path(path)))
-    if difference := result.difference(text):
-        raise LedgerError(
-            f"the numbers of {path} do not follow from its ledger ({difference}): one of the two was altered, or "
-            "another version of codesyntax wrote them; `codesyntax score` recomputes them"
-        )
-    data_path = data_path_of(text)
-    result.data_folder = None if data_path is None else Path(path).parent / data_path
-    return result
+    return MaskResult.load(path)
 
 
 def _scores(rows: np.ndarray) -> TypeScores:

@@ -1,19 +1,101 @@
-"""Saved results: reading their JSON, and the path of their data in it."""
+"""Saved results: a JSON file and the ledger beside it, from which its numbers follow."""
 
 from __future__ import annotations
 
 import json
+import logging
 import os
+from abc import ABC, abstractmethod
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar, Self
 
+from codesyntax_dataset.atomic import write, writing
 from codesyntax_dataset.errors import LedgerError
+
+logger = logging.getLogger(__name__)
 
 FORMAT = 2
 """The format of a result's JSON: changes whenever its fields, or their meanings, change. Format 1 does not state it."""
 
 LARGEST = 16 * 2**20
 """The most bytes of a result's JSON, many times the usual size."""
+
+
+class SavedResult(ABC):
+    """A result that is saved as two files: its JSON, and the ledger that its numbers follow from.
+
+    `file`: the record of its JSON. `data_folder`: the location of the data, if it was a folder; commands look for it
+    there again. It is not part of the result's identity.
+    """
+
+    file: ClassVar[Any]
+    settings: Any
+    ledger: Any
+    data_folder: Path | None
+
+    @abstractmethod
+    def to_json(self, data_path: str | None = None) -> str:
+        """The result as JSON, with the digest of its ledger; the same result gives the same text.
+
+        `data_path`: the folder of the data, relative to the file for which the text is.
+        """
+
+    @classmethod
+    @abstractmethod
+    def from_file(cls, ledger: Path) -> Self:
+        """Compute the result from the file of a ledger; raises LedgerError if it is none."""
+
+    def difference(self, text: str) -> str | None:
+        """How a result in JSON, of any format, differs from this one, except in `data_path`; None if it does not."""
+        try:
+            theirs, ours = self.file.read(text), self.file.read(self.to_json())
+        except LedgerError as error:
+            return str(error)
+        names = self.file.model_fields.keys() - {"format", "data_path"}
+        return next((f"other {name}" for name in sorted(names) if getattr(theirs, name) != getattr(ours, name)), None)
+
+    def paths(self, folder: str | os.PathLike) -> tuple[Path, Path]:
+        """The paths of the result and its ledger in `folder`: `<name>.json` and `<name>.ledger.parquet`."""
+        result = Path(folder) / f"{self.settings.name}.json"
+        return result, ledger_path(result)
+
+    def save(self, path: str | os.PathLike) -> Path:
+        """Write the result and its ledger into the folder `path`; return the path of the result's JSON."""
+        target, ledger = self.paths(path)
+        with writing(target.parent):
+            target.parent.mkdir(parents=True, exist_ok=True)
+        self.ledger.save(ledger)
+        data_path = None if self.data_folder is None else seen_from(target.parent, self.data_folder)
+        return write(target, self.to_json(data_path))
+
+    @classmethod
+    def load(cls, path: str | os.PathLike) -> Self:
+        """Load the result at `path`, recomputed from the ledger beside it.
+
+        Raises LedgerError if one of the two is missing or damaged, or if they differ.
+        """
+        text = read_text(path)
+        result = cls.from_file(ledger_path(path))
+        if difference := result.difference(text):
+            raise LedgerError(
+                f"the numbers of {path} do not follow from its ledger ({difference}): one of the two was altered, or "
+                "another version of codesyntax wrote them; `codesyntax score` recomputes them"
+            )
+        data_path = data_path_of(text)
+        result.data_folder = None if data_path is None else Path(path).parent / data_path
+        return result
+
+    @classmethod
+    def finished(cls, file: Path, made: dict[str, Any], data_folder: Path | None) -> Self | None:
+        """The result of an earlier run with the settings `made`, if it is complete; its data is in `data_folder`."""
+        try:
+            result = cls.load(file)
+        except LedgerError as error:
+            if file.exists():
+                logger.warning("%s cannot be reused: %s", file, error)
+            return None
+        result.data_folder = data_folder
+        return result if result.ledger.settings == made else None
 
 
 def read_text(path: str | os.PathLike) -> str:

@@ -23,11 +23,11 @@ from probing.attention.error_classes import Tokens, place
 from probing.attention.errors import CLASSES, analyse, errors_path, load, save
 from probing.attention.probe import Runner, prepare
 from probing.attention.ranking import FirstChoices
-from probing.attention.result import ledger_path
 from probing.cli import main
 from probing.models.location import embedded_model
 from probing.report.errors import marked
 from probing.runs.data import read_functions
+from probing.runs.saved import ledger_path
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 

@@ -17,12 +17,12 @@ import pytest
 
 import probing
 from codesyntax_dataset.errors import LedgerError
-from probing.attention.result import ledger_path
 from probing.evidence import entry
 from probing.evidence.gather import find, gather
 from probing.evidence.verify import verify
 from probing.publish.board import read
 from probing.report.findings import read_findings
+from probing.runs.saved import ledger_path
 
 FORMAT_1 = Path(__file__).parents[1] / "data" / "format-1"
 FILES = sorted([*FORMAT_1.glob("results/*.json"), *FORMAT_1.glob("partial/*.json")])

@@ -11,9 +11,10 @@ import pytest
 from codesyntax_dataset.errors import LedgerError
 from probing import probe
 from probing.attention.ledger import RankLedger
-from probing.attention.result import ProbeResult, ledger_path
+from probing.attention.result import ProbeResult
 from probing.evidence.baselines import baseline
 from probing.evidence.gather import PUBLISHED_FIRST, find, gather
+from probing.runs.saved import ledger_path
 
 
 @pytest.fixture(scope="module")

@@ -22,7 +22,7 @@ from probing import probe
 from probing.attention import ranking
 from probing.attention.ledger import RankLedger
 from probing.attention.probe import prepare
-from probing.attention.result import ProbeResult, ledger_path
+from probing.attention.result import ProbeResult
 from probing.cli import main
 from probing.evidence.checks import ACCEPTED, REJECTED, UNCHECKED, without_replacement
 from probing.evidence.selection import choose
@@ -30,6 +30,7 @@ from probing.evidence.verify import _draw, _probe_again, verify
 from probing.models import capture
 from probing.models.encoder import Encoder, load
 from probing.runs.data import read_functions
+from probing.runs.saved import ledger_path
 
 pytestmark = pytest.mark.slow
 

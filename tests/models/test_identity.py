@@ -18,7 +18,7 @@ from codesyntax_dataset.protocol import REDRAWN_DEPENDENTS
 from probing import probe
 from probing.attention.errors import analyse
 from probing.attention.ledger import RankLedger
-from probing.attention.result import ProbeResult, ledger_path, load
+from probing.attention.result import ProbeResult, load
 from probing.cli import main
 from probing.evidence.baselines import read_edges
 from probing.evidence.gather import find, gather
@@ -27,6 +27,7 @@ from probing.models.location import locate
 from probing.report.attention_page import show
 from probing.report.statistics import collect
 from probing.runs.data import find_data, label_digest, load_functions
+from probing.runs.saved import ledger_path
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 

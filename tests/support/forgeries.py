@@ -21,8 +21,9 @@ from hypothesis import strategies as st
 
 from codesyntax_metric.topk_uas import NOT_IN_MEAN, RULES
 from probing.attention.ledger import RankLedger
-from probing.attention.result import ProbeResult, ledger_path
+from probing.attention.result import ProbeResult
 from probing.evidence.selection import choose
+from probing.runs.saved import ledger_path
 
 TOO_LARGE = 200 * 10**6
 
