@@ -14,6 +14,9 @@ SOURCE = (
 )
 """The citation to show beside the study's numbers."""
 
+CONFIG = "python"
+"""The config of the language of the study's functions."""
+
 MODELS = ("huggingface/CodeBERTa-small-v1", "microsoft/codebert-base-mlm")
 """M1 and M2."""
 

@@ -206,7 +206,7 @@ def _group(group: Group) -> Section:
         [*notes, *drawn, _table(group)],
         [
             *([Section(f"{group.name}-functions", "From function to function", spread)] if spread else []),
-            *([_paper(group)] if made.config == "python" else []),
+            *([_paper(group)] if made.config == syntaxeval.CONFIG else []),
         ],
         drawn=[_distribution(group)],
     )

@@ -195,10 +195,10 @@ def test_batches_are_at_most_a_tenth_padding(count, tiny_model):
         batch = [len(function.ids) for function in runner.batch(functions, start)]
         start += len(batch)
         padded += len(batch) * batch[0]
-        assert len(batch) * batch[0] <= min(max(4096, batch[0]), 1.1 * sum(batch))
+        assert len(batch) * batch[0] <= min(max(runner.budget, batch[0]), 1.1 * sum(batch))
         if start < count:
             more = [*batch, len(functions[start].ids)]
-            assert len(more) * more[0] > min(4096, 1.1 * sum(more))
+            assert len(more) * more[0] > min(runner.budget, 1.1 * sum(more))
     assert padded <= 1.1 * sum(len(function.ids) for function in functions)
 
 
