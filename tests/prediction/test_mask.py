@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import json
-import signal
 import subprocess
 import sys
-import time
 from collections import Counter
 
 import numpy as np
@@ -232,15 +230,31 @@ def test_two_processes_give_the_bytes_of_one(model, dataset_folder, whole, tmp_p
     assert files(tmp_path) == whole
 
 
-def test_a_killed_run_resumes_to_the_same_bytes(model, dataset_folder, whole, tmp_path):
-    process = subprocess.Popen([sys.executable, *command(model, dataset_folder, tmp_path)], stderr=subprocess.DEVNULL)
-    while not list(tmp_path.glob(".*.parts/*.parquet")) and process.poll() is None:
-        time.sleep(0.005)
-    process.send_signal(signal.SIGKILL)
-    process.wait()
+class Killed(BaseException):
+    """As if the process had ended: nobody catches it."""
+
+
+def test_a_killed_run_resumes_to_the_same_bytes(model, dataset_folder, whole, tmp_path, monkeypatch):
+    monkeypatch.setattr(job, "PART", 3)
+    real, parts = job.MaskJob.run, []
+
+    def killed_in_the_second_part(self, part, bar):
+        parts.append(len(part))
+        if len(parts) == 2:
+            raise Killed
+        return real(self, part, bar)
+
+    with monkeypatch.context() as patch, pytest.raises(Killed):
+        patch.setattr(job.MaskJob, "run", killed_in_the_second_part)
+        mask(str(model), dataset_folder, **RUN, output=tmp_path)
     assert not files(tmp_path)
+    assert len(list(tmp_path.glob(".*.parts/*.parquet"))) == 1
+    again = []
+    monkeypatch.setattr(job.MaskJob, "run", lambda self, part, bar: again.append(len(part)) or real(self, part, bar))
     mask(str(model), dataset_folder, **RUN, output=tmp_path)
     assert files(tmp_path) == whole
+    assert again[:1] == parts[1:]
+    assert sum(parts[:1]) + sum(again) == len(np.unique(load(next(tmp_path.glob("*.json"))).ledger.rows["function"]))
 
 
 def test_a_finished_run_is_not_run_again(model, dataset_folder, whole, tmp_path, monkeypatch):
