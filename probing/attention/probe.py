@@ -95,14 +95,8 @@ def probe(
     }
     place = os.fspath(model) if isinstance(model, os.PathLike) else model
     slot = cache.slot(place, functions, **asked)
-    ledger = slot.load(RankLedger.load) if slot and processes.main else None
-    if processes.agree(ledger is not None):
-        logger.info("the cache %s has the ledger of this very probe", slot.folder if slot else "of the main process")
-        result = ProbeResult.from_ledger(ledger) if ledger else None
-        if result is not None:
-            result.data_folder = folder_of(data)
-            if output is not None:
-                result.save(output)
+    known, result = cache.answered(slot, processes, ProbeResult, data, output)
+    if known:
         return result
     with useful_threads():
         job = prepare(place, functions, **asked)

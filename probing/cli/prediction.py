@@ -58,7 +58,7 @@ def mask(
     from probing import mask as run
 
     runs = options.every(configs, splits, as_json)
-    names = [name for text in node_types for name in text.replace(",", " ").split()] or None
+    names = [name for text in node_types for name in text.replace(",", " ").split()] if node_types else None
     for config, split in runs:
         result = run(model, config=config, split=split, node_types=names, **given)
         if result is None:  # not the main process

@@ -149,13 +149,13 @@ def unpaired(
     """The effect of being treated on `scores` (N,), where each of the N rows is in one arm.
 
     `treated` (N,): 1 or True for treated rows; `confounders`: name -> values (N,); `placebos`: random assignments, at
-    least two. The propensity is a logistic
-    regression with a ridge penalty of 1 on the confounders as they are, as in the study, and clipped to CLIP. The
-    weighted estimate compares the means of the scores weighted by its inverse (Hajek); the doubly robust one corrects
-    linear models of the scores in each arm by the weighted residuals (Robins et al. 1994), and is right if either the
-    propensity or these models are. Their intervals come from influence functions (Lunceford and Davidian 2004), and
-    take rows for independent: for functions that are in both arms, use `paired`. With little overlap, or some
-    hundred rows, they hold less often than they say, the weighted one most of all (tests/benchmarks/effects.py).
+    least two. The propensity is a logistic regression with a ridge penalty of 1 on the confounders as they are, as in
+    the study, and clipped to CLIP. The weighted estimate compares the means of the scores weighted by its inverse
+    (Hajek); the doubly robust one corrects linear models of the scores in each arm by the weighted residuals (Robins
+    et al. 1994), and is right if either the propensity or these models are. Their intervals come from influence
+    functions (Lunceford and Davidian 2004), and take rows for independent: for functions that are in both arms, use
+    `paired`. With little overlap, or some hundred rows, they hold less often than they say, the weighted one most of
+    all (tests/benchmarks/effects.py).
 
     Raises ArgumentError for other sizes, values that are missing or not finite, an arm with too few rows, or without
     variation in a confounder, to fit its model, and for confounders that separate the arms, which then do not overlap.

@@ -116,7 +116,6 @@ def body_of(model: transformers.PreTrainedModel) -> torch.nn.Module:
     """The model without its head; of an encoder-decoder, the encoder."""
     body = model.base_model
     assert isinstance(body, transformers.PreTrainedModel)
-    assert isinstance(body, transformers.PreTrainedModel)
     return body.get_encoder() if body.config.is_encoder_decoder and hasattr(body, "get_encoder") else body
 
 

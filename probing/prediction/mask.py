@@ -98,7 +98,8 @@ def mask(
     """
     processes = Processes()
     functions = read_functions(data, config, split, limit=limit)
-    chosen = _chosen(language_of(config).name, node_types)
+    language = language_of(config).name
+    chosen = _chosen(language, node_types)
     asked: dict[str, Any] = {
         "node_types": chosen,
         "protocol": protocol,
@@ -109,14 +110,10 @@ def mask(
     }
     where: dict[str, Any] = {"revision": revision, "device": str(device) if device else processes.device}
     place = os.fspath(model) if isinstance(model, os.PathLike) else model
-    slot = cache.slot(place, functions, **where, also_fits=(), instrument=MASKING, **asked)
-    ledger = slot.load(MaskingLedger.load) if slot and processes.main else None
-    if processes.agree(ledger is not None):
-        result = MaskResult.from_ledger(ledger) if ledger else None
-        if result is not None:
-            result.data_folder = folder_of(data)
-            if output is not None:
-                result.save(output)
+    parser = parser_version(language)  # the cache knows no versions of parsers by itself
+    slot = cache.slot(place, functions, **where, also_fits=(), instrument=MASKING, parser=parser, **asked)
+    known, result = cache.answered(slot, processes, MaskResult, data, output)
+    if known:
         return result
     with useful_threads():
         job = prepare(place, functions, **where, **asked)
@@ -359,6 +356,8 @@ def _chosen(language: str, names: Sequence[str] | None) -> list[str]:
     """The node types of these names; `all` stands for all named ones of the grammar."""
     from codesyntax_dataset.languages import grammar
 
+    if names is not None and not names:
+        raise ArgumentError("no node type to mask: name some of the language's grammar, or all")
     if names is not None and list(names) == ["all"]:
         return [name for name in grammar.node_types(language) if name.isidentifier()]
     return grammar.checked_node_types(language, names)

@@ -13,7 +13,7 @@ _SHOWN = "jaccard"
 
 def print_masking(result: MaskResult, wide: bool = False) -> None:
     """Print the node types, those that lose most first, with both arms and the effect of masking the type."""
-    arms = result.arms(_SHOWN)
+    arms = {name: arm for name, arm in result.arms(_SHOWN).items() if len(arm.functions)}
     effects = paired({name: arm.t1 for name, arm in arms.items()}, {name: arm.t0 for name, arm in arms.items()})
     shown = table(
         f"{result.title}: {_SHOWN.title()} similarity of syntax trees, {result.functions} functions",

@@ -20,11 +20,14 @@ import torch
 from codesyntax_dataset.errors import LedgerError
 from probing.models import kept
 from probing.models.location import loading, locate, sha256
-from probing.runs.data import Functions
+from probing.runs.data import Functions, folder_of
+from probing.runs.runner import Processes
+from probing.runs.saved import SavedResult
 
 logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
+R = TypeVar("R", bound=SavedResult)
 
 
 class Slot(NamedTuple):
@@ -61,6 +64,19 @@ class Slot(NamedTuple):
                 os.replace(file, self.folder / f"{self.key}-{sha256([file])}.parquet")
         except (OSError, LedgerError) as error:
             logger.warning("the run cannot be cached: %s", error)
+
+
+def answered(
+    slot: Slot | None, processes: Processes, kind: type[R], data: Any, output: str | os.PathLike | None
+) -> tuple[bool, R | None]:
+    """Whether the cache has this very run, on all processes; and in the main process its result, saved to `output`."""
+    result = slot.load(kind.from_file) if slot and processes.main else None
+    if result is not None and slot is not None:
+        logger.info("the cache %s has the ledger of this very run", slot.folder)
+        result.data_folder = folder_of(data)
+        if output is not None:
+            result.save(output)
+    return processes.agree(result is not None), result
 
 
 def slot(

@@ -6,10 +6,8 @@ import shutil
 
 import numpy as np
 import pytest
-import torch
-from byte_tokenizer import byte_tokenizer
+from byte_tokenizer import byte_model
 from click.testing import CliRunner
-from transformers import BertConfig, BertForMaskedLM
 
 from probing import mask
 from probing.cli import main
@@ -25,14 +23,7 @@ LONGEST = 600
 
 @pytest.fixture(scope="module")
 def model(tmp_path_factory):
-    torch.manual_seed(0)
-    tokenizer = byte_tokenizer()
-    sizes = {"num_hidden_layers": 1, "num_attention_heads": 2, "hidden_size": 32, "intermediate_size": 48}
-    config = BertConfig(vocab_size=len(tokenizer), max_position_embeddings=LONGEST, initializer_range=0.3, **sizes)
-    folder = tmp_path_factory.mktemp("models") / "masked"
-    BertForMaskedLM(config).save_pretrained(folder)
-    tokenizer.save_pretrained(folder)
-    return folder
+    return byte_model(tmp_path_factory.mktemp("models") / "masked", LONGEST, layers=1)
 
 
 @pytest.fixture(scope="module")

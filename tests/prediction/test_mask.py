@@ -10,9 +10,8 @@ from collections import Counter
 import numpy as np
 import pytest
 import torch
-from byte_tokenizer import byte_tokenizer
+from byte_tokenizer import byte_model, byte_tokenizer
 from click.testing import CliRunner
-from transformers import BertConfig, BertForMaskedLM
 
 from codesyntax_dataset.errors import ArgumentError, LedgerError, UnknownName
 from codesyntax_dataset.folder import read_split
@@ -34,14 +33,7 @@ RUN = {"node_types": TYPES, "draws": 3, "limit": 12, "max_length": LONGEST}
 @pytest.fixture(scope="module")
 def model(tmp_path_factory):
     """A folder with a masked language model of two layers and random weights, which reads bytes."""
-    torch.manual_seed(0)
-    tokenizer = byte_tokenizer()
-    sizes = {"num_hidden_layers": 2, "num_attention_heads": 2, "hidden_size": 32, "intermediate_size": 48}
-    config = BertConfig(vocab_size=len(tokenizer), max_position_embeddings=LONGEST, initializer_range=0.3, **sizes)
-    folder = tmp_path_factory.mktemp("models") / "masked"
-    BertForMaskedLM(config).save_pretrained(folder)
-    tokenizer.save_pretrained(folder)
-    return folder
+    return byte_model(tmp_path_factory.mktemp("models") / "masked", LONGEST)
 
 
 @pytest.fixture(scope="module")
@@ -265,6 +257,22 @@ def test_a_finished_run_is_not_run_again(model, dataset_folder, whole, tmp_path,
     assert files(tmp_path) == whole
 
 
+def test_the_cache_answers_for_the_same_parser_alone(model, dataset_folder, result, tmp_path, monkeypatch):
+    """Another version of a grammar finds other trees; the second copy of a folder is another place for one result."""
+    monkeypatch.setenv("CODESYNTAX_CACHE", str(tmp_path / "cache"))
+    masked = []
+    real = job.MaskJob.run
+    monkeypatch.setattr(job.MaskJob, "run", lambda self, part, bar: masked.append(len(part)) or real(self, part, bar))
+    assert mask(str(model), dataset_folder, **RUN).ledger == result.ledger
+    runs = len(masked)
+    assert mask(str(model), dataset_folder, **RUN, output=tmp_path / "other").ledger == result.ledger
+    assert load(next((tmp_path / "other").glob("*.json"))).ledger == result.ledger
+    assert len(masked) == runs > 0
+    monkeypatch.setattr(job, "parser_version", lambda language: "another")
+    assert mask(str(model), dataset_folder, **RUN).run.parser == "another"
+    assert len(masked) == 2 * runs
+
+
 def test_another_seed_draws_other_controls(model, dataset_folder, result):
     other = mask(str(model), dataset_folder, **RUN, seed=1)
     first = result.ledger.rows["copy"] == 0
@@ -342,6 +350,9 @@ def test_bad_input(model, dataset_folder, tiny_model, tmp_path):
     refused("more than 5 sub-tokens", model, *data, "--max-length", 5, "--limit", 3)
     refused("no such folder", tmp_path / "none", *data)
     assert not [path for path in tmp_path.rglob("*") if path.is_file()]
+    refused("no node type to mask", model, *data, "--node-types", ",")
+    with pytest.raises(ArgumentError, match="no node type to mask"):
+        mask(str(model), dataset_folder, node_types=[])
     with pytest.raises(ArgumentError, match="rate is 0"):
         mask(str(model), dataset_folder, rate=0)
     with pytest.raises(UnknownName, match="published"):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors
 from transformers import PreTrainedTokenizerFast
 
@@ -19,3 +21,17 @@ def byte_tokenizer(merges: tuple[tuple[str, str], ...] = (), trim_offsets: bool 
     )
     names = dict(zip(("bos_token", "eos_token", "pad_token", "unk_token", "mask_token"), SPECIAL))
     return PreTrainedTokenizerFast(tokenizer_object=pipeline, cls_token="<s>", sep_token="</s>", **names)
+
+
+def byte_model(folder: Path, longest: int, layers: int = 2) -> Path:
+    """The folder, with a masked language model of random weights and `longest` positions that reads bytes."""
+    import torch
+    from transformers import BertConfig, BertForMaskedLM
+
+    torch.manual_seed(0)
+    tokenizer = byte_tokenizer()
+    sizes = {"num_hidden_layers": layers, "num_attention_heads": 2, "hidden_size": 32, "intermediate_size": 48}
+    config = BertConfig(vocab_size=len(tokenizer), max_position_embeddings=longest, initializer_range=0.3, **sizes)
+    BertForMaskedLM(config).save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    return folder
