@@ -6,7 +6,7 @@ function and relation, the number of edges, and how many of them the chosen head
 
     {"places": P, "edges": P, "hits": {protocol: {"model": P, "combined": P}}}
 
-P is text: base64 of zlib of whole numbers, 4 bytes each, little-endian; first the lowest bytes of all, then the next.
+P is text, as `probing.evidence.packing` says.
 `places` (F,): positions of the functions in the split. `edges` (R, F): relations sorted by name. `hits` (rules, k of
 tables, n): the n pairs of a relation and a function with edges, in the order of `edges`, for the relations of the
 protocol.
@@ -14,9 +14,6 @@ protocol.
 
 from __future__ import annotations
 
-import base64
-import binascii
-import zlib
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -24,17 +21,15 @@ import numpy as np
 from codesyntax_dataset.errors import EntryError
 from codesyntax_dataset.protocol import KS, PROTOCOLS, TABLE_KS
 from codesyntax_metric.topk_uas import NOT_IN_MEAN, RULES
+from probing.evidence.packing import packed, unpacked
 from probing.evidence.schema import Entry
 from probing.evidence.selection import SAME_RELATIONS, Outcomes
-from probing.runs.untrusted_json import expect, fields, shown
+from probing.runs.untrusted_json import fields
 
 CELLS = [(protocol, rule, k) for protocol in PROTOCOLS for rule in RULES for k in TABLE_KS]
 """The scores that a board shows, in this order wherever they are listed."""
 
 WHO = ("model", "combined")
-
-_MOST_NUMBERS = 10**7
-"""The most numbers in one list: several times as many as in the largest published config."""
 
 _EXCHANGES = 999
 """Random exchanges in the test with which p-values are compared."""
@@ -51,7 +46,7 @@ def pack(outcomes: dict[str, Outcomes], combined: dict[str, Outcomes]) -> dict[s
     hits = {
         protocol: {"model": _hits(outcomes[protocol]), "combined": _hits(combined[protocol])} for protocol in PROTOCOLS
     }
-    return {"places": _packed(published.functions), "edges": _packed(published.edges.T), "hits": hits}
+    return {"places": packed(published.functions), "edges": packed(published.edges.T), "hits": hits}
 
 
 class ByFunction(NamedTuple):
@@ -82,20 +77,20 @@ def unpack(entry: Entry) -> ByFunction:
     places, edges, hits = fields(entry.by_function, at, ("places", "edges", "hits"))
     relations = {protocol: sorted(entry.protocols[protocol]["relations"]) for protocol in PROTOCOLS}
     names, functions = relations["published"], entry.functions
-    of_places = _unpacked(places, f"{at}.places", functions).astype(np.int64)
+    of_places = unpacked(places, f"{at}.places", functions).astype(np.int64)
     rows = functions + sum(entry.skips.values())
     if (np.diff(of_places) <= 0).any() or of_places[-1] >= rows:
         raise EntryError(
             f"{at}.places are not {functions} places in a split of {rows} functions, scored and skipped, in order"
         )
-    of_edges = _unpacked(edges, f"{at}.edges", len(names) * functions).reshape(len(names), functions)
+    of_edges = unpacked(edges, f"{at}.edges", len(names) * functions).reshape(len(names), functions)
     found = ByFunction(relations, of_places, of_edges, {})
     for protocol, of_protocol in zip(PROTOCOLS, fields(hits, f"{at}.hits", PROTOCOLS)):
         mine = found.edges_of(protocol)
         found.hits[protocol] = {}
         for who, of_who in zip(WHO, fields(of_protocol, f"{at}.hits.{protocol}", WHO)):
             shape = (len(RULES), len(TABLE_KS), int(np.count_nonzero(mine)))
-            numbers = _unpacked(of_who, f"{at}.hits.{protocol}.{who}", int(np.prod(shape))).reshape(shape)
+            numbers = unpacked(of_who, f"{at}.hits.{protocol}.{who}", int(np.prod(shape))).reshape(shape)
             dense = found.hits[protocol][who] = np.zeros((*shape[:2], *mine.shape), numbers.dtype)
             dense[..., mine > 0] = numbers
             if (dense > mine).any():
@@ -241,24 +236,4 @@ def _refuse_narrow(said: list[float] | None, spread: np.ndarray, at: str) -> Non
 
 def _hits(outcomes: Outcomes) -> str:
     at_ks = outcomes.hits[:, [KS.index(int(k)) for k in TABLE_KS]].swapaxes(-1, -2)  # (rules, k, R, F)
-    return _packed(at_ks[..., outcomes.edges.T > 0])
-
-
-def _packed(numbers: np.ndarray) -> str:
-    lowest_first = np.ascontiguousarray(numbers, "<u4").reshape(-1, 1).view(np.uint8).T
-    return base64.b64encode(zlib.compress(lowest_first.tobytes(), 9)).decode()
-
-
-def _unpacked(value: Any, at: str, count: int) -> np.ndarray:
-    """Unpack exactly `count` numbers."""
-    expect(isinstance(value, str), value, at, "packed numbers")
-    try:
-        reading = zlib.decompressobj()
-        if count > _MOST_NUMBERS:
-            raise ValueError(f"more than {_MOST_NUMBERS:,} numbers")
-        data = reading.decompress(base64.b64decode(value, validate=True), 4 * count + 1)
-        if len(data) != 4 * count or not reading.eof:
-            raise ValueError(f"not {count:,} numbers")
-    except (ValueError, binascii.Error, zlib.error) as error:
-        raise EntryError(f"{at} is {shown(value)}, expected packed numbers: {error}") from error
-    return np.frombuffer(data, np.uint8).reshape(4, -1).T.copy().view("<u4").reshape(-1)
+    return packed(at_ks[..., outcomes.edges.T > 0])

@@ -12,33 +12,40 @@ import numpy as np
 from codesyntax_dataset.errors import LedgerError, UnknownName
 from codesyntax_dataset.languages import CONFIGS
 from probing.evidence.effect import PairedEffect, paired
+from probing.evidence.schema import FAILED, UNSHARED
 from probing.prediction.ledger import SIMILARITIES
 from probing.prediction.result import OUTCOMES, Arms, MaskResult, load
-from probing.prediction.schema import MaskSettings, ResultFile
+from probing.prediction.schema import MaskRun, MaskSettings, ResultFile
 from probing.runs.saved import read_text
 
-UNSHARED = "not in the results that it was compared with"
-FAILED = "no comparison of trees succeeded in one of the arms"
-
-_OF_MODEL = {"model", "revision", "max_length", "node_types"}
+OF_MODEL = {"model", "revision", "max_length", "node_types"}
 """Settings in which results that stand side by side may differ."""
 
 
 class MaskedType(NamedTuple):
     """A node type on the F functions that all models with it share, whose trees all could be compared.
 
-    `masked`: sub-tokens in its nodes; `arms`: one of OUTCOMES -> T1 and T0 (2, F); `effects`: one of SIMILARITIES ->
-    the effect, with the p-value corrected over the node types of the model.
+    `places`: (F,) in the split; `sub_tokens`: (F,) in its nodes; `arms`: one of OUTCOMES -> T1 and T0 (2, F);
+    `effects`: one of SIMILARITIES -> the effect, with the p-value corrected over the node types of the model.
     """
 
-    functions: int
-    masked: int
+    places: np.ndarray
+    sub_tokens: np.ndarray
     arms: dict[str, np.ndarray]
     effects: dict[str, PairedEffect]
 
+    @property
+    def functions(self) -> int:
+        return len(self.places)
+
+    @property
+    def masked(self) -> int:
+        return int(self.sub_tokens.sum())
+
 
 class Masked(NamedTuple):
-    """A masked language model. `functions`, `copies`, `skips` and `dropped`: as in MaskResult, of all that was run.
+    """A masked language model. `functions`, `copies`, `skips`, `dropped`, `run`, `versions`: as in MaskResult, of all
+    that was run; `ledger`: the digest of its ledger.
 
     `failed`: copies whose trees could not be compared; `uncompared`: {reason: number of pairs of a function and a node
     type that were run, but are not in `node_types`}.
@@ -53,6 +60,9 @@ class Masked(NamedTuple):
     skips: dict[str, int]
     dropped: dict[str, int]
     uncompared: dict[str, int]
+    run: MaskRun
+    versions: dict[str, str]
+    ledger: str
 
 
 def comparable(files: Sequence[Path]) -> list[list[Path]]:
@@ -71,7 +81,7 @@ def comparable(files: Sequence[Path]) -> list[list[Path]]:
             raise LedgerError(
                 f"{file} is not a masking result ({error}): expected the JSON that `codesyntax mask` wrote"
             ) from error
-        key = list(CONFIGS).index(settings.config), settings.model_dump_json(exclude=_OF_MODEL)
+        key = list(CONFIGS).index(settings.config), settings.model_dump_json(exclude=OF_MODEL)
         groups.setdefault(key, []).append(file)
     return [members for _, members in sorted(groups.items())]
 
@@ -112,8 +122,8 @@ def _masked(result: MaskResult, arms: dict[str, dict[str, Arms]], shared: dict[s
     for name in names:
         rows = first[first["node_type"] == result.ledger.node_types.index(name)]
         node_types[name] = MaskedType(
-            functions=len(shared[name]),
-            masked=int(rows["masked"][np.isin(rows["function"], shared[name])].sum()),
+            places=shared[name],
+            sub_tokens=rows["masked"][np.isin(rows["function"], shared[name])],
             arms={outcome: kept[outcome][name] for outcome in OUTCOMES},
             effects={outcome: effects[outcome][name] for outcome in SIMILARITIES},
         )
@@ -129,6 +139,9 @@ def _masked(result: MaskResult, arms: dict[str, dict[str, Arms]], shared: dict[s
         skips=result.skips,
         dropped=result.dropped,
         uncompared=uncompared,
+        run=result.run,
+        versions=result.versions,
+        ledger=result.ledger.digest(),
     )
 
 

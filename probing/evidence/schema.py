@@ -12,12 +12,24 @@ from codesyntax_dataset.languages import CONFIGS
 from codesyntax_dataset.protocol import DIRECTIONS
 from probing.attention.schema import Signature
 from probing.models.kept import VERSIONS
+from probing.prediction import schema as prediction
+from probing.prediction.masking import PROTOCOLS
+from probing.runs import records
 from probing.runs.records import Record, exactly, listed, matching
 from probing.runs.settings import Settings
 from probing.runs.untrusted_json import PLAIN, shown
 
 FORMAT = 2
-"""Changes whenever the fields of entries, or their meanings, change."""
+"""Changes whenever the fields of entries on attention, or their meanings, change."""
+
+MASKING_FORMAT = 1
+"""The same of entries on masked syntax."""
+
+UNCOMPARED = FAILED, UNSHARED = (
+    "no comparison of trees succeeded in one of the arms",
+    "not in the results that it was compared with",
+)
+"""Why a function and a node type that were masked are not in an entry."""
 
 
 def _none(reason: str) -> BeforeValidator:
@@ -51,17 +63,22 @@ Model = Annotated[
         "USER/MODEL or the name of a local model, of letters, digits, and - _ . between them, as the Hub allows it",
     ),
 ]
+Revision = Annotated[str, matching("[0-9a-f]{40}|[0-9a-f]{64}", "a commit or a SHA-256, in hexadecimal digits")]
+Data = Annotated[str, matching(_NAME + r"@[\w.]{1,40}", "NAME@VERSION")]
 Labels = Annotated[str, matching("[0-9a-f]{12}", "12 hexadecimal digits")]
 Sha256 = Annotated[str, matching("[0-9a-f]{64}", "64 hexadecimal digits")]
 Version = Annotated[str, matching(r"\d[\w.+!-]{0,60}", "a version")]
+Family = Annotated[str, matching(r"[\w-]{1,60}", "the type of a model")]
+Device = Annotated[str, matching("[a-z]{1,20}", "the kind of a device")]
+NodeType = Annotated[str, matching(PLAIN + "{1,60}", "the name of a node type")]
 
 
 class EntrySettings(Settings):
     """The settings of a complete run of a model on `test`, the size of the model, and how the probe ran."""
 
     model: Model
-    revision: Annotated[str, matching("[0-9a-f]{40}|[0-9a-f]{64}", "a commit or a SHA-256, in hexadecimal digits")]
-    data: Annotated[str, matching(_NAME + r"@[\w.]{1,40}", "NAME@VERSION")]
+    revision: Revision
+    data: Data
     labels: Labels
     config: Annotated[str, _one_of(CONFIGS)]
     split: Literal["test"]
@@ -74,10 +91,10 @@ class EntrySettings(Settings):
     seed: None
     layers: Size
     heads: Size
-    family: Annotated[str, matching(r"[\w-]{1,60}", "the type of a model")] = "unknown"
+    family: Family = "unknown"
     attention: Literal["captured", "eager"]
     attention_why: Annotated[str, matching(PLAIN + "{0,1000}", "plain text")]
-    device: Annotated[str, matching("[a-z]{1,20}", "the kind of a device")]
+    device: Device
 
     @property
     def probed(self) -> Settings:
@@ -139,4 +156,70 @@ class Entry(Record):
         return (
             Signature(test, self.functions, self.edges),
             Signature(validation, self.chosen_on.functions, self.chosen_on.edges),
+        )
+
+
+class MaskEntrySettings(prediction.MaskSettings):
+    """The settings of a complete masking run on `test`."""
+
+    model: Model
+    revision: Revision
+    data: Data
+    labels: Labels
+    config: Annotated[str, _one_of(CONFIGS)]
+    split: Literal["test"]
+    protocol: Annotated[str, _one_of(PROTOCOLS)]
+    node_types: Annotated[tuple[NodeType, ...], FailFast(), listed, Field(min_length=1, max_length=1000)]
+    rate: Annotated[float, Field(gt=0, le=1)]
+    draws: Annotated[int, Field(ge=1, le=10**4)]
+    seed: Annotated[int, Field(ge=0, le=2**63)]
+    max_length: Number
+    limit: Annotated[None, _none("a partial run is not published")]
+
+
+class MaskEntryRun(prediction.MaskRun):
+    """How the masking ran."""
+
+    family: Family
+    device: Device
+    output_layer: Literal["masked positions", "all positions"]
+    parser: Plain
+
+
+class MaskEntry(Record):
+    """What is published about a masked language model on one config; `entry_masked` says what the numbers are, and
+    checks `scores`, `node_types` and `by_function`.
+
+    `functions`, `copies`, `skips` and `dropped` are of all that was run; `uncompared` counts what was, but is not in
+    the numbers. `ledger`: the digest of its content.
+    """
+
+    format: Literal[1]
+    instrument: Literal["masking"]
+    signature: str
+    settings: MaskEntrySettings
+    run: MaskEntryRun
+    functions: Annotated[int, Field(ge=1, le=10**5)]
+    copies: Number
+    skips: dict[Plain, Number]
+    dropped: Annotated[dict[str, records.Number], exactly(prediction.DROPPED)]
+    uncompared: Annotated[dict[str, records.Number], exactly(UNCOMPARED)]
+    scores: dict[str, Any]
+    node_types: dict[str, Any]
+    by_function: dict[str, Any]
+    ledger: Sha256
+    versions: Annotated[dict[str, Version], exactly(VERSIONS)]
+    verified: Verified | None = None
+
+    @property
+    def made(self) -> prediction.Provenance:
+        """How its ledger was made, as it follows from the entry."""
+        return prediction.Provenance(
+            settings=self.settings,
+            version=prediction.VERSION,
+            functions=self.functions,
+            skips=self.skips,
+            dropped=self.dropped,
+            run=self.run,
+            versions=self.versions,
         )

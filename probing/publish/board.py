@@ -1,6 +1,7 @@
 """The board: a comparison of published entries. `probing.report.board` writes it.
 
-An entry is the output of `Evidence.entry()` for one model on one config. The rules, which the page explains:
+An entry is the output of `Evidence.entry()` for one model on one config, or of `entry_masked.make`, of which
+`board_masked` makes tables by the same rules. The rules, which the page explains:
 
 - *Tables.* Entries share a table only if their signatures agree in everything but the model, and they were scored and
   chosen on the same functions. `also-fits` says how functions were selected; their positions, edges and all scores of
@@ -8,9 +9,8 @@ An entry is the output of `Evidence.entry()` for one model on one config. The ru
 - *Ranks* are ranges, from a paired test of each two models on these functions (`ranks`). A model ranks below those that
   are significantly better and above those that are significantly worse; it is tied with the others. Baselines and the
   paper's models have no rank.
-- *Duplicates.* Of several entries for one model and revision in a table, the one with the lowest held-out score at k =
-1
-  by the rule `first` is kept, so that repeating a run to get a higher number is pointless.
+- *Duplicates.* Of several entries for one model and revision in a table, the one with the lowest held-out score at
+  k = 1 by the rule `first` is kept, so that repeating a run to get a higher number is pointless.
 
 The same entries give the same bytes, regardless of their order.
 """
@@ -26,7 +26,6 @@ import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
-from statistics import NormalDist
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -38,18 +37,17 @@ from codesyntax_dataset.protocol import BASELINES, BEST_BASELINE, HELD_OUT, PROT
 from codesyntax_metric.topk_uas import RULES
 from probing.evidence.entry import LARGEST, load
 from probing.evidence.entry_functions import CELLS, unpack
-from probing.evidence.schema import Entry, EntrySettings
+from probing.evidence.schema import Entry, EntrySettings, MaskEntry
 from probing.evidence.selection import SAME_RELATIONS
-from probing.evidence.statistics import holm
+from probing.publish import board_masked
+from probing.publish.board_masked import MaskedRow, MaskedTable
+from probing.publish.tables import LeftOut, by_table, ranks
 
 BEST_FIRST = (BEST_BASELINE, *BASELINES[:-1])
 """As in entries, in the order of the page; `combined` is the best one (Shen et al. 2022, section 4)."""
 
 SHOWN = [*CELLS, *((SAME_RELATIONS, rule, k) for rule in RULES for k in TABLE_KS)]
 """The means that a board shows, always listed in this order."""
-
-ALPHA = 0.05
-"""The family-wise error rate of a table: the probability of separating any two equal models, for each of SHOWN."""
 
 MOST_FILES = 2000
 MOST_BYTES = 2 * 10**9
@@ -76,13 +74,6 @@ class Found(NamedTuple):
     high: float | None
     layer: int
     head: int
-
-
-class LeftOut(NamedTuple):
-    """A file that is not a row of the board, and the reason."""
-
-    file: str
-    reason: str
 
 
 @dataclass(frozen=True)
@@ -165,13 +156,17 @@ class Table:
 
 @dataclass
 class Board:
-    """Tables, the largest of a config first, and the files left out. Its length is the number of rows."""
+    """Tables, the largest of a config first, and the files left out. Its length is the number of rows.
+
+    `masked`: the tables on masked syntax.
+    """
 
     tables: list[Table]
     left_out: list[LeftOut]
+    masked: list[MaskedTable] = field(default_factory=list)
 
     def __len__(self) -> int:
-        return sum(len(table.rows) for table in self.tables)
+        return sum(len(table.rows) for table in self.tables) + sum(len(table.rows) for table in self.masked)
 
 
 @checked
@@ -182,6 +177,7 @@ def read(sources: Sequence[str | os.PathLike]) -> Board:
     with the reason. Raises EntryError for an invalid source, one without JSON files, or one with too much to read.
     """
     rows: list[Row] = []
+    masked: list[MaskedRow] = []
     left_out: list[LeftOut] = []
     files = of_bytes = 0
     for source in sorted({str(source) for source in sources}):
@@ -203,29 +199,25 @@ def read(sources: Sequence[str | os.PathLike]) -> Board:
             for path in paths:
                 name = printable(f"{called}/{path.relative_to(folder).as_posix()}")
                 try:
-                    rows.append(_row(name, load(path)))
+                    entry = load(path)
                 except EntryError as error:
                     left_out.append(LeftOut(name, printable(str(error).replace(str(path), path.name))))
+                    continue
+                if isinstance(entry, MaskEntry):
+                    masked.append(board_masked.row(name, entry))
+                else:
+                    rows.append(_row(name, entry))
     tables, twice = group(rows)
-    return Board(tables, sorted(left_out + twice))
+    masked_tables, masked_twice = board_masked.group(masked)
+    return Board(tables, sorted(left_out + twice + masked_twice), masked_tables)
 
 
 def group(rows: Iterable[Row]) -> tuple[list[Table], list[LeftOut]]:
     """The tables of `rows`, and the duplicates."""
-    by_key: dict[str, dict[tuple[str, str], Row]] = {}
-    twice = []
-    for row in sorted(rows, key=lowest_score_first):
-        by_model = by_key.setdefault(row.key, {})
-        model = row.model.lower(), row.settings.revision  # the Hub ignores the case of names
-        if model in by_model:
-            reason = f"the same model and revision as {by_model[model].file}, which scores no higher"
-            twice.append(LeftOut(row.file, reason))
-        else:
-            by_model[model] = row
+    by_key, twice = by_table(rows, lowest_score_first)
     configs = list(CONFIGS)
     tables = []
-    for key, by_model in by_key.items():
-        kept = sorted(by_model.values(), key=lambda row: (row.model.casefold(), row.signature))
+    for key, kept in by_key.items():
         name = f"{kept[0].settings.config}.{kept[0].settings.direction}.{key}"
         ranked = [ranks(np.stack([row.shares[place] for row in kept])) for place in range(len(SHOWN))]
         row_ranks = [
@@ -235,41 +227,6 @@ def group(rows: Iterable[Row]) -> tuple[list[Table], list[LeftOut]]:
         tables.append(Table(name, kept, row_ranks))
     tables.sort(key=lambda table: (configs.index(table.settings.config), -len(table.rows), table.name))
     return tables, twice
-
-
-def ranks(shares: np.ndarray) -> list[tuple[int, int]]:
-    """The first and the last possible rank of each of n models, from each function's contribution to its score (n, F).
-
-    Two models differ if p is at most ALPHA in the test of `selection.compare`, which exchanges them at random in each
-    function, corrected for the number of pairs (Holm 1979). Here p is not counted but bounded from above, for any
-    number of functions: a sum of terms with random signs exceeds z standard deviations at most 1 / (4 P(N > sqrt 2)) =
-    3.178 times as often as the normal N (Bentkus and Dzindzalieta 2015, Bernoulli 21, theorem 1.1).
-
-    >>> ranks(np.array([[3.0] * 20, [5.0] * 20, [3.0] * 19 + [4.0]]))
-    [(2, 3), (1, 1), (2, 3)]
-    """
-    shares = shares.astype(np.float64)
-    number, functions = shares.shape
-    score = shares.sum(axis=1)
-    one, other = np.triu_indices(number, 1)
-    gained = score[one] - score[other]
-    products = shares @ shares.T
-    squares = products.diagonal()[one] + products.diagonal()[other] - 2 * products[one, other]
-    squares = np.maximum(squares, gained**2 / functions)  # the lower bound, which rounding may violate
-    z = np.divide(np.abs(gained), np.sqrt(squares), out=np.zeros(len(gained)), where=np.abs(gained) > 1e-4)
-    separate = holm(np.minimum(1, 2 * _BOUND * _above(z))) <= ALPHA
-    before, behind = (np.where(gained > 0, *pair)[separate] for pair in ((one, other), (other, one)))
-    first = 1 + np.bincount(behind, minlength=number)
-    last = number - np.bincount(before, minlength=number)
-    return list(zip(first.tolist(), last.tolist()))
-
-
-def _above(z: np.ndarray) -> np.ndarray:
-    return np.array([_NORMAL.cdf(-value) for value in z.tolist()])
-
-
-_NORMAL = NormalDist()
-_BOUND = 1 / (4 * _NORMAL.cdf(-(2**0.5)))
 
 
 def _row(file: str, entry: Entry) -> Row:

@@ -142,7 +142,7 @@ def submission(
         for result in (one.test, one.validation):
             _check_labels(result, dataset, data)
     _check_tasks(probed, dataset, data)
-    entries = [entry.load(entry.to_json(gather([one], data)[0].entry()).encode()) for one in probed]
+    entries = [_entry(gather([one], data)[0].entry()) for one in probed]
     tasks = _headlines(entries)
     for place, one in enumerate(probed):
         where = _model_on_the_hub(one.test.settings, model)
@@ -194,6 +194,13 @@ def undo(results: Sequence[str | os.PathLike[str]], model: str, board: str | Non
 
 
 # ------------------------------------------------------------------------------------------------------------- checks
+
+
+def _entry(made: dict[str, Any]) -> Entry:
+    """What a board would read; raises EntryError for what it would reject."""
+    read = entry.load(entry.to_json(made).encode())
+    assert isinstance(read, Entry)
+    return read
 
 
 def _complete(probed: list[Probed]) -> list[Probed]:

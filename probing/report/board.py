@@ -19,8 +19,10 @@ from codesyntax_dataset.atomic import write, writing
 from codesyntax_dataset.errors import LedgerError
 from codesyntax_dataset.protocol import PROTOCOLS, TABLE_KS
 from codesyntax_metric.topk_uas import HEAD_TO_DEPENDENT, RULES
+from probing.evidence.entry_masked import HEADLINE
 from probing.evidence.selection import SAME_RELATIONS
 from probing.publish.board import BEST_FIRST, SHOWN, Board, Cell, Found, Row, Table, printable
+from probing.report import board_masked
 from probing.report.pages import environment
 
 _SPACE = """---
@@ -36,11 +38,26 @@ Top-k UAS of attention heads on the syntactic relations of code, made by `codesy
 {left_out} left out. [The page](index.html), [the main table](board.md), [its scores](board.csv).
 """
 
+_SPACE_OF_MASKED = """---
+title: CodeSyntax board
+sdk: static
+app_file: index.html
+pinned: false
+---
+
+# CodeSyntax board
+
+What language models know about the syntax of code, made by `codesyntax board`: {rows} in {tables}, {left_out} left out.
+[The page](index.html), [the main tables](board.md), [scores of attention heads](board.csv), [what models restore of
+masked syntax](masking.csv).
+"""
+
 _OURS = {
     "README.md": "made by `codesyntax board`",
     "board.csv": "board,config,direction,",
     "board.md": "# CodeSyntax board\n",
     "index.html": "<title>CodeSyntax board</title>",
+    "masking.csv": "board,config,data,labels,split,protocol,",
 }
 """The files of a board, and a text near the beginning of each that identifies it."""
 
@@ -64,18 +81,23 @@ _COLUMNS = (
 def save(board: Board, folder: str | os.PathLike) -> Path:
     """Write `index.html`, `board.md`, `board.csv` and the Space's `README.md`; return the page's path.
 
+    With entries on masked syntax also `masking.csv`.
+
     An existing board is replaced; other files are kept. Raises LedgerError, before anything is written, if a file of
     one of these names exists that `save` did not write.
     """
     folder = Path(folder)
     check_place(folder)
-    tables, left_out = _count(len(board.tables), "table"), _count(len(board.left_out), "file")
+    tables, left_out = _count(len(board.tables) + len(board.masked), "table"), _count(len(board.left_out), "file")
+    space = _SPACE_OF_MASKED if board.masked else _SPACE
     texts = {
-        "README.md": _SPACE.format(rows=_count(len(board), "row"), tables=tables, left_out=left_out),
+        "README.md": space.format(rows=_count(len(board), "row"), tables=tables, left_out=left_out),
         "board.csv": to_csv(board),
         "board.md": to_markdown(board),
         "index.html": to_html(board),
     }
+    if board.masked:
+        texts["masking.csv"] = board_masked.to_csv(board.masked)
     for name, text in texts.items():
         write(folder / name, text)
     return folder / "index.html"
@@ -105,6 +127,11 @@ def to_html(board: Board) -> str:
     details = json.dumps([_details(table) for table in board.tables], separators=(",", ":"))
     return templates.get_template("board.html.jinja").render(
         board=board,
+        attention=bool(board.tables or not board.masked),
+        masked=board_masked.to_page(board.masked),
+        shown=board_masked.SHOWN,
+        titles=board_masked.TITLES,
+        headline=HEADLINE,
         source=paper.source(),
         page={"protocols": PROTOCOLS, "same": SAME_RELATIONS, "rules": RULES, "ks": TABLE_KS, "tables": tables},
         details=base64.b64encode(gzip.compress(details.encode(), mtime=0)).decode(),
@@ -124,6 +151,8 @@ def to_markdown(board: Board) -> str:
         "published",
         "score compares with the held-out one over the same relations, which is shown beside it if these are not all.",
     ]
+    if board.masked and not board.tables:
+        lines = lines[:2]
     for table in board.tables:
         places = [SHOWN.index((mean, RULES[0], TABLE_KS[0])) for mean in table.means]
         lines += ["", f"## {_title(table)}", "", f"{_markdown(_facts(table))}.", ""]
@@ -148,6 +177,8 @@ def to_markdown(board: Board) -> str:
             for other, score in zip(others, published):
                 texts += [other, *score]
             lines.append(f"| {' | '.join(texts)} |")
+    if board.masked:
+        lines += [*([""] if board.tables else []), *board_masked.to_markdown(board.masked, _markdown)]
     if board.left_out:
         lines += ["", "## Left out", "", *(f"- {_markdown(file)}: {_markdown(why)}" for file, why in board.left_out)]
     return "\n".join(lines) + "\n"

@@ -11,7 +11,7 @@ from typing import Any
 from codesyntax_dataset.arguments import checked
 from codesyntax_dataset.atomic import writing
 from codesyntax_dataset.errors import LedgerError
-from probing.evidence import entry
+from probing.evidence import entry, entry_masked
 from probing.evidence.gather import by_instrument
 from probing.report import contents
 from probing.report.document import Figure, Section, Table, in_html
@@ -78,6 +78,8 @@ def _write(
     for findings in all_findings:
         for subject in findings.subjects:
             _text(folder / "entries" / entry.file_name(subject.settings), entry.to_json(subject.entry))
+    for model in (model for group in masked for model in group.models.values() if model.node_types):
+        _text(folder / "entries" / entry.file_name(model.settings), entry.to_json(entry_masked.make(model)))
     title = BOTH_TITLE if all_findings and masked else TITLE if all_findings else MASKING_TITLE
     _text(folder / "report.md", f"# {title}\n\n{MARKER}\n\n" + "\n".join(part.to_markdown() for part in sections))
     _text(folder / "index.html", _page(sections, title, bool(all_findings), bool(masked)))

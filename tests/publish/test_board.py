@@ -28,6 +28,7 @@ from probing.evidence.schema import ChosenOn, Digests, Entry, EntrySettings, Ver
 from probing.evidence.selection import SAME_RELATIONS
 from probing.publish import board
 from probing.publish.board import CELLS, Board, LeftOut, group, printable, ranks, read
+from probing.publish.tables import ALPHA
 from probing.report.board import save
 
 pytestmark = pytest.mark.slow
@@ -73,7 +74,7 @@ def test_ranks_never_separate_more_often_than_the_exact_test(functions):
         gained = rng.normal(1, 0.3, functions) * rng.pareto(1 + trial % 3, functions)
         exact = (np.abs(signs @ gained) >= abs(gained.sum()) - 1e-9).mean()
         apart = ranks(np.stack([gained, np.zeros(functions)]).astype(np.float32)) == [(1, 1), (2, 2)]
-        assert exact <= board.ALPHA or not apart
+        assert exact <= ALPHA or not apart
         separated += apart
     assert (separated > 0) == (functions > 6)
 
@@ -86,7 +87,7 @@ def test_ranks_agree_with_the_test_of_reports(evidence, python):
         combined = unpack(checked).shares(protocol, "combined")[RULES.index(rule), TABLE_KS.index(k)]
         p = python["differences"][protocol][rule][k]["p"]
         apart = ranks(np.stack([row.shares[place], combined])) != [(1, 2), (1, 2)]
-        assert p <= board.ALPHA or not apart
+        assert p <= ALPHA or not apart
         assert apart or p >= 0.0001 * 50
 
 

@@ -221,11 +221,14 @@ def model(**effects):
     """A model of node types with these effects, corrected p-values and functions."""
     node_types = {
         name: MaskedType(
-            functions, 1, {}, {"jaccard": PairedEffect(functions, Effect(effect, effect - 0.1, effect + 0.1), p, p)}
+            np.arange(functions),
+            np.ones(functions, int),
+            {},
+            {"jaccard": PairedEffect(functions, Effect(effect, effect - 0.1, effect + 0.1), p, p)},
         )
         for name, (effect, p, functions) in effects.items()
     }
-    return Masked(None, "", node_types, 9, 9, 0, {}, {}, {})
+    return Masked(None, "", node_types, 9, 9, 0, {}, {}, {}, None, {}, "")
 
 
 def test_finding_names_only_what_the_test_separates():

@@ -1,0 +1,218 @@
+"""The tables of a board on masked syntax, for its page, its Markdown, and as CSV."""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+from collections.abc import Sequence
+from typing import Any
+
+from codesyntax_dataset.errors import LedgerError
+from probing.evidence.entry_masked import HEADLINE
+from probing.prediction.result import OUTCOMES
+from probing.publish.board import printable
+from probing.publish.board_masked import MaskedCell, MaskedRow, MaskedTable
+
+SHOWN = {HEADLINE: "Jaccard similarity", "restored": "restored sub-tokens"}
+"""The outcomes of the main table, those of tasks; the details have all."""
+
+TITLES = {
+    "jaccard": "Jaccard",
+    "sorensen_dice": "Sorensen-Dice",
+    "levenshtein": "Levenshtein",
+    "restored": "restored",
+    "log_probability": "log-probability",
+}
+
+_PARTS = ("t1", "t0", "effect")
+_COLUMNS = (
+    *("board", "config", "data", "labels", "split", "protocol", "rate", "draws", "seed", "parser"),
+    *("model", "revision", "family", "outcome", "node_type", "functions", "masked"),
+    *(f"{part}{bound}" for part in _PARTS for bound in ("", "_low", "_high")),
+    *("p", "rank_first", "rank_last", "verified", "verified_of", "file"),
+)
+
+
+def to_csv(tables: Sequence[MaskedTable]) -> str:
+    """One row per model, outcome and node type, and one without a node type for their mean, which has the ranks."""
+    file = io.StringIO()
+    writer = csv.DictWriter(file, _COLUMNS, lineterminator="\n", restval="")
+    writer.writeheader()
+    for table in tables:
+        of_table = {"board": table.name, "parser": printable(table.rows[0].entry.run.parser)}
+        of_table |= {name: getattr(table.settings, name) for name in _COLUMNS[1:9]}
+        for row, ranks in zip(table.rows, table.ranks):
+            about = {**of_table, "model": printable(row.model), "revision": row.settings.revision, "file": row.file}
+            about |= {"family": printable(row.entry.run.family)}
+            again, of = row.verified or (0, "")
+            about |= {"verified": str(again), "verified_of": str(of)}
+            masked = sum(of.masked for of in row.node_types)
+            for outcome in OUTCOMES:
+                mean = {"outcome": outcome, "functions": table.functions, "masked": masked}
+                first, last = ranks[outcome]
+                mean |= {**_numbers(row.cells[outcome]), "rank_first": first, "rank_last": last}
+                writer.writerow(about | mean)
+                for kind in row.node_types:
+                    counts = {"node_type": kind.name, "functions": kind.functions, "masked": kind.masked}
+                    writer.writerow({**about, "outcome": outcome, **counts, **_numbers(kind.cells[outcome])})
+    return file.getvalue()
+
+
+def to_page(tables: Sequence[MaskedTable]) -> list[dict[str, Any]]:
+    """Data for the template: all numbers as text, with the places of dots and lines in percent of their axes."""
+    return [
+        {
+            "title": title(table),
+            "facts": facts(table),
+            "axes": {outcome: _axis(table, outcome) for outcome in SHOWN},
+            "rows": [
+                {
+                    "name": printable(row.model),
+                    "revision": row.settings.revision[:12],
+                    "family": printable(row.entry.run.family),
+                    "verified": verified(row),
+                    "cells": {
+                        outcome: {
+                            **_texts(row.cells[outcome]),
+                            "rank": rank(ranks[outcome]),
+                            **_places(row.cells[outcome], _axis(table, outcome)),
+                        }
+                        for outcome in SHOWN
+                    },
+                    "types": [
+                        [of.name, f"{of.functions:,}", f"{of.masked:,}", [_texts(of.cells[name]) for name in TITLES]]
+                        for of in row.node_types
+                    ],
+                    "facts": _row_facts(row),
+                }
+                for row, ranks in _best_first(table)
+            ],
+        }
+        for table in tables
+    ]
+
+
+def to_markdown(tables: Sequence[MaskedTable], escape: Any) -> list[str]:
+    """Lines of Markdown; `escape`: for foreign text."""
+    lines = [
+        "Masked syntax: means over node types in percent with 95 % intervals. T1: the nodes of the type are masked;",
+        "T0: as many random sub-tokens are; Δ is T1 − T0. Jaccard similarity compares the tree of what a model",
+        "restores with that of the source, most of which is never masked; restored is the share of masked sub-tokens",
+        "that it predicts exactly. Ranks by T1 are ranges: models that a paired permutation test over functions does",
+        "not separate are tied (5 %, Holm over the pairs of a table).",
+    ]
+    for table in tables:
+        lines += ["", f"## {title(table)}", "", f"{escape(facts(table))}.", ""]
+        columns = [f"rank | {TITLES[outcome]} T1 | T0 | Δ | p" for outcome in SHOWN]
+        lines.append(f"| model | family | verified | {' | '.join(columns)} |")
+        lines.append("| --- | --- |" + " --: |" * (1 + 5 * len(SHOWN)))
+        for row, ranks in _best_first(table):
+            again, of = row.verified or (0, 0)
+            cells = [escape(row.model), escape(row.entry.run.family), f"{again:,} of {of:,}" if of else "none"]
+            for outcome in SHOWN:
+                texts = _texts(row.cells[outcome])
+                with_bounds = [f"{texts[part]} [{texts[f'{part}_bounds']}]" for part in _PARTS]
+                cells += [rank(ranks[outcome]), *with_bounds, texts["p"]]
+            lines.append(f"| {' | '.join(cells)} |")
+    return lines
+
+
+def title(table: MaskedTable) -> str:
+    return f"{table.settings.config}, {table.settings.split}, masked syntax: {table.functions:,} functions"
+
+
+def facts(table: MaskedTable) -> str:
+    """What the rows of a table share, except what its title says."""
+    made, types = table.settings, table.rows[0].node_types
+    counts = ", ".join(f"{of.name} ({of.functions:,})" for of in sorted(types, key=lambda of: of.name))
+    return printable(
+        f"data {made.data}, labels {made.labels}, protocol {made.protocol}, rate {made.rate:g}, {made.draws} controls "
+        f"T0, seed {made.seed}, trees of {table.rows[0].entry.run.parser}; mean of {len(types)} node types "
+        f"(functions): {counts}",
+        most=1000,
+    )
+
+
+def verified(row: MaskedRow) -> str:
+    return f"{row.verified[0]:,} of {row.verified[1]:,} verified" if row.verified else "not verified"
+
+
+def rank(of: tuple[int, int]) -> str:
+    return str(of[0]) if of[0] == of[1] else f"{of[0]}–{of[1]}"
+
+
+def _best_first(table: MaskedTable) -> list[tuple[MaskedRow, dict[str, tuple[int, int]]]]:
+    return sorted(zip(table.rows, table.ranks), key=lambda row: -_known(row[0].cells[HEADLINE].t1[0]))
+
+
+def _numbers(cell: MaskedCell) -> dict[str, float]:
+    found = {
+        f"{part}{bound}": number for part in _PARTS for bound, number in zip(("", "_low", "_high"), getattr(cell, part))
+    }
+    return {name: round(number, 4) for name, number in (found | {"p": cell.p}).items() if number is not None}
+
+
+def _texts(cell: MaskedCell) -> dict[str, str]:
+    """Numbers and bounds with one decimal, p with four, and how the difference looks."""
+    texts = {"p": "" if cell.p is None else f"{cell.p:.4f}", "look": ""}
+    for part in _PARTS:
+        number, *bounds = getattr(cell, part)
+        shown = _signed if part == "effect" else _plain
+        texts[part] = shown(_known(number))
+        texts[f"{part}_bounds"] = "" if None in bounds else " to ".join(shown(bound) for bound in bounds)
+    _, low, high = cell.effect
+    if low is not None and high is not None:
+        texts["look"] = "up" if low > 0 else "down" if high < 0 else ""
+    return texts
+
+
+def _plain(number: float) -> str:
+    return f"{number:.1f}".replace("-", "−")
+
+
+def _signed(number: float) -> str:
+    return f"{number:+.1f}".replace("-", "−") if round(number, 1) else "0.0"
+
+
+def _known(number: float | None) -> float:
+    if number is None:
+        raise LedgerError("a mean of an entry is missing")
+    return number
+
+
+def _axis(table: MaskedTable, outcome: str) -> tuple[int, int]:
+    numbers = [part for row in table.rows for of in (row.cells[outcome].t1, row.cells[outcome].t0) for part in of]
+    known = [number for number in numbers if number is not None]
+    low, high = 10 * math.floor(min(known) / 10), 10 * math.ceil(max(known) / 10)
+    return low, max(high, low + 10)
+
+
+def _places(cell: MaskedCell, axis: tuple[int, int]) -> dict[str, str]:
+    def at(number: float | None) -> str:
+        return "" if number is None else f"{100 * (number - axis[0]) / (axis[1] - axis[0]):.2f}"
+
+    mean, low, high = cell.t1
+    width = "" if low is None or high is None else f"{100 * (high - low) / (axis[1] - axis[0]):.2f}"
+    return {"dot": at(mean), "left": at(low), "width": width, "line": at(cell.t0[0])}
+
+
+def _row_facts(row: MaskedRow) -> list[tuple[str, str]]:
+    entry = row.entry
+    reasons = {"functions skipped": entry.skips, "not masked": entry.dropped, "not compared": entry.uncompared}
+    again = "nothing: not sent by codesyntax submit"
+    if row.verified:
+        again = f"{row.verified[0]:,} of {row.verified[1]:,} functions, when codesyntax submit sent it"
+    found = {
+        "signature": row.signature,
+        "revision": row.settings.revision,
+        **{
+            name: ", ".join(f"{count:,} ({reason})" for reason, count in sorted(of.items()) if count) or "none"
+            for name, of in reasons.items()
+        },
+        "masked again": again,
+        "ledger": f"SHA-256 {entry.ledger}",
+        "software": ", ".join(f"{name} {version}" for name, version in sorted(entry.versions.items())),
+        "file": row.file,
+    }
+    return [(name, printable(value, most=2000)) for name, value in found.items()]

@@ -1,0 +1,257 @@
+"""Entries on masked syntax: their numbers follow from the ledger, and the smallest edit of one is refused."""
+
+from __future__ import annotations
+
+import copy
+import itertools
+import json
+from collections import defaultdict
+
+import numpy as np
+import pytest
+from masked_entries import TYPES, entries, masked
+from scipy import stats
+
+from codesyntax_dataset.errors import EntryError
+from probing.evidence import effect, entry, entry_masked, over_types
+from probing.evidence.packing import packed, unpacked
+from probing.prediction.result import OUTCOMES
+
+RESAMPLES, PERMUTATIONS = 60, 99
+
+
+@pytest.fixture(scope="module", autouse=True)
+def quick():
+    """Fewer draws, when entries are made and when they are read."""
+    with pytest.MonkeyPatch.context() as patch:
+        for module in (effect, over_types):
+            patch.setattr(module, "RESAMPLES", RESAMPLES)
+            patch.setattr(module, "PERMUTATIONS", PERMUTATIONS)
+        patch.setattr(over_types, "_AT_ONCE", RESAMPLES)
+        yield
+
+
+@pytest.fixture(scope="module")
+def result():
+    return masked(failed=2)
+
+
+@pytest.fixture(scope="module")
+def honest(result, tmp_path_factory):
+    (made,) = entries([result], tmp_path_factory.mktemp("results"))
+    return made
+
+
+def loaded(made):
+    return entry.load(entry.to_json(made).encode())
+
+
+def test_an_honest_entry_comes_back_as_it_was(honest):
+    assert json.loads(entry.to_json(loaded(honest))) == honest
+    rounded = json.loads(json.dumps(honest), parse_float=lambda text: round(float(text), 8))  # as tools write it
+    assert loaded(rounded).scores != honest["scores"]
+
+
+def test_means_and_counts_are_those_of_the_ledger(result, honest):
+    copies = defaultdict(list)
+    for row in result.ledger.rows.tolist():
+        copies[row[1], row[0]].append(dict(zip(result.ledger.rows.dtype.names, row)))
+
+    def value(row, outcome):
+        return row["hits_1"] / row["masked"] if outcome == "restored" else row[outcome]
+
+    by_type = defaultdict(list)
+    for (node_type, _), (first, *others) in sorted(copies.items()):
+        if first["jaccard"] == first["jaccard"]:  # the others failed
+            by_type[list(TYPES)[node_type]].append((first, others))
+    for outcome in OUTCOMES:
+        means = []
+        for name, of in by_type.items():
+            t1 = np.mean([value(first, outcome) for first, _ in of])
+            t0 = np.mean([np.mean([value(one, outcome) for one in others]) for _, others in of])
+            told = honest["node_types"][name]
+            assert (told["functions"], told["masked"]) == (len(of), sum(first["masked"] for first, _ in of))
+            assert (told[outcome]["t1"], told[outcome]["t0"]) == pytest.approx((t1, t0), abs=1e-6)
+            means.append((t1, t0))
+        mean = honest["scores"][outcome]
+        assert [mean[arm][0] for arm in ("t1", "t0")] == pytest.approx(np.mean(means, axis=0), abs=1e-6)
+        assert mean["effect"][0] == pytest.approx(mean["t1"][0] - mean["t0"][0], abs=1e-9)
+    assert (honest["functions"], honest["copies"]) == (20, len(result.ledger))
+    assert list(honest["uncompared"].values()) == [2, 0]
+
+
+def test_effects_are_those_of_the_report(result, honest):
+    """By the paired test over the functions of each node type, corrected over these."""
+    arms = result.arms("jaccard")
+    effects = effect.paired({name: of.t1 for name, of in arms.items()}, {name: of.t0 for name, of in arms.items()})
+    for name, expected in effects.items():
+        told = honest["node_types"][name]["jaccard"]
+        assert told["effect"] == pytest.approx(list(expected.effect), abs=2e-6)
+        assert told["p"] == pytest.approx(expected.p_holm, abs=1e-9)
+
+
+def test_the_mean_over_types_has_the_interval_and_p_that_other_software_gives(monkeypatch):
+    """A BCa bootstrap of SciPy, and all exchanges of 12 functions; two node types, one of which half of them have."""
+    monkeypatch.setattr(over_types, "RESAMPLES", 4000)
+    monkeypatch.setattr(over_types, "_AT_ONCE", 100)
+    monkeypatch.setattr(over_types, "PERMUTATIONS", 9999)
+    rng = np.random.default_rng(3)
+    arms = rng.random((18, 2)) * [1, 0.6]
+    node_type, places = np.repeat([0, 1], [12, 6]), np.array([*range(12), *range(0, 12, 2)])
+    found = over_types.over_types(node_type, places, arms[:, :, None])
+
+    def statistic(drawn):
+        drawn = drawn.astype(int)
+        one = arms[:12][drawn].mean(axis=0)
+        halves = drawn[drawn % 2 == 0] // 2
+        other = arms[12:][halves].mean(axis=0) if len(halves) else one
+        return (one + other) / 2 @ [1, -1]
+
+    expected = stats.bootstrap(
+        (np.arange(12),), statistic, vectorized=False, n_resamples=4000, method="BCa", rng=np.random.default_rng(1)
+    ).confidence_interval
+    mean, low, high = found.mean[2, :, 0]
+    assert mean == pytest.approx(statistic(np.arange(12)))
+    assert (low, high) == pytest.approx(tuple(expected), abs=0.1 * (high - low))
+    gained = arms[:12] @ [1, -1] / 24
+    gained[::2] += arms[12:] @ [1, -1] / 12
+    signs = np.array(list(itertools.product([1, -1], repeat=12)))
+    exact = (np.abs(signs @ gained) >= abs(gained.sum()) - 1e-9).mean()
+    assert found.p[0] == pytest.approx(exact, abs=4 * np.sqrt(exact / 9999))
+
+
+def test_a_few_functions_have_no_interval(tmp_path):
+    (made,) = entries([masked(functions=5)], tmp_path)
+    assert made["scores"]["jaccard"]["t1"][1:] == [None, None]
+    assert loaded(made).scores == made["scores"]
+
+
+def numbers(value, path=()):
+    """Yield the path of every number."""
+    if isinstance(value, dict | list):
+        for key, part in value.items() if isinstance(value, dict) else enumerate(value):
+            yield from numbers(part, (*path, key))
+    elif isinstance(value, int | float):
+        yield path
+
+
+def test_one_digit_of_any_number_is_refused(honest):
+    """In the fourth decimal, the last that is shown; how many functions were skipped, the data alone can say."""
+    paths = [path for path in numbers(honest) if path[0] != "skips"]
+    assert len(paths) > 100
+    for path in paths:
+        forged = copy.deepcopy(honest)
+        place = forged
+        for key in path[:-1]:
+            place = place[key]
+        place[path[-1]] += 1 if isinstance(place[path[-1]], int) else 1e-4
+        with pytest.raises(EntryError):
+            pytest.fail(f"{path}: {loaded(forged).signature}")
+
+
+@pytest.mark.parametrize("outcome", ["places", "masked", *OUTCOMES])
+def test_one_number_of_a_function_is_refused(outcome, honest):
+    forged = copy.deepcopy(honest)
+    place = forged["by_function"] if outcome in forged["by_function"] else forged["by_function"]["outcomes"]
+    count = sum(of["functions"] for of in honest["node_types"].values()) * (1 if outcome in ("places", "masked") else 2)
+    values = unpacked(place[outcome], "", count).copy()
+    values[-1] += 1 if outcome in ("places", "masked") else 10
+    place[outcome] = packed(values)
+    with pytest.raises(EntryError):
+        loaded(forged)
+
+
+def rewritten(honest, change):
+    """The entry with other values by function, and every number that follows from them."""
+    forged, found = copy.deepcopy(honest), entry_masked.unpack(loaded(honest))
+    change(found)
+    forged |= entry_masked._numbers(found)
+    forged["by_function"]["masked"] = packed(found.masked)
+    outcomes = {name: packed(np.round(np.abs(of) * 1e6)) for name, of in found.arms.items()}
+    forged["by_function"]["outcomes"] = outcomes
+    return forged
+
+
+def put(outcome, value, arm=0):
+    def change(found):
+        found.arms[outcome][arm, 3] = value
+
+    return change
+
+
+def all_restored(found):
+    found.arms["restored"][0, 3] = 1
+
+
+def too_large(found):
+    found.masked[3] = 512
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [
+        (put("jaccard", 1.5), "share is above 1"),
+        (put("sorensen_dice", 0.5), "Sorensen-Dice does not follow from Jaccard"),
+        (put("sorensen_dice", 0.1, 1), "no such Sorensen-Dice"),
+        (put("levenshtein", 1.0), "in order than in common"),
+        (put("restored", 0.123456), "not one of its masked"),
+        (put("log_probability", 0.0), "too likely"),
+        (all_restored, "but the tree is another"),
+        (too_large, "no function has so many"),
+    ],
+)
+def test_what_no_model_can_have_is_refused(change, reason, honest):
+    """However consistent the numbers are."""
+    with pytest.raises(EntryError, match=reason):
+        loaded(rewritten(honest, change))
+
+
+def test_numbers_that_a_model_could_have_are_what_only_masking_again_refuses(honest):
+    def better(found):
+        found.arms["levenshtein"][0, 3] -= 0.01
+
+    assert loaded(rewritten(honest, better)).scores != honest["scores"]
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "reason"),
+    [
+        (("format",), 2, "format is 2"),
+        (("instrument",), "attention", "expected 2"),
+        (("settings", "limit"), 5, "a partial run is not published"),
+        (("settings", "split"), "validation", "'test'"),
+        (("settings", "model"), "../x", "as the Hub allows it"),
+        (("settings", "node_types"), [], "at least 1 item"),
+        (("functions",), 10**6, "at most 100000"),
+        (("signature",), "mask|x", "does not follow from the settings"),
+        (("by_function", "places"), "!", "packed numbers"),
+        (("by_function", "more"), 1, "unknown field"),
+        (("node_types", "nothing"), {"functions": 1}, "unknown field 'nothing'"),
+        (("node_types",), {}, "could be compared"),
+        (("scores", "jaccard"), [], "an object"),
+        (("scores", "jaccard", "p"), "0.5", "which follows from its functions"),
+        (("verified",), {"functions": 3, "of": 2}, "verified is 3 of 2"),
+        (("skips",), {"<b>": 1}, "plain text"),
+        (("run", "parser"), "<b>", "plain text"),
+    ],
+)
+def test_other_files_are_refused_with_a_reason(path, value, reason, honest):
+    forged = copy.deepcopy(honest)
+    place = forged
+    for key in path[:-1]:
+        place = place[key]
+    place[path[-1]] = value
+    with pytest.raises(EntryError, match=reason) as refused:
+        loaded(forged)
+    assert len(str(refused.value)) < 400 and str(refused.value).isprintable()
+
+
+def test_an_entry_that_would_fill_the_memory_is_refused(honest):
+    forged = copy.deepcopy(honest)
+    forged["functions"] = 10**5
+    names = [f"n{number}" for number in range(1000)]
+    forged["settings"]["node_types"] = names
+    forged["node_types"] = {name: {"functions": 1} for name in names}
+    forged["signature"] = entry_masked.signature_of(entry_masked.MaskEntry.model_validate(forged))
+    with pytest.raises(EntryError, match="more than is read"):
+        loaded(forged)

@@ -1,0 +1,176 @@
+"""Entries on masked syntax on a board: what may stand in one table, ranks, the files, and the page in a browser."""
+
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from masked_entries import TYPES, entries, masked, save
+
+from codesyntax_dataset.errors import EntryError
+from probing.prediction.result import OUTCOMES
+from probing.publish import board
+from probing.report.board import save as save_board
+from probing.report.report import report
+
+FILES = ["README.md", "board.csv", "board.md", "index.html", "masking.csv"]
+SKILLS = {"user/good": 0.9, "user/same": 0.9, "user/bad": 0.3}
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    """The entries of three models by name, as a report writes them."""
+    folder = tmp_path_factory.mktemp("masked")
+    save([masked(name, skill, functions=60) for name, skill in SKILLS.items()], folder)
+    written = report([folder], folder / "report").parent / "entries"
+    found = [json.loads(file.read_text()) for file in written.iterdir()]
+    return {one["settings"]["model"]: one for one in found}
+
+
+def write(folder: Path, found) -> Path:
+    for name, one in found.items():
+        file = folder / "entries" / f"{name.replace('/', '-')}.json"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(json.dumps(one))
+    return folder
+
+
+@pytest.fixture(scope="module")
+def saved(made, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("board")
+    return save_board(board.read([write(folder / "source", made)]), folder / "site").parent
+
+
+def test_ranks_are_those_of_a_paired_test(made, tmp_path):
+    found = board.read([write(tmp_path, made)])
+    ((table,), left_out) = found.masked, found.left_out
+    assert (len(found), found.tables, left_out) == (3, [], [])
+    ranks = {row.model: of for row, of in zip(table.rows, table.ranks)}
+    assert ranks["user/bad"] == dict.fromkeys(OUTCOMES, (3, 3))
+    assert ranks["user/good"] == ranks["user/same"] == dict.fromkeys(OUTCOMES, (1, 2))
+    for row in table.rows:  # the contributions of functions add up to the score
+        scores = [row.cells[outcome].t1[0] * (100 if outcome == "log_probability" else 1) for outcome in OUTCOMES]
+        assert row.shares.sum(axis=1) == pytest.approx(scores, abs=1e-3)
+        assert row.cells["jaccard"].t1[0] == pytest.approx(100 * made[row.model]["scores"]["jaccard"]["t1"][0])
+
+
+def test_a_table_has_what_compares_and_nothing_else(made, tmp_path):
+    others = {
+        "draws": masked("user/x", draws=3, functions=60),
+        "protocol": masked("user/x", protocol="published", functions=60),
+        "config": masked("user/x", config="java", functions=60),
+        "data": masked("user/x", labels="ba9876543210", functions=60),
+        "types": masked("user/x", node_types=list(TYPES)[:2], functions=60),
+        "failed": masked("user/x", failed=1, functions=60),
+        "length": masked("user/x", max_length=300, functions=60),  # of other text than its tokenizer reads at once
+    }
+    found = {name: entries([one], tmp_path / name)[0] for name, one in others.items()}
+    (tmp_path / "all").mkdir()
+    tables = board.read([write(tmp_path / "all", {**made, **found})]).masked
+    assert sorted(sorted(row.file.split("/")[-1].removesuffix(".json") for row in table.rows) for table in tables) == [
+        ["config"],
+        ["data"],
+        ["draws"],
+        ["failed"],
+        ["length", "user-bad", "user-good", "user-same"],
+        ["protocol"],
+        ["types"],
+    ]
+
+
+def test_models_of_one_report_share_a_table(tmp_path):
+    """On the functions that both have: in one of them a comparison failed."""
+    save([masked("user/a", failed=3), masked("user/b")], tmp_path)
+    ((table,), left_out) = (
+        (found := board.read([report([tmp_path], tmp_path / "report").parent])).masked,
+        found.left_out,
+    )
+    assert ([row.model for row in table.rows], left_out) == (["user/a", "user/b"], [])
+    assert [sum(row.entry.uncompared.values()) for row in table.rows] == [3, 3]
+
+
+def test_the_lower_of_two_entries_for_one_model_stays(made, tmp_path):
+    lucky = {**made, "again": made["user/good"]}
+    (tmp_path / "lucky").mkdir()
+    better = entries([masked("user/good", 0.95, functions=60)], tmp_path / "lucky")[0]
+    found = board.read([write(tmp_path, {**lucky, "better": better})])
+    assert [row.model for row in found.masked[0].rows] == ["user/bad", "user/good", "user/same"]
+    kept = next(row.file for row in found.masked[0].rows if row.model == "user/good")
+    assert kept.endswith("again.json")
+    assert sorted(Path(file).stem for file, reason in found.left_out if kept in reason) == ["better", "user-good"]
+
+
+def test_the_same_entries_give_the_same_files_in_any_order(made, saved, tmp_path):
+    names = list(made)
+    folders = [write(tmp_path / str(place), {name: made[name]}) for place, name in enumerate(reversed(names))]
+    again = board.read(folders)
+    assert sorted(path.name for path in saved.iterdir()) == FILES
+    site = save_board(again, tmp_path / "site").parent
+    for name in ("README.md", "board.md"):
+        assert (site / name).read_text() == (saved / name).read_text()
+    save_board(again, saved.parent / "other")
+    (saved.parent / "foreign").mkdir()
+    (saved.parent / "foreign" / "masking.csv").write_text("mine")
+    with pytest.raises(Exception, match="was not made by"):
+        save_board(again, saved.parent / "foreign")
+
+
+def test_csv_has_every_mean(made, saved):
+    with open(saved / "masking.csv", encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    assert len(rows) == 3 * len(OUTCOMES) * (1 + len(TYPES))
+    for row in rows:
+        entry = made[row["model"]]
+        unit = 1 if row["outcome"] == "log_probability" else 100
+        if name := row["node_type"]:
+            of = entry["node_types"][name]
+            assert (int(row["functions"]), int(row["masked"])) == (of["functions"], of["masked"])
+            assert float(row["t1"]) == pytest.approx(unit * of[row["outcome"]]["t1"], abs=1e-4)
+            assert (row["rank_first"], row["t1_low"]) == ("", "")
+        else:
+            of = entry["scores"][row["outcome"]]
+            told = [
+                [float(row[f"{part}{bound}"]) for bound in ("", "_low", "_high")] for part in ("t1", "t0", "effect")
+            ]
+            assert told == pytest.approx(unit * np.array([of["t1"], of["t0"], of["effect"]]), abs=1e-4)
+            assert float(row["p"]) == pytest.approx(of["p"], abs=1e-4)
+            assert int(row["rank_first"]) <= int(row["rank_last"])
+
+
+def test_an_attention_board_has_nothing_of_masking(tmp_path):
+    folder = save_board(board.Board([], []), tmp_path / "site").parent
+    assert sorted(path.name for path in folder.iterdir()) == FILES[:-1]
+    assert all("mask" not in path.read_text().lower() for path in folder.iterdir())
+
+
+@pytest.mark.slow
+def test_page_shows_models_and_their_node_types(made, saved, page):
+    """The `page` fixture fails on an error in the console and on a request to another host."""
+    page.goto((saved / "index.html").as_uri())
+    assert page.locator("#bar").count() == 0
+    names = page.locator(".masked .name").all_inner_texts()
+    best = sorted(made, key=lambda name: -made[name]["scores"]["jaccard"]["t1"][0])
+    assert names == best
+    cells = page.locator(".masked tbody > tr:first-child > td").all_inner_texts()[:11]
+    scores = made[best[0]]["scores"]["jaccard"]
+    assert (cells[0], cells[1]) == ("bert", "1–2")
+    assert cells[2].split("\n")[0] == f"{100 * scores['t1'][0]:.1f}"
+    assert cells[3].split("\n")[0] == f"{100 * scores['t0'][0]:.1f}"
+    page.locator(".masked summary").first.click()
+    types = page.locator(".masked details[open] tbody th").all_inner_texts()
+    assert types == list(TYPES)
+    for width in (1400, 400):
+        page.set_viewport_size({"width": width, "height": 800})
+        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+
+
+def test_markup_in_a_name_does_not_reach_the_page(made, tmp_path):
+    forged = json.loads(json.dumps(made["user/good"]))
+    forged["run"]["family"] = "<b>"
+    found = board.read([write(tmp_path, {"good": made["user/bad"], "forged": forged})])
+    assert [reason for _, reason in found.left_out] == ["run.family is '<b>', expected the type of a model"]
+    with pytest.raises(EntryError):
+        board.read([tmp_path / "nothing"])
