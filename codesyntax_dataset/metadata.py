@@ -23,7 +23,7 @@ from codesyntax_dataset.languages import CONFIGS
 from codesyntax_dataset.measure import ConfigReport
 from codesyntax_dataset.protocol import SPLITS
 from codesyntax_dataset.schema import LABELS
-from codesyntax_dataset.tasks import tasks
+from codesyntax_dataset.tasks import mask_tasks, tasks
 
 CARD, EVAL, CROISSANT, SUMS = "README.md", "eval.yaml", "croissant.json", "SHA256SUMS"
 
@@ -34,6 +34,9 @@ Which syntactic relations of code have a model's attention heads learned? The va
 percent (0 to 100, higher is better): rule first, mean over relations, each scored with its best attention head. In
 held-out tasks that head is chosen on the validation split; in published tasks, as in the paper, on the scored data.
 Tasks that end in dependent-to-head read the row of the dependent and predict the head token, as decoders require.
+What do masked language models restore of syntax? In mask tasks all sub-tokens of the outermost nodes of one type of the
+syntax tree are masked and restored; the value, in percent, is the mean over node types of the Jaccard similarity of the
+trees before and after, most of which is never masked, or of the share of masked sub-tokens that are restored exactly.
 """
 
 _CITATION = (
@@ -76,6 +79,10 @@ def render(folder: Path, configs: Mapping[str, ConfigReport]) -> dict[str, str]:
         {"id": task.id, "config": task.config, "split": "test"}
         for task in tasks(configs)
         if set(task.splits) <= set(configs[task.config].functions)
+    ] + [
+        {"id": task.id, "config": task.config, "split": "test"}
+        for task in mask_tasks(configs)
+        if "test" in configs[task.config].functions
     ]
     if rows:
         benchmark = {"name": "CodeSyntax", "description": " ".join(_EVAL_DESCRIPTION.split()), "tasks": rows}

@@ -59,19 +59,20 @@ def _send(upload: Push, dry_run: bool, **given: Any) -> None:
 @main.command()
 @click.argument("results", nargs=-1, required=True, type=options.PATH)
 @click.option("--model", required=True, metavar="USER/MODEL", help="The model's repository.")
-@click.option(
-    "--dataset", required=True, metavar="USER/codesyntax", help="The dataset on the Hub that was probed with."
-)
+@click.option("--dataset", required=True, metavar="USER/codesyntax", help="The dataset on the Hub that was read.")
 @click.option("--source-url", metavar="URL", help="Address of a page with more about these results.")
 @click.option("--model-index", is_flag=True, help="Also add the results to the model's card, in the older format.")
 @click.option("--board", metavar="USER/REPO", help="The dataset repository that collects the entries of a board.")
-@click.option("--device", help="Device for probing again, such as cpu or cuda:1.  [default: a CUDA GPU if available]")
+@click.option(
+    "--device", help="Device for running them again, such as cpu or cuda:1.  [default: a CUDA GPU if available]"
+)
 @click.option("--dry-run", is_flag=True, help="Print the files in full without opening a pull request.")
 @click.option("--undo", "undoing", is_flag=True, help="Close the pull requests that the same command opened.")
 def submit(results: tuple[Path, ...], dry_run: bool, undoing: bool, **given: Any) -> None:
-    """Open a pull request with RESULTS (files of `probe --output` for test and validation) on the model's repository.
+    """Open a pull request with RESULTS on the model's repository.
 
-    Everything is checked first, and a part of each result is probed again.
+    RESULTS are files or folders of `probe --output`, for test and validation, and of `mask --output`. Everything is
+    checked first, and a part of each result is run again.
     """
     quiet_libraries()
     from probing.publish.submit import submission, undo

@@ -2,7 +2,7 @@
 
 Everything is checked before anything is sent: the results are complete and not of controls, their numbers follow from
 their ledgers, the model is the one in the repository, the labels are those of the dataset on the Hub, and a part of
-each result is probed again.
+each result is probed or masked again. Results of attention probes and of masking may be sent together.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -29,15 +29,18 @@ from huggingface_hub.errors import EntryNotFoundError
 
 from codesyntax_dataset.arguments import checked
 from codesyntax_dataset.errors import HubError, LedgerError
-from codesyntax_dataset.protocol import HELD_OUT, PAPER_LENGTH, PROTOCOLS
-from codesyntax_dataset.tasks import task_id
+from codesyntax_dataset.languages import language_of
+from codesyntax_dataset.protocol import PAPER_LENGTH, PROTOCOLS
+from codesyntax_dataset.tasks import MASK_OUTCOMES, MASK_SETTINGS, mask_task_id, task_id
 from probing.attention.result import ProbeResult
-from probing.evidence import entry
+from probing.evidence import entry, entry_masked, masked
 from probing.evidence.checks import REJECTED, UNCHECKED, Verification
-from probing.evidence.gather import Probed, find, gather
-from probing.evidence.schema import Entry, Verified
+from probing.evidence.gather import Probed, by_instrument, find, gather
+from probing.evidence.schema import Entry, MaskEntry, Verified
 from probing.evidence.verify import verify
 from probing.models.location import Location
+from probing.prediction.result import MaskResult, load
+from probing.prediction.schema import MaskSettings
 from probing.publish.client import check_repo, client, plain_errors, retry_when_rate_limited
 from probing.runs.data import label_digest, load_functions
 from probing.runs.settings import Settings
@@ -46,8 +49,8 @@ FILE = ".eval_results/codesyntax.yaml"
 """Where the Hub looks for results in a model's repository."""
 
 _DESCRIPTION = (
-    "Top-1 UAS of the model's attention heads on CodeSyntax, in percent. Sent by `codesyntax submit`, which has "
-    "checked the results and probed part of them again; `codesyntax submit --undo` closes this."
+    "Results of the model on the tasks of CodeSyntax, in percent. Sent by `codesyntax submit`, which has checked the "
+    "results and run part of them again; `codesyntax submit --undo` closes this."
 )
 
 RULE, K = "first", "1"
@@ -59,17 +62,29 @@ _ALIKE = " over the relations of held-out"
 class Headline(NamedTuple):
     """The number of a task, in percent, and its entry.
 
-    `alike`: for a published one, the mean over the relations of held-out, which compares with the held-out number; None
-    if these are all relations.
+    `notes`: what it belongs to, and what must stand beside it. `metrics`: the name of each number in `model-index`,
+    whose readers see no other, -> the number, None if there is none; `kind`: the Hub's names of the model's task and of
+    the metric.
     """
 
     value: float
-    alike: float | None
-    entry: Entry
+    entry: Entry | MaskEntry
+    notes: str
+    metrics: dict[str, float | None]
+    kind: tuple[str, str]
+
+
+class _Result(NamedTuple):
+    """Checked results of one model on one config: the `files` that are run again, what was `read`, and `tasks`."""
+
+    files: list[Path]
+    read: list[ProbeResult | MaskResult]
+    tasks: list[str]
+    probed: Probed | None
 
     @property
-    def notes(self) -> str:
-        return self.entry.signature + ("" if self.alike is None else f"; {self.alike}{_ALIKE}")
+    def settings(self) -> Settings | MaskSettings:
+        return self.read[0].settings
 
 
 @dataclass(frozen=True)
@@ -123,11 +138,13 @@ def submission(
     board: str | None = None,
     device: str | None = None,
 ) -> list[PullRequest]:
-    """The pull requests that submit `results` (files or folders, as in `find`), after all checks have passed.
+    """The pull requests that submit `results`, after all checks have passed.
+
+    `results`: files or folders of attention probes, as in `find`, and of masking runs.
 
     `model`: the repository of the model, USER/MODEL, which gets FILE and, with `model_index`, the results in its card
     in the older format. `dataset`: the dataset on the Hub with the labels of the results. `source_url`: a page with
-    more about them. `board`: a dataset repository that gets the entries. `device`: for probing again.
+    more about them. `board`: a dataset repository that gets the entries. `device`: for running them again.
 
     Raises LedgerError for results that fail a check, EntryError for entries that a board would reject, HubError if the
     Hub cannot be reached.
@@ -136,20 +153,20 @@ def submission(
         check_repo(repo)
     if source_url is not None and not re.fullmatch(r"https?://[!-;=?-~]+", source_url):
         raise HubError(f"{source_url!r} is not an address, expected https://...")
-    probed = _complete(find(results))
+    found = _complete(results)
     commit, data = _dataset_on_the_hub(dataset)
-    for one in probed:
-        for result in (one.test, one.validation):
+    for one in found:
+        for result in one.read:
             _check_labels(result, dataset, data)
-    _check_tasks(probed, dataset, data)
-    entries = [_entry(gather([one], data)[0].entry()) for one in probed]
+    _check_tasks([task for one in found for task in one.tasks], dataset, data)
+    entries = [_entry(one, data) for one in found]
     tasks = _headlines(entries)
-    for place, one in enumerate(probed):
-        where = _model_on_the_hub(one.test.settings, model)
-        again = [_probe_again(file, where, data, device) for file in one.files.values()]
+    for place, one in enumerate(found):
+        where = _model_on_the_hub(one.settings, model)
+        again = [_run_again(file, where, data, device) for file in one.files]
         verified = Verified(functions=sum(part.functions for part in again), of=sum(part.of for part in again))
         entries[place] = entries[place].model_copy(update={"verified": verified})
-    title = _title(model, probed)
+    title = _title(model, found)
     api = client()
     ours = [
         EvalResultEntry(
@@ -171,7 +188,7 @@ def submission(
         requests = [_request(api, model, "model", title, files)]
     if board:
         with plain_errors(board):
-            files = {f"entries/{entry.file_name(of.settings.probed)}": entry.to_json(of) for of in entries}
+            files = {f"entries/{_file_name(of)}": entry.to_json(of) for of in entries}
             requests.append(_request(api, board, "dataset", title, files))
     return requests
 
@@ -179,7 +196,7 @@ def submission(
 @checked
 def undo(results: Sequence[str | os.PathLike[str]], model: str, board: str | None = None) -> list[str]:
     """Close the pull requests that this user opened for these results; return their addresses."""
-    title = _title(model, find(results))
+    title = _title(model, _found(results))
     closed = []
     for repo, kind in ((model, "model"), *([(board, "dataset")] if board else [])):
         check_repo(repo)
@@ -196,51 +213,96 @@ def undo(results: Sequence[str | os.PathLike[str]], model: str, board: str | Non
 # ------------------------------------------------------------------------------------------------------------- checks
 
 
-def _entry(made: dict[str, Any]) -> Entry:
-    """What a board would read; raises EntryError for what it would reject."""
-    read = entry.load(entry.to_json(made).encode())
-    assert isinstance(read, Entry)
-    return read
+def _found(results: Sequence[str | os.PathLike[str]]) -> list[_Result]:
+    """The results of attention probes, then those of masking."""
+    masking, left = by_instrument(results)
+    found = []
+    for one in find(left) if left or not masking else []:
+        made = one.test.settings
+        tasks = [task_id(made.config, protocol, made.direction) for protocol in PROTOCOLS]
+        found.append(_Result(list(one.files.values()), [one.test, one.validation], tasks, one))
+    for file in masking:
+        result = load(file)
+        tasks = [mask_task_id(result.settings.config, outcome) for outcome in MASK_OUTCOMES]
+        found.append(_Result([file], [result], tasks, None))
+    return found
 
 
-def _complete(probed: list[Probed]) -> list[Probed]:
-    """Return `probed` after checking that each result can be submitted.
+def _complete(results: Sequence[str | os.PathLike[str]]) -> list[_Result]:
+    """The results, after checking that each can be submitted.
 
-    Raises LedgerError for controls, partial runs, functions other than those of a task, several precisions, and two
-    results for one task.
+    Raises LedgerError for controls, partial runs, functions or masks other than those of a task, several precisions,
+    and two results for one task.
     """
+    found = _found(results)
     seen: dict[str, Path] = {}
-    for one in probed:
-        file, settings = one.files["test"], one.test.settings
-        if settings.control is not None:
-            raise LedgerError(
-                f"{file} is of the control {settings.control}, not of a model: name the model's own result"
-            )
-        for split, result in (("test", one.test), ("validation", one.validation)):
-            if result.settings.limit is not None:
-                raise LedgerError(f"{one.files[split]} is of a partial run: probe without --limit")
-            _check_functions(one.files[split], result)
-        task = task_id(settings.config, HELD_OUT, settings.direction)
+    for one in found:
+        for file, result in zip(one.files, one.read):
+            settings = result.settings
+            if isinstance(settings, Settings) and settings.control is not None:
+                raise LedgerError(
+                    f"{file} is of the control {settings.control}, not of a model: name the model's own result"
+                )
+            if settings.limit is not None:
+                raise LedgerError(f"{file} is of a partial run: run it without --limit")
+            if isinstance(settings, Settings):
+                _check_functions(file, settings)
+            else:
+                _check_masks(file, settings)
+            _check_skips(file, result.skips)
+        task = one.tasks[0]
         if task in seen:
-            raise LedgerError(f"{seen[task]} and {file} are both for {task}: name one of them")
-        seen[task] = file
-    if len(precisions := {one.test.settings.dtype for one in probed}) > 1:
+            raise LedgerError(f"{seen[task]} and {one.files[0]} are both for {task}: name one of them")
+        seen[task] = one.files[0]
+    precisions = {one.settings.dtype for one in found if isinstance(one.settings, Settings)}
+    if len(precisions) > 1:
         raise LedgerError(f"results of different precisions, {' and '.join(sorted(precisions))}: submit those of one")
-    return probed
+    return found
 
 
-def _check_functions(file: Path, result: ProbeResult) -> None:
-    """Raise LedgerError unless all functions of a task were scored: those within the paper's length limit."""
-    length, others = result.settings.max_length, result.settings.also_fits
+def _entry(one: _Result, data: Path) -> Entry | MaskEntry:
+    """What a board would read; raises EntryError for what it would reject."""
+    if one.probed is not None:
+        made = gather([one.probed], data)[0].entry()
+    else:
+        (model,) = masked.gather(one.files)
+        if not model.node_types:
+            raise LedgerError(f"there is no number for {one.tasks[0]}: no tree in {one.files[0]} could be compared")
+        made = entry_masked.make(model)
+    return entry.load(entry.to_json(made).encode())
+
+
+def _file_name(of: Entry | MaskEntry) -> str:
+    return entry.file_name(of.settings if isinstance(of, MaskEntry) else of.settings.probed)
+
+
+def _check_functions(file: Path, settings: Settings) -> None:
+    """Raise LedgerError unless a probe was asked for all functions of a task: those within the paper's length limit."""
+    length, others = settings.max_length, settings.also_fits
     if length != PAPER_LENGTH or others:
         made = [f"--max-length {length}"] * (length != PAPER_LENGTH) + [f"--also-fits {name}" for name in others]
         raise LedgerError(
             f"{file} was probed with {' '.join(made)}, but a task scores all functions of at most {PAPER_LENGTH} "
             "sub-tokens: probe without these options"
         )
-    known = {"no relations", f"more than {PAPER_LENGTH} sub-tokens"}
-    for reason in result.skips:
-        if re.fullmatch(r"more than \d+ sub-tokens", reason) and reason not in known:
+
+
+def _check_masks(file: Path, settings: MaskSettings) -> None:
+    """Raise LedgerError unless functions were masked as for a task."""
+    expected = {**MASK_SETTINGS, "node_types": language_of(settings.config).node_types, "split": "test"}
+    for name, value in expected.items():
+        if (made := getattr(settings, name)) != value:
+            option = f"--{name.replace('_', '-')}"
+            told, asked = (" ".join(of) if isinstance(of, tuple) else str(of) for of in (made, value))
+            raise LedgerError(
+                f"{file} was masked with {option} {told}, but a task has {option} {asked}: mask with that"
+            )
+
+
+def _check_skips(file: Path, skips: Mapping[str, int]) -> None:
+    """Raise LedgerError if a model could not read all functions of a task."""
+    for reason in skips:
+        if re.fullmatch(r"more than \d+ sub-tokens", reason) and reason != f"more than {PAPER_LENGTH} sub-tokens":
             raise LedgerError(
                 f"{file} lacks the functions of {reason}, all that the model reads, but a task scores all of at most "
                 f"{PAPER_LENGTH}: its scores compare on a board alone (codesyntax report, then codesyntax board)"
@@ -259,7 +321,7 @@ def _dataset_on_the_hub(dataset: str) -> tuple[str, Path]:
         )
 
 
-def _check_labels(result: ProbeResult, dataset: str, data: Path) -> None:
+def _check_labels(result: ProbeResult | MaskResult, dataset: str, data: Path) -> None:
     settings = result.settings
     functions, name = load_functions(data, settings.config, settings.split)
     told = f"version {settings.data.rpartition('@')[2]}, labels {settings.labels}"
@@ -267,7 +329,7 @@ def _check_labels(result: ProbeResult, dataset: str, data: Path) -> None:
     if told != here:
         raise LedgerError(
             f"the result is of {settings.config}/{settings.split} in {told}, but {dataset} has {here}: "
-            "probe with the dataset that is on the Hub"
+            "run it with the dataset that is on the Hub"
         )
     skipped = sum(result.skips.values())
     if result.functions + skipped != len(functions):
@@ -277,44 +339,61 @@ def _check_labels(result: ProbeResult, dataset: str, data: Path) -> None:
         )
 
 
-def _check_tasks(probed: list[Probed], dataset: str, data: Path) -> None:
+def _check_tasks(tasks: list[str], dataset: str, data: Path) -> None:
     try:
         known = {task["id"] for task in yaml.safe_load((data / "eval.yaml").read_text(encoding="utf-8"))["tasks"]}
     except (OSError, ValueError, yaml.YAMLError, KeyError, TypeError, RecursionError) as error:
         raise HubError(
             f"{dataset} has no eval.yaml that names its tasks: publish it with `codesyntax push dataset`"
         ) from error
-    for settings in (one.test.settings for one in probed):
-        for protocol in PROTOCOLS:
-            task = task_id(settings.config, protocol, settings.direction)
-            if task not in known:
-                raise HubError(
-                    f"{dataset} has no task {task}, its eval.yaml names {', '.join(sorted(map(str, known)))}"
-                )
+    for task in tasks:
+        if task not in known:
+            raise HubError(f"{dataset} has no task {task}, its eval.yaml names {', '.join(sorted(map(str, known)))}")
 
 
-def _headlines(entries: list[Entry]) -> dict[str, Headline]:
+def _headlines(entries: list[Entry | MaskEntry]) -> dict[str, Headline]:
     """By task id."""
-    found = {}
+    found: dict[str, Headline] = {}
     for of in entries:
-        in_mean = {
-            protocol: {name for name, relation in of.protocols[protocol]["relations"].items() if relation["in_mean"]}
-            for protocol in PROTOCOLS
-        }
-        for protocol in PROTOCOLS:
-            task = task_id(of.settings.config, protocol, of.settings.direction)
-            mean = of.protocols[protocol]["scores"][RULE][K]
-            if mean is None:
-                raise LedgerError(
-                    f"there is no number for {task}: no relation that counts has edges to choose a head on"
-                )
-            lacks = protocol == "published" and in_mean["published"] != in_mean["held-out"]
-            alike = round(of.same_relations["scores"][RULE][K][0], 2) if lacks else None
-            found[task] = Headline(round(mean[0], 2), alike, of)
+        found |= _of_masks(of) if isinstance(of, MaskEntry) else _of_heads(of)
     return found
 
 
-def _model_on_the_hub(settings: Settings, model: str) -> str | None:
+def _of_heads(of: Entry) -> dict[str, Headline]:
+    """The top-1 UAS by both protocols; the published one also over the relations of held-out, if these are not all."""
+    found = {}
+    in_mean = {
+        protocol: {name for name, relation in of.protocols[protocol]["relations"].items() if relation["in_mean"]}
+        for protocol in PROTOCOLS
+    }
+    for protocol in PROTOCOLS:
+        task = task_id(of.settings.config, protocol, of.settings.direction)
+        mean = of.protocols[protocol]["scores"][RULE][K]
+        if mean is None:
+            raise LedgerError(f"there is no number for {task}: no relation that counts has edges to choose a head on")
+        lacks = protocol == "published" and in_mean["published"] != in_mean["held-out"]
+        alike = round(of.same_relations["scores"][RULE][K][0], 2) if lacks else None
+        value, name = round(mean[0], 2), f"{task}: top-{K} UAS, {RULE} token of the dependent"
+        notes = of.signature + ("" if alike is None else f"; {alike}{_ALIKE}")
+        metrics = {name: value, name + _ALIKE: alike}
+        found[task] = Headline(value, of, notes, metrics, ("feature-extraction", "top-k-uas"))
+    return found
+
+
+def _of_masks(of: MaskEntry) -> dict[str, Headline]:
+    """T1, with T0 and the effect in the notes: syntax trees are alike before anything is restored."""
+    found = {}
+    for outcome in MASK_OUTCOMES:
+        task, told = mask_task_id(of.settings.config, outcome), of.scores[outcome]
+        t1, t0 = (round(100 * told[arm][0], 2) for arm in ("t1", "t0"))
+        effect = " to ".join(f"{100 * bound:.2f}" for bound in told["effect"][1:] if bound is not None)
+        notes = f"{of.signature}; T0 {t0}, T1 - T0 {100 * told['effect'][0]:.2f}" + (f" ({effect})" if effect else "")
+        metrics: dict[str, float | None] = {f"{task}: {outcome} of masked nodes (T1), mean over node types": t1}
+        found[task] = Headline(t1, of, notes, metrics, ("fill-mask", outcome))
+    return found
+
+
+def _model_on_the_hub(settings: Settings | MaskSettings, model: str) -> str | None:
     """A folder with the files of the model's repository, or None if the result names a commit of it."""
     name, revision = settings.model, settings.revision
     with plain_errors(model):
@@ -341,11 +420,11 @@ def _model_on_the_hub(settings: Settings, model: str) -> str | None:
     return folder
 
 
-def _probe_again(file: Path, model: str | None, data: Path, device: str | None) -> Verification:
+def _run_again(file: Path, model: str | None, data: Path, device: str | None) -> Verification:
     verification = verify(file, model=model, data=str(data), device=device)
     if not verification.accepted:
         reasons = "; ".join(f"{check.name}: {check.found}" for check in verification.checks if not check.passed)
-        said = "was probed again and is not what it says" if verification.verdict == REJECTED else UNCHECKED
+        said = "was run again and is not what it says" if verification.verdict == REJECTED else UNCHECKED
         raise LedgerError(f"{file} {said} ({reasons})")
     return verification
 
@@ -353,9 +432,9 @@ def _probe_again(file: Path, model: str | None, data: Path, device: str | None) 
 # ---------------------------------------------------------------------------------------------------------- the files
 
 
-def _title(model: str, probed: list[Probed]) -> str:
+def _title(model: str, found: list[_Result]) -> str:
     """The same for the same results, so that pull requests are found again."""
-    signatures = sorted(result.signature for one in probed for result in (one.test, one.validation))
+    signatures = sorted(result.signature for one in found for result in one.read)
     return f"CodeSyntax results of {model} [{hashlib.sha256(''.join(signatures).encode()).hexdigest()[:8]}]"
 
 
@@ -413,11 +492,6 @@ def _results(text: str | None) -> list[dict[str, Any]]:
     return found
 
 
-def _metric(task: str) -> str:
-    """The name of a task's number in `model-index`, whose readers see no other."""
-    return f"{task}: top-{K} UAS, {RULE} token of the dependent"
-
-
 def _card(
     there: str | None,
     model: str,
@@ -427,24 +501,22 @@ def _card(
     source_url: str | None,
 ) -> str:
     """The model's card with our results in its `model-index`, in the place of older ones; the rest stays."""
-    numbers: list[tuple[str, float | None, Entry]]
-    numbers = [(_metric(task), headline.value, headline.entry) for task, headline in tasks.items()]
-    numbers += [(_metric(task) + _ALIKE, headline.alike, headline.entry) for task, headline in tasks.items()]
+    numbers = [(name, value, headline) for headline in tasks.values() for name, value in headline.metrics.items()]
     ours = [
         EvalResult(
-            task_type="feature-extraction",
+            task_type=headline.kind[0],
             dataset_type=dataset,
             dataset_name="CodeSyntax",
-            dataset_config=of.settings.config,
+            dataset_config=headline.entry.settings.config,
             dataset_split="test",
             dataset_revision=commit,
-            metric_type="top-k-uas",
+            metric_type=headline.kind[1],
             metric_name=name,
             metric_value=value,
             source_name="CodeSyntax" if source_url else None,
             source_url=source_url,
         )
-        for name, value, of in numbers
+        for name, value, headline in numbers
         if value is not None
     ]
     replaced = [(dataset, name) for name, _, _ in numbers]

@@ -10,7 +10,6 @@ from collections import defaultdict
 import numpy as np
 import pytest
 from masked_entries import TYPES, entries, masked
-from scipy import stats
 
 from codesyntax_dataset.errors import EntryError
 from probing.evidence import effect, entry, entry_masked, over_types
@@ -92,6 +91,7 @@ def test_effects_are_those_of_the_report(result, honest):
 
 def test_the_mean_over_types_has_the_interval_and_p_that_other_software_gives(monkeypatch):
     """A BCa bootstrap of SciPy, and all exchanges of 12 functions; two node types, one of which half of them have."""
+    stats = pytest.importorskip("scipy.stats")
     monkeypatch.setattr(over_types, "RESAMPLES", 4000)
     monkeypatch.setattr(over_types, "_AT_ONCE", 100)
     monkeypatch.setattr(over_types, "PERMUTATIONS", 9999)

@@ -30,7 +30,7 @@ from codesyntax_dataset.check import check_folder
 from codesyntax_dataset.errors import DatasetError, HubError, UnknownName
 from codesyntax_dataset.languages import CONFIGS
 from codesyntax_dataset.protocol import DIRECTIONS
-from codesyntax_dataset.tasks import task_id, tasks
+from codesyntax_dataset.tasks import mask_task_id, mask_tasks, task_id, tasks
 from codesyntax_metric import topk_uas
 from probing.cli import main
 from probing.publish.push import push_dataset, push_metric
@@ -414,6 +414,10 @@ def test_the_tasks_of_the_benchmark_are_those_of_its_configs(dataset_folder):
         ("java-published", "java"),
         ("java-held-out-dependent-to-head", "java"),
         ("java-published-dependent-to-head", "java"),
+        ("python-mask-jaccard", "python"),
+        ("python-mask-restored", "python"),
+        ("java-mask-jaccard", "java"),
+        ("java-mask-restored", "java"),
     ]
 
 
@@ -421,7 +425,9 @@ def test_a_dataset_without_validation_has_no_held_out_tasks_and_one_without_test
     for split, repository in (("test", "one"), ("validation", "two")):
         (tmp_path / "source" / split / repository).mkdir(parents=True)
         (tmp_path / "source" / split / repository / "a.py").write_text("def f(x):\n    return x.y\n")
-    for excluded, expected in (("two", ["python-published", "python-published-dependent-to-head"]), ("one", None)):
+    published = ["python-published", "python-published-dependent-to-head"]
+    masked = ["python-mask-jaccard", "python-mask-restored"]
+    for excluded, expected in (("two", [*published, *masked]), ("one", None)):
         (tmp_path / "list").write_text(excluded)
         build(
             str(tmp_path / "source"),
@@ -441,6 +447,14 @@ def test_task_ids_are_unique_and_refuse_what_does_not_exist():
     ids = [task.id for task in tasks(CONFIGS)]
     assert len(set(ids)) == len(ids) == 5 * 2 * 2
     assert task_id("java_skip_semicolon", "held-out") == "java_skip_semicolon-held-out"
+    masked = [task.id for task in mask_tasks(CONFIGS)]
+    assert masked == [
+        f"{config}-mask-{outcome}" for config in ("python", "java") for outcome in ("jaccard", "restored")
+    ]
+    assert not set(masked) & set(ids)
+    for wrong in (("java_skip_semicolon", "jaccard"), ("pyton", "jaccard"), ("python", "levenshtein")):
+        with pytest.raises(UnknownName):
+            mask_task_id(*wrong)
     for wrong in (("pyton", "held-out"), ("python", "held-in"), ("python", "held-out", "both")):
         with pytest.raises(UnknownName):
             task_id(*wrong)

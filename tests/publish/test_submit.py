@@ -208,7 +208,7 @@ def test_a_result_in_lower_precision_than_it_says(hub, results, tiny_model, data
     for split in ("test", "validation"):
         probe(str(tiny_model), data, "python", split, dtype="bfloat16", output=tmp_path / "low")
     forgeries.recomputed(tmp_path / "low", forgeries.with_settings(dtype="float32"))
-    with pytest.raises(LedgerError, match="probed again and is not what it says .*ranks"):
+    with pytest.raises(LedgerError, match="run again and is not what it says .*ranks"):
         submit.submission([tmp_path / "low"], MODEL, DATASET)
 
 
@@ -376,9 +376,8 @@ def test_a_card_in_the_model_repository_that_is_broken(content):
 
 def test_a_model_without_card_gets_one():
     one = SimpleNamespace(settings=SimpleNamespace(config="python"))
-    card = ModelCard(
-        submit._card(None, MODEL, DATASET, "1" * 40, {"python-held-out": submit.Headline(12.5, None, one)}, None)
-    )
+    headline = submit.Headline(12.5, one, "", {"first": 12.5, "second": None}, ("feature-extraction", "top-k-uas"))
+    card = ModelCard(submit._card(None, MODEL, DATASET, "1" * 40, {"python-held-out": headline}, None))
     assert [(of.dataset_type, of.metric_value) for of in card.data.eval_results] == [(DATASET, 12.5)]
 
 
@@ -406,6 +405,6 @@ def test_no_ledger_of_a_stranger_raises_anything_else(made, data, tmp_path_facto
 
     try:
         forgeries.recomputed(folder, strange, ["test"])
-        submit._complete(find([folder]))
+        submit._complete([folder])
     except CodeSyntaxError as refused:
         assert str(refused)

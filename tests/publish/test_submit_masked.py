@@ -1,0 +1,191 @@
+"""Masking results reach a model's repository and a board, alone or with those of attention, if they are those of a task."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+import yaml
+from byte_tokenizer import byte_model
+from click.testing import CliRunner
+from huggingface_hub import HfApi, ModelCard, parse_eval_result_entries
+from loopback_hub import LoopbackHub
+
+from codesyntax_dataset.errors import CodeSyntaxError, HubError, LedgerError
+from codesyntax_dataset.metadata import sha256sums
+from probing import mask, probe
+from probing.cli import main
+from probing.evidence import entry
+from probing.prediction.ledger import MaskingLedger
+from probing.prediction.result import MaskResult, load
+from probing.publish import board, submit
+
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("one_thread")]
+
+DATASET, MODEL, BOARD = "user/codesyntax", "maker/bytes", "lab/results"
+WHERE = ("--model", MODEL, "--dataset", DATASET)
+
+
+@pytest.fixture(scope="module")
+def data(dataset_folder, tmp_path_factory):
+    """The embedded sample in Python cut to some short functions of each split."""
+    folder = tmp_path_factory.mktemp("few") / "codesyntax"
+    shutil.copytree(dataset_folder, folder)
+    for file in folder.glob("*/*.parquet"):
+        table = pq.read_table(file)
+        pq.write_table(table.take(np.argsort([len(code) for code in table["code"].to_pylist()])[20:26]), file)
+    _, front, text = (folder / "README.md").read_text().split("---\n", 2)
+    kept = {name: value for name, value in yaml.safe_load(front).items() if name != "dataset_info"}
+    (folder / "README.md").write_text(f"---\n{yaml.safe_dump(kept)}---\n{text}")
+    (folder / "SHA256SUMS").write_text(sha256sums(folder))
+    return folder
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory):
+    return byte_model(tmp_path_factory.mktemp("models") / "bytes", 512, layers=1)
+
+
+@pytest.fixture(scope="module")
+def made(model, data, tmp_path_factory):
+    """A masking result, and in another folder the results of an attention probe of the same model."""
+    folder = tmp_path_factory.mktemp("results")
+    mask(str(model), data, output=folder / "masked")
+    for split in ("test", "validation"):
+        probe(str(model), data, "python", split, output=folder / "probed")
+    return folder
+
+
+@pytest.fixture
+def results(made, tmp_path):
+    return shutil.copytree(made / "masked", tmp_path / "results")
+
+
+@pytest.fixture
+def hub(model, data, monkeypatch, tmp_path):
+    with LoopbackHub() as hub:
+        hub.add(DATASET, contents(data))
+        hub.add(MODEL, contents(model), type="model")
+        hub.add(BOARD, {})
+        hub.connect(monkeypatch, tmp_path / "cache")
+        monkeypatch.setenv("HF_TOKEN", "hf_aTokenThatNobodyMayEverSee")
+        yield hub
+
+
+def contents(folder):
+    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def result_file(folder):
+    (file,) = folder.glob("*.masking.*.json")
+    return file
+
+
+def rewritten(folder, change):
+    """The result with numbers that follow from an altered ledger."""
+    file = result_file(folder)
+    old = load(file).ledger
+    ledger = MaskingLedger(old.node_types, old.rows.copy(), json.loads(json.dumps(old.settings)))
+    change(ledger)
+    for path in folder.iterdir():
+        path.unlink()
+    MaskResult.from_ledger(ledger).save(folder)
+
+
+def test_from_results_of_both_kinds_to_a_board(hub, made, model):
+    """In one command: opened, merged, and read back; values worked out from the JSON of the result."""
+    ran = CliRunner().invoke(
+        main,
+        ["submit", *(str(made / name) for name in ("masked", "probed")), *WHERE, "--board", BOARD, "--model-index"],
+        catch_exceptions=False,
+    )
+    assert (ran.exit_code, ran.stdout.count("/discussions/1")) == (0, 2)
+    api = HfApi()
+    api.merge_pull_request(MODEL, 1)
+    api.merge_pull_request(BOARD, 1, repo_type="dataset")
+    merged = hub.files(MODEL, "model")
+    read = {one.task_id: one for one in parse_eval_result_entries(yaml.safe_load(merged[submit.FILE]))}
+    assert list(read) == ["python-held-out", "python-published", "python-mask-jaccard", "python-mask-restored"]
+    result = json.loads(result_file(made / "masked").read_text())
+    for outcome, unit in (("jaccard", 100), ("restored", 1)):
+        one = read[f"python-mask-{outcome}"]
+        t1, t0 = (unit * np.mean([of[arm][outcome] for of in result["node_types"].values()]) for arm in ("t1", "t0"))
+        assert one.value == pytest.approx(t1, abs=0.0051)
+        assert one.notes.startswith(f"{result['signature']}; T0 ")
+        told = re.search("; T0 (.+), T1 - T0 ([^ ]+)", one.notes)
+        assert [float(number) for number in told.groups()] == pytest.approx([t0, t1 - t0], abs=0.0051)
+    card = ModelCard(merged["README.md"].decode())
+    kinds = [(of.task_type, of.metric_type) for of in card.data.eval_results]
+    assert kinds[-2:] == [("fill-mask", "jaccard"), ("fill-mask", "restored")]
+    (on_board,) = [one for path, text in hub.files(BOARD).items() if "masking" in path for one in [entry.load(text)]]
+    assert (on_board.signature, on_board.ledger) == (result["signature"], result["ledger"])
+    assert on_board.verified.functions == on_board.verified.of > 0
+    found = board.read([BOARD])
+    assert ([len(found.tables), len(found.masked)], found.left_out) == ([1, 1], [])
+
+
+def test_the_command_says_that_nothing_changed_and_undoes(hub, results):
+    arguments = ["submit", str(results), *WHERE, "--board", BOARD]
+    assert CliRunner().invoke(main, [*arguments, "--dry-run"]).stdout.count("task_id: python-mask-") == 2
+    assert CliRunner().invoke(main, arguments).stdout.count("/discussions/1") == 2
+    assert CliRunner().invoke(main, arguments).stdout.count("already open") == 2
+    assert CliRunner().invoke(main, [*arguments, "--undo"]).stdout.count("closed http") == 2
+
+
+@pytest.mark.parametrize(
+    ("changed", "reason"),
+    [
+        ({"seed": 1}, "was masked with --seed 1, but a task has --seed 0"),
+        ({"max_length": 510}, "--max-length 510, but a task has --max-length 511"),
+        ({"protocol": "published"}, "--protocol published, but a task has --protocol current"),
+        ({"rate": 0.5}, "--rate 0.5, but a task has --rate 1.0"),
+        ({"limit": 5}, "partial run: run it without --limit"),
+        ({"split": "validation"}, "--split validation, but a task has --split test"),
+        ({"config": "java"}, "but a task has --node-types .*enhanced_for_statement"),
+        ({"config": "java_skip_semicolon"}, "config with masking tasks 'java_skip_semicolon'"),
+    ],
+)
+def test_other_settings_than_those_of_the_task_are_refused(changed, reason, results):
+    rewritten(results, lambda ledger: ledger.settings["settings"].update(changed))
+    with pytest.raises(CodeSyntaxError, match=reason):
+        submit._complete([results])
+
+
+def test_a_model_that_reads_less_than_a_task_has_is_refused(results):
+    rewritten(results, lambda ledger: ledger.settings.update(skips={"more than 300 sub-tokens": 1}))
+    with pytest.raises(LedgerError, match="lacks the functions of more than 300 sub-tokens"):
+        submit._complete([results])
+
+
+def test_two_results_for_one_task_are_refused(results, tmp_path):
+    other = shutil.copytree(results, tmp_path / "other")
+    rewritten(other, lambda ledger: ledger.settings["settings"].update(revision="1" * 40))
+    with pytest.raises(LedgerError, match="are both for python-mask-jaccard: name one of them"):
+        submit._complete([results, other])
+
+
+def test_one_copy_that_is_better_than_the_model_is_refused(hub, results):
+    """Its numbers follow from the ledger, and only masking again shows it."""
+
+    def better(ledger):
+        row = np.flatnonzero((ledger.rows["copy"] == 0) & (ledger.rows["jaccard"] < 1))[0]
+        for name in ("jaccard", "sorensen_dice", "levenshtein"):
+            ledger.rows[name][row] = 1
+
+    rewritten(results, better)
+    with pytest.raises(LedgerError, match="run again and is not what it says .copies again"):
+        submit.submission([results], MODEL, DATASET)
+    assert hub.repositories["model", MODEL].discussions == []
+
+
+def test_data_or_a_dataset_of_others_is_refused(hub, results):
+    hub.add(DATASET, {**hub.files(DATASET), "eval.yaml": b"tasks: [{id: python-held-out}]"})
+    with pytest.raises(HubError, match="has no task python-mask-jaccard"):
+        submit.submission([results], MODEL, DATASET)
+    rewritten(results, lambda ledger: ledger.settings["settings"].update(labels="0" * 12))
+    with pytest.raises(LedgerError, match="run it with the dataset that is on the Hub"):
+        submit.submission([results], MODEL, DATASET)
