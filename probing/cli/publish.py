@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 @main.group()
 def push() -> None:
-    """Publish the dataset or the metric on the Hugging Face Hub, in one commit each."""
+    """Publish the dataset or a metric on the Hugging Face Hub, in one commit each."""
 
 
 def _push_command(function: Callable[..., None]) -> click.Command:
@@ -44,7 +44,7 @@ def dataset(folder: Path, repo: str, **given: Any) -> None:
 
 @_push_command
 def metric(repo: str, **given: Any) -> None:
-    """Publish the metric as a Space USER/codesyntax_metric for evaluate.load()."""
+    """Publish a metric as a Space for evaluate.load(): USER/codesyntax_metric or USER/ast_similarity."""
     from probing.publish.push import push_metric
 
     _send(push_metric(repo), **given)

@@ -1,4 +1,4 @@
-"""Publish the dataset and the metric: everything is checked first, then uploaded in one commit or not at all."""
+"""Publish the dataset and the metrics: everything is checked first, then uploaded in one commit or not at all."""
 
 from __future__ import annotations
 
@@ -15,8 +15,11 @@ from codesyntax_dataset.arguments import checked
 from codesyntax_dataset.errors import HubError
 from probing.publish.client import check_repo, client, plain_errors, retry_when_rate_limited
 
-METRIC_FILES = frozenset({"README.md", "app.py", "codesyntax_metric.py", "requirements.txt", "topk_uas.py"})
-"""The files of the metric's Space: `evaluate.load` uses the script and its helper, people the page."""
+METRICS = {
+    "codesyntax_metric": frozenset({"README.md", "app.py", "codesyntax_metric.py", "requirements.txt", "topk_uas.py"}),
+    "ast_similarity": frozenset({"README.md", "app.py", "ast_similarity.py", "requirements.txt", "similarity.py"}),
+}
+"""Name -> the files of a metric's Space: `evaluate.load` uses the script and its helper, people the page."""
 
 
 @dataclass(frozen=True)
@@ -89,16 +92,16 @@ def push_dataset(folder: str | os.PathLike[str], repo: str) -> Push:
 
 @checked
 def push_metric(repo: str) -> Push:
-    """The upload of the installed metric to the Space `repo`, for `evaluate.load(repo)`.
+    """The upload of an installed metric to the Space `repo`, for `evaluate.load(repo)`.
 
-    Raises HubError if the Space is not named like the metric's script: `evaluate` looks for a script of the Space's
-    name.
+    The name of the Space says which: `evaluate` looks for a script of this name. Raises HubError for other names.
     """
     check_repo(repo)
-    name = codesyntax_metric.__name__
-    if repo.split("/")[1] != name:
-        raise HubError(
-            f"{repo} cannot hold the metric: `evaluate.load` finds it only in a Space called {name}, USER/{name}"
-        )
+    name = repo.split("/")[1]
+    if name not in METRICS:
+        spaces = " or ".join(f"USER/{known}" for known in METRICS)
+        raise HubError(f"{repo} cannot hold a metric: `evaluate.load` finds it only in a Space of its name, {spaces}")
     folder = Path(codesyntax_metric.__file__).parent
-    return Push(repo, "space", {name: folder / name for name in sorted(METRIC_FILES)}, METRIC_FILES)
+    if name != codesyntax_metric.__name__:
+        folder /= name
+    return Push(repo, "space", {file: folder / file for file in sorted(METRICS[name])}, METRICS[name])

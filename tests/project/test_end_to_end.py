@@ -17,7 +17,7 @@ from loopback_hub import LoopbackHub
 
 from codesyntax_dataset.check import check_folder
 from codesyntax_metric.topk_uas import NOT_IN_MEAN
-from probing.publish.push import METRIC_FILES
+from probing.publish.push import METRICS
 
 pytestmark = pytest.mark.slow
 
@@ -147,7 +147,7 @@ def test_what_is_published_is_what_was_built_sent_in_the_way_that_the_hub_wants(
     built = user.work / "codesyntax"
     files = {path.relative_to(built).as_posix(): path.read_bytes() for path in built.rglob("*") if path.is_file()}
     assert {**user.hub.files(DATASET), ".gitattributes": b""} == {**files, ".gitattributes": b""}
-    assert set(user.hub.files(METRIC, "space")) == METRIC_FILES | {".gitattributes"}
+    assert set(user.hub.files(METRIC, "space")) == METRICS["codesyntax_metric"] | {".gitattributes"}
     large = {"python/test.parquet", "python/validation.parquet"}
     assert user.hub.repositories["dataset", DATASET].large == (large if user.hub.lfs else set())
 

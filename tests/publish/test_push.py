@@ -9,6 +9,7 @@ import hashlib
 import importlib
 import json
 import math
+import os
 import shutil
 import subprocess
 import sys
@@ -237,8 +238,38 @@ def test_an_impossible_repository_is_refused_without_asking(dataset_folder, repo
 
 
 def test_the_metric_only_goes_where_evaluate_finds_it():
-    with pytest.raises(HubError, match="only in a Space called codesyntax_metric"):
+    with pytest.raises(HubError, match="of its name, USER/codesyntax_metric or USER/ast_similarity"):
         push_metric("user/my_metric")
+
+
+LOAD = """
+import evaluate, json
+metric = evaluate.load("user/ast_similarity")
+print(json.dumps([type(metric).__module__, metric.compute(predictions=["f(x)"], references=["f(x, y)"])["jaccard"]]))
+"""
+
+
+@pytest.mark.slow
+def test_evaluate_loads_the_similarity_of_trees_from_its_space(connect, tmp_path):
+    """The other metric is loaded in tests/project/test_end_to_end.py."""
+    with LoopbackHub() as hub:
+        connect(hub)
+        pushed_to = run("push", "metric", "--repo", "user/ast_similarity")
+        assert pushed_to.stdout.startswith(f"{hub.url}/spaces/user/ast_similarity/")
+        expected = files(Path(topk_uas.__file__).with_name("ast_similarity"))
+        sent = pushed(hub, "user/ast_similarity", "space")
+        assert sent == {name: expected[name] for name in sent}
+        assert {Path(name).stem for name in sent} == {"README", "app", "ast_similarity", "requirements", "similarity"}
+        kept = {name: os.environ[name] for name in ("PATH", "SYSTEMROOT", "LD_LIBRARY_PATH") if name in os.environ}
+        place = {"HOME": str(tmp_path / "home"), "HF_ENDPOINT": hub.url}
+        environment = {**kept, **place, "HF_UPDATE_DOWNLOAD_COUNTS": "0"}  # evaluate counts with a host of its own
+        done = subprocess.run(
+            [sys.executable, "-c", LOAD], check=False, cwd=tmp_path, env=environment, capture_output=True, text=True
+        )
+    assert done.returncode == 0, done.stderr
+    module, jaccard = json.loads(done.stdout)
+    assert module.startswith("evaluate_modules.metrics.user--ast_similarity.")
+    assert jaccard == 0.8  # 4 of 5 nodes, as in the metric's card
 
 
 def test_offline_means_offline(monkeypatch, dataset_folder):
