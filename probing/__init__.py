@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from probing.prediction.mask import mask
     from probing.prediction.masking import mask_positions
     from probing.report.attention_page import show
+    from probing.report.masked_page import show_masked
 
     __version__: str
 
@@ -28,6 +29,7 @@ __all__ = [
     "mask_positions",
     "probe",
     "show",
+    "show_masked",
 ]
 
 _PUBLIC = {
@@ -40,6 +42,7 @@ _PUBLIC = {
     "mask_positions": "probing.prediction.masking",
     "probe": "probing.attention.probe",
     "show": "probing.report.attention_page",
+    "show_masked": "probing.report.masked_page",
 }
 """The module that defines each public name."""
 

@@ -96,8 +96,7 @@ def errors(results: tuple[Path, ...], rule: str, wide: bool, as_json: bool, **wh
     from probing.evidence.gather import files_of
     from probing.report.errors import print_errors
 
-    ours = [path for path in results if not path.name.endswith(".errors.json")]  # matched by a glob in a second run
-    files = files_of(ours or results)
+    files = files_of(results)
     if as_json and len(files) > 1:
         raise click.UsageError("--json prints one analysis: give one result")
     for file in files:
@@ -112,13 +111,13 @@ def errors(results: tuple[Path, ...], rule: str, wide: bool, as_json: bool, **wh
 
 @main.command()
 @click.argument("model")
-@click.option(
-    "--code",
-    type=options.FILE,
-    help="A source file with one function to annotate and show.",
-)
+@click.option("--code", type=options.FILE, help="A source file with one function to show.")
 @click.option("--id", type=int, help="The id of a function of --data, instead of --code.")
 @click.option("--relation", help="The relation to open with.  [default: the first one of the function]")
+@click.option("--masked", is_flag=True, help="Show what a masked language model restores, instead of attention.")
+@click.option(
+    "--node-type", help="With --masked: the node type to open with.  [default: the first one of the function]"
+)
 @options.data
 @click.option("--config", default="python", help=f"The language and labels: one of {', '.join(CONFIGS)}.")
 @click.option("--split", default="test", help=f"One of {', '.join(SPLITS)}.")
@@ -127,16 +126,35 @@ def errors(results: tuple[Path, ...], rule: str, wide: bool, as_json: bool, **wh
     type=options.FILE,
     help="A result of `probe`: also mark the best head over all functions.",
 )
-@click.option("--output", default="attention.html", type=options.FILE, help="The page to write.")
+@click.option("--output", type=options.FILE, help="The page to write.  [default: attention.html or masked.html]")
 @options.revision
 @options.dtype
 @options.device
-def show(model: str, code: Path | None, output: Path, **given: Any) -> None:
-    """Write a web page of what the attention heads of MODEL predict for one function, --code FILE or --id ID."""
+def show(
+    model: str,
+    code: Path | None,
+    masked: bool,
+    node_type: str | None,
+    relation: str | None,
+    result: Path | None,
+    output: Path | None,
+    **given: Any,
+) -> None:
+    """Write a web page of what the attention heads of MODEL predict for one function, --code FILE or --id ID; or, with
+    --masked, of what MODEL restores where the nodes of a type are masked."""
+    for name, value in {"--relation": relation, "--result": result}.items():
+        if masked and value is not None:
+            raise click.UsageError(f"{name} is about attention, which --masked does not show: leave one of the two out")
+    if node_type is not None and not masked:
+        raise click.UsageError("--node-type is about masked syntax: give --masked, too")
     quiet_libraries()
-    from probing import show as page
+    import probing
 
-    click.echo(page(model, code, **given).save(output))
+    if masked:
+        page = probing.show_masked(model, code, node_type=node_type, **given)
+    else:
+        page = probing.show(model, code, relation=relation, result=result, **given)
+    click.echo(page.save(output or Path("masked.html" if masked else "attention.html")))
 
 
 def print_one(result: ProbeResult | MaskResult, wide: bool = False, as_json: bool = False) -> None:

@@ -14,6 +14,9 @@ FILE = click.Path(path_type=Path, dir_okay=False)
 FOLDER = click.Path(path_type=Path, file_okay=False)
 PATH = click.Path(path_type=Path)
 
+BESIDE = (".errors.json", ".examples.json")
+"""The ends of the names of what stands beside a result: its error analysis, and its examples."""
+
 data = click.option(
     "--data", default="codesyntax", help="A folder that `codesyntax build` wrote, or a dataset id on the Hub."
 )
@@ -55,8 +58,15 @@ def every(configs: Sequence[str], splits: Sequence[str], as_json: bool) -> list[
 
 
 def results(metavar: str) -> Callable[..., Callable]:
-    """The argument of several files, which the help calls `metavar`."""
-    return click.argument("results", metavar=metavar, nargs=-1, required=True, type=PATH)
+    """The argument of several files, which the help calls `metavar`.
+
+    What is written beside results, and is matched by the same glob, is left out, unless there is nothing else.
+    """
+
+    def chosen(_context: click.Context, _parameter: click.Parameter, paths: tuple[Path, ...]) -> tuple[Path, ...]:
+        return tuple(path for path in paths if not path.name.endswith(BESIDE)) or paths
+
+    return click.argument("results", metavar=metavar, nargs=-1, required=True, type=PATH, callback=chosen)
 
 
 def where(whose: str) -> Callable[..., Callable]:

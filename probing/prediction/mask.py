@@ -1,7 +1,7 @@
 """SyntaxEval: mask the nodes of each type in functions, let a model restore them, and compare the syntax trees.
 
 A job of `probing.runs.runner`. Copies of a function are masked by `masking`, restored by `fill`, put back into text by
-`restore`, and compared by `codesyntax_metric.ast_similarity`.
+`restore`, and compared by `codesyntax_metric.ast_similarity`, all of it in `copies`.
 """
 
 from __future__ import annotations
@@ -9,36 +9,27 @@ from __future__ import annotations
 import logging
 import os
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 from tqdm.auto import tqdm
 
 from codesyntax_dataset.arguments import Natural, Positive, checked
-from codesyntax_dataset.errors import ArgumentError, CodeSyntaxError, LedgerError
+from codesyntax_dataset.errors import ArgumentError, LedgerError
 from codesyntax_dataset.languages import language_of
 from codesyntax_dataset.protocol import PAPER_LENGTH
-from codesyntax_metric.ast_similarity.similarity import Similarity, compare, node_types, parser_version
+from codesyntax_metric.ast_similarity.similarity import parser_version
 from probing.models.kept import versions
+from probing.prediction.copies import Pair, Restoration, Restored, masked_copies
 from probing.prediction.ledger import HITS, ROW, SIMILARITIES, MaskingLedger
-from probing.prediction.masking import CURRENT, Maskable, Masker, seed_of
-from probing.prediction.restore import Restorer
+from probing.prediction.masking import CURRENT, Maskable, Masker
 from probing.prediction.result import MaskResult
-from probing.prediction.schema import (
-    DROPPED,
-    NO_NODE,
-    NOTHING_MASKED,
-    TOO_MANY,
-    VERSION,
-    MaskRun,
-    MaskSettings,
-    Provenance,
-)
+from probing.prediction.schema import DROPPED, VERSION, MaskRun, MaskSettings, Provenance
 from probing.runs import cache
 from probing.runs.data import Functions, folder_of, read_functions, rows
 from probing.runs.ledger_file import MASKING
@@ -48,14 +39,11 @@ from probing.runs.threads import useful_threads
 
 if TYPE_CHECKING:
     from probing.models.masked import MaskedModel
-    from probing.prediction.fill import Filled, Filler
 
 logger = logging.getLogger(__name__)
 
 PART = 8
 """Functions per part of the ledger, the most that an interrupted run loses."""
-
-_UNCOMPARED = Similarity(np.nan, np.nan, np.nan)
 
 
 @checked
@@ -124,20 +112,6 @@ def mask(
     return result
 
 
-class Pair(NamedTuple):
-    """A node type of a function, by its index in the settings, and its copies: T1 first, then the controls."""
-
-    node_type: int
-    copies: list[Masked]
-
-
-class Masked(NamedTuple):
-    """The `positions` (M,) that are masked in a copy, and their `seed`."""
-
-    positions: np.ndarray
-    seed: int
-
-
 @dataclass(frozen=True)
 class Source:
     """A function to mask: its place in the split, code and sub-tokens `ids` (S,), and how many copies it has."""
@@ -202,14 +176,8 @@ class MaskJob:
         )
 
     @cached_property
-    def _filler(self) -> Filler:
-        from probing.prediction.fill import Filler
-
-        return Filler(self.model, self.batch_tokens)
-
-    @cached_property
-    def _restorer(self) -> Restorer:
-        return Restorer(self.masker.tokenizer)
+    def _restoration(self) -> Restoration:
+        return Restoration(self.model, self.masker, self.batch_tokens)
 
     def run(self, part: Sequence[Source], bar: tqdm) -> np.ndarray:
         table, _ = self.rows(part, bar)
@@ -217,33 +185,13 @@ class MaskJob:
 
     def rows(self, part: Sequence[Source], bar: tqdm) -> tuple[np.ndarray, np.ndarray]:
         """The rows (N,) of a ledger for some functions, in their order, and the number of unsure positions of each."""
-        from probing.prediction.fill import Copy
-
-        pairs, copies = [], []
-        for source, function in zip(part, self.masker.read([source.code for source in part])):
-            of_function, _ = masked_copies(function, source.index, self.settings)
-            pairs.append((source, function, of_function))
-            copies += [Copy(function.ids, copy.positions) for pair in of_function for copy in pair.copies]
-        filled = self._filler.fill(copies, _Finished(bar, [source.copies for source in part]))
-        rest = iter(filled)
-        table = np.concatenate([self._compared(*of_function, rest) for of_function in pairs])
-        return table, np.array([one.unsure for one in filled])
-
-    def _compared(
-        self, source: Source, function: Maskable, pairs: Sequence[Pair], filled: Iterator[Filled]
-    ) -> np.ndarray:
-        """The rows of a function, from what the model restored in its copies, in order."""
-        compared = _Comparison(function.code, self.masker.language)
-        found = np.zeros(source.copies, ROW)
-        found["function"] = source.index
-        places = ((pair.node_type, number, copy) for pair in pairs for number, copy in enumerate(pair.copies))
-        for row, (node_type, number, copy), one in zip(found, places, filled):
-            similarity = compared(self._restorer.text(function, copy.positions, one.predicted))
-            row["node_type"], row["copy"], row["seed"] = node_type, number, copy.seed
-            row["masked"], row["log_probability"] = len(copy.positions), one.log_probability
-            for name, value in zip((*HITS, *SIMILARITIES), (*one.hits, *similarity)):
-                row[name] = value
-        return found
+        sources = zip(part, self.masker.read([source.code for source in part]))
+        functions = [(function, copies_of(function, source.index, self.settings)[0]) for source, function in sources]
+        tables, unsure = [], []
+        for source, (_, pairs), restored in zip(part, functions, self._restoration.each(functions, bar)):
+            tables.append(_rows(source.index, pairs, restored))
+            unsure += [one.filled.unsure for one in restored]
+        return np.concatenate(tables), np.array(unsure)
 
     def shape(self, part: Sequence[Source]) -> tuple[int, ...]:
         return sum(source.copies for source in part), ROW.itemsize
@@ -315,7 +263,7 @@ def prepare(
                 skips[f"more than {loaded.longest} sub-tokens"] += 1
                 continue
             read += 1
-            pairs, without = masked_copies(function, index, settings)
+            pairs, without = copies_of(function, index, settings)
             dropped += without
             if pairs:
                 copies = sum(len(pair.copies) for pair in pairs)
@@ -329,27 +277,23 @@ def prepare(
     return MaskJob(loaded, masker, settings, sources, skips, dropped, read)
 
 
-def masked_copies(function: Maskable, index: int, settings: MaskSettings) -> tuple[list[Pair], Counter[str]]:
-    """The masked copies of a function, by node type, and why there are none for the other types.
+def copies_of(function: Maskable, index: int, settings: MaskSettings) -> tuple[list[Pair], Counter[str]]:
+    """`masked_copies` of a run with these settings."""
+    names = settings.node_types
+    return masked_copies(function, index, names, rate=settings.rate, draws=settings.draws, seed=settings.seed)
 
-    `index`: the function's place in the split, from which the seeds of its copies follow.
-    """
-    pairs: list[Pair] = []
-    dropped: Counter[str] = Counter()
-    for place, name in enumerate(settings.node_types):
-        first = seed_of(settings.seed, index, name, 0)
-        masked = function.mask(name, settings.rate, seed=first)
-        if not len(function.nodes(name)):
-            dropped[NO_NODE] += 1
-        elif not len(masked.positions):
-            dropped[NOTHING_MASKED] += 1
-        elif masked.controls > len(function.eligible):
-            dropped[TOO_MANY] += 1
-        else:
-            seeds = [seed_of(settings.seed, index, name, copy) for copy in range(1, settings.draws + 1)]
-            controls = [Masked(function.control(masked.controls, seed), seed) for seed in seeds]
-            pairs.append(Pair(place, [Masked(masked.positions, first), *controls]))
-    return pairs, dropped
+
+def _rows(index: int, pairs: Sequence[Pair], restored: Sequence[Restored]) -> np.ndarray:
+    """The rows of the function at a place in the split, from what the model restored in its copies, in order."""
+    found = np.zeros(len(restored), ROW)
+    found["function"] = index
+    places = ((pair.node_type, number, copy) for pair in pairs for number, copy in enumerate(pair.copies))
+    for row, (node_type, number, copy), one in zip(found, places, restored):
+        row["node_type"], row["copy"], row["seed"] = node_type, number, copy.seed
+        row["masked"], row["log_probability"] = len(copy.positions), one.filled.log_probability
+        for name, value in zip((*HITS, *SIMILARITIES), (*one.filled.hits, *one.similarity)):
+            row[name] = value
+    return found
 
 
 def _chosen(language: str, names: Sequence[str] | None) -> list[str]:
@@ -361,34 +305,3 @@ def _chosen(language: str, names: Sequence[str] | None) -> list[str]:
     if names is not None and list(names) == ["all"]:
         return [name for name in grammar.node_types(language) if name.isidentifier()]
     return grammar.checked_node_types(language, names)
-
-
-class _Comparison:
-    """Compares texts with the source; each text once."""
-
-    def __init__(self, code: str, language: str):
-        self._language = language
-        self._types = node_types(code, language)
-        self._found: dict[str, Similarity] = {code: compare(self._types, self._types)}
-
-    def __call__(self, text: str) -> Similarity:
-        if text not in self._found:
-            try:
-                self._found[text] = compare(self._types, node_types(text, self._language))
-            except CodeSyntaxError:  # counted as failed, never as unlike
-                self._found[text] = _UNCOMPARED
-        return self._found[text]
-
-
-class _Finished(tqdm):
-    """Counts copies, in the order of functions, and tells a bar of functions when all those of one are finished."""
-
-    def __init__(self, bar: tqdm, copies: Sequence[int]):
-        super().__init__(disable=True)
-        self._bar, self._ends, self._copies, self._functions = bar, np.cumsum(copies), 0, 0
-
-    def update(self, n: float | None = 1) -> bool | None:
-        self._copies += int(n or 0)
-        functions = int(np.searchsorted(self._ends, self._copies, side="right"))
-        self._functions, new = functions, functions - self._functions
-        return self._bar.update(new)

@@ -4,13 +4,25 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from probing.prediction.masking import PUBLISHED, Maskable
 
 _SAMPLE = "def f(x):\n\tif x:\n        return [x,  x]\n"
+
+
+class Part(NamedTuple):
+    """A stretch of a function, and the text that stands there when it is restored.
+
+    `masked`: how many of its sub-tokens were masked, 0 between masks; `right`: how many of these are predicted exactly.
+    """
+
+    source: str
+    text: str
+    masked: int
+    right: int
 
 
 class Restorer:
@@ -43,33 +55,73 @@ class Restorer:
         if function.protocol == PUBLISHED:
             ends = (self.tokenizer.bos_token_id, self.tokenizer.eos_token_id)
             return self._decode([number for number in ids.tolist() if number not in ends])
-        return self._spliced(function, set(positions.tolist()), ids.tolist())
+        return "".join(text for text, *_ in self._spliced(function, set(positions.tolist()), ids.tolist()))
 
-    def _spliced(self, function: Maskable, masked: set[int], ids: list[int]) -> str:
+    def parts(self, function: Maskable, positions: np.ndarray, predicted: np.ndarray) -> list[Part]:
+        """The same text of the protocol `current` in parts, each with what becomes of its masked sub-tokens.
+
+        Sub-tokens are one part if they share a character, or are neighbours that spell another text alone.
+        """
+        ids, masked = function.ids.copy(), set(positions.tolist())
+        ids[positions] = predicted
+        parts = []
+        for text, first, last, run in self._spliced(function, masked, ids.tolist()):
+            groups: list[Sequence[int]] = [group for group in _groups(self._extents(function)) if group[0] in run]
+            starts = [min(self._extents(function)[place][0] for place in group) for group in groups]
+            sources = [function.code[start:end] for start, end in zip([first, *starts[1:]], [*starts[1:], last])]
+            same = ids == function.ids
+            texts = [
+                source if same[group].all() else self._decode(self._kept(group, masked, ids.tolist()))
+                for source, group in zip(sources, groups)
+            ]
+            if "".join(texts) != text:
+                sources, texts, groups = [function.code[first:last]], [text], [run]
+            for source, text, group in zip(sources, texts, groups):
+                hidden = [place for place in group if place in masked]
+                parts.append(Part(source, text, len(hidden), int(same[hidden].sum())))
+        return parts
+
+    def _spliced(
+        self, function: Maskable, masked: set[int], ids: list[int]
+    ) -> list[tuple[str, int, int, Sequence[int]]]:
+        """The text in stretches: text, first and last (exclusive) character of the source, and the sub-tokens of these
+        characters; none between masks."""
         extents = self._extents(function)
         starts = {start: int(function.ids[place]) for place, (start, end) in extents.items() if start < end}
-        parts: list[tuple[str, int | None, bool]] = []  # text, the sub-token that it begins with, whether it is new
-        at = 0
+        stretches: list[tuple[str, int, int, Sequence[int]]] = []
+        at, behind, was_new = 0, "", False
+
+        def add(pieces: Sequence[tuple[str, int | None]], new: bool, last: int, run: Sequence[int] = ()) -> None:
+            """`pieces`: texts, each with the sub-token that it begins with; `new`: whether they are predicted."""
+            nonlocal at, behind, was_new
+            text = ""
+            for piece, number in pieces:
+                if not piece:
+                    continue
+                if (new or was_new) and not self._spells_space and number is not None:
+                    text += " " * (self._piece(number)[0] and _in_word(behind) and _in_word(piece[0]))
+                text += piece
+                behind, was_new = piece[-1], new
+            if text or last > at or run:
+                stretches.append((text, at, last, run))
+            at = last
+
         for run in _runs(extents, masked, together=self._spells_space):
             first, last = min(extents[place][0] for place in run), max(extents[place][1] for place in run)
-            parts.append((function.code[at:first], starts.get(at), False))
-            kept = [ids[place] for place in run if place not in masked or ids[place] not in self._special]
+            add([(function.code[at:first], starts.get(at))], False, first)
+            kept = self._kept(run, masked, ids)
             if all(ids[place] == function.ids[place] for place in run):
-                parts.append((function.code[first:last], starts.get(first), False))
+                add([(function.code[first:last], starts.get(first))], False, last, run)
             elif self._spells_space:
-                parts.append((self._decode(kept), None, True))
+                add([(self._decode(kept), None)], True, last, run)
             else:
-                parts += [(self._piece(number)[1], number, True) for number in kept]
-            at = last
-        parts.append((function.code[at:], starts.get(at), False))
-        text, was_new = "", False
-        for piece, number, new in parts:
-            if piece and (new or was_new) and not self._spells_space and number is not None:
-                apart = self._piece(number)[0] and _in_word(text[-1:]) and _in_word(piece[0])
-                text += " " * apart
-            text += piece
-            was_new = new if piece else was_new
-        return text
+                add([(self._piece(number)[1], number) for number in kept], True, last, run)
+        add([(function.code[at:], starts.get(at))], False, len(function.code))
+        return stretches
+
+    def _kept(self, places: Sequence[int], masked: set[int], ids: Sequence[int]) -> list[int]:
+        """The ids at some places, without special tokens that are predicted."""
+        return [ids[place] for place in places if place not in masked or ids[place] not in self._special]
 
     def _read_extents(self, function: Maskable) -> dict[int, tuple[int, int]]:
         """The characters of each sub-token of the text, by its position, with the spaces that it spells itself."""
@@ -102,6 +154,20 @@ class Restorer:
 
 def _runs(extents: dict[int, tuple[int, int]], masked: set[int], *, together: bool) -> list[list[int]]:
     """The positions to replace: all that share a character with a masked one, neighbours `together` or not."""
+    runs: list[list[int]] = []
+    follows = False
+    for group in _groups(extents):
+        changed = not masked.isdisjoint(group)
+        if changed and follows and together:
+            runs[-1] += group
+        elif changed:
+            runs.append(group)
+        follows = changed
+    return runs
+
+
+def _groups(extents: dict[int, tuple[int, int]]) -> list[list[int]]:
+    """All positions; those that share a character are together."""
     groups: list[list[int]] = []
     reach = 0
     for place, (start, end) in extents.items():
@@ -110,16 +176,7 @@ def _runs(extents: dict[int, tuple[int, int]], masked: set[int], *, together: bo
         else:
             groups.append([place])
         reach = max(reach, end)
-    runs: list[list[int]] = []
-    follows = False
-    for group in groups:
-        changed = not masked.isdisjoint(group)
-        if changed and follows and together:
-            runs[-1] += group
-        elif changed:
-            runs.append(group)
-        follows = changed
-    return runs
+    return groups
 
 
 def _in_word(character: str) -> bool:

@@ -3,31 +3,20 @@
 from __future__ import annotations
 
 import base64
-import html
 import os
 from collections.abc import Callable
-from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 
-from codesyntax_dataset import annotate
 from codesyntax_dataset.arguments import checked
-from codesyntax_dataset.atomic import write
 from codesyntax_dataset.errors import (
     CodeSyntaxError,
-    DatasetError,
     LedgerError,
-    ModelError,
-    ParseError,
-    SourceError,
     UnknownName,
 )
-from codesyntax_dataset.languages import in_order, language_of, variant_of
-from codesyntax_dataset.schema import Edge
-from codesyntax_dataset.sources.text import decode
+from codesyntax_dataset.languages import in_order, variant_of
 from codesyntax_metric.topk_uas import DEPENDENT_TO_HEAD, HEAD_TO_DEPENDENT, RULES
 from probing.attention.align import align
 from probing.attention.edges import EdgeTable
@@ -35,33 +24,14 @@ from probing.attention.ranking import BatchListener, EncodedFunction, Plan
 from probing.attention.result import ProbeResult
 from probing.attention.result import load as load_result
 from probing.models.encoder import Encoder, load
-from probing.report.pages import environment
-from probing.runs.data import load_functions, rows
+from probing.report.pages import Page, environment
+from probing.report.shown import Shown, check_length, shown
 
 KEPT = 20
 """The number of largest weights that a page keeps of each token's row; fewer if they would take more than `BYTES`."""
 
 BYTES = 3_000_000
 """The most bytes that a page's weights may take before base64: three each, two for the token and one for the weight."""
-
-
-@dataclass(frozen=True)
-class AttentionPage:
-    """The attention of one model over one function, as self-contained HTML. Notebooks display it."""
-
-    html: str
-
-    def save(self, path: str | os.PathLike) -> Path:
-        """Write the page to the file `path`; raises LedgerError if it cannot be written."""
-        return write(path, self.html)
-
-    def _repr_html_(self) -> str:
-        # a frame keeps the page's styles and script separate from the notebook's
-        style = "width: 100%; height: 48rem; border: 0"
-        return (
-            f'<iframe title="Attention page" sandbox="allow-scripts" style="{style}" srcdoc="{html.escape(self.html)}">'
-            "</iframe>"
-        )
 
 
 @checked
@@ -78,7 +48,7 @@ def show(
     dtype: str | torch.dtype = "float32",
     device: str | torch.device | None = None,
     result: str | os.PathLike | ProbeResult | None = None,
-) -> AttentionPage:
+) -> Page:
     """A page with the gold edges of a function and the predictions of each attention head of a model for them.
 
     The drawings follow Shen et al. (2022, Figures 5 and 9 to 15). The function is either `code` (text or the path of a
@@ -92,9 +62,7 @@ def show(
     ModelError for a model that cannot be probed, or a function that is too long for it; DatasetError for an unknown id;
     UnknownName for an unknown config, split or relation; and LedgerError for a result of another model or config.
     """
-    if (code is None) == (id is None):
-        raise CodeSyntaxError(f"expected either code or the id of a function, got {'none' if code is None else 'both'}")
-    function = _labelled(code, config) if code is not None else _from_data(data, config, split, id)
+    function = shown(code, id, data, config, split)
     names = _relations(function, relation)
     encoder = load(model, revision=revision, dtype=dtype, device=device)
     attention = _attention(encoder, function, config)
@@ -120,7 +88,8 @@ def show(
         "tokens": base64.b64encode(attention.tokens.astype("<u2").tobytes()).decode(),
         "weights": base64.b64encode(attention.weights.tobytes()).decode(),
     }
-    return AttentionPage(
+    return Page(
+        "Attention page",
         environment()
         .get_template("attention.html.jinja")
         .render(
@@ -132,55 +101,11 @@ def show(
             dtype=encoder.dtype,
             whole=None if whole is None else f"{whole.title}, {whole.functions:,} functions",
             page=page,
-        )
+        ),
     )
 
 
-class _Function(NamedTuple):
-    """A labelled function: `start`, `end` (tokens,) are character offsets, end exclusive."""
-
-    name: str
-    code: str
-    start: np.ndarray
-    end: np.ndarray
-    edges: list[Edge]
-
-
-def _labelled(code: str | os.PathLike, config: str) -> _Function:
-    language, variant = language_of(config), variant_of(config)
-    name = "the given code"
-    if not isinstance(code, str):
-        name, code = os.path.basename(code), _read(Path(code))
-    try:
-        tokens, edges = annotate(code, language.name, variant.name)
-    except ParseError as error:
-        reason = str(error).partition(": ")[2]
-        hint = f"{name} was read as {language.name} code; for one of many functions, build a dataset and give its id"
-        raise ParseError(f"{reason} ({hint})", error.line, error.column) from None
-    start, end = np.array([(token.start, token.end) for token in tokens], np.int64).reshape(-1, 2).T
-    return _Function(name, code, start, end, edges)
-
-
-def _read(file: Path) -> str:
-    try:
-        return decode(file.read_bytes(), str(file))
-    except OSError as error:
-        raise SourceError(f"{file}: cannot be read ({error.strerror})") from error
-
-
-def _from_data(data: Any, config: str, split: str, id: int | None) -> _Function:
-    dataset, name = load_functions(data, config, split)
-    ids = dataset["id"][:]
-    if id not in ids:
-        known = f"its ids run from {min(ids)} to {max(ids)}" if ids else "it has no functions"
-        raise DatasetError(f"{name}/{config}/{split} has no function with the id {id}: {known}")
-    ((row,),) = rows(dataset.select([ids.index(id)]), None)
-    start, end = (np.asarray(row[column], np.int64) for column in ("token_start", "token_end"))
-    edges = [Edge(edge["relation"], edge["head"], edge["first"], edge["last"]) for edge in row["relations"]]
-    return _Function(f"{name}/{config}/{split}, function {id}", row["code"], start, end, edges)
-
-
-def _relations(function: _Function, wanted: str | None) -> list[str]:
+def _relations(function: Shown, wanted: str | None) -> list[str]:
     """The relations of which the function has edges, in alphabetical order."""
     relations = {edge.relation for edge in function.edges}
     if not relations:
@@ -230,13 +155,9 @@ class _Attention(NamedTuple):
     weights: np.ndarray
 
 
-def _attention(encoder: Encoder, function: _Function, config: str) -> _Attention:
+def _attention(encoder: Encoder, function: Shown, config: str) -> _Attention:
     ((ids, offsets, special),) = encoder.encode([function.code])
-    if len(ids) > encoder.longest:
-        raise ModelError(
-            f"{function.name} has {len(ids)} sub-tokens, special tokens included, but {encoder.name} is probed with at "
-            f"most {encoder.longest}: choose a shorter function"
-        )
+    check_length(function, len(ids), encoder.name, encoder.longest)
     alignment = align(function.code, function.start, function.end, offsets, special)
     alignment = alignment.without(variant_of(config).never_predicted, function.code, function.start, function.end)
     row = {
@@ -279,7 +200,7 @@ class _TopTokens(BatchListener):
         self.weights.append(roots.to(torch.uint8).cpu().numpy())
 
 
-def _lines(function: _Function) -> list[list[tuple[str, int]]]:
+def _lines(function: Shown) -> list[list[tuple[str, int]]]:
     """The code by line: for each line, its pieces of text with the index of their token, or -1 between tokens.
 
     A token that is a line break is shown as a sign at the end of its line; a token over several lines has a piece in

@@ -42,7 +42,7 @@ def base(tokenizer) -> tuple:
 def distinct(job: mask.MaskJob) -> list[Copy]:
     found = {}
     for function, source in zip(job.masker.read([source.code for source in job.functions]), job.functions):
-        for pair in mask.masked_copies(function, source.index, job.settings)[0]:
+        for pair in mask.copies_of(function, source.index, job.settings)[0]:
             for copy in pair.copies:
                 found[source.index, copy.positions.tobytes()] = Copy(function.ids, copy.positions)
     return list(found.values())
@@ -69,7 +69,7 @@ def published(job: mask.MaskJob, functions: int) -> float:
     for source in job.functions[:functions]:
         reader = Masker(tokenizer, language, job.settings.node_types, protocol="published")
         (function,) = reader.read([source.code])
-        pairs, _ = mask.masked_copies(function, source.index, job.settings)
+        pairs, _ = mask.copies_of(function, source.index, job.settings)
         copies = [copy.positions for pair in pairs for copy in pair.copies]
         absent = len(job.settings.node_types) - len(pairs)
         for positions in [*copies, *[[]] * (absent * job.settings.draws)]:

@@ -261,6 +261,7 @@ def test_a_tokenizer_without_white_space(code, changes, text):
     positions = np.array(sorted(changes), np.int64)
     predicted = np.array([tokenizer.convert_tokens_to_ids(changes[place]) for place in sorted(changes)], np.int64)
     assert Restorer(tokenizer).text(function, positions, predicted) == text
+    check_parts(tokenizer, function, positions, predicted, text)
 
 
 @pytest.mark.parametrize(
@@ -279,6 +280,30 @@ def test_bytes_by_hand(code, changes, text):
     (function,) = Masker(BYTES, "python", []).read([code])
     predicted = np.array([BYTES.convert_tokens_to_ids(letter(changes[place])) for place in sorted(changes)])
     assert Restorer(BYTES).text(function, np.array(sorted(changes)), predicted) == text
+    check_parts(BYTES, function, np.array(sorted(changes)), predicted, text)
+
+
+def check_parts(tokenizer, function, positions, predicted, text):
+    """They make up the source and the text, and count every masked sub-token once."""
+    parts = Restorer(tokenizer).parts(function, positions, predicted)
+    assert ["".join(both) for both in zip(*((part.source, part.text) for part in parts))] == [function.code, text]
+    assert sum(part.masked for part in parts) == len(positions)
+    assert sum(part.right for part in parts) == (function.ids[positions] == predicted).sum()
+
+
+@pytest.mark.parametrize(
+    ("code", "changes", "parts"),
+    [
+        ("ab c", {1: b"x", 2: b"b"}, [("a", "x", 1, 0), ("b", "b", 1, 1), (" c", " c", 0, 0)]),
+        ("ab c", {2: b"b", 3: b"\n"}, [("a", "a", 0, 0), ("b", "b", 1, 1), (" ", "\n", 1, 0), ("c", "c", 0, 0)]),
+        ("éa", {1: "é".encode()[:1], 2: b"x", 3: b"a"}, [("é", "\ufffdx", 2, 1), ("a", "a", 1, 1)]),
+        ("abc", {1: "ü".encode()[:1], 2: "ü".encode()[1:], 3: b"c"}, [("abc", "üc", 3, 1)]),  # no byte spells it alone
+    ],
+)
+def test_parts_by_hand(code, changes, parts):
+    (function,) = Masker(BYTES, "python", []).read([code])
+    predicted = np.array([BYTES.convert_tokens_to_ids(letter(changes[place])) for place in sorted(changes)])
+    assert Restorer(BYTES).parts(function, np.array(sorted(changes)), predicted) == parts
 
 
 def letter(byte: bytes) -> str:

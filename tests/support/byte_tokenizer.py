@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors
@@ -21,6 +22,22 @@ def byte_tokenizer(merges: tuple[tuple[str, str], ...] = (), trim_offsets: bool 
     )
     names = dict(zip(("bos_token", "eos_token", "pad_token", "unk_token", "mask_token"), SPECIAL))
     return PreTrainedTokenizerFast(tokenizer_object=pipeline, cls_token="<s>", sep_token="</s>", **names)
+
+
+def all_but(letters: str) -> Callable:
+    """`MaskedModel.scores` of a model that restores every byte but those of some letters, for which it says `~`."""
+    import torch
+
+    tokenizer = byte_tokenizer()
+    ids, wrong = tokenizer.convert_tokens_to_ids(sorted(set(letters))), tokenizer.convert_tokens_to_ids("~")
+
+    def scores(inputs, rows, columns):
+        truth = inputs["input_ids"][rows, columns]
+        lost = torch.isin(truth, torch.tensor(ids))
+        predicted = torch.where(lost, wrong, truth)
+        return torch.stack([predicted, 3 * ~lost, -1.0 - 2 * lost, 0 * lost], dim=1).double()
+
+    return scores
 
 
 def byte_model(folder: Path, longest: int, layers: int = 2) -> Path:

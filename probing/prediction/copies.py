@@ -1,0 +1,132 @@
+"""The masked copies of functions: T1, in which the nodes of a type are masked, and its controls T0.
+
+Which there are, what a model restores in them, and how similar the trees are (Velasco et al. 2024).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+from tqdm.auto import tqdm
+
+from codesyntax_dataset.errors import CodeSyntaxError
+from codesyntax_metric.ast_similarity.similarity import Similarity, compare, node_types
+from probing.prediction.masking import Maskable, Masker, seed_of
+from probing.prediction.restore import Restorer
+from probing.prediction.schema import NO_NODE, NOTHING_MASKED, TOO_MANY
+
+if TYPE_CHECKING:
+    from probing.models.masked import MaskedModel
+    from probing.prediction.fill import Filled
+
+_UNCOMPARED = Similarity(np.nan, np.nan, np.nan)
+
+
+class Masked(NamedTuple):
+    """The `positions` (M,) that are masked in a copy, and their `seed`."""
+
+    positions: np.ndarray
+    seed: int
+
+
+class Pair(NamedTuple):
+    """A node type of a function, by its index among those asked for, and its copies: T1 first, then the controls."""
+
+    node_type: int
+    copies: list[Masked]
+
+
+class Restored(NamedTuple):
+    """What a model restored in a copy: the `text`, and the `similarity` of its tree and the source's, NaN if none."""
+
+    filled: Filled
+    text: str
+    similarity: Similarity
+
+
+def masked_copies(
+    function: Maskable, index: int, node_types: Sequence[str], *, rate: float = 1.0, draws: int, seed: int
+) -> tuple[list[Pair], Counter[str]]:
+    """The masked copies of a function, by node type, and why there are none for the other types.
+
+    `index`: the function's place in the split, from which the seeds of its copies follow; the rest as of `mask`.
+    """
+    pairs: list[Pair] = []
+    dropped: Counter[str] = Counter()
+    for place, name in enumerate(node_types):
+        first = seed_of(seed, index, name, 0)
+        masked = function.mask(name, rate, seed=first)
+        if not len(function.nodes(name)):
+            dropped[NO_NODE] += 1
+        elif not len(masked.positions):
+            dropped[NOTHING_MASKED] += 1
+        elif masked.controls > len(function.eligible):
+            dropped[TOO_MANY] += 1
+        else:
+            seeds = [seed_of(seed, index, name, copy) for copy in range(1, draws + 1)]
+            controls = [Masked(function.control(masked.controls, seed), seed) for seed in seeds]
+            pairs.append(Pair(place, [Masked(masked.positions, first), *controls]))
+    return pairs, dropped
+
+
+class Restoration:
+    """Restores masked copies with a model, and compares each with its source; `batch_tokens` as of `mask`."""
+
+    def __init__(self, model: MaskedModel, masker: Masker, batch_tokens: int | None = None):
+        from probing.prediction.fill import Filler  # transformers takes seconds to import
+
+        self.restorer = Restorer(masker.tokenizer)
+        self._filler, self._language = Filler(model, batch_tokens), masker.language
+
+    def each(
+        self, functions: Sequence[tuple[Maskable, Sequence[Pair]]], bar: tqdm | None = None
+    ) -> Iterator[list[Restored]]:
+        """What the model restores in the copies of each function, in order. The bar counts functions."""
+        from probing.prediction.fill import Copy
+
+        masked = [[copy for pair in pairs for copy in pair.copies] for _, pairs in functions]
+        copies = [Copy(function.ids, copy.positions) for (function, _), of in zip(functions, masked) for copy in of]
+        counted = None if bar is None else _Finished(bar, [len(of) for of in masked])
+        filled = iter(self._filler.fill(copies, counted))
+        for (function, _), of in zip(functions, masked):
+            compared = _Comparison(function.code, self._language)
+            restored = []
+            for copy, one in zip(of, islice(filled, len(of))):
+                text = self.restorer.text(function, copy.positions, one.predicted)
+                restored.append(Restored(one, text, compared(text)))
+            yield restored
+
+
+class _Comparison:
+    """Compares texts with the source; each text once."""
+
+    def __init__(self, code: str, language: str):
+        self._language = language
+        self._types = node_types(code, language)
+        self._found: dict[str, Similarity] = {code: compare(self._types, self._types)}
+
+    def __call__(self, text: str) -> Similarity:
+        if text not in self._found:
+            try:
+                self._found[text] = compare(self._types, node_types(text, self._language))
+            except CodeSyntaxError:  # counted as failed, never as unlike
+                self._found[text] = _UNCOMPARED
+        return self._found[text]
+
+
+class _Finished(tqdm):
+    """Counts copies, in the order of functions, and tells a bar of functions when all those of one are finished."""
+
+    def __init__(self, bar: tqdm, copies: Sequence[int]):
+        super().__init__(disable=True)
+        self._bar, self._ends, self._copies, self._functions = bar, np.cumsum(copies), 0, 0
+
+    def update(self, n: float | None = 1) -> bool | None:
+        self._copies += int(n or 0)
+        functions = int(np.searchsorted(self._ends, self._copies, side="right"))
+        self._functions, new = functions, functions - self._functions
+        return self._bar.update(new)

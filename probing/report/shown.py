@@ -1,0 +1,82 @@
+"""The function that a page shows: code that was given, or a function of a dataset."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from codesyntax_dataset import annotate
+from codesyntax_dataset.errors import CodeSyntaxError, DatasetError, ModelError, ParseError, SourceError
+from codesyntax_dataset.languages import language_of, variant_of
+from codesyntax_dataset.schema import Edge
+from codesyntax_dataset.sources.text import decode
+from probing.runs.data import load_functions, rows
+
+
+class Shown(NamedTuple):
+    """A labelled function: `place`: in the split, 0 for code that was given; `start`, `end` (tokens,) are
+    character offsets, end exclusive."""
+
+    name: str
+    code: str
+    place: int
+    start: np.ndarray
+    end: np.ndarray
+    edges: list[Edge]
+
+
+def shown(code: str | os.PathLike | None, id: int | None, data: Any, config: str, split: str) -> Shown:
+    """The function that is `code`, as text or the path of a file, or that has an `id` in a split of `data`.
+
+    Raises ParseError, with line and column, for code that does not parse; SourceError for a file that cannot be read;
+    DatasetError for an unknown id; UnknownName for an unknown config or split; CodeSyntaxError for none or both.
+    """
+    if (code is None) == (id is None):
+        raise CodeSyntaxError(f"expected either code or the id of a function, got {'none' if code is None else 'both'}")
+    return _labelled(code, config) if code is not None else _from_data(data, config, split, id)
+
+
+def check_length(function: Shown, subtokens: int, model: str, longest: int) -> None:
+    """Raise ModelError for a function of more sub-tokens than the model is probed with."""
+    if subtokens > longest:
+        raise ModelError(
+            f"{function.name} has {subtokens} sub-tokens, special tokens included, but {model} is probed with at most "
+            f"{longest}: choose a shorter function"
+        )
+
+
+def _labelled(code: str | os.PathLike, config: str) -> Shown:
+    language, variant = language_of(config), variant_of(config)
+    name = "the given code"
+    if not isinstance(code, str):
+        name, code = os.path.basename(code), _read(Path(code))
+    try:
+        tokens, edges = annotate(code, language.name, variant.name)
+    except ParseError as error:
+        reason = str(error).partition(": ")[2]
+        hint = f"{name} was read as {language.name} code; for one of many functions, build a dataset and give its id"
+        raise ParseError(f"{reason} ({hint})", error.line, error.column) from None
+    start, end = np.array([(token.start, token.end) for token in tokens], np.int64).reshape(-1, 2).T
+    return Shown(name, code, 0, start, end, edges)
+
+
+def _read(file: Path) -> str:
+    try:
+        return decode(file.read_bytes(), str(file))
+    except OSError as error:
+        raise SourceError(f"{file}: cannot be read ({error.strerror})") from error
+
+
+def _from_data(data: Any, config: str, split: str, id: int | None) -> Shown:
+    dataset, name = load_functions(data, config, split)
+    ids = dataset["id"][:]
+    if id not in ids:
+        known = f"its ids run from {min(ids)} to {max(ids)}" if ids else "it has no functions"
+        raise DatasetError(f"{name}/{config}/{split} has no function with the id {id}: {known}")
+    ((row,),) = rows(dataset.select([ids.index(id)]), None)
+    start, end = (np.asarray(row[column], np.int64) for column in ("token_start", "token_end"))
+    edges = [Edge(edge["relation"], edge["head"], edge["first"], edge["last"]) for edge in row["relations"]]
+    return Shown(f"{name}/{config}/{split}, function {id}", row["code"], ids.index(id), start, end, edges)

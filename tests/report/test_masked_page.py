@@ -1,0 +1,258 @@
+"""The page of masked syntax, in a real browser."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from byte_tokenizer import all_but, byte_model, byte_tokenizer
+from click.testing import CliRunner
+from transformers import AutoModelForMaskedLM
+
+import codesyntax_metric
+import probing
+from codesyntax_dataset.errors import ArgumentError, CodeSyntaxError
+from codesyntax_dataset.folder import read_split
+from probing.cli import main
+from probing.models.masked import MaskedModel
+from probing.prediction.restore import Part
+from probing.report.masked_page import lines_of
+
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("one_thread")]
+
+LONGEST = 600
+CODE = "def f(a):\n    if a:\n        return a\n    return 1\n"
+MARKUP = '</script><img src=x onerror="document.title=1">'
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory):
+    return byte_model(tmp_path_factory.mktemp("models") / "masked", LONGEST, layers=1)
+
+
+@pytest.fixture
+def planted(monkeypatch):
+    """Every model restores all but the letters of `return`."""
+    monkeypatch.setattr(MaskedModel, "scores", staticmethod(all_but("return")))
+
+
+@pytest.fixture
+def opened(model, planted, page):
+    page.set_content(probing.show_masked(str(model), CODE, node_type="return_statement").html)
+    return page
+
+
+def arm(page, place):
+    return page.locator(".arms:not([hidden]) section").nth(place)
+
+
+# What the page says -------------------------------------------------------------------------------------------------
+
+
+def test_marks_by_hand(opened):
+    """Two nodes of eight bytes each, with the space in front; `~~~~~~ a` stands for `return a`."""
+    t1 = arm(opened, 0)
+    assert t1.locator("ins").all_inner_texts() == ["~"] * 12
+    assert t1.locator("del").all_inner_texts() == list("returnreturn")
+    assert t1.locator(".right").evaluate_all("all => all.map((one) => one.textContent)") == [
+        *(" ", " ", "a", " ", " ", "1")
+    ]
+    assert [line.partition("~")[0] for line in t1.locator(".line").evaluate_all("all => all.map((line) => line.textContent)")] == [
+        "def f(a):", "    if a:", "        ", "    ",
+    ]  # fmt: skip
+    metric = codesyntax_metric.ast_similarity.load()
+    similar = metric.compute(predictions=[CODE.replace("return", "~~~~~~")], references=[CODE])
+    said = t1.locator(".numbers").inner_text()
+    assert said.startswith("6 of 18 restored.")
+    assert re.findall(r"\d\.\d{3}", said)[:3] == [
+        f"{similar[name]:.3f}" for name in ("jaccard", "sorensen_dice", "levenshtein")
+    ]
+    assert "−2.333" in said  # 12 of 18 have −3, the others −1
+    right, wrong = arm(opened, 1).locator(".right").count(), arm(opened, 1).locator(".wrong").count()
+    assert right + wrong == 18
+    assert opened.locator("#found").inner_text() == (
+        "Of 18 sub-tokens in nodes of the type return_statement, the model restores 6; of as many random ones, "
+        f"{right}."
+    )
+
+
+def test_marks_do_not_rest_on_colour(opened):
+    looks = "(one) => [getComputedStyle(one).textDecorationLine, getComputedStyle(one).textDecorationStyle].join(' ')"
+    assert {opened.locator(f".code {kind}").first.evaluate(looks) for kind in (".right", "ins")} == {
+        "underline solid",
+        "underline wavy",
+    }
+
+
+def test_numbers_are_those_of_a_run(model, planted, dataset_folder, page):
+    """For every node type: T1 and the first control of the ledger, of the same function and seed."""
+    run = probing.mask(str(model), dataset_folder, draws=1, seed=3, limit=12, max_length=LONGEST)
+    function = int(run.ledger.rows["function"][0])
+    ids = read_split(dataset_folder, "python", "test", ["id"])[0]["id"][:]
+    shown = probing.show_masked(str(model), id=ids[function], data=dataset_folder, seed=3)
+    page.set_content(shown.html)
+    rows = run.ledger.rows[run.ledger.rows["function"] == function]
+    names = [run.ledger.node_types[place] for place in dict.fromkeys(rows["node_type"].tolist())]
+    assert page.locator("#type option").evaluate_all("all => all.map((one) => one.value)") == names
+    for name, (first, control) in zip(names, rows.reshape(-1, 2)):
+        page.locator("#type").select_option(name)
+        for place, row in enumerate((first, control)):
+            said = arm(page, place).locator(".numbers").inner_text()
+            expected = [f"{row[of]:.3f}" for of in ("jaccard", "sorensen_dice", "levenshtein")]
+            assert re.findall(r"\d\.\d{3}", said)[:3] == expected
+            assert said.startswith(f"{row['hits_1']} of {row['masked']} restored.")
+            assert arm(page, place).locator(".wrong").count() == row["masked"] - row["hits_1"]
+
+
+@pytest.mark.parametrize(
+    ("parts", "lines"),
+    [
+        ([("a\n", "a\n", 0, 0), ("b", "c", 1, 0)], [[("a", "", "")], [("c", "wrong", "b")]]),
+        ([("\n  ", "\n  ", 1, 1), ("b", "b", 1, 1)], [[("⏎", "right", "")], [("  ", "right", ""), ("b", "right", "")]]),
+        ([("a", "a", 0, 0), ("\n\t", ";", 1, 0), ("b\n", "b\n", 0, 0)],
+         [[("a", "", ""), (";", "wrong", "⏎⇥")], [("\t", "", ""), ("b", "", "")]]),
+        ([("b", "", 1, 0), ("c", " \r\n      ", 1, 0)], [[("∅", "wrong", "b"), ("␣␍⏎␣×6", "wrong", "c")]]),
+        ([("b", " x y", 1, 0)], [[(" x y", "wrong", "b")]]),
+    ],
+)  # fmt: skip
+def test_lines_by_hand(parts, lines):
+    """The lines of the source stay, and signs stand for what would not be seen."""
+    found = lines_of([Part(*part) for part in parts])
+    assert [[tuple(piece) for piece in line.pieces] for line in found] == lines
+
+
+def test_markup_stays_text(model, planted, page, tmp_path):
+    file = tmp_path / "<img src=x onerror=alert(1)>.py"
+    file.write_text(f"def f(x):\n    # {MARKUP}\n    return x.g({MARKUP!r})\n")
+    page.set_content(probing.show_masked(str(model), file, node_type="string").html)
+    assert arm(page, 0).locator(".line").nth(1).text_content() == f"    # {MARKUP}"
+    assert "<img src=x onerror=alert(1)>.py" in page.locator("h1").text_content()
+    assert page.locator("img").count() == 0
+    assert page.title().startswith("Masked syntax")
+
+
+def test_any_language_and_pair_in_memory(model, page):
+    pair = AutoModelForMaskedLM.from_pretrained(model), byte_tokenizer()
+    page.set_content(probing.show_masked(pair, "int f(A a) { return a.b(); }", config="java").html)
+    types = page.locator("#type option").evaluate_all("all => all.map((one) => one.value)")
+    assert {"identifier", "return_statement", "formal_parameters"} <= set(types)
+
+
+# Using it -----------------------------------------------------------------------------------------------------------
+
+
+def test_type_by_menu_button_and_keys(opened):
+    types = opened.locator("#type option").evaluate_all("all => all.map((one) => one.value)")
+    assert types == ["identifier", "if_statement", "parameters", "return_statement"]
+    chosen = "[...document.querySelectorAll('.arms')].filter((one) => !one.hidden).map((one) => one.dataset.type)"
+    pressed = opened.locator("#types button[aria-pressed=true]")
+
+    def check(name):
+        assert opened.evaluate(chosen) == pressed.all_inner_texts() == [name]
+        assert opened.locator("#type").input_value() == name
+        assert f"of the type {name}," in opened.locator("#found").inner_text()
+
+    check("return_statement")
+    opened.get_by_label("Node type").select_option("identifier")
+    check("identifier")
+    opened.locator("#types button", has_text="if_statement").click()
+    check("if_statement")
+    opened.keyboard.press("ArrowDown")
+    check("parameters")
+    opened.keyboard.press("ArrowUp")
+    opened.keyboard.press("ArrowUp")
+    opened.keyboard.press("ArrowUp")
+    check("identifier")
+
+
+def test_everything_by_keys(opened):
+    stops = []
+    opened.keyboard.press("Tab")
+    while opened.evaluate("document.activeElement !== document.body"):
+        stops.append(opened.evaluate("(({id, value}) => id || value)(document.activeElement)"))
+        assert opened.evaluate("getComputedStyle(document.activeElement).outlineStyle") != "none", stops
+        opened.keyboard.press("Tab")
+    assert stops == ["type", "identifier", "if_statement", "parameters", "return_statement"]
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_narrow_page(model, planted, page, scheme):
+    """Of a line without spaces, all of it masked, and none of it restored in one of the lines."""
+    page.set_viewport_size({"width": 400, "height": 800})
+    page.emulate_media(color_scheme=scheme)
+    code = f"def f(a):\n    return {'.'.join(['a' * 20] * 8)}\n    return {'return' * 12}\n"
+    page.set_content(probing.show_masked(str(model), code, node_type="return_statement").html)
+    assert arm(page, 0).locator(".wrong").count() > 70
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+
+
+# The command and its errors -----------------------------------------------------------------------------------------
+
+
+def run(*arguments):
+    return CliRunner().invoke(main, ["show", *(str(argument) for argument in arguments)], catch_exceptions=False)
+
+
+def test_command(model, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "f.py").write_text(CODE)
+    done = run(model, "--masked", "--code", "f.py", "--node-type", "call_or_not")
+    assert done.exit_code == 1
+    done = run(model, "--masked", "--code", "f.py", "--node-type", "block")  # not one of the default ones
+    assert (done.exit_code, done.stdout) == (0, "masked.html\n"), done.output
+    assert '<option value="block" selected>block (' in (tmp_path / "masked.html").read_text()
+    again = run(model, "--masked", "--code", "f.py", "--node-type", "block", "--output", "again.html")
+    assert again.exit_code == 0
+    assert (tmp_path / "again.html").read_bytes() == (tmp_path / "masked.html").read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("code", "options", "words"),
+    [
+        ("def f(x):\n    return (x.\n", [], ["line ", "f.txt was read as python code"]),
+        (CODE, ["--config", "pyton"], ["did you mean 'python'?"]),
+        (CODE, ["--id", "3"], ["either code or the id", "both"]),
+        (CODE, ["--node-type", "if_statment"], ["did you mean 'if_statement'?"]),
+        (CODE, ["--node-type", "while_statement"],
+         ["f.txt has nothing to mask of the node type while_statement", "identifier, if_statement, parameters, return"]),
+        ("def f(x):\n" + "    x.y\n" * 200, [], ["f.txt has ", "sub-tokens", "at most 511"]),
+    ],
+)  # fmt: skip
+def test_bad_input(model, tmp_path, code, options, words):
+    (tmp_path / "f.txt").write_text(code)
+    result = run(model, "--masked", "--code", tmp_path / "f.txt", "--output", tmp_path / "page.html", *options)
+    assert result.exit_code == 1
+    (line,) = result.stderr.strip().splitlines()
+    for word in words:
+        assert word in line, line
+    assert not (tmp_path / "page.html").exists()
+
+
+def test_models_that_restore_nothing(tiny_model, tmp_path):
+    (tmp_path / "f.py").write_text(CODE)
+    result = run(tiny_model, "--masked", "--code", tmp_path / "f.py")
+    assert result.exit_code == 1 and "has no masked-LM head" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--masked", "--relation", "If:if->test"], "--relation is about attention"),
+        (["--masked", "--result", "some.json"], "--result is about attention"),
+        (["--node-type", "if_statement"], "--node-type is about masked syntax"),
+    ],
+)
+def test_options_of_the_other_page(tmp_path, monkeypatch, options, words):
+    """Refused before anything is loaded."""
+    monkeypatch.chdir(tmp_path)
+    result = run("no-such-model", "--code", "f.py", *options)
+    assert result.exit_code == 2 and words in result.stderr
+
+
+def test_what_is_not_there(model, dataset_folder):
+    with pytest.raises(CodeSyntaxError, match="no function with the id 99999: its ids run from"):
+        probing.show_masked(str(model), id=99999, data=dataset_folder)
+    with pytest.raises(ArgumentError, match="seed is -1"):
+        probing.show_masked(str(model), CODE, seed=-1)
+    with pytest.raises(CodeSyntaxError, match="got none"):
+        probing.show_masked(str(model))
