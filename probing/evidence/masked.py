@@ -13,6 +13,8 @@ from codesyntax_dataset.errors import LedgerError, UnknownName
 from codesyntax_dataset.languages import CONFIGS
 from probing.evidence.effect import PairedEffect, paired
 from probing.evidence.schema import FAILED, UNSHARED
+from probing.prediction.examples import Worked, examples_path
+from probing.prediction.examples import load as load_examples
 from probing.prediction.ledger import SIMILARITIES
 from probing.prediction.result import OUTCOMES, Arms, MaskResult, load
 from probing.prediction.schema import MaskRun, MaskSettings, ResultFile
@@ -48,7 +50,7 @@ class Masked(NamedTuple):
     that was run; `ledger`: the digest of its ledger.
 
     `failed`: copies whose trees could not be compared; `uncompared`: {reason: number of pairs of a function and a node
-    type that were run, but are not in `node_types`}.
+    type that were run, but are not in `node_types`}; `examples`: None if there are none beside the result.
     """
 
     settings: MaskSettings
@@ -63,6 +65,7 @@ class Masked(NamedTuple):
     run: MaskRun
     versions: dict[str, str]
     ledger: str
+    examples: list[Worked] | None = None
 
 
 def comparable(files: Sequence[Path]) -> list[list[Path]]:
@@ -92,11 +95,14 @@ def gather(files: Sequence[Path]) -> list[Masked]:
     Raises LedgerError for a result whose numbers do not follow from its ledger, and for two runs that differ.
     """
     results: dict[MaskSettings, tuple[Path, MaskResult]] = {}
+    examples: dict[MaskSettings, list[Worked]] = {}
     for file in files:
         result = load(file)
         known, other = results.setdefault(result.settings, (file, result))
         if other.ledger.rows.tobytes() != result.ledger.rows.tobytes():
             raise LedgerError(f"{file} and {known} are two runs of one job, but their copies differ: give only one")
+        if (beside := examples_path(file)).exists():
+            examples[result.settings] = load_examples(beside, result)
     all_arms = [{outcome: result.arms(outcome) for outcome in OUTCOMES} for _, result in results.values()]
     shared: dict[str, np.ndarray] = {}
     for name in dict.fromkeys(name for arms in all_arms for name in arms[SIMILARITIES[0]]):
@@ -105,7 +111,10 @@ def gather(files: Sequence[Path]) -> list[Masked]:
         functions = reduce(np.intersect1d, with_it)
         if len(functions):
             shared[name] = functions
-    return [_masked(result, arms, shared) for (_, result), arms in zip(results.values(), all_arms)]
+    return [
+        _masked(result, arms, shared)._replace(examples=examples.get(settings))
+        for (settings, (_, result)), arms in zip(results.items(), all_arms)
+    ]
 
 
 def _masked(result: MaskResult, arms: dict[str, dict[str, Arms]], shared: dict[str, np.ndarray]) -> Masked:

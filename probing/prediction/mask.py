@@ -11,7 +11,7 @@ import os
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,6 +25,7 @@ from codesyntax_dataset.languages import language_of
 from codesyntax_dataset.protocol import PAPER_LENGTH
 from codesyntax_metric.ast_similarity.similarity import parser_version
 from probing.models.kept import versions
+from probing.prediction import examples
 from probing.prediction.copies import Pair, Restoration, Restored, masked_copies
 from probing.prediction.ledger import HITS, ROW, SIMILARITIES, MaskingLedger
 from probing.prediction.masking import CURRENT, Maskable, Masker
@@ -78,6 +79,8 @@ def mask(
     function's nodes that is masked, rounded down. `seed`: of the controls and of a rate below 1. The model runs in
     float32.
 
+    With an `output`, three worked examples are written beside the result (see `probing.prediction.examples`).
+
     The same arguments give the same result for any batches and number of processes. A repeated run is answered from the
     cache (see `probing.runs.cache`), unless the model is a pair. Under `accelerate launch` or `torchrun`, the main
     process returns the result and the others None.
@@ -101,14 +104,17 @@ def mask(
     parser = parser_version(language)  # the cache knows no versions of parsers by itself
     slot = cache.slot(place, functions, **where, also_fits=(), instrument=MASKING, parser=parser, **asked)
     known, result = cache.answered(slot, processes, MaskResult, data, output)
-    if known:
-        return result
-    with useful_threads():
-        job = prepare(place, functions, **where, **asked)
-        job.batch_tokens, job.data_folder = batch_tokens, folder_of(data)
-        result = run_job(job, processes, None if output is None else Path(output))
-    if result is not None and slot is not None:
-        slot.save(result.ledger.save, job.settings.revision)
+    job = None
+    if not known:
+        with useful_threads():
+            job = prepare(place, functions, **where, **asked)
+            job.batch_tokens, job.data_folder = batch_tokens, folder_of(data)
+            result = run_job(job, processes, None if output is None else Path(output))
+        if result is not None and slot is not None:
+            slot.save(result.ledger.save, job.settings.revision)
+    if result is not None and output is not None:
+        loaded = partial(_load, place, **where, max_length=max_length) if job is None else lambda: job.model
+        examples.keep(result, functions, Path(output), loaded)
     return result
 
 
@@ -230,12 +236,10 @@ def prepare(
     device: str | torch.device | None = None,
 ) -> MaskJob:
     """Load the model, and tokenize and parse every function; arguments as of `mask`."""
-    from probing.models.masked import load_masked  # transformers takes seconds to import
-
     if not 0 < rate <= 1:
         raise ArgumentError(f"rate is {rate}, expected a share of the nodes above 0, at most 1")
     language = language_of(functions.config).name
-    loaded = load_masked(model, revision=revision, device=device, max_length=max_length)
+    loaded = _load(model, revision=revision, device=device, max_length=max_length)
     masker = Masker(loaded.tokenizer, language, node_types, protocol=protocol)
     settings = MaskSettings(
         model=loaded.name,
@@ -275,6 +279,12 @@ def prepare(
         )
     sources.sort(key=lambda source: (-len(source.ids), source.index))
     return MaskJob(loaded, masker, settings, sources, skips, dropped, read)
+
+
+def _load(model: str | tuple, **given: Any) -> MaskedModel:
+    from probing.models.masked import load_masked  # transformers takes seconds to import
+
+    return load_masked(model, **given)
 
 
 def copies_of(function: Maskable, index: int, settings: MaskSettings) -> tuple[list[Pair], Counter[str]]:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from difflib import SequenceMatcher
+from itertools import zip_longest
 from pathlib import Path
 from typing import NamedTuple
 
@@ -11,7 +13,10 @@ import numpy as np
 from codesyntax_dataset import syntaxeval
 from probing.evidence.masked import Masked, MaskedType, comparable, gather
 from probing.evidence.statistics import FEW_FUNCTIONS
+from probing.prediction import examples
+from probing.prediction.examples import Example, Worked
 from probing.prediction.ledger import SIMILARITIES
+from probing.prediction.masking import CURRENT
 from probing.prediction.schema import MaskSettings
 from probing.report import figures
 from probing.report.document import (
@@ -42,6 +47,12 @@ PERCENTILES = np.arange(0, 101, 5)
 """Of the similarities of functions, in the figures."""
 
 _PAIRS = [(similarity, model) for similarity in syntaxeval.SIMILARITIES for model in syntaxeval.MODELS]
+
+MASKED, WRONG = "▢", "✗"
+"""In examples: stands for a masked sub-token; around what is predicted wrongly."""
+
+TREE_LINES = 40
+"""The lines of a tree that an example shows."""
 
 NAMED = 3
 """How many node types a sentence names with their effects."""
@@ -206,6 +217,7 @@ def _group(group: Group) -> Section:
         [*notes, *drawn, _table(group)],
         [
             *([Section(f"{group.name}-functions", "From function to function", spread)] if spread else []),
+            *([_examples(group)] if made.protocol == CURRENT else []),
             *([_paper(group)] if made.config == syntaxeval.CONFIG else []),
         ],
         drawn=[_distribution(group)],
@@ -347,6 +359,89 @@ def _distribution(group: Group) -> Table:
     columns = [Column("model"), Column("node type", NAME), Column("arm"), Column("functions", COUNT)]
     columns += [Column("percentile", COUNT), Column("jaccard", SIMILARITY)]
     return Table(f"{group.name}-functions", "", columns, rows)
+
+
+def _examples(group: Group) -> Section:
+    """Texts and trees of the worked examples of each model."""
+    parts: list[str | Table] = [
+        "Of all T1 copies of functions that are short enough to read, of at most "
+        f"{examples.LINES} lines and {examples.CHARACTERS} characters: those with the lowest, the median and the "
+        "highest Jaccard similarity. Of equal ones, that of fewer masked sub-tokens counts as lower, then that of the "
+        "earlier function."
+    ]
+    for number, (name, model) in enumerate(group.models.items(), 1):
+        if model.examples is None:
+            parts.append(f"{name}: no examples. The same `codesyntax mask`, run again into the folder, writes them.")
+        elif not model.examples:
+            parts.append(f"{name}: no function is so short.")
+        else:
+            parts += _example_tables(f"{group.name}-examples-{number}", name, model.examples)
+    return Section(f"{group.name}-examples", "Worked examples", parts)
+
+
+def _example_tables(table: str, name: str, worked: Sequence[Worked]) -> list[Table]:
+    texts: list[list[object]] = []
+    trees: list[list[object]] = []
+    for example, similarity in worked:
+        counts = [sum(part.masked for part in example.parts), sum(part.right for part in example.parts)]
+        source = "".join(part.source for part in example.parts)
+        masked = "".join(MASKED * part.masked or part.source for part in example.parts)
+        shown = [text.rstrip() for text in (source, masked, _marked(example))]
+        texts.append([example.place, example.node_type, str(example.id), *counts, *shown])
+        trees.append(
+            [example.place, example.node_type, *similarity, *side_by_side(example.tree, example.restored_tree)]
+        )
+    which = [Column("example", NAME), Column("node type", NAME)]
+    counted = [Column("function"), Column("masked", COUNT), Column("restored", COUNT)]
+    return [
+        Table(
+            table,
+            f"What {name} restores: three functions",
+            [*which, *counted, *(Column(title, CODE) for title in ("source", "with masks", "predicted"))],
+            texts,
+            f"Function: its id in the data. Masked, restored: sub-tokens. {MASKED}: a masked sub-token; "
+            f"{WRONG}predicted otherwise{WRONG}.",
+        ),
+        Table(
+            f"{table}-trees",
+            f"The syntax trees of what {name} restores",
+            [
+                *which,
+                *(Column(_title(similarity), SIMILARITY) for similarity in SIMILARITIES),
+                *(Column(title, CODE) for title in ("tree of the source", "tree of the predicted text")),
+            ],
+            trees,
+            "Named nodes, each below the one that it is in. − and +: lines that only one of the two has. At most "
+            f"{TREE_LINES} lines are shown; the similarities are of the whole trees, with signs and keywords.",
+        ),
+    ]
+
+
+def _marked(example: Example) -> str:
+    """The restored text, with what is predicted wrongly between marks."""
+    wrong = [part.right < part.masked for part in example.parts]
+    text = ""
+    for place, part in enumerate(example.parts):
+        begins = wrong[place] and not (place and wrong[place - 1])
+        ends = wrong[place] and not any(wrong[place + 1 : place + 2])
+        text += WRONG * begins + part.text + WRONG * ends
+    return text
+
+
+def side_by_side(one: Sequence[str], other: Sequence[str]) -> tuple[str, str]:
+    """Two lists of lines so that equal ones stand at the same height, different ones with − or + in front.
+
+    At most TREE_LINES, followed by the number of the rest.
+    """
+    rows: list[tuple[str, str, bool]] = []
+    for kind, start, end, from_other, to_other in SequenceMatcher(None, one, other, autojunk=False).get_opcodes():
+        signs = ("  ", "  ") if kind == "equal" else ("− ", "+ ")
+        for pair in zip_longest(one[start:end], other[from_other:to_other]):
+            left, right = ("" if line is None else sign + line for sign, line in zip(signs, pair))
+            rows.append((left, right, kind != "equal"))
+    shown, rest = rows[:TREE_LINES], rows[TREE_LINES:]
+    more = f"\n… {len(rest)} more lines, {sum(differ for *_, differ in rest)} of them different" if rest else ""
+    return "\n".join(left for left, *_ in shown) + more, "\n".join(right for _, right, _ in shown) + more
 
 
 def _paper(group: Group) -> Section:

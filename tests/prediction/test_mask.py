@@ -27,6 +27,8 @@ pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("one_thread")]
 
 TYPES = ["if_statement", "return_statement", "parameters", "while_statement"]
 LONGEST = 700
+RESULTS = "*[0-9a-f].json"
+"""What ends with a digest: no examples."""
 RUN = {"node_types": TYPES, "draws": 3, "limit": 12, "max_length": LONGEST}
 
 
@@ -49,7 +51,7 @@ def result(whole, tmp_path_factory) -> MaskResult:
     folder = tmp_path_factory.mktemp("result")
     for name, content in whole.items():
         (folder / name).write_bytes(content)
-    return load(next(folder.glob("*.json")))
+    return load(next(folder.glob(RESULTS)))
 
 
 def files(folder):
@@ -246,7 +248,7 @@ def test_a_killed_run_resumes_to_the_same_bytes(model, dataset_folder, whole, tm
     mask(str(model), dataset_folder, **RUN, output=tmp_path)
     assert files(tmp_path) == whole
     assert again[:1] == parts[1:]
-    assert sum(parts[:1]) + sum(again) == len(np.unique(load(next(tmp_path.glob("*.json"))).ledger.rows["function"]))
+    assert sum(parts[:1]) + sum(again) == len(np.unique(load(next(tmp_path.glob(RESULTS))).ledger.rows["function"]))
 
 
 def test_a_finished_run_is_not_run_again(model, dataset_folder, whole, tmp_path, monkeypatch):
@@ -266,7 +268,7 @@ def test_the_cache_answers_for_the_same_parser_alone(model, dataset_folder, resu
     assert mask(str(model), dataset_folder, **RUN).ledger == result.ledger
     runs = len(masked)
     assert mask(str(model), dataset_folder, **RUN, output=tmp_path / "other").ledger == result.ledger
-    assert load(next((tmp_path / "other").glob("*.json"))).ledger == result.ledger
+    assert load(next((tmp_path / "other").glob(RESULTS))).ledger == result.ledger
     assert len(masked) == runs > 0
     monkeypatch.setattr(job, "parser_version", lambda language: "another")
     assert mask(str(model), dataset_folder, **RUN).run.parser == "another"
@@ -300,7 +302,7 @@ def test_another_seed_draws_other_controls(model, dataset_folder, result):
 def test_an_altered_ledger_is_refused(whole, tmp_path, alter, message):
     for name, content in whole.items():
         (tmp_path / name).write_bytes(content)
-    (file,), (ledger,) = tmp_path.glob("*.json"), tmp_path.glob("*.parquet")
+    (file,), (ledger,) = tmp_path.glob(RESULTS), tmp_path.glob("*.parquet")
     altered = MaskingLedger.load(ledger)
     altered.rows = altered.rows.copy()
     alter(altered.rows)
@@ -332,7 +334,7 @@ def test_mask_and_score_print_the_same(model, dataset_folder, whole, tmp_path):
     for name in TYPES[:3]:
         assert name in masked.stdout
     printed = json.loads(run("score", *tmp_path.glob("*.parquet"), "--json").stdout)
-    written = json.loads(next(tmp_path.glob("*.json")).read_text())
+    written = json.loads(next(tmp_path.glob(RESULTS)).read_text())
     assert printed == {name: value for name, value in written.items() if name != "data_path"}
 
 

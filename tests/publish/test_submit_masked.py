@@ -81,7 +81,7 @@ def contents(folder):
 
 
 def result_file(folder):
-    (file,) = folder.glob("*.masking.*.json")
+    (file,) = folder.glob("*.masking.*[0-9a-f].json")  # examples are no results
     return file
 
 

@@ -10,13 +10,13 @@ from collections import defaultdict
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
-import torch
-from byte_tokenizer import byte_tokenizer
+from byte_tokenizer import all_but, byte_tokenizer
 from transformers import BertConfig, BertForMaskedLM
 
 from codesyntax_dataset import syntaxeval as published
 from codesyntax_dataset.errors import LedgerError
-from probing import mask, probe
+from codesyntax_dataset.folder import read_split
+from probing import mask, mask_positions, probe
 from probing.evidence.effect import Effect, PairedEffect, paired
 from probing.evidence.gather import by_instrument
 from probing.evidence.masked import Masked, MaskedType, comparable, gather
@@ -31,21 +31,13 @@ TYPES = ["if_statement", "return_statement", "parameters", "while_statement", "f
 SIMILARITIES = {"Jaccard": "jaccard", "Sorensen-Dice": "sorensen_dice", "Levenshtein": "levenshtein"}
 SHORT, LONG = 550, 700
 LIMIT = 80
-
-
-class Planted:
-    """Restores every byte but the letters of `return`."""
-
-    def scores(self, inputs, rows, columns):
-        truth = inputs["input_ids"][rows, columns]
-        lost = torch.isin(truth, torch.tensor(byte_tokenizer()("return")["input_ids"]))
-        predicted = torch.where(lost, byte_tokenizer().convert_tokens_to_ids("~"), truth)
-        return torch.stack([predicted, 3 * ~lost, -1.0 - 2 * lost, 0 * lost], dim=1).double()
+RESULTS = "*[0-9a-f].json"
+"""What ends with a digest: no examples."""
 
 
 @pytest.fixture(scope="module")
 def masked(dataset_folder, tmp_path_factory):
-    """A planted model, once with fewer functions, which are too long for it."""
+    """A planted model that loses the letters of `return`, once with fewer functions, which are too long for it."""
     tokenizer = byte_tokenizer()
     sizes = {"num_hidden_layers": 1, "num_attention_heads": 1, "hidden_size": 8, "intermediate_size": 8}
     model, folder = tmp_path_factory.mktemp("models") / "planted", tmp_path_factory.mktemp("masked")
@@ -53,7 +45,7 @@ def masked(dataset_folder, tmp_path_factory):
     tokenizer.save_pretrained(model)
     run = {"node_types": TYPES, "draws": 2, "limit": LIMIT, "output": folder}
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(MaskedModel, "scores", Planted().scores)
+        patch.setattr(MaskedModel, "scores", staticmethod(all_but("return")))
         mask(str(model), dataset_folder, max_length=LONG, **run)
         mask(str(model), dataset_folder, max_length=SHORT, **run)
     return folder
@@ -98,7 +90,7 @@ def copies_of(masked):
     for length in (SHORT, LONG):
         (ledger,) = [
             path.with_name(path.name.removesuffix(".json") + ".ledger.parquet")
-            for path in masked.glob("*.json")
+            for path in masked.glob(RESULTS)
             if json.loads(path.read_text())["settings"]["max_length"] == length
         ]
         by_type = copies[f"planted, max-length {length}"] = defaultdict(lambda: defaultdict(list))
@@ -214,6 +206,62 @@ def test_published_numbers_are_those_of_the_paper(shared, written):
         ]
 
 
+# Worked examples
+
+
+def test_examples_show_copies_of_the_ledger(masked, written, dataset_folder):
+    """Source, masked and predicted text of each, by the public building blocks, and the numbers of its copy."""
+    dataset, _ = read_split(dataset_folder, "python", "test", ["id", "code"])
+    codes, tokenizer = dict(zip(dataset["id"], dataset["code"])), byte_tokenizer()
+    places = {id: place for place, id in enumerate(dataset["id"])}
+    for number, by_type in enumerate(copies_of(masked).values(), 1):
+        texts, trees = (rows_of(written, f"masking-python-examples-{number}{part}") for part in ("", "-trees"))
+        assert [row["example"] for row in texts] == [row["example"] for row in trees] == ["lowest", "median", "highest"]
+        jaccard = [float(row["Jaccard"]) for row in trees]
+        assert jaccard == sorted(jaccard) and jaccard[0] < jaccard[2]
+        for text, tree in zip(texts, trees):
+            code, kind = codes[int(text["function"])], text["node type"]
+            copy = by_type[kind][places[int(text["function"])]][0]
+            assert (int(text["masked"]), int(text["restored"])) == (copy["masked"], copy["hits_1"])
+            assert [float(tree[title]) for title in SIMILARITIES] == [copy[name] for name in SIMILARITIES.values()]
+            assert text["source"] == code.rstrip() and len(code) <= 500 and code.count("\n") <= 15
+            hidden, predicted, offsets = list(code), list(code), tokenizer(code, return_offsets_mapping=True)
+            for position in mask_positions(code, tokenizer, kind):
+                place = offsets["offset_mapping"][position][1] - 1
+                hidden[place], lost = "▢", code[place] in "return"
+                predicted[place] = "✗~✗" if lost else code[place]
+            assert text["with masks"] == "".join(hidden).rstrip()
+            assert text["predicted"] == "".join(predicted).replace("✗✗", "").rstrip()
+            named = tree["tree of the source"].replace("− ", "  ").split("\n")
+            assert named[0].strip() == "module" and "function_definition" in named[1]
+
+
+def test_trees_side_by_side():
+    one, other = ["module", "  a", "    b", "  c", "  d"], ["module", "  a", "    x", "    y", "  d"]
+    assert syntaxeval.side_by_side(one, other) == (
+        "  module\n    a\n−     b\n−   c\n    d",
+        "  module\n    a\n+     x\n+     y\n    d",
+    )
+    assert syntaxeval.side_by_side(one[:2], [*one[:2], "    b"]) == ("  module\n    a\n", "  module\n    a\n+     b")
+    left, right = syntaxeval.side_by_side(["a"] * 45, ["a"] * 43 + ["b"] * 3)
+    assert left.split("\n") == right.split("\n") == ["  a"] * 40 + ["… 6 more lines, 3 of them different"]
+
+
+def test_examples_that_are_missing_or_of_another_result(masked, tmp_path):
+    folder = tmp_path / "results"
+    shutil.copytree(masked, folder)
+    first, second = sorted(folder.glob("*.examples.json"))
+    first.unlink()
+    written = report([folder], tmp_path / "report").parent
+    assert len(list((written / "tables").glob("*-examples-*.csv"))) == 2
+    assert "no examples. The same `codesyntax mask`" in (written / "report.md").read_text(encoding="utf-8").replace(
+        "\\", ""
+    )
+    shutil.copy(second, first)
+    with pytest.raises(LedgerError, match="does not belong to the result"):
+        report([folder], tmp_path / "report")
+
+
 # The finding
 
 
@@ -304,10 +352,10 @@ def test_a_report_on_attention_has_nothing_of_masking(of_probe):
 
 
 def test_paths_are_divided_by_what_they_hold(probed, masked, tmp_path):
-    file = next(masked.glob("*.json"))
+    file = next(masked.glob(RESULTS))
     assert by_instrument([probed, file, tmp_path / "none"]) == ([file], [probed, tmp_path / "none"])
     results, left = by_instrument([masked, masked])
-    assert (results, left) == (sorted(masked.glob("*.json")), [])
+    assert (results, left) == (sorted(masked.glob(RESULTS)), [])
 
 
 # Documents
@@ -322,7 +370,7 @@ def test_page_stands_alone_and_fits(written, opened):
         "Masking results and signatures",
     ]
     linked = [link.get_attribute("href") for link in opened.locator("caption a, figcaption a").all()]
-    assert len(linked) == opened.locator("table, figure").count() == 8
+    assert len(linked) == opened.locator("table, figure").count() == 12
     assert [path for path in linked if not (written / path).is_file()] == []
     opened.set_viewport_size({"width": 400, "height": 800})
     for scheme in ("light", "dark"):
@@ -335,8 +383,8 @@ def test_what_does_not_belong_is_refused(masked, tmp_path):
     first, second = tmp_path / "first", tmp_path / "second"
     for folder in (first, second):
         shutil.copytree(masked, folder)
-    assert [len(gather(group)) for group in comparable(sorted([*first.glob("*.json"), *second.glob("*.json")]))] == [2]
-    file = min(second.glob("*.json"))
+    assert [len(gather(group)) for group in comparable(sorted([*first.glob(RESULTS), *second.glob(RESULTS)]))] == [2]
+    file = min(second.glob(RESULTS))
     result = load(file)
     result.ledger.rows["log_probability"] -= 1
     type(result).from_ledger(result.ledger).save(second)

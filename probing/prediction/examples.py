@@ -1,0 +1,221 @@
+"""Worked examples of a masking result: what the model restored in three short functions, and its syntax tree.
+
+A ledger holds no predictions. Therefore the model restores these three copies again, and they are written beside the
+result. Which ones follows from the ledger: of all T1 copies of functions of at most LINES lines and CHARACTERS
+characters, those with the lowest, the median and the highest Jaccard similarity.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
+
+import numpy as np
+from pydantic import Field, ValidationError
+
+from codesyntax_dataset.atomic import write
+from codesyntax_dataset.errors import EntryError, LedgerError
+from codesyntax_dataset.languages import language_of
+from codesyntax_dataset.languages.grammar import parse
+from codesyntax_metric.ast_similarity.similarity import Similarity
+from probing.prediction.copies import Restoration, masked_copies
+from probing.prediction.ledger import HITS, SIMILARITIES
+from probing.prediction.masking import CURRENT, Masker
+from probing.prediction.result import MaskResult
+from probing.runs import untrusted_json
+from probing.runs.data import Functions
+from probing.runs.records import Number, Record, Texts, explain, listed
+
+if TYPE_CHECKING:
+    from probing.models.masked import MaskedModel
+
+logger = logging.getLogger(__name__)
+
+LINES, CHARACTERS = 15, 500
+"""The most of a function that is short enough to read."""
+
+Place = Literal["lowest", "median", "highest"]
+
+_LARGEST = 2**20  # bytes of the file, many times the usual size
+
+
+class Stretch(Record):
+    """A stretch of a function, as `restore.Part` describes it."""
+
+    source: str
+    text: str
+    masked: Number
+    right: Number
+
+
+class Example(Record):
+    """A restored copy T1 of a function, which has the number `function` in the split, and the `id` in the dataset.
+
+    `place`: of its Jaccard similarity among those of all short functions. `tree` and `restored_tree`: the types of the
+    named nodes of the source and of the restored text in pre-order, indented by two spaces for each node above.
+    """
+
+    place: Place
+    function: Number
+    id: int
+    node_type: str
+    parts: Annotated[tuple[Stretch, ...], listed]
+    tree: Annotated[Texts, Field(min_length=1)]
+    restored_tree: Annotated[Texts, Field(min_length=1)]
+
+
+class Worked(NamedTuple):
+    """An example, and the `similarity` of its trees, from the ledger."""
+
+    example: Example
+    similarity: Similarity
+
+
+class Examples(Record):
+    """Those of the result with this digest of its `ledger`; none if it has no short function."""
+
+    format: Literal[1]
+    ledger: str
+    examples: Annotated[tuple[Example, ...], listed]
+
+    def to_json(self) -> str:
+        """The same examples give the same text."""
+        return json.dumps(self.model_dump(mode="json"), indent=1, allow_nan=False) + "\n"
+
+
+def examples_path(result: str | os.PathLike) -> Path:
+    """The path of the examples of a result, beside its JSON."""
+    path = Path(result)
+    return path.with_name(path.name.removesuffix(".json") + ".examples.json")
+
+
+def load(path: Path, result: MaskResult) -> list[Worked]:
+    """The examples in a file, of this result; raises LedgerError if it holds none, or those of another result."""
+    try:
+        found = Examples.model_validate(untrusted_json.parse(untrusted_json.read(path, _LARGEST), _LARGEST))
+    except (EntryError, ValidationError) as error:
+        reason = explain(error, "the file") if isinstance(error, ValidationError) else error
+        raise LedgerError(
+            f"{path} does not hold the examples of a masking result ({reason}): run `codesyntax mask` again, which "
+            "writes them, or remove the file"
+        ) from error
+    rows = [_row(result, example) for example in found.examples]
+    worked = [
+        Worked(example, Similarity(*(float(row[name]) for name in SIMILARITIES)))
+        for example, row in zip(found.examples, rows)
+        if row is not None
+    ]
+    if found.ledger != result.ledger.digest() or None in rows:
+        raise LedgerError(
+            f"{path} does not belong to the result beside it: run `codesyntax mask` again, which writes it anew, or "
+            "remove the file"
+        )
+    return worked
+
+
+def _row(result: MaskResult, example: Example) -> np.void | None:
+    """The row of the ledger that an example shows; None if the ledger does not have it."""
+    ledger, parts = result.ledger, example.parts
+    if example.node_type not in ledger.node_types:
+        return None
+    shown = {
+        "function": example.function,
+        "node_type": ledger.node_types.index(example.node_type),
+        "copy": 0,
+        "masked": sum(part.masked for part in parts),
+        HITS[0]: sum(part.right for part in parts),
+    }
+    found = ledger.rows[np.logical_and.reduce([ledger.rows[name] == value for name, value in shown.items()])]
+    return found[0] if len(found) else None
+
+
+def keep(result: MaskResult, functions: Functions, folder: Path, model: Callable[[], MaskedModel]) -> None:
+    """Write the examples of a result that is saved in a folder, unless they are there.
+
+    `functions`: those of the run; `model`: loads what restored them. There are none by the protocol `published`, which
+    decodes a function as a whole.
+    """
+    if result.settings.protocol != CURRENT:
+        return
+    path = examples_path(result.paths(folder)[0])
+    try:
+        load(path, result)
+    except LedgerError:
+        if made := _made(result, functions, model()):
+            write(path, made.to_json())
+
+
+def _made(result: MaskResult, functions: Functions, model: MaskedModel) -> Examples | None:
+    """The examples; None if the model restores them otherwise than in the run, as on another machine."""
+    settings, ledger, language = result.settings, result.ledger, language_of(functions.config).name
+    chosen = list(_chosen(result, functions))
+    names = [ledger.node_types[row["node_type"]] for _, row, _, _ in chosen]
+    masker = Masker(model.tokenizer, language, names, protocol=settings.protocol)
+    read = list(masker.read([code for *_, code in chosen]))
+    copies = [
+        masked_copies(function, int(row["function"]), [name], rate=settings.rate, draws=0, seed=settings.seed)[0]
+        for function, name, (_, row, _, _) in zip(read, names, chosen)
+    ]
+    restoration, made = Restoration(model, masker), []
+    restored = restoration.each(list(zip(read, copies)))
+    for (place, row, id, code), name, function, pairs, (one,) in zip(chosen, names, read, copies, restored):
+        if (one.filled.hits[0], *one.similarity) != tuple(row[name] for name in (HITS[0], *SIMILARITIES)):
+            logger.warning("no examples are written: the model restores them otherwise than the ledger says")
+            return None
+        parts = restoration.restorer.parts(function, pairs[0].copies[0].positions, one.filled.predicted)
+        stretches = tuple(Stretch(**part._asdict()) for part in parts)
+        made.append(
+            Example(
+                place=place,
+                function=int(row["function"]),
+                id=id,
+                node_type=name,
+                parts=stretches,
+                tree=_outline(code, language),
+                restored_tree=_outline(one.text, language),
+            )
+        )
+    return Examples(format=1, ledger=ledger.digest(), examples=tuple(made))
+
+
+def _chosen(result: MaskResult, functions: Functions) -> Iterator[tuple[Place, np.void, int, str]]:
+    """The place, the row of the ledger, the id and the code of each example.
+
+    Of equal similarities, that of fewer masked sub-tokens counts as lower, then that of the earlier function.
+    """
+    rows = result.ledger.rows
+    first = rows[(rows["copy"] == 0) & ~np.isnan(rows[SIMILARITIES[0]])]
+    short: dict[int, tuple[int, str]] = {}
+    index = -1
+    for batch in functions.dataset.select_columns(["id", "code"]).with_format(None).iter(batch_size=1000):
+        for id, code in zip(batch["id"], batch["code"]):
+            index += 1
+            if len(code) <= CHARACTERS and len(code.splitlines()) <= LINES:
+                short[index] = id, code
+    first = first[np.isin(first["function"], list(short))]
+    order = np.lexsort((first["node_type"], first["function"], first["masked"], first[SIMILARITIES[0]]))
+    last = len(order) - 1
+    places: dict[int, Place] = {last: "highest", last // 2: "median", 0: "lowest"}  # one or two if there are no three
+    for number, place in sorted(places.items()):
+        if last >= 0:
+            row = first[order[number]]
+            yield place, row, *short[int(row["function"])]
+
+
+def _outline(code: str, language: str) -> tuple[str, ...]:
+    """The types of the named nodes of a tree, indented."""
+    cursor = parse(code, language).walk()
+    lines: list[str] = []
+    while True:
+        node = cursor.node
+        assert node is not None  # a cursor always stands on one
+        if node.is_named:
+            lines.append("  " * cursor.depth + node.type)
+        if not cursor.goto_first_child():
+            while not cursor.goto_next_sibling():
+                if not cursor.goto_parent():
+                    return tuple(lines)
