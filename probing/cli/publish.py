@@ -57,7 +57,7 @@ def _send(upload: Push, dry_run: bool, **given: Any) -> None:
 
 
 @main.command()
-@click.argument("results", nargs=-1, required=True, type=options.PATH)
+@options.results("RESULTS...")
 @click.option("--model", required=True, metavar="USER/MODEL", help="The model's repository.")
 @click.option("--dataset", required=True, metavar="USER/codesyntax", help="The dataset on the Hub that was read.")
 @click.option("--source-url", metavar="URL", help="Address of a page with more about these results.")
