@@ -7,6 +7,7 @@ import importlib
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from typing import Any, NamedTuple
 
 from codesyntax_dataset.languages.blocks import in_curly_brackets
@@ -64,7 +65,8 @@ class Language:
     last token of the block around it. `between_tokens`: matches everything that may separate two tokens.
     `codesearchnet`: the language's name in CodeSearchNet (Husain et al. 2019), or None. `first_validation_id`: the
     first id of the validation partition of the published labels; None without such labels. `grammar`: the package of
-    its tree-sitter grammar, or None; `node_types`: the types of nodes that are masked by default.
+    its tree-sitter grammar, or None; `node_types`: the types of nodes that are masked by default. `same_syntax`: node
+    types, each with a pattern of the names of relations that are of the same syntax, such as `If:*`.
     """
 
     name: str
@@ -84,6 +86,7 @@ class Language:
     first_validation_id: int | None = None
     grammar: str | None = None
     node_types: tuple[str, ...] = ()
+    same_syntax: tuple[tuple[str, str], ...] = ()
 
     @property
     def variant_names(self) -> list[str]:
@@ -92,6 +95,14 @@ class Language:
     @property
     def relation_names(self) -> list[str]:
         return [relation.name for relation in self.relations]
+
+    @property
+    def syntax(self) -> dict[str, list[str]]:
+        """Node type -> the relations of the same syntax, where there are any."""
+        return {
+            node_type: [name for name in self.relation_names if fnmatchcase(name, pattern)]
+            for node_type, pattern in self.same_syntax
+        }
 
     @property
     def configs(self) -> dict[str, Variant]:

@@ -304,17 +304,17 @@ def _mean(hits: np.ndarray, edges: np.ndarray, in_mean: np.ndarray, resamples: i
     for rule in range(rules):
         columns = hits[rule].swapaxes(0, 1).reshape(functions, -1)  # (F, k * R)
         drawn_hits = (weight @ columns.astype(np.float32)).reshape(resamples, ks, -1)
-        resampled = _mean_of(drawn_hits, drawn[:, None])  # (B, k)
-        scores = _mean_of(hits[rule].sum(axis=1), total)  # (k,)
+        resampled = mean_of(drawn_hits, drawn[:, None])  # (B, k)
+        scores = mean_of(hits[rule].sum(axis=1), total)  # (k,)
         # the scores without each function: (F, k)
-        left_out = np.stack([_mean_of(counts.sum(axis=0) - counts, total - edges) for counts in hits[rule]], axis=-1)
+        left_out = np.stack([mean_of(counts.sum(axis=0) - counts, total - edges) for counts in hits[rule]], axis=-1)
         low, high = bca(scores, resampled, left_out)
         # with many relations of very few edges, their bias can push the interval past the score
         result[:, rule] = scores, np.minimum(low, scores), np.maximum(high, scores)
     return result
 
 
-def _mean_of(hits: np.ndarray, edges: np.ndarray) -> np.ndarray:
+def mean_of(hits: np.ndarray, edges: np.ndarray) -> np.ndarray:
     """The mean over the percentages (..., R) that have edges: (...); NaN if none has."""
     scores = np.multiply(hits, 100, dtype=np.float64, order="C")  # the order of memory decides how the sum rounds
     scores /= np.maximum(edges, 1)  # without edges nothing is hit

@@ -14,8 +14,8 @@ from markupsafe import Markup
 
 Cell = Any
 """A text, a number, None, or a list: a score in percent is [value, low, high] (low and high None if it has no interval)
-or the value alone; a difference is [value, low, high, p]; an effect is the same, and may have marks after p; the score
-of a chosen baseline is [value, which]; a name is [name, marks]."""
+or the value alone, and a correlation is the same; a difference is [value, low, high, p]; an effect is the same, and may
+have marks after p; the score of a chosen baseline is [value, which]; a name is [name, marks]."""
 
 SEPARATED = 0.05
 """A difference with a displayed p below this is separated from 0."""
@@ -60,6 +60,7 @@ ROUNDED = Kind("{:.2f}".format)  # similarities that were published with two dig
 SIGNED = Kind(partial(_signed, digits=3))
 EFFECT = Kind(SIGNED.show, (*DIFFERENCE.parts, ", marks"))
 NATS = Kind(partial(_signed, digits=2))
+CORRELATION = Kind(NATS.show, SCORE.parts)
 P = Kind(lambda p: f"{p:.4f}" if p < 0.001 else f"{p:.3f}")
 
 
@@ -207,7 +208,7 @@ def _lines(cell: Cell, kind: Kind, between: str) -> list[str]:
     if not isinstance(cell, (list, tuple)):
         return [_shown(cell, kind)]
     value, *rest = cell
-    if kind not in (SCORE, DIFFERENCE, EFFECT):
+    if kind not in (SCORE, DIFFERENCE, EFFECT, CORRELATION):
         return [_shown(value, kind), *(_shown(part, kind) for part in rest if not _missing(part))]
     low, high, *more = rest
     interval = _shown(low, kind) if _missing(low) else f"{_shown(low, kind)}{between}{_shown(high, kind)}"

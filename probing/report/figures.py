@@ -252,6 +252,31 @@ def cumulative(node_types: Sequence[str], panels: dict[str, list[Arms | None]], 
     return figure
 
 
+class Points(NamedTuple):
+    """A number for each row: (rows,)."""
+
+    label: str
+    values: np.ndarray
+    colour: str
+    filled: bool
+
+
+def rows(names: Sequence[str], panels: dict[str, list[Points]]) -> Figure:
+    """Points in rows that all panels share; a panel has its own numbers on its axis."""
+    figure = _figure(3.1 * len(panels) + 1.2, 0.22 * len(names) + 1.1)
+    axes = figure.subplots(1, len(panels), sharey=True, squeeze=False)
+    for axis, (label, series) in zip(axes[0], panels.items()):
+        for points in series:
+            face = points.colour if points.filled else "none"
+            axis.scatter(points.values, range(len(names)), s=24, c=face, edgecolors=points.colour, label=points.label)
+        axis.set_xlabel(label)
+        axis.locator_params(axis="x", nbins=5)
+    axes[0][0].set_yticks(range(len(names)), names)
+    axes[0][0].invert_yaxis()
+    _legend(figure, axes)
+    return figure
+
+
 def style() -> contextlib.AbstractContextManager:
     """The matplotlib style in which figures are drawn and saved."""
     return matplotlib.style.context(_STYLE)

@@ -19,6 +19,7 @@ from probing.attention.errors import ErrorAnalysis, errors_path, load
 from probing.attention.schema import ResultFile
 from probing.evidence.baselines import KINDS, Edges
 from probing.evidence.gather import PUBLISHED_FIRST, Evidence, files_of, find, gather
+from probing.evidence.mechanism import OneGuess, one_guess
 from probing.evidence.random_attention import expected as expected_scores
 from probing.evidence.random_attention import random_attention
 from probing.evidence.selection import (
@@ -98,7 +99,8 @@ class Findings:
     `random`: one of MEANS -> scores of random attention, rule -> k -> [score, low, high]; `chance`: the same, without
     intervals, for a single random head on average. `picked`: protocol -> kind -> rule -> relation -> offsets or
     keywords, best first. `chosen`: protocol -> rule -> relation -> the kind that the best baseline uses for each k of
-    KS. `pairs`: (index of one model, of the other) -> one of MEANS -> comparison.
+    KS. `pairs`: (index of one model, of the other) -> one of MEANS -> comparison. `guessed`: name of a model -> what
+    its best heads find with one guess, by function.
     """
 
     title: str
@@ -111,6 +113,7 @@ class Findings:
     picked: dict[str, Any]
     chosen: dict[str, dict[str, dict[str, list[str]]]]
     pairs: dict[tuple[int, int], dict[str, Comparison]]
+    guessed: dict[str, OneGuess]
 
     @property
     def settings(self) -> Settings:
@@ -263,6 +266,7 @@ def _gathered(title: str, name: str, files: list[Path], data: Any) -> Findings:
             for protocol, kinds in first.baselines.outcomes.items()
         },
         pairs=pairs,
+        guessed={subjects[place].name: one_guess(evidence[place]) for place in models},
     )
 
 

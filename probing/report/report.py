@@ -17,6 +17,7 @@ from probing.report import contents
 from probing.report.document import Figure, Section, Table, in_html
 from probing.report.figures import for_page
 from probing.report.findings import Findings, read_findings
+from probing.report.mechanism import read_both
 from probing.report.pages import environment
 from probing.report.syntaxeval import Group, read_groups
 
@@ -45,7 +46,7 @@ def report(results: Sequence[str | os.PathLike], output: str | os.PathLike, data
     masking, probed = by_instrument(results)
     masked = read_groups(masking)
     all_findings = read_findings(probed, data) if probed or not masked else []
-    sections = contents.sections(all_findings, masked)
+    sections = contents.sections(all_findings, masked, read_both(all_findings, masked, data))
     with writing(output):
         output.parent.mkdir(parents=True, exist_ok=True)
         with TemporaryDirectory(prefix=f".{output.name}-", dir=output.parent) as work:

@@ -47,3 +47,21 @@ RELATIONS = (
     Relation("While:while->test", "control flow", "while (t) { a(); } : while => t"),
     Relation("children:parent->child", "tree", "every node => each of its children"),
 )
+
+SAME_SYNTAX = (
+    ("assignment_expression", "Assign:*"),
+    ("method_invocation", "Attribute:*"),  # no other node has the relation
+    ("argument_list", "Call:*"),
+    ("do_statement", "Do:*"),
+    ("for_statement", "For:*"),
+    ("if_statement", "If:*"),
+    ("ternary_expression", "IfExp:*"),
+    ("binary_expression", "InfixExpr:*"),
+    ("instanceof_expression", "InstanceofExpr:*"),
+    ("labeled_statement", "LabeledStatement:*"),
+    ("array_access", "Subscript:*"),
+    ("switch_expression", "Switch:*"),  # the grammar's type of statements, too
+    ("try_statement", "Try:*"),  # with resources it is a node of another type, seldom
+    ("while_statement", "While:*"),
+)
+"""Node types of the grammar, and the relations of the same syntax."""

@@ -6,7 +6,7 @@ import re
 
 from codesyntax_dataset.languages.blocks import by_indentation
 from codesyntax_dataset.languages.language import Language, deferred
-from codesyntax_dataset.languages.python.relations import RELATIONS
+from codesyntax_dataset.languages.python.relations import RELATIONS, SAME_SYNTAX
 from codesyntax_dataset.languages.variants import PAPER, WITH_NEW_LINES
 
 PYTHON = Language(
@@ -33,4 +33,5 @@ PYTHON = Language(
         "boolean_operator comparison_operator for_in_clause for_statement identifier if_clause if_statement parameters "
         "return_statement string while_statement".split()
     ),
+    same_syntax=SAME_SYNTAX,
 )

@@ -50,3 +50,29 @@ RELATIONS = (
     Relation("children:parent->child", "tree", "every node => each of its children"),
     Relation("comprehension:target->iter", "comprehension", "[x for x in s]: x => s"),
 )
+
+SAME_SYNTAX = (
+    ("assignment", "Assign:*"),
+    ("attribute", "Attribute:*"),
+    ("augmented_assignment", "AugAssign:*"),
+    ("binary_operator", "BinOp:*"),
+    ("boolean_operator", "BoolOp:*"),
+    ("argument_list", "Call:func->args"),
+    ("keyword_argument", "Call:*->keywords"),
+    ("comparison_operator", "Compare:*"),
+    ("dictionary", "Dict:*"),
+    ("dictionary_comprehension", "DictComp:*"),
+    ("for_statement", "For:*"),
+    ("generator_expression", "GeneratorExp:*"),
+    ("if_statement", "If:*"),
+    ("conditional_expression", "IfExp:*"),
+    ("list_comprehension", "ListComp:*"),
+    ("set_comprehension", "SetComp:*"),
+    ("slice", "Slice:*"),
+    ("subscript", "Subscript:*"),
+    ("try_statement", "Try:*"),
+    ("while_statement", "While:*"),
+    ("with_statement", "With:*"),
+    ("for_in_clause", "comprehension:*"),
+)
+"""Node types of the grammar, and the relations of the same syntax."""

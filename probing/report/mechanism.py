@@ -1,0 +1,221 @@
+"""Attention beside masked syntax: the sections of a report on models that both instruments measured."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import product
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from codesyntax_dataset.languages import language_of
+from probing.evidence.effect import Effect
+from probing.evidence.mechanism import LEAST, Mechanism, beside, unlike
+from probing.evidence.statistics import FEW_FUNCTIONS
+from probing.prediction.schema import MaskSettings
+from probing.report import figures
+from probing.report.document import (
+    CORRELATION,
+    COUNT,
+    MARKED,
+    PERCENT,
+    SIGNED,
+    Column,
+    Figure,
+    Section,
+    Table,
+)
+from probing.report.figures import COLOURS, FAINT
+from probing.report.findings import Findings
+from probing.report.scored import figure
+from probing.report.syntaxeval import Group
+
+OUTCOMES = {"effect": "the effect T1 − T0", "restored": "what is restored in T1"}
+"""What masking shows of a node type, in words."""
+
+
+class Both(NamedTuple):
+    """A model that was probed and masked on one config and split. `name`: of files; `settings`: of the masking run;
+    `mechanism`: None if the two did not read the same functions, which `refused` then says."""
+
+    title: str
+    name: str
+    settings: MaskSettings
+    mechanism: Mechanism | None
+    refused: str
+
+
+def read_both(all_findings: Sequence[Findings], masked: Sequence[Group], data: Any = None) -> list[Both]:
+    """The models with the same name and revision in results of both instruments, on the same config and split.
+
+    Raises DataNotFound if one of the two is of the first functions only, and the data are not mechanism.
+    """
+    result: list[Both] = []
+    for findings, group in product(all_findings, masked):
+        config = findings.config
+        if (config, findings.settings.split) != (group.settings.config, group.settings.split):
+            continue
+        for subject, (name, model) in product(findings.models, group.models.items()):
+            probed, made = subject.settings, model.settings
+            if (probed.model, probed.revision) != (made.model, made.revision):
+                continue
+            refused = unlike(probed, subject.file, made, data)
+            syntax = language_of(config).syntax
+            compared = None if refused else beside(findings.guessed[subject.name], model.node_types, syntax)
+            names, titles = dict.fromkeys([subject.name, name]), dict.fromkeys([findings.title, group.title])
+            title = f"{' and '.join(names)}: {'; '.join(titles)}"
+            number = sum(other.settings.config == config for other in result) + 1
+            file_name = f"mechanism-{config}" + (f"-{number}" if number > 1 else "")
+            result.append(Both(title, file_name, made, compared, refused))
+    return result
+
+
+def section(models: Sequence[Both]) -> Section:
+    return Section("mechanism", "Mechanism beside outcome", _method(), [_model(model) for model in models])
+
+
+def _method() -> list[str]:
+    return [
+        "This sets what the attention heads of a model find of a syntax beside what the same model loses when this "
+        "syntax is masked, on the same functions, for node types and relations that are the same syntax, such as "
+        "if_statement and If:*. Attention: the held-out top-1 score, rule first, of the best head of a relation, or "
+        "the mean over several relations. Masking: the effect T1 − T0 on the Jaccard similarity of syntax trees, and "
+        "the percentage of masked sub-tokens that are restored in T1.",
+        "The rank correlation (Spearman) over these pairs is above 0 if the syntax of which heads find more loses "
+        "less, or is restored more often. Its 95 % interval comes from a BCa bootstrap over functions, drawn for both "
+        "sides together; heads and pairs stay the same, so that nothing is said about other syntax. Pairs that a side "
+        f"has in fewer than {FEW_FUNCTIONS} functions are marked, and left out of it; with fewer than {LEAST} pairs "
+        "there is none.",
+        "Beside it stands the same correlation with the held-out scores of the best baseline, which has no model. "
+        "Unless the two can be told apart, the heads say nothing about the loss that offsets and keywords do not. In "
+        "no case does it show a cause: how frequent, long or local a syntax is may order both sides.",
+    ]
+
+
+def _model(model: Both) -> Section:
+    if model.mechanism is None:
+        return Section(model.name, model.title, [f"Not compared: {model.refused}."])
+    mechanism, made = model.mechanism, model.settings
+    counts = (
+        f"{mechanism.functions:,} functions of {made.data}, config {made.config}, split {made.split}: all that have "
+        f"edges that were probed and nodes that were masked. {mechanism.only_probed:,} more have only such edges, and "
+        f"{mechanism.only_masked:,} only such nodes; they are left out."
+    )
+    if not mechanism.pairs:
+        return Section(model.name, model.title, [counts, "No relation of a masked node type has a held-out score."])
+    parts: list[str | Table | Figure] = [counts, *_told(mechanism)]
+    if mechanism.correlations:
+        parts += [_figure(model.name, model.title, mechanism), _correlations(model.name, mechanism)]
+    return Section(model.name, model.title, [*parts, _pairs(model.name, mechanism)])
+
+
+def _told(mechanism: Mechanism) -> list[str]:
+    """Whether heads and losses go together, and more than baselines and losses do."""
+    pairs = len(mechanism.counted)
+    if not mechanism.correlations:
+        return [
+            f"Pairs in at least {FEW_FUNCTIONS} functions on both sides: {pairs}, too few for a rank correlation. "
+            "Nothing is said."
+        ]
+    texts = []
+    for outcome, words in OUTCOMES.items():
+        heads, baseline, difference = mechanism.correlations[outcome]
+        text = (
+            f"Over {pairs} pairs, the rank correlation of {words} is {_in_words(heads)} with the scores of the best "
+            f"heads, and {_in_words(baseline)} with those of the best baseline. "
+        )
+        if not _apart(heads):
+            text += "That of the heads is not separated from 0."
+        elif not _apart(difference):
+            text += "The two are not told apart: of this, the heads say nothing that the baseline does not."
+        else:
+            more = "higher" if difference.estimate > 0 else "lower"
+            text += f"That of the heads is {more}, by {_in_words(difference)}; this shows an order, and no cause."
+        texts.append(text)
+    return texts
+
+
+def _apart(value: Effect) -> bool:
+    """Whether its interval leaves out 0."""
+    return value.low > 0 or value.high < 0
+
+
+def _in_words(value: Effect) -> str:
+    if np.isnan(value.estimate):
+        return "not defined"
+    estimate, low, high = map(CORRELATION.show, value)
+    return f"{estimate} (95 % interval {low} to {high})"
+
+
+def _pairs(name: str, mechanism: Mechanism) -> Table:
+    rows = [
+        [
+            [pair.node_type, "few functions" if pair.few_functions else ""],
+            ", ".join(pair.relations),
+            pair.probed,
+            pair.heads,
+            pair.baseline,
+            pair.masked,
+            pair.effect,
+            pair.restored,
+        ]
+        for pair in mechanism.pairs
+    ]
+    return Table(
+        name,
+        "Held-out scores of relations, and what masking the same syntax loses",
+        [
+            Column("node type", MARKED),
+            Column("relations"),
+            Column("functions", COUNT, "attention"),
+            Column("best heads", PERCENT, "attention"),
+            Column("best baseline", PERCENT, "attention"),
+            Column("functions", COUNT, "masking"),
+            Column("effect", SIGNED, "masking"),
+            Column("restored T1", PERCENT, "masking"),
+        ],
+        rows,
+        "Largest loss first. Functions: those with an edge of the relations, and with a node of the type. Best heads, "
+        "best baseline: percent, the mean over the relations that have edges here and on validation. Effect: T1 − T0, "
+        "Jaccard. Restored: percent of the masked sub-tokens.",
+    )
+
+
+def _correlations(name: str, mechanism: Mechanism) -> Table:
+    rows = [
+        [OUTCOMES[outcome], len(mechanism.counted), *(list(value) for value in of)]
+        for outcome, of in mechanism.correlations.items()
+    ]
+    columns = [Column("rank correlation of"), Column("pairs", COUNT), Column("with best heads", CORRELATION)]
+    columns += [Column("with best baseline", CORRELATION), Column("difference", CORRELATION)]
+    return Table(
+        f"{name}-correlation",
+        "Rank correlation of losses with held-out scores",
+        columns,
+        rows,
+        "Spearman's, from −1 to 1, with 95 % intervals over functions.",
+    )
+
+
+def _figure(name: str, title: str, mechanism: Mechanism) -> Figure:
+    pairs = mechanism.counted
+    node_types = [pair.node_type for pair in pairs]
+
+    def points(label: str, values: Sequence[float], colour: str = COLOURS[0], filled: bool = True) -> figures.Points:
+        return figures.Points(label, np.array(values), colour, filled)
+
+    panels = {
+        "held-out top-1 UAS, %": [
+            points("best heads", [pair.heads for pair in pairs]),
+            points("best baseline", [pair.baseline for pair in pairs], FAINT, filled=False),
+        ],
+        "T1 − T0, Jaccard similarity": [points("masking", [pair.effect for pair in pairs], COLOURS[1])],
+        "restored in T1, %": [points("masking", [pair.restored for pair in pairs], COLOURS[1])],
+    }
+    return figure(
+        name,
+        f"{title}: the held-out scores of the relations of a node type, and what masking it loses, largest loss first.",
+        f"Points for {', '.join(node_types)}; the numbers are in the table.",
+        name,
+        lambda: figures.rows(node_types, panels),
+    )
