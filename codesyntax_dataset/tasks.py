@@ -22,7 +22,14 @@ from codesyntax_dataset.protocol import DIRECTIONS, HEAD_TO_DEPENDENT, HELD_OUT,
 MASK_OUTCOMES = ("jaccard", "restored")
 """What the tasks of masked language models are about."""
 
-MASK_SETTINGS = {"protocol": "current", "rate": 1.0, "draws": 20, "seed": 0, "max_length": PAPER_LENGTH}
+MASK_SETTINGS = {
+    "protocol": "current",
+    "rate": 1.0,
+    "control": "sub-tokens",
+    "draws": 20,
+    "seed": 0,
+    "max_length": PAPER_LENGTH,
+}
 """The settings of a masking run whose numbers are those of tasks; its node types are the language's own."""
 
 

@@ -29,6 +29,12 @@ from probing.cli.group import main, note, quiet_libraries
     help="What is masked: true spans, or what the study masked.",
 )
 @click.option("--rate", default=1.0, type=click.FloatRange(0, 1, min_open=True), help="Share of the nodes to mask.")
+@click.option(
+    "--control",
+    default="sub-tokens",
+    type=click.Choice(["sub-tokens", "spans"]),
+    help="What T0 masks: as many random sub-tokens, or random spans of them as long as the nodes'.",
+)
 @click.option("--draws", default=20, type=click.IntRange(min=1), help="Random controls of each masked copy.")
 @click.option("--seed", default=0, type=click.IntRange(min=0), help="Random seed of the controls.")
 @click.option("--output", type=options.FOLDER, help="Folder for the result and its ledger.")

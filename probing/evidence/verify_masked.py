@@ -60,7 +60,9 @@ def verify_masked(
             read_functions(place, settings.config, settings.split, limit=settings.limit),
             revision=None if model else settings.revision,
             device=None if device is None else str(device),
-            **{name: getattr(settings, name) for name in ("protocol", "rate", "draws", "seed", "max_length")},
+            **{
+                name: getattr(settings, name) for name in ("protocol", "rate", "control", "draws", "seed", "max_length")
+            },
             node_types=list(settings.node_types),
         )
     except (DatasetError, ModelError, HubError, UnknownName) as error:

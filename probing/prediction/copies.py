@@ -15,7 +15,7 @@ from tqdm.auto import tqdm
 
 from codesyntax_dataset.errors import CodeSyntaxError
 from codesyntax_metric.ast_similarity.similarity import Similarity, compare, node_types
-from probing.prediction.masking import Maskable, Masker, seed_of
+from probing.prediction.masking import SPANS, SUB_TOKENS, Maskable, Masker, seed_of
 from probing.prediction.restore import Restorer
 from probing.prediction.schema import NO_NODE, NOTHING_MASKED, TOO_MANY
 
@@ -49,7 +49,14 @@ class Restored(NamedTuple):
 
 
 def masked_copies(
-    function: Maskable, index: int, node_types: Sequence[str], *, rate: float = 1.0, draws: int, seed: int
+    function: Maskable,
+    index: int,
+    node_types: Sequence[str],
+    *,
+    rate: float = 1.0,
+    control: str = SUB_TOKENS,
+    draws: int,
+    seed: int,
 ) -> tuple[list[Pair], Counter[str]]:
     """The masked copies of a function, by node type, and why there are none for the other types.
 
@@ -68,8 +75,11 @@ def masked_copies(
             dropped[TOO_MANY] += 1
         else:
             seeds = [seed_of(seed, index, name, copy) for copy in range(1, draws + 1)]
-            controls = [Masked(function.control(masked.controls, seed), seed) for seed in seeds]
-            pairs.append(Pair(place, [Masked(masked.positions, first), *controls]))
+            if control == SPANS:
+                controls = [function.control_spans(masked.positions, seed) for seed in seeds]
+            else:
+                controls = [function.control(masked.controls, seed) for seed in seeds]
+            pairs.append(Pair(place, [Masked(masked.positions, first), *map(Masked, controls, seeds)]))
     return pairs, dropped
 
 

@@ -20,7 +20,7 @@ import torch
 from tqdm.auto import tqdm
 
 from codesyntax_dataset.arguments import Natural, Positive, checked
-from codesyntax_dataset.errors import ArgumentError, LedgerError
+from codesyntax_dataset.errors import ArgumentError, LedgerError, UnknownName
 from codesyntax_dataset.languages import language_of
 from codesyntax_dataset.protocol import PAPER_LENGTH
 from codesyntax_metric.ast_similarity.similarity import parser_version
@@ -28,7 +28,7 @@ from probing.models.kept import versions
 from probing.prediction import examples
 from probing.prediction.copies import Pair, Restoration, Restored, masked_copies
 from probing.prediction.ledger import HITS, ROW, SIMILARITIES, MaskingLedger
-from probing.prediction.masking import CURRENT, Maskable, Masker
+from probing.prediction.masking import CONTROLS, CURRENT, PUBLISHED, SPANS, SUB_TOKENS, Maskable, Masker
 from probing.prediction.result import MaskResult
 from probing.prediction.schema import DROPPED, VERSION, MaskRun, MaskSettings, Provenance
 from probing.runs import cache
@@ -57,6 +57,7 @@ def mask(
     node_types: Sequence[str] | None = None,
     protocol: str = CURRENT,
     rate: float | int = 1.0,
+    control: str = SUB_TOKENS,
     draws: Positive = 20,
     seed: Natural = 0,
     revision: str | None = None,
@@ -76,7 +77,8 @@ def mask(
     `config`, `split`, `limit`, `max_length`, `batch_tokens` and `output`: as of `probing.probe`; labels are not used.
     `node_types`: names of the language's tree-sitter grammar, or `["all"]`; by default the eleven of the study, or
     their counterparts. `protocol`: `current`, or `published`, which masks what the study masked. `rate`: the share of a
-    function's nodes that is masked, rounded down. `seed`: of the controls and of a rate below 1. The model runs in
+    function's nodes that is masked, rounded down. `control`: what T0 masks, `sub-tokens` as above, or `spans`, random
+    spans of sub-tokens as long as those of the nodes. `seed`: of the controls and of a rate below 1. The model runs in
     float32.
 
     With an `output`, three worked examples are written beside the result (see `probing.prediction.examples`).
@@ -95,6 +97,7 @@ def mask(
         "node_types": chosen,
         "protocol": protocol,
         "rate": float(rate),
+        "control": control,
         "draws": draws,
         "seed": seed,
         "max_length": max_length,
@@ -232,12 +235,17 @@ def prepare(
     draws: int,
     seed: int,
     max_length: int,
+    control: str = SUB_TOKENS,
     revision: str | None = None,
     device: str | torch.device | None = None,
 ) -> MaskJob:
     """Load the model, and tokenize and parse every function; arguments as of `mask`."""
     if not 0 < rate <= 1:
         raise ArgumentError(f"rate is {rate}, expected a share of the nodes above 0, at most 1")
+    if control not in CONTROLS:
+        raise UnknownName("control", control, CONTROLS)
+    if control == SPANS and protocol == PUBLISHED:
+        raise ArgumentError(f"the protocol {PUBLISHED} has the control {SUB_TOKENS}: use another protocol, or that one")
     language = language_of(functions.config).name
     loaded = _load(model, revision=revision, device=device, max_length=max_length)
     masker = Masker(loaded.tokenizer, language, node_types, protocol=protocol)
@@ -251,6 +259,7 @@ def prepare(
         protocol=protocol,
         node_types=tuple(masker.node_types),
         rate=rate,
+        control=control,
         draws=draws,
         seed=seed,
         max_length=max_length,
@@ -289,8 +298,15 @@ def _load(model: str | tuple, **given: Any) -> MaskedModel:
 
 def copies_of(function: Maskable, index: int, settings: MaskSettings) -> tuple[list[Pair], Counter[str]]:
     """`masked_copies` of a run with these settings."""
-    names = settings.node_types
-    return masked_copies(function, index, names, rate=settings.rate, draws=settings.draws, seed=settings.seed)
+    return masked_copies(
+        function,
+        index,
+        settings.node_types,
+        rate=settings.rate,
+        control=settings.control,
+        draws=settings.draws,
+        seed=settings.seed,
+    )
 
 
 def _rows(index: int, pairs: Sequence[Pair], restored: Sequence[Restored]) -> np.ndarray:

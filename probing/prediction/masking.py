@@ -25,6 +25,10 @@ from probing.models.subtokens import encode
 CURRENT, PUBLISHED = "current", "published"
 PROTOCOLS = (CURRENT, PUBLISHED)
 
+SUB_TOKENS, SPANS = "sub-tokens", "spans"
+CONTROLS = (SUB_TOKENS, SPANS)
+"""What a control masks: as many random sub-tokens, as in the study, or random spans as long as those of the nodes."""
+
 
 class Mask(NamedTuple):
     """What is masked: `positions`, sorted, int64 (M,); and how many random sub-tokens a control masks, `controls`.
@@ -106,6 +110,22 @@ class Maskable:
             raise ArgumentError(f"{count} sub-tokens are to be drawn of {len(self.eligible)}: draw fewer")
         drawn = random.Random(seed).sample(self.eligible.tolist(), count)
         return np.union1d(np.asarray(drawn, np.int64), self._spelled)
+
+    def control_spans(self, positions: np.ndarray, seed: int) -> np.ndarray:
+        """As many spans of sub-tokens as `positions` (M,) has, as long, drawn by `seed`: sorted, int64 (M,).
+
+        A span is a run of eligible sub-tokens; at least one that is in none is between two. A span is harder to restore
+        than as many scattered sub-tokens, whatever it holds: a difference to this control is not due to that. All
+        arrangements are equally likely.
+        """
+        rng = random.Random(seed)
+        place = np.searchsorted(self.eligible, positions)
+        lengths = [len(span) for span in np.split(place, np.flatnonzero(np.diff(place) > 1) + 1)]
+        rng.shuffle(lengths)
+        free = len(self.eligible) - len(place) - (len(lengths) - 1)  # sub-tokens that may be in front of any span
+        drawn = sorted(rng.sample(range(free + len(lengths)), len(lengths)))
+        starts = np.array(drawn) + [0, *accumulate(lengths[:-1])]
+        return self.eligible[np.concatenate([start + np.arange(length) for start, length in zip(starts, lengths)])]
 
     def _within(self, spans: np.ndarray) -> np.ndarray:
         """Whether each sub-token is in each node: bool (S, nodes).

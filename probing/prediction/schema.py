@@ -39,6 +39,7 @@ class MaskSettings(Record):
     protocol: str  # one of probing.prediction.masking.PROTOCOLS
     node_types: Texts
     rate: float  # share of the nodes that are masked
+    control: str  # one of probing.prediction.masking.CONTROLS
     draws: int  # controls of each masked copy
     seed: int
     max_length: int  # sub-tokens, special tokens included, that a function may have
@@ -172,6 +173,7 @@ class Signature(NamedTuple):
             "protocol": settings.protocol,
             "node-types": ",".join(settings.node_types),
             "rate": settings.rate,
+            "control": settings.control,
             "draws": settings.draws,
             "seed": settings.seed,
             "max-length": settings.max_length,

@@ -27,7 +27,7 @@ TITLES = {
 
 _PARTS = ("t1", "t0", "effect")
 _COLUMNS = (
-    *("board", "config", "data", "labels", "split", "protocol", "rate", "draws", "seed", "parser"),
+    *("board", "config", "data", "labels", "split", "protocol", "rate", "control", "draws", "seed", "parser"),
     *("model", "revision", "family", "outcome", "node_type", "functions", "masked"),
     *(f"{part}{bound}" for part in _PARTS for bound in ("", "_low", "_high")),
     *("p", "rank_first", "rank_last", "verified", "verified_of", "file"),
@@ -41,7 +41,7 @@ def to_csv(tables: Sequence[MaskedTable]) -> str:
     writer.writeheader()
     for table in tables:
         of_table = {"board": table.name, "parser": printable(table.rows[0].entry.run.parser)}
-        of_table |= {name: getattr(table.settings, name) for name in _COLUMNS[1:9]}
+        of_table |= {name: getattr(table.settings, name) for name in _COLUMNS[1:10]}
         for row, ranks in zip(table.rows, table.ranks):
             about = {**of_table, "model": printable(row.model), "revision": row.settings.revision, "file": row.file}
             about |= {"family": printable(row.entry.run.family)}

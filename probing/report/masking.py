@@ -5,8 +5,12 @@ from __future__ import annotations
 import math
 
 from probing.evidence.effect import paired
+from probing.prediction.masking import SPANS, SUB_TOKENS
 from probing.prediction.result import MaskResult
 from probing.report.terminal import console, print_table, table
+
+RANDOM = {SUB_TOKENS: "as many random sub-tokens", SPANS: "random spans of sub-tokens as long as those of the nodes"}
+"""What T0 masks, by the control of a run."""
 
 _SHOWN = "jaccard"
 
@@ -17,9 +21,9 @@ def print_masking(result: MaskResult, wide: bool = False) -> None:
     effects = paired({name: arm.t1 for name, arm in arms.items()}, {name: arm.t0 for name, arm in arms.items()})
     shown = table(
         f"{result.title}: {_SHOWN.title()} similarity of syntax trees, {result.functions} functions",
-        "T1: all nodes of the type masked; T0: as many random sub-tokens. Effect: the mean difference over functions, "
-        "with its\n95 % interval; p by exchanging T1 and T0 within functions, corrected over the types (Holm). "
-        "Restored: masked sub-tokens\nthat the model predicts exactly, in percent.",
+        f"T1: all nodes of the type masked; T0: {RANDOM[result.settings.control]}. Effect: the mean difference\nover "
+        "functions, with its 95 % interval; p by exchanging T1 and T0 within functions, corrected over the types\n"
+        "(Holm). Restored: masked sub-tokens that the model predicts exactly, in percent.",
     )
     shown.add_column("node type", no_wrap=True)
     columns = ("functions", "T1", "T0", "effect", "95 % interval", "p", "restored T1", "restored T0", "masked")

@@ -16,7 +16,7 @@ from probing.evidence.statistics import FEW_FUNCTIONS
 from probing.prediction import examples
 from probing.prediction.examples import Example, Worked
 from probing.prediction.ledger import SIMILARITIES
-from probing.prediction.masking import CURRENT
+from probing.prediction.masking import CURRENT, SUB_TOKENS
 from probing.prediction.schema import MaskSettings
 from probing.report import figures
 from probing.report.document import (
@@ -38,6 +38,7 @@ from probing.report.document import (
     separated,
 )
 from probing.report.figures import COLOURS, Arms
+from probing.report.masking import RANDOM
 from probing.report.scored import figure
 
 SHOWN = "jaccard"
@@ -125,6 +126,7 @@ def _titles(all_settings: Sequence[MaskSettings]) -> list[str]:
         parts += [made.split] if made.split != "test" else []
         parts += [f"protocol {made.protocol}"] if made.protocol != "current" else []
         parts += [f"rate {made.rate:g}"] if made.rate != 1 else []
+        parts += [f"control {made.control}"] if made.control != SUB_TOKENS else []
         parts += [f"partial, first {made.limit} functions"] if made.limit is not None else []
         titles.append(", ".join(parts))
     return _distinct(titles, all_settings, ("data", "labels", "draws", "seed"))
@@ -149,7 +151,7 @@ def _in_words(value: object) -> str:
 
 
 def _finding(name: str, model: Masked) -> str:
-    """Where masking a node type costs more than masking as many random sub-tokens, less, or neither."""
+    """Where masking a node type costs more than the control, less, or neither."""
     effects = {kind: one.effects[SHOWN] for kind, one in model.node_types.items() if one.functions >= FEW_FUNCTIONS}
     if not effects:
         return f"{name}: no node type is in at least {FEW_FUNCTIONS} functions, so nothing is said of any."
@@ -168,7 +170,7 @@ def _finding(name: str, model: Masked) -> str:
 
     text = f"{name}: of {len(effects)} node types in at least {FEW_FUNCTIONS} functions, "
     text += f"masking {told(lost)} costs" if lost else "masking costs in no case"
-    text += " more Jaccard similarity of the syntax tree than masking as many random sub-tokens does (T1 − T0)"
+    text += f" more Jaccard similarity of the syntax tree than masking {RANDOM[model.settings.control]} does (T1 − T0)"
     text += f"; masking {told(gained)} costs less." if gained else "."
     return text + (f" For {_listed(neither)}, the test separates no difference from 0." if neither else "")
 
@@ -184,7 +186,9 @@ def _method() -> Section:
         [
             "What a masked language model loses when the nodes of one type of the syntax tree are masked, and whether "
             f"that is due to the syntax ({syntaxeval.SOURCE}). T1 masks all sub-tokens of the outermost nodes of the "
-            "type, T0 as many random sub-tokens of the same function, several times. The model restores what is "
+            "type, T0 as many random sub-tokens of the same function, several times; or, with the control *spans*, "
+            "random spans of sub-tokens as long as those of the nodes, which is the stricter comparison: a span is "
+            "harder to restore than as many scattered sub-tokens, whatever it holds. The model restores what is "
             "masked, and the tree of the restored text is compared with that of the source: Jaccard and "
             "Sorensen-Dice over the multisets of node types, and Levenshtein over their sequences, from 0 to 1, where "
             "1 is the same tree.",
@@ -193,7 +197,7 @@ def _method() -> Section:
             "sub-token. All are means over functions, of T0 first over its copies. Models beside each other are "
             "scored on the functions with the node type that all of them have.",
             "The effect is the mean of T1 − T0 over functions, below 0 where the nodes of the type are harder to "
-            "restore than random sub-tokens, with a 95 % interval from a BCa bootstrap over functions. p-values come "
+            "restore than the control, with a 95 % interval from a BCa bootstrap over functions. p-values come "
             "from a test that exchanges T1 and T0 at random within functions, corrected over the node types of a "
             f"model by Holm's method. Node types in fewer than {FEW_FUNCTIONS} functions are marked, and have no "
             "interval.",
@@ -204,7 +208,8 @@ def _method() -> Section:
 def _group(group: Group) -> Section:
     made = group.settings
     ran = f"{made.data}, config {made.config}, split {made.split}, protocol {made.protocol}, rate {made.rate:g}"
-    notes = [f"Masked functions of {ran}; {made.draws} controls T0 for each masked copy T1, seed {made.seed}."]
+    ran += f"; for each masked copy T1 {made.draws} controls T0, each {RANDOM[made.control]}, seed {made.seed}"
+    notes = [f"Masked functions of {ran}."]
     types = group.node_types
     if not types:
         return Section(group.name, f"{group.title}: masked syntax", [*notes, "No node type could be compared."])
@@ -251,10 +256,10 @@ def _table(group: Group) -> Table:
         "Similarity of syntax trees by masked node type",
         columns,
         rows,
-        "T1: the nodes of the type are masked; T0: as many random sub-tokens; masked: sub-tokens in T1. Effect: "
-        f"T1 − T0 with its 95 % interval (– in fewer than {FEW_FUNCTIONS} functions) and p, corrected (Holm) over the "
-        f"node types of the model. {COLOURED} Largest loss: the lowest effect that is red. Restored: percent of the "
-        "masked sub-tokens. Log-probability drop: T0 − T1, in nats.",
+        f"T1: the nodes of the type are masked; T0: {RANDOM[group.settings.control]}; masked: sub-tokens in T1. "
+        f"Effect: T1 − T0 with its 95 % interval (– in fewer than {FEW_FUNCTIONS} functions) and p, corrected (Holm) "
+        f"over the node types of the model. {COLOURED} Largest loss: the lowest effect that is red. Restored: percent "
+        "of the masked sub-tokens. Log-probability drop: T0 − T1, in nats.",
         filters=1,
     )
 
@@ -297,7 +302,7 @@ def _effects_figure(group: Group, types: Sequence[str]) -> Figure:
     return figure(
         f"{group.name}-effects",
         f"{group.title}: effect of masking a node type on the Jaccard similarity of syntax trees, with 95 % intervals; "
-        f"left of 0, its nodes are harder to restore than random sub-tokens. Filled: corrected p below 0.05. Node "
+        f"left of 0, its nodes are harder to restore than the control. Filled: corrected p below 0.05. Node "
         f"types in at least {FEW_FUNCTIONS} functions.",
         f"A dot and a line for the effect and interval of {', '.join(types)}; the numbers are in the table.",
         group.name,
@@ -308,7 +313,7 @@ def _effects_figure(group: Group, types: Sequence[str]) -> Figure:
 def _boxes(group: Group, types: Sequence[str]) -> Figure:
     return figure(
         f"{group.name}-boxes",
-        f"{group.title}: Jaccard similarity of functions by masked node type, its nodes (T1) and random sub-tokens "
+        f"{group.title}: Jaccard similarity of functions by masked node type, its nodes (T1) and the control "
         "(T0). Boxes from the first to the third quartile with the median, lines to the 5th and 95th percentile.",
         f"Box plots of T1 and T0 of {', '.join(types)}; the numbers are in the CSV file.",
         f"{group.name}-functions",

@@ -275,6 +275,17 @@ def test_the_cache_answers_for_the_same_parser_alone(model, dataset_folder, resu
     assert len(masked) == 2 * runs
 
 
+def test_spans_as_controls(model, dataset_folder, result):
+    """The same copies of T1, as many sub-tokens in T0, and other ones; the signature says so."""
+    spans = mask(str(model), dataset_folder, **RUN, control="spans")
+    first = result.ledger.rows["copy"] == 0
+    assert spans.ledger.rows[first].tobytes() == result.ledger.rows[first].tobytes()
+    for column in ("function", "node_type", "copy", "seed", "masked"):
+        assert (spans.ledger.rows[column] == result.ledger.rows[column]).all()
+    assert (spans.ledger.rows["log_probability"][~first] != result.ledger.rows["log_probability"][~first]).mean() > 0.5
+    assert "|control:spans|" in spans.signature and "|control:sub-tokens|" in result.signature
+
+
 def test_another_seed_draws_other_controls(model, dataset_folder, result):
     other = mask(str(model), dataset_folder, **RUN, seed=1)
     first = result.ledger.rows["copy"] == 0
@@ -357,5 +368,9 @@ def test_bad_input(model, dataset_folder, tiny_model, tmp_path):
         mask(str(model), dataset_folder, node_types=[])
     with pytest.raises(ArgumentError, match="rate is 0"):
         mask(str(model), dataset_folder, rate=0)
+    with pytest.raises(UnknownName, match="did you mean 'spans'"):
+        mask(str(model), dataset_folder, control="span")
+    with pytest.raises(ArgumentError, match="published has the control sub-tokens"):
+        mask(str(model), dataset_folder, protocol="published", control="spans")
     with pytest.raises(UnknownName, match="published"):
         mask(str(model), dataset_folder, protocol="publishd")

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import gzip
+import itertools
 import json
 import subprocess
 import sys
+from collections import Counter
 
 import numpy as np
 import pytest
@@ -214,6 +216,33 @@ def test_special_tokens_are_masked_as_published_only():
         function.control(11, 0)
     (function,) = Masker(BYTES, "python", ["identifier"], protocol=PUBLISHED).read([code])
     assert {0, 6, 11, 13} <= set(function.control(14, 0).tolist())
+
+
+def test_spans_as_long_as_those_of_the_nodes():
+    """Two identifiers and a longer one among 9 sub-tokens: every arrangement comes, and each as often as the others."""
+    (function,) = Masker(BYTES, "python", ["identifier"]).read(["(a)+bc+d\n"])  # <s> ( a ) + b c + d \n </s>
+    masked = function.mask("identifier").positions
+    assert masked.tolist() == [2, 5, 6, 8]
+    arrangements = {
+        positions
+        for positions in itertools.combinations(range(1, 10), 4)
+        if sorted(len(list(span)) for _, span in itertools.groupby(enumerate(positions), lambda at: at[1] - at[0]))
+        == [1, 1, 2]
+    }
+    drawn = Counter(tuple(function.control_spans(masked, seed).tolist()) for seed in range(6000))
+    assert drawn.keys() == arrangements
+    expected = 6000 / len(arrangements)
+    assert all(abs(count - expected) < 5 * expected**0.5 for count in drawn.values())
+
+
+def test_spans_go_where_there_is_room():
+    """All of it masked; and a special token, which is in no span, counts as if it were not there."""
+    (whole,) = Masker(BYTES, "python", ["module"]).read(["a = 1"])
+    assert whole.control_spans(whole.mask("module").positions, 3).tolist() == [1, 2, 3, 4, 5]
+    (spelled,) = Masker(BYTES, "python", ["string"]).read(["'</s>'#"])  # <s> ' </s> ' # </s>
+    masked = spelled.mask("string").positions
+    assert (masked.tolist(), spelled.eligible.tolist()) == ([1, 3], [1, 3, 4])
+    assert {tuple(spelled.control_spans(masked, seed).tolist()) for seed in range(20)} == {(1, 3), (3, 4)}
 
 
 def test_nodes_without_characters():

@@ -6,6 +6,7 @@ import csv
 import json
 import shutil
 from collections import defaultdict
+from types import SimpleNamespace
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -265,7 +266,7 @@ def test_examples_that_are_missing_or_of_another_result(masked, tmp_path):
 # The finding
 
 
-def model(**effects):
+def model(control="sub-tokens", **effects):
     """A model of node types with these effects, corrected p-values and functions."""
     node_types = {
         name: MaskedType(
@@ -276,7 +277,7 @@ def model(**effects):
         )
         for name, (effect, p, functions) in effects.items()
     }
-    return Masked(None, "", node_types, 9, 9, 0, {}, {}, {}, None, {}, "")
+    return Masked(SimpleNamespace(control=control), "", node_types, 9, 9, 0, {}, {}, {}, None, {}, "")
 
 
 def test_finding_names_only_what_the_test_separates():
@@ -293,6 +294,8 @@ def test_finding_names_only_what_the_test_separates():
     assert "masking costs in no case more" in told and "less" not in told
     assert told.endswith("For a and b, the test separates no difference from 0.")
     assert "no node type is in at least 6 functions" in syntaxeval._finding("m", model(a=(-0.2, 0.01, 5)))
+    told = syntaxeval._finding("m", model("spans", a=(-0.2, 0.01, 9)))
+    assert "than masking random spans of sub-tokens as long as those of the nodes does (T1 − T0)." in told
 
 
 def test_finding_colours_and_marks_say_what_the_tables_say(written, opened):

@@ -56,6 +56,7 @@ def masked(
             "protocol": "current",
             "node_types": names,
             "rate": 1.0,
+            "control": "sub-tokens",
             "draws": draws,
             "seed": 0,
             "max_length": 511,
