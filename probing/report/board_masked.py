@@ -10,9 +10,10 @@ from typing import Any
 
 from codesyntax_dataset.errors import LedgerError
 from probing.evidence.entry_masked import HEADLINE
+from probing.evidence.statistics import FEW_FUNCTIONS
 from probing.prediction.result import OUTCOMES
 from probing.publish.board import printable
-from probing.publish.board_masked import MaskedCell, MaskedRow, MaskedTable
+from probing.publish.board_masked import MaskedCell, MaskedRow, MaskedTable, MaskedTypeRow
 
 SHOWN = {HEADLINE: "Jaccard similarity", "restored": "restored sub-tokens"}
 """The outcomes of the main table, those of tasks; the details have all."""
@@ -22,7 +23,7 @@ TITLES = {
     "sorensen_dice": "Sorensen-Dice",
     "levenshtein": "Levenshtein",
     "restored": "restored",
-    "log_probability": "log-probability",
+    "log_probability": "log-probability, nats",
 }
 
 _PARTS = ("t1", "t0", "effect")
@@ -80,10 +81,7 @@ def to_page(tables: Sequence[MaskedTable]) -> list[dict[str, Any]]:
                         }
                         for outcome in SHOWN
                     },
-                    "types": [
-                        [of.name, f"{of.functions:,}", f"{of.masked:,}", [_texts(of.cells[name]) for name in TITLES]]
-                        for of in row.node_types
-                    ],
+                    "types": [_type(of) for of in row.node_types],
                     "facts": _row_facts(row),
                 }
                 for row, ranks in _best_first(table)
@@ -91,6 +89,11 @@ def to_page(tables: Sequence[MaskedTable]) -> list[dict[str, Any]]:
         }
         for table in tables
     ]
+
+
+def _type(of: MaskedTypeRow) -> list[Any]:
+    few = of.functions < FEW_FUNCTIONS
+    return [of.name, few, f"{of.functions:,}", f"{of.masked:,}", [_texts(of.cells[name]) for name in TITLES]]
 
 
 def to_markdown(tables: Sequence[MaskedTable], escape: Any) -> list[str]:
