@@ -13,7 +13,7 @@ from codesyntax_dataset.protocol import DIRECTIONS
 from probing.attention.schema import Signature
 from probing.models.kept import VERSIONS
 from probing.prediction import schema as prediction
-from probing.prediction.masking import PROTOCOLS
+from probing.prediction.masking import CONTROLS, PROTOCOLS
 from probing.runs import records
 from probing.runs.records import Record, exactly, listed, matching
 from probing.runs.settings import Settings
@@ -171,6 +171,7 @@ class MaskEntrySettings(prediction.MaskSettings):
     protocol: Annotated[str, _one_of(PROTOCOLS)]
     node_types: Annotated[tuple[NodeType, ...], FailFast(), listed, Field(min_length=1, max_length=1000)]
     rate: Annotated[float, Field(gt=0, le=1)]
+    control: Annotated[str, _one_of(CONTROLS)]
     draws: Annotated[int, Field(ge=1, le=10**4)]
     seed: Annotated[int, Field(ge=0, le=2**63)]
     max_length: Number

@@ -14,6 +14,7 @@ from probing.evidence.statistics import FEW_FUNCTIONS
 from probing.prediction.result import OUTCOMES
 from probing.publish.board import printable
 from probing.publish.board_masked import MaskedCell, MaskedRow, MaskedTable, MaskedTypeRow
+from probing.report.masking import RANDOM
 
 SHOWN = {HEADLINE: "Jaccard similarity", "restored": "restored sub-tokens"}
 """The outcomes of the main table, those of tasks; the details have all."""
@@ -130,9 +131,9 @@ def facts(table: MaskedTable) -> str:
     made, types = table.settings, table.rows[0].node_types
     counts = ", ".join(f"{of.name} ({of.functions:,})" for of in sorted(types, key=lambda of: of.name))
     return printable(
-        f"data {made.data}, labels {made.labels}, protocol {made.protocol}, rate {made.rate:g}, {made.draws} controls "
-        f"T0, seed {made.seed}, trees of {table.rows[0].entry.run.parser}; mean of {len(types)} node types "
-        f"(functions): {counts}",
+        f"data {made.data}, labels {made.labels}, protocol {made.protocol}, rate {made.rate:g}, T0 of "
+        f"{RANDOM[made.control]}, {made.draws} times, seed {made.seed}, trees of {table.rows[0].entry.run.parser}; "
+        f"mean of {len(types)} node types (functions): {counts}",
         most=1000,
     )
 

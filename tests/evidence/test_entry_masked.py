@@ -223,6 +223,7 @@ def test_numbers_that_a_model_could_have_are_what_only_masking_again_refuses(hon
         (("format",), 2, "format is 2"),
         (("instrument",), "attention", "expected 2"),
         (("settings", "limit"), 5, "a partial run is not published"),
+        (("settings", "control"), "x", "'sub-tokens' or 'spans'"),
         (("settings", "split"), "validation", "'test'"),
         (("settings", "model"), "../x", "as the Hub allows it"),
         (("settings", "node_types"), [], "at least 1 item"),

@@ -61,6 +61,7 @@ def test_a_table_has_what_compares_and_nothing_else(made, tmp_path):
     others = {
         "draws": masked("user/x", draws=3, functions=60),
         "protocol": masked("user/x", protocol="published", functions=60),
+        "spans": masked("user/x", control="spans", functions=60),
         "config": masked("user/x", config="java", functions=60),
         "data": masked("user/x", labels="ba9876543210", functions=60),
         "types": masked("user/x", node_types=list(TYPES)[:2], functions=60),
@@ -77,6 +78,7 @@ def test_a_table_has_what_compares_and_nothing_else(made, tmp_path):
         ["failed"],
         ["length", "user-bad", "user-good", "user-same"],
         ["protocol"],
+        ["spans"],
         ["types"],
     ]
 

@@ -142,6 +142,7 @@ def test_the_command_says_that_nothing_changed_and_undoes(hub, results):
         ({"seed": 1}, "was masked with --seed 1, but a task has --seed 0"),
         ({"max_length": 510}, "--max-length 510, but a task has --max-length 511"),
         ({"protocol": "published"}, "--protocol published, but a task has --protocol current"),
+        ({"control": "spans"}, "--control spans, but a task has --control sub-tokens"),
         ({"rate": 0.5}, "--rate 0.5, but a task has --rate 1.0"),
         ({"limit": 5}, "partial run: run it without --limit"),
         ({"split": "validation"}, "--split validation, but a task has --split test"),
