@@ -49,10 +49,10 @@ PERCENTILES = np.arange(0, 101, 5)
 
 _PAIRS = [(similarity, model) for similarity in syntaxeval.SIMILARITIES for model in syntaxeval.MODELS]
 
-MASKED, WRONG = "▢", "✗"
+MASKED, WRONG = "▢", ("⟦", "⟧")
 """In examples: stands for a masked sub-token; around what is predicted wrongly."""
 
-TREE_LINES = 40
+TREE_LINES = 30
 """The lines of a tree that an example shows."""
 
 NAMED = 3
@@ -392,28 +392,27 @@ def _example_tables(table: str, name: str, worked: Sequence[Worked]) -> list[Tab
         source = "".join(part.source for part in example.parts)
         masked = "".join(MASKED * part.masked or part.source for part in example.parts)
         shown = [text.rstrip() for text in (source, masked, _marked(example))]
-        texts.append([example.place, example.node_type, str(example.id), *counts, *shown])
-        trees.append(
-            [example.place, example.node_type, *similarity, *side_by_side(example.tree, example.restored_tree)]
-        )
+        texts.append([example.place, example.node_type, *shown, str(example.id), *counts])
+        sides = side_by_side(example.tree, example.restored_tree)
+        trees.append([example.place, example.node_type, *sides, *similarity])
     which = [Column("example", NAME), Column("node type", NAME)]
     counted = [Column("function"), Column("masked", COUNT), Column("restored", COUNT)]
     return [
         Table(
             table,
             f"What {name} restores: three functions",
-            [*which, *counted, *(Column(title, CODE) for title in ("source", "with masks", "predicted"))],
+            [*which, *(Column(title, CODE) for title in ("source", "with masks", "predicted")), *counted],
             texts,
-            f"Function: its id in the data. Masked, restored: sub-tokens. {MASKED}: a masked sub-token; "
-            f"{WRONG}predicted otherwise{WRONG}.",
+            f"{MASKED}: a masked sub-token. {'predicted otherwise'.join(WRONG)}. Function: its id in the data. Masked, "
+            "restored: sub-tokens.",
         ),
         Table(
             f"{table}-trees",
             f"The syntax trees of what {name} restores",
             [
                 *which,
-                *(Column(_title(similarity), SIMILARITY) for similarity in SIMILARITIES),
                 *(Column(title, CODE) for title in ("tree of the source", "tree of the predicted text")),
+                *(Column(_title(similarity), SIMILARITY) for similarity in SIMILARITIES),
             ],
             trees,
             "Named nodes, each below the one that it is in. − and +: lines that only one of the two has. At most "
@@ -429,7 +428,7 @@ def _marked(example: Example) -> str:
     for place, part in enumerate(example.parts):
         begins = wrong[place] and not (place and wrong[place - 1])
         ends = wrong[place] and not any(wrong[place + 1 : place + 2])
-        text += WRONG * begins + part.text + WRONG * ends
+        text += WRONG[0] * begins + part.text + WRONG[1] * ends
     return text
 
 
@@ -445,7 +444,7 @@ def side_by_side(one: Sequence[str], other: Sequence[str]) -> tuple[str, str]:
             left, right = ("" if line is None else sign + line for sign, line in zip(signs, pair))
             rows.append((left, right, kind != "equal"))
     shown, rest = rows[:TREE_LINES], rows[TREE_LINES:]
-    more = f"\n… {len(rest)} more lines, {sum(differ for *_, differ in rest)} of them different" if rest else ""
+    more = f"\n… {len(rest)} more, {sum(differ for *_, differ in rest)} of them different" if rest else ""
     return "\n".join(left for left, *_ in shown) + more, "\n".join(right for _, right, _ in shown) + more
 
 

@@ -230,9 +230,9 @@ def test_examples_show_copies_of_the_ledger(masked, written, dataset_folder):
             for position in mask_positions(code, tokenizer, kind):
                 place = offsets["offset_mapping"][position][1] - 1
                 hidden[place], lost = "▢", code[place] in "return"
-                predicted[place] = "✗~✗" if lost else code[place]
+                predicted[place] = "⟦~⟧" if lost else code[place]
             assert text["with masks"] == "".join(hidden).rstrip()
-            assert text["predicted"] == "".join(predicted).replace("✗✗", "").rstrip()
+            assert text["predicted"] == "".join(predicted).replace("⟧⟦", "").rstrip()
             named = tree["tree of the source"].replace("− ", "  ").split("\n")
             assert named[0].strip() == "module" and "function_definition" in named[1]
 
@@ -244,8 +244,8 @@ def test_trees_side_by_side():
         "  module\n    a\n+     x\n+     y\n    d",
     )
     assert syntaxeval.side_by_side(one[:2], [*one[:2], "    b"]) == ("  module\n    a\n", "  module\n    a\n+     b")
-    left, right = syntaxeval.side_by_side(["a"] * 45, ["a"] * 43 + ["b"] * 3)
-    assert left.split("\n") == right.split("\n") == ["  a"] * 40 + ["… 6 more lines, 3 of them different"]
+    left, right = syntaxeval.side_by_side(["a"] * 35, ["a"] * 33 + ["b"] * 3)
+    assert left.split("\n") == right.split("\n") == ["  a"] * 30 + ["… 6 more, 3 of them different"]
 
 
 def test_examples_that_are_missing_or_of_another_result(masked, tmp_path):
