@@ -66,7 +66,7 @@ def to_page(tables: Sequence[MaskedTable]) -> list[dict[str, Any]]:
     return [
         {
             "title": title(table),
-            "facts": facts(table),
+            "facts": f"{facts(table)}; mean of node types (functions): {', '.join(counts(table))}",
             "axes": {outcome: _axis(table, outcome) for outcome in SHOWN},
             "rows": [
                 {
@@ -107,7 +107,8 @@ def to_markdown(tables: Sequence[MaskedTable], escape: Any) -> list[str]:
         "not separate are tied (5 %, Holm over the pairs of a table).",
     ]
     for table in tables:
-        lines += ["", f"## {title(table)}", "", f"{escape(facts(table))}.", ""]
+        types = ", ".join(map(escape, counts(table)))
+        lines += ["", f"## {title(table)}", "", f"{escape(facts(table))}; mean of node types (functions): {types}.", ""]
         columns = [f"rank | {TITLES[outcome]} T1 | T0 | Δ | p" for outcome in SHOWN]
         lines.append(f"| model | family | verified | {' | '.join(columns)} |")
         lines.append("| --- | --- |" + " --: |" * (1 + 5 * len(SHOWN)))
@@ -128,14 +129,16 @@ def title(table: MaskedTable) -> str:
 
 def facts(table: MaskedTable) -> str:
     """What the rows of a table share, except what its title says."""
-    made, types = table.settings, table.rows[0].node_types
-    counts = ", ".join(f"{of.name} ({of.functions:,})" for of in sorted(types, key=lambda of: of.name))
+    made = table.settings
     return printable(
         f"data {made.data}, labels {made.labels}, protocol {made.protocol}, rate {made.rate:g}, T0 of "
-        f"{RANDOM[made.control]}, {made.draws} times, seed {made.seed}, trees of {table.rows[0].entry.run.parser}; "
-        f"mean of {len(types)} node types (functions): {counts}",
-        most=1000,
+        f"{RANDOM[made.control]}, {made.draws} times, seed {made.seed}, trees of {table.rows[0].entry.run.parser}"
     )
+
+
+def counts(table: MaskedTable) -> list[str]:
+    """The node types of the mean, with their functions."""
+    return [f"{of.name} ({of.functions:,})" for of in sorted(table.rows[0].node_types, key=lambda of: of.name)]
 
 
 def verified(row: MaskedRow) -> str:
