@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from probing.cli import options
 from probing.cli.attention import print_one
 from probing.cli.group import main, note, quiet_libraries
+
+if TYPE_CHECKING:
+    from probing.prediction.result import MaskResult
 
 
 @main.command()
@@ -56,19 +59,22 @@ def mask(
 ) -> None:
     """Mask the syntax of functions, let MODEL restore it, and compare the trees (SyntaxEval).
 
-    MODEL is a masked language model: a Hub id or a local folder. For each node type, copies with its nodes masked (T1)
-    are compared with copies of as many random sub-tokens masked (T0). Under `accelerate launch` or `torchrun`, the
-    processes share the work.
+    MODEL is a masked language model: a Hub id, a local folder, or tiny-code-mlm, the embedded one. For each node type,
+    copies with its nodes masked (T1) are compared with copies of as many random sub-tokens masked (T0). Under
+    `accelerate launch` or `torchrun`, the processes share the work.
     """
-    quiet_libraries()
-    from probing import mask as run
-
-    runs = options.every(configs, splits, as_json)
     names = [name for text in node_types for name in text.replace(",", " ").split()] if node_types else None
-    for config, split in runs:
-        result = run(model, config=config, split=split, node_types=names, **given)
+    for config, split in options.every(configs, splits, as_json):
+        result = run_mask(model, config=config, split=split, node_types=names, **given)
         if result is None:  # not the main process
             continue
         print_one(result, wide, as_json)
         if given["output"]:
             note(f"wrote {result.paths(given['output'])[0]}")
+
+
+def run_mask(model: str, **given: Any) -> MaskResult | None:
+    quiet_libraries()
+    from probing import mask as run
+
+    return run(model, **given)

@@ -10,6 +10,7 @@ from codesyntax_dataset.protocol import SPLITS
 from probing.cli import options
 from probing.cli.attention import print_one, run_probe
 from probing.cli.group import main
+from probing.cli.prediction import run_mask
 
 RECIPE = [
     "codesyntax build --source code-search-net/code_search_net --config python --output csn",
@@ -18,6 +19,9 @@ RECIPE = [
     "codesyntax report csn-results --data csn --output csn-report",
 ]
 """From the Hub to a report, as in README.md."""
+
+DRAWS = 1
+"""Controls of each masked copy in the demo, which is to end soon; 20 is the default of `mask`."""
 
 
 @main.command()
@@ -42,24 +46,31 @@ def report(results: tuple[Path, ...], output: Path, data: str | None) -> None:
 @main.command()
 @click.option("--output", default="codesyntax-demo", type=options.PATH, help="The folder to write into.")
 def demo(output: Path) -> None:
-    """Build the embedded sample, probe the embedded encoder with it, and report what its attention heads find."""
+    """Build the embedded sample, and report what the attention heads of an embedded encoder find in it, and what an
+    embedded masked language model restores of it."""
     from codesyntax_dataset.build import build as build_dataset
-    from probing.models.location import EMBEDDED, embedded_model
+    from probing.models.location import EMBEDDED, TINY, embedded_model
+    from probing.prediction.masking import CONTROLS
     from probing.report.report import report as write_report
 
     embedded_model()  # raises at once if it is missing
     data, results = output / "codesyntax", output / "results"
     click.echo(build_dataset("sample", ["python", "java"], data).text(), err=True)
-    for config in ("python", "java"):
+    for model, config in ((EMBEDDED, "python"), (EMBEDDED, "java"), (TINY, "python")):
         for split in SPLITS:
-            result = run_probe(EMBEDDED, data=data, config=config, split=split, output=results)
+            result = run_probe(model, data=data, config=config, split=split, output=results)
             if result is not None and split == "test":
                 print_one(result)
+    for control in CONTROLS:
+        restored = run_mask(TINY, data=data, control=control, draws=DRAWS, output=results)
+        if restored is not None:
+            print_one(restored)
     page = write_report([results], output / "report", data)
     recipe = "\n".join(f"  {line}" for line in RECIPE)
     click.echo(
-        f"\nThe dataset is in {data}; results and rank ledgers are in {results}. The report, with baselines, "
+        f"\nThe dataset is in {data}; results and ledgers are in {results}. The report, with baselines, "
         f"intervals and\nfigures, is {page}. Next steps:\n\nSee what heads attend to:\n  codesyntax show {EMBEDDED} "
+        f"--data {data} --id 0\n\nSee what is restored where the syntax is masked:\n  codesyntax show {TINY} --masked "
         f"--data {data} --id 0\n\nProbe CodeBERT with CodeSearchNet, from the Hub to a report:\n{recipe}\n\nUse your "
         "own model, code or attention: README.md. List models that work: codesyntax available-models"
     )

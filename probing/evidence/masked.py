@@ -16,6 +16,7 @@ from probing.evidence.schema import FAILED, UNSHARED
 from probing.prediction.examples import Worked, examples_path
 from probing.prediction.examples import load as load_examples
 from probing.prediction.ledger import SIMILARITIES
+from probing.prediction.masking import SUB_TOKENS
 from probing.prediction.result import OUTCOMES, Arms, MaskResult, load
 from probing.prediction.schema import MaskRun, MaskSettings, ResultFile
 from probing.runs.saved import read_text
@@ -69,12 +70,12 @@ class Masked(NamedTuple):
 
 
 def comparable(files: Sequence[Path]) -> list[list[Path]]:
-    """Groups of masking results that can stand side by side, in the order of configs: all their settings agree, except
-    those of the model.
+    """Groups of masking results that can stand side by side, in the order of configs and controls: all settings agree,
+    except those of the model.
 
     Raises LedgerError for a file that is not a masking result.
     """
-    groups: dict[tuple[int, str], list[Path]] = {}
+    groups: dict[tuple[int, bool, str], list[Path]] = {}
     for file in files:
         try:
             settings = ResultFile.read(read_text(file)).settings
@@ -84,7 +85,8 @@ def comparable(files: Sequence[Path]) -> list[list[Path]]:
             raise LedgerError(
                 f"{file} is not a masking result ({error}): expected the JSON that `codesyntax mask` wrote"
             ) from error
-        key = list(CONFIGS).index(settings.config), settings.model_dump_json(exclude=OF_MODEL)
+        spans = settings.control != SUB_TOKENS
+        key = list(CONFIGS).index(settings.config), spans, settings.model_dump_json(exclude=OF_MODEL)
         groups.setdefault(key, []).append(file)
     return [members for _, members in sorted(groups.items())]
 

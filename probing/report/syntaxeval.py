@@ -172,7 +172,13 @@ def _finding(name: str, model: Masked) -> str:
     text += f"masking {told(lost)} costs" if lost else "masking costs in no case"
     text += f" more Jaccard similarity of the syntax tree than masking {RANDOM[model.settings.control]} does (T1 − T0)"
     text += f"; masking {told(gained)} costs less." if gained else "."
-    return text + (f" For {_listed(neither)}, the test separates no difference from 0." if neither else "")
+    text += f" For {_listed(neither)}, the test separates no difference from 0." if neither else ""
+    if lost and model.settings.control == SUB_TOKENS:
+        text += (
+            " Nodes are spans, which are harder to restore than scattered sub-tokens, whatever they hold: whether any "
+            "of this is due to the syntax, `codesyntax mask --control spans` tells."
+        )
+    return text
 
 
 def _listed(items: Sequence[str]) -> str:

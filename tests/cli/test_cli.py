@@ -13,7 +13,7 @@ import pytest
 from click.testing import CliRunner
 
 from probing.cli import main, report
-from probing.models.location import EMBEDDED
+from probing.models.location import EMBEDDED, TINY
 
 pytestmark = pytest.mark.slow
 
@@ -208,10 +208,13 @@ def test_full_disk(full_disk, tiny_model, dataset_folder):
 
 def test_demo_runs(tmp_path, monkeypatch):
     """On a few functions: the whole of it is the README's first command, which CI runs."""
-    real = report.run_probe
-    monkeypatch.setattr(report, "run_probe", lambda model, **given: real(model, **given, limit=3))
+    for name in ("run_probe", "run_mask"):
+        real = getattr(report, name)
+        monkeypatch.setattr(report, name, lambda model, real=real, **given: real(model, **given, limit=3))
     result = run("demo", "--output", tmp_path / "demo")
     assert result.exit_code == 0
-    assert EMBEDDED in result.stdout
+    assert EMBEDDED in result.stdout and f"{TINY} on codesyntax" in result.stdout
+    page = (tmp_path / "demo/report/index.html").read_text("utf-8")
+    assert "masked syntax" in page and "control spans" in page
     assert "codesyntax probe microsoft/codebert-base" in result.stdout
     assert (tmp_path / "demo/codesyntax/README.md").exists()

@@ -15,7 +15,7 @@ from test_architectures import FAMILIES
 from probing.cli import main
 from probing.models.catalogue import _KNOWN, available
 from probing.models.encoder import load
-from probing.models.location import EMBEDDED
+from probing.models.location import EMBEDDED, TINY
 
 
 def configuration(folder, **content):
@@ -86,8 +86,9 @@ def test_a_name_that_no_file_can_have():
 def test_without_arguments_every_known_model_has_a_row():
     """From what comes with the package, offline and with an empty cache."""
     printed = CliRunner().invoke(main, ["available-models"], catch_exceptions=False)
-    first, *others = printed.stdout.splitlines()[1:]
+    first, second, *others = printed.stdout.splitlines()[1:]
     assert first.split() == [EMBEDDED, "bert", "6", "12", "512", "both", "captured"]
+    assert second.split() == [TINY, "modernbert", "4", "4", "512", "both", "captured"]
     assert [line.split()[0] for line in others] == list(_KNOWN["models"])
     assert len(others) > 20
     assert others[0].split() == ["microsoft/codebert-base", "roberta", "12", "12", "512", "both", "captured"]
@@ -97,8 +98,8 @@ def test_without_arguments_every_known_model_has_a_row():
 def test_refreshing_asks_the_hub_again():
     """Which cannot be reached here."""
     printed = CliRunner().invoke(main, ["available-models", "--refresh"], catch_exceptions=False)
-    first, *others = printed.stdout.splitlines()[1:]
-    assert first.split()[0] == EMBEDDED
+    first, second, *others = printed.stdout.splitlines()[1:]
+    assert (first.split()[0], second.split()[0]) == (EMBEDDED, TINY)
     assert [line.split()[0] for line in others] == list(_KNOWN["models"])
     assert all("unknown: not in the cache, and the Hub cannot be reached" in line for line in others)
 

@@ -34,10 +34,24 @@ def commands() -> list[str]:
 def test_guides(tmp_path, monkeypatch):
     """Their commands run one after the other in an empty folder; their Python examples print there what they show."""
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("CODESYNTAX_CACHE", str(tmp_path / "cache"))  # as users have one
     (tmp_path / "codesyntax_metric").symlink_to(ROOT / "codesyntax_metric")  # as from the repository root
     lines = commands()
     assert {shlex.split(line)[1] for line in lines} >= {
-        *("build", "stats", "push", "probe", "score", "verify", "errors", "show", "baseline", "report", "board"),
+        *(
+            "build",
+            "stats",
+            "push",
+            "probe",
+            "score",
+            "verify",
+            "errors",
+            "show",
+            "baseline",
+            "report",
+            "board",
+            "mask",
+        ),
     }
     for line in lines:
         words = shlex.split(line)[1:]
@@ -45,6 +59,7 @@ def test_guides(tmp_path, monkeypatch):
         result = CliRunner().invoke(main, expanded, catch_exceptions=False)
         assert result.exit_code == 0, f"{line}\n{result.output}"
     check_first_table(Path("report/tables"))
+    check_second_table(Path("report/tables"))
     runner = doctest.DocTestRunner(optionflags=doctest.NORMALIZE_WHITESPACE)
     for guide in GUIDES:
         runner.run(doctest.DocTestParser().get_doctest((ROOT / guide).read_text("utf-8"), {}, guide, guide, 0))
@@ -62,7 +77,9 @@ def check_first_table(tables: Path) -> None:
     relations = {(row["relation"], row["k"]): row for row in rows("java-relations-1.csv")}
     means = {row["name"]: row for row in rows("java-means.csv")}
     shown = re.findall(
-        r"^\| (?:`(.+?)`|mean of \d+ relations) \|(.+)\|$", README.partition("## Try it")[0], flags=re.MULTILINE
+        r"^\| (?:`(.+?)`|mean of \d+ relations) \|(.+)\|$",
+        README.partition("**The second question**")[0],
+        flags=re.MULTILINE,
     )
     assert len(shown) > 8
     for relation, cells in shown:
@@ -78,6 +95,23 @@ def check_first_table(tables: Path) -> None:
         if relation:
             row = relations[relation, "1"]
             assert (edges, head) == (row["edges"], row["held-out: head"])
+
+
+def check_second_table(tables: Path) -> None:
+    """So are those of the second; the test separates all differences to sub-tokens from 0, and none to spans."""
+    shown = re.findall(r"^\| `(\w+)` \| (\d+) \| (\S+) \| (\S+) \| (\S+) \|$", README, flags=re.MULTILINE)
+    assert len(shown) > 2
+    found = []
+    for name in ("masking-python.csv", "masking-python-2.csv"):
+        with (tables / name).open(encoding="utf-8", newline="") as file:
+            found.append({row["node type"]: row for row in csv.DictReader(file) if row["similarity"] == "Jaccard"})
+    scattered, spans = found
+    of = "tiny-code-mlm: "
+    for kind, functions, t1, *effects in shown:
+        assert (functions, t1) == (scattered[kind]["functions"], f"{float(scattered[kind][of + 'T1']):.3f}")
+        for row, effect in zip((scattered[kind], spans[kind]), effects, strict=True):
+            assert effect.replace("−", "-") == f"{float(row[of + 'effect']):+.3f}"
+        assert float(scattered[kind][of + "effect, p"]) < 0.05 <= float(spans[kind][of + "effect, p"])
 
 
 def test_the_two_commands_stand_alone_in_a_line():

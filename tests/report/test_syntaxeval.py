@@ -288,7 +288,8 @@ def test_finding_names_only_what_the_test_separates():
         "m: of 4 node types in at least 6 functions, masking c (−0.300, 95 % interval −0.400 to −0.200) and a (−0.200, "
         "95 % interval −0.300 to −0.100) costs more Jaccard similarity of the syntax tree than masking as many random "
         "sub-tokens does (T1 − T0); masking d (+0.400, 95 % interval +0.300 to +0.500) costs less. For b, the test "
-        "separates no difference from 0."
+        "separates no difference from 0. Nodes are spans, which are harder to restore than scattered sub-tokens, whatever "
+        "they hold: whether any of this is due to the syntax, `codesyntax mask --control spans` tells."
     )
     told = syntaxeval._finding("m", model(a=(-0.2, 0.05, 9), b=(0.1, 1.0, 9)))
     assert "masking costs in no case more" in told and "less" not in told
