@@ -1,28 +1,35 @@
 """What masking costs over a plain forward pass of its copies, and against the procedure of the study.
 
-    python tests/benchmarks/masking.py --data codesyntax                     # a model of base width, 6 layers
-    python tests/benchmarks/masking.py --data codesyntax --model FOLDER      # another masked language model
+    python tests/benchmarks/masking.py --data codesyntax --tokenizer FOLDER                    # base width, 6 layers
+    python tests/benchmarks/masking.py --data codesyntax --tokenizer FOLDER --shape embedded   # the embedded model's
+    python tests/benchmarks/masking.py --data codesyntax --model FOLDER                        # another
 
 - *ratio*: preparing, masking, restoring and comparing, over the forward pass of the distinct copies with all logits,
   longest first, in the batches that are fastest for it.
-- *procedure of the study*: for each copy the tokenizer, a pass of its own with all logits, both trees and the edit
-  distance in plain Python; and the same for 20 copies of each absent node type, with nothing masked, as it did.
+- *procedure of the study*: for each copy the tokenizer, each sub-token aligned with the leaves of the tree, a pass of
+  its own with all logits, and a process with a time limit for both trees and the edit distance in plain Python; and the
+  same for 20 copies of each absent node type, with nothing masked, as it did. `ms of the study`: for a copy, by step.
 
-CPU time of one thread, on functions spread evenly over the lengths of the data.
+CPU time of one thread and of the processes that it starts, on functions spread evenly over the lengths of the data:
+fewer `--functions` give a figure for those alone.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import time
+import multiprocessing
+import queue
+import resource
+from collections import Counter
 
 import torch
 from tqdm.auto import tqdm
 from transformers import AutoTokenizer, RobertaConfig, RobertaForMaskedLM
 
-from codesyntax_dataset.languages.grammar import checked_node_types
+from codesyntax_dataset.languages import grammar
 from codesyntax_metric.ast_similarity.similarity import node_types
+from probing.models.train_tiny import TINY, model_of
 from probing.prediction import mask
 from probing.prediction.fill import Copy
 from probing.prediction.masking import Masker
@@ -32,11 +39,20 @@ from probing.runs.data import read_functions
 BUDGETS = (1, 1024, 4096)
 
 
-def base(tokenizer) -> tuple:
-    """A RoBERTa of base width with six layers and random weights, which reads with a tokenizer of the same kind."""
+def cpu() -> float:
+    """Seconds of this process and of those that it waited for."""
+    used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return sum(one.ru_utime + one.ru_stime for one in used)
+
+
+def base(tokenizer) -> torch.nn.Module:
+    """A RoBERTa of base width with six layers and random weights, for a tokenizer of the same kind."""
     torch.manual_seed(0)
     config = RobertaConfig(vocab_size=len(tokenizer), num_hidden_layers=6, max_position_embeddings=514)
-    return RobertaForMaskedLM(config).eval(), tokenizer
+    return RobertaForMaskedLM(config).eval()
+
+
+SHAPES = {"base": base, "embedded": lambda tokenizer: model_of(tokenizer, TINY, 0).eval()}
 
 
 def distinct(job: mask.MaskJob) -> list[Copy]:
@@ -50,7 +66,7 @@ def distinct(job: mask.MaskJob) -> list[Copy]:
 
 def forward(job: mask.MaskJob, copies: list[Copy], budget: int) -> float:
     """Seconds of a plain forward pass over all copies."""
-    model, started = job.model, time.process_time()
+    model, started = job.model, cpu()
 
     def logits(batch, inputs):
         for row, copy in enumerate(batch):
@@ -59,31 +75,103 @@ def forward(job: mask.MaskJob, copies: list[Copy], budget: int) -> float:
             return model.model(**inputs).logits[:1, :1, :1]
 
     Batches(model, budget).each(copies, tqdm(disable=True), logits)
-    return time.process_time() - started
+    return cpu() - started
 
 
-def published(job: mask.MaskJob, functions: int) -> float:
-    """Seconds of the procedure of the study on the first functions."""
-    started = time.process_time()
+def run(job: mask.MaskJob) -> float:
+    """Seconds of our own run."""
+    started = cpu()
+    for part in job.parts:
+        job.run(part, tqdm(disable=True))
+    return cpu() - started
+
+
+def published(job: mask.MaskJob) -> tuple[float, int, Counter[str]]:
+    """Seconds of the procedure of the study, its number of copies, and the seconds of some steps."""
     model, tokenizer, language = job.model.model, job.masker.tokenizer, job.masker.language
-    for source in job.functions[:functions]:
+    started, number, steps = cpu(), 0, Counter()
+
+    def step(name, does, *arguments):
+        before = cpu()
+        found = does(*arguments)
+        steps[name] += cpu() - before
+        return found
+
+    def passed(ids):
+        with torch.inference_mode():
+            return model(input_ids=ids[None]).logits[0].argmax(-1)
+
+    for source in job.functions:
         reader = Masker(tokenizer, language, job.settings.node_types, protocol="published")
         (function,) = reader.read([source.code])
         pairs, _ = mask.copies_of(function, source.index, job.settings)
         copies = [copy.positions for pair in pairs for copy in pair.copies]
         absent = len(job.settings.node_types) - len(pairs)
         for positions in [*copies, *[[]] * (absent * job.settings.draws)]:
-            ids = torch.tensor(tokenizer(source.code)["input_ids"])
+            ids = torch.tensor(step("aligning", aligned, tokenizer, source.code, language))
             ids[torch.as_tensor(positions, dtype=torch.long)] = tokenizer.mask_token_id
-            with torch.inference_mode():
-                predicted = model(input_ids=ids[None]).logits[0].argmax(-1)
-            masked = ids == tokenizer.mask_token_id
-            text = tokenizer.decode(torch.where(masked, predicted, ids))
-            edit_distance(node_types(source.code, language), node_types(text, language))
-    return time.process_time() - started
+            predicted = step("passing", passed, ids)
+            text = tokenizer.decode(torch.where(ids == tokenizer.mask_token_id, predicted, ids))
+            step("comparing", compared_apart, source.code, text, language)
+            number += 1
+    return cpu() - started, number, steps
+
+
+def aligned(tokenizer, code: str, language: str) -> list[int]:
+    """The sub-tokens of code, after looking for the first leaf of the tree that each overlaps, which the study does not
+    use: for each sub-token it computes the characters of all leaves again, from their rows and columns."""
+    encoding = tokenizer(code, return_offsets_mapping=True)
+    known, leaves = grammar.node_types(language), []
+
+    def walk(node):
+        for child in [] if node.type == "string" else node.children:
+            walk(child)
+        if node.type == "string" or not node.children:
+            leaves.append(node)
+
+    walk(grammar.parse(code, language).root_node)
+    types = []
+    for token, (start, end) in zip(encoding["input_ids"], encoding["offset_mapping"]):
+        if token in tokenizer.all_special_ids:
+            continue
+        lines = code.split("\n")
+        spans = [(character(leaf.start_point, lines), character(leaf.end_point, lines)) for leaf in leaves]
+        for leaf, (first, last) in zip(leaves, spans):
+            if first <= start < last or first < end <= last:
+                types.append((known.index(leaf.type), known.index(leaf.parent.type)))
+                break
+    return encoding["input_ids"]
+
+
+def character(point: tuple[int, int], lines: list[str]) -> int:
+    row, column = point
+    return sum(map(len, lines[:row])) + row + len(lines[row][:column])
+
+
+def compared_apart(code: str, text: str, language: str) -> tuple[float, float, float]:
+    """The similarities of two texts' trees, from a process of its own that may take five seconds; else zeros."""
+    apart = multiprocessing.get_context("fork")
+    results = apart.Queue()
+    process = apart.Process(target=lambda: results.put(compared(code, text, language)))
+    process.start()
+    try:
+        return results.get(timeout=5)
+    except queue.Empty:
+        process.kill()
+        return 0.0, 0.0, 0.0
+    finally:
+        process.join()
+
+
+def compared(code: str, text: str, language: str) -> tuple[float, float, float]:
+    one, other = (node_types(source, language) for source in (code, text))
+    shared, total = (Counter(one) & Counter(other)).total(), len(one) + len(other)
+    return shared / (total - shared), 2 * shared / total, 1 - edit_distance(one, other) / max(len(one), len(other))
 
 
 def edit_distance(one: list[str], other: list[str]) -> int:
+    if one == other:
+        return 0
     row = list(range(len(other) + 1))
     for number, left in enumerate(one, 1):
         diagonal, row[0] = row[0], number
@@ -95,34 +183,41 @@ def edit_distance(one: list[str], other: list[str]) -> int:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", required=True, help="a dataset folder")
-    parser.add_argument("--model", help="a masked language model; by default six layers of base width, random weights")
-    parser.add_argument("--tokenizer", help="for the default model: a byte-level tokenizer with a mask token")
+    parser.add_argument("--model", help="a masked language model, instead of random weights")
+    parser.add_argument("--shape", choices=SHAPES, default="base", help="of random weights")
+    parser.add_argument("--tokenizer", help="for random weights: a byte-level tokenizer with a mask token")
     parser.add_argument("--functions", type=int, default=150)
     parser.add_argument("--published", type=int, default=5, help="functions for the procedure of the study")
     args = parser.parse_args()
     torch.set_num_threads(1)
-    model = args.model or base(AutoTokenizer.from_pretrained(args.tokenizer))
-    options = {"node_types": checked_node_types("python"), "protocol": "current", "rate": 1.0, "draws": 20, "seed": 0}
+    model = args.model
+    if model is None:
+        tokenizer = AutoTokenizer.from_pretrained(args.tokenizer)
+        model = SHAPES[args.shape](tokenizer), tokenizer
+    options = {
+        "node_types": grammar.checked_node_types("python"),
+        "protocol": "current",
+        "rate": 1.0,
+        "draws": 20,
+        "seed": 0,
+    }
     job = mask.prepare(model, read_functions(args.data, "python", "test"), max_length=511, **options)
     step = max(1, len(job.functions) // args.functions)
     job.functions = job.functions[::step][: args.functions]
+    started = cpu()
     copies = distinct(job)
+    before = cpu() - started  # a run reads and masks all functions before it begins, too
     few = copies[:: max(1, len(copies) // 100)]
     budget = min(BUDGETS, key=lambda budget: forward(job, few, budget))
     plain = forward(job, copies, budget)
-    started = time.process_time()
-    for part in job.parts:
-        job.run(part, tqdm(disable=True))
-    whole = time.process_time() - started
+    whole = before + run(job)
     made = {"functions": len(job.functions), "copies": sum(source.copies for source in job.functions)}
     made |= {"distinct": len(copies), "forward s": round(plain, 1), "whole s": round(whole, 1)}
     made |= {"ratio": round(whole / plain, 3), "ms a copy": round(1000 * whole / made["copies"], 2)}
-    some = job.functions[:: max(1, len(job.functions) // args.published)][: args.published]
-    job.functions = some
-    theirs, started = published(job, len(some)), time.process_time()
-    for part in job.parts:
-        job.run(part, tqdm(disable=True))
-    made |= {"published s": round(theirs, 1), "times cheaper": round(theirs / (time.process_time() - started), 1)}
+    job.functions = job.functions[:: max(1, len(job.functions) // args.published)][: args.published]
+    theirs, number, steps = published(job)
+    made |= {"published copies": number, "published s": round(theirs, 1), "times cheaper": round(theirs / run(job), 1)}
+    made |= {"ms of the study": {name: round(1000 * seconds / number, 1) for name, seconds in steps.items()}}
     print(json.dumps(made))
 
 

@@ -1,12 +1,14 @@
-"""Does probing take more memory for more functions? Peak resident set of one run, and of one over ten times as many.
+"""Does a run take more memory for more functions? Peak resident set of one, and of one over ten times as many.
 
-    python tests/benchmarks/memory.py            # the embedded encoder over the sample's Python functions, and ten times them
+    python tests/benchmarks/memory.py            # probe the sample's Python functions, and ten times them, with the embedded encoder
+    python tests/benchmarks/memory.py FOLDER     # mask them, with two controls each, for a masked language model
 
-What a run must hold for every edge is its ledger; its bytes in memory are printed and taken off.
+What a run must hold for every edge or copy is its ledger; its bytes in memory are printed and taken off.
 """
 
 from __future__ import annotations
 
+import argparse
 import os
 import resource
 import subprocess
@@ -16,12 +18,12 @@ import tempfile
 TIMES = (1, 10)
 
 
-def run(times: int) -> None:
+def run(times: int, model: str | None = None) -> None:
     import datasets
     import torch
 
     from codesyntax_dataset.build import build
-    from probing import probe
+    from probing import mask, probe
     from probing.models.location import EMBEDDED
 
     torch.set_num_threads(1)
@@ -32,18 +34,23 @@ def run(times: int) -> None:
         repeated = datasets.concatenate_datasets(
             [functions] * times, info=datasets.DatasetInfo()
         )  # its own, not the split
-        result = probe(EMBEDDED, repeated)
+        result = probe(EMBEDDED, repeated) if model is None else mask(model, repeated, draws=2)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-    print(result.functions, peak, result.ledger.ranks.nbytes)
+    print(result.functions, peak, (result.ledger.ranks if model is None else result.ledger.rows).nbytes)
 
 
 def main() -> None:
-    if len(sys.argv) > 1:
-        run(int(sys.argv[1]))
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("model", nargs="?", help="a masked language model to mask for, instead of a probe")
+    parser.add_argument("--times", type=int, help="one run in this process, over so many times the functions")
+    args = parser.parse_args()
+    if args.times:
+        run(args.times, args.model)
         return
     aside = []
     for times in TIMES:
-        done = subprocess.run([sys.executable, __file__, str(times)], check=True, capture_output=True, text=True)
+        command = [sys.executable, __file__, *sys.argv[1:], "--times", str(times)]
+        done = subprocess.run(command, check=True, capture_output=True, text=True)
         functions, peak, ledger = map(int, done.stdout.split()[-3:])
         aside.append(peak - ledger)
         print(f"{functions} functions: peak {peak / 2**20:.0f} MB, of that the ledger {ledger / 2**20:.0f} MB")
