@@ -71,14 +71,15 @@ class Masked(NamedTuple):
 
 def comparable(files: Sequence[Path]) -> list[list[Path]]:
     """Groups of masking results that can stand side by side, in the order of configs and controls: all settings agree,
-    except those of the model.
+    except those of the model, and their trees are of the same parser.
 
     Raises LedgerError for a file that is not a masking result.
     """
-    groups: dict[tuple[int, bool, str], list[Path]] = {}
+    groups: dict[tuple[int, bool, str, str], list[Path]] = {}
     for file in files:
         try:
-            settings = ResultFile.read(read_text(file)).settings
+            result = ResultFile.read(read_text(file))
+            settings = result.settings
             if settings.config not in CONFIGS:
                 raise UnknownName("config", settings.config, CONFIGS)
         except (LedgerError, UnknownName) as error:
@@ -86,7 +87,7 @@ def comparable(files: Sequence[Path]) -> list[list[Path]]:
                 f"{file} is not a masking result ({error}): expected the JSON that `codesyntax mask` wrote"
             ) from error
         spans = settings.control != SUB_TOKENS
-        key = list(CONFIGS).index(settings.config), spans, settings.model_dump_json(exclude=OF_MODEL)
+        key = list(CONFIGS).index(settings.config), spans, settings.model_dump_json(exclude=OF_MODEL), result.run.parser
         groups.setdefault(key, []).append(file)
     return [members for _, members in sorted(groups.items())]
 

@@ -48,7 +48,7 @@ class Both(NamedTuple):
 def read_both(all_findings: Sequence[Findings], masked: Sequence[Group], data: Any = None) -> list[Both]:
     """The models with the same name and revision in results of both instruments, on the same config and split.
 
-    Raises DataNotFound if one of the two is of the first functions only, and the data are not mechanism.
+    Raises DataNotFound if one of the two is of the first functions only, and the data are not found.
     """
     result: list[Both] = []
     for findings, group in product(all_findings, masked):

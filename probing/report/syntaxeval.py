@@ -91,7 +91,7 @@ def read_groups(files: Sequence[Path]) -> list[Group]:
     Raises LedgerError for files that are not masking results, or do not follow from their ledgers.
     """
     gathered = [gather(members) for members in comparable(files)]
-    titles = _titles([models[0].settings for models in gathered])
+    titles = _titles([models[0] for models in gathered])
     groups: list[Group] = []
     for title, models in zip(titles, gathered):
         config = models[0].settings.config
@@ -119,7 +119,9 @@ def sections(groups: Sequence[Group]) -> list[Section]:
     return [_method(), *map(_group, groups), _provenance(groups)]
 
 
-def _titles(all_settings: Sequence[MaskSettings]) -> list[str]:
+def _titles(firsts: Sequence[Masked]) -> list[str]:
+    """Of groups, from their first models: what differs from the usual, then what tells groups apart."""
+    all_settings = [model.settings for model in firsts]
     titles = []
     for made in all_settings:
         parts = [made.config]
@@ -129,7 +131,10 @@ def _titles(all_settings: Sequence[MaskSettings]) -> list[str]:
         parts += [f"control {made.control}"] if made.control != SUB_TOKENS else []
         parts += [f"partial, first {made.limit} functions"] if made.limit is not None else []
         titles.append(", ".join(parts))
-    return _distinct(titles, all_settings, ("data", "labels", "draws", "seed"))
+    titles = _distinct(titles, all_settings, ("data", "labels", "draws", "seed"))
+    return [
+        f"{title}, {model.run.parser}" if titles.count(title) > 1 else title for title, model in zip(titles, firsts)
+    ]
 
 
 _OF_RUN = ("revision", "max_length", "node_types")

@@ -34,6 +34,13 @@ def honest(model, dataset_folder, tmp_path_factory):
     return mask(str(model), dataset_folder, **run, output=folder).paths(folder)[0]
 
 
+@pytest.fixture(scope="module")
+def against_spans(model, dataset_folder, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("spans")
+    run = {"node_types": ["return_statement"], "draws": 1, "limit": 20, "max_length": LONGEST}
+    return mask(str(model), dataset_folder, **run, control="spans", output=folder).paths(folder)[0]
+
+
 @pytest.fixture
 def where(model, dataset_folder):
     return {"model": str(model), "data": str(dataset_folder)}
@@ -91,6 +98,16 @@ def test_forgeries_are_rejected(honest, where, tmp_path, alter):
     verification = verify(file, **where, functions=None)
     assert verification.verdict == REJECTED
     assert [check.name for check in verification.checks if not check.passed] == ["copies again"]
+
+
+def test_a_result_with_spans_as_controls(against_spans, where, tmp_path):
+    """Accepted as what it is, and rejected as the easier comparison."""
+    assert verify(against_spans, **where, functions=None).verdict == ACCEPTED
+    result = load(against_spans)
+    result.ledger.settings["settings"]["control"] = "sub-tokens"
+    made = MaskResult.from_ledger(result.ledger)
+    made.save(tmp_path)
+    assert verify(made.paths(tmp_path)[0], **where, functions=None).verdict == REJECTED
 
 
 def test_what_rounding_explains_on_one_side_only(honest, where, tmp_path):

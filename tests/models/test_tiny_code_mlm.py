@@ -20,14 +20,13 @@ CARD = (embedded_folder(TINY) / "README.md").read_text(encoding="utf-8")
 
 
 def test_it_comes_with_the_package():
-    """Small, all of its training done, and readable by everybody."""
+    """Small, and all of its training done."""
     folder = embedded_model(TINY)
     assert locate(TINY) == (str(folder), TINY, None)
     assert {"README.md", "config.json", "model.safetensors", "tokenizer.json"} <= {
         file.name for file in folder.iterdir()
     }
     assert (folder / "model.safetensors").stat().st_size < 6_000_000
-    assert all(file.stat().st_mode & 0o444 == 0o444 for file in folder.iterdir())
     assert f"{STEPS:,} of {STEPS:,} steps" in " ".join(CARD.split())
 
 

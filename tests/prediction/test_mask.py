@@ -259,7 +259,7 @@ def test_a_finished_run_is_not_run_again(model, dataset_folder, whole, tmp_path,
     assert files(tmp_path) == whole
 
 
-def test_the_cache_answers_for_the_same_parser_alone(model, dataset_folder, result, tmp_path, monkeypatch):
+def test_the_cache_answers_for_the_same_parser_and_control_alone(model, dataset_folder, result, tmp_path, monkeypatch):
     """Another version of a grammar finds other trees; the second copy of a folder is another place for one result."""
     monkeypatch.setenv("CODESYNTAX_CACHE", str(tmp_path / "cache"))
     masked = []
@@ -270,9 +270,11 @@ def test_the_cache_answers_for_the_same_parser_alone(model, dataset_folder, resu
     assert mask(str(model), dataset_folder, **RUN, output=tmp_path / "other").ledger == result.ledger
     assert load(next((tmp_path / "other").glob(RESULTS))).ledger == result.ledger
     assert len(masked) == runs > 0
+    spans = mask(str(model), dataset_folder, **RUN, control="spans")
+    assert (len(masked), spans.settings.control) == (2 * runs, "spans")
     monkeypatch.setattr(job, "parser_version", lambda language: "another")
     assert mask(str(model), dataset_folder, **RUN).run.parser == "another"
-    assert len(masked) == 2 * runs
+    assert len(masked) == 3 * runs
 
 
 def test_spans_as_controls(model, dataset_folder, result):

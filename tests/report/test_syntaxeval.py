@@ -382,6 +382,17 @@ def test_page_stands_alone_and_fits(written, opened):
         assert opened.evaluate("document.documentElement.scrollWidth <= innerWidth")
 
 
+def test_trees_of_two_parsers_stand_apart(masked, tmp_path):
+    result = load(min(masked.glob(RESULTS)))
+    result.save(tmp_path)
+    result.ledger.settings["run"]["parser"] = "another 1.0"
+    type(result).from_ledger(result.ledger).save(tmp_path / "other")
+    groups = syntaxeval.read_groups([*tmp_path.glob(RESULTS), *(tmp_path / "other").glob(RESULTS)])
+    original, other = sorted((group.title for group in groups), key=lambda title: title.endswith(", another 1.0"))
+    assert original.endswith(f", {result.run.parser}")
+    assert other.endswith(", another 1.0")
+
+
 def test_what_does_not_belong_is_refused(masked, tmp_path):
     """An altered number, and two runs of one job that differ; equal ones are shown once."""
     first, second = tmp_path / "first", tmp_path / "second"
