@@ -24,7 +24,6 @@ from codesyntax_dataset.errors import CodeSyntaxError, DatasetError, SourceError
 from codesyntax_dataset.languages import CONFIGS
 from codesyntax_dataset.measure import ORIGIN, ROW_GROUP, BuildReport, ConfigReport, digest, measure, read_tables
 from codesyntax_dataset.schema import Skips, SourceFunction
-from codesyntax_dataset.sources import published
 
 
 @checked
@@ -59,7 +58,8 @@ def build(
             raise UnknownName("config", config, CONFIGS)
     if not configs:
         raise DatasetError(f"no config to build: expected some of {', '.join(CONFIGS)}")
-    reader = sources.reader(source)
+    for config in configs:
+        sources.reader(source, config)
     exclusion = _exclusion(exclude_repositories)
     output = Path(output).resolve()
     _check_ours(output)
@@ -87,8 +87,15 @@ def build(
                 if config in there and reports[config].digest != there[config]:
                     raise _other_source(output, config, source, "its functions or how they are split differ")
             reports = {config: reports[config] for config in CONFIGS if config in reports}
-            splitting = sources.splitting(source, validation_fraction)
-            text = card.render(reports, reader.FORM, _shown(source), reader is published, exclusion, splitting)
+            origins = {
+                config: card.Origin(
+                    form=(reader := sources.reader(source, config)).FORM,
+                    labels=reader.LABELS,
+                    splitting=sources.splitting(source, config, validation_fraction),
+                )
+                for config in reports
+            }
+            text = card.render(reports, origins, _shown(source), exclusion)
             for name, content in {metadata.CARD: text, **metadata.render(folder, reports)}.items():
                 (folder / name).write_text(content, encoding="utf-8", newline="\n")
             (folder / metadata.SUMS).write_text(metadata.sha256sums(folder), encoding="utf-8", newline="\n")
@@ -107,7 +114,7 @@ def _write(builder: CodeSyntax, folder: Path) -> ConfigReport:
         file = folder / f"{split}.parquet"
         pq.write_table(whole.cast(FEATURES.arrow_schema), file, compression="zstd", row_group_size=ROW_GROUP)
     report, tables = measure(folder, builder.skips)
-    if sources.reader(builder.config.source) is not published:
+    if sources.reader(builder.config.source, builder.config.name).LABELS is None:
         _count_unparsed(tables, CONFIGS[builder.config.name][1], builder.skips)
     return report
 

@@ -45,15 +45,15 @@ FEATURES = datasets.Features(
 """The columns of the dataset; `codesyntax_dataset.schema` defines tokens and relations (edges)."""
 
 COLUMNS = {
-    "id": "number of the function within its language: from 0 through `test`, continued through `validation`",
-    "code": "source code of the function, unchanged",
-    "tokens": "text of each code token",
+    "id": "number of the row within its language: from 0 through `test`, continued through `validation`",
+    "code": "source code of the function, unchanged, or the sentence",
+    "tokens": "text of each code token or word",
     "token_start": "character offset of the start of each token in `code`, from 0",
     "token_end": "character offset of the end of each token in `code`, exclusive",
     "relations": "the edges: token indices from 0; the dependent is `first` to `last`, inclusive",
-    "repo": "repository of the function",
+    "repo": "repository of the function, or treebank of the sentence",
     "path": "path of its file in the repository",
-    "func_name": "name of the function",
+    "func_name": "name of the function or sentence",
     "url": "location on the web, or within the source",
     "language": "name of its language, such as `python`",
 }

@@ -22,6 +22,9 @@ MARKER = "<!-- Made by `codesyntax build`, which replaces this folder as a whole
 """A line in every card; `build` may replace a folder whose card has it."""
 
 
+_BY_RULES = f"made by rules (version {LABELS}) from the code alone; they were not reviewed one by one"
+
+
 class Exclusion(NamedTuple):
     """A list of repositories to exclude."""
 
@@ -29,18 +32,21 @@ class Exclusion(NamedTuple):
     digest: str  # SHA-256 of the file
 
 
-def render(
-    configs: Mapping[str, ConfigReport],
-    form: str,
-    source: str,
-    labelled: bool,
-    exclusion: Exclusion | None,
-    splitting: str,
-) -> str:
-    """The card of a dataset with `configs`, whose functions come from `source`; `form` is the `FORM` of its reader.
+class Origin(NamedTuple):
+    """Where the functions of a config come from, in words, as the reader of the source has it.
 
-    `labelled` is True if the source came with its own labels; `splitting` says in words how it was split.
+    `labels`: whose labels they are; None if rules made them.
     """
+
+    form: str
+    labels: str | None
+    splitting: str
+
+
+def render(
+    configs: Mapping[str, ConfigReport], origins: Mapping[str, Origin], source: str, exclusion: Exclusion | None
+) -> str:
+    """The card of a dataset with `configs`, whose functions come from `source`; `origins` says how, by config."""
     splits = sorted({split for config in configs.values() for split in config.functions})
     environment = jinja2.Environment(
         trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True, undefined=jinja2.StrictUndefined
@@ -54,14 +60,16 @@ def render(
         splits=splits,
         relations=_relations(configs),
         columns=COLUMNS,
-        variants=_variants(),
+        variants=_variants(configs),
         type_of=lambda column: _type_name(FEATURES[column]),
-        form=form,
+        origins=origins,
+        units=" and ".join(dict.fromkeys(config.language.units for config in configs.values())),
+        of_code=any(not config.language.of_treebanks for config in configs.values()),
+        treebanks={name: config.treebanks for name, config in configs.items() if config.language.of_treebanks},
+        ours=any(origin.labels is None for origin in origins.values()),
+        labels=list(dict.fromkeys(origin.labels or _BY_RULES for origin in origins.values())),
         source=source,
-        labelled=labelled,
         exclusion=exclusion,
-        splitting=splitting,
-        labels=LABELS,
         package_version=version("codesyntax"),
         number=lambda count: f"{count:,}" if count else "-",
     )
@@ -94,11 +102,11 @@ def _relations(configs: Mapping[str, ConfigReport]) -> list[str]:
     return in_order({relation for config in configs.values() for relation in config.edges})
 
 
-def _variants() -> str:
-    """The variants of the labels, in words."""
+def _variants(built: Mapping[str, ConfigReport]) -> str:
+    """The variants of the labels of the languages that were `built`, in words."""
     configs: dict[Variant, list[str]] = {}
-    for language in LANGUAGES.values():
-        for config, variant in language.configs.items():
+    for language in dict.fromkeys(report.language.name for report in built.values()):
+        for config, variant in LANGUAGES[language].configs.items():
             configs.setdefault(variant, []).append(f"`{config}`")
     first, *others = (variant.meaning.format(configs=" and ".join(names)) for variant, names in configs.items())
     return "; ".join([first, ", and ".join(others)])
@@ -116,8 +124,10 @@ def _metadata(configs: Mapping[str, ConfigReport]) -> dict[str, Any]:
         "pretty_name": "CodeSyntax",
         "license": "other",
         "license_name": "licences-of-the-source-repositories",
-        "language": ["code"],
-        "annotations_creators": ["machine-generated"],
+        "language": sorted({tag for config in configs.values() for tag in _tags(config)}),
+        "annotations_creators": sorted(
+            {"expert-generated" if config.language.of_treebanks else "machine-generated" for config in configs.values()}
+        ),
         "language_creators": ["found"],
         "size_categories": [_size(functions)],
         "task_categories": ["token-classification"],
@@ -135,6 +145,14 @@ def _metadata(configs: Mapping[str, ConfigReport]) -> dict[str, Any]:
     }
     DatasetInfosDict({name: config.info for name, config in configs.items()}).to_dataset_card_data(metadata)
     return metadata
+
+
+def _tags(config: ConfigReport) -> list[str]:
+    """The Hub's codes of the languages of a config; where each treebank has its own, its name begins with it."""
+    if config.language.tag:
+        return [config.language.tag]
+    names = (re.match(r"([a-z]{2,3})_", treebank) for treebank in config.treebanks)
+    return [name[1] if name else "und" for name in names]
 
 
 def _size(rows: int) -> str:

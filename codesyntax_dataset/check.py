@@ -138,7 +138,7 @@ def _check_ids(folder: Path, config: str, tables: dict[str, pa.Table]) -> None:
 def _check_card(folder: Path, reports: dict) -> None:
     """Compare the rows of the card's tables and its YAML; the rest of a card does not follow from Parquet files."""
     text = _text(folder, metadata.CARD)
-    expected = card.render(reports, form="", source="", labelled=False, exclusion=None, splitting="")
+    expected = card.render(reports, {}, source="", exclusion=None)
     _compare(folder, metadata.CARD, _table_rows(text), _table_rows(expected))
     front_matter = yaml.safe_dump(yaml.safe_load(text.split("---\n")[1]), sort_keys=False, allow_unicode=True)
     _compare(folder, metadata.CARD, front_matter.splitlines(), card.front_matter(reports).splitlines())

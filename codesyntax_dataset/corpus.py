@@ -10,7 +10,7 @@ from typing import Any
 
 from codesyntax_dataset import sources
 from codesyntax_dataset.errors import CodeSyntaxError, DatasetError, ParseError, SourceError
-from codesyntax_dataset.languages import CONFIGS, LANGUAGES, annotate, tokenize
+from codesyntax_dataset.languages import LANGUAGES, annotate, language_of, tokenize
 from codesyntax_dataset.protocol import SPLITS
 from codesyntax_dataset.schema import Annotation, Skips, SourceFunction, check
 from codesyntax_dataset.sources.text import decode, parse_json, texts
@@ -41,7 +41,11 @@ def read(
         seen.add(number)
         functions[function.partition].append(replace(function, id=number))
     if not seen:
-        raise SourceError(f"{source} has no {CONFIGS[config][0]} functions (left out: {skips.counts or 'none'})")
+        left_out = "; ".join(
+            f"{reason}: {count}, first {skips.names[reason][0]}" for reason, count in skips.counts.items()
+        )
+        language = language_of(config)
+        raise SourceError(f"{source} has no {language.name} {language.units} (left out: {left_out or 'none'})")
     return functions, skips
 
 

@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from codesyntax_dataset.builder import FEATURES
+from codesyntax_dataset.languages import Language, language_of
 from codesyntax_dataset.schema import LABELS, Skips
 from codesyntax_dataset.statistics import edges_by_relation
 
@@ -24,11 +25,16 @@ ORIGIN = ["code", "repo", "path", "func_name", "url", "language"]
 
 @dataclass(frozen=True)
 class ConfigReport:
-    """The content of one config of a built dataset, counted from its Parquet files."""
+    """The content of one config of a built dataset, counted from its Parquet files.
 
+    `treebanks`: the names of the treebanks of its sentences, in order.
+    """
+
+    language: Language
     info: datasets.DatasetInfo
     edges: dict[str, dict[str, int]]  # relation -> split -> edges
     digest: str  # SHA-256 of the functions, without their labels
+    treebanks: list[str]
     skips: Skips
 
     @property
@@ -63,7 +69,7 @@ class BuildReport:
         lines = []
         for name, config in self.configs.items():
             splits = (
-                f"{split} {functions:,} functions, {config.edges_of(split):,} edges"
+                f"{split} {functions:,} {config.language.units}, {config.edges_of(split):,} edges"
                 for split, functions in config.functions.items()
             )
             lines.append(f"{name} {config.version}: {'; '.join(splits)}")
@@ -85,7 +91,16 @@ def measure(folder: Path, skips: Skips) -> tuple[ConfigReport, dict[str, pa.Tabl
         download_size=sum(file.stat().st_size for file in folder.iterdir()),
         dataset_size=sum(table.nbytes for table in tables.values()),
     )
-    return ConfigReport(info, _edges_by_relation(tables), digest(tables.values(), ORIGIN), skips), tables
+    language = language_of(folder.name)
+    treebanks = {name for table in tables.values() for name in pc.unique(table["repo"]).to_pylist()}
+    return ConfigReport(
+        language=language,
+        info=info,
+        edges=_edges_by_relation(tables),
+        digest=digest(tables.values(), ORIGIN),
+        treebanks=sorted(treebanks) if language.of_treebanks else [],
+        skips=skips,
+    ), tables
 
 
 def read_tables(folder: Path) -> dict[str, pa.Table]:

@@ -1,8 +1,8 @@
 """The numbers that Shen et al. (2022) published, for reference beside computed ones.
 
 They are percentages on the published dataset, rounded to one decimal, made with the authors' software; none of them is
-computed here. The paper covers the configs `python` and `java` and the rules `first` and `any`; for other configs and
-rules the functions below return nothing.
+computed here. The paper covers the configs `python` and `java`, the rules `first` and `any`, and, with less detail,
+`english` and `german`; for other configs and rules the functions below return nothing.
 """
 
 from __future__ import annotations
@@ -29,7 +29,8 @@ def source() -> str:
 def scores(config: str, rule: str) -> dict[str, dict[str, float]]:
     """Top-k UAS of models and baselines: model -> k, "1" to "20" -> percent, the mean over relations.
 
-    Rule `first` is Table 3, rule `any` is Table 5; for GraphCodeBERT the paper gives only k = 1 on Python, in its text.
+    Rule `first` is Tables 3 and 4, rule `any` is Table 5; for GraphCodeBERT the paper gives only k = 1 on Python, in
+    its text.
 
     >>> scores("python", "first")["Combined"]["1"]
     49.4
@@ -52,7 +53,7 @@ def edges(config: str) -> dict[str, int]:
 
 
 def functions(config: str) -> int | None:
-    """Functions in the published dataset (section 3), or None."""
+    """Functions or sentences in the published dataset (sections 3 and 4), or None."""
     return _published()["functions"].get(config)
 
 

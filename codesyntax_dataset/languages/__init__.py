@@ -1,4 +1,4 @@
-"""The languages whose functions are labelled: `LANGUAGES` holds one record per language, `CONFIGS` their configs.
+"""The languages whose syntax is labelled: `LANGUAGES` holds one record per language, `CONFIGS` their configs.
 
 A record (`language.Language`) holds every fact about a language; no other module depends on a particular language. To
 add a language, `register` another record.
@@ -12,6 +12,7 @@ from codesyntax_dataset.arguments import checked
 from codesyntax_dataset.errors import ArgumentError, UnknownName
 from codesyntax_dataset.languages.java import JAVA
 from codesyntax_dataset.languages.language import Definition, Language, Relation, Variant
+from codesyntax_dataset.languages.natural import ENGLISH, GERMAN, UD
 from codesyntax_dataset.languages.python import PYTHON
 from codesyntax_dataset.schema import Annotation, Token
 
@@ -49,7 +50,7 @@ def register(language: Language) -> None:
     CONFIGS.update({config: (language.name, variant.name) for config, variant in language.configs.items()})
 
 
-for _language in (PYTHON, JAVA):
+for _language in (PYTHON, JAVA, ENGLISH, GERMAN, UD):
     register(_language)
 
 
@@ -67,8 +68,11 @@ def variant_of(config: str) -> Variant:
 
 def in_order(relations: Iterable[str]) -> list[str]:
     """Sort names of relations alphabetically, with those of no language last."""
-    known = {name for language in LANGUAGES.values() for name in language.relation_names}
-    return sorted(relations, key=lambda name: (name not in known, name))
+
+    def known(name: str) -> bool:
+        return any(language.has_relation(name) for language in LANGUAGES.values())
+
+    return sorted(relations, key=lambda name: (not known(name), name))
 
 
 @checked
@@ -79,8 +83,8 @@ def annotate(code: str, language: str, variant: str | None = None) -> Annotation
     first: `paper`, `with_new_lines` (line breaks are tokens, too) or `skip_semicolon` (Java: no dependent ends in `;`).
     Labels depend only on the code, not on the interpreter.
 
-    Raises ParseError, with line and column, if the code does not parse, and UnknownName for an unknown language or
-    variant.
+    Raises ParseError, with line and column, if the code does not parse, ArgumentError for a language whose labels come
+    with treebanks, and UnknownName for an unknown language or variant.
 
     >>> tokens, edges = annotate("def f(x):\\n    return x.y\\n", "python")
     >>> [token.text for token in tokens][8:12]
@@ -89,6 +93,8 @@ def annotate(code: str, language: str, variant: str | None = None) -> Annotation
     Edge(relation='Attribute:value->attr', head=9, first=11, last=11)
     """
     record, variant = _known(language, variant)
+    if record.annotate is None:
+        raise _of_treebanks(record)
     return record.annotate(code, variant)
 
 
@@ -96,7 +102,17 @@ def annotate(code: str, language: str, variant: str | None = None) -> Annotation
 def tokenize(code: str, language: str, variant: str | None = None) -> list[Token]:
     """Only the tokens, also of code that does not parse; raises ParseError if it cannot be tokenized."""
     record, variant = _known(language, variant)
+    if record.tokenize is None:
+        raise _of_treebanks(record)
     return record.tokenize(code, variant)
+
+
+def _of_treebanks(language: Language) -> ArgumentError:
+    others = ", ".join(name for name, record in LANGUAGES.items() if not record.of_treebanks)
+    return ArgumentError(
+        f"{language.title} is labelled by people, in treebanks, not by rules: build a dataset from one, or give a text "
+        f"in {others}"
+    )
 
 
 def _known(language: str, variant: str | None) -> tuple[Language, str]:

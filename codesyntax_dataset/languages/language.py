@@ -1,4 +1,4 @@
-"""The record that holds every fact about a language."""
+"""The record that holds every fact about a language, be it one of programs or of people."""
 
 from __future__ import annotations
 
@@ -11,11 +11,12 @@ from fnmatch import fnmatchcase
 from typing import Any, NamedTuple
 
 from codesyntax_dataset.languages.blocks import in_curly_brackets
+from codesyntax_dataset.protocol import HEAD_TO_DEPENDENT
 from codesyntax_dataset.schema import Annotation, Token
 
 
 class Relation(NamedTuple):
-    """A syntactic relation, named `Node:head->dependent` (Shen et al. 2022, Tables 1 and 8).
+    """A syntactic relation: of code, named `Node:head->dependent` (Shen et al. 2022, Tables 1 and 8), or of a treebank.
 
     Whether it counts in the mean over relations is part of the score, and defined in `codesyntax_metric/topk_uas.py`.
     """
@@ -57,28 +58,39 @@ class Language:
     """A language: how its files are read, its functions annotated, and its results analysed.
 
     `title`: its name in texts. `variants`: the config of the first is named like the language, that of any other
-    variant `v` is `{name}_{v}`. `annotate(code, variant)`: the labels of one function; `tokenize(code, variant)`: only
-    its tokens, also of code that does not parse. Both raise ParseError on failure; `unparsed` is its meaning, for the
-    dataset card. `decode(data)`: the text of a source file; `definitions(text)`: the functions in it, in order. Both
-    raise SyntaxError or ValueError on failure. `suffixes`: the file name extensions. `keywords`: the predictors of the
-    keyword baseline; of equally good ones the first is preferred. `blocks(code, tokens)`: for each token, the first and
-    last token of the block around it. `between_tokens`: matches everything that may separate two tokens.
-    `codesearchnet`: the language's name in CodeSearchNet (Husain et al. 2019), or None. `first_validation_id`: the
-    first id of the validation partition of the published labels; None without such labels. `grammar`: the package of
-    its tree-sitter grammar, or None; `node_types`: the types of nodes that are masked by default. `same_syntax`: node
-    types, each with a pattern of the names of relations that are of the same syntax, such as `If:*`.
+    variant `v` is `{name}_{v}`. `unit`: what a row of its datasets is, in words. `tag`: its code on the Hub (ISO 639);
+    None if the name of each treebank begins with one. `direction`: in which its configs are probed by default.
+    `offsets`: what the offset baseline may predict, in tokens from head to dependent. `relations`: those with a name of
+    their own; `further_relations` matches the names of others, which only treebanks have.
+
+    Labels come with a treebank, and then the rest has its default, or they follow from the code by rules:
+    `annotate(code, variant)`: the labels of one function; `tokenize(code, variant)`: only its tokens, also of code that
+    does not parse. Both raise ParseError on failure; `unparsed` is its meaning, for the dataset card. `decode(data)`:
+    the text of a source file; `definitions(text)`: the functions in it, in order. Both raise SyntaxError or ValueError
+    on failure. `suffixes`: the file name extensions. `keywords`: the predictors of the keyword baseline; of equally
+    good ones the first is preferred. `blocks(code, tokens)`: for each token, the first and last token of the block
+    around it. `between_tokens`: matches everything that may separate two tokens. `codesearchnet`: the language's name
+    in CodeSearchNet (Husain et al. 2019), or None. `first_validation_id`: the first id of the validation partition of
+    the published labels; None without such labels. `grammar`: the package of its tree-sitter grammar, or None;
+    `node_types`: the types of nodes that are masked by default. `same_syntax`: node types, each with a pattern of the
+    names of relations that are of the same syntax, such as `If:*`.
     """
 
     name: str
     title: str
     variants: tuple[Variant, ...]
     relations: tuple[Relation, ...]
-    suffixes: tuple[str, ...]
-    keywords: tuple[str, ...]
-    unparsed: str
-    annotate: Callable[[str, str], Annotation]
-    tokenize: Callable[[str, str], list[Token]]
-    definitions: Callable[[str], Iterable[Definition]]
+    unit: str = "function"
+    tag: str | None = "code"
+    direction: str = HEAD_TO_DEPENDENT
+    offsets: range = range(1, 513)
+    further_relations: re.Pattern[str] | None = None
+    suffixes: tuple[str, ...] = ()
+    keywords: tuple[str, ...] = ()
+    unparsed: str = ""
+    annotate: Callable[[str, str], Annotation] | None = None
+    tokenize: Callable[[str, str], list[Token]] | None = None
+    definitions: Callable[[str], Iterable[Definition]] | None = None
     decode: Callable[[bytes], str] = _decode
     blocks: Callable[[str, Sequence[Token]], list[tuple[int, int]]] = in_curly_brackets
     between_tokens: re.Pattern[str] = re.compile(r"\s*")
@@ -89,12 +101,25 @@ class Language:
     same_syntax: tuple[tuple[str, str], ...] = ()
 
     @property
+    def units(self) -> str:
+        return f"{self.unit}s"
+
+    @property
+    def of_treebanks(self) -> bool:
+        """Whether labels come with a treebank, not from rules."""
+        return self.annotate is None
+
+    @property
     def variant_names(self) -> list[str]:
         return [variant.name for variant in self.variants]
 
     @property
     def relation_names(self) -> list[str]:
         return [relation.name for relation in self.relations]
+
+    def has_relation(self, name: str) -> bool:
+        further = self.further_relations
+        return name in self.relation_names or (further is not None and further.fullmatch(name) is not None)
 
     @property
     def syntax(self) -> dict[str, list[str]]:

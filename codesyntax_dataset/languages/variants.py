@@ -1,4 +1,4 @@
-"""The variants of the published labels: those of the paper and its ablations (Shen et al. 2022)."""
+"""The variants of the labels: of code, those of the paper and its ablations (Shen et al. 2022); of sentences, two."""
 
 from __future__ import annotations
 
@@ -7,3 +7,6 @@ from codesyntax_dataset.languages.language import Variant
 PAPER = Variant("paper", "{configs} are the labels of the paper")
 WITH_NEW_LINES = Variant("with_new_lines", "in `_with_new_lines` line breaks are tokens, too")
 SKIP_SEMICOLON = Variant("skip_semicolon", "in `_skip_semicolon` no dependent ends in `;`", never_predicted=";")
+
+JOINED = Variant("joined", "in {configs} the words of a sentence are joined by single spaces, as in the paper")
+SPACED = Variant("space_after", "in `_space_after` words are spaced as in the text, where `SpaceAfter=No` says so")

@@ -1,7 +1,8 @@
-"""Sources of functions: one reader per form of source, all yielding the same type.
+"""Sources of functions and sentences: one reader per form of source, all yielding the same type.
 
-A reader is a module with `FORM`, its name in words; `fits(source)`, which says whether it can read a source; and
-`read(source, config, skips)`, which yields the functions.
+A reader is a module with `FORM`, its name in words; `LABELS`, whose labels they are, None if rules make them;
+`fits(source, language)`, which says whether it can read functions of the language from a source; and `read(source,
+config, skips)`, which yields them.
 """
 
 from __future__ import annotations
@@ -12,13 +13,14 @@ from pathlib import Path
 from types import ModuleType
 
 from codesyntax_dataset.errors import SourceError
+from codesyntax_dataset.languages import language_of
 from codesyntax_dataset.schema import Skips, SourceFunction
-from codesyntax_dataset.sources import codesearchnet, hub, published, tree
+from codesyntax_dataset.sources import codesearchnet, hub, published, tree, treebank
 
 SAMPLE = "sample"
 """The source included in this package, so that everything runs offline."""
 
-_LOCAL = (codesearchnet, published, tree)
+_LOCAL = (treebank, codesearchnet, published, tree)
 
 
 def read(source: str, config: str, skips: Skips, validation_fraction: float | None = None) -> Iterator[SourceFunction]:
@@ -30,7 +32,7 @@ def read(source: str, config: str, skips: Skips, validation_fraction: float | No
     `sources.tree`). Functions that are left out are counted in `skips`. Raises SourceError if `source` cannot be read,
     or has partitions of its own and a fraction is given.
     """
-    module, located = reader(source), _located(source)
+    module, located = reader(source, config), _located(source)
     if validation_fraction is None:
         return module.read(located, config, skips)
     if not isinstance(validation_fraction, (int, float)) or not 0 <= validation_fraction < 1:
@@ -45,10 +47,10 @@ def read(source: str, config: str, skips: Skips, validation_fraction: float | No
     return tree.read(located, config, skips, validation_fraction)
 
 
-def splitting(source: str, validation_fraction: float | None = None) -> str:
-    """How `source` is split, in words."""
+def splitting(source: str, config: str, validation_fraction: float | None = None) -> str:
+    """How the functions of `config` in `source` are split, in words."""
     located = _located(source)
-    if reader(source) is not tree:
+    if reader(source, config) is not tree:
         return "those of the source"
     if tree.partitioned(located):
         return "the folders `test` and `validation` of the source"
@@ -59,18 +61,18 @@ def splitting(source: str, validation_fraction: float | None = None) -> str:
     )
 
 
-def reader(source: str) -> ModuleType:
-    """The reader for `source`; raises SourceError if no reader fits."""
-    located = _located(source)
+def reader(source: str, config: str) -> ModuleType:
+    """The reader for the functions of `config` in `source`; raises SourceError if no reader fits."""
+    located, language = _located(source), language_of(config)
     exists = os.path.exists(located)
     for module in _LOCAL if exists else (hub,):
-        if module.fits(located):
+        if module.fits(located, language):
             return module
     problem = "has none of the known forms" if exists else "does not exist"
     raise SourceError(
         f"source {source!r} {problem}: expected a folder or zip of CodeSearchNet v2 (python/final/jsonl/...), "
-        f"{', '.join(published.files())} or a zip of them, a folder of source files, owner/name on the Hub, or "
-        f"{SAMPLE!r}"
+        f"{', '.join(published.files())} or a zip of them, a folder of source files, owner/name on the Hub, a treebank "
+        f"in CoNLL-U, for a config of sentences, or {SAMPLE!r}"
     )
 
 

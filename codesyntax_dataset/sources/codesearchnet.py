@@ -17,12 +17,13 @@ from pathlib import Path
 from typing import IO
 
 from codesyntax_dataset.errors import SourceError
-from codesyntax_dataset.languages import LANGUAGES, language_of
+from codesyntax_dataset.languages import LANGUAGES, Language, language_of
 from codesyntax_dataset.schema import Skips, SourceFunction
 from codesyntax_dataset.sources.archive import ERRORS, open_zip
 from codesyntax_dataset.sources.text import parse_json, texts
 
 FORM = "CodeSearchNet v2 files"
+LABELS: str | None = None
 
 PARTITIONS = {"test": "test", "validation": "valid"}
 FIELDS = ("code", "repo", "path", "func_name", "url", "language", "partition")
@@ -30,7 +31,7 @@ FIELDS = ("code", "repo", "path", "func_name", "url", "language", "partition")
 LONGEST_LINE = 64 * 1024 * 1024  # bytes; a line is one function, and a longer one is a decompression bomb
 
 
-def fits(source: str) -> bool:
+def fits(source: str, language: Language) -> bool:
     path = Path(source)
     return any(_members(base) for name in _names() for base in _bases(path, name))
 

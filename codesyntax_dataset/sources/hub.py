@@ -11,13 +11,14 @@ from collections.abc import Iterator
 from huggingface_hub import constants
 
 from codesyntax_dataset.errors import SourceError
-from codesyntax_dataset.languages import language_of
+from codesyntax_dataset.languages import Language, language_of
 from codesyntax_dataset.network import UNREACHABLE, hub_answers
 from codesyntax_dataset.schema import Skips, SourceFunction
 from codesyntax_dataset.sources.codesearchnet import name_of
 from codesyntax_dataset.sources.text import texts
 
 FORM = "Hub dataset"
+LABELS: str | None = None
 
 COLUMNS = ("func_code_string", "repository_name", "func_path_in_repository", "func_name", "func_code_url")
 
@@ -25,7 +26,7 @@ PARQUET_EXPORT = "refs/convert/parquet"
 """The branch with the Hub's own Parquet copy of a dataset: one folder per config, and no card."""
 
 
-def fits(source: str) -> bool:
+def fits(source: str, language: Language) -> bool:
     return re.fullmatch(r"[\w.-]+/[\w.-]+(@[\w./-]+)?", source) is not None and not source.startswith(".")
 
 

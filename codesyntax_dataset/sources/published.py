@@ -20,6 +20,7 @@ from codesyntax_dataset.sources.archive import ERRORS, open_zip
 from codesyntax_dataset.sources.text import encodable, parse_json, texts
 
 FORM = "CodeSyntax as its authors published it"
+LABELS = "as published by the authors; token offsets were recovered by matching the tokens against the code in order"
 
 LARGEST_FILE = 4 * 1024**3  # bytes, far more than the published files; a larger one is a decompression bomb
 
@@ -30,7 +31,7 @@ def files() -> dict[str, str]:
     return {f"CodeSyntax_{config}.json": config for config in published}
 
 
-def fits(source: str) -> bool:
+def fits(source: str, language: Language) -> bool:
     return any(_files(base) for base in _bases(Path(source)))
 
 

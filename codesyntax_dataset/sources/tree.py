@@ -21,13 +21,14 @@ from codesyntax_dataset.schema import Skips, SourceFunction
 from codesyntax_dataset.sources.text import encodable
 
 FORM = "folder of source files"
+LABELS: str | None = None
 
 VALIDATION_FRACTION = 0.2
 """The default share of a folder's files or repositories that is for validation."""
 
 
-def fits(source: str) -> bool:
-    return Path(source).is_dir()
+def fits(source: str, language: Language) -> bool:
+    return language.definitions is not None and Path(source).is_dir()
 
 
 def partitioned(source: str) -> bool:
@@ -105,6 +106,8 @@ def _clones(root: Path) -> list[str]:
 
 def _parsed(root: Path, folder: Path, language: Language, skips: Skips) -> Iterator[tuple[Path, list[Definition]]]:
     """Yield the files under `folder` that have functions, by path, with the functions; skips are named from `root`."""
+
+    assert language.definitions is not None  # see `fits`
 
     def skip(reason: str, path: Path) -> None:
         skips.add(reason, os.fsencode(path.relative_to(root).as_posix()).decode("utf-8", "backslashreplace"))

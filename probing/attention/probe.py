@@ -17,7 +17,7 @@ from tqdm.auto import tqdm
 
 from codesyntax_dataset.arguments import Natural, Positive, checked
 from codesyntax_dataset.errors import LedgerError, ModelError
-from codesyntax_dataset.languages import variant_of
+from codesyntax_dataset.languages import language_of, variant_of
 from codesyntax_dataset.protocol import PAPER_LENGTH, RANDOM_WEIGHTS, SHUFFLED_ATTENTION
 from codesyntax_metric.topk_uas import DEPENDENT_TO_HEAD, DIRECTIONS, HEAD_TO_DEPENDENT, RULES, SCORING_VERSION
 from probing.attention.align import OffsetsError, align
@@ -68,13 +68,14 @@ def probe(
     `model`: a Hub id (at `revision`), a local folder, or a (model, tokenizer) pair. `data`: a folder that `codesyntax
     build` wrote, a dataset id, or a loaded dataset. `dtype`: `float32` or `bfloat16`, as text or torch dtype.
     `batch_tokens`: sub-tokens per batch, padding included; scores do not depend on it. `limit`: probe only the first
-    functions of the split, which the result says. `direction`: `head-to-dependent`, as published, or
-    `dependent-to-head`, the only one for models that cannot see later tokens; by default the first that the model
-    supports. `max_length`: the most sub-tokens, special tokens included, of a function, 511 in the paper. `also_fits`:
-    other models that a function must fit, so that scores compare. `control`: `random-weights`, `shuffled-attention` or
-    `redrawn-dependents`, drawn with `seed`: the model without what it learned, with its attention on other tokens, or
-    on edges to other tokens (see `probing.runs.controls`), which the result says. `output`: a folder for the result and
-    its ledger, in which an interrupted run continues where it stopped.
+    functions of the split, which the result says. `direction`: `head-to-dependent`, as published for code, or
+    `dependent-to-head`, as published for natural language and the only one for models that cannot see later tokens; by
+    default that of the language, if the model supports it. `max_length`: the most sub-tokens, special tokens included,
+    of a function, 511 in the paper. `also_fits`: other models that a function must fit, so that scores compare.
+    `control`: `random-weights`, `shuffled-attention` or `redrawn-dependents`, drawn with `seed`: the model without what
+    it learned, with its attention on other tokens, or on edges to other tokens (see `probing.runs.controls`), which the
+    result says. `output`: a folder for the result and its ledger, in which an interrupted run continues where it
+    stopped.
 
     A repeated probe is answered from the cache (see `probing.runs.cache`), unless the model is a pair.
 
@@ -264,7 +265,7 @@ def prepare(
         labels=functions.labels,
         config=functions.config,
         split=functions.split,
-        direction=direction or (DEPENDENT_TO_HEAD if encoder.causal else HEAD_TO_DEPENDENT),
+        direction=direction or default_direction(encoder, functions.config),
         dtype=dtype,
         max_length=max_length,
         also_fits=tuple(sorted(also_fits)),
@@ -273,6 +274,11 @@ def prepare(
         seed=None if control is None else seed,
     )
     return RankJob(encoder, settings, encoded, relations, skips)
+
+
+def default_direction(encoder: Encoder, config: str) -> str:
+    """That of the language of `config`, or the only one that the model supports."""
+    return DEPENDENT_TO_HEAD if encoder.causal else language_of(config).direction
 
 
 def prepare_again(settings: Settings, *, model: Any, data: Any, device: str | torch.device | None) -> RankJob:

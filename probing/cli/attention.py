@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 @click.option(
     "--direction",
     type=click.Choice(DIRECTIONS),
-    help="Whose row of attention is read.  [default: head-to-dependent, or the other for decoders]",
+    help="Whose row of attention is read.  [default: head-to-dependent, for decoders and sentences the other]",
 )
 @options.max_length
 @click.option("--also-fits", multiple=True, metavar="MODEL", help="Keep only functions that also fit this model.")

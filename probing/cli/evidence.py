@@ -55,7 +55,9 @@ def verify(results: tuple[Path, ...], functions: int, everything: bool, **given:
 @click.option("--config", default="python", help=f"One of {', '.join(CONFIGS)}.")
 @click.option("--split", default="test", help="The split to score; held-out baselines are chosen on `validation`.")
 @click.option(
-    "--direction", default=DIRECTIONS[0], type=click.Choice(DIRECTIONS), help="Which end of an edge is given."
+    "--direction",
+    type=click.Choice(DIRECTIONS),
+    help="Which end of an edge is given.  [default: head-to-dependent, for sentences the other]",
 )
 @click.option("--output", type=options.FOLDER, help="Folder for the result.")
 @options.wide

@@ -1,15 +1,16 @@
 """Baselines without a model: predictors that use only positions or keywords (Shen et al. 2022, section 4).
 
-- Offset i predicts the token at distance i from the reading token: 1 to 512 tokens after a head token or, in the
-  direction `dependent-to-head`, 1 to 512 tokens before a token of the dependent. Both hit the same edges, so offset
-  baselines have the same scores in both directions.
+- Offset i predicts the token at distance i from the reading token: in code, 1 to 512 tokens after a head token or, in
+  the direction `dependent-to-head`, 1 to 512 tokens before a token of the dependent; in natural language, up to 512
+  tokens before or after. Both directions hit the same edges, so offset baselines have the same scores in both.
 - Keyword w predicts the nearest token spelled w: after the head token, or before the dependent's token.
 
 A baseline is a list of predictors for each relation and rule, chosen greedily: each next predictor is the one that hits
-most of the edges missed so far. Of equal gains, the nearer offset is chosen, or the keyword listed first for the
-language; a list ends if no predictor gains anything. The rank of an edge is the index of the first predictor that hits
-it. This gives a rank ledger like a model's: one layer with one head for each of KINDS, from which every score follows
-as for a model. The combined baseline, the better of the two for each relation and k, is its best head.
+most of the edges missed so far. Of equal gains, the nearer offset is chosen, of two at one distance that of a head in
+front of its dependent, or the keyword listed first for the language; a list ends if no predictor gains anything. The
+rank of an edge is the index of the first predictor that hits it. This gives a rank ledger like a model's: one layer
+with one head for each of KINDS, from which every score follows as for a model. The combined baseline, the better of the
+two for each relation and k, is its best head.
 
 On other data, a list that ends early would leave guesses unused. Held-out lists are therefore filled up to 20
 predictors, beyond the paper: with unused offsets by their distance to the nearest one in the list, of equals the nearer
@@ -54,9 +55,6 @@ from probing.runs.data import label_digest, load_functions, rows
 
 KINDS = BASELINES[:-1]
 """The heads of a baseline's ledger, in this order."""
-
-FURTHEST = 512
-"""The largest offset, in tokens."""
 
 MOST_KEYWORDS = 64
 """The number of bits of the integer that encodes which keywords hit an edge."""
@@ -147,7 +145,8 @@ class Picks:
         numbers = self.lists[kind][rule].get(relation, [])
         if kind == "keyword":
             return [LANGUAGES[self.language].keywords[number] for number in numbers]
-        return [number + 1 if self.direction == HEAD_TO_DEPENDENT else -number - 1 for number in numbers]
+        sign = 1 if self.direction == HEAD_TO_DEPENDENT else -1
+        return (sign * _offsets(self.language)[numbers]).tolist()
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON has it: {"picked": {kind: {rule: {relation: names}}}, "ties": {kind: {rule: {relation: places}}}}."""
@@ -164,14 +163,14 @@ class Picks:
 
         Added predictors hit none of the edges that a list misses, so no score on these edges changes.
         """
-        offsets = np.arange(FURTHEST)
+        offsets = _offsets(self.language)
         occurring = np.bincount(edges.keyword[edges.keyword >= 0], minlength=len(LANGUAGES[self.language].keywords))
         by_frequency = np.argsort(-occurring, kind="stable")
 
         def rest(kind: str, picked: list[int]) -> np.ndarray:
             if kind == "keyword":
                 return by_frequency
-            distance = np.abs(offsets[:, None] - picked).min(axis=1) if picked else offsets
+            distance = np.abs(offsets[:, None] - (offsets[picked] if picked else 0)).min(axis=1)
             return np.argsort(distance, kind="stable")
 
         lists = {
@@ -311,13 +310,14 @@ def baseline(
     data: Any,
     config: str = "python",
     split: str = "test",
-    direction: str = HEAD_TO_DEPENDENT,
+    direction: str | None = None,
 ) -> BaselineResult:
     """The baselines of one split; for the held-out protocol they are chosen on the split `validation`.
 
-    `data` is a folder that `codesyntax build` wrote, a dataset id on the Hub, or a loaded `DatasetDict`. Raises
-    DatasetError or UnknownName for an unknown config, split or direction.
+    `data` is a folder that `codesyntax build` wrote, a dataset id on the Hub, or a loaded `DatasetDict`; `direction` is
+    by default that of the language. Raises DatasetError or UnknownName for an unknown config, split or direction.
     """
+    direction = language_of(config).direction if direction is None else direction
     if direction not in DIRECTIONS:
         raise UnknownName("direction", direction, DIRECTIONS)
     if split == "validation":
@@ -347,7 +347,7 @@ def _by_relation(edges: Edges, direction: str) -> Iterator[tuple[str, str, int, 
     ends = np.cumsum(np.bincount(edges.relation, minlength=len(edges.relations)))
     places = np.split(by_relation, ends[:-1])
     for kind, codes, expand in (
-        ("offset", _offset_codes(edges), _expand_offsets),
+        ("offset", *_offset_patterns(edges)),
         ("keyword", _keyword_codes(edges, direction), _expand_keywords(len(LANGUAGES[edges.language].keywords))),
     ):
         for rule, edge_codes in zip(RULES, codes):
@@ -357,20 +357,30 @@ def _by_relation(edges: Edges, direction: str) -> Iterator[tuple[str, str, int, 
                     yield kind, rule, relation, index, Patterns(expand(distinct), pattern)
 
 
-def _offset_codes(edges: Edges) -> list[np.ndarray]:
-    """For each rule the offsets that hit, which are a run: int32 (E,), its first * 1024 + its last, 0 without any."""
+def _offsets(language: str) -> np.ndarray:
+    """The offsets from head to dependent that the baseline may predict, nearest first: int64 (offsets,)."""
+    allowed = LANGUAGES[language].offsets
+    return np.array(sorted((offset for offset in allowed if offset), key=lambda offset: (abs(offset), -offset)))
+
+
+def _offset_patterns(edges: Edges) -> tuple[list[np.ndarray], Callable[[np.ndarray], np.ndarray]]:
+    """For each rule the offsets that hit each edge, as codes (E,), and how to expand codes to columns of `_offsets`.
+
+    They are a run, whose code is the number of its first and of its last one; a run without any is -1.
+    """
+    allowed, columns = LANGUAGES[edges.language].offsets, _offsets(edges.language)
     first, last = edges.first - edges.head, edges.last - edges.head
     codes = []
     for begin, end in ((first, first), (first, last), (last, last)):
-        begin, end = np.maximum(begin, 1), np.minimum(end, FURTHEST)
-        codes.append(np.where(begin <= end, begin * 1024 + end, 0))
-    return codes
+        begin, end = np.maximum(begin, allowed[0]), np.minimum(end, allowed[-1])
+        codes.append(np.where(begin <= end, (begin - allowed[0]) * len(allowed) + end - allowed[0], -1))
 
+    def expand(codes: np.ndarray) -> np.ndarray:
+        begin, end = np.divmod(codes[:, None], len(allowed))
+        column = columns - allowed[0]
+        return (codes[:, None] >= 0) & (begin <= column) & (column <= end)  # (patterns, offsets)
 
-def _expand_offsets(codes: np.ndarray) -> np.ndarray:
-    begin, end = np.divmod(codes[:, None], 1024)
-    offset = np.arange(1, FURTHEST + 1)
-    return (begin <= offset) & (offset <= end)  # (patterns, offsets)
+    return codes, expand
 
 
 def _keyword_codes(edges: Edges, direction: str) -> np.ndarray:

@@ -35,6 +35,7 @@ from codesyntax_dataset.atomic import beside
 from codesyntax_dataset.errors import CodeSyntaxError, ModelError, SourceError
 from codesyntax_dataset.folder import read_split
 from codesyntax_dataset.languages import language_of
+from codesyntax_dataset.languages.python.definitions import definitions
 from probing.models.common import quiet
 from probing.models.masked import MaskedModel, load_masked
 
@@ -90,7 +91,6 @@ def functions(files: dict[str, str]) -> list[str]:
 
     Raises SourceError if there is none.
     """
-    definitions = language_of("python").definitions
     found = list(dict.fromkeys(definition.code for text in files.values() for definition in definitions(text)))
     if not found:
         raise SourceError("the standard library has no functions in source form: use a Python that has its .py files")

@@ -46,7 +46,7 @@ def confounders(code: str, language: str = "python") -> Confounders:
 
     if language not in LANGUAGES:
         raise UnknownName("language", language, LANGUAGES)
-    file = f"function{LANGUAGES[language].suffixes[0]}"
+    file = f"function{''.join(LANGUAGES[language].suffixes[:1])}"
     if get_reader_for(file) is None:
         raise ArgumentError(f"lizard does not read {language}, so that its functions have no complexity")
     cursor = parse(code, language).walk()

@@ -17,9 +17,10 @@ from codesyntax_dataset.errors import (
     UnknownName,
 )
 from codesyntax_dataset.languages import in_order, variant_of
-from codesyntax_metric.topk_uas import DEPENDENT_TO_HEAD, HEAD_TO_DEPENDENT, RULES
+from codesyntax_metric.topk_uas import HEAD_TO_DEPENDENT, RULES
 from probing.attention.align import align
 from probing.attention.edges import EdgeTable
+from probing.attention.probe import default_direction
 from probing.attention.ranking import BatchListener, EncodedFunction, Plan
 from probing.attention.result import ProbeResult
 from probing.attention.result import load as load_result
@@ -165,7 +166,7 @@ def _attention(encoder: Encoder, function: Shown, config: str) -> _Attention:
         "relations": [dict(zip(("relation", "head", "first", "last"), edge)) for edge in function.edges],
     }
     whole = _WholeFunction(0, ids, alignment, EdgeTable.from_rows([(0, row)]))
-    direction = DEPENDENT_TO_HEAD if encoder.causal else HEAD_TO_DEPENDENT
+    direction = default_direction(encoder, config)
     readers = whole.readers(direction)
     fitting = BYTES // (3 * encoder.layers * encoder.heads * max(1, len(readers)))
     listener = _TopTokens(whole, encoder, direction, min(KEPT, len(readers), max(1, fitting)))

@@ -318,6 +318,7 @@ def test_bad_data(tiny_model, dataset_folder, tmp_path):
 def test_every_config_name_is_a_config():
     assert set(CONFIGS) == {
         "python", "python_with_new_lines", "java", "java_with_new_lines", "java_skip_semicolon",
+        "english", "english_space_after", "german", "german_space_after", "ud", "ud_space_after",
     }  # fmt: skip
 
 

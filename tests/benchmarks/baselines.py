@@ -28,7 +28,7 @@ from codesyntax_dataset.languages import LANGUAGES
 from codesyntax_dataset.protocol import KS, TABLE_KS
 from codesyntax_metric.topk_uas import HEAD_TO_DEPENDENT, RULES, WORST_RANK, score
 from probing.attention.ledger import RankLedger
-from probing.evidence.baselines import FURTHEST, KINDS, Edges, evaluate, ledger, pick, read_edges
+from probing.evidence.baselines import KINDS, Edges, evaluate, ledger, pick, read_edges
 from probing.evidence.random_attention import random_attention
 from probing.evidence.selection import Outcomes, compare, estimate, held_out, published
 
@@ -112,7 +112,7 @@ def published_procedure(data: str) -> None:
         left = list(zip(edges.head[of].tolist(), edges.first[of].tolist()))
         for k in KS:
             best, most = 0, 0
-            for offset in range(1, FURTHEST + 1):
+            for offset in range(1, 513):
                 gain = 0
                 for head, first in left:
                     if head + offset == first:

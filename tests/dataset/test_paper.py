@@ -21,7 +21,7 @@ def published(shared) -> dict:
 
 
 def test_tables_are_those_of_the_reference_material(published):
-    """Number by number: Tables 3, 5, 8 and 9 to 12, and the one of GraphCodeBERT."""
+    """Number by number: Tables 3 to 5, 8 and 9 to 12, and the one of GraphCodeBERT."""
     ks = [str(k) for k in published["k"]]
     for language in PUBLISHED:
         for rule, table in (("first", "table3_first_token"), ("any", "table5_any_token")):
@@ -33,6 +33,9 @@ def test_tables_are_those_of_the_reference_material(published):
         counts = {name: row[language] for name, row in published["table8_counts"].items() if row[language] is not None}
         assert paper.edges(language) == counts
         assert paper.functions(language) == published["dataset"][language]["samples"]
+    for language, models in published["table4_natural_language"].items():
+        assert paper.scores(language, "first") == {model: dict(zip(ks, values)) for model, values in models.items()}
+        assert paper.functions(language) == published["dataset"][language]["sentences"]
     assert paper.scores("python", "first")["GraphCodeBERT"] == {"1": published["graphcodebert_python_first_top1"]}
     for (language, rule), table in TABLES.items():
         rows = published[f"table{table}_{language}_{rule}_token"]

@@ -19,7 +19,6 @@ from codesyntax_metric.topk_uas import DIRECTIONS, RULES, score
 from probing.attention.ledger import RankLedger
 from probing.cli import main
 from probing.evidence.baselines import (
-    FURTHEST,
     KINDS,
     baseline,
     evaluate,
@@ -36,6 +35,7 @@ from probing.runs import controls
 pytestmark = pytest.mark.slow
 
 HEAD_FIRST, DEPENDENT_FIRST = DIRECTIONS
+FURTHEST = 512
 
 
 def dataset_of(*functions):
