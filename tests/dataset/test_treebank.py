@@ -97,9 +97,9 @@ def test_a_folder_has_partitions_and_languages(tmp_path):
     def found(config):
         return [(one.code.split()[0], one.partition) for one in read(str(tmp_path), config, Skips())]
 
-    ours, plain = [("en_own-ud-test", "test"), ("en_own-ud-dev", "validation")], [("The", "validation"), ("Yes",) * 0]
-    assert found("english") == [*ours, ("The", "validation"), ("Yes", "validation")]
-    assert found("ud") == [ours[0], ("fr_own-ud-test", "test"), *found("english")[1:]]
+    dev = [("The", "validation"), ("Yes", "validation"), ("en_own-ud-dev", "validation")]
+    assert found("english") == [("en_own-ud-test", "test"), *dev]
+    assert found("ud") == [("en_own-ud-test", "test"), ("fr_own-ud-test", "test"), *dev]
     with pytest.raises(
         SourceError, match="is no treebank in German: expected a file in CoNLL-U .de_name-ud-test.conllu"
     ):
