@@ -25,14 +25,14 @@ from probing.evidence.gather import PUBLISHED_FIRST, find, gather
 from probing.evidence.selection import SAME_RELATIONS as SAME
 from probing.evidence.selection import compare
 from probing.evidence.statistics import holm
-from probing.report import figures, findings, headline
-from probing.report import report as module
-from probing.report.document import COUNT, DIFFERENCE, SCORE, Column, Table
+from probing.report import figures, findings, folder, headline
+from probing.report.document import COUNT, DIFFERENCE, SCORE, Column, Table, in_html
 from probing.report.findings import Subject
 from probing.report.report import report
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("one_thread")]
 
+MADE_BY = "Made by `codesyntax report`."
 MARKUP = "<img src=x onerror=alert(1)>|`*"
 
 
@@ -368,11 +368,11 @@ def test_a_table_in_three_forms():
     text = table.to_markdown()
     assert "| \\<img src=x onerror=alert(1)\\>\\|\\`\\* | 1,200 | −2.0 \\[−3.0, −1.0; p 0.032\\] |" in text
     assert "| b | – | – |" in text and "| c |" not in text  # the page shows `first` at first, and so does this
-    page = str(module.in_html(MARKUP, columns[1].kind))
+    page = str(in_html(MARKUP, columns[1].kind))
     assert page == '<td class="t">&lt;img src=x onerror=alert(1)&gt;|`*'
-    assert str(module.in_html([50.0, 40.0, 60.0], SCORE)) == '<td class="n">50.0<small>40.0 to 60.0</small>'
-    assert str(module.in_html([50.0, None, None], SCORE)) == '<td class="n">50.0<small>–</small>'
-    assert str(module.in_html(rows[2][3], DIFFERENCE)) == '<td class="n">0.0<small>–</small><small>p 1.000</small>'
+    assert str(in_html([50.0, 40.0, 60.0], SCORE)) == '<td class="n">50.0<small>40.0 to 60.0</small>'
+    assert str(in_html([50.0, None, None], SCORE)) == '<td class="n">50.0<small>–</small>'
+    assert str(in_html(rows[2][3], DIFFERENCE)) == '<td class="n">0.0<small>–</small><small>p 1.000</small>'
 
 
 @pytest.mark.parametrize(
@@ -385,7 +385,7 @@ def test_a_table_in_three_forms():
     ],
 )
 def test_colour_says_what_p_says(cell, look):
-    assert f'<td class="{look}">' in str(module.in_html(cell, DIFFERENCE))
+    assert f'<td class="{look}">' in str(in_html(cell, DIFFERENCE))
 
 
 def test_same_results_same_bytes(partial, dataset_folder, tmp_path):
@@ -393,7 +393,7 @@ def test_same_results_same_bytes(partial, dataset_folder, tmp_path):
     target = tmp_path / "again"
     (target / "tables").mkdir(parents=True)
     (target / "tables/old.csv").write_text("1")
-    (target / "report.md").write_text(module.MARKER)
+    (target / "report.md").write_text(MADE_BY)
     done = CliRunner().invoke(main, ["report", str(partial), "--output", str(target), "--data", str(dataset_folder)])
     assert done.exit_code == 0, done.output
     assert done.output.strip() == str(target / "index.html")
@@ -417,7 +417,7 @@ def test_what_is_not_ours_is_not_replaced(results, data, tmp_path, place):
     (folder / "tables").mkdir(parents=True)
     (folder / place).write_text("mine")
     if place != "notes.txt":
-        (folder / "report.md").write_text(module.MARKER)
+        (folder / "report.md").write_text(MADE_BY)
     with pytest.raises(LedgerError, match="not made by `codesyntax report`"):
         report([results], folder, data)
     assert (folder / place).read_text() == "mine"
@@ -555,7 +555,7 @@ def test_models_are_text_on_the_page(written, page):
     from probing.report.document import Section
 
     parts = [MARKUP, Table(MARKUP, MARKUP, [Column(MARKUP), Column("rule")], [[MARKUP, MARKUP]], MARKUP, filters=1)]
-    page.set_content(module._page([Section("s", MARKUP, parts)]))
+    page.set_content(folder._page(folder.Report("report", MARKUP, MARKUP, [Section("s", MARKUP, parts)])))
     assert page.locator("img").count() == 0
     assert page.locator("tbody td").inner_text() == MARKUP
 

@@ -1,0 +1,112 @@
+"""The folder of a report: one page, the same in Markdown, and its tables and figures as files."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from codesyntax_dataset.atomic import writing
+from codesyntax_dataset.errors import LedgerError
+from probing.report.document import Figure, Section, Table, in_html
+from probing.report.figures import for_page
+from probing.report.pages import environment
+
+_OURS = {"tables": {".csv"}, "figures": {".svg", ".png"}, "entries": {".json"}}
+"""The folders of a report, and the files in them."""
+
+
+@dataclass(frozen=True)
+class Report:
+    """What is written. `command`: the one that makes it, such as `report`; `source`: what it is made from, in words;
+    `entries`: file name -> JSON; `entry`: what each of these is, in words, if the page is to say it."""
+
+    command: str
+    source: str
+    title: str
+    sections: Sequence[Section]
+    entries: Mapping[str, str] = field(default_factory=dict)
+    entry: str = ""
+
+
+def save(report: Report, output: Path) -> Path:
+    """Write a report into the folder `output`, as a whole or not at all; return the path of its page.
+
+    A report of the same command is replaced. Raises LedgerError if `output` is anything else, or cannot be written.
+    """
+    with writing(output):
+        output.parent.mkdir(parents=True, exist_ok=True)
+        with TemporaryDirectory(prefix=f".{output.name}-", dir=output.parent) as work:
+            folder = Path(work, "report")
+            _write(report, folder)
+            check_ours(output, report.command)
+            replaced = Path(work, "replaced")
+            if output.exists():
+                output.rename(replaced)
+            try:
+                folder.rename(output)
+            except OSError:
+                if replaced.exists():
+                    replaced.rename(output)
+                raise
+    return output / "index.html"
+
+
+def check_ours(output: Path, command: str) -> None:
+    """Raise LedgerError unless `output` does not exist, or holds a report of this command and nothing else."""
+    if not output.exists():
+        return
+    if not output.is_dir():
+        raise LedgerError(f"{output} is a file, expected a folder or a new path: choose another output")
+    files = {
+        path.relative_to(output).as_posix() for path in output.rglob("*") if path.is_symlink() or not path.is_dir()
+    }
+    if not files:
+        return
+    text = output / "report.md"
+    if not text.is_file() or _marker(command) not in text.read_text(encoding="utf-8", errors="replace"):
+        raise LedgerError(
+            f"{output} is not empty and was not made by `codesyntax {command}`: choose another output or remove it"
+        )
+    for name in sorted(files - {"index.html", "report.md"}):
+        path = Path(name)
+        if path.suffix not in _OURS.get(str(path.parent), set()):
+            raise LedgerError(
+                f"{output} would be replaced, but {name} in it was not made by `codesyntax {command}`: move it away"
+            )
+
+
+def _marker(command: str) -> str:
+    """A line in the `report.md` of each folder that this command may replace."""
+    return f"Made by `codesyntax {command}`."
+
+
+def _write(report: Report, folder: Path) -> None:
+    for name in _OURS:
+        (folder / name).mkdir(parents=True)
+    for part in [part for section in report.sections for part in section.all_parts()]:
+        if isinstance(part, Table):
+            _text(folder / "tables" / f"{part.name}.csv", part.to_csv())
+        elif isinstance(part, Figure):
+            _text(folder / "figures" / f"{part.name}.svg", part.svg)
+            (folder / "figures" / f"{part.name}.png").write_bytes(part.png)
+    for file, entry in report.entries.items():
+        _text(folder / "entries" / file, entry)
+    sections = "\n".join(section.to_markdown() for section in report.sections)
+    _text(folder / "report.md", f"# {report.title}\n\n{_marker(report.command)}\n\n{sections}")
+    _text(folder / "index.html", _page(report))
+
+
+def _page(report: Report) -> str:
+    templates = environment()
+    templates.globals |= {"in_html": in_html, "for_page": for_page}
+    templates.tests |= {
+        "table": lambda part: isinstance(part, Table),
+        "figure": lambda part: isinstance(part, Figure),
+    }
+    return templates.get_template("report.html.jinja").render(report=report)
+
+
+def _text(path: Path, text: str) -> None:
+    path.write_text(text, encoding="utf-8", newline="\n")
