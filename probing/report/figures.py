@@ -17,7 +17,7 @@ from matplotlib.figure import Figure
 from codesyntax_dataset.protocol import KS
 
 INK, FAINT, PAPER = "#1b1f24", "#808890", "#ffffff"
-_ON_DARK, _ON_BRIGHT = "#fffffe", "#000001"  # text on cells: neither PAPER nor INK, which the page replaces
+ON_DARK, ON_BRIGHT = "#fffffe", "#000001"  # text on cells: neither PAPER nor INK, which the page replaces
 
 COLOURS = ("#1a7fc4", "#d55e00", "#009e73", "#cc79a7", "#a6761d", "#56b4e9", "#7570b3", "#b5a200")
 """Colours of models (after Okabe and Ito), distinguishable for most colour-blind readers, on light and dark paper."""
@@ -109,7 +109,7 @@ def bars(relations: Sequence[str], columns: dict[str, list[Bars]]) -> Figure:
             axis.errorbar(score[known], where[known], xerr=spread, fmt="none", ecolor=INK, elinewidth=0.8)
             for end, middle, note in zip(score, where, bar.notes):
                 inside = end > 70  # the note would leave the panel
-                side = {"ha": "right", "color": _ON_BRIGHT} if inside else {"ha": "left"}
+                side = {"ha": "right", "color": ON_BRIGHT} if inside else {"ha": "left"}
                 axis.text(end + (-1 if inside else 1), middle, note, va="center", fontsize=7, **side)
         axis.set_title(name)
         axis.set_xlabel("top-1 UAS, %")
@@ -129,7 +129,7 @@ def by_layer(relations: Sequence[str], scores: np.ndarray) -> Figure:
     image = axis.imshow(scores, cmap="viridis", vmin=0, vmax=100, aspect="auto", interpolation="none")
     for (row, layer), score in np.ndenumerate(scores):
         best = score > 0 and layer == scores[row].argmax()
-        colour = _ON_DARK if score < 60 else _ON_BRIGHT
+        colour = ON_DARK if score < 60 else ON_BRIGHT
         weight = "bold" if best else "normal"
         axis.text(layer, row, f"{score:.0f}", ha="center", va="center", fontsize=7.5, color=colour, weight=weight)
     _ticks(axis, range(layers), relations)

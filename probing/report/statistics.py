@@ -194,7 +194,7 @@ def offsets_figure(configs: Mapping[str, Statistics]) -> Figure:
     """
     from matplotlib.figure import Figure
 
-    from probing.report.figures import INK
+    from probing.report.figures import INK, ON_BRIGHT, ON_DARK
 
     most = max(len(counted.relations) for counted in configs.values())
     figure = Figure(figsize=(5.6 * len(configs), 3.0 + 0.19 * most), layout="constrained", dpi=150)
@@ -229,7 +229,7 @@ def offsets_figure(configs: Mapping[str, Statistics]) -> Figure:
         below.imshow(100 * shares[:, kept], cmap="Blues", vmin=0, vmax=100, aspect="auto", interpolation="none")
         for (row, place), share in np.ndenumerate(shares[:, kept]):
             if share >= 0.005:
-                colour = "white" if share > 0.6 else "black"
+                colour = ON_DARK if share > 0.6 else ON_BRIGHT
                 below.text(place, row, f"{100 * share:.0f}", ha="center", va="center", fontsize=6, color=colour)
         below.set_xticks(range(len(_BINS_NAMED[kept])), _BINS_NAMED[kept], fontsize=7)
         names = [name if name not in NOT_IN_MEAN else f"({name})" for name, _ in relations]
