@@ -8,9 +8,22 @@ computed here. The paper covers the configs `python` and `java`, the rules `firs
 from __future__ import annotations
 
 import json
+from fnmatch import fnmatchcase
 from functools import cache
 from pathlib import Path
 from typing import NamedTuple
+
+_MODELS = {
+    "CuBERT": "*cubert*",
+    "CodeBERT": "codebert-base",
+    "GraphCodeBERT": "graphcodebert-base",
+    "RoBERTa": "roberta-base",
+    "RoBERTa-base": "roberta-base",
+    "BERT-large": "bert-large-cased",
+    "Multilingual BERT": "bert-base-multilingual-cased",
+    "XLM-RoBERTa-base": "xlm-roberta-base",
+}
+"""The names of models in the paper's tables, and patterns of those under which they are found today."""
 
 
 class Comparison(NamedTuple):
@@ -55,6 +68,18 @@ def edges(config: str) -> dict[str, int]:
 def functions(config: str) -> int | None:
     """Functions or sentences in the published dataset (sections 3 and 4), or None."""
     return _published()["functions"].get(config)
+
+
+def name_of(model: str, config: str) -> str | None:
+    """The paper's name of a model that it probed on `config`, or None.
+
+    It is told by the last part of the model's Hub id, or by the name of its folder.
+
+    >>> name_of("microsoft/codebert-base", "python"), name_of("models/cubert-java", "java"), name_of("gpt2", "java")
+    ('CodeBERT', 'CuBERT', None)
+    """
+    last = model.rstrip("/").rpartition("/")[2].lower()
+    return next((name for name in scores(config, "first") if fnmatchcase(last, _MODELS.get(name, ""))), None)
 
 
 @cache

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from probing.attention.probe import probe
     from probing.attention.result import ProbeResult, load
     from probing.evidence.baselines import baseline
+    from probing.paper.reproduce import reproduce
     from probing.prediction.fill import fill_masks
     from probing.prediction.mask import mask
     from probing.prediction.masking import mask_positions
@@ -28,6 +29,7 @@ __all__ = [
     "mask",
     "mask_positions",
     "probe",
+    "reproduce",
     "show",
     "show_masked",
 ]
@@ -41,6 +43,7 @@ _PUBLIC = {
     "mask": "probing.prediction.mask",
     "mask_positions": "probing.prediction.masking",
     "probe": "probing.attention.probe",
+    "reproduce": "probing.paper.reproduce",
     "show": "probing.report.attention_page",
     "show_masked": "probing.report.masked_page",
 }

@@ -18,11 +18,7 @@ from probing.cli.group import main, note
     "--config", "configs", required=True, multiple=True, metavar="CONFIG", help=f"One of {', '.join(CONFIGS)}."
 )
 @click.option("--output", default="codesyntax", type=options.PATH, help="The folder to write.")
-@click.option(
-    "--exclude-repositories",
-    type=options.FILE,
-    help="A file of repositories to leave out: one name per line, or JSON lines with the field `repository`.",
-)
+@options.exclude_repositories
 @click.option(
     "--validation-fraction",
     type=click.FloatRange(0, 1, max_open=True),

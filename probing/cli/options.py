@@ -37,6 +37,11 @@ splits = click.option(
     default=["test"],
     help=f"One of {', '.join(SPLITS)}; or both, one after the other.",
 )
+exclude_repositories = click.option(
+    "--exclude-repositories",
+    type=FILE,
+    help="A file of repositories to leave out: one name per line, or JSON lines with the field `repository`.",
+)
 limit = click.option(
     "--limit", type=click.IntRange(min=1), help="Probe only the first functions: a partial run, marked as such."
 )

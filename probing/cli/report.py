@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import click
 
 from codesyntax_dataset.protocol import SPLITS
 from probing.cli import options
 from probing.cli.attention import print_one, run_probe
-from probing.cli.group import main
+from probing.cli.group import main, note, quiet_libraries
 from probing.cli.prediction import run_mask
 
 RECIPE = [
@@ -41,6 +42,39 @@ def report(results: tuple[Path, ...], output: Path, data: str | None) -> None:
 
     datasets.disable_progress_bars()
     click.echo(write(results, output, data))
+
+
+@main.command()
+@click.option(
+    "--source",
+    "sources",
+    multiple=True,
+    required=True,
+    metavar="[LANGUAGE=]SOURCE",
+    help="Where functions come from, as for `build`; with a language, such as german=FILE, a treebank.",
+)
+@click.option(
+    "--models",
+    multiple=True,
+    required=True,
+    metavar="[LANGUAGE=]MODEL",
+    help="A model to probe on all languages; with a language, such as python=FOLDER, only on that.",
+)
+@click.option("--output", default="reproduction", type=options.FOLDER, help="The folder to write into.")
+@options.exclude_repositories
+@options.limit
+@options.device
+def reproduce(sources: tuple[str, ...], models: tuple[str, ...], output: Path, **given: Any) -> None:
+    """Make the paper's tables and figures again: build, probe, run baselines, and write one page that sets the paper's
+    numbers and the differences beside ours.
+
+    Tables 3 to 6 and 8 to 12, and Figures 2 to 4, 6 to 8 and 16 to 19. What has no source or model is left empty, with
+    the reason. An interrupted run continues when the same command is given again.
+    """
+    quiet_libraries()
+    import probing
+
+    click.echo(probing.reproduce(sources, models, output, tell=note, **given))
 
 
 @main.command()

@@ -51,9 +51,11 @@ NAME = Kind(str, look="r")  # stays on one line
 MARKED = Kind(str, ("", ", marks"), look="r")
 CODE = Kind(str, look="c")
 COUNT = Kind("{:,}".format)
+COUNTS = Kind(lambda count: f"{count:+,}".replace("-", "−").replace("+0", "0"))  # a difference of two
 PERCENT = Kind("{:.1f}".format)
 SCORE = Kind("{:.1f}".format, ("", ", low", ", high"))
 CHOSEN = Kind("{:.1f}".format, ("", ", which"))
+POINTS = Kind(_signed)  # a difference without an interval
 DIFFERENCE = Kind(_signed, ("", ", low", ", high", ", p"))
 SIMILARITY = Kind("{:.3f}".format)
 ROUNDED = Kind("{:.2f}".format)  # similarities that were published with two digits

@@ -19,6 +19,7 @@ ROOMS = (
     "probing.evidence",
     "probing.publish",
     "probing.report",
+    "probing.paper",
     "probing",
     "probing.cli",
     "probing.__main__",

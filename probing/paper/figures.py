@@ -1,0 +1,160 @@
+"""The paper's figures about scores and offsets, drawn again with the paper's numbers where its tables have them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from itertools import cycle
+from typing import NamedTuple
+
+import numpy as np
+
+from codesyntax_dataset import paper
+from codesyntax_dataset.protocol import KS
+from probing.paper.cells import Made
+from probing.paper.inputs import CODE, CONFIGS, NATURAL
+from probing.report import figures
+from probing.report.document import COUNT, PERCENT, Column, Figure, Section, Table
+from probing.report.figures import COLOURS, FAINT, INK, Bars, Line
+from probing.report.scored import figure, line
+from probing.report.statistics import FAR, offsets_figure
+
+
+class Curves(NamedTuple):
+    """The panels of a figure of curves: a row for each rule, a column for each config."""
+
+    title: str
+    rules: tuple[str, ...]
+    configs: tuple[str, ...]
+
+
+_NEW_LINES = ("python_with_new_lines", "java_with_new_lines")
+
+CURVES = {
+    4: Curves("Code, first token of the dependent", ("first",), CODE),
+    6: Curves("Code, any token of the dependent", ("any",), CODE),
+    7: Curves("English", ("first",), ("english",)),
+    8: Curves("German", ("first",), ("german",)),
+    16: Curves("Code, last token of the dependent", ("last",), CODE),
+    17: Curves("Line breaks as tokens, last token of the dependent", ("last",), _NEW_LINES),
+    18: Curves("Line breaks as tokens, any token of the dependent", ("any",), _NEW_LINES),
+    19: Curves("Java without semicolons", ("last", "any"), ("java_skip_semicolon",)),
+}
+"""Number of a figure in the paper -> what it shows. The order among 16 to 19 is ours."""
+
+_STYLES = {"Offset": "--", "Keyword": ":", "Combined": "-"}
+
+
+def sections(made: Made) -> list[Section]:
+    """Figures 2 to 4, 6 to 8 and 16 to 19 of the paper, each in a section, with the reason for what is empty."""
+    return [_preview(made), _offsets(made), *(_curves(made, number) for number in CURVES)]
+
+
+def _preview(made: Made) -> Section:
+    """Figure 2: the best model and the best baseline of each language, k = 1."""
+    configs = list(CONFIGS)
+    panels: dict[str, list[Bars]] = {"here": [], "paper": []}
+    rows = []
+    for where, bars in panels.items():
+        for kind, colour in (("best model", COLOURS[0]), ("best baseline", FAINT)):
+            best = [_best(made, config, where == "here", kind == "best baseline") for config in configs]
+            scores = np.array([[score, np.nan, np.nan] for _, score in best], float).T
+            bars.append(Bars(kind, scores, colour, [name for name, _ in best]))
+            rows += [[config, where, kind, name, score] for config, (name, score) in zip(configs, best)]
+    titles = [config.capitalize() for config in configs]
+    columns = [Column("language"), Column("where"), Column("kind"), Column("name"), Column("score", PERCENT)]
+    drawn = figure(
+        "figure-2",
+        "The best model and the best baseline, by the names at the bars: top-1 UAS, first token, mean over relations.",
+        "Bars of the scores; the numbers are in the CSV file of the same name.",
+        "figure-2",
+        lambda: figures.bars(titles, panels),
+    )
+    table = Table("figure-2", "", columns, rows)
+    return Section("figure-2", "Figure 2. Code and natural language", [drawn, *_reasons(made, configs)], drawn=[table])
+
+
+def _best(made: Made, config: str, here: bool, baselines: bool) -> tuple[str, float]:
+    """The name and the score of the best model or baseline; NaN if there is none."""
+    scores: list[tuple[str, float]] = []
+    for name in made.names(config):
+        if (name in _STYLES) == baselines:
+            theirs = paper.scores(config, "first").get(name, {})
+            score = (made.scores(config, name, "first")["scores"] if here else theirs).get("1")
+            scores += [] if score is None else [(name, score)]
+    return max(scores, key=lambda one: one[1], default=("", np.nan))
+
+
+def _offsets(made: Made) -> Section:
+    """Figure 3: the mean offset of each relation, and the offsets of its edges."""
+    parts: list[str | Table | Figure] = []
+    rows = []
+    for kind, configs in (("code", CODE), ("natural language", NATURAL)):
+        counted = {config: made.counted[config] for config in configs if config in made.counted}
+        for config, statistics in counted.items():
+            rows += [[config, name, one.edges, one.offset.mean] for name, one in statistics.relations.items()]
+        if counted:
+            name = f"figure-3-{kind.replace(' ', '-')}"
+            parts.append(
+                figure(
+                    name,
+                    f"Relations of {kind} by their mean offset, from the head to the dependent, and the offsets of the "
+                    f"edges of each, in all splits; the line is at {FAR} tokens.",
+                    "Histograms of relations and of edges by offset; the mean offsets are in the CSV file.",
+                    "figure-3",
+                    partial(offsets_figure, counted),
+                )
+            )
+    columns = [Column("config"), Column("relation"), Column("edges", COUNT), Column("mean offset", PERCENT)]
+    parts += _reasons(made, list(CONFIGS))
+    return Section("figure-3", "Figure 3. Offsets", parts, drawn=[Table("figure-3", "", columns, rows)])
+
+
+def _curves(made: Made, number: int) -> Section:
+    title, rules, configs = CURVES[number]
+    name = f"figure-{number}"
+    known = [config for config in configs if config in made.measured]
+    reasons = _reasons(made, configs)
+    heading = f"Figure {number}. {title}"
+    if not known:
+        return Section(name, heading, reasons)
+    panels = {rule: {config: _lines(made, config, rule) for config in known} for rule in rules}
+    rows = []
+    for rule in rules:
+        for config in known:
+            for one in made.names(config):
+                ours, theirs = made.scores(config, one, rule), paper.scores(config, rule).get(one, {})
+                rows += [[rule, config, one, k, ours["scores"].get(str(k)), theirs.get(str(k))] for k in KS]
+    columns = [Column("rule"), Column("config"), Column("name"), Column("k", COUNT)]
+    columns += [Column("here", PERCENT), Column("paper", PERCENT)]
+    published = any(paper.scores(config, rule) for config in known for rule in rules)
+    drawn = figure(
+        name,
+        "Mean top-k UAS over k." + " Circles are the paper's numbers." * published,
+        "Curves of the mean score over k from 1 to 20; the numbers are in the CSV file of the same name.",
+        name,
+        lambda: figures.curves(panels),
+    )
+    return Section(name, heading, [drawn, *reasons], drawn=[Table(name, "", columns, rows)])
+
+
+def _lines(made: Made, config: str, rule: str) -> list[Line]:
+    """Our curves, and as circles the paper's numbers of the same, and of its first model, which is its strongest."""
+    curves, circles = [], []
+    published = paper.scores(config, rule)
+    models = [name for name in made.names(config) if name not in _STYLES]
+    colours = dict(zip([name for name in models if made.scores(config, name, rule)["scores"]], cycle(COLOURS)))
+    for name in made.names(config):
+        colour = INK if name in _STYLES else colours.get(name, FAINT)
+        if ours := made.scores(config, name, rule)["scores"]:
+            curves.append(Line(name, line({rule: ours}, rule), colour, _STYLES.get(name, "-")))
+        if name in published and (ours or name == models[0]):
+            circles.append(Line(f"{name} (paper)", line({rule: published[name]}, rule), colour, points=True))
+    return curves + circles
+
+
+def _reasons(made: Made, configs: Sequence[str]) -> list[str]:
+    """Why some of the configs are not in a figure, in words."""
+    missing = made.inputs.missing
+    empty = [f"{config} ({missing[config]})" for config in configs if config in missing]
+    return [f"Empty: {', '.join(empty)}."] if empty else []

@@ -1,0 +1,166 @@
+"""What a reproduction is made from: the source and the models of each language, and what running them will cost."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from transformers import AutoConfig
+
+from codesyntax_dataset import corpus
+from codesyntax_dataset.errors import CodeSyntaxError, SourceError
+from codesyntax_dataset.protocol import PAPER_LENGTH
+from probing.models.location import loading, locate
+
+CONFIGS = {
+    "python": ("python", "python_with_new_lines"),
+    "java": ("java", "java_with_new_lines", "java_skip_semicolon"),
+    "english": ("english",),
+    "german": ("german",),
+}
+"""The languages of the paper, and the configs that its tables and figures need: the first, and the ablations."""
+
+CODE, NATURAL = ("python", "java"), ("english", "german")
+
+# What a run costs, as README.md says: a model of 12 layers of hidden size 768 and 144 heads on one core.
+_SECONDS_A_SUBTOKEN = 0.0033
+_WEIGHTS = 12 * 768**2
+_SECONDS_A_FUNCTION = 0.01  # of any model: labels, tokens, ranks
+_DATASET_BYTES = 1000  # a function
+_LEDGER_BYTES = 9000 / 144  # a function and head
+_CHARACTERS = 3.5  # a sub-token
+
+
+class Model(NamedTuple):
+    """A model as it was given, its name in results, and its size: `weights` is layers * (hidden size)**2."""
+
+    given: str
+    name: str
+    weights: int
+    heads: int  # in all layers
+
+
+class Read(NamedTuple):
+    """What the test partition of a config has: functions or sentences, and their sub-tokens, roughly."""
+
+    functions: int
+    subtokens: float
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """`sources`: language -> where its functions or sentences come from; `models`: language -> the models probed on it;
+    `read`: config -> what it has; `missing`: config -> why it has nothing; `limit`: the most functions of a config."""
+
+    sources: dict[str, str]
+    models: dict[str, list[Model]]
+    read: dict[str, Read]
+    missing: dict[str, str]
+    limit: int | None
+
+    def configs(self, language: str) -> list[str]:
+        """The configs of a language that can be made."""
+        return [config for config in CONFIGS[language] if config in self.read]
+
+    @property
+    def languages(self) -> list[str]:
+        """The languages that have any config."""
+        return [language for language in CONFIGS if self.configs(language)]
+
+    def text(self) -> str:
+        """What will run, and its estimated time and disk, in words."""
+        lines, seconds, size = [], 0.0, 0.0
+        for language in self.languages:
+            models = self.models[language]
+            named = ", ".join(model.name for model in models) or "baselines only"
+            lines.append(f"{', '.join(self.configs(language))} from {self.sources[language]}: {named}")
+            for config in self.configs(language):
+                functions, subtokens = self.read[config]
+                seconds += functions * _SECONDS_A_FUNCTION
+                size += functions * _DATASET_BYTES
+                for model in models:
+                    seconds += subtokens * _SECONDS_A_SUBTOKEN * model.weights / _WEIGHTS
+                    seconds += functions * _SECONDS_A_FUNCTION
+                    size += functions * _LEDGER_BYTES * model.heads
+        lines += [f"{config}: left out, {why}" for config, why in self.missing.items()]
+        lines.append(
+            f"estimated: {_duration(seconds)} on one CPU core, less on a GPU; {max(1, size / 1e6):,.0f} MB, and as "
+            "much in the cache of runs. What an earlier run has finished is not done again"
+        )
+        return "\n".join(lines)
+
+
+def read(
+    sources: Sequence[str],
+    models: Sequence[str],
+    exclude_repositories: str | os.PathLike[str] | None = None,
+    limit: int | None = None,
+) -> Inputs:
+    """Find the models, and read every source once.
+
+    Each of `sources` and `models` may begin with a language and `=`, such as `german=de_gsd-ud-test.conllu`; a source
+    that does not is one of functions, for Python and Java, and a model that does not is probed on all languages. A
+    config that its source does not have is missing, with the reason.
+
+    Raises CodeSyntaxError for two sources of a language, or two models of one name; SourceError if no config can be
+    read; ModelError for a model that cannot be found.
+    """
+    excluded = frozenset() if exclude_repositories is None else corpus.read_repositories(exclude_repositories)
+    given = _by_language(sources, CODE)
+    for language, several in given.items():
+        if len(several) > 1:
+            raise CodeSyntaxError(f"{language} has {len(several)} sources, {' and '.join(several)}: give one")
+    found: dict[str, Read] = {}
+    missing: dict[str, str] = {}
+    for language, configs in CONFIGS.items():
+        for config in configs:
+            if language not in given:
+                missing[config] = f"no source of {language.capitalize()} was given"
+                continue
+            try:
+                functions, _ = corpus.read(given[language][0], config, excluded)
+            except SourceError as error:
+                missing[config] = str(error)
+            else:
+                lengths = [len(function.code) / _CHARACTERS for function in functions["test"]][:limit]
+                found[config] = Read(len(lengths), sum(length for length in lengths if length <= PAPER_LENGTH))
+    if not found:
+        raise SourceError(next(missing[language] for language in given))
+    return Inputs(
+        {language: source for language, (source,) in given.items()},
+        {language: _models(names) for language, names in _by_language(models, tuple(CONFIGS)).items()},
+        found,
+        missing,
+        limit,
+    )
+
+
+def _by_language(given: Sequence[str], unnamed: Sequence[str]) -> dict[str, list[str]]:
+    """Language -> what was given for it: `LANGUAGE=VALUE`, or only `VALUE` for each language of `unnamed`."""
+    values: dict[str, list[str]] = {}
+    for text in given:
+        name, _, value = text.partition("=")
+        for language, one in [(name, value)] if name in CONFIGS else [(language, text) for language in unnamed]:
+            if one not in values.setdefault(language, []):
+                values[language].append(one)
+    return values
+
+
+def _models(given: Sequence[str]) -> list[Model]:
+    models: list[Model] = []
+    for place in given:
+        with loading(place):
+            location = locate(place)
+            config = AutoConfig.from_pretrained(location.place, revision=location.commit, trust_remote_code=False)
+            text = config.get_text_config()
+            layers, heads, hidden = text.num_hidden_layers, text.num_attention_heads, text.hidden_size
+        if same := [model.given for model in models if model.name == location.name]:
+            raise CodeSyntaxError(f"{same[0]} and {place} are both named {location.name}: rename one of the folders")
+        models.append(Model(place, location.name, layers * hidden**2, layers * heads))
+    return models
+
+
+def _duration(seconds: float) -> str:
+    return f"{max(2, round(seconds / 60))} minutes" if seconds < 5400 else f"{round(seconds / 3600)} hours"

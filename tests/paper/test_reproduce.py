@@ -1,0 +1,261 @@
+"""The paper made again: which numbers stand beside which, what compares, and that an interrupted run continues."""
+
+from __future__ import annotations
+
+import csv
+import json
+import shutil
+from pathlib import Path
+from types import SimpleNamespace
+
+import filelock
+import pyarrow.parquet as pq
+import pytest
+from click.testing import CliRunner
+
+import codesyntax_dataset
+import probing
+from codesyntax_dataset import paper
+from codesyntax_dataset.errors import CodeSyntaxError, LedgerError, ModelError, SourceError
+from codesyntax_dataset.protocol import DEPENDENT_TO_HEAD, HEAD_TO_DEPENDENT
+from probing.attention import probe as attention
+from probing.cli import main
+from probing.evidence.baselines import baseline
+from probing.paper.cells import Cell, Made
+from probing.paper.inputs import Inputs
+from probing.report.document import COUNTS
+
+TABLES = (3, 4, 5, 6, 8, 9, 10, 11, 12)
+FIGURES = (2, 3, 4, 6, 7, 8, 16, 17, 18, 19)
+
+
+@pytest.fixture(scope="module")
+def source(tmp_path_factory):
+    """A few functions in both languages, those in Java without a validation split."""
+    folder = tmp_path_factory.mktemp("source")
+    sample = Path(codesyntax_dataset.__file__).parent / "sample"
+    for project in ("test/spans", "test/planar", "validation/cachebox"):
+        shutil.copytree(sample / project, folder / project)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def told():
+    return []
+
+
+@pytest.fixture(scope="module")
+def made(source, tiny_model, told, tmp_path_factory):
+    """The folder of a whole run."""
+    output = tmp_path_factory.mktemp("made") / "reproduction"
+    page = probing.reproduce([str(source)], [str(tiny_model)], output, tell=told.append)
+    assert page == output / "report/index.html"
+    return output
+
+
+def rows_of(made: Path, name: str) -> list[dict[str, str]]:
+    with (made / f"report/tables/{name}.csv").open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def content(folder: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("one_thread")
+class TestRun:
+    def test_every_table_and_figure_is_there(self, made):
+        """Those of natural language, without a source, with the reason; nothing else is left in the folder."""
+        text = (made / "report/report.md").read_text(encoding="utf-8")
+        for kind, numbers in (("Table", TABLES), ("Figure", FIGURES)):
+            for number in numbers:
+                assert f"\n### {kind} {number}. " in text
+        for number in (7, 8):
+            heading = text.index(f"### Figure {number}. ")
+            assert text[heading:].split("\n")[2].startswith("Empty: ") and "was given" in text[heading : heading + 90]
+        drawn = {path.stem for path in (made / "report/figures").glob("*.svg")}
+        assert drawn == {"figure-3-code", *(f"figure-{number}" for number in (2, 4, 6, 16, 17, 18, 19))}
+        assert sorted(path.name for path in made.iterdir()) == ["java", "python", "report", "results"]
+
+    def test_time_and_disk_are_told_first(self, told, made):
+        assert "estimated: " in told[0] and "minutes" in told[0] and "MB" in told[0]
+        assert "english: left out, no source" in told[0]
+
+    @pytest.mark.parametrize(("rule", "table"), [("first", 3), ("any", 5)])
+    def test_scores_are_those_of_the_probe_and_of_the_baselines(self, made, rule, table):
+        """And the paper's are beside them, each with its difference, of numbers rounded alike."""
+        rows = {row["name"]: row for row in rows_of(made, f"table-{table}") if row["language"] == "Python"}
+        result = probing.load(next((made / "results").glob("tiny.python.test.*.json")))
+        found = baseline(made / "python/codesyntax", "python").summaries["published"]
+        for k in ("1", "3", "10", "20"):
+            here = f"k = {k}: here"
+            assert float(rows["tiny"][here]) == result.scores[rule][k]
+            for kind in ("Offset", "Keyword", "Combined"):
+                ours, theirs = found[kind.lower()]["scores"][rule][k][0], paper.scores("python", rule)[kind][k]
+                assert float(rows[kind][here]) == pytest.approx(ours)
+                assert float(rows[kind][f"k = {k}: paper"]) == theirs
+                assert float(rows[kind][f"k = {k}: difference"]) == pytest.approx(round(ours, 1) - theirs)
+            assert rows["CuBERT"][here] == "" and float(rows["CuBERT"][f"k = {k}: paper"])
+        assert rows["CuBERT"]["comparable"] == "empty: no such model"
+        assert rows["Offset"]["comparable"] == "no: other data, other functions"
+        assert rows["tiny"]["comparable"] == "not in the paper"
+
+    def test_relations_are_against_the_best_offset(self, made):
+        """Table 9 has the paper's 34 relations, largest difference first, and Table 6 its ends."""
+        rows = rows_of(made, "table-9")
+        published = paper.relation_scores("python", "first")
+        assert {row["relation"] for row in rows} == set(published)
+        differences = [float(row["here: difference"]) for row in rows if row["here: difference"]]
+        assert differences == sorted(differences, reverse=True) and len(differences) > 10
+        for row in rows:
+            theirs = published[row["relation"]]
+            assert float(row["paper: CuBERT"]) == theirs.cubert
+            assert (float(row["paper: offset"]), int(row["paper: offset, which"])) == (
+                theirs.offset_score,
+                theirs.offset,
+            )
+            assert float(row["paper: difference"]) == pytest.approx(theirs.cubert - theirs.offset_score)
+        test = next(row for row in rows if row["relation"] == "If:if->test")
+        assert test["here: offset, which"] == "1"  # most tests stand behind their `if`, without a bracket
+        ends = [row["relation"] for row in rows_of(made, "table-6") if row["language"] == "Python"]
+        with_both = [row["relation"] for row in rows if row["here: difference"]]
+        assert ends == with_both[:5] + with_both[-5:]
+
+    def test_edges_are_of_all_splits(self, made):
+        """Table 8 beside the published counts."""
+        files = (made / "python/codesyntax/python").iterdir()
+        edges = [edge for file in files for row in pq.read_table(file)["relations"].to_pylist() for edge in row]
+        row = next(row for row in rows_of(made, "table-8") if row["relation"] == "If:if->test")
+        assert int(row["Python: paper"]) == 34_250
+        assert int(row["Python: difference"]) == int(row["Python: here"]) - 34_250
+        assert sum(edge["relation"] == "If:if->test" for edge in edges) == int(row["Python: here"]) > 0
+
+    def test_killed_twice_it_continues_to_the_same_bytes(self, made, source, tiny_model, tmp_path, monkeypatch):
+        output = tmp_path / "again"
+        calls, run = [], attention.probe
+
+        def killed(*arguments, **options):
+            calls.append(arguments)
+            if len(calls) in (2, 6):  # with what a kill leaves: files that are not yet renamed
+                (output / "results").mkdir(exist_ok=True)
+                (output / "results/.one.json.1.tmp").write_text("{")
+                (output / "python/.codesyntax-x/dataset").mkdir(parents=True)
+                (output / ".report-x").mkdir()
+                raise KeyboardInterrupt
+            return run(*arguments, **options)
+
+        monkeypatch.setattr(attention, "probe", killed)
+        for _ in range(2):
+            with pytest.raises(KeyboardInterrupt):
+                probing.reproduce([str(source)], [str(tiny_model)], output)
+        probing.reproduce([str(source)], [str(tiny_model)], output)
+        assert content(output) == content(made)
+
+    def test_another_run_in_the_folder_is_refused(self, made, source, tiny_model):
+        with filelock.FileLock(made / ".lock"), pytest.raises(LedgerError, match="another run is writing"):
+            probing.reproduce([str(source)], [str(tiny_model)], made)
+        (made / ".lock").unlink(missing_ok=True)
+
+
+def _of_the_paper(models: dict[str, str], limit: int | None = None, lost: int = 0) -> Made:
+    """Python as in the paper, less `lost` functions, with `models` -> the direction in which they were probed."""
+    relations = {name: SimpleNamespace(edges=edges) for name, edges in paper.edges("python").items()}
+    counted = SimpleNamespace(functions=18_701 - lost, relations=relations)
+    measured = SimpleNamespace(models=dict.fromkeys(models), directions=models)
+    inputs = Inputs({}, {}, {}, {"java": "no source"}, limit)
+    return Made(inputs, {"python": measured}, {"python": counted})
+
+
+ALL = dict.fromkeys(("cubert-python", "microsoft/codebert-base", "FacebookAI/roberta-base"), HEAD_TO_DEPENDENT)
+
+
+@pytest.mark.parametrize(
+    ("made", "standing"),
+    [
+        (_of_the_paper(ALL), "yes"),
+        (_of_the_paper(ALL, limit=20), "no: partial"),
+        (_of_the_paper(ALL, lost=1), "no: other data"),
+        (_of_the_paper({"cubert-python": HEAD_TO_DEPENDENT}), "no: other functions"),
+        (_of_the_paper(ALL | {"cubert-python": DEPENDENT_TO_HEAD}), "no: other direction"),
+        (_of_the_paper({"gpt2": HEAD_TO_DEPENDENT}), "empty: no such model"),
+    ],
+)
+def test_numbers_compare_where_the_inputs_are_the_papers(made, standing):
+    assert made.standing("python", "CuBERT") == standing
+    assert made.standing("java", "CuBERT") == "empty: no data"
+    assert made.standing("python", "gpt2") == "not in the paper"
+
+
+def test_models_have_the_names_of_the_paper():
+    made = _of_the_paper(ALL)
+    assert made.names("python") == [*paper.scores("python", "first")]
+    assert made.lacks("python") == []
+    assert paper.name_of("FacebookAI/roberta-base", "english") == "RoBERTa-base"
+
+
+@pytest.mark.parametrize(
+    ("here", "difference"), [(39.249, 0.0), (39.151, 0.0), (39.26, 0.1), (39.14, -0.1), (None, None)]
+)
+def test_difference_is_of_rounded_numbers(here, difference):
+    assert Cell(here, 39.2, "yes").difference == difference
+
+
+@pytest.mark.parametrize(("count", "text"), [(-1234, "−1,234"), (0, "0"), (1000, "+1,000")])
+def test_differences_of_counts(count, text):
+    assert COUNTS.show(count) == text
+
+
+@pytest.mark.parametrize(
+    ("sources", "models", "error", "message"),
+    [
+        (["python=a", "python=b"], ["m"], CodeSyntaxError, "python has 2 sources, a and b"),
+        (["no/such/folder"], ["m"], SourceError, "does not exist"),
+        (["sample"], ["no such model"], ModelError, "no such folder"),
+        (["sample"], ["python={tiny}", "{tiny}"], None, ""),
+        (["sample"], ["{tiny}", "{twin}"], CodeSyntaxError, "both named tiny"),
+    ],
+)
+def test_inputs_are_checked_before_anything_runs(sources, models, error, message, tiny_model, tmp_path):
+    """A model that is given twice is one model."""
+    from probing.paper import inputs
+
+    twin = tmp_path / "tiny"
+    twin.mkdir()
+    (twin / "config.json").write_bytes((tiny_model / "config.json").read_bytes())
+    models = [model.format(tiny=tiny_model, twin=twin) for model in models]
+    if error is None:
+        read = inputs.read(sources, models)
+        assert [len(read.models[language]) for language in ("python", "java", "german")] == [1, 1, 1]
+        assert read.languages == ["python", "java"]
+    else:
+        with pytest.raises(error, match=message):
+            inputs.read(sources, models)
+
+
+def test_a_language_that_the_source_lacks_is_left_out(tmp_path, tiny_model):
+    """With the reason; as a published dataset of one language lacks the other, and its ablation."""
+    from probing.paper import inputs
+
+    function = {
+        "code": "q = queue",
+        "tokens": ["q", "=", "queue"],
+        "id": 1,
+        "relns": {"Assign:target->value": [[0, 2, 2]]},
+    }
+    (tmp_path / "CodeSyntax_python.json").write_text(json.dumps([function]))
+    read = inputs.read([str(tmp_path)], [str(tiny_model)])
+    assert list(read.read) == ["python"]
+    assert "not of java" in read.missing["java"]
+    assert "not of python_with_new_lines" in read.missing["python_with_new_lines"]
+
+
+def test_what_is_not_ours_is_not_touched(tmp_path, tiny_model):
+    """Neither a file in the folder, nor a file as the folder."""
+    (tmp_path / "notes.txt").write_text("mine")
+    (tmp_path / ".git").mkdir()
+    for output in (tmp_path, tmp_path / "notes.txt"):
+        arguments = ["reproduce", "--source", "sample", "--models", str(tiny_model), "--output", str(output)]
+        result = CliRunner().invoke(main, arguments)
+        assert result.exit_code != 0 and "notes.txt" in result.output
+    assert (tmp_path / "notes.txt").read_text() == "mine" and (tmp_path / ".git").is_dir()
