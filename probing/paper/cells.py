@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from codesyntax_dataset import paper
-from codesyntax_dataset.protocol import BASELINES, DEPENDENT_TO_HEAD, HEAD_TO_DEPENDENT, TABLE_KS
+from codesyntax_dataset.languages import LANGUAGES
+from codesyntax_dataset.protocol import BASELINES, TABLE_KS
 from codesyntax_dataset.statistics import Statistics
-from probing.paper.inputs import CODE, CONFIGS, Inputs
+from probing.paper.inputs import CONFIGS, Inputs
 from probing.paper.measured import Measured
 
 COMPARABLE, NO_DATA = "yes", "empty: no data"
@@ -83,8 +84,8 @@ class Made:
         if (given := self._given(config, name)) is None:
             return "empty: no such model"
         reasons = list(self.differs(config))
-        default = HEAD_TO_DEPENDENT if language_of(config) in CODE else DEPENDENT_TO_HEAD
-        if self.measured[config].directions.get(given, default) != default:
+        direction = LANGUAGES[language_of(config)].direction
+        if self.measured[config].directions.get(given, direction) != direction:
             reasons.append("other direction")
         return f"no: {', '.join(reasons)}" if reasons else COMPARABLE
 

@@ -10,6 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from codesyntax_dataset import paper
+from codesyntax_dataset.languages import LANGUAGES
 from codesyntax_dataset.protocol import KS
 from probing.paper.cells import Made
 from probing.paper.inputs import CODE, CONFIGS, NATURAL
@@ -61,7 +62,7 @@ def _preview(made: Made) -> Section:
             scores = np.array([[score, np.nan, np.nan] for _, score in best], float).T
             bars.append(Bars(kind, scores, colour, [name for name, _ in best]))
             rows += [[config, where, kind, name, score] for config, (name, score) in zip(configs, best)]
-    titles = [config.capitalize() for config in configs]
+    titles = [LANGUAGES[config].title for config in configs]
     columns = [Column("language"), Column("where"), Column("kind"), Column("name"), Column("score", PERCENT)]
     drawn = figure(
         "figure-2",

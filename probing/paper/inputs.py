@@ -11,6 +11,7 @@ from transformers import AutoConfig
 
 from codesyntax_dataset import corpus
 from codesyntax_dataset.errors import CodeSyntaxError, SourceError
+from codesyntax_dataset.languages import LANGUAGES
 from codesyntax_dataset.protocol import PAPER_LENGTH
 from probing.models.location import loading, locate
 
@@ -117,7 +118,7 @@ def read(
     for language, configs in CONFIGS.items():
         for config in configs:
             if language not in given:
-                missing[config] = f"no source of {language.capitalize()} was given"
+                missing[config] = f"no source of {LANGUAGES[language].title} was given"
                 continue
             try:
                 functions, _ = corpus.read(given[language][0], config, excluded)

@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 
 from codesyntax_dataset.errors import LedgerError
+from codesyntax_dataset.languages import language_of
 from codesyntax_dataset.protocol import BASELINES, BEST_BASELINE, KS, RULES
-from codesyntax_metric.topk_uas import HEAD_TO_DEPENDENT, score
+from codesyntax_metric.topk_uas import score
 from probing.attention.ledger import RankLedger
 from probing.attention.result import ProbeResult
 from probing.evidence.baselines import ledger, only, pick, read_edges
@@ -54,7 +55,7 @@ def measure(folder: Path, config: str, ledgers: Mapping[str, Path], limit: int |
         directions[name], signatures[name] = result.settings.direction, result.signature
         models[name] = _scores(result.ledger if functions is None else result.ledger.only(functions))
     edges = read_edges(folder, config, "test", functions)
-    picks = pick(edges, HEAD_TO_DEPENDENT)
+    picks = pick(edges, language_of(config).direction)
     ranks = ledger(edges, picks)
     return Measured(
         config,

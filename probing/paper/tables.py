@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 from codesyntax_dataset import paper
+from codesyntax_dataset.languages import LANGUAGES
 from codesyntax_dataset.protocol import TABLE_KS
 from codesyntax_metric.topk_uas import NOT_IN_MEAN
 from probing.attention.result import head_name
@@ -62,7 +63,9 @@ def _means(made: Made, number: int) -> Numbered:
             standing = made.standing(config, name)
             compared = [Cell(ours.get(k), theirs.get(k), standing) for k in TABLE_KS]
             cells += [cell for cell in compared if cell.paper is not None]
-            rows.append([config.capitalize(), name, standing, *(value for cell in compared for value in cell.shown)])
+            rows.append(
+                [LANGUAGES[config].title, name, standing, *(value for cell in compared for value in cell.shown)]
+            )
     columns = [Column("language", NAME), Column("name", NAME), Column("comparable")]
     for k in TABLE_KS:
         columns += _compared(f"k = {k}")
@@ -74,7 +77,7 @@ def _relations(made: Made, number: int) -> Numbered:
     """One of Tables 9 to 12: CuBERT, and each other model, against the best offset on every relation in the mean."""
     config, rule = _RELATIONS[number]
     rows = [[model, *row] for model in _models(made, config) for row in _against_offset(made, config, rule, model)]
-    title = f"{config.capitalize()}, {rule} token of the dependent, relation by relation"
+    title = f"{LANGUAGES[config].title}, {rule} token of the dependent, relation by relation"
     columns = [Column("model"), *_RELATION_COLUMNS]
     table = Table(f"table-{number}", _HEADS, columns, rows, f"{_ROUNDED} {_BEST}", filters=1)
     return Numbered(number, title, table, _relation_cells(made, config, rule, paper.relation_scores(config, rule)))
@@ -88,7 +91,7 @@ def _ends(made: Made) -> Numbered:
         ranked = _against_offset(made, config, "first", model)
         ranked = [row for row in ranked if row[_DIFFERENCE] is not None] or ranked
         ends = ranked[:ENDS] + ranked[ENDS:][-ENDS:]
-        rows += [[config.capitalize(), model, *row] for row in ends]
+        rows += [[LANGUAGES[config].title, model, *row] for row in ends]
         cells += _relation_cells(made, config, "first", [row[0] for row in ends])
     title = f"The {ENDS} relations on which a model gains most and loses most"
     columns = [Column("language", NAME), Column("model"), *_RELATION_COLUMNS]
@@ -120,7 +123,7 @@ def _edges(made: Made) -> Numbered:
         rows.append(row)
     columns = [Column("relation", MARKED)]
     for config in CODE:
-        group = config.capitalize()
+        group = LANGUAGES[config].title
         columns += [Column("here", COUNT, group), Column("paper", COUNT, group), Column("difference", COUNTS, group)]
     table = Table("table-8", "Edges of each relation, in all splits", columns, rows)
     return Numbered(8, "The dataset", table, cells)
