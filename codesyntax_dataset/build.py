@@ -95,7 +95,7 @@ def build(
                 )
                 for config in reports
             }
-            text = card.render(reports, origins, _shown(source), exclusion)
+            text = card.render(reports, origins, sources.shown(source), exclusion)
             for name, content in {metadata.CARD: text, **metadata.render(folder, reports)}.items():
                 (folder / name).write_text(content, encoding="utf-8", newline="\n")
             (folder / metadata.SUMS).write_text(metadata.sha256sums(folder), encoding="utf-8", newline="\n")
@@ -160,11 +160,6 @@ def _exclusion(file: str | os.PathLike[str] | None) -> card.Exclusion | None:
         return None
     names = corpus.read_repositories(file)
     return card.Exclusion(len(names), hashlib.sha256(Path(file).read_bytes()).hexdigest())
-
-
-def _shown(source: str) -> str:
-    """The source as the card names it: a path without its parent folders."""
-    return Path(source).resolve().name if Path(source).exists() else source
 
 
 def _check_ours(output: Path) -> None:

@@ -61,6 +61,11 @@ def splitting(source: str, config: str, validation_fraction: float | None = None
     )
 
 
+def shown(source: str) -> str:
+    """The source as cards and pages name it: a path without its parent folders."""
+    return Path(source).resolve().name if Path(source).exists() else source
+
+
 def reader(source: str, config: str) -> ModuleType:
     """The reader for the functions of `config` in `source`; raises SourceError if no reader fits."""
     located, language = _located(source), language_of(config)

@@ -56,9 +56,10 @@ class Made:
 
     def of_the_paper(self, language: str) -> bool:
         """Whether the data have as many functions as the paper's, and as many edges of each relation in Table 8."""
-        counted, edges = self.counted[language], paper.edges(language)
+        if (counted := self.counted.get(language)) is None:
+            return False
         ours = {name: relation.edges for name, relation in counted.relations.items()}
-        return counted.functions == paper.functions(language) and edges in ({}, ours)
+        return counted.functions == paper.functions(language) and paper.edges(language) in ({}, ours)
 
     def lacks(self, config: str) -> list[str]:
         """The models of the paper's tables that were not given: with them, fewer functions might fit all models."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from codesyntax_dataset import paper
+from codesyntax_dataset import paper, sources
 from probing.paper import figures
 from probing.paper.cells import COMPARABLE, Made
 from probing.paper.inputs import CONFIGS
@@ -90,13 +90,14 @@ def _inputs(made: Made) -> Table:
     for language, configs in CONFIGS.items():
         for config in configs:
             measured = made.measured.get(config)
-            source = made.inputs.sources.get(language)
+            source = sources.shown(made.inputs.sources[language]) if language in made.inputs.sources else None
             if measured is None:
                 rows.append([config, source, None, None, None, f"empty: {made.inputs.missing[config]}"])
                 continue
             scored, models = measured.functions, ", ".join(measured.models)
             differs = "; ".join(made.differs(config).values())
-            rows.append([config, source, made.counted[language].functions, scored, models, differs])
+            counted = made.counted[language].functions if language in made.counted else None
+            rows.append([config, source, counted, scored, models, differs])
     columns = [
         Column("config", NAME),
         Column("source"),

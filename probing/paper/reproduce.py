@@ -72,7 +72,8 @@ def reproduce(
             tell(f"building {', '.join(configs)}")
             excluded = exclude_repositories if language in CODE else None
             built = build(asked.sources[language], configs, data, exclude_repositories=excluded)
-            counted |= statistics.collect(data, [language], list(built.configs[language].functions)).configs
+            if language in configs:  # not only its ablations
+                counted |= statistics.collect(data, [language], list(built.configs[language].functions)).configs
             for config in configs:
                 ledgers = _probed(asked, language, config, data, output / RESULTS, device, tell)
                 measured[config] = measure(data, config, ledgers, limit)
