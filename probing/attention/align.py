@@ -39,12 +39,14 @@ class Alignment(NamedTuple):
         return Alignment(np.where(left_out, np.int32(-1), self.first), np.where(left_out, np.int32(-1), self.last))
 
 
-def align(code: str, start: np.ndarray, end: np.ndarray, offsets: np.ndarray, special: np.ndarray) -> Alignment:
+def align(
+    code: str, start: np.ndarray, end: np.ndarray, offsets: np.ndarray, special: np.ndarray, *, exact: bool = False
+) -> Alignment:
     """Give each code token the sub-tokens from the one covering its first character to the one covering its last.
 
     `start`, `end` (tokens,): character offsets of the code tokens in `code`, end exclusive. `offsets` (sub-tokens, 2):
     those of the sub-tokens, end exclusive. `special` (sub-tokens,): whether each is a special token, which belongs to
-    no code token. White space at the ends of a sub-token does not count, see `_trimmed`.
+    no code token. White space at the ends of a sub-token does not count, see `_trimmed`, unless offsets are `exact`.
 
     Raises OffsetsError if the sub-tokens do not run from left to right through `code`.
     """
@@ -54,7 +56,8 @@ def align(code: str, start: np.ndarray, end: np.ndarray, offsets: np.ndarray, sp
         raise OffsetsError("the tokenizer's character offsets run backwards, expected them to run from left to right")
     if len(positions) and sub_end[-1] > len(code):
         raise OffsetsError(f"the tokenizer's character offsets reach {sub_end[-1]}, but the code ends at {len(code)}")
-    sub_start, sub_end = _trimmed(code, sub_start, sub_end)
+    if not exact:
+        sub_start, sub_end = _trimmed(code, sub_start, sub_end)
     covering = sub_start < sub_end
     positions, sub_start, sub_end = positions[covering], sub_start[covering], sub_end[covering]
     first = np.searchsorted(sub_end, start, side="right")  # the first sub-token that ends after the first character

@@ -208,6 +208,7 @@ def prepare(
     """Load the model, tokenize and align every function; arguments as of `probe`."""
     from probing.models.encoder import load, load_tokenizer  # transformers takes seconds to import
     from probing.models.selfcheck import examine_lengths
+    from probing.models.subtokens import check_language
 
     if direction not in (None, *DIRECTIONS):
         raise ModelError(f"direction is {direction!r}, expected one of {', '.join(DIRECTIONS)}")
@@ -216,6 +217,9 @@ def prepare(
     shuffled_by = seed if control == SHUFFLED_ATTENTION else None
     others = {name: load_tokenizer(name, max_length=max_length) for name in also_fits}
     encoder = load(model, revision=revision, dtype=dtype, device=device, max_length=max_length, random_weights=fresh)
+    language = language_of(functions.config).name
+    for name, tokenizer in [(encoder.name, encoder.tokenizer), *((name, one) for name, (one, _) in others.items())]:
+        check_language(tokenizer, name, language)
     if encoder.causal and direction == HEAD_TO_DEPENDENT:
         raise ModelError(
             f"{encoder.name} cannot see later tokens, such as nearly all dependents: it scores 0 in the direction "
@@ -240,7 +244,7 @@ def prepare(
             else:
                 start, end = np.asarray(row["token_start"], np.int64), np.asarray(row["token_end"], np.int64)
                 try:
-                    alignment = align(row["code"], start, end, offsets, special)
+                    alignment = align(row["code"], start, end, offsets, special, exact=encoder.exact_offsets)
                 except OffsetsError:  # only of this function, for example because it quotes a special token
                     skips["offsets of sub-tokens run backwards"] += 1
                     continue

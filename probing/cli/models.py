@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 from typing import Any
 
 import click
 
 from probing.cli import options
 from probing.cli.group import main, quiet_hub, quiet_libraries
+from probing.models.cubert import DROPPABLE, LANGUAGES
 
 
 @main.command()
@@ -44,3 +46,26 @@ def available_models(models: tuple[str, ...], refresh: bool, wide: bool, as_json
         click.echo(to_json(descriptions), nl=False)
     else:
         print_models(descriptions, wide)
+
+
+@main.command()
+@click.argument("checkpoint", type=options.PATH)
+@click.option("--output", required=True, type=options.FOLDER, help="The new folder for the model.")
+@click.option("--vocabulary", required=True, type=options.FILE, help="The vocabulary file of the same release.")
+@click.option("--language", required=True, type=click.Choice(LANGUAGES), help="The language that the model reads.")
+@click.option(
+    "--drop",
+    multiple=True,
+    type=click.Choice(DROPPABLE),
+    help="Tokens that the model shall not see; CodeSyntax dropped none, CuBERT was pretrained without comments.",
+)
+def convert_cubert(checkpoint: Path, output: Path, vocabulary: Path, language: str, drop: tuple[str, ...]) -> None:
+    """Convert CHECKPOINT, a release of CuBERT by TensorFlow 1, to a folder that every command takes as a model.
+
+    CHECKPOINT is the prefix of its files (model.ckpt-602440), its .index, or a folder with one checkpoint. TensorFlow
+    is not needed. Every variable is checked by name, shape and checksum.
+    """
+    quiet_libraries()
+    from probing.models.cubert.convert import convert
+
+    click.echo(convert(checkpoint, output, vocabulary=vocabulary, language=language, drop=drop))

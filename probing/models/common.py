@@ -14,9 +14,11 @@ import torch
 import transformers
 import xxhash
 from transformers import AutoConfig, AutoTokenizer
+from transformers.models.auto.tokenization_auto import get_tokenizer_config
 
 from codesyntax_dataset.errors import ModelError
 from probing.models.catalogue import positions
+from probing.models.cubert.tokenizer import CubertTokenizer
 from probing.models.location import Location
 
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16}
@@ -33,6 +35,8 @@ def checked_dtype(dtype: str | torch.dtype) -> str:
 def config_and_tokenizer(source: Location) -> tuple[transformers.PreTrainedConfig, Any]:
     options: dict[str, Any] = {"revision": source.commit, "trust_remote_code": False}
     config = AutoConfig.from_pretrained(source.place, **options)
+    if get_tokenizer_config(source.place, revision=source.commit).get("tokenizer_class") == CubertTokenizer.__name__:
+        return config, CubertTokenizer.from_pretrained(source.place, revision=source.commit or "main")
     return config, AutoTokenizer.from_pretrained(source.place, config=config, **options)
 
 
@@ -104,6 +108,8 @@ def digest_of_pair(model: transformers.PreTrainedModel, tokenizer: transformers.
         pipeline = json.loads(tokenizer.backend_tokenizer.to_str())
         pipeline.update(padding=None, truncation=None)  # left over from the last call, and set by each of our calls
         digest.update(json.dumps(pipeline, sort_keys=True).encode())
+    elif isinstance(tokenizer, CubertTokenizer):
+        digest.update(json.dumps([tokenizer.language, tokenizer.drop, tokenizer.get_vocab()]).encode())
     for name, tensor in model.state_dict().items():
         digest.update(name.encode())
         # 20 times as fast as SHA-256, which takes as long as the self-check. Nothing is loaded by this digest, so that

@@ -50,7 +50,7 @@ class Encoder:
     `layers`, `heads`: the number of its attention layers, and of heads in each; `causal`: whether no sub-token attends
     to a later one; `longest`: the most sub-tokens, special tokens included, of a function; `checks`: the self-check;
     `path`: `captured` if attention is read in our attention function, `eager` if that differs from what the model
-    computes, for the reason in `why`.
+    computes, for the reason in `why`; `exact_offsets`: as in `probing.models.subtokens`.
 
     Of an encoder-decoder, the encoder is probed; of a model with a head, the body. The model is left unchanged:
     whatever a run changes, such as evaluation mode, is restored when the run ends or fails.
@@ -77,6 +77,7 @@ class Encoder:
         self.name, self.revision, self.dtype = name, revision, dtype
         self.device = next(self.model.parameters()).device
         self.longest = min(max_length, positions_of(model) or max_length)
+        self.exact_offsets = subtokens.exact_offsets(tokenizer)
         self._vocabulary = vocabulary_of(model)
         padding = tokenizer.pad_token_id
         # decoders often have no padding token, or one without a row in the embeddings; padding is masked anyway

@@ -22,17 +22,20 @@ from transformers.utils import ModelOutput
 from codesyntax_dataset.atomic import write
 from codesyntax_dataset.errors import LedgerError, ModelError
 from probing.models import capture
+from probing.models.subtokens import tells_characters
 
 if TYPE_CHECKING:
     from probing.models.encoder import Encoder
     from probing.models.masked import MaskedModel
 
-TEXTS = (  # a short one, which gets padding, and one longer than the local windows of most models
+# A short one, which gets padding, and one longer than the local windows of most models. Both are Python without
+# comments, and are lexed as Java, too, for tokenizers that read one language, and may drop its comments.
+TEXTS = (
     "def area(w, h):\n    return w * h\n",
-    'def tally(rows, limit=10):\n\t"""Größe naïve → 数量 😀"""\n\tfound = {}\r\n    for row in rows:\n'
-    "        key = row[0]\n        if key not in found and len(found) < limit:\n"
-    "            found[key] = 1.5 * sum(row[1:])  # x != y\n        else:\n"
-    "            raise KeyError('unexpected key: %s' % key)\n    return sorted(found.items())\n",
+    'def tally(rows, limit=10):\n    """Größe naïve → 数量 😀"""\n    found\t= {}\r\n    for row in rows:\n'
+    "        key = row[0]\n        if key not in found and len(found) != limit:\n"
+    "            found[key] = 1.5 * sum(row[1:])\n        else:\n"
+    "            raise KeyError('unexpected # key: %s' % key)\n    return sorted(found.items())\n",
 )
 
 # How much probabilities from the same queries and keys may differ, by the precision of the model. bfloat16 has 8 bits,
@@ -199,8 +202,8 @@ def tokenizer_checks(encoder: Encoder | MaskedModel) -> Iterator[Check]:
     """Whether character offsets are reliable: each character once, in order, and spelled by its sub-token."""
     tokenizer = encoder.tokenizer
     yield Check(
-        "the tokenizer is fast",
-        getattr(tokenizer, "is_fast", False),
+        "the tokenizer tells characters",
+        tells_characters(tokenizer),
         type(tokenizer).__name__,
         "only fast tokenizers tell which characters a sub-token covers; pick a model with a tokenizer.json",
     )

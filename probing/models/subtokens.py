@@ -7,9 +7,36 @@ from typing import Any
 
 import numpy as np
 
+from codesyntax_dataset.errors import ModelError
+
+
+def tells_characters(tokenizer: Any) -> bool:
+    """Whether a tokenizer tells which characters a sub-token covers: fast ones do, and CuBERT's."""
+    return getattr(tokenizer, "is_fast", False) or exact_offsets(tokenizer)
+
+
+def exact_offsets(tokenizer: Any) -> bool:
+    """Whether the characters that a tokenizer tells are those that each sub-token stands for, white space included.
+
+    Those of others may include the space in front of a word.
+    """
+    return getattr(tokenizer, "exact_offsets", False)
+
+
+def check_language(tokenizer: Any, name: str, language: str) -> None:
+    """Raise ModelError if the tokenizer called `name` reads another language only, as CuBERT's do."""
+    reads = getattr(tokenizer, "language", None)
+    if reads not in (None, language):
+        raise ModelError(
+            f"{name} reads {reads} only, but the functions are in {language}: use a model that reads {language}"
+        )
+
 
 def encode(tokenizer: Any, texts: Sequence[str]) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
-    """Sub-tokens of each text by a fast tokenizer: ids (S,), character offsets (S, 2), and which are special (S,)."""
+    """Sub-tokens of each text: ids (S,), character offsets (S, 2), and which are special (S,).
+
+    The tokenizer must tell characters.
+    """
     encoding = tokenizer(
         list(texts), return_offsets_mapping=True, return_special_tokens_mask=True, truncation=False, verbose=False
     )

@@ -20,7 +20,7 @@ import tree_sitter
 from codesyntax_dataset.arguments import Natural, checked
 from codesyntax_dataset.errors import ArgumentError, ModelError, UnknownName
 from codesyntax_dataset.languages.grammar import checked_node_types, parse
-from probing.models.subtokens import encode
+from probing.models.subtokens import check_language, encode, tells_characters
 
 CURRENT, PUBLISHED = "current", "published"
 PROTOCOLS = (CURRENT, PUBLISHED)
@@ -150,7 +150,7 @@ class Masker:
 
     `node_types`: by default those of the language's record. Raises UnknownName for a language, node type or protocol
     that does not exist, ArgumentError for a language without a grammar, ModelError for a tokenizer without a mask token
-    or without offsets.
+    or without offsets, or of another language.
     """
 
     def __init__(
@@ -159,7 +159,7 @@ class Masker:
         if protocol not in PROTOCOLS:
             raise UnknownName("protocol", protocol, PROTOCOLS)
         self.node_types = checked_node_types(language, node_types)
-        if not getattr(tokenizer, "is_fast", False):
+        if not tells_characters(tokenizer):
             raise ModelError(
                 f"{type(tokenizer).__name__} does not tell which characters a sub-token covers: use a fast tokenizer"
             )
@@ -167,6 +167,7 @@ class Masker:
             raise ModelError(
                 f"{type(tokenizer).__name__} has no mask token: use the tokenizer of a masked language model"
             )
+        check_language(tokenizer, type(tokenizer).__name__, language)
         self.tokenizer, self.language, self.protocol = tokenizer, language, protocol
 
     def read(self, codes: Sequence[str]) -> Iterator[Maskable]:

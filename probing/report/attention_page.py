@@ -16,7 +16,7 @@ from codesyntax_dataset.errors import (
     LedgerError,
     UnknownName,
 )
-from codesyntax_dataset.languages import in_order, variant_of
+from codesyntax_dataset.languages import in_order, language_of, variant_of
 from codesyntax_metric.topk_uas import HEAD_TO_DEPENDENT, RULES
 from probing.attention.align import align
 from probing.attention.edges import EdgeTable
@@ -25,6 +25,7 @@ from probing.attention.ranking import BatchListener, EncodedFunction, Plan
 from probing.attention.result import ProbeResult
 from probing.attention.result import load as load_result
 from probing.models.encoder import Encoder, load
+from probing.models.subtokens import check_language
 from probing.report.pages import Page, environment
 from probing.report.shown import Shown, check_length, shown
 
@@ -157,9 +158,10 @@ class _Attention(NamedTuple):
 
 
 def _attention(encoder: Encoder, function: Shown, config: str) -> _Attention:
+    check_language(encoder.tokenizer, encoder.name, language_of(config).name)
     ((ids, offsets, special),) = encoder.encode([function.code])
     check_length(function, len(ids), encoder.name, encoder.longest)
-    alignment = align(function.code, function.start, function.end, offsets, special)
+    alignment = align(function.code, function.start, function.end, offsets, special, exact=encoder.exact_offsets)
     alignment = alignment.without(variant_of(config).never_predicted, function.code, function.start, function.end)
     row = {
         "token_start": function.start,

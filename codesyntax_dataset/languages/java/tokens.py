@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Sequence
 
 from codesyntax_dataset.errors import ParseError
 from codesyntax_dataset.schema import Token
@@ -35,6 +36,8 @@ _TOKEN = re.compile(
     re.VERBOSE,
 )
 
+_ENDLESS = re.compile(r"/\*|[\"']")
+
 _UNICODE_ESCAPE = re.compile(
     r"\\(?:u+(?P<high>[dD][89abAB][0-9a-fA-F]{2})\\u+(?P<low>[dD][c-fC-F][0-9a-fA-F]{2})"
     r"|u+(?P<single>[0-9a-fA-F]{4})|(?P<broken>u)|.)",
@@ -46,7 +49,7 @@ _WORD_PART = _WORD_START | {"Mc", "Mn", "Nd"}
 
 
 class DecodedCode:
-    """Java code as a tokenizer reads it: the `text` with Unicode escapes decoded, and the mapping back to the code.
+    """Java code as a tokenizer reads it: the `text` with Unicode escapes decoded, and its `places` in the code.
 
     An escape that spells an unpaired surrogate is not decoded, because UTF-8 cannot encode that character. Raises
     ParseError if the code contains NUL, a surrogate, or an escape without four digits.
@@ -54,7 +57,7 @@ class DecodedCode:
 
     def __init__(self, code: str):
         self.code = self.text = code
-        self._offsets: list[int] | None = None  # of every character of the text, and of its end, in the code
+        self.places: Sequence[int] = range(len(code) + 1)  # of every character of the text, and of its end, in the code
         if "\0" in code:
             raise self.error("a NUL character is not valid Java", code.index("\0"))
         try:
@@ -82,33 +85,36 @@ class DecodedCode:
             offsets += range(position, escape.start() + 1)
             position = escape.end()
         self.text = "".join(text) + self.code[position:]
-        self._offsets = [*offsets, *range(position, len(self.code) + 1)]
+        self.places = [*offsets, *range(position, len(self.code) + 1)]
 
     def in_code(self, tokens: list[Token]) -> list[Token]:
         """The tokens of the text with their positions in the code."""
-        if self._offsets is None:
+        if self.text == self.code:
             return tokens
-        return [Token(text, self._offsets[start], self._offsets[end]) for text, start, end in tokens]
+        return [Token(text, self.places[start], self.places[end]) for text, start, end in tokens]
 
     def error(self, message: str, position: int) -> ParseError:
         """The error for a `position` in the text, with its line and column in the code."""
-        offset = position if self._offsets is None else self._offsets[position]
+        offset = self.places[position]
         line_start = self.code.rfind("\n", 0, offset) + 1
         return ParseError(message, self.code.count("\n", 0, offset) + 1, offset - line_start)
 
 
-def scan(decoded: DecodedCode) -> list[Token]:
-    """The tokens of the text of `decoded`. Raises ParseError at the first character that begins no token."""
+def scan(decoded: DecodedCode, *, everything: bool = False) -> list[Token]:
+    """The tokens of the text of `decoded`; `everything`: also comments, and characters that begin no token.
+
+    Raises ParseError at the first literal or comment that has no end, and at the first character that begins no token.
+    """
     tokens = []
     for match in _TOKEN.finditer(decoded.text):
         kind = match.lastgroup
-        if kind is None:
+        if kind is None or (everything and not (kind == "unknown" and _ENDLESS.match(decoded.text, match.start()))):
             tokens.append(Token(match.group(), match.start(), match.end()))
         elif kind == "unknown":
             raise decoded.error(_complaint(decoded.text, match.start()), match.start())
     if not decoded.text.isascii():
         for word in tokens:
-            if not word.text.isascii() and word.text[0] not in "\"'":
+            if not word.text.isascii() and not word.text.startswith(('"', "'", "//", "/*")):
                 _check_word(decoded, word)
     return tokens
 

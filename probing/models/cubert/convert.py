@@ -1,0 +1,173 @@
+"""Convert a released checkpoint of CuBERT, written by TensorFlow 1, to a BERT in safetensors with its tokenizer."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from safetensors.numpy import save_file
+from transformers import BertConfig
+
+from codesyntax_dataset.arguments import checked
+from codesyntax_dataset.atomic import writing
+from codesyntax_dataset.errors import ModelError
+from probing.models.cubert.checkpoint import Checkpoint
+from probing.models.cubert.tokenizer import CubertTokenizer
+
+HEAD = 64
+"""Features of an attention head. The variables do not tell; it is so in every BERT that was released in this format."""
+
+_OPTIMIZER = ("adam_m", "adam_v")
+
+
+class Sizes(NamedTuple):
+    """The sizes of a model, as its variables tell them."""
+
+    vocabulary: int
+    positions: int
+    hidden: int
+    layers: int
+
+
+class Weight(NamedTuple):
+    """Where a variable of the checkpoint goes: its name in BERT, the shape it must have, and if it is transposed."""
+
+    name: str
+    shape: tuple[int, ...]
+    transposed: bool = False
+
+
+@checked
+def convert(
+    checkpoint: str | os.PathLike,
+    output: str | os.PathLike,
+    *,
+    vocabulary: str | os.PathLike,
+    language: str,
+    drop: Sequence[str] = (),
+) -> Path:
+    """Write the BERT of a checkpoint, and its tokenizer, to the new folder `output`, which is returned.
+
+    `checkpoint`: the prefix of its files, its `.index`, or a folder with one checkpoint; `vocabulary`, `language`,
+    `drop`: those of `CubertTokenizer`. All variables but the optimizer's must be those of BertForPreTraining, with its
+    shapes. In memory are all weights at once, 1.4 GB for a release.
+
+    Raises ModelError for a checkpoint or vocabulary that cannot be read, a variable that is missing, surplus or of
+    another shape, and for an `output` that exists.
+    """
+    target = Path(output)
+    if target.exists() and not (target.is_dir() and not any(target.iterdir())):
+        raise ModelError(f"{target} exists already, expected a new folder: choose another output or remove it")
+    source = Checkpoint(Path(checkpoint))
+    sizes = sizes_of({name: variable.shape for name, variable in source.variables.items()}, str(source.prefix))
+    tokenizer = CubertTokenizer(vocabulary, language, drop)
+    if tokenizer.vocab_size != sizes.vocabulary:
+        raise ModelError(
+            f"{vocabulary} has {tokenizer.vocab_size} entries, but {source.prefix} has embeddings for "
+            f"{sizes.vocabulary}: use the vocabulary of the same release"
+        )
+    config = BertConfig(
+        architectures=["BertForPreTraining"],
+        vocab_size=sizes.vocabulary,
+        max_position_embeddings=sizes.positions,
+        hidden_size=sizes.hidden,
+        intermediate_size=4 * sizes.hidden,
+        num_hidden_layers=sizes.layers,
+        num_attention_heads=sizes.hidden // HEAD,
+        pad_token_id=tokenizer.pad_token_id,
+    )
+    weights = {}
+    for name, weight in weights_of(sizes).items():
+        values = source.read(name)
+        weights[weight.name] = np.ascontiguousarray(values.T) if weight.transposed else values
+    with writing(target):
+        target.parent.mkdir(parents=True, exist_ok=True)
+        place = target.with_name(f".{target.name}.{os.getpid()}.tmp")
+        try:
+            config.save_pretrained(place)
+            tokenizer.save_pretrained(place)
+            save_file(weights, place / "model.safetensors", metadata={"format": "pt"})
+            place.replace(target)
+        finally:
+            shutil.rmtree(place, ignore_errors=True)
+    return target
+
+
+def sizes_of(shapes: Mapping[str, tuple[int, ...]], source: str) -> Sizes:
+    """The sizes of the model with variables of these names and shapes; `source` is its name in messages.
+
+    Raises ModelError, which names the variable, for one that is missing, surplus, or of another shape.
+    """
+    embeddings = "bert/embeddings/word_embeddings", "bert/embeddings/position_embeddings"
+    for name in embeddings:
+        if len(shapes.get(name, (0, 0))) != 2:
+            raise ModelError(f"{source}: the variable {name!r} has the shape {shapes[name]}, expected two dimensions")
+    (vocabulary, hidden), (positions, _) = (shapes.get(name, (0, 0)) for name in embeddings)
+    layers = 0
+    while any(name.startswith(f"bert/encoder/layer_{layers}/") for name in shapes):
+        layers += 1
+    sizes = Sizes(vocabulary, positions, hidden, layers)
+    expected = weights_of(sizes)
+    for name, weight in expected.items():
+        if name not in shapes:
+            raise ModelError(f"{source} lacks the variable {name!r}: expected a checkpoint of CuBERT, complete")
+        if shapes[name] != weight.shape:
+            raise ModelError(
+                f"{source}: the variable {name!r} has the shape {shapes[name]}, expected {weight.shape} in a BERT with "
+                f"{layers} layers and a hidden size of {hidden}"
+            )
+    for name in shapes:
+        weight_name, _, suffix = name.rpartition("/")
+        if name not in expected and name != "global_step" and not (suffix in _OPTIMIZER and weight_name in expected):
+            raise ModelError(
+                f"{source} has the variable {name!r}, which CuBERT has not: expected its checkpoint as released"
+            )
+    if hidden % HEAD or not hidden or not layers:
+        raise ModelError(f"{source} has {layers} layers and a hidden size of {hidden}, expected a multiple of {HEAD}")
+    return sizes
+
+
+def weights_of(sizes: Sizes) -> dict[str, Weight]:
+    """Every variable of CuBERT, and where it goes: BERT with both heads of its pretraining (Devlin et al. 2019).
+
+    The output layer over the vocabulary has the weights of the embeddings, and a bias of its own.
+    """
+    return dict(_weights(*sizes))
+
+
+def _weights(vocabulary: int, positions: int, hidden: int, layers: int) -> Iterator[tuple[str, Weight]]:
+    def dense(name: str, rows: int, columns: int) -> Iterator[tuple[str, Weight]]:
+        yield f"{name}/kernel", Weight(f"{_in_bert(name)}.weight", (rows, columns), transposed=True)
+        yield f"{name}/bias", Weight(f"{_in_bert(name)}.bias", (columns,))
+
+    def norm(name: str) -> Iterator[tuple[str, Weight]]:
+        yield f"{name}/LayerNorm/gamma", Weight(f"{_in_bert(name)}.LayerNorm.weight", (hidden,))
+        yield f"{name}/LayerNorm/beta", Weight(f"{_in_bert(name)}.LayerNorm.bias", (hidden,))
+
+    for name, rows in (("word", vocabulary), ("position", positions), ("token_type", 2)):
+        embeddings = f"bert/embeddings/{name}_embeddings"
+        yield embeddings, Weight(f"{_in_bert(embeddings)}.weight", (rows, hidden))
+    yield from norm("bert/embeddings")
+    for number in range(layers):
+        layer = f"bert/encoder/layer_{number}"
+        for name in ("query", "key", "value"):
+            yield from dense(f"{layer}/attention/self/{name}", hidden, hidden)
+        yield from dense(f"{layer}/attention/output/dense", hidden, hidden)
+        yield from norm(f"{layer}/attention/output")
+        yield from dense(f"{layer}/intermediate/dense", hidden, 4 * hidden)
+        yield from dense(f"{layer}/output/dense", 4 * hidden, hidden)
+        yield from norm(f"{layer}/output")
+    yield from dense("bert/pooler/dense", hidden, hidden)
+    yield from dense("cls/predictions/transform/dense", hidden, hidden)
+    yield from norm("cls/predictions/transform")
+    yield "cls/predictions/output_bias", Weight("cls.predictions.bias", (vocabulary,))
+    yield "cls/seq_relationship/output_weights", Weight("cls.seq_relationship.weight", (2, hidden))
+    yield "cls/seq_relationship/output_bias", Weight("cls.seq_relationship.bias", (2,))
+
+
+def _in_bert(name: str) -> str:
+    return name.replace("/", ".").replace("layer_", "layer.")

@@ -1,0 +1,297 @@
+"""CuBERT's checkpoints: read as TensorFlow wrote them, converted to a BERT, or refused by the name of what is wrong."""
+
+from __future__ import annotations
+
+import json
+import random
+import shutil
+from math import prod
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from click.testing import CliRunner
+from cubert_release import ENTRIES, variables, with_optimizer, write_release, write_vocabulary
+from tensor_bundle import table, write_bundle
+from transformers import BertConfig, BertForPreTraining, BertModel
+
+from codesyntax_dataset.errors import ModelError
+from probing import probe
+from probing.cli import main
+from probing.models.cubert.checkpoint import Checkpoint
+from probing.models.cubert.convert import Sizes, convert, sizes_of, weights_of
+from probing.models.cubert.tokenizer import CubertTokenizer
+from probing.models.doctor import doctor
+from probing.models.encoder import load, load_tokenizer
+
+pytestmark = pytest.mark.usefixtures("one_thread")
+
+
+@pytest.fixture(scope="module")
+def release(tmp_path_factory) -> Path:
+    return write_release(tmp_path_factory.mktemp("release"))
+
+
+@pytest.fixture(scope="module")
+def model(release, tmp_path_factory) -> Path:
+    """The small release, converted."""
+    folder = tmp_path_factory.mktemp("models") / "cubert"
+    return convert(release, folder, vocabulary=release.with_name("vocabulary.txt"), language="python")
+
+
+def filled_by_hand(values: dict[str, np.ndarray], positions: int) -> BertForPreTraining:
+    """A BERT of two layers, part by part: TensorFlow's kernels are (in, out), those of torch (out, in)."""
+    config = BertConfig(
+        vocab_size=len(ENTRIES),
+        hidden_size=128,
+        num_hidden_layers=2,
+        num_attention_heads=2,
+        intermediate_size=512,
+        max_position_embeddings=positions,
+    )
+    model = BertForPreTraining(config).eval()
+
+    def put(parameter: torch.Tensor, name: str, turn: bool = False) -> None:
+        value = torch.from_numpy(values[name])
+        assert parameter.shape == (value.T if turn else value).shape
+        parameter.data.copy_(value.T if turn else value)
+
+    def dense(module: torch.nn.Linear, name: str) -> None:
+        put(module.weight, f"{name}/kernel", turn=True)
+        put(module.bias, f"{name}/bias")
+
+    def norm(module: torch.nn.LayerNorm, name: str) -> None:
+        put(module.weight, f"{name}/LayerNorm/gamma")
+        put(module.bias, f"{name}/LayerNorm/beta")
+
+    embeddings = model.bert.embeddings
+    put(embeddings.word_embeddings.weight, "bert/embeddings/word_embeddings")
+    put(embeddings.position_embeddings.weight, "bert/embeddings/position_embeddings")
+    put(embeddings.token_type_embeddings.weight, "bert/embeddings/token_type_embeddings")
+    norm(embeddings.LayerNorm, "bert/embeddings")
+    for number, layer in enumerate(model.bert.encoder.layer):
+        name = f"bert/encoder/layer_{number}"
+        dense(layer.attention.self.query, f"{name}/attention/self/query")
+        dense(layer.attention.self.key, f"{name}/attention/self/key")
+        dense(layer.attention.self.value, f"{name}/attention/self/value")
+        dense(layer.attention.output.dense, f"{name}/attention/output/dense")
+        norm(layer.attention.output.LayerNorm, f"{name}/attention/output")
+        dense(layer.intermediate.dense, f"{name}/intermediate/dense")
+        dense(layer.output.dense, f"{name}/output/dense")
+        norm(layer.output.LayerNorm, f"{name}/output")
+    dense(model.bert.pooler.dense, "bert/pooler/dense")
+    heads = model.cls
+    dense(heads.predictions.transform.dense, "cls/predictions/transform/dense")
+    norm(heads.predictions.transform.LayerNorm, "cls/predictions/transform")
+    put(heads.predictions.bias, "cls/predictions/output_bias")
+    put(heads.seq_relationship.weight, "cls/seq_relationship/output_weights")
+    put(heads.seq_relationship.bias, "cls/seq_relationship/output_bias")
+    return model
+
+
+@pytest.mark.parametrize("positions", [512, 1024, 2048])
+def test_same_attention(positions, tmp_path):
+    """The converted model has the attention, and the outputs of both heads, of one that was filled by hand."""
+    values = variables(positions)
+    write_bundle(tmp_path / "model.ckpt", values, shards=2)
+    folder = tmp_path / "cubert"
+    convert(tmp_path, folder, vocabulary=write_vocabulary(tmp_path), language="java")
+    again, info = BertForPreTraining.from_pretrained(folder, attn_implementation="eager", output_loading_info=True)
+    assert not any(info[kind] for kind in ("missing_keys", "unexpected_keys", "mismatched_keys"))
+    reference = filled_by_hand(values, positions)
+    reference.set_attn_implementation("eager")
+    ids = torch.from_numpy(np.random.default_rng(1).integers(0, len(ENTRIES), (1, positions)))
+    with torch.inference_mode():
+        ours, theirs = (one(ids, output_attentions=True) for one in (again, reference))
+    for name in ("attentions", "prediction_logits", "seq_relationship_logits"):
+        for one, other in zip(ours[name], theirs[name]):
+            torch.testing.assert_close(one, other, rtol=0, atol=1e-6)
+    assert load(folder, max_length=4096).longest == positions
+
+
+def test_size_of_the_releases():
+    """The parameters of the releases with 512 positions, as others counted them, with the tied weights once."""
+    for vocabulary, parameters in ((49988, 356_178_758), (50032, 356_223_858)):
+        weights = weights_of(Sizes(vocabulary, 512, 1024, 24))
+        assert sum(prod(weight.shape) for weight in weights.values()) == parameters
+
+
+def test_every_variable_by_name():
+    """Each that is missing, surplus, or of another shape is named."""
+    values = with_optimizer(variables())
+    shapes = {name: value.shape for name, value in values.items()}
+    assert sizes_of(shapes, "it") == Sizes(len(ENTRIES), 512, 128, 2)
+    for name in variables():
+        with pytest.raises(ModelError, match=f"lacks the variable '{name}'|has the shape .* hidden size"):
+            sizes_of({other: shape for other, shape in shapes.items() if other != name}, "it")
+        with pytest.raises(ModelError, match=f"variable '{name}' has the shape|the variable 'bert/embeddings/"):
+            sizes_of({**shapes, name: (*shapes[name], 1)}, "it")
+        with pytest.raises(ModelError, match=f"has the variable '{name}_2'"):
+            sizes_of({**shapes, f"{name}_2": shapes[name]}, "it")
+    with pytest.raises(ModelError, match="'bert/encoder/layer_7/output/dense/bias', which CuBERT has not"):
+        sizes_of({**shapes, "bert/encoder/layer_7/output/dense/bias": (128,)}, "it")
+    with pytest.raises(ModelError, match="multiple of 64"):
+        sizes_of({name: value.shape for name, value in variables(hidden=96).items()}, "it")
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda values: values.pop("bert/pooler/dense/bias"), "lacks the variable 'bert/pooler/dense/bias'"),
+        (lambda values: values.update(extra=np.zeros(2, np.float32)), "has the variable 'extra', which CuBERT has not"),
+        (
+            lambda values: values.update({"bert/pooler/dense/bias": np.zeros(127, np.float32)}),
+            r"'bert/pooler/dense/bias' has the shape \(127,\), expected \(128,\)",
+        ),
+        (
+            lambda values: values.update({"bert/pooler/dense/bias": np.zeros(128)}),
+            "'bert/pooler/dense/bias' is not float32 in one piece",
+        ),
+    ],
+)
+def test_refused(change, said, tmp_path):
+    values = with_optimizer(variables())
+    change(values)
+    write_bundle(tmp_path / "model.ckpt", values)
+    with pytest.raises(ModelError, match=said):
+        convert(tmp_path, tmp_path / "out", vocabulary=write_vocabulary(tmp_path), language="python")
+    assert sorted(file.suffix for file in tmp_path.iterdir()) == [".data-00000-of-00001", ".index", ".txt"]
+
+
+def test_other_vocabulary(release, tmp_path):
+    with pytest.raises(ModelError, match=f"{len(ENTRIES) + 1} entries, but .* has embeddings for {len(ENTRIES)}: "):
+        vocabulary = write_vocabulary(tmp_path, [*ENTRIES, "more_"])
+        convert(release, tmp_path / "out", vocabulary=vocabulary, language="python")
+
+
+def test_where_a_checkpoint_is(release, tmp_path):
+    """The prefix, the index, or the folder; not a folder with several, none, or what is something else."""
+    index = release.with_name(f"{release.name}.index")
+    assert Checkpoint(release).variables == Checkpoint(index).variables == Checkpoint(release.parent).variables
+    with pytest.raises(ModelError, match="0 checkpoints"):
+        Checkpoint(tmp_path)
+    for name in ("a.index", "b.index"):
+        shutil.copy(index, tmp_path / name)
+    with pytest.raises(ModelError, match=r"2 checkpoints \(a, b\)"):
+        Checkpoint(tmp_path)
+    with pytest.raises(ModelError, match=r"a\.data-00000-of-00001 cannot be read"):
+        Checkpoint(tmp_path / "a").read("bert/pooler/dense/bias")
+    with pytest.raises(ModelError, match="none.index cannot be read"):
+        Checkpoint(tmp_path / "none")
+
+
+def test_damaged_values(release, tmp_path):
+    """A changed byte is found by its checksum, a lost end by the size of the file; slices are not read."""
+    copy = Path(shutil.copytree(release.parent, tmp_path / "copy"), release.name)
+    name = "bert/pooler/dense/bias"
+    variable = Checkpoint(copy).variables[name]
+    data = bytearray(variable.file.read_bytes())
+    data[variable.offset + 5] ^= 1
+    variable.file.write_bytes(data)
+    with pytest.raises(ModelError, match=f"'{name}' is damaged"):
+        Checkpoint(copy).read(name)
+    variable.file.write_bytes(data[: variable.offset + 5])
+    with pytest.raises(ModelError, match=f"ends at byte {variable.offset + 5}, expected at least"):
+        Checkpoint(copy).read(name)
+    write_bundle(copy, {name: np.zeros(3, np.float32)}, sliced=name)
+    with pytest.raises(ModelError, match="in one piece"):
+        Checkpoint(copy).read(name)
+
+
+def test_malformed_index(tmp_path):
+    """However an index is changed, it is refused, or says what it did; its checksums are made right half of the time."""
+    random.seed(0)
+    small = {f"layer_{number}/bias": np.zeros(3, np.float32) for number in range(8)}
+    index = write_bundle(tmp_path / "model", small).with_name("model.index")
+    whole, expected = index.read_bytes(), set(small)
+    refused = 0
+    for number in range(400):
+        content = bytearray(whole)
+        for _ in range(random.randint(1, 3)):
+            content[random.randrange(len(content))] = random.randrange(256)
+        if number % 3 == 1:
+            content = content[: random.randrange(len(content))]
+        elif number % 3 == 2:  # a table that is right, of messages that are not
+            entries = [
+                (b"", b"\x08\x01"),
+                *((name.encode(), random.randbytes(random.randint(1, 12))) for name in small),
+            ]
+            content = table(sorted(entries), random.choice((40, 4000)))
+        index.write_bytes(content)
+        try:
+            found = Checkpoint(index)
+        except ModelError:
+            refused += 1
+            continue
+        assert set(found.variables) == expected
+        for name in small:
+            try:
+                found.read(name)
+            except ModelError:
+                refused += 1
+    assert refused > 350
+
+
+def test_index_that_points_to_itself(tmp_path):
+    """Any number of entries could be read from a small file whose blocks are one, or whose keys grow."""
+    index = tmp_path / "model.index"
+    for entries in ([(b"", b"\x08\x01"), (b"a" * 5000, b"")], [(b"name", b"\x08\x01")], []):
+        index.write_bytes(table(entries))
+        with pytest.raises(ModelError, match="is not the index of a TensorFlow checkpoint"):
+            Checkpoint(index)
+
+
+def test_by_command(release, dataset_folder, tmp_path, tiny_model):
+    """Convert, look, probe, and hold another model to what fits; a second conversion changes nothing."""
+    folder = tmp_path / "cubert"
+
+    def run(*arguments: object) -> str:
+        result = CliRunner().invoke(main, [str(argument) for argument in arguments])
+        return result.output + (f"exit {result.exit_code}" if result.exit_code else "")
+
+    options = ("--vocabulary", release.with_name("vocabulary.txt"), "--language", "python", "--drop", "comments")
+    assert run("convert-cubert", release, "--output", folder, *options, "--quiet") == f"{folder}\n"
+    before = {file.name: file.read_bytes() for file in folder.iterdir()}
+    assert set(before) == {"config.json", "model.safetensors", "tokenizer_config.json", "vocab.txt"}
+    said = run("convert-cubert", release, "--output", folder, *options)
+    assert "exists already" in said and said.endswith("exit 1")
+    assert {file.name: file.read_bytes() for file in folder.iterdir()} == before
+    assert "can be probed, from our attention function" in run("doctor", folder)
+    settings = ("--data", dataset_folder, "--limit", 8, "--quiet")
+    assert "functions:" in run("probe", folder, *settings)
+    assert "too long for" in run("probe", tiny_model, *settings, "--also-fits", folder)
+    assert "reads python only, but the functions are in java" in run("probe", folder, *settings, "--config", "java")
+    said = run("probe", tiny_model, *settings, "--config", "java", "--also-fits", folder)
+    assert "reads python only, but the functions are in java" in said
+
+
+def test_longer_functions(dataset_folder, tmp_path):
+    """A model with 2,048 positions is probed on functions that those of 512 and 1,024 leave out."""
+    functions = []
+    for positions in (512, 1024, 2048):
+        folder = tmp_path / str(positions)
+        vocabulary = write_release(folder / "release", positions=positions, hidden=64).with_name("vocabulary.txt")
+        convert(folder / "release", folder / "cubert", vocabulary=vocabulary, language="python")
+        result = probe(folder / "cubert", dataset_folder, limit=12, max_length=positions)
+        functions.append(result.signature.split("functions:")[1].split("|")[0])
+    assert len(set(functions)) == 3 and functions == sorted(functions, key=int)
+
+
+def test_as_any_model(model):
+    """Its folder gives what `probe` asks of any: a tokenizer without weights, a name for a pair in memory, a self-check."""
+    tokenizer, longest = load_tokenizer(str(model))
+    assert isinstance(tokenizer, CubertTokenizer) and longest == 511
+    assert doctor(model).path == "captured"
+    weights = BertModel.from_pretrained(model)
+    dropped = CubertTokenizer(model / "vocab.txt", "python", ["comments"])
+    assert load((weights, tokenizer)).revision != load((weights, dropped)).revision
+    config = json.loads((model / "tokenizer_config.json").read_text())
+    for change in ({"language": "perl"}, {"drop": ["names"]}, {"drop": 3}, {"language": None}):
+        (model / "tokenizer_config.json").write_text(json.dumps({**config, **change}))
+        with pytest.raises(ModelError, match="cannot load the model"):
+            load(model)
+    (model / "tokenizer_config.json").write_text(json.dumps(config))
+    (model / "vocab.txt").unlink()
+    with pytest.raises(ModelError, match="cannot load the model"):
+        load(model)
