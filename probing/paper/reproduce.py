@@ -17,11 +17,13 @@ from codesyntax_dataset.atomic import writing
 from codesyntax_dataset.build import build
 from codesyntax_dataset.errors import LedgerError
 from codesyntax_dataset.statistics import Statistics
+from probing.attention.probe import probe
 from probing.paper import inputs, page
 from probing.paper.cells import Made
 from probing.paper.inputs import CODE, CONFIGS
 from probing.paper.measured import Measured, measure
 from probing.report import folder, statistics
+from probing.runs.runner import CONTINUES
 
 logger = logging.getLogger(__name__)
 
@@ -92,8 +94,6 @@ def _probed(
     tell: Callable[[str], object],
 ) -> dict[str, Path]:
     """The names of models and the ledgers of their results on a config."""
-    from probing.attention.probe import probe
-
     ledgers = {}
     for model in asked.models.get(language, []):
         tell(f"probing {model.name} on {config}")
@@ -126,11 +126,16 @@ def _alone_in(output: Path) -> Iterator[None]:
             held = filelock.FileLock(lock, timeout=0).acquire()
         except filelock.Timeout:
             raise LedgerError(f"another run is writing to {output}: wait for it, or choose another output") from None
-    with held:
+    try:
         _remove(output, f".{REPORT}-*", f"*/.{DATASET}-*", f"{RESULTS}/.*.tmp")
         yield
         _remove(output, f"{RESULTS}/.*.parts")
-    lock.unlink(missing_ok=True)
+    except KeyboardInterrupt as stop:
+        stop.args = (CONTINUES,)
+        raise
+    finally:
+        lock.unlink(missing_ok=True)
+        held.lock.release()
 
 
 def _remove(output: Path, *patterns: str) -> None:

@@ -18,6 +18,8 @@ from codesyntax_dataset.atomic import writing
 from codesyntax_dataset.errors import LedgerError
 from probing.runs.progress import progress
 
+CONTINUES = "interrupted: the same command continues where this run stopped"
+
 
 class Table(Protocol):
     """The output of a job for some functions, with the job's settings; for the attention probe a `RankLedger`."""
@@ -170,7 +172,7 @@ def _telling_what_is_kept(kept: Path) -> Iterator[None]:
         yield
     except KeyboardInterrupt as stop:
         if any(kept.glob("*.parquet")):
-            stop.args = ("interrupted: the same command continues where this run stopped",)
+            stop.args = (CONTINUES,)
         else:
             shutil.rmtree(kept, ignore_errors=True)
         raise

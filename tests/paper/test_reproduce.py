@@ -18,9 +18,9 @@ import probing
 from codesyntax_dataset import paper
 from codesyntax_dataset.errors import CodeSyntaxError, LedgerError, ModelError, SourceError
 from codesyntax_dataset.protocol import DEPENDENT_TO_HEAD, HEAD_TO_DEPENDENT
-from probing.attention import probe as attention
 from probing.cli import main
 from probing.evidence.baselines import baseline
+from probing.paper import reproduce as module
 from probing.paper.cells import Cell, Made
 from probing.paper.inputs import Inputs
 from probing.report.document import COUNTS
@@ -133,7 +133,7 @@ class TestRun:
 
     def test_killed_twice_it_continues_to_the_same_bytes(self, made, source, tiny_model, tmp_path, monkeypatch):
         output = tmp_path / "again"
-        calls, run = [], attention.probe
+        calls, run = [], module.probe
 
         def killed(*arguments, **options):
             calls.append(arguments)
@@ -145,9 +145,9 @@ class TestRun:
                 raise KeyboardInterrupt
             return run(*arguments, **options)
 
-        monkeypatch.setattr(attention, "probe", killed)
+        monkeypatch.setattr(module, "probe", killed)
         for _ in range(2):
-            with pytest.raises(KeyboardInterrupt):
+            with pytest.raises(KeyboardInterrupt, match="the same command continues"):
                 probing.reproduce([str(source)], [str(tiny_model)], output)
         probing.reproduce([str(source)], [str(tiny_model)], output)
         assert content(output) == content(made)
