@@ -65,8 +65,9 @@ class Edges(EdgeTable):
     """E edges, and the keywords among the T tokens of their functions.
 
     `begin`: (E,), the index in `keyword` of the first token of the edge's function. `keyword`: int8 (T,), for the
-    concatenated tokens of all functions, an index into the keywords of the language, or -1. `left_out`: bool (T,), the
-    tokens that models never predict (`Variant.never_predicted`). `settings`: the origin of the edges.
+    concatenated tokens of all functions, an index into `keywords`, or -1. `left_out`: bool (T,), the tokens that models
+    never predict (`Variant.never_predicted`). `settings`: the origin of the edges. `further_keywords`: predictors
+    beyond the keywords of the language.
     """
 
     begin: np.ndarray
@@ -74,18 +75,30 @@ class Edges(EdgeTable):
     left_out: np.ndarray
     language: str
     settings: dict[str, Any]
+    further_keywords: tuple[str, ...] = ()
+
+    @property
+    def keywords(self) -> tuple[str, ...]:
+        return LANGUAGES[self.language].keywords + self.further_keywords
 
 
-def read_edges(data: Any, config: str, split: str, functions: np.ndarray | None = None) -> Edges:
+def read_edges(
+    data: Any,
+    config: str,
+    split: str,
+    functions: np.ndarray | None = None,
+    further_keywords: tuple[str, ...] = (),
+) -> Edges:
     """The edges of one split, or of `functions` only: places in the split, as in the column `function` of a ledger.
 
     `data` is as in `load_functions`. Raises DatasetError or UnknownName as that does, DatasetError without any edge.
     """
     language, variant = language_of(config), variant_of(config)
-    if len(language.keywords) > MOST_KEYWORDS:
-        raise DatasetError(f"{language.title} has {len(language.keywords)} keywords, expected at most {MOST_KEYWORDS}")
+    keywords = language.keywords + further_keywords
+    if len(keywords) > MOST_KEYWORDS:
+        raise DatasetError(f"{language.title} has {len(keywords)} keywords, expected at most {MOST_KEYWORDS}")
     dataset, name = load_functions(data, config, split)
-    numbers = {word: number for number, word in enumerate(language.keywords)}
+    numbers = {word: number for number, word in enumerate(keywords)}
     wanted = None if functions is None else set(np.asarray(functions).tolist())
     relations: list[str] = []
     labels = label_digest(dataset)
@@ -118,6 +131,7 @@ def read_edges(data: Any, config: str, split: str, functions: np.ndarray | None 
         left_out=np.array(left_out, bool),
         language=language.name,
         settings={"data": name, "labels": labels, "config": config, "split": split, "functions": len(functions)},
+        further_keywords=further_keywords,
     )
 
 
@@ -136,6 +150,7 @@ class Picks:
     """Chosen baselines: kind -> rule -> relation -> predictors, best first, as column numbers of `Patterns.hits`."""
 
     language: str
+    keywords: tuple[str, ...]
     direction: str
     lists: dict[str, dict[str, dict[str, list[int]]]]
     ties: dict[str, dict[str, dict[str, list[int]]]]  # the places, from 1, at which others gain as much
@@ -144,7 +159,7 @@ class Picks:
         """The predictors as offsets (negative: towards the beginning) or keywords."""
         numbers = self.lists[kind][rule].get(relation, [])
         if kind == "keyword":
-            return [LANGUAGES[self.language].keywords[number] for number in numbers]
+            return [self.keywords[number] for number in numbers]
         sign = 1 if self.direction == HEAD_TO_DEPENDENT else -1
         return (sign * _offsets(self.language)[numbers]).tolist()
 
@@ -164,7 +179,7 @@ class Picks:
         Added predictors hit none of the edges that a list misses, so no score on these edges changes.
         """
         offsets = _offsets(self.language)
-        occurring = np.bincount(edges.keyword[edges.keyword >= 0], minlength=len(LANGUAGES[self.language].keywords))
+        occurring = np.bincount(edges.keyword[edges.keyword >= 0], minlength=len(self.keywords))
         by_frequency = np.argsort(-occurring, kind="stable")
 
         def rest(kind: str, picked: list[int]) -> np.ndarray:
@@ -193,7 +208,7 @@ def pick(edges: Edges, direction: str = HEAD_TO_DEPENDENT) -> Picks:
     for kind, rule, relation, _, patterns in _by_relation(edges, direction):
         name = edges.relations[relation]
         lists[kind][rule][name], ties[kind][rule][name] = greedy(patterns, max(KS))
-    return Picks(edges.language, direction, lists, ties)
+    return Picks(edges.language, edges.keywords, direction, lists, ties)
 
 
 def greedy(patterns: Patterns, length: int) -> tuple[list[int], list[int]]:
@@ -348,7 +363,7 @@ def _by_relation(edges: Edges, direction: str) -> Iterator[tuple[str, str, int, 
     places = np.split(by_relation, ends[:-1])
     for kind, codes, expand in (
         ("offset", *_offset_patterns(edges)),
-        ("keyword", _keyword_codes(edges, direction), _expand_keywords(len(LANGUAGES[edges.language].keywords))),
+        ("keyword", _keyword_codes(edges, direction), _expand_keywords(len(edges.keywords))),
     ):
         for rule, edge_codes in zip(RULES, codes):
             for relation, index in enumerate(places):
@@ -387,7 +402,7 @@ def _keyword_codes(edges: Edges, direction: str) -> np.ndarray:
     """For each rule and edge the keywords that hit, as bits: uint64 (rules, E)."""
     place = np.flatnonzero(edges.keyword >= 0)
     function = np.searchsorted(np.unique(edges.begin), place, side="right")
-    group = function * len(LANGUAGES[edges.language].keywords) + edges.keyword[place]
+    group = function * len(edges.keywords) + edges.keyword[place]
     order = np.argsort(group, kind="stable")
     same = group[order][1:] == group[order][:-1]
     earlier, later = place[order][:-1][same], place[order][1:][same]  # neighbours among a function's equal keywords

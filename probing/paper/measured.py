@@ -22,6 +22,14 @@ Scores = dict[str, dict[str, Any]]
 """Rule -> `codesyntax_metric.topk_uas.score` at all k of the paper."""
 
 
+FURTHER_KEYWORDS = {"java": (";",), "java_with_new_lines": (";",)}
+"""Config -> predictors of the paper's keyword baseline that are no keywords of the language.
+
+The paper speaks of `;` as an ablation, but has it in its tables, too: Java, any token, k = 1, is 40.9 in Table 5; on
+1,265 functions of CodeSearchNet's test partition it is 41.0 with `;` and 32.7 without. The first token does not tell.
+"""
+
+
 @dataclass(frozen=True)
 class Measured:
     """Scores of models and baselines on the functions that all of the models could read.
@@ -54,7 +62,7 @@ def measure(folder: Path, config: str, ledgers: Mapping[str, Path], limit: int |
         result = ProbeResult.from_file(file)
         directions[name], signatures[name] = result.settings.direction, result.signature
         models[name] = _scores(result.ledger if functions is None else result.ledger.only(functions))
-    edges = read_edges(folder, config, "test", functions)
+    edges = read_edges(folder, config, "test", functions, FURTHER_KEYWORDS.get(config, ()))
     picks = pick(edges, language_of(config).direction)
     ranks = ledger(edges, picks)
     return Measured(

@@ -74,7 +74,8 @@ def _summary(made: Made, numbered: Sequence[Numbered]) -> Section:
             "because scores are of the functions that fit every model (511 sub-tokens). Otherwise the column "
             "comparable says what differs: other data; partial, by --limit; other functions, because models of the "
             "table were not given; other direction, for models that cannot see later tokens. Models are told by their "
-            "names.",
+            "names. In Java, the keyword baseline has ; among its keywords, as the paper's numbers imply, but for the "
+            "config without semicolons.",
             Table("summary", "Numbers of the paper's tables", columns, rows),
             _inputs(made),
         ],

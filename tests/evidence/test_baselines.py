@@ -96,13 +96,16 @@ def functions(draw):
 
 
 @settings(max_examples=40, deadline=None)
-@given(st.lists(functions(), min_size=1, max_size=4), st.sampled_from(DIRECTIONS))
-def test_baselines_do_what_the_definition_says(functions, direction):
-    edges = read_edges(dataset_of(*functions), "python", "test")
+@given(st.lists(functions(), min_size=1, max_size=4), st.sampled_from(DIRECTIONS), st.sampled_from([(), ("x",)]))
+def test_baselines_do_what_the_definition_says(functions, direction, further_keywords):
+    edges = read_edges(dataset_of(*functions), "python", "test", None, further_keywords)
     picks = pick(edges, direction)
     ranks = ledger(edges, picks).ranks
     sign = 1 if direction == HEAD_FIRST else -1
-    predictors = {"offset": [sign * i for i in range(1, 16)], "keyword": list(LANGUAGES["python"].keywords)}
+    predictors = {
+        "offset": [sign * i for i in range(1, 16)],
+        "keyword": [*LANGUAGES["python"].keywords, *further_keywords],
+    }
     flat = [(words, edge) for words, of_function in functions for edge in of_function]
     for place, kind in enumerate(KINDS):
         for number, rule in enumerate(RULES):

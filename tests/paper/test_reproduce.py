@@ -18,8 +18,9 @@ import probing
 from codesyntax_dataset import paper
 from codesyntax_dataset.errors import CodeSyntaxError, LedgerError, ModelError, SourceError
 from codesyntax_dataset.protocol import DEPENDENT_TO_HEAD, HEAD_TO_DEPENDENT
+from codesyntax_metric.topk_uas import score
 from probing.cli import main
-from probing.evidence.baselines import baseline
+from probing.evidence.baselines import baseline, ledger, only, pick, read_edges
 from probing.paper import reproduce as module
 from probing.paper.cells import Cell, Made
 from probing.paper.inputs import Inputs
@@ -130,6 +131,22 @@ class TestRun:
         assert int(row["Python: paper"]) == 34_250
         assert int(row["Python: difference"]) == int(row["Python: here"]) - 34_250
         assert sum(edge["relation"] == "If:if->test" for edge in edges) == int(row["Python: here"]) > 0
+
+    def test_semicolon_is_a_keyword_of_java(self, made):
+        """As in the paper's numbers: it finds the ends of statements. Where it is never predicted, it is none."""
+        data = made / "java/codesyntax"
+        found = {}
+        for config, figure in (("java", 16), ("java_skip_semicolon", 19)):
+            edges = read_edges(data, config, "test")
+            words = score(only(ledger(edges, pick(edges)), "keyword").counts(), 1, "last")["scores"]["1"]
+            rows = {
+                (row["rule"], row["config"], row["name"], row["k"]): row for row in rows_of(made, f"figure-{figure}")
+            }
+            found[config] = words, float(rows["last", config, "Keyword", "1"]["here"])
+        words, here = found["java"]
+        assert here > words
+        words, here = found["java_skip_semicolon"]
+        assert here == words
 
     def test_killed_twice_it_continues_to_the_same_bytes(self, made, source, tiny_model, tmp_path, monkeypatch):
         output = tmp_path / "again"
