@@ -10,7 +10,7 @@ from codesyntax_metric.topk_uas import RULES
 from probing.attention.error_classes import CLASSES, PLACES
 from probing.evidence.gather import PUBLISHED_FIRST
 from probing.evidence.statistics import FEW_FUNCTIONS, PERMUTATIONS, RESAMPLES
-from probing.report import ablations, headline, means, mechanism, relations, syntaxeval
+from probing.report import ablations, code_and_language, headline, means, mechanism, relations, syntaxeval
 from probing.report.document import CODE, COUNT, NAME, PERCENT, Column, Section, Table
 from probing.report.errors import marked
 from probing.report.findings import Findings, Subject
@@ -36,6 +36,7 @@ def _attention(all_findings: Sequence[Findings]) -> list[Section]:
     return [
         Section("curves", "Curves", [means.curves(findings) for findings in all_findings]),
         Section("overview", "Overview", [means.overview(all_findings)]),
+        *code_and_language.sections(all_findings),
         _method(),
         *map(_config, all_findings),
         *([Section("ablations", "Ablations", ablations.notes(), ablation_sections)] if ablation_sections else []),
@@ -51,7 +52,8 @@ def _method() -> Section:
             "The score is top-k UAS in percent: how often the dependent of an edge is among the k tokens to which an "
             "attention head attends most from the edge's head token (Shen et al. 2022). The rules first, any and "
             "last say which token of the dependent counts. In the direction dependent-to-head, the attention of the "
-            "dependent is read, and the head token must be found.",
+            "dependent is read, and the head token must be found, as the paper does in natural language. There, a "
+            "token is a word, and what is said of functions holds of sentences.",
             "All numbers are given by two protocols. Published: each relation, rule and k uses the head that is best "
             "on the scored data, as in the paper; choosing and scoring on the same data is optimistic. Held-out: the "
             "head is chosen on the split validation and scored on unseen data. Baselines are chosen in the same two "
@@ -76,17 +78,17 @@ def _method() -> Section:
             "finds the token with the most sub-tokens, and the distance to it does not measure what was learned. "
             "shuffled-attention does: it keeps the model's own weights, but permutes those of each attention head "
             "over the tokens of a function. redrawn-dependents is the model with each dependent replaced by as many "
-            f"other tokens after the head. Rows marked paper are the numbers of {paper.source()}: made on the "
-            "published dataset with other software, for orientation only.",
+            f"other tokens on the same side of the head. Rows marked paper are the numbers of {paper.source()}: made "
+            "on the published dataset with other software, for orientation only.",
         ],
     )
 
 
 def _config(findings: Findings) -> Section:
-    functions, edges = findings.functions, findings.edges
+    functions, edges, units = findings.functions, findings.edges, findings.language.units
     settings = findings.settings
     intro = (
-        f"{functions:,} functions and {edges:,} edges of {settings.data}, config {settings.config}, split "
+        f"{functions:,} {units} and {edges:,} edges of {settings.data}, config {settings.config}, split "
         f"{settings.split}, direction {settings.direction}: those that all models below could read. Of the "
         f"relations, {_in_mean(findings)}."
     )
@@ -101,7 +103,7 @@ def _config(findings: Findings) -> Section:
         if entry["few_functions"]
     ]
     if few:
-        notes.append(f"In fewer than {FEW_FUNCTIONS} functions: {', '.join(few)}.")
+        notes.append(f"In fewer than {FEW_FUNCTIONS} {units}: {', '.join(few)}.")
     key = findings.name
     tables = [means.table(findings), means.differences(findings)]
     sections = [Section(f"{key}-means", "Models, controls and baselines", tables, drawn=[means.curve_points(findings)])]
@@ -165,9 +167,9 @@ def _errors(findings: Findings, subject: Subject) -> list[str | Table]:
                 *(Column(name, PERCENT, "place") for name in PLACES),
             ],
             shares,
-            f"Published protocol, top-1, on all {subject.functions:,} functions of the result. The classes are those "
-            "of probing/attention/error_classes.py; each error belongs to the first that applies, and to one place "
-            "relative to the edge.",
+            f"Published protocol, top-1, on all {subject.functions:,} {findings.language.units} of the result. The "
+            "classes are those of probing/attention/error_classes.py; each error belongs to the first that applies, "
+            "and to one place relative to the edge.",
             filters=1,
         ),
         Table(

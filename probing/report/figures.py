@@ -12,7 +12,7 @@ import matplotlib
 import matplotlib.style
 import numpy as np
 from matplotlib.artist import Artist
-from matplotlib.figure import Figure
+from matplotlib.figure import Figure, FigureBase
 
 from codesyntax_dataset.protocol import KS
 
@@ -151,8 +151,8 @@ def agreement(relations: Sequence[str], correlation: np.ndarray) -> Figure:
 
 
 class Dots(NamedTuple):
-    """Effects of one model: `effects` (3, node types), estimate, lower and upper bound, NaN if missing; `filled`: which
-    the test separates from 0."""
+    """Effects of one model: `effects` (3, rows), estimate, lower and upper bound, NaN if missing; `filled`: which the
+    test separates from 0."""
 
     label: str
     effects: np.ndarray
@@ -164,19 +164,57 @@ def effects(node_types: Sequence[str], series: Sequence[Dots]) -> Figure:
     """The effect of each node type with its interval, the models of a node type below each other."""
     figure = _figure(7.2, (0.16 + 0.17 * len(series)) * len(node_types) + 1.1)
     axis = figure.subplots()
+    _dots(axis, node_types, series)
+    axis.set_xlabel("T1 − T0, Jaccard similarity")
+    _legend(figure, np.array([axis]))
+    return figure
+
+
+def _dots(axis: Any, rows: Sequence[str], series: Sequence[Dots]) -> None:
     axis.axvline(0, color=INK, lw=0.8)
     step = 0.6 / len(series)
     for number, one in enumerate(series):
-        where = np.arange(len(node_types)) - 0.3 + step * (number + 0.5)
+        where = np.arange(len(rows)) - 0.3 + step * (number + 0.5)
         estimate, low, high = one.effects
         axis.hlines(where, low, high, color=one.colour, lw=1.5)
         faces = [one.colour if filled else PAPER for filled in one.filled]
         axis.scatter(estimate, where, s=24, c=faces, edgecolors=one.colour, zorder=3)
         axis.plot([], [], color=one.colour, marker="o", ms=4.9, label=one.label)
-    axis.set_yticks(range(len(node_types)), node_types)
-    axis.invert_yaxis()
-    axis.set_xlabel("T1 − T0, Jaccard similarity")
-    _legend(figure, np.array([axis]))
+    axis.set_yticks(range(len(rows)), rows)
+    axis.set_ylim(len(rows) - 0.5, -0.5)
+
+
+class Shares(NamedTuple):
+    """A distribution over bins that all configs share: (bins,), in percent."""
+
+    label: str
+    shares: np.ndarray
+    colour: str
+    style: str
+
+
+def code_and_language(
+    configs: Sequence[str], panels: dict[str, list[Dots]], bins: Sequence[str], offsets: Sequence[Shares]
+) -> Figure:
+    """Differences to the best baseline by config, a panel for each protocol, above the offsets of the configs."""
+    models = max(len(series) for series in panels.values())
+    height = (0.2 + 0.17 * models) * len(configs) + 0.5
+    figure = _figure(9.2, height + 3.6)
+    top, bottom = figure.subfigures(2, 1, height_ratios=[height + 0.5, 3.1], squeeze=False)[:, 0]
+    axes = top.subplots(1, len(panels), sharex=True, sharey=True, squeeze=False)
+    for axis, (name, series) in zip(axes[0], panels.items()):
+        _dots(axis, configs, series)
+        axis.set_title(name)
+        axis.set_xlabel("top-1 UAS vs best baseline, points")
+    _legend(top, axes)
+    axis = bottom.subplots()
+    for one in offsets:
+        axis.plot(range(len(bins)), one.shares, color=one.colour, ls=one.style, marker="o", ms=3.5, label=one.label)
+    axis.set_xticks(range(len(bins)), bins)
+    axis.set_xlabel("offset: tokens from the head to the dependent")
+    axis.set_ylabel("edges, %, mean over relations")
+    axis.set_ylim(0)
+    _legend(bottom, np.array([axis]))
     return figure
 
 
@@ -313,13 +351,13 @@ def _figure(width: float, height: float) -> Figure:
     return Figure(figsize=(width, height), layout="constrained", dpi=150)
 
 
-def _legend(figure: Figure, axes: np.ndarray) -> None:
+def _legend(figure: FigureBase, axes: np.ndarray) -> None:
     labels: dict[str, Artist] = {}
     for axis in axes.flat:
         handles, names = axis.get_legend_handles_labels()
         labels |= dict(zip(names, handles))
     widest = 0.45 + 0.075 * max(map(len, labels))  # inches
-    columns = max(1, min(4, int(figure.get_figwidth() / widest)))
+    columns = max(1, min(4, int(figure.get_figure(root=True).get_figwidth() / widest)))
     figure.legend(list(labels.values()), list(labels), loc="outside lower center", ncols=columns)
 
 

@@ -12,9 +12,9 @@ import numpy as np
 
 from codesyntax_dataset import paper
 from codesyntax_dataset.errors import LedgerError, UnknownName
-from codesyntax_dataset.languages import CONFIGS
-from codesyntax_dataset.protocol import BEST_BASELINE, HELD_OUT, KS, PUBLISHED
-from codesyntax_metric.topk_uas import HEAD_TO_DEPENDENT, RULES
+from codesyntax_dataset.languages import CONFIGS, Language, language_of
+from codesyntax_dataset.protocol import BASELINES, BEST_BASELINE, HELD_OUT, KS, PUBLISHED
+from codesyntax_metric.topk_uas import RULES
 from probing.attention.errors import ErrorAnalysis, errors_path, load
 from probing.attention.schema import ResultFile
 from probing.evidence.baselines import KINDS, Edges
@@ -99,8 +99,9 @@ class Findings:
     `random`: one of MEANS -> scores of random attention, rule -> k -> [score, low, high]; `chance`: the same, without
     intervals, for a single random head on average. `picked`: protocol -> kind -> rule -> relation -> offsets or
     keywords, best first. `chosen`: protocol -> rule -> relation -> the kind that the best baseline uses for each k of
-    KS. `pairs`: (index of one model, of the other) -> one of MEANS -> comparison. `guessed`: name of a model -> what
-    its best heads find with one guess, by function.
+    KS. `offsets`: relation -> offset from head to dependent, in tokens -> edges. `rules`: those that differ, only the
+    first if every dependent is one token. `pairs`: (index of one model, of the other) -> one of MEANS -> comparison.
+    `guessed`: name of a model -> what its best heads find with one guess, by function.
     """
 
     title: str
@@ -112,6 +113,8 @@ class Findings:
     chance: dict[str, Any]
     picked: dict[str, Any]
     chosen: dict[str, dict[str, dict[str, list[str]]]]
+    offsets: dict[str, dict[int, int]]
+    rules: tuple[str, ...]
     pairs: dict[tuple[int, int], dict[str, Comparison]]
     guessed: dict[str, OneGuess]
 
@@ -122,6 +125,15 @@ class Findings:
     @property
     def config(self) -> str:
         return self.settings.config
+
+    @property
+    def language(self) -> Language:
+        return language_of(self.config)
+
+    @property
+    def baseline_names(self) -> list[str]:
+        """Those of BASELINES that differ: a language without keywords has no baseline of them."""
+        return [kind for kind in BASELINES if kind != KINDS[1] or self.language.keywords]
 
     @property
     def functions(self) -> int:
@@ -152,8 +164,8 @@ class Findings:
     def as_published(self) -> bool:
         """Whether the paper has numbers for such a run."""
         settings = self.settings
-        as_scored = settings.direction == HEAD_TO_DEPENDENT and settings.split == "test"
-        return as_scored and bool(paper.edges(self.config))
+        as_scored = settings.direction == self.language.direction and settings.split == "test"
+        return as_scored and bool(paper.scores(self.config, RULES[0]))
 
 
 def read_findings(paths: Sequence[Path], data: Any = None) -> list[Findings]:
@@ -168,8 +180,10 @@ def read_findings(paths: Sequence[Path], data: Any = None) -> list[Findings]:
         same_config = [other for other, _ in groups if other.config == shared.config]
         title += [shared.data] if len({other.data for other in same_config}) > 1 else []
         title += [shared.split] if shared.split != "test" else []
-        title += [shared.direction] if shared.direction != HEAD_TO_DEPENDENT else []
-        title += [f"partial, first {shared.limit} functions"] if shared.limit is not None else []
+        title += [shared.direction] if shared.direction != language_of(shared.config).direction else []
+        title += (
+            [f"partial, first {shared.limit} {language_of(shared.config).units}"] if shared.limit is not None else []
+        )
         number = sum(other.config == shared.config for other in all_findings) + 1
         name = shared.config + (f"-{number}" if number > 1 else "")
         all_findings.append(_gathered(", ".join(title), name, files, data))
@@ -265,6 +279,8 @@ def _gathered(title: str, name: str, files: list[Path], data: Any) -> Findings:
             }
             for protocol, kinds in first.baselines.outcomes.items()
         },
+        offsets=_offsets(test),
+        rules=RULES if (test.first != test.last).any() else RULES[:1],
         pairs=pairs,
         guessed={subjects[place].name: one_guess(evidence[place]) for place in models},
     )
@@ -286,6 +302,16 @@ def _names(settings: list[Settings]) -> list[str]:
 def _heads(evidence: Evidence) -> dict[str, np.ndarray]:
     counts = evidence.probed.test.ledger.counts()
     return {name: 100 * counts.hits(name, "first")[..., 0] / counts.edges(name) for name in sorted(counts.counts)}
+
+
+def _offsets(edges: Edges) -> dict[str, dict[int, int]]:
+    """Relation -> offset from head to dependent, ascending -> edges."""
+    offset = edges.first - edges.head
+    counted = {}
+    for number, name in enumerate(edges.relations):
+        values, counts = np.unique(offset[edges.relation == number], return_counts=True)
+        counted[name] = dict(zip(values.tolist(), counts.tolist()))
+    return counted
 
 
 def _random(validation: Edges, test: Edges, direction: str, heads: int) -> dict[str, Any]:

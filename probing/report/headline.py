@@ -38,7 +38,7 @@ def _config(findings: Findings) -> list[str]:
     texts = [_model(findings, model, rows) for model in findings.models]
     texts.append(_controls(findings, rows))
     best = best_model(findings)
-    sentences = [_relations(best), _layers(best)]
+    sentences = [_relations(best, findings.language.units), _layers(best)]
     if len(findings.models) > 1:
         sentences.insert(0, f"Of {len(findings.models)} models, none scores higher than {best.name}.")
     return [*texts, " ".join(sentences)]
@@ -93,18 +93,16 @@ def _controls(findings: Findings, rows: dict[str, Scored]) -> str:
     return f"For comparison, at k = 1: {'; '.join(scores)}." if scores else "No control has a held-out score."
 
 
-def _relations(model: Subject) -> str:
+def _relations(model: Subject, units: str) -> str:
     """The relations on which the model is furthest above and below the best baseline."""
     all_gains = gains(model)
     if not all_gains:
-        return (
-            f"No relation is in at least {FEW_FUNCTIONS} functions and has edges on validation, so none is named here."
-        )
+        return f"No relation is in at least {FEW_FUNCTIONS} {units} and has edges on validation, so none is named here."
     above = [gain for gain in all_gains if gain.difference > 0]
     below = [gain for gain in reversed(all_gains) if gain.difference < 0]
     better, worse = (sum(separated(gain.p) for gain in some) for some in (above, below))
     text = (
-        f"Of {_counted(len(all_gains), 'relation')} in at least {FEW_FUNCTIONS} functions, the heads of {model.name} "
+        f"Of {_counted(len(all_gains), 'relation')} in at least {FEW_FUNCTIONS} {units}, the heads of {model.name} "
         f"are better than the best baseline in {better} and worse in {worse}, as far as tests can separate them."
     )
     text += f" They gain most in {_named(above)}." if above else " They gain in none."

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from codesyntax_dataset.protocol import BASELINES, BEST_BASELINE, KS, PUBLISHED, TABLE_KS
+from codesyntax_dataset.protocol import BEST_BASELINE, KS, PUBLISHED, TABLE_KS
 from codesyntax_metric.topk_uas import RULES
 from probing.evidence.selection import SAME_RELATIONS
 from probing.evidence.statistics import holm
@@ -16,21 +16,21 @@ from probing.report.figures import FAINT, INK, Line
 from probing.report.findings import Findings
 from probing.report.scored import FILTERS, figure, line, paper_rows, scored_rows, shown_means, styled, tests_in_words
 
+_BASELINE_STYLES = {"offset": "--", "keyword": ":", "combined": "-"}
+
 
 def overview(all_findings: Sequence[Findings]) -> Table:
     side_by_side = shown_means(all_findings)
     rows = []
     everything = [
-        (findings.title, scored)
-        for findings in all_findings
-        for scored in [*scored_rows(findings), *paper_rows(findings)]
+        (findings, scored) for findings in all_findings for scored in [*scored_rows(findings), *paper_rows(findings)]
     ]
     for rule in RULES:
         for k in TABLE_KS:
-            for title, scored in everything:
-                if scored.kind == "paper" and scored.cell(PUBLISHED, rule, k) is None:
+            for findings, scored in everything:
+                if rule not in findings.rules or (scored.kind == "paper" and scored.cell(PUBLISHED, rule, k) is None):
                     continue
-                row: list[object] = [rule, k, title, scored.name, scored.kind, scored.functions]
+                row: list[object] = [rule, k, findings.title, scored.name, scored.kind, scored.functions]
                 for mean in side_by_side:
                     row += scored.sizes.get(mean, (None, None))
                     row += [scored.cell(mean, rule, k), scored.difference(mean, rule, k)]
@@ -81,7 +81,7 @@ def table(findings: Findings) -> Table:
     side_by_side = shown_means([findings])
     rows = []
     everything = [*scored_rows(findings), *paper_rows(findings)]
-    for rule in RULES:
+    for rule in findings.rules:
         for scored in everything:
             cells = [scored.cell(mean, rule, k) for mean in side_by_side for k in TABLE_KS]
             if scored.kind != "paper" or cells[0] is not None:
@@ -89,7 +89,7 @@ def table(findings: Findings) -> Table:
     columns = [Column(f"k = {k}", SCORE, mean) for mean in side_by_side for k in TABLE_KS]
     return Table(
         f"{findings.name}-means",
-        "Mean over relations, as Tables 3 (first) and 5 (any) of the paper",
+        "Mean over relations, as Tables 3 and 4 (first) and 5 (any) of the paper",
         [Column("rule"), Column("name"), Column("kind"), *columns],
         rows,
         f"Percent with 95 % intervals. {_compares(side_by_side)}".rstrip(),
@@ -100,7 +100,7 @@ def table(findings: Findings) -> Table:
 def differences(findings: Findings) -> Table:
     side_by_side = shown_means([findings])
     rows = []
-    for rule in RULES:
+    for rule in findings.rules:
         for scored in scored_rows(findings):
             for k in TABLE_KS if scored.differences else ():
                 cells = [scored.difference(mean, rule, k) for mean in side_by_side]
@@ -120,17 +120,18 @@ def differences(findings: Findings) -> Table:
 
 def curves(findings: Findings) -> Figure:
     panels: dict[str, dict[str, list[Line]]] = {}
-    for rule in RULES:
+    for rule in findings.rules:
         for mean in shown_means([findings]):
             lines = panels.setdefault(rule, {}).setdefault(mean, [])
             for subject, colour, style in styled(findings):
                 lines.append(Line(subject.name, line(subject.means[mean], rule), colour, style))
-            for kind, style in zip(BASELINES, ("--", ":", "-")):
+            for kind in findings.baseline_names:
+                style = _BASELINE_STYLES[kind]
                 lines.append(Line(kind, line(findings.baseline(mean, kind), rule), INK, style))
             lines.append(Line("random attention", line(findings.random[mean], rule), FAINT, ":"))
             if mean == PUBLISHED:
                 theirs = {scored.name: scored.scores[mean] for scored in paper_rows(findings)}
-                for name, colour in (("Combined", INK), ("CuBERT", FAINT)):
+                for name, colour in (("Combined", INK), ("CuBERT", FAINT), ("BERT-large", FAINT)):
                     if rule in theirs.get(name, {}):
                         lines.append(Line(f"{name} (paper)", line(theirs[name], rule), colour, points=True))
     return figure(
@@ -149,7 +150,7 @@ def curve_points(findings: Findings) -> Table:
     """The numbers of the curves, of all rows and k."""
     rows = [
         [rule, mean, scored.name, scored.kind, k, scored.cell(mean, rule, str(k))]
-        for rule in RULES
+        for rule in findings.rules
         for mean in shown_means([findings])
         for scored in scored_rows(findings)
         for k in KS
@@ -161,7 +162,7 @@ def curve_points(findings: Findings) -> Table:
 def pairs(findings: Findings) -> Table:
     side_by_side = shown_means([findings])
     rows = []
-    for rule_number, rule in enumerate(RULES):
+    for rule_number, rule in enumerate(findings.rules):
         for k in TABLE_KS:
             corrected = {
                 mean: holm(

@@ -58,8 +58,8 @@ def preview(findings: Findings) -> Figure | None:
     return figure(
         f"{findings.name}-preview",
         f"{findings.title}: models and the best baseline, with its offset or keyword at the bar; top-1, first token. "
-        f"Of the relations in at least {FEW_FUNCTIONS} functions, those where {best.name} gains most over the best "
-        "baseline (top) and loses most (bottom), held-out. Bars without a line have no interval.",
+        f"Of the relations in at least {FEW_FUNCTIONS} {findings.language.units}, those where {best.name} gains most "
+        "over the best baseline (top) and loses most (bottom), held-out. Bars without a line have no interval.",
         f"Bars of the top-1 scores of {', '.join(chosen)}; the numbers are in the table of relations.",
         _table_name(findings, best),
         lambda: figures.bars(chosen, columns),
@@ -77,7 +77,8 @@ def _which(findings: Findings, protocol: str, name: str) -> str:
 def table(findings: Findings, subject: Subject) -> Table:
     """Every relation by both protocols, as in Tables 6 and 9 to 12 of the paper."""
     rows = []
-    for rule_number, rule in enumerate(RULES):
+    as_published = findings.as_published and bool(paper.relation_scores(findings.config, RULE))
+    for rule_number, rule in enumerate(findings.rules):
         published = paper.relation_scores(findings.config, rule)
         for k in TABLE_KS:
             keyed_rows = []
@@ -86,12 +87,12 @@ def table(findings: Findings, subject: Subject) -> Table:
                 for protocol in PUBLISHED_FIRST:
                     row += _relation_cells(findings, subject, protocol, name, rule_number, k)
                 held_out = row[-1]  # the difference
-                if findings.as_published:
+                if as_published:
                     theirs = published.get(name) if k == K else None
                     row += [theirs and theirs.cubert, theirs and [theirs.offset_score, str(theirs.offset)]]
                 keyed_rows.append(((held_out is None, -(held_out or [0])[0], name), row))
             rows += [row for _, row in sorted(keyed_rows, key=lambda keyed: keyed[0])]
-    columns = [*FILTERS, Column("relation", MARKED), Column("edges", COUNT), Column("functions", COUNT)]
+    columns = [*FILTERS, Column("relation", MARKED), Column("edges", COUNT), Column(findings.language.units, COUNT)]
     for protocol in PUBLISHED_FIRST:
         columns += [
             Column("score", SCORE, protocol),
@@ -101,7 +102,7 @@ def table(findings: Findings, subject: Subject) -> Table:
             Column("compared with", group=protocol),
             Column("difference", DIFFERENCE, protocol),
         ]
-    if findings.as_published:
+    if as_published:
         columns += [Column("CuBERT", PERCENT, "paper"), Column("offset", CHOSEN, "paper")]
     tests = {len(comparison.relations) for comparison in subject.comparisons.values()}
     return Table(
@@ -161,7 +162,7 @@ def layers(findings: Findings, subject: Subject) -> Section:
     names.sort(key=lambda name: (not by_layer[name].any(), best[name], -by_layer[name].max(), name))  # none found: last
     section = Section(f"{findings.name}-layers-{number}", f"Relations by layer in {subject.name}")
     if len(names) < 2:
-        section.parts = [f"Fewer than two relations are in at least {FEW_FUNCTIONS} functions."]
+        section.parts = [f"Fewer than two relations are in at least {FEW_FUNCTIONS} {findings.language.units}."]
         return section
     scores = np.stack([by_layer[name] for name in names])
     layer_scores = Table(
@@ -174,7 +175,8 @@ def layers(findings: Findings, subject: Subject) -> Section:
     heat = figure(
         f"{findings.name}-layers-{number}",
         f"{subject.name} on {findings.title}: score of the best head of each layer (top-1, first token; bold: best "
-        f"layer), for relations in at least {FEW_FUNCTIONS} functions, in the order of their best head.",
+        f"layer), for relations in at least {FEW_FUNCTIONS} {findings.language.units}, in the order of their best "
+        "head.",
         "Heat map of relation by layer; every number is written in its cell, and in the CSV file of the same name.",
         layer_scores.name,
         lambda: figures.by_layer(names, scores),

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from codesyntax_dataset import paper
-from codesyntax_dataset.protocol import BASELINES, KS, PROTOCOLS, PUBLISHED
+from codesyntax_dataset.protocol import KS, PROTOCOLS, PUBLISHED
 from codesyntax_metric.topk_uas import NOT_IN_MEAN, RULES
 from probing.evidence.gather import PUBLISHED_FIRST
 from probing.evidence.statistics import holm
@@ -62,7 +62,7 @@ def scored_rows(findings: Findings) -> list[Scored]:
     rows.append(Scored("random attention, a head on average", "control", *size, findings.chance, {}))
     rows += [
         Scored(kind, "baseline", *size, {mean: findings.baseline(mean, kind) for mean in MEANS}, {})
-        for kind in BASELINES
+        for kind in findings.baseline_names
     ]
     return rows
 
@@ -74,7 +74,7 @@ def paper_rows(findings: Findings) -> list[Scored]:
         for name, score_by_k in paper.scores(findings.config, rule).items():
             scores.setdefault(name, {})[rule] = score_by_k
     in_mean = [edges for name, edges in paper.edges(findings.config).items() if name not in NOT_IN_MEAN]
-    functions, sizes = paper.functions(findings.config), {PUBLISHED: (len(in_mean), sum(in_mean))}
+    functions, sizes = paper.functions(findings.config), {PUBLISHED: (len(in_mean), sum(in_mean))} if in_mean else {}
     return [Scored(name, "paper", functions, sizes, {PUBLISHED: by_rule}, {}) for name, by_rule in scores.items()]
 
 

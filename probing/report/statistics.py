@@ -33,8 +33,8 @@ if TYPE_CHECKING:
 FAR = 10
 """Tokens from which on a mean offset is far (Shen et al. 2022, Figure 3); a bin of the figure begins there."""
 
-BINS = (1, 2, 3, 4, 5, FAR, 20, 50, 100)
-"""Lower bounds of the bins of offsets in the figure; edges that point backwards have a bin before them."""
+BINS = (-99, -49, -19, -9, -4, -3, -2, -1, 0, 1, 2, 3, 4, 5, FAR, 20, 50, 100)
+"""Lower bounds of all bins of offsets in figures but the first; in code, edges do not point backwards."""
 
 MADE_BY = "codesyntax stats"
 """A value in `statistics.json` that marks the files beside it as replaceable."""
@@ -42,7 +42,10 @@ MADE_BY = "codesyntax stats"
 FILES = ("statistics.json", "relations.csv", "offsets.csv", "offsets.svg", "offsets.png")
 """The files that `save` writes, in this order."""
 
-_BINS_NAMED = ("< 1", "1", "2", "3", "4", "5-9", "10-19", "20-49", "50-99", "> 99")
+BINS_NAMED = (
+    *("< −99", "−99…−50", "−49…−20", "−19…−10", "−9…−5", "−4", "−3", "−2", "−1", "0"),
+    *("1", "2", "3", "4", "5-9", "10-19", "20-49", "50-99", "> 99"),
+)
 
 
 @dataclass(frozen=True)
@@ -201,28 +204,29 @@ def offsets_figure(configs: Mapping[str, Statistics]) -> Figure:
     axes = figure.subplots(2, len(configs), squeeze=False, height_ratios=[1.4, 0.19 * most])
     for column, (config, counted) in enumerate(configs.items()):
         relations = sorted(counted.relations.items(), key=lambda item: (item[1].offset.median, item[1].offset.mean))
-        shares = np.array([_binned(summary.offsets) / summary.edges for _, summary in relations]).reshape(
-            -1, len(_BINS_NAMED)
+        shares = np.array([binned(summary.offsets) / summary.edges for _, summary in relations]).reshape(
+            -1, len(BINS_NAMED)
         )
-        kept = slice(0 if shares[:, 0].any() else 1, None)  # the bin for backwards only if it is not empty
+        forward = BINS_NAMED.index("1")
+        kept = slice(next((at for at in range(forward) if shares[:, at].any()), forward), None)
         above, below = axes[:, column]
         above.grid(visible=False, axis="x")
         below.grid(visible=False)
-        bottom = _binned({})[kept]
+        bottom = binned({})[kept]
         for words, inside, colour in (("in the mean", True, "#4477aa"), ("not in the mean", False, "#aabbcc")):
             means = [summary.offset.mean for name, summary in relations if (name not in NOT_IN_MEAN) == inside]
             if means:
                 far = sum(mean >= FAR for mean in means)
                 label = f"{words}: {far} of {len(means)} at {FAR} or more"
-                heights = _binned(Counter(floor(mean) for mean in means))[kept]
+                heights = binned(Counter(floor(mean) for mean in means))[kept]
                 above.bar(range(len(bottom)), heights, bottom=bottom, color=colour, width=0.9, label=label)
                 bottom = bottom + heights
         if relations:
             above.legend(fontsize=7, loc="lower left", bbox_to_anchor=(-0.02, 0.97), labelspacing=0.2)
-        threshold = bisect_right(BINS, FAR) - (kept.start or 0) - 0.5
+        threshold = bisect_right(BINS, FAR) - kept.start - 0.5
         for part in (above, below):
             part.axvline(threshold, color=INK, linestyle="--", linewidth=0.8)
-        above.set_xticks(range(len(_BINS_NAMED[kept])), _BINS_NAMED[kept], fontsize=7)
+        above.set_xticks(range(len(BINS_NAMED[kept])), BINS_NAMED[kept], fontsize=7)
         above.set_title(f"{config}: relations by their mean offset", fontsize=9, loc="left", pad=28)
         above.set_ylabel("relations", fontsize=8)
         above.yaxis.get_major_locator().set_params(integer=True)
@@ -231,7 +235,7 @@ def offsets_figure(configs: Mapping[str, Statistics]) -> Figure:
             if share >= 0.005:
                 colour = ON_DARK if share > 0.6 else ON_BRIGHT
                 below.text(place, row, f"{100 * share:.0f}", ha="center", va="center", fontsize=6, color=colour)
-        below.set_xticks(range(len(_BINS_NAMED[kept])), _BINS_NAMED[kept], fontsize=7)
+        below.set_xticks(range(len(BINS_NAMED[kept])), BINS_NAMED[kept], fontsize=7)
         names = [name if name not in NOT_IN_MEAN else f"({name})" for name, _ in relations]
         below.set_yticks(range(len(relations)), names, fontsize=7)
         below.set_title("percent of edges; in brackets: not in the mean", fontsize=9, loc="left")
@@ -239,9 +243,9 @@ def offsets_figure(configs: Mapping[str, Statistics]) -> Figure:
     return figure
 
 
-def _binned(offsets: Mapping[int, int]) -> np.ndarray:
-    """Edges in each bin of `_BINS_NAMED`: (bins,)."""
-    counts = np.zeros(len(_BINS_NAMED))
+def binned(offsets: Mapping[int, int]) -> np.ndarray:
+    """Edges in each bin of `BINS_NAMED`: (bins,)."""
+    counts = np.zeros(len(BINS_NAMED))
     for offset, edges in offsets.items():
         counts[bisect_right(BINS, offset)] += edges
     return counts

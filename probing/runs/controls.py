@@ -1,16 +1,16 @@
 """Controls: the scores if there is nothing to find in the attention, in the weights or in the labels.
 
 - *random attention* (`probing.evidence.random_attention`): every row ranks the other tokens in random order. This is
-the
-  score by chance.
+  the score by chance.
 - *random weights* (`probing.models.random_weights`): the model's architecture, tokenizer and pooling without what it
   learned. Its attention is almost uniform, so that, summed over sub-tokens, the token with the most sub-tokens wins
   almost every row: it scores less than random attention, and the distance to it does not measure what was learned.
 - *shuffled attention*: the unchanged model, but the weights of each attention head are permuted over the tokens of a
   function, in the same way in all rows. The distribution of weights is kept; which tokens get them is random. Any score
   above it was learned.
-- *redrawn dependents*: the unchanged model, on edges to other tokens after the head: what heads gain merely by looking
-  after the head. It is not a control task in the sense of Hewitt and Liang (2019), whose labels belong to word types.
+- *redrawn dependents*: the unchanged model, on edges to other tokens on the same side of the head, in code after it:
+  what heads gain merely by looking there. It is not a control task in the sense of Hewitt and Liang (2019), whose
+  labels belong to word types.
 """
 
 from __future__ import annotations
@@ -39,12 +39,13 @@ def labels_of(dataset: datasets.Dataset, control: str | None, seed: int | None) 
 
 
 def redraw_dependents(dataset: datasets.Dataset, seed: int = 0) -> datasets.Dataset:
-    """The dataset with another dependent for every edge: as many tokens, after the head, none of them the gold one's.
+    """The dataset with another dependent for every edge: as many tokens on the same side of the head, which in code is
+    after it, none of them the gold one's.
 
     All positions are equally likely, except that a dependent does not begin or end with white space, which many models
     cannot find, unless the gold one does. If no such position is left, the dependent may overlap the gold one, then
-    begin or end with white space, then be before the head, but never begin where the gold one does; a dependent that is
-    the whole function is kept. Heads and relations are kept. The result is probed and scored like any dataset; its
+    begin or end with white space, then be anywhere, but never begin where the gold one does; a dependent that is the
+    whole function is kept. Heads and relations are kept. The result is probed and scored like any dataset; its
     labels have another digest.
     """
 
@@ -61,8 +62,8 @@ def redraw_dependents(dataset: datasets.Dataset, seed: int = 0) -> datasets.Data
             end = begin + last - first
             visible_ends = (visible[begin] >= visible[first]) & (visible[end] >= visible[last])
             apart = (end < first) | (last < begin)
-            behind = begin > head
-            choices = (behind & visible_ends & apart, behind & visible_ends, behind, np.ones(len(begin), bool))
+            side = np.sign(begin - head) == np.sign(first - head)
+            choices = (side & visible_ends & apart, side & visible_ends, side, np.ones(len(begin), bool))
             places = next((begin[choice] for choice in choices if choice.any()), [first])
             place = int(rng.choice(places))
             redrawn.append({**edge, "first": place, "last": place + last - first})

@@ -19,7 +19,7 @@ from codesyntax_dataset.card import left_out
 from codesyntax_dataset.errors import DatasetError, LedgerError
 from codesyntax_dataset.statistics import statistics
 from probing.cli import main
-from probing.report.statistics import BINS, FILES, DatasetStatistics, collect, offsets_figure, save
+from probing.report.statistics import BINS_NAMED, FILES, DatasetStatistics, collect, offsets_figure, save
 
 
 def dataset_of(*functions):
@@ -145,7 +145,7 @@ def test_a_card_of_a_build_with_something_left_out(tmp_path):
 
 
 def test_figure_shows_every_edge():
-    """Offsets before and between the bins' bounds; the bin for backwards only where something points there."""
+    """Offsets before and between the bins' bounds; those for backwards only where something points there."""
     edges = [("If:if->test", 0, first, first) for first in (1, 2, 2, 8, 9)]
     axes = offsets_figure({"python": statistics(dataset_of(("a", 20, edges)))}).axes
     texts = {(int(text.get_position()[0]), text.get_text()) for text in axes[1].texts}
@@ -155,9 +155,9 @@ def test_figure_shows_every_edge():
     backwards = [("If:if->test", 5, 1, 1), ("If:if->test", 5, 6, 6)]
     axes = offsets_figure({"python": statistics(dataset_of(("a", 20, backwards)))}).axes
     assert [label.get_text() for label in axes[1].get_xticklabels()] == [
-        *("< 1", "1", "2", "3", "4", "5-9", "10-19", "20-49", "50-99", "> 99")
+        *("−4", "−3", "−2", "−1", "0", "1", "2", "3", "4", "5-9", "10-19", "20-49", "50-99", "> 99")
     ]
-    assert len(axes[0].patches) == len(BINS) + 1
+    assert len(axes[0].patches) == len(BINS_NAMED) - 5  # up to the first that has an edge
 
 
 def test_figure_tells_relations_at_ten_tokens_and_those_outside_the_mean():

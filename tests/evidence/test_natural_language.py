@@ -12,7 +12,11 @@ from codesyntax_dataset.build import build
 from codesyntax_metric.topk_uas import DEPENDENT_TO_HEAD, DIRECTIONS, HEAD_TO_DEPENDENT
 from probing.attention.probe import probe
 from probing.evidence.baselines import baseline, ledger, pick, read_edges
+from probing.report import code_and_language, contents, means
 from probing.report.attention_page import show
+from probing.report.findings import read_findings
+from probing.runs.controls import redraw_dependents
+from probing.runs.data import load_functions
 
 both_languages = pytest.mark.parametrize("language", ["english", "german"])
 
@@ -77,10 +81,56 @@ def test_directions(tiny_model, sentences):
 def sentences(tmp_path_factory):
     """The sentences of the embedded sample."""
     folder = tmp_path_factory.mktemp("sentences") / "data"
-    build("sample", ["english", "german"], folder)
+    build("sample", ["english", "german", "python"], folder)
     return folder
 
 
 def test_the_page_of_a_sentence(tiny_model, sentences):
     page = show(str(tiny_model), id=3, data=sentences, config="german").html
     assert "Birne" in page and "obl:arg" in page
+
+
+def test_redrawn_dependents_stay_on_their_side_of_the_head(sentences):
+    """Where there is another word on that side; edges of the gold side and the other are about equally many."""
+    dataset, _ = load_functions(sentences, "english", "test")
+    sides = []
+    for gold, drawn in zip(dataset["relations"], redraw_dependents(dataset)["relations"]):
+        for ours, theirs in zip(gold, drawn):
+            assert ours["first"] != theirs["first"]
+            sides.append((ours["first"] > ours["head"], theirs["first"] > theirs["head"]))
+    before, behind = (np.mean([one == other for one, other in sides if one == side]) for side in (False, True))
+    assert min(before, behind) > 0.7
+
+
+@pytest.mark.slow
+def test_the_report_sets_code_against_language(tiny_model, sentences, tmp_path):
+    """One figure and one table for the model on both; a report on sentences alone has no such section, and no keywords."""
+    for config in ("python", "english"):
+        for split in ("test", "validation"):
+            probe(str(tiny_model), sentences, config, split, limit=9, output=tmp_path)
+    code, english = read_findings([tmp_path], sentences)
+    assert [one.title for one in (code, english)] == [
+        "python, partial, first 9 functions",
+        "english, partial, first 9 sentences",
+    ]
+    (section,) = code_and_language.sections([code, english])
+    figure, table = section.parts[1:]
+    assert all(f"{one.title} ({kind})" in figure.svg for one, kind in ((code, "code"), (english, "language")))
+    rows = {row[1]: row for row in table.rows if row[0] == "1"}
+    model = english.models[0]
+    cell, best, difference = rows["language"][7:10]
+    assert cell == model.means["published"]["first"]["1"] and difference[0] == pytest.approx(cell[0] - best[0])
+    offsets = np.concatenate([np.repeat(*map(list, zip(*of.items()))) for of in english.offsets.values()])
+    assert len(offsets) == english.edges and (offsets < 0).any() and (offsets > 0).any()
+    near = [
+        np.mean([abs(at) == 1 for at in np.repeat(*map(list, zip(*of.items())))]) for of in english.offsets.values()
+    ]
+    assert rows["language"][5] == pytest.approx(100 * np.mean(near))
+    shares = [row[2] for row in section.drawn[0].rows if row[0] == english.title]
+    assert sum(shares) == pytest.approx(100)
+
+    assert code_and_language.sections([english]) == code_and_language.sections([code]) == []
+    assert english.rules == ("first",) and code.rules == ("first", "any", "last")
+    told = "\n".join(part.to_markdown() for part in contents.sections([english], []))
+    assert f"9 sentences and {english.edges} edges" in told and "BERT-large" in told
+    assert "keyword" not in {row[1] for row in means.table(english).rows}

@@ -533,13 +533,13 @@ def test_finding_is_true_at_the_edges():
     better = headline._compared([3.0, 1.0, 5.0, 0.01])
     assert better == "The model is better than the best baseline: +3.0 points (95 % interval +1.0 to +5.0, p = 0.010)"
     assert "+3.0 points (p = 0.500) is not separated from 0" in headline._compared([3.0, None, None, 0.5])
-    assert headline._relations(_gaining([], [], [])).startswith("No relation is in at least 6 functions ")
-    told = headline._relations(_gaining([-1, -1, -9, 0], [1.0, 0.01, 0.2, 1.0], [1] * 4))
+    assert headline._relations(_gaining([], [], []), "functions").startswith("No relation is in at least 6 functions ")
+    told = headline._relations(_gaining([-1, -1, -9, 0], [1.0, 0.01, 0.2, 1.0], [1] * 4), "functions")
     assert "better than the best baseline in 0 and worse in 1" in told
     assert told.endswith(
         "They gain in none. They lose most in C (−9.0, not separated), B (−1.0) and A (−1.0, not separated)."
     )
-    told = headline._relations(_gaining([0.0], [1.0], [1]))
+    told = headline._relations(_gaining([0.0], [1.0], [1]), "functions")
     assert told.startswith("Of 1 relation in at least 6 functions, ") and told.endswith(
         "They gain in none. They lose in none."
     )
