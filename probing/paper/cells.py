@@ -29,6 +29,10 @@ class Cell(NamedTuple):
         return None if self.here is None or self.paper is None else round(round(self.here, 1) - self.paper, 1)
 
     @property
+    def compares(self) -> bool:
+        return self.standing == COMPARABLE and self.difference is not None
+
+    @property
     def shown(self) -> list[float | None]:
         return [self.here, self.paper, self.difference]
 

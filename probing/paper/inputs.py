@@ -121,7 +121,7 @@ def read(
                 missing[config] = f"no source of {LANGUAGES[language].title} was given"
                 continue
             try:
-                functions, _ = corpus.read(given[language][0], config, excluded)
+                functions, _ = corpus.read(given[language][0], config, excluded if language in CODE else ())
             except SourceError as error:
                 missing[config] = str(error)
             else:
@@ -129,9 +129,11 @@ def read(
                 found[config] = Read(len(lengths), sum(length for length in lengths if length <= PAPER_LENGTH))
     if not found:
         raise SourceError(next(missing[language] for language in given))
+    by_language = _by_language(models, tuple(CONFIGS))
+    located = {place: _model(place) for place in dict.fromkeys(sum(by_language.values(), []))}
     return Inputs(
         {language: source for language, (source,) in given.items()},
-        {language: _models(names) for language, names in _by_language(models, tuple(CONFIGS)).items()},
+        {language: _distinct([located[place] for place in by_language.get(language, [])]) for language in CONFIGS},
         found,
         missing,
         limit,
@@ -149,17 +151,23 @@ def _by_language(given: Sequence[str], unnamed: Sequence[str]) -> dict[str, list
     return values
 
 
-def _models(given: Sequence[str]) -> list[Model]:
-    models: list[Model] = []
-    for place in given:
-        with loading(place):
-            location = locate(place)
-            config = AutoConfig.from_pretrained(location.place, revision=location.commit, trust_remote_code=False)
-            text = config.get_text_config()
-            layers, heads, hidden = text.num_hidden_layers, text.num_attention_heads, text.hidden_size
-        if same := [model.given for model in models if model.name == location.name]:
-            raise CodeSyntaxError(f"{same[0]} and {place} are both named {location.name}: rename one of the folders")
-        models.append(Model(place, location.name, layers * hidden**2, layers * heads))
+def _model(place: str) -> Model:
+    with loading(place):
+        location = locate(place)
+        config = AutoConfig.from_pretrained(location.place, revision=location.commit, trust_remote_code=False)
+        text = config.get_text_config()
+        layers, heads, hidden = text.num_hidden_layers, text.num_attention_heads, text.hidden_size
+    return Model(place, location.name, layers * hidden**2, layers * heads)
+
+
+def _distinct(models: list[Model]) -> list[Model]:
+    """The models of a language; raises CodeSyntaxError if two have one name."""
+    by_name: dict[str, Model] = {}
+    for model in models:
+        if (same := by_name.setdefault(model.name, model)) is not model:
+            raise CodeSyntaxError(
+                f"{same.given} and {model.given} are both named {model.name}: rename one of the folders"
+            )
     return models
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from codesyntax_dataset import paper, sources
 from probing.paper import figures
-from probing.paper.cells import COMPARABLE, Made
+from probing.paper.cells import Made
 from probing.paper.inputs import CONFIGS
 from probing.paper.tables import Numbered, tables
 from probing.report.document import CODE, COUNT, NAME, POINTS, Column, Section, Table
@@ -41,19 +41,12 @@ def sections(made: Made) -> list[Section]:
 def _summary(made: Made, numbered: Sequence[Numbered]) -> Section:
     cells = [cell for one in numbered for cell in one.cells]
     filled = sum(cell.here is not None for cell in cells)
-    compared = [cell for cell in cells if cell.standing == COMPARABLE and cell.difference is not None]
+    comparable = sum(cell.compares for cell in cells)
     rows = []
     for one in numbered:
-        equal = [abs(cell.difference or 0) for cell in one.cells if cell in compared]
-        rows.append(
-            [
-                _heading(one),
-                len(one.cells),
-                sum(cell.here is not None for cell in one.cells),
-                len(equal),
-                max(equal) if equal else None,
-            ]
-        )
+        here = sum(cell.here is not None for cell in one.cells)
+        differences = [abs(cell.difference or 0) for cell in one.cells if cell.compares]
+        rows.append([_heading(one), len(one.cells), here, len(differences), max(differences, default=None)])
     columns = [
         Column("table"),
         Column("in the paper", COUNT, "numbers"),
@@ -66,7 +59,7 @@ def _summary(made: Made, numbered: Sequence[Numbered]) -> Section:
         "What was made, and what compares",
         [
             f"Of {len(cells):,} numbers in these tables of {paper.source()}, {filled:,} have one of ours beside them, "
-            f"and {len(compared):,} of these compare. Scores follow the published protocol: the attention head of each "
+            f"and {comparable:,} of these compare. Scores follow the published protocol: the attention head of each "
             "relation and k is the one that is best on the scored data, the split test. That is optimistic; what a "
             "claim should rest on, heads chosen on validation and intervals, is in `codesyntax report`.",
             "A difference is to be 0.0, within rounding, where the inputs are the authors' own: the same functions (as "

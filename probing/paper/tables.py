@@ -12,7 +12,7 @@ from codesyntax_metric.topk_uas import NOT_IN_MEAN
 from probing.attention.result import head_name
 from probing.paper.cells import COMPARABLE, NO_DATA, Cell, Made
 from probing.paper.inputs import CODE, NATURAL
-from probing.report.document import CHOSEN, COUNT, COUNTS, MARKED, NAME, PERCENT, POINTS, Column, Table
+from probing.report.document import CHOSEN, COUNT, COUNT_DIFFERENCE, MARKED, NAME, PERCENT, POINTS, Column, Table
 
 ENDS = 5
 """Relations at each end of Table 6."""
@@ -79,7 +79,8 @@ def _relations(made: Made, number: int) -> Numbered:
     rows = [[model, *row] for model in _models(made, config) for row in _against_offset(made, config, rule, model)]
     title = f"{LANGUAGES[config].title}, {rule} token of the dependent, relation by relation"
     columns = [Column("model"), *_RELATION_COLUMNS]
-    table = Table(f"table-{number}", _HEADS, columns, rows, f"{_ROUNDED} {_BEST}", filters=1)
+    compares = _compares({name: made.standing(config, name) for name in (CUBERT, "Offset")})
+    table = Table(f"table-{number}", _HEADS, columns, rows, f"{_ROUNDED} {_BEST} {compares}", filters=1)
     return Numbered(number, title, table, _relation_cells(made, config, rule, paper.relation_scores(config, rule)))
 
 
@@ -95,37 +96,40 @@ def _ends(made: Made) -> Numbered:
         cells += _relation_cells(made, config, "first", [row[0] for row in ends])
     title = f"The {ENDS} relations on which a model gains most and loses most"
     columns = [Column("language", NAME), Column("model"), *_RELATION_COLUMNS]
-    return Numbered(6, title, Table("table-6", _HEADS, columns, rows, f"{_ROUNDED} {_BEST}"), cells)
+    notes = f"{_ROUNDED} {_BEST} What compares, is as in Tables 9 and 11."
+    return Numbered(6, title, Table("table-6", _HEADS, columns, rows, notes), cells)
 
 
 def _edges(made: Made) -> Numbered:
     """Table 8: the edges of each relation, of all splits."""
     ours = {
-        config: {name: one.edges for name, one in made.counted[config].relations.items()}
-        if config in made.counted
-        else None
-        for config in CODE
+        config: {name: one.edges for name, one in counted.relations.items()}
+        for config, counted in made.counted.items()
+        if config in CODE
     }
-    theirs = {config: paper.edges(config) for config in CODE}
     standing = {
-        config: NO_DATA if config not in made.counted else COMPARABLE if made.of_the_paper(config) else "no: other data"
+        config: NO_DATA if config not in ours else COMPARABLE if made.of_the_paper(config) else "no: other data"
         for config in CODE
     }
     rows, cells = [], []
-    for name in sorted({name for config in CODE for name in (*theirs[config], *(ours[config] or ()))}):
+    for name in sorted({name for config in CODE for name in (*paper.edges(config), *ours.get(config, ()))}):
         row: list[Any] = [[name, "not in mean" if name in NOT_IN_MEAN else ""]]
         for config in CODE:
-            counts, published = ours[config], theirs[config].get(name)
-            here = None if counts is None else counts.get(name, 0 if published is not None else None)
-            cell = Cell(here, published, standing[config])
+            published = paper.edges(config).get(name)
+            none = 0 if config in ours and published is not None else None
+            cell = Cell(ours.get(config, {}).get(name, none), published, standing[config])
             row += cell.shown
             cells += [] if published is None else [cell]
         rows.append(row)
     columns = [Column("relation", MARKED)]
     for config in CODE:
         group = LANGUAGES[config].title
-        columns += [Column("here", COUNT, group), Column("paper", COUNT, group), Column("difference", COUNTS, group)]
-    table = Table("table-8", "Edges of each relation, in all splits", columns, rows)
+        columns += [
+            Column("here", COUNT, group),
+            Column("paper", COUNT, group),
+            Column("difference", COUNT_DIFFERENCE, group),
+        ]
+    table = Table("table-8", "Edges of each relation, in all splits", columns, rows, _compares(standing))
     return Numbered(8, "The dataset", table, cells)
 
 
@@ -197,6 +201,11 @@ def _models(made: Made, config: str) -> list[str]:
     """Our models on a config, CuBERT first; the paper's CuBERT alone if there are none."""
     models = list(made.measured[config].models) if config in made.measured else []
     return sorted(models, key=lambda model: paper.name_of(model, config) != CUBERT) or [CUBERT]
+
+
+def _compares(standing: dict[str, str]) -> str:
+    """A sentence that says what compares with the paper."""
+    return f"Comparable: {'; '.join(f'{name}, {word}' for name, word in standing.items())}."
 
 
 def _compared(group: str) -> list[Column]:

@@ -51,7 +51,7 @@ NAME = Kind(str, look="r")  # stays on one line
 MARKED = Kind(str, ("", ", marks"), look="r")
 CODE = Kind(str, look="c")
 COUNT = Kind("{:,}".format)
-COUNTS = Kind(lambda count: f"{count:+,}".replace("-", "−").replace("+0", "0"))  # a difference of two
+COUNT_DIFFERENCE = Kind(lambda count: f"{count:+,}".replace("-", "−").replace("+0", "0"))
 PERCENT = Kind("{:.1f}".format)
 SCORE = Kind("{:.1f}".format, ("", ", low", ", high"))
 CHOSEN = Kind("{:.1f}".format, ("", ", which"))

@@ -24,7 +24,7 @@ from probing.evidence.baselines import baseline, ledger, only, pick, read_edges
 from probing.paper import reproduce as module
 from probing.paper.cells import Cell, Made
 from probing.paper.inputs import Inputs
-from probing.report.document import COUNTS
+from probing.report.document import COUNT_DIFFERENCE
 
 TABLES = (3, 4, 5, 6, 8, 9, 10, 11, 12)
 FIGURES = (2, 3, 4, 6, 7, 8, 16, 17, 18, 19)
@@ -220,7 +220,7 @@ def test_difference_is_of_rounded_numbers(here, difference):
 
 @pytest.mark.parametrize(("count", "text"), [(-1234, "−1,234"), (0, "0"), (1000, "+1,000")])
 def test_differences_of_counts(count, text):
-    assert COUNTS.show(count) == text
+    assert COUNT_DIFFERENCE.show(count) == text
 
 
 @pytest.mark.parametrize(
@@ -229,12 +229,12 @@ def test_differences_of_counts(count, text):
         (["python=a", "python=b"], ["m"], CodeSyntaxError, "python has 2 sources, a and b"),
         (["no/such/folder"], ["m"], SourceError, "does not exist"),
         (["sample"], ["no such model"], ModelError, "no such folder"),
-        (["sample"], ["python={tiny}", "{tiny}"], None, ""),
+        (["sample"], ["python={tiny}", "{tiny}", "python={tiny}"], None, ""),
         (["sample"], ["{tiny}", "{twin}"], CodeSyntaxError, "both named tiny"),
     ],
 )
 def test_inputs_are_checked_before_anything_runs(sources, models, error, message, tiny_model, tmp_path):
-    """A model that is given twice is one model."""
+    """A model that is given twice is one model; a language without any has baselines alone."""
     from probing.paper import inputs
 
     twin = tmp_path / "tiny"
@@ -245,6 +245,9 @@ def test_inputs_are_checked_before_anything_runs(sources, models, error, message
         read = inputs.read(sources, models)
         assert [len(read.models[language]) for language in ("python", "java", "german")] == [1, 1, 1]
         assert read.languages == ["python", "java"]
+        assert "java, java_with_new_lines, java_skip_semicolon from sample: baselines only" in (
+            inputs.read(sources, models[:1]).text()
+        )
     else:
         with pytest.raises(error, match=message):
             inputs.read(sources, models)
