@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import NamedTuple
 
 from transformers import AutoConfig
@@ -130,7 +131,7 @@ def read(
     if not found:
         raise SourceError(next(missing[language] for language in given))
     by_language = _by_language(models, tuple(CONFIGS))
-    located = {place: _model(place) for place in dict.fromkeys(sum(by_language.values(), []))}
+    located = {place: _model(place) for place in dict.fromkeys(chain(*by_language.values()))}
     return Inputs(
         {language: source for language, (source,) in given.items()},
         {language: _distinct([located[place] for place in by_language.get(language, [])]) for language in CONFIGS},
