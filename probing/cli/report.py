@@ -58,7 +58,7 @@ def report(results: tuple[Path, ...], output: Path, data: str | None) -> None:
     multiple=True,
     required=True,
     metavar="[LANGUAGE=]MODEL",
-    help="A model to probe on all languages; with a language, such as python=FOLDER, only on that.",
+    help="A model to probe on all languages that it reads; with a language, such as python=FOLDER, only on that.",
 )
 @click.option("--output", default="reproduction", type=options.FOLDER, help="The folder to write into.")
 @options.exclude_repositories

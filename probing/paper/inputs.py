@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from typing import NamedTuple
-
-from transformers import AutoConfig
 
 from codesyntax_dataset import corpus
 from codesyntax_dataset.errors import CodeSyntaxError, SourceError
 from codesyntax_dataset.languages import LANGUAGES
 from codesyntax_dataset.protocol import PAPER_LENGTH
+from probing.models.common import config_and_tokenizer
 from probing.models.location import loading, locate
 
 CONFIGS = {
@@ -40,6 +39,7 @@ class Model(NamedTuple):
 
     given: str
     name: str
+    reads: str | None  # the only language that its tokenizer reads, if it is for one, as CuBERT's are
     weights: int
     heads: int  # in all layers
 
@@ -103,8 +103,8 @@ def read(
     """Find the models, and read every source once.
 
     Each of `sources` and `models` may begin with a language and `=`, such as `german=de_gsd-ud-test.conllu`; a source
-    that does not is one of functions, for Python and Java, and a model that does not is probed on all languages. A
-    config that its source does not have is missing, with the reason.
+    that does not is one of functions, for Python and Java, and a model that does not is probed on all languages that
+    it reads. A config that its source does not have is missing, with the reason.
 
     Raises CodeSyntaxError for two sources of a language, or two models of one name; SourceError if no config can be
     read; ModelError for a model that cannot be found.
@@ -132,13 +132,15 @@ def read(
         raise SourceError(next(missing[language] for language in given))
     by_language = _by_language(models, tuple(CONFIGS))
     located = {place: _model(place) for place in dict.fromkeys(chain(*by_language.values()))}
-    return Inputs(
-        {language: source for language, (source,) in given.items()},
-        {language: _distinct([located[place] for place in by_language.get(language, [])]) for language in CONFIGS},
-        found,
-        missing,
-        limit,
-    )
+    chosen = {
+        language: _distinct(
+            located[place]
+            for place in by_language.get(language, [])
+            if located[place].reads in (None, language) or f"{language}={place}" in models
+        )
+        for language in CONFIGS
+    }
+    return Inputs({language: source for language, (source,) in given.items()}, chosen, found, missing, limit)
 
 
 def _by_language(given: Sequence[str], unnamed: Sequence[str]) -> dict[str, list[str]]:
@@ -155,13 +157,13 @@ def _by_language(given: Sequence[str], unnamed: Sequence[str]) -> dict[str, list
 def _model(place: str) -> Model:
     with loading(place):
         location = locate(place)
-        config = AutoConfig.from_pretrained(location.place, revision=location.commit, trust_remote_code=False)
+        config, tokenizer = config_and_tokenizer(location)
         text = config.get_text_config()
         layers, heads, hidden = text.num_hidden_layers, text.num_attention_heads, text.hidden_size
-    return Model(place, location.name, layers * hidden**2, layers * heads)
+    return Model(place, location.name, getattr(tokenizer, "language", None), layers * hidden**2, layers * heads)
 
 
-def _distinct(models: list[Model]) -> list[Model]:
+def _distinct(models: Iterable[Model]) -> list[Model]:
     """The models of a language; raises CodeSyntaxError if two have one name."""
     by_name: dict[str, Model] = {}
     for model in models:
@@ -169,7 +171,7 @@ def _distinct(models: list[Model]) -> list[Model]:
             raise CodeSyntaxError(
                 f"{same.given} and {model.given} are both named {model.name}: rename one of the folders"
             )
-    return models
+    return list(by_name.values())
 
 
 def _duration(seconds: float) -> str:

@@ -253,6 +253,20 @@ def test_inputs_are_checked_before_anything_runs(sources, models, error, message
             inputs.read(sources, models)
 
 
+def test_a_model_of_one_language_is_probed_on_that(tmp_path):
+    """As CuBERT is."""
+    from cubert_release import write_release
+
+    from probing.models.cubert.convert import convert
+    from probing.paper import inputs
+
+    release = write_release(tmp_path / "release")
+    convert(release, tmp_path / "cubert", vocabulary=release.with_name("vocabulary.txt"), language="java")
+    read = inputs.read(["sample"], [str(tmp_path / "cubert")])
+    assert {language: len(models) for language, models in read.models.items() if models} == {"java": 1}
+    assert paper.name_of(read.models["java"][0].name, "java") == "CuBERT"
+
+
 def test_a_language_that_the_source_lacks_is_left_out(tmp_path, tiny_model):
     """With the reason; as a published dataset of one language lacks the other, and its ablation."""
     from probing.paper import inputs
