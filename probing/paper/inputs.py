@@ -12,6 +12,7 @@ from codesyntax_dataset import corpus
 from codesyntax_dataset.errors import CodeSyntaxError, SourceError
 from codesyntax_dataset.languages import LANGUAGES
 from codesyntax_dataset.protocol import PAPER_LENGTH
+from codesyntax_dataset.sources import shown
 from probing.models.common import config_and_tokenizer
 from probing.models.location import loading, locate
 
@@ -106,8 +107,8 @@ def read(
     that does not is one of functions, for Python and Java, and a model that does not is probed on all languages that
     it reads. A config that its source does not have is missing, with the reason.
 
-    Raises CodeSyntaxError for two sources of a language, or two models of one name; SourceError if no config can be
-    read; ModelError for a model that cannot be found.
+    Raises CodeSyntaxError for two sources of a language, or two models of one name; SourceError for a source of which
+    no config can be read; ModelError for a model that cannot be found.
     """
     excluded = frozenset() if exclude_repositories is None else corpus.read_repositories(exclude_repositories)
     given = _by_language(sources, CODE)
@@ -124,12 +125,14 @@ def read(
             try:
                 functions, _ = corpus.read(given[language][0], config, excluded if language in CODE else ())
             except SourceError as error:
-                missing[config] = str(error)
+                missing[config] = _reason(error, given[language][0])
             else:
                 lengths = [len(function.code) / _CHARACTERS for function in functions["test"]][:limit]
                 found[config] = Read(len(lengths), sum(length for length in lengths if length <= PAPER_LENGTH))
-    if not found:
-        raise SourceError(next(missing[language] for language in given))
+    for source in sources:
+        of_source = list(_by_language([source], CODE))
+        if not any(config in found for language in of_source for config in CONFIGS[language]):
+            raise SourceError(missing[of_source[0]])
     by_language = _by_language(models, tuple(CONFIGS))
     located = {place: _model(place) for place in dict.fromkeys(chain(*by_language.values()))}
     chosen = {
@@ -152,6 +155,12 @@ def _by_language(given: Sequence[str], unnamed: Sequence[str]) -> dict[str, list
             if one not in values.setdefault(language, []):
                 values[language].append(one)
     return values
+
+
+def _reason(error: SourceError, source: str) -> str:
+    """What an error says, its source named as on pages."""
+    before, found, behind = str(error).partition(source)
+    return f"{shown(source)}{behind}" if found and not before else str(error)
 
 
 def _model(place: str) -> Model:

@@ -228,6 +228,7 @@ def test_differences_of_counts(count, text):
     [
         (["python=a", "python=b"], ["m"], CodeSyntaxError, "python has 2 sources, a and b"),
         (["no/such/folder"], ["m"], SourceError, "does not exist"),
+        (["sample", "german=no/such/file.conllu"], ["m"], SourceError, "does not exist"),
         (["sample"], ["no such model"], ModelError, "no such folder"),
         (["sample"], ["python={tiny}", "{tiny}", "python={tiny}"], None, ""),
         (["sample"], ["{tiny}", "{twin}"], CodeSyntaxError, "both named tiny"),
@@ -280,7 +281,7 @@ def test_a_language_that_the_source_lacks_is_left_out(tmp_path, tiny_model):
     (tmp_path / "CodeSyntax_python.json").write_text(json.dumps([function]))
     read = inputs.read([str(tmp_path)], [str(tiny_model)])
     assert list(read.read) == ["python"]
-    assert "not of java" in read.missing["java"]
+    assert read.missing["java"] == f"{tmp_path.name} has the published labels of python, not of java"
     assert "not of python_with_new_lines" in read.missing["python_with_new_lines"]
 
 
