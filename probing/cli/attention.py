@@ -60,7 +60,10 @@ def probe(
 @options.wide
 @options.as_json
 def score(ledgers: tuple[Path, ...], wide: bool, as_json: bool) -> None:
-    """Recompute every score from each LEDGER, a Parquet file that `probe` or `mask` wrote; does not need torch."""
+    """Recompute every score from each LEDGER, a Parquet file that `probe` or `mask` wrote; does not need torch.
+
+    The ledgers of a model on the splits test and validation also give its score beyond offsets.
+    """
     from probing.attention.ledger import RankLedger
     from probing.attention.result import ProbeResult
     from probing.prediction.ledger import MaskingLedger
@@ -69,11 +72,17 @@ def score(ledgers: tuple[Path, ...], wide: bool, as_json: bool) -> None:
 
     if as_json and len(ledgers) > 1:
         raise click.UsageError("--json prints one result: give one ledger")
+    probed: list[ProbeResult] = []
     for ledger in ledgers:
         if instrument_of(ledger) == MASKING:
             print_one(MaskResult.from_ledger(MaskingLedger.load(ledger)), wide, as_json)
         else:
-            print_one(ProbeResult.from_ledger(RankLedger.load(ledger)), wide, as_json)
+            probed.append(ProbeResult.from_ledger(RankLedger.load(ledger)))
+            print_one(probed[-1], wide, as_json)
+    if len(probed) > 1:
+        from probing.report.tables import print_beyond
+
+        print_beyond(probed, wide)
 
 
 @main.command()

@@ -26,7 +26,7 @@ import hashlib
 import itertools
 import json
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -173,10 +173,11 @@ class Picks:
         }
         return {"picked": picked, "ties": self.ties}
 
-    def filled(self, edges: Edges) -> Picks:
+    def filled(self, edges: Edges, useless: Mapping[str, list[int]] | None = None) -> Picks:
         """The same with all lists filled up to the largest k, from the `edges` they were chosen on; see the module.
 
-        Added predictors hit none of the edges that a list misses, so no score on these edges changes.
+        Added predictors hit none of the edges that a list misses, so no score on these edges changes. `useless`:
+        relation -> offsets from head to dependent that are not added by the rule `first`.
         """
         offsets = _offsets(self.language)
         occurring = np.bincount(edges.keyword[edges.keyword >= 0], minlength=len(self.keywords))
@@ -188,10 +189,16 @@ class Picks:
             distance = np.abs(offsets[:, None] - (offsets[picked] if picked else 0)).min(axis=1)
             return np.argsort(distance, kind="stable")
 
+        def added(kind: str, rule: str, name: str, picked: list[int]) -> list[int]:
+            numbers = rest(kind, picked)
+            if useless and (kind, rule) == (KINDS[0], RULES[0]):
+                numbers = numbers[~np.isin(offsets[numbers], useless.get(name, []))]
+            return numbers.tolist()
+
         lists = {
             kind: {
                 rule: {
-                    name: list(dict.fromkeys([*picked, *rest(kind, picked).tolist()]))[: max(KS)]
+                    name: list(dict.fromkeys([*picked, *added(kind, rule, name, picked)]))[: max(KS)]
                     for name, picked in relations.items()
                 }
                 for rule, relations in rules.items()
@@ -308,16 +315,22 @@ def evaluate(validation: Edges, test: Edges, direction: str = HEAD_TO_DEPENDENT)
     For a comparison with a model, read only the functions of its ledgers: `read_edges(..., functions=ledger.function)`.
     """
     on_test, on_validation = pick(test, direction), pick(validation, direction).filled(validation)
-    same, chosen, scored = ledger(test, on_test), ledger(validation, on_validation), ledger(test, on_validation)
+    same = ledger(test, on_test)
     outcomes = {
         "published": {**{kind: published(only(same, kind)) for kind in KINDS}, "combined": published(same)},
-        "held-out": {
-            **{kind: held_out(only(chosen, kind), only(scored, kind)) for kind in KINDS},
-            "combined": apply(scored, better(chosen)),
-        },
+        "held-out": held_out_outcomes(validation, test, on_validation),
     }
     settings = {**test.settings, "direction": direction, "chosen_on": validation.settings, "scoring": SCORING_VERSION}
     return BaselineResult(settings, {"published": on_test, "held-out": on_validation}, outcomes)
+
+
+def held_out_outcomes(validation: Edges, test: Edges, picks: Picks) -> dict[str, Outcomes]:
+    """`offset`, `keyword` or `combined` -> what `picks`, chosen on `validation`, hit of `test`."""
+    chosen, scored = ledger(validation, picks), ledger(test, picks)
+    return {
+        **{kind: held_out(only(chosen, kind), only(scored, kind)) for kind in KINDS},
+        "combined": apply(scored, better(chosen)),
+    }
 
 
 @checked

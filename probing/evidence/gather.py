@@ -73,9 +73,9 @@ def find(paths: Sequence[str | os.PathLike]) -> list[Probed]:
     beside = {file for path in named for file in _results(path.parent) if ".validation." in file.name} - set(named)
     chosen_on: dict[Settings, tuple[ProbeResult, Path]] = {}
     for file, result in [*named.items(), *((file, load(file)) for file in sorted(beside))]:
-        known = chosen_on.get(_alike(result))
+        known = chosen_on.get(alike(result))
         if result.settings.split == "validation" and (known is None or known[0].settings.limit is not None):
-            chosen_on[_alike(result)] = result, file
+            chosen_on[alike(result)] = result, file
     pairs: list[Probed] = []
     for file, result in named.items():
         if result.settings.split == "validation":
@@ -87,12 +87,12 @@ def find(paths: Sequence[str | os.PathLike]) -> list[Probed]:
                     "one"
                 )
             continue
-        if _alike(result) not in chosen_on:
+        if alike(result) not in chosen_on:
             raise LedgerError(
                 f"{file} has no counterpart on the split validation, where the held-out protocol chooses its heads: "
                 "probe that split in the same way, into the same folder (--split test --split validation)"
             )
-        validation, other = chosen_on[_alike(result)]
+        validation, other = chosen_on[alike(result)]
         pairs.append(Probed(result, validation, {"test": file, "validation": other}))
     if not pairs:
         raise LedgerError(f"{', '.join(map(str, paths))} has only results of the split validation: probe test, too")
@@ -301,7 +301,7 @@ def _is_of_masking(file: Path) -> bool:
     return instrument_of(ledger_path(file)) == MASKING
 
 
-def _alike(result: ProbeResult) -> Settings:
+def alike(result: ProbeResult) -> Settings:
     """The settings that the two probes of a model share."""
     return result.settings.model_copy(update={"split": "", "labels": "", "limit": None})
 

@@ -38,7 +38,17 @@ def random_attention(edges: Edges, direction: str = HEAD_TO_DEPENDENT, heads: in
 def expected(edges: Edges, direction: str = HEAD_TO_DEPENDENT, relations: Sequence[str] | None = None) -> np.ndarray:
     """The expected score of one head of random attention: percent, float64 (rules, k), mean over relations.
 
-    `relations`: take the mean over these only.
+    `relations`: take the mean over these only. NaN if none is in the mean.
+    """
+    of_relation = by_relation(edges, direction)
+    in_mean = [name for name in (of_relation if relations is None else relations) if name not in NOT_IN_MEAN]
+    if not in_mean:
+        return np.full((len(RULES), len(KS)), np.nan)
+    return np.mean([of_relation[name] for name in in_mean], axis=0)
+
+
+def by_relation(edges: Edges, direction: str = HEAD_TO_DEPENDENT) -> dict[str, np.ndarray]:
+    """The expected score of one head of random attention on each relation: percent, float64 (rules, k).
 
     The best k of n other tokens are any k of them. A row finds one of m tokens with probability
     1 - C(n - m, k) / C(n, k), and m rows that each look for one token find it with 1 - (1 - k / n) ** m. A token itself
@@ -57,17 +67,14 @@ def expected(edges: Edges, direction: str = HEAD_TO_DEPENDENT, relations: Sequen
     others = (before[edges.begin + edges.tokens] - before[edges.begin] - 1)[:, None]  # (E, 1)
     left = np.maximum(others - (k - 1), 1)  # tokens left for the k-th place
     names = np.array(edges.relations)[edges.relation]
-    relations = edges.relations if relations is None else relations
-    in_mean = [name for name in relations if name not in NOT_IN_MEAN]
-    means = np.full((len(RULES), len(k)), np.nan)
-    for number, rule in enumerate(RULES):
+    hits = []
+    for rule in RULES:
         m = (sought[rule] - (own[rule] & may))[:, None]  # without the own one
         if direction == HEAD_TO_DEPENDENT:
             missed = np.cumprod(np.clip(1 - m / left, 0, 1), axis=1)
         else:
             missed = np.clip(1 - k / np.maximum(others, 1), 0, 1) ** m
         # so many guesses are all tokens, the token itself included
-        hit = np.where((k > others) & (sought[rule] > 0)[:, None], 1, 1 - missed)
-        if in_mean:
-            means[number] = np.mean([100 * hit[names == name].mean(axis=0) for name in in_mean], axis=0)
-    return means
+        hits.append(np.where((k > others) & (sought[rule] > 0)[:, None], 1, 1 - missed))
+    found = np.stack(hits)  # (rules, E, k)
+    return {name: 100 * found[:, names == name].mean(axis=1) for name in np.unique(names).tolist()}

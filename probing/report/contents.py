@@ -10,7 +10,7 @@ from codesyntax_metric.topk_uas import RULES
 from probing.attention.error_classes import CLASSES, PLACES
 from probing.evidence.gather import PUBLISHED_FIRST
 from probing.evidence.statistics import FEW_FUNCTIONS, PERMUTATIONS, RESAMPLES
-from probing.report import ablations, code_and_language, headline, means, mechanism, relations, syntaxeval
+from probing.report import ablations, beyond, code_and_language, headline, means, mechanism, relations, syntaxeval
 from probing.report.document import CODE, COUNT, NAME, PERCENT, Column, Section, Table
 from probing.report.errors import marked
 from probing.report.findings import Findings, Subject
@@ -35,6 +35,7 @@ def _attention(all_findings: Sequence[Findings]) -> list[Section]:
     ablation_sections = ablations.sections(all_findings)
     return [
         Section("curves", "Curves", [means.curves(findings) for findings in all_findings]),
+        beyond.section(all_findings),
         Section("overview", "Overview", [means.overview(all_findings)]),
         *code_and_language.sections(all_findings),
         _method(),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
@@ -13,11 +13,12 @@ import numpy as np
 from codesyntax_dataset import paper
 from codesyntax_dataset.errors import LedgerError, UnknownName
 from codesyntax_dataset.languages import CONFIGS, Language, language_of
-from codesyntax_dataset.protocol import BASELINES, BEST_BASELINE, HELD_OUT, KS, PUBLISHED
+from codesyntax_dataset.protocol import BASELINES, BEST_BASELINE, HELD_OUT, KS, PUBLISHED, REDRAWN_DEPENDENTS
 from codesyntax_metric.topk_uas import RULES
 from probing.attention.errors import ErrorAnalysis, errors_path, load
 from probing.attention.schema import ResultFile
 from probing.evidence.baselines import KINDS, Edges
+from probing.evidence.beyond import AVOIDED, Beyond, Rivals, beyond, rivals
 from probing.evidence.gather import PUBLISHED_FIRST, Evidence, files_of, find, gather
 from probing.evidence.mechanism import OneGuess, one_guess
 from probing.evidence.random_attention import expected as expected_scores
@@ -49,7 +50,8 @@ class Subject:
 
     `entry`: from `Evidence.entry`. `comparisons`: protocol -> comparison with the best baseline. `heads`: relation ->
     top-1 UAS in percent, rule first, of each attention head (layers, heads). `functions`: how many it was probed on;
-    the report uses those that all subjects could read. `errors`: None if they were not analysed.
+    the report uses those that all subjects could read. `errors`: None if they were not analysed. `beyond`,
+    `beyond_compared`: number of avoided offsets -> what it finds on hard edges, and against the best rival there.
     """
 
     name: str
@@ -59,6 +61,8 @@ class Subject:
     heads: dict[str, np.ndarray]
     functions: int
     errors: ErrorAnalysis | None
+    beyond: dict[int, Beyond | None]
+    beyond_compared: dict[int, Comparison | None]
 
     @property
     def settings(self) -> Settings:
@@ -101,7 +105,8 @@ class Findings:
     keywords, best first. `chosen`: protocol -> rule -> relation -> the kind that the best baseline uses for each k of
     KS. `offsets`: relation -> offset from head to dependent, in tokens -> edges. `rules`: those that differ, only the
     first if every dependent is one token. `pairs`: (index of one model, of the other) -> one of MEANS -> comparison.
-    `guessed`: name of a model -> what its best heads find with one guess, by function.
+    `guessed`: name of a model -> what its best heads find with one guess, by function. `rivals`: number of avoided
+    offsets -> what needs no model there.
     """
 
     title: str
@@ -117,6 +122,7 @@ class Findings:
     rules: tuple[str, ...]
     pairs: dict[tuple[int, int], dict[str, Comparison]]
     guessed: dict[str, OneGuess]
+    rivals: dict[int, Rivals | None]
 
     @property
     def settings(self) -> Settings:
@@ -240,6 +246,10 @@ def _gathered(title: str, name: str, files: list[Path], data: Any) -> Findings:
     probed = find(files)
     evidence = gather(probed, data)
     names = _names([one.probed.test.settings for one in evidence])
+    first = evidence[0]
+    validation, test = first.edges["validation"], first.edges["test"]
+    direction = first.probed.test.settings.direction
+    beyond_offsets = {avoided: rivals(validation, test, avoided, direction) for avoided in AVOIDED}
     subjects: list[Subject] = []
     for one, whole, label in zip(evidence, probed, names):
         file = one.probed.files["test"]
@@ -249,7 +259,8 @@ def _gathered(title: str, name: str, files: list[Path], data: Any) -> Findings:
                 f"{errors_path(file)} does not belong to {file.name}: run `codesyntax errors {file}` again"
             )
         heads = _heads(one)
-        subjects.append(Subject(label, file, one.entry(), one.comparisons, heads, whole.test.functions, errors))
+        hard = _beyond(one, beyond_offsets)
+        subjects.append(Subject(label, file, one.entry(), one.comparisons, heads, whole.test.functions, errors, *hard))
     order = sorted(range(len(subjects)), key=lambda place: (not subjects[place].is_model, subjects[place].name))
     subjects = [subjects[place] for place in order]
     evidence = [evidence[place] for place in order]
@@ -260,8 +271,6 @@ def _gathered(title: str, name: str, files: list[Path], data: Any) -> Findings:
         for one, other in combinations(models, 2)
     }
     first = evidence[0]
-    validation, test = first.edges["validation"], first.edges["test"]
-    direction = first.probed.test.settings.direction
     drawn = max(int(np.prod(one.probed.test.ledger.ranks.shape[2:])) for one in evidence)
     return Findings(
         title=title,
@@ -283,6 +292,7 @@ def _gathered(title: str, name: str, files: list[Path], data: Any) -> Findings:
         rules=RULES if (test.first != test.last).any() else RULES[:1],
         pairs=pairs,
         guessed={subjects[place].name: one_guess(evidence[place]) for place in models},
+        rivals=beyond_offsets,
     )
 
 
@@ -312,6 +322,20 @@ def _offsets(edges: Edges) -> dict[str, dict[int, int]]:
         values, counts = np.unique(offset[edges.relation == number], return_counts=True)
         counted[name] = dict(zip(values.tolist(), counts.tolist()))
     return counted
+
+
+def _beyond(
+    evidence: Evidence, all_rivals: Mapping[int, Rivals | None]
+) -> tuple[dict[int, Beyond | None], dict[int, Comparison | None]]:
+    """What a model finds on hard edges, and against the best rival: redrawn dependents have other edges than rivals."""
+    probed = evidence.probed
+    found = {avoided: beyond(probed.validation.ledger, probed.test.ledger, avoided) for avoided in all_rivals}
+    same_edges = probed.test.settings.control != REDRAWN_DEPENDENTS
+    compared = {
+        avoided: rival.against(model) if same_edges and rival and (model := found[avoided]) else None
+        for avoided, rival in all_rivals.items()
+    }
+    return found, compared
 
 
 def _random(validation: Edges, test: Edges, direction: str, heads: int) -> dict[str, Any]:

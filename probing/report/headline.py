@@ -9,6 +9,7 @@ from typing import Any
 from codesyntax_dataset.protocol import BEST_BASELINE, TABLE_KS
 from codesyntax_metric.topk_uas import HEAD_TO_DEPENDENT
 from probing.evidence.statistics import FEW_FUNCTIONS
+from probing.report import beyond
 from probing.report.document import DIFFERENCE, P, Section, separated
 from probing.report.findings import Findings, Subject
 from probing.report.scored import RULE, Gain, K, Scored, best_model, gains, head_name, scored_rows
@@ -45,7 +46,8 @@ def _config(findings: Findings) -> list[str]:
 
 
 def _model(findings: Findings, model: Subject, rows: dict[str, Scored]) -> str:
-    """One model against the best baseline: at k = 1 with the interval, and the differences at the other k of tables."""
+    """One model beyond offsets; then, on all edges, against the best baseline: at k = 1 with the interval, and the
+    differences at the other k of tables."""
     scored = rows[model.name]
     score = scored.cell(_PROTOCOL, RULE, K)
     if score is None:
@@ -55,7 +57,8 @@ def _model(findings: Findings, model: Subject, rows: dict[str, Scored]) -> str:
     marks = f" ({model.marks})" if model.marks else ""
     baseline = rows[BEST_BASELINE].cell(_PROTOCOL, RULE, K)[0]
     return (
-        f"{model.name}{marks}: its heads find {score[0]:.1f} % of the {sought} with one guess (k = 1, rule {RULE}, "
+        f"{model.name}{marks}: {beyond.sentence(findings, model)} "
+        f"Of all edges, its heads find {score[0]:.1f} % of the {sought} with one guess (k = 1, rule {RULE}, "
         f"mean over {_counted(relations, 'relation')}); the best baseline finds {baseline:.1f} %. "
         f"{_compared(scored.difference(_PROTOCOL, RULE, K))}. " + _at_other_k(scored)
     )

@@ -139,7 +139,11 @@ def gains(model: Subject) -> list[Gain]:
 
 def head_name(cell: dict[str, Any]) -> str | None:
     """The attention head of a cell as layer-head; None if it found nothing, so that no head is the best."""
-    return f"{cell['layer']}-{cell['head']}" if cell["score"][0] > 0 else None
+    return head_name_of(cell["layer"], cell["head"], cell["score"][0])
+
+
+def head_name_of(layer: int, head: int, score: float | None) -> str | None:
+    return f"{layer}-{head}" if score else None
 
 
 def figure(name: str, title: str, alt: str, table: str, draw: Callable[[], Any]) -> Figure:

@@ -195,8 +195,8 @@ def test_ranks_within_what_rounding_explains_that_take_sides(ledgers):
 def alignment_shifted(patch):
     real = probing.attention.probe.align
 
-    def shifted(code, start, end, offsets, special):
-        first, last = real(code, start, end, offsets, special)
+    def shifted(*arguments, **options):
+        first, last = real(*arguments, **options)
         return ranking.Alignment(np.where(first >= 0, first - 1, first), np.where(last >= 0, last - 1, last))
 
     patch.setattr(probing.attention.probe, "align", shifted)
@@ -206,8 +206,8 @@ def special_tokens_ranked(patch):
     """The first and last code token get the special tokens before and behind them."""
     real = probing.attention.probe.align
 
-    def with_special(code, start, end, offsets, special):
-        first, last = real(code, start, end, offsets, special)
+    def with_special(code, start, end, offsets, special, **options):
+        first, last = real(code, start, end, offsets, special, **options)
         first[0], last[0] = 0, max(last[0], 0)
         first[-1], last[-1] = max(first[-1], len(special) - 1), len(special) - 1
         return ranking.Alignment(first, last)

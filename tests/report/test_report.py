@@ -21,6 +21,7 @@ from probing.attention.errors import analyse, save
 from probing.cli import main
 from probing.evidence import random_attention
 from probing.evidence.baselines import Edges
+from probing.evidence.beyond import beyond
 from probing.evidence.gather import PUBLISHED_FIRST, find, gather
 from probing.evidence.selection import SAME_RELATIONS as SAME
 from probing.evidence.selection import compare
@@ -113,6 +114,26 @@ def numbers(row, *names):
 
 
 # Numbers
+
+
+def test_hard_edges_are_scored_as_the_ledgers_say(written, evidence, opened):
+    """The numbers of the table of means and of the first sentence, and what redrawn dependents cannot be compared with."""
+    rows = {
+        (row["offsets avoided"], row["rule"], row["k"], row["name"]): row for row in rows_of(written, "java-beyond")
+    }
+    for one in evidence:
+        ledgers, made = (one.probed.validation.ledger, one.probed.test.ledger), one.probed.test.settings
+        name = "tiny" + (f", {made.control}" if made.control else f", max-length {made.max_length}")
+        for avoided in (1, 3):
+            found = beyond(*ledgers, avoided)
+            for k in (1, 20):
+                row = rows[str(avoided), "first", str(k), name]
+                assert numbers(row, "score", "score, low", "score, high") == found.estimate.mean[:, 0, k - 1].tolist()
+                assert (row["vs combined"] == "") == (made.control == "redrawn-dependents")
+                assert int(row["hard edges"]) == sum(found.edges[relation][0] for relation in found.in_mean)
+    told = float(rows["1", "first", "1", "tiny, max-length 120"]["score"])
+    text = opened.locator("section", has=opened.locator("#finding")).inner_text()
+    assert f"its heads find {told:.1f} % of the dependents with one guess" in text
 
 
 def test_tables_say_what_the_evidence_says(written, evidence):
@@ -468,7 +489,7 @@ def test_narrow_page_does_not_scroll_sideways(opened, scheme):
 
 def test_finding_stands_first_and_tables_lead_to_their_files(written, opened):
     titles = opened.locator("main h2").all_inner_texts()
-    assert titles[:3] == ["What was found", "Curves", "Overview"]
+    assert titles[:4] == ["What was found", "Curves", "Beyond offsets", "Overview"]
     linked = [link.get_attribute("href") for link in opened.locator("caption a, figcaption a").all()]
     assert len(linked) == opened.locator("table, figure").count() > 10
     assert [path for path in linked if not (written / path).is_file()] == []
@@ -526,7 +547,7 @@ def _gaining(differences, p, layers):
         for name, layer in zip(comparison.relations, layers)
     }
     entry = {"settings": {"layers": 6}, "protocols": {"held-out": {"relations": relations}}}
-    return Subject("m", None, entry, {"held-out": comparison}, {}, 9, None)
+    return Subject("m", None, entry, {"held-out": comparison}, {}, 9, None, {}, {})
 
 
 def test_finding_is_true_at_the_edges():

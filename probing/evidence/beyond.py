@@ -1,0 +1,165 @@
+"""The beyond-offset score: what attention heads find where no fixed offset leads.
+
+One fixed offset finds so many edges of most relations that a mean over all edges hardly shows what a model knows beyond
+positions. An edge is *hard* if its dependent does not begin at one of the n best offsets of its relation: the n
+distances from head to dependent that are most frequent on the split `validation`, of equals the nearer. Heads that copy
+these offsets find none of the hard edges, by the rule `first`.
+
+Heads are chosen on the hard edges of `validation` and scored on those of `test`, as by the held-out protocol, with the
+same intervals and tests over functions. Beside them stand, on the same edges, a head that guesses among the tokens of
+each function (`random_attention.by_relation`), and the best further offsets and keywords, chosen on the same hard edges
+(`Rivals`). A relation whose hard edges are in fewer than FEW_FUNCTIONS functions of `test`, or not on `validation`, is
+named, but is in no mean.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from codesyntax_dataset.protocol import BEST_BASELINE
+from codesyntax_metric.topk_uas import HEAD_TO_DEPENDENT
+from probing.attention.edges import EdgeTable
+from probing.attention.ledger import RankLedger
+from probing.evidence import baselines
+from probing.evidence.baselines import Edges
+from probing.evidence.random_attention import by_relation
+from probing.evidence.selection import Comparison, Estimate, Outcomes, compare, estimate, held_out
+from probing.evidence.statistics import FEW_FUNCTIONS
+
+AVOIDED = (1, 3)
+"""The numbers of offsets, n, that hard edges are defined by."""
+
+Offsets = Mapping[str, list[int]]
+"""Relation -> distances from head to first token of the dependent, the most frequent first."""
+
+
+def best_offsets(validation: EdgeTable, most: int) -> Offsets:
+    """The `most` distances of each relation that are most frequent; of equals the nearer, then the one forward."""
+    distance = validation.first - validation.head
+    best: dict[str, list[int]] = {}
+    for number, name in enumerate(validation.relations):
+        values, counts = np.unique(distance[validation.relation == number], return_counts=True)
+        order = np.lexsort((-values, np.abs(values), -counts))
+        best[name] = values[order[:most]].tolist()
+    return best
+
+
+def is_hard(edges: EdgeTable, offsets: Offsets) -> np.ndarray:
+    """Which edges do not begin at one of these offsets of their relation: bool (E,)."""
+    distance = edges.first - edges.head
+    hard = np.ones(len(edges), bool)
+    for number, name in enumerate(edges.relations):
+        hard &= (edges.relation != number) | ~np.isin(distance, offsets.get(name, []))
+    return hard
+
+
+@dataclass(frozen=True)
+class Beyond:
+    """What the heads of one model find of hard edges.
+
+    `offsets`: those that hard edges avoid; `outcomes`: the hits on hard edges, of the relations that count or are shown
+    with a score; `easy`: relation -> percent of the easy edges that the head best on those of validation finds, by the
+    rule `first`, (k,); `edges`: relation -> hard edges, all edges; `few`: relation -> functions with hard
+    edges, too few for a score; `unchosen`: relations without hard edges on validation.
+    """
+
+    offsets: Offsets
+    outcomes: Outcomes
+    easy: dict[str, np.ndarray]
+    edges: dict[str, tuple[int, int]]
+    few: dict[str, int]
+
+    @property
+    def unchosen(self) -> list[str]:
+        return sorted(self.outcomes.unchosen)
+
+    @property
+    def in_mean(self) -> list[str]:
+        """The relations of the score's mean."""
+        return [name for name, counts in zip(self.outcomes.relations, self.outcomes.in_mean) if counts]
+
+    @property
+    def share(self) -> float:
+        """How many of a relation's edges are hard: percent, mean over `in_mean`, NaN if there is none."""
+        shares = [self.edges[name][0] / self.edges[name][1] for name in self.in_mean]
+        return float(100 * np.mean(shares)) if shares else float("nan")
+
+    @cached_property
+    def estimate(self) -> Estimate:
+        return estimate(self.outcomes)
+
+
+def beyond(validation: RankLedger, test: RankLedger, avoided: int) -> Beyond | None:
+    """What a model finds beyond so many offsets, from its ledgers of both splits; None if neither, or only one, of them
+    has a hard edge.
+
+    Raises LedgerError as `held_out` does.
+    """
+    offsets = best_offsets(validation, avoided)
+    to_choose_on, to_find = is_hard(validation, offsets), is_hard(test, offsets)
+    if not (to_choose_on.any() and to_find.any()):
+        return None
+    hard = held_out(validation.take(to_choose_on), test.take(to_find))
+    easy = held_out(validation.take(~to_choose_on), test.take(~to_find))
+    functions = dict(zip(hard.relations, np.count_nonzero(hard.edges, axis=0).tolist()))
+    few = {name: count for name, count in functions.items() if count < FEW_FUNCTIONS}
+    counts = [
+        np.bincount(test.relation[kept], minlength=len(test.relations)).tolist() for kept in (to_find, slice(None))
+    ]
+    return Beyond(
+        offsets=offsets,
+        outcomes=hard.only(functions.keys() - few.keys()),
+        easy=dict(zip(easy.relations, (100 * easy.hits[0].sum(axis=1) / easy.edges.sum(axis=0)).T)),
+        edges={name: (left, of) for name, left, of in zip(test.relations, *counts) if of},
+        few=few,
+    )
+
+
+@dataclass(frozen=True)
+class Rivals:
+    """What needs no model, on the hard edges of some functions.
+
+    `outcomes`: `offset` (further ones), `keyword` or `combined` -> hits, heads being those of a baseline's ledger;
+    `chance`: relation -> the expected score of a head that guesses, percent, (rules, k).
+    """
+
+    outcomes: dict[str, Outcomes]
+    chance: dict[str, np.ndarray]
+
+    def against(self, model: Beyond) -> Comparison:
+        """The differences of a model to the combined baseline, on the relations of its score."""
+        return compare(model.outcomes, self.of(BEST_BASELINE, model))
+
+    def of(self, kind: str, model: Beyond) -> Outcomes:
+        """The hits of a baseline on the relations of a model's score."""
+        known = self.outcomes[kind]
+        return known.only(set(known.relations) & set(model.outcomes.relations))
+
+    def guessed(self, model: Beyond) -> np.ndarray:
+        """The expected score of a guess: percent, (rules, k), mean over the relations of a model's score."""
+        return np.mean([self.chance[name] for name in model.in_mean], axis=0)
+
+
+def rivals(validation: Edges, test: Edges, avoided: int, direction: str = HEAD_TO_DEPENDENT) -> Rivals | None:
+    """The rivals of all models that were probed on these edges; None if a split has no hard edge.
+
+    The avoided offsets find no hard edge, by the rule `first`, so they take no place in a list of guesses.
+    """
+    offsets = best_offsets(validation, avoided)
+    chosen_on, scored = (_only_hard(edges, offsets) for edges in (validation, test))
+    if not (len(chosen_on) and len(scored)):
+        return None
+    picks = baselines.pick(chosen_on, direction).filled(chosen_on, useless=offsets)
+    return Rivals(baselines.held_out_outcomes(chosen_on, scored, picks), by_relation(scored, direction))
+
+
+def _only_hard(edges: Edges, offsets: Offsets) -> Edges:
+    """The hard ones of some edges, with the tokens of all functions, where keywords are looked for."""
+    hard = is_hard(edges, offsets)
+    columns = {name: column[hard] for name, column in edges.columns.items()}
+    return dataclasses.replace(edges, **columns, begin=edges.begin[hard])

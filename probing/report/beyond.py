@@ -1,0 +1,261 @@
+"""The section of a report on the beyond-offset score."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from codesyntax_dataset.protocol import BASELINES, BEST_BASELINE, TABLE_KS
+from codesyntax_metric.topk_uas import HEAD_TO_DEPENDENT, NOT_IN_MEAN, RULES
+from probing.evidence.beyond import AVOIDED, Beyond, Rivals
+from probing.evidence.selection import bounded, estimate
+from probing.evidence.statistics import FEW_FUNCTIONS, holm
+from probing.report import figures
+from probing.report.document import (
+    COLOURED,
+    COUNT,
+    DIFFERENCE,
+    MARKED,
+    NAME,
+    PERCENT,
+    SCORE,
+    Column,
+    Figure,
+    Section,
+    Table,
+)
+from probing.report.figures import FAINT, INK, Points
+from probing.report.findings import Findings, Subject
+from probing.report.scored import RULE, K, figure, head_name_of, styled, tests_in_words
+
+TITLE = "Beyond offsets"
+
+
+def section(all_findings: Sequence[Findings]) -> Section:
+    """What heads find of the edges that no fixed offset finds: a figure and tables for each config."""
+    return Section("beyond", TITLE, _method(), [_config(findings) for findings in all_findings])
+
+
+def sentence(findings: Findings, subject: Subject) -> str:
+    """What a model finds beyond the best offset of each relation, and what finds as much without a model."""
+    model, rivals = subject.beyond[AVOIDED[0]], findings.rivals[AVOIDED[0]]
+    if model is None or rivals is None or not model.in_mean:
+        return "Too few edges lie beyond the best offset of their relation to score its heads there."
+    score, low, high = model.estimate.mean[:, RULES.index(RULE), int(K) - 1]
+    chance = rivals.guessed(model)[RULES.index(RULE), int(K) - 1]
+    best = _mean_of(rivals, BEST_BASELINE, model)[0]
+    sought = "dependents" if findings.settings.direction == HEAD_TO_DEPENDENT else "head tokens"
+    return (
+        f"Beyond the best offset of each relation ({model.share:.0f} % of its edges on average), its heads find "
+        f"{PERCENT.show(score)} % of the {sought} with one guess (95 % interval {PERCENT.show(low)} to "
+        f"{PERCENT.show(high)}, mean over {len(model.in_mean)} relations). A guess among all tokens finds "
+        f"{PERCENT.show(chance)} % of them, {_rival(findings)} {PERCENT.show(best)} %."
+    )
+
+
+def _rival(findings: Findings) -> str:
+    """The combined baseline on hard edges, in words."""
+    return "the next best offset" + (" or keyword" if findings.language.keywords else "")
+
+
+def _method() -> list[str]:
+    return [
+        "One fixed offset finds so many edges of most relations that a mean over all edges hardly shows what a model "
+        "knows beyond positions. The edges counted here are hard: their dependents do not begin at the best offset of "
+        "their relation, or at one of the three best, which are the most frequent distances on validation. Heads are "
+        "chosen on the hard edges of validation and scored on unseen ones (held-out). A head that only copies these "
+        "offsets finds none, by the rule first.",
+        "A score above chance is no proof of syntax: the baselines are the best further offset and keyword, chosen on "
+        "the same hard edges. Chance is a guess among all tokens of a function. Relations with hard edges in fewer "
+        f"than {FEW_FUNCTIONS} functions, or without any on validation, are named and in no mean.",
+    ]
+
+
+def _config(findings: Findings) -> Section:
+    key = f"{findings.name}-beyond"
+    shown = [avoided for avoided in AVOIDED if _scored(findings, avoided)]
+    if not shown:
+        return Section(key, findings.title, ["Too few edges lie beyond the best offsets of their relations."])
+    parts: list[str | Table | Figure] = [_figure(findings, shown[0]), _means(findings, shown)]
+    parts += [_relations(findings, subject, shown) for subject in findings.models]
+    notes = [note for avoided in shown for note in _left_out(findings, avoided)]
+    return Section(key, findings.title, [*parts, *notes])
+
+
+def _scored(findings: Findings, avoided: int) -> bool:
+    first = findings.subjects[0].beyond[avoided]
+    return findings.rivals[avoided] is not None and first is not None and bool(first.in_mean)
+
+
+def _means(findings: Findings, shown: Sequence[int]) -> Table:
+    rows: list[list[Any]] = []
+    for avoided in shown:
+        rivals, first = findings.rivals[avoided], findings.subjects[0].beyond[avoided]
+        assert rivals is not None and first is not None
+        baselines = {kind: estimate(rivals.of(kind, first)).mean for kind in findings.baseline_names}
+        for number, rule in enumerate(findings.rules):
+            for k in TABLE_KS:
+                place = int(k) - 1
+                tested = {
+                    subject.name: compared.p_mean[number, place]
+                    for subject in findings.models
+                    if (compared := subject.beyond_compared[avoided])
+                }
+                corrected = dict(zip(tested, holm(np.array([*tested.values()])).tolist()))
+                for subject in findings.subjects:
+                    model, compared = subject.beyond[avoided], subject.beyond_compared[avoided]
+                    if model is None:
+                        continue
+                    cell = compared and [
+                        *compared.difference.mean[:, number, place].tolist(),
+                        corrected.get(subject.name, float(compared.p_mean[number, place])),
+                    ]
+                    kind = "model" if subject.is_model else "control"
+                    score = model.estimate.mean[:, number, place].tolist()
+                    rows.append([avoided, rule, k, subject.name, kind, *_sizes(model), score, cell])
+                for name, mean in baselines.items():
+                    title = f"{name} (further)" if name == BASELINES[0] else name
+                    score = mean[:, number, place].tolist()
+                    rows.append([avoided, rule, k, title, "baseline", *_sizes(first), score, None])
+                chance = float(rivals.guessed(first)[number, place])
+                rows.append([avoided, rule, k, "chance", "control", *_sizes(first), chance, None])
+    return Table(
+        f"{findings.name}-beyond",
+        "Mean top-k UAS over relations on hard edges",
+        [
+            Column("offsets avoided"),
+            Column("rule"),
+            Column("k"),
+            Column("name"),
+            Column("kind"),
+            Column("relations", COUNT),
+            Column("hard edges", COUNT),
+            Column("% hard", PERCENT),
+            Column("score", SCORE),
+            Column("vs combined", DIFFERENCE),
+        ],
+        rows,
+        "Percent with 95 % intervals. % hard: of the edges of a relation, mean over relations. Combined: the better of "
+        "a further offset and a keyword, for each relation and k. p: corrected (Holm) for "
+        f"{tests_in_words([findings])}; that of a control is not. {COLOURED}",
+        filters=3,
+    )
+
+
+def _sizes(model: Beyond) -> tuple[int, int, float]:
+    return len(model.in_mean), sum(model.edges[name][0] for name in model.in_mean), model.share
+
+
+def _mean_of(rivals: Rivals, kind: str, model: Beyond) -> np.ndarray:
+    """The mean score of a baseline, (3,), where one rule and k are shown."""
+    return estimate(rivals.of(kind, model)).mean[:, RULES.index(RULE), int(K) - 1]
+
+
+def _relations(findings: Findings, subject: Subject, shown: Sequence[int]) -> Table:
+    number, rows = RULES.index(RULE), []
+    for avoided in shown:
+        model, compared, rivals = subject.beyond[avoided], subject.beyond_compared[avoided], findings.rivals[avoided]
+        assert model is not None and rivals is not None
+        for k in TABLE_KS:
+            place = int(k) - 1
+            order = sorted(
+                range(len(model.outcomes.relations)),
+                key=lambda column: -model.estimate.relations[0, number, place, column],
+            )
+            for column in order:
+                name = model.outcomes.relations[column]
+                layer, head = model.outcomes.choice[RULE][name][place]
+                score = bounded(model.estimate.relations[:, number, place, column])
+                rows.append(
+                    [
+                        avoided,
+                        k,
+                        [name, "not in mean" if name in NOT_IN_MEAN else ""],
+                        ", ".join(map(str, model.offsets[name])),
+                        model.edges[name][1],
+                        model.edges[name][0],
+                        float(model.easy[name][place]) if name in model.easy else None,
+                        head_name_of(layer, head, score[0]),
+                        score,
+                        float(rivals.chance[name][number, place]),
+                        *_against(compared, rivals, name, number, place),
+                    ]
+                )
+    return Table(
+        f"{findings.name}-beyond-{findings.subjects.index(subject) + 1}",
+        f"Hard edges by relation, {subject.name}, rule {RULE}",
+        [
+            Column("offsets avoided"),
+            Column("k"),
+            Column("relation", MARKED),
+            Column("offsets", NAME),
+            Column("edges", COUNT),
+            Column("hard", COUNT),
+            Column("score, easy", PERCENT),
+            Column("head"),
+            Column("score", SCORE),
+            Column("chance", PERCENT),
+            Column("combined", PERCENT),
+            Column("vs combined", DIFFERENCE),
+        ],
+        rows,
+        "Offsets: those that the hard edges avoid, from head to dependent. Score, easy: of the others, by the head "
+        "best on those of validation. Percent with 95 % intervals. p: corrected (Holm) over the relations of a "
+        f"k. {COLOURED}",
+        filters=2,
+    )
+
+
+def _against(compared: Any, rivals: Rivals, name: str, rule: int, place: int) -> tuple[Any, Any]:
+    """The score of the combined baseline on a relation, and the difference to it; None if it has none."""
+    if compared is None or name not in compared.relations:
+        return None, None
+    known, column = rivals.outcomes[BEST_BASELINE], compared.relations.index(name)
+    baseline = known.relations.index(name)
+    hits, edges = known.hits[rule, place, :, baseline].sum(), known.edges[:, baseline].sum()
+    difference = compared.difference.relations[:, rule, place, column].tolist()
+    return float(100 * hits / edges), [*difference, float(compared.p_holm[rule, place, column])]
+
+
+def _left_out(findings: Findings, avoided: int) -> list[str]:
+    model = findings.subjects[0].beyond[avoided]
+    assert model is not None
+    named = [f"{name} ({count} functions)" for name, count in sorted(model.few.items())]
+    named += [f"{name} (none on validation)" for name in model.unchosen]
+    offsets = "the best offset" if avoided == 1 else f"the {avoided} best offsets"
+    return [f"In no mean beyond {offsets}: {', '.join(named)}."] if named else []
+
+
+def _figure(findings: Findings, avoided: int) -> Figure:
+    number, rivals = RULES.index(RULE), findings.rivals[avoided]
+    first = next(model for model in (subject.beyond[avoided] for subject in findings.subjects) if model)
+    assert rivals is not None
+    names = sorted(
+        first.in_mean, key=lambda name: -first.estimate.relations[0, number, 0, first.outcomes.relations.index(name)]
+    )
+    series = []
+    for subject, colour, _ in styled(findings):
+        model = subject.beyond[avoided]
+        if model is None:
+            continue
+        places = [model.outcomes.relations.index(name) if name in model.outcomes.relations else None for name in names]
+        hard = [np.nan if place is None else model.estimate.relations[0, number, 0, place] for place in places]
+        if subject.is_model:
+            series.append(Points(f"{subject.name}, hard", np.array(hard), colour, True))
+            easy = np.array([model.easy[name][0] if name in model.easy else np.nan for name in names])
+            series.append(Points(f"{subject.name}, easy", easy, colour, False))
+    best = rivals.of(BEST_BASELINE, first)
+    shares = 100 * best.hits[number, 0].sum(axis=0) / best.edges.sum(axis=0)
+    baseline = np.array([shares[best.relations.index(name)] if name in best.relations else np.nan for name in names])
+    series.append(Points(f"{_rival(findings)}, hard", baseline, INK, False))
+    series.append(Points("chance, hard", np.array([rivals.chance[name][number, 0] for name in names]), FAINT, True))
+    return figure(
+        f"{findings.name}-beyond",
+        f"{findings.title}: top-1 UAS by relation, on the edges at its best offset (easy, circles) and on all others "
+        "(hard, dots), each by the head that is best on edges of that kind on validation.",
+        f"Points for {', '.join(names)}; the numbers are in the tables.",
+        f"{findings.name}-beyond",
+        lambda: figures.rows(names, {"top-1 UAS, %": series}),
+    )

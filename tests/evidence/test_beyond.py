@@ -1,0 +1,142 @@
+"""The beyond-offset score: what is planted comes back, and every number equals a plain computation."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import numpy as np
+import pytest
+
+from codesyntax_metric.topk_uas import HEAD_TO_DEPENDENT, NOT_IN_MEAN, RULES
+from probing.attention.edges import EdgeTable
+from probing.attention.ledger import RankLedger
+from probing.evidence.baselines import pick, read_edges
+from probing.evidence.beyond import AVOIDED, best_offsets, beyond, is_hard, rivals
+from probing.evidence.random_attention import random_attention
+from probing.evidence.statistics import FEW_FUNCTIONS
+
+
+@pytest.fixture(scope="module")
+def edges(dataset_folder):
+    """Split -> edges of the sample's functions in Python."""
+    return {split: read_edges(dataset_folder, "python", split) for split in ("validation", "test")}
+
+
+def planted(edges, rank):
+    """The ledger of one head with the rank of each edge, the same by all rules."""
+    ranks = np.broadcast_to(rank.astype(np.uint8)[None, :, None, None], (len(RULES), len(edges), 1, 1))
+    return RankLedger.of(edges, ranks.copy(), {})
+
+
+def of_splits(edges, rank_of):
+    return [planted(edges[split], rank_of(edges[split])) for split in ("validation", "test")]
+
+
+@pytest.mark.parametrize("avoided", AVOIDED)
+def test_offsets_find_nothing_and_knowledge_everything(edges, avoided):
+    """A head that copies the best offset of each relation, one that knows the edges, and random ones."""
+    offsets = best_offsets(edges["validation"], avoided)
+    copies = beyond(*of_splits(edges, lambda some: np.where(is_hard(some, offsets), 255, 0)), avoided)
+    assert copies.estimate.mean[0, 0].tolist() == [0] * 20
+    knows = beyond(*of_splits(edges, lambda some: np.zeros(len(some))), avoided)
+    assert knows.estimate.mean[:, 0].tolist() == [[100] * 20] * 3
+    assert set(copies.easy) >= {"Call:func->args"} and all(score[0] == 100 for score in copies.easy.values())
+    assert copies.in_mean == knows.in_mean and copies.share == knows.share
+    drawn = [random_attention(edges[split], HEAD_TO_DEPENDENT, 1, seed) for seed, split in enumerate(edges)]
+    guesses = beyond(*drawn, avoided)
+    chance = rivals(edges["validation"], edges["test"], avoided).guessed(guesses)
+    _, low, high = guesses.estimate.mean[:, 0]
+    assert (low[[0, 2, 9, 19]] <= chance[0, [0, 2, 9, 19]]).all()
+    assert (chance[0, [0, 2, 9, 19]] <= high[[0, 2, 9, 19]]).all()
+
+
+@pytest.mark.parametrize("avoided", AVOIDED)
+def test_a_plain_computation_from_the_ledgers_agrees(evidence, avoided):
+    """Score, share, edges and relations left out, from the rows of both ledgers, edge by edge."""
+    validation, test = evidence.probed.validation.ledger, evidence.probed.test.ledger
+    found = beyond(validation, test, avoided)
+
+    def rows(ledger):
+        for place in range(len(ledger)):
+            name = ledger.relations[ledger.relation[place]]
+            yield (
+                name,
+                int(ledger.first[place] - ledger.head[place]),
+                int(ledger.function[place]),
+                ledger.ranks[0, place],
+            )
+
+    distances = {}
+    for name, distance, *_ in rows(validation):
+        distances.setdefault(name, Counter())[distance] += 1
+    offsets = {
+        name: [distance for distance, _ in sorted(counts.items(), key=lambda item: (-item[1], abs(item[0])))[:avoided]]
+        for name, counts in distances.items()
+    }
+    assert {name: offsets[name] for name in offsets} == {name: found.offsets[name] for name in offsets}
+    hard = {split: {} for split in ("validation", "test")}
+    totals = Counter(name for name, *_ in rows(test))
+    for split, ledger in (("validation", validation), ("test", test)):
+        for name, distance, function, ranks in rows(ledger):
+            if distance not in offsets.get(name, []):
+                hard[split].setdefault(name, []).append((function, ranks))
+    scores, few, unchosen = {}, {}, []
+    for name, some in hard["test"].items():
+        if name not in hard["validation"]:
+            unchosen.append(name)
+        elif (functions := len({function for function, _ in some})) < FEW_FUNCTIONS:
+            few[name] = functions
+        else:
+            for k in (1, 20):
+                best = np.mean([ranks < k for _, ranks in hard["validation"][name]], axis=0).argmax()
+                scores[name, k] = 100 * np.mean([ranks.ravel()[best] < k for _, ranks in some])
+    assert (found.few, found.unchosen) == (few, sorted(unchosen))
+    relations = found.outcomes.relations
+    for (name, k), score in scores.items():
+        assert found.estimate.relations[0, 0, k - 1, relations.index(name)] == pytest.approx(score, abs=1e-9)
+    counted = [name for name in relations if name not in NOT_IN_MEAN]
+    assert found.in_mean == counted and len(counted) > 5
+    for k in (1, 20):
+        mean = np.mean([scores[name, k] for name in counted])
+        assert found.estimate.mean[0, 0, k - 1] == pytest.approx(mean, abs=1e-9)
+    assert found.share == pytest.approx(100 * np.mean([len(hard["test"][name]) / totals[name] for name in counted]))
+    assert all(found.edges[name] == (len(hard["test"][name]), totals[name]) for name in counted)
+
+
+def test_best_offsets_are_those_of_the_offset_baseline(edges):
+    """As long as it gains anything: greedy choice and frequency are the same where an edge has one distance."""
+    baseline = pick(edges["validation"])
+    for name, offsets in best_offsets(edges["validation"], 3).items():
+        assert offsets == baseline.names("offset", "first", name)[:3]
+
+
+def test_of_equal_offsets_the_nearer_and_of_these_the_one_forward():
+    head = np.array([5, 5, 5, 5, 5], np.int32)
+    table = EdgeTable(["r"], *(np.zeros(5, np.int32),) * 2, head, head + [-2, 2, 9, 1, 1], head, head)
+    assert best_offsets(table, 4) == {"r": [1, 2, -2, 9]}
+
+
+def test_rivals_use_their_guesses(edges):
+    """By the rule first no list has an avoided offset; the further ones are the most frequent of the hard edges."""
+    offsets = best_offsets(edges["validation"], 1)
+    found = rivals(edges["validation"], edges["test"], 1)
+    validation, test = edges["validation"], edges["test"]
+    for name, (avoided,) in offsets.items():
+        number = validation.relations.index(name)
+        distance = (validation.first - validation.head)[validation.relation == number]
+        left = Counter(distance[distance != avoided].tolist())
+        if not left or name not in found.outcomes["offset"].relations:
+            continue
+        further = min(left, key=lambda one: (-left[one], abs(one)))
+        of_relation = test.relation == test.relations.index(name)
+        away = (test.first - test.head)[of_relation]
+        column = found.outcomes["offset"].relations.index(name)
+        assert found.outcomes["offset"].hits[0, 0, :, column].sum() == (away[away != avoided] == further).sum(), name
+
+
+def test_without_hard_edges_there_is_no_score(edges):
+    """Where every dependent follows its head, as an offset says."""
+    head = np.arange(4, dtype=np.int32)
+    table = EdgeTable(["r"], head, head * 0, head, head + 1, head + 1, head + 9)
+    ledgers = [planted(table, head), planted(table, head)]
+    assert beyond(*ledgers, 1) is None
