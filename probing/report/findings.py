@@ -270,7 +270,6 @@ def _gathered(title: str, name: str, files: list[Path], data: Any) -> Findings:
         (one, other): {mean: compare(outcomes[one][mean], outcomes[other][mean]) for mean in outcomes[one]}
         for one, other in combinations(models, 2)
     }
-    first = evidence[0]
     drawn = max(int(np.prod(one.probed.test.ledger.ranks.shape[2:])) for one in evidence)
     return Findings(
         title=title,
