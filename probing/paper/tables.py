@@ -129,7 +129,8 @@ def _edges(made: Made) -> Numbered:
             Column("paper", COUNT, group),
             Column("difference", COUNT_DIFFERENCE, group),
         ]
-    table = Table("table-8", "Edges of each relation, in all splits", columns, rows, _compares(standing))
+    notes = _compares({LANGUAGES[config].title: word for config, word in standing.items()})
+    table = Table("table-8", "Edges of each relation, in all splits", columns, rows, notes)
     return Numbered(8, "The dataset", table, cells)
 
 
@@ -205,7 +206,7 @@ def _models(made: Made, config: str) -> list[str]:
 
 def _compares(standing: dict[str, str]) -> str:
     """A sentence that says what compares with the paper."""
-    return f"Comparable: {'; '.join(f'{name}, {word}' for name, word in standing.items())}."
+    return f"Comparable: {'; '.join(f'{name} – {word}' for name, word in standing.items())}."
 
 
 def _compared(group: str) -> list[Column]:
