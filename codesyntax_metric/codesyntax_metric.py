@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
+import operator
 from collections.abc import Iterable, Mapping, Sequence, Sized
 from typing import Any
 
@@ -37,7 +39,10 @@ Arguments of `add` (one function) and, in lists, of `add_batch`:
         255 = 255 or worse or never predicted.
     reference: the function's edges, (relation, head, first, last) as tuples or as mappings with these keys (the column
         `relations` of the dataset). Token indices count from 0; `last` is inclusive.
+    hard: relation -> offsets from head to first token of the dependent: edges at these are not counted. The same for
+        all functions; by default every edge counts.
 Arguments of `compute`:
+    predictions, references, hard: as of `add_batch`, to add some functions first.
     k (int, or list of int): within how many predictions the dependent must be; default [1, 3, 10, 20], up to 255.
     rule (str): which token of the dependent counts: "first" (default), "any" or "last".
 Returns:
@@ -85,24 +90,41 @@ class CodesyntaxMetric(evaluate.Metric):
         )
 
     _counts: RankCounts | None = None
+    _hard: str = ""  # a digest of the offsets at which edges do not count; empty if all do
 
-    def add(self, *, prediction: Any = None, reference: Iterable[Any] | None = None) -> None:
+    def add(
+        self,
+        *,
+        prediction: Any = None,
+        reference: Iterable[Any] | None = None,
+        hard: Mapping[str, Iterable[int]] | None = None,
+    ) -> None:
         """Add one function: its attention, or the ranks of its edges, and its edges."""
-        self.add_batch(predictions=[prediction], references=[reference])
+        self.add_batch(predictions=[prediction], references=[reference], hard=hard)
 
-    def add_batch(self, *, predictions: Sequence[Any] | None = None, references: Sequence[Any] | None = None) -> None:
+    def add_batch(
+        self,
+        *,
+        predictions: Sequence[Any] | None = None,
+        references: Sequence[Any] | None = None,
+        hard: Mapping[str, Iterable[int]] | None = None,
+    ) -> None:
         """Add several functions: a list of attentions, or of ranks, and a list of their edges; all of them or none."""
+        offsets = _offsets(hard)
+        digest = hashlib.sha256(json.dumps(offsets, sort_keys=True).encode()).hexdigest()[:12] if offsets else ""
+        if self._counts is not None and digest != self._hard:
+            raise CodeSyntaxError("these functions were added with other offsets in `hard` than those before")
         sizes = [len(part) if isinstance(part, Sized) else type(part).__name__ for part in (predictions, references)]
         if predictions is None or references is None or sizes[0] != sizes[1] or not isinstance(sizes[0], int):
             raise CodeSyntaxError(f"add_batch needs as many predictions as references, got {sizes[0]} and {sizes[1]}")
         batch = None
         for prediction, reference in zip(predictions, references):
-            relations, ranks = _ranked(prediction, reference)
+            relations, ranks = _ranked(prediction, reference, offsets)
             batch = batch or RankCounts(*ranks.shape[2:])
             batch.add(relations, ranks)
             batch.functions += 1
         if self._counts is None:
-            self._counts = batch
+            self._counts, self._hard = batch, digest
         elif batch is not None:
             self._counts.merge(batch)
 
@@ -111,6 +133,7 @@ class CodesyntaxMetric(evaluate.Metric):
         *,
         predictions: Sequence[Any] | None = None,
         references: Sequence[Any] | None = None,
+        hard: Mapping[str, Iterable[int]] | None = None,
         k: int | Iterable[int] = (1, 3, 10, 20),
         rule: str = "first",
     ) -> dict[str, Any] | None:
@@ -118,30 +141,45 @@ class CodesyntaxMetric(evaluate.Metric):
         k = check_k(k)
         check_rule(rule)
         if predictions is not None or references is not None:
-            self.add_batch(predictions=predictions, references=references)
+            self.add_batch(predictions=predictions, references=references, hard=hard)
+        elif hard is not None:
+            raise CodeSyntaxError("`hard` chooses among the edges that are added: give it to add or add_batch")
         if self._counts is None and self.num_process == 1:
             raise CodeSyntaxError("nothing to score: call add or add_batch before compute")
-        super().add_batch(**_to_rows(self._counts))
-        self._counts = None
+        super().add_batch(**_to_rows(self._counts, self._hard))
+        self._counts, self._hard = None, ""
         return super().compute(k=k, rule=rule)
 
     def _compute(
         self, predictions: Iterable[bytes], references: Iterable[str], k: list[int], rule: str
     ) -> dict[str, Any]:
-        counts = _from_rows(predictions, references)
+        counts, hard = _from_rows(predictions, references)
         if counts is None:
             raise CodeSyntaxError("nothing to score: no process added a function")
         result = score(counts, k, rule)
         edges = sum(entry["edges"] for entry in result["relations"].values())
         signature = (
             f"uas|rule:{rule}|k:{','.join(result['scores'])}|heads:{counts.layers}x{counts.heads}"
-            f"|functions:{counts.functions}|edges:{edges}|scoring:{SCORING_VERSION}"
+            f"|functions:{counts.functions}|edges:{edges}{f'|hard:{hard}' if hard else ''}|scoring:{SCORING_VERSION}"
         )
         return {**result, "functions": counts.functions, "signature": signature}
 
 
-def _ranked(prediction: Any, reference: Any) -> tuple[list[str], np.ndarray]:
-    """The relations and ranks of one function's edges."""
+def _offsets(hard: Any) -> dict[str, list[int]]:
+    """Offsets by relation, in order; none if every edge counts."""
+    if hard is None:
+        return {}
+    try:
+        return {str(name): sorted({operator.index(offset) for offset in offsets}) for name, offsets in hard.items()}
+    except (AttributeError, TypeError):
+        raise CodeSyntaxError(
+            f"hard is {hard!r}, expected relation -> offsets, such as {{'If:if->test': [1]}}: whole numbers from head "
+            "to first token of the dependent"
+        ) from None
+
+
+def _ranked(prediction: Any, reference: Any, offsets: Mapping[str, list[int]]) -> tuple[list[str], np.ndarray]:
+    """The relations and ranks of one function's edges that are not at these offsets."""
     if prediction is None or not isinstance(reference, Iterable):
         raise CodeSyntaxError(
             "a function needs a prediction (attention or ranks) and a reference (a list of edges), got "
@@ -149,7 +187,11 @@ def _ranked(prediction: Any, reference: Any) -> tuple[list[str], np.ndarray]:
         )
     edges = list(reference)
     ranks = _ranks(prediction) if isinstance(prediction, Mapping) else rank_attention(prediction, edges)
-    return edge_columns(edges)[0], ranks
+    relations, heads, firsts, _ = edge_columns(edges)
+    if not offsets or ranks.shape[1] != len(edges):  # the latter is refused when they are counted
+        return relations, ranks
+    kept = [first - head not in offsets.get(name, ()) for name, head, first in zip(relations, heads, firsts)]
+    return [name for name, keep in zip(relations, kept) if keep], ranks[:, np.array(kept, bool)]
 
 
 def _ranks(prediction: Mapping[str, Any]) -> np.ndarray:
@@ -170,20 +212,21 @@ def _ranks(prediction: Mapping[str, Any]) -> np.ndarray:
     return ranks.astype(np.uint8)
 
 
-def _to_rows(counts: RankCounts | None) -> dict[str, list[Any]]:
+def _to_rows(counts: RankCounts | None, hard: str) -> dict[str, list[Any]]:
     """One process's counts as rows for Arrow: a header and, per relation, the bytes of its counts."""
     if counts is None:
         return {"predictions": [b""], "references": ["null"]}
-    header = {"layers": counts.layers, "heads": counts.heads, "functions": counts.functions}
+    header = {"layers": counts.layers, "heads": counts.heads, "functions": counts.functions, "hard": hard}
     return {
         "predictions": [b"", *(table.astype("<i8").tobytes() for table in counts.counts.values())],
         "references": [json.dumps(header), *(json.dumps(relation) for relation in counts.counts)],
     }
 
 
-def _from_rows(predictions: Iterable[bytes], references: Iterable[str]) -> RankCounts | None:
+def _from_rows(predictions: Iterable[bytes], references: Iterable[str]) -> tuple[RankCounts | None, str]:
     """The inverse of `_to_rows`, over the rows of all processes."""
     total: RankCounts | None = None
+    hard = ""
     part: RankCounts | None = None
     for table, reference in zip(predictions, references):
         item = json.loads(reference)
@@ -196,6 +239,8 @@ def _from_rows(predictions: Iterable[bytes], references: Iterable[str]) -> RankC
         elif item is not None:
             part = RankCounts(item["layers"], item["heads"])
             part.functions = item["functions"]
-            total = total or RankCounts(item["layers"], item["heads"])
+            if total is not None and item["hard"] != hard:
+                raise CodeSyntaxError("the processes added functions with different offsets in `hard`")
+            total, hard = total or RankCounts(item["layers"], item["heads"]), item["hard"]
             total.merge(part)
-    return total
+    return total, hard

@@ -181,6 +181,45 @@ def test_ranks_from_dependent_to_head_equal_plain_loop(functions):
     assert rank_attention(attention, edges, "dependent-to-head").tolist() == expected
 
 
+@settings(max_examples=20, deadline=None)
+@given(functions())
+def test_hard_leaves_out_the_edges_at_some_offsets(functions):
+    """The score of the edges that are left, in both forms; the signature says that it is of these alone."""
+    hard = {IN: [1], OUT: [-1, 2]}
+
+    def left(edges):
+        return [edge for edge in edges if edge[2] - edge[1] not in hard.get(edge[0], [])]
+
+    if not any(left(edges) for _, edges in functions):
+        return
+    expected = plain_score([(attention, left(edges)) for attention, edges in functions], [1, 2], "first")
+    ranks = [dict(zip(RULES, rank_attention(attention, edges))) for attention, edges in functions]
+    for predictions in ([attention for attention, _ in functions], ranks):
+        metric = codesyntax_metric.load()
+        result = metric.compute(
+            predictions=predictions, references=[edges for _, edges in functions], hard=hard, k=[1, 2], rule="first"
+        )
+        assert result["relations"] == expected["relations"]
+        assert re.search(r"\|hard:[0-9a-f]{12}\|", result["signature"])
+
+
+def test_hard_is_one_for_all_functions():
+    attention, edges = np.full((1, 1, 3, 3), 0.5), [(IN, 0, 1, 1), (IN, 0, 2, 2)]
+    metric = codesyntax_metric.load()
+    metric.add(prediction=attention, reference=edges, hard={IN: [1]})
+    with pytest.raises(CodeSyntaxError, match="other offsets in `hard`"):
+        metric.add(prediction=attention, reference=edges)
+    with pytest.raises(CodeSyntaxError, match="give it to add or add_batch"):
+        metric.compute(hard={IN: [1]})
+    for wrong in ([1], {IN: 1}, {IN: ["1"]}):
+        with pytest.raises(CodeSyntaxError, match="expected relation -> offsets"):
+            metric.add(prediction=attention, reference=edges, hard=wrong)
+    result = metric.compute(k=[1])
+    assert (result["relations"][IN]["edges"], result["functions"]) == (1, 1)
+    metric.add(prediction=attention, reference=edges)
+    assert metric.compute(k=[1])["relations"][IN]["edges"] == 2
+
+
 def test_input_is_left_as_it_was():
     attention = np.random.default_rng(0).random((2, 2, 5, 5))
     before = attention.copy()
@@ -722,7 +761,7 @@ def test_docstrings_run():
 def test_card_runs(monkeypatch):
     monkeypatch.chdir(ROOT)  # evaluate.load("codesyntax_metric")
     blocks = re.findall(r"```python\n(.*?)```", (FOLDER / "README.md").read_text(encoding="utf-8"), re.DOTALL)
-    assert len(blocks) == 3 and all(">>>" in block for block in blocks)
+    assert len(blocks) == 4 and all(">>>" in block for block in blocks)
     run_doctest("\n".join(blocks), "README.md")
 
 
