@@ -56,6 +56,12 @@ from probing.runs.data import label_digest, load_functions, rows
 KINDS = BASELINES[:-1]
 """The heads of a baseline's ledger, in this order."""
 
+
+def kinds_of(config: str) -> list[str]:
+    """Those of BASELINES that differ for a config: without keywords in its language, there is no baseline of them."""
+    return [name for name in BASELINES if name != KINDS[1] or language_of(config).keywords]
+
+
 MOST_KEYWORDS = 64
 """The number of bits of the integer that encodes which keywords hit an edge."""
 

@@ -54,10 +54,10 @@ class _Scores(NamedTuple):
 
 def _scores(value: Any, at: str, settings: EntrySettings) -> _Scores:
     scores, relations, unchosen = fields(value, at, ("scores", "relations", "unchosen"))
-    known = language_of(settings.config).relation_names
+    language = language_of(settings.config)
     for part, of in (("relations", relations), ("unchosen", unchosen)):
         for name in mapping(of, f"{at}.{part}"):
-            expect(name in known, name, f"a name in {at}.{part}", f"a relation of {settings.config}")
+            expect(language.has_relation(name), name, f"a name in {at}.{part}", f"a relation of {settings.config}")
     for name, edges in unchosen.items():
         whole(1)(edges, f"{at}.unchosen.{name}")
     shape = (len(relations), len(RULES), len(KS))

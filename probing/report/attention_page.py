@@ -68,6 +68,7 @@ def show(
     names = _relations(function, relation)
     encoder = load(model, revision=revision, dtype=dtype, device=device)
     attention = _attention(encoder, function, config)
+    unit = language_of(config).unit
     whole = None if result is None else _fitting(result, encoder, config, attention.direction)
     relations = [
         {
@@ -98,10 +99,11 @@ def show(
             model=encoder.name,
             revision=encoder.revision[:12],
             function=function.name,
+            unit=unit,
             direction=attention.direction,
             kept=page["kept"],
             dtype=encoder.dtype,
-            whole=None if whole is None else f"{whole.title}, {whole.functions:,} functions",
+            whole=None if whole is None else f"{whole.title}, {whole.functions:,} {unit}s",
             page=page,
         ),
     )

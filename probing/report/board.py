@@ -17,8 +17,10 @@ from typing import Any
 from codesyntax_dataset import paper
 from codesyntax_dataset.atomic import write, writing
 from codesyntax_dataset.errors import LedgerError
+from codesyntax_dataset.languages import language_of
 from codesyntax_dataset.protocol import PROTOCOLS, TABLE_KS
-from codesyntax_metric.topk_uas import HEAD_TO_DEPENDENT, RULES
+from codesyntax_metric.topk_uas import RULES
+from probing.evidence.baselines import kinds_of
 from probing.evidence.entry_masked import HEADLINE
 from probing.evidence.selection import SAME_RELATIONS
 from probing.publish.board import BEST_FIRST, SHOWN, Board, Cell, Found, Row, Table, printable
@@ -169,7 +171,8 @@ def to_markdown(board: Board) -> str:
             for row, ranks in zip(table.rows, table.ranks)
         ]
         written += [
-            (table.rows[0].baselines[name], [""] * len(places), [f"*{name} baseline*", "", ""]) for name in BEST_FIRST
+            (table.rows[0].baselines[name], [""] * len(places), [f"*{name} baseline*", "", ""])
+            for name in _baselines(table)
         ]
         for cells, (rank, *others), about in sorted(written, key=lambda row: _worse(row[0][places[0]])):
             held_out, *published = (_texts(cells[place]) for place in places)
@@ -198,7 +201,7 @@ def to_csv(board: Board) -> str:
                 if cell is not None and rank is not None and SHOWN[place][0] in table.means:
                     ranked = {"rank_first": rank[0], "rank_last": rank[1]}
                     writer.writerow({**about, **_place(place), **_numbers(cell), **ranked})
-        for name in BEST_FIRST:
+        for name in _baselines(table):
             for place, cell in enumerate(table.rows[0].baselines[name]):
                 if cell is not None and SHOWN[place][0] in table.means:
                     about = {**_about(table), "kind": "baseline", "model": name}
@@ -207,7 +210,7 @@ def to_csv(board: Board) -> str:
         for name, cells in _paper_rows(config):
             for place, cell in enumerate(cells):
                 if cell is not None:
-                    about = {"board": f"{config}.paper", "config": config, "direction": HEAD_TO_DEPENDENT}
+                    about = {"board": f"{config}.paper", "config": config, "direction": language_of(config).direction}
                     writer.writerow({**about, "kind": "paper", "model": name, **_place(place), **_numbers(cell)})
     return file.getvalue()
 
@@ -222,6 +225,11 @@ def _about(table: Table) -> dict[str, Any]:
         name: getattr(table.settings, name) for name in ("config", "direction", "data", "labels", "split", "dtype")
     }
     return {"board": table.name, **settings, **{name: table.shared[name] for name in ("functions", "edges")}}
+
+
+def _baselines(table: Table) -> list[str]:
+    """The names of the baselines, the best first."""
+    return [name for name in BEST_FIRST if name in kinds_of(table.settings.config)]
 
 
 def _place(place: int) -> dict[str, str]:
@@ -251,7 +259,7 @@ def _table(table: Table) -> dict[str, Any]:
             "kind": "baseline",
             "cells": [cell and _whole(cell) for cell in table.rows[0].baselines[name]],
         }
-        for name in BEST_FIRST
+        for name in _baselines(table)
     ]
     about = {"name": table.name, "config": table.settings.config, "direction": table.settings.direction}
     return {**about, "title": _title(table), "facts": _facts(table), "means": table.means, "rows": rows}
@@ -270,10 +278,10 @@ def _paper_table(config: str) -> dict[str, Any]:
     return {
         "name": f"{config}.paper",
         "config": config,
-        "direction": HEAD_TO_DEPENDENT,
+        "direction": language_of(config).direction,
         "title": f"{config}: reference, as printed in the paper",
-        "facts": f"{paper.source()}. {paper.functions(config):,} functions of the published dataset, other "
-        "software; without intervals, so not ranked",
+        "facts": f"{paper.source()}. {paper.functions(config):,} {language_of(config).units} of the published dataset, "
+        "other software; without intervals, so not ranked",
         "means": ["published"],
         "rows": rows,
     }
@@ -285,18 +293,20 @@ def _paper_configs(board: Board) -> list[str]:
 
 
 def _paper_rows(config: str) -> Iterator[tuple[str, list[Cell | None]]]:
-    """Models and baselines of the paper: name and, for each of SHOWN that it has, score and difference to Combined."""
+    """Models and baselines of the paper: name and, for each of SHOWN that it has, score and difference to the best
+    baseline: Combined, or Offset in natural language."""
     by_rule = {rule: paper.scores(config, rule) for rule in RULES}
     for name in dict.fromkeys(name for scores in by_rule.values() for name in scores):
         cells: list[Cell | None] = []
         for protocol, rule, k in SHOWN:
             score = by_rule[rule].get(name, {}).get(k) if protocol == "published" else None
+            best = by_rule[rule].get("Combined") or by_rule[rule].get("Offset", {})
             if score is None:
                 cells.append(None)
             elif name.lower() in BEST_FIRST:
                 cells.append(Cell(score))
             else:
-                cells.append(Cell(score, difference=score - by_rule[rule]["Combined"][k]))
+                cells.append(Cell(score, difference=score - best[k]))
         yield name, cells
 
 
@@ -357,19 +367,21 @@ def _verified(row: Row) -> str:
 
 def _title(table: Table) -> str:
     settings, functions, edges = table.settings, int(table.shared["functions"]), int(table.shared["edges"])
-    return f"{settings.config}, {settings.split}, {settings.direction}: {functions:,} functions, {edges:,} edges"
+    units = language_of(settings.config).units
+    return f"{settings.config}, {settings.split}, {settings.direction}: {functions:,} {units}, {edges:,} edges"
 
 
 def _facts(table: Table) -> str:
     """What the rows of a table share, except what its title says."""
     shared = table.shared
     facts = [f"data {table.settings.data}", f"labels {shared['labels']}", shared["dtype"]]
-    facts += [f"functions of at most {shared['max-length']} sub-tokens of {int(shared['functions of the split']):,}"]
+    units = language_of(table.settings.config).units
+    facts += [f"{units} of at most {shared['max-length']} sub-tokens of {int(shared['functions of the split']):,}"]
     facts += [f"pooled {shared['pool']}"]
     facts += [f"without predictions of {shared['not-predicted']}"] if "not-predicted" in shared else []
     facts += [f"scoring {shared['scoring']}"]
     functions, edges = (int(shared[f"{name} chosen on"]) for name in ("functions", "edges"))
-    facts += [f"held-out heads chosen on {functions:,} functions of validation, {edges:,} edges"]
+    facts += [f"held-out heads chosen on {functions:,} {units} of validation, {edges:,} edges"]
     return printable(", ".join(facts))
 
 

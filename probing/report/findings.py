@@ -13,7 +13,7 @@ import numpy as np
 from codesyntax_dataset import paper
 from codesyntax_dataset.errors import LedgerError, UnknownName
 from codesyntax_dataset.languages import CONFIGS, Language, language_of
-from codesyntax_dataset.protocol import BASELINES, BEST_BASELINE, HELD_OUT, KS, PUBLISHED, REDRAWN_DEPENDENTS
+from codesyntax_dataset.protocol import BEST_BASELINE, HELD_OUT, KS, PUBLISHED, REDRAWN_DEPENDENTS
 from codesyntax_metric.topk_uas import RULES
 from probing.attention.errors import ErrorAnalysis, errors_path, load
 from probing.attention.schema import ResultFile
@@ -135,11 +135,6 @@ class Findings:
     @property
     def language(self) -> Language:
         return language_of(self.config)
-
-    @property
-    def baseline_names(self) -> list[str]:
-        """Those of BASELINES that differ: a language without keywords has no baseline of them."""
-        return [kind for kind in BASELINES if kind != KINDS[1] or self.language.keywords]
 
     @property
     def functions(self) -> int:

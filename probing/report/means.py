@@ -8,6 +8,7 @@ import numpy as np
 
 from codesyntax_dataset.protocol import BEST_BASELINE, KS, PUBLISHED, TABLE_KS
 from codesyntax_metric.topk_uas import RULES
+from probing.evidence.baselines import kinds_of
 from probing.evidence.selection import SAME_RELATIONS
 from probing.evidence.statistics import holm
 from probing.report import figures
@@ -125,7 +126,7 @@ def curves(findings: Findings) -> Figure:
             lines = panels.setdefault(rule, {}).setdefault(mean, [])
             for subject, colour, style in styled(findings):
                 lines.append(Line(subject.name, line(subject.means[mean], rule), colour, style))
-            for kind in findings.baseline_names:
+            for kind in kinds_of(findings.config):
                 style = _BASELINE_STYLES[kind]
                 lines.append(Line(kind, line(findings.baseline(mean, kind), rule), INK, style))
             lines.append(Line("random attention", line(findings.random[mean], rule), FAINT, ":"))

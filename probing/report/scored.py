@@ -10,6 +10,7 @@ import numpy as np
 from codesyntax_dataset import paper
 from codesyntax_dataset.protocol import KS, PROTOCOLS, PUBLISHED
 from codesyntax_metric.topk_uas import NOT_IN_MEAN, RULES
+from probing.evidence.baselines import kinds_of
 from probing.evidence.gather import PUBLISHED_FIRST
 from probing.evidence.statistics import holm
 from probing.report import figures
@@ -62,7 +63,7 @@ def scored_rows(findings: Findings) -> list[Scored]:
     rows.append(Scored("random attention, a head on average", "control", *size, findings.chance, {}))
     rows += [
         Scored(kind, "baseline", *size, {mean: findings.baseline(mean, kind) for mean in MEANS}, {})
-        for kind in findings.baseline_names
+        for kind in kinds_of(findings.config)
     ]
     return rows
 

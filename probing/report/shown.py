@@ -72,11 +72,12 @@ def _read(file: Path) -> str:
 
 def _from_data(data: Any, config: str, split: str, id: int | None) -> Shown:
     dataset, name = load_functions(data, config, split)
+    unit = language_of(config).unit
     ids = dataset["id"][:]
     if id not in ids:
-        known = f"its ids run from {min(ids)} to {max(ids)}" if ids else "it has no functions"
-        raise DatasetError(f"{name}/{config}/{split} has no function with the id {id}: {known}")
+        known = f"its ids run from {min(ids)} to {max(ids)}" if ids else f"it has no {unit}s"
+        raise DatasetError(f"{name}/{config}/{split} has no {unit} with the id {id}: {known}")
     ((row,),) = rows(dataset.select([ids.index(id)]), None)
     start, end = (np.asarray(row[column], np.int64) for column in ("token_start", "token_end"))
     edges = [Edge(edge["relation"], edge["head"], edge["first"], edge["last"]) for edge in row["relations"]]
-    return Shown(f"{name}/{config}/{split}, function {id}", row["code"], ids.index(id), start, end, edges)
+    return Shown(f"{name}/{config}/{split}, {unit} {id}", row["code"], ids.index(id), start, end, edges)

@@ -22,6 +22,7 @@ from codesyntax_dataset.arguments import checked
 from codesyntax_dataset.atomic import write
 from codesyntax_dataset.card import left_out
 from codesyntax_dataset.errors import LedgerError
+from codesyntax_dataset.languages import language_of
 from codesyntax_dataset.statistics import Distribution, Statistics, statistics
 from codesyntax_metric.topk_uas import NOT_IN_MEAN
 from probing.report.terminal import console, print_table, table
@@ -108,15 +109,15 @@ def print_statistics(collected: DatasetStatistics, wide: bool = False) -> None:
 
 
 def _relations(name: str, config: str, counted: Statistics) -> Table:
-    published = paper.edges(config)
+    published, units = paper.edges(config), language_of(config).units
     origin = f"Table 8, {paper.functions(config):,} functions" if published else "no counts for this config"
     shown = table(
-        f"{name}: {counted.functions:,} functions, edges by relation",
+        f"{name}: {counted.functions:,} {units}, edges by relation",
         caption=f"paper: {origin}. offset: tokens from the head to the first token of the dependent.",
     )
     shown.add_column("relation", no_wrap=True)
     for column in (
-        *("edges", "paper", "functions", "offset\nmean", "\nq1", "\nmedian", "\nq3", "most\nfrequent"),
+        *("edges", "paper", units, "offset\nmean", "\nq1", "\nmedian", "\nq3", "most\nfrequent"),
         *("its share\nin percent", "dependent\nmean tokens"),
     ):
         shown.add_column(column, justify="right")

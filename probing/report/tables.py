@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from codesyntax_dataset.languages import language_of
 from codesyntax_dataset.protocol import TABLE_KS
 from codesyntax_metric.topk_uas import NOT_IN_MEAN, RULES
 from probing.attention.result import ProbeResult, head_name
@@ -15,7 +16,8 @@ _RULE = "first"
 def print_result(result: ProbeResult, wide: bool = False) -> None:
     """Print the relations, best first, with the score and its head, and the mean."""
     shown = table(
-        f"{result.title}: top-k UAS in percent, {_RULE} token of the dependent, {result.functions} functions",
+        f"{result.title}: top-k UAS in percent, {_RULE} token of the dependent, "
+        f"{result.functions} {language_of(result.settings.config).units}",
     )
     shown.add_column("relation", no_wrap=True)
     shown.add_column("edges", justify="right")

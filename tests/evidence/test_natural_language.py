@@ -9,10 +9,13 @@ import numpy as np
 import pytest
 
 from codesyntax_dataset.build import build
+from codesyntax_dataset.errors import EntryError
 from codesyntax_metric.topk_uas import DEPENDENT_TO_HEAD, DIRECTIONS, HEAD_TO_DEPENDENT
 from probing.attention.probe import probe
+from probing.evidence import entry
 from probing.evidence.baselines import baseline, ledger, pick, read_edges
-from probing.report import code_and_language, contents, means
+from probing.evidence.gather import find, gather
+from probing.report import board, code_and_language, contents, means
 from probing.report.attention_page import show
 from probing.report.findings import read_findings
 from probing.runs.controls import redraw_dependents
@@ -134,3 +137,24 @@ def test_the_report_sets_code_against_language(tiny_model, sentences, tmp_path):
     told = "\n".join(part.to_markdown() for part in contents.sections([english], []))
     assert f"9 sentences and {english.edges} edges" in told and "BERT-large" in told
     assert "keyword" not in {row[1] for row in means.table(english).rows}
+
+
+def test_a_board_compares_the_paper_with_its_offsets():
+    """Which stand for the best baseline, as there are no keywords: Table 4."""
+    differences = {
+        name: cells[board.SHOWN.index(("published", "first", "1"))] for name, cells in board._paper_rows("english")
+    }
+    assert differences["BERT-large"].difference == pytest.approx(64.6 - 47.1)
+    assert differences["Offset"].difference is None
+
+
+@pytest.mark.slow
+def test_an_entry_of_sentences_is_read_again(tiny_model, sentences, tmp_path):
+    """With relations of any name that a treebank may have, such as `nsubj:pass`, but no others."""
+    for split in ("test", "validation"):
+        probe(str(tiny_model), sentences, "german", split, output=tmp_path)
+    (one,) = gather(find([tmp_path]), sentences)
+    written = entry.to_json(one.entry())
+    assert entry.to_json(entry.load(written.encode())) == written
+    with pytest.raises(EntryError, match="expected a relation of german"):
+        entry.load(written.replace('"nsubj:pass"', '"nsubj->pass"').encode())
