@@ -9,6 +9,7 @@ import numpy as np
 
 from codesyntax_dataset.protocol import BASELINES, BEST_BASELINE, TABLE_KS
 from codesyntax_metric.topk_uas import HEAD_TO_DEPENDENT, NOT_IN_MEAN, RULES
+from probing.evidence.baselines import kinds_of
 from probing.evidence.beyond import AVOIDED, Beyond, Rivals
 from probing.evidence.selection import bounded, estimate
 from probing.evidence.statistics import FEW_FUNCTIONS, holm
@@ -94,7 +95,7 @@ def _means(findings: Findings, shown: Sequence[int]) -> Table:
     for avoided in shown:
         rivals, first = findings.rivals[avoided], findings.subjects[0].beyond[avoided]
         assert rivals is not None and first is not None
-        baselines = {kind: estimate(rivals.of(kind, first)).mean for kind in findings.baseline_names}
+        baselines = {kind: estimate(rivals.of(kind, first)).mean for kind in kinds_of(findings.config)}
         for number, rule in enumerate(findings.rules):
             for k in TABLE_KS:
                 place = int(k) - 1

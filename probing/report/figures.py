@@ -198,9 +198,9 @@ def code_and_language(
 ) -> Figure:
     """Differences to the best baseline by config, a panel for each protocol, above the offsets of the configs."""
     models = max(len(series) for series in panels.values())
-    height = (0.2 + 0.17 * models) * len(configs) + 0.5
-    figure = _figure(9.2, height + 3.6)
-    top, bottom = figure.subfigures(2, 1, height_ratios=[height + 0.5, 3.1], squeeze=False)[:, 0]
+    heights = [(0.2 + 0.17 * models) * len(configs) + 1.1, 3.1]
+    figure = _figure(9.2, sum(heights))
+    top, bottom = figure.subfigures(2, 1, height_ratios=heights, squeeze=False)[:, 0]
     axes = top.subplots(1, len(panels), sharex=True, sharey=True, squeeze=False)
     for axis, (name, series) in zip(axes[0], panels.items()):
         _dots(axis, configs, series)
