@@ -655,6 +655,7 @@ def from_hub(tmp_path_factory) -> dict[str, str]:
     return dict(zip(ON_THE_HUB, done.stdout.splitlines(), strict=True))
 
 
+@pytest.mark.slow
 def test_the_hub_dataset_reads_at_the_revisions_that_have_it_without_a_script(from_hub, tmp_path):
     converted, exported, refused = (from_hub[source] for source in ON_THE_HUB[:3])
     expected = [list(vars(function).values()) for function in read_all(write(tmp_path / "csn", members()))]

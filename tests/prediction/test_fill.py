@@ -58,6 +58,7 @@ def copies(shared, masked) -> list[tuple[dict, dict]]:
     ]
 
 
+@pytest.mark.slow
 def test_predictions_of_the_reference(masked, copies):
     """In batches, and every tenth alone."""
     ids = {function["id"]: np.array(masked.tokenizer(function["code"])["input_ids"]) for function, _ in copies}
