@@ -29,6 +29,14 @@ def test_hand_listed():
     assert aligned("foo(x):\n", tokens, offsets, special) == [(1, 2), (3, 3), (4, 4), (5, 5), (5, 5), (-1, -1)]
 
 
+def test_exact_offsets():
+    """White space that a sub-token stands for is its own; one that stands for nothing owns nothing."""
+    code, tokens = "    x\n", np.array([(0, 4), (4, 5), (5, 6)])
+    offsets = np.array([(0, 4), (4, 4), (4, 5), (4, 5), (5, 6)])
+    found = align(code, *tokens.T, offsets, np.zeros(5, bool), exact=True)
+    assert list(zip(found.first, found.last)) == [(0, 0), (2, 3), (4, 4)]
+
+
 def test_one_character_in_two_sub_tokens():
     # a byte-level tokenizer splits `é` (one character) into two sub-tokens with the same offsets
     assert aligned("éx", [(0, 1), (1, 2)], [(0, 1), (0, 1), (1, 2)], [False] * 3) == [(0, 1), (2, 2)]

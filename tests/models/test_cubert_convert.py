@@ -13,17 +13,20 @@ import pytest
 import torch
 from click.testing import CliRunner
 from cubert_release import ENTRIES, variables, with_optimizer, write_release, write_vocabulary
+from safetensors import SafetensorError
 from tensor_bundle import table, write_bundle
 from transformers import BertConfig, BertForPreTraining, BertModel
 
-from codesyntax_dataset.errors import ModelError
+from codesyntax_dataset.errors import CodeSyntaxError, ModelError
 from probing import probe
+from probing.attention.probe import prepare
 from probing.cli import main
 from probing.models.cubert.checkpoint import Checkpoint
 from probing.models.cubert.convert import Sizes, convert, sizes_of, weights_of
 from probing.models.cubert.tokenizer import CubertTokenizer
 from probing.models.doctor import doctor
 from probing.models.encoder import load, load_tokenizer
+from probing.runs.data import read_functions
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -165,6 +168,16 @@ def test_other_vocabulary(release, tmp_path):
         convert(release, tmp_path / "out", vocabulary=vocabulary, language="python")
 
 
+def test_full_disk(release, tmp_path, monkeypatch):
+    def save(*_arguments, **_options):
+        raise SafetensorError("I/O error: No space left on device")
+
+    monkeypatch.setattr("probing.models.cubert.convert.save_file", save)
+    with pytest.raises(CodeSyntaxError, match="cannot write to .*No space left on device; nothing there was changed"):
+        convert(release, tmp_path / "out", vocabulary=release.with_name("vocabulary.txt"), language="python")
+    assert not any(tmp_path.iterdir())
+
+
 def test_where_a_checkpoint_is(release, tmp_path):
     """The prefix, the index, or the folder; not a folder with several, none, or what is something else."""
     index = release.with_name(f"{release.name}.index")
@@ -233,13 +246,27 @@ def test_malformed_index(tmp_path):
     assert refused > 350
 
 
-def test_index_that_points_to_itself(tmp_path):
-    """Any number of entries could be read from a small file whose blocks are one, or whose keys grow."""
-    index = tmp_path / "model.index"
-    for entries in ([(b"", b"\x08\x01"), (b"a" * 5000, b"")], [(b"name", b"\x08\x01")], []):
-        index.write_bytes(table(entries))
-        with pytest.raises(ModelError, match="is not the index of a TensorFlow checkpoint"):
-            Checkpoint(index)
+@pytest.mark.parametrize(
+    ("entries", "times", "said"),
+    [
+        ([], 1, "header"),
+        ([(b"name", b"\x08\x01")], 1, "header"),
+        ([(b"", b"\x08\x01\x10\x01")], 1, "big-endian"),
+        ([(b"", b"\x08\x01"), (b"name", b"\x18\x01")], 1, "file 1 of 1"),
+        ([(b"", b"\x08\x01"), (b"name", b"\x1b")], 1, "unknown type"),
+        ([(b"", b"\x08\x01"), (b"name", b"\x12\x05")], 1, "beyond the end of its message"),
+        ([(b"", b"\x08\x01"), (b"name", b"\x10\x05")], 1, "field 2 is no message"),
+        ([(b"", b"\x08\x01"), (b"name", b"\x1a\x00")], 1, "field 3 is no number"),
+        ([(b"", b"\x08\x01"), (b"name", b"\x18" + b"\xff" * 11)], 1, "has no end"),
+        # out of a small file any number of entries, or of bytes, could come
+        ([(b"", b"\x08\x01"), (b"a" * 5000, b"")], 1, "any name"),
+        ([(b"", b"\x08\x01"), (b"name", b"")], 2, "overlap"),
+    ],
+)
+def test_wrong_index(entries, times, said, tmp_path):
+    (tmp_path / "model.index").write_bytes(table(entries, times=times))
+    with pytest.raises(ModelError, match=f"is not the index of a TensorFlow checkpoint, or is damaged: .*{said}"):
+        Checkpoint(tmp_path / "model")
 
 
 def test_by_command(release, dataset_folder, tmp_path, tiny_model):
@@ -276,6 +303,16 @@ def test_longer_functions(dataset_folder, tmp_path):
         result = probe(folder / "cubert", dataset_folder, limit=12, max_length=positions)
         functions.append(result.signature.split("functions:")[1].split("|")[0])
     assert len(set(functions)) == 3 and functions == sorted(functions, key=int)
+
+
+def test_indentations_are_aligned(model, dataset_folder):
+    """They are tokens that the model sees, and the probe ranks."""
+    functions = read_functions(str(dataset_folder), "python", "test", limit=12)
+    encoded = prepare(str(model), functions).functions[0]
+    row = functions.dataset[encoded.index]
+    texts = [row["code"][start:end] for start, end in zip(row["token_start"], row["token_end"])]
+    mapped = [encoded.alignment.mapped[place] for place, text in enumerate(texts) if text and not text.strip(" ")]
+    assert mapped and all(mapped)
 
 
 def test_as_any_model(model):

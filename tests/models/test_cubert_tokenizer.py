@@ -17,7 +17,7 @@ from published_cubert import published_alignment
 from codesyntax_dataset.errors import ModelError, UnknownName
 from codesyntax_dataset.languages import tokenize
 from probing.attention.align import align
-from probing.models.cubert.lexemes import COMMENT, IDENTIFIER, LITERAL, NUMBER, WHITESPACE, WHOLE
+from probing.models.cubert.lexemes import COMMENT, IDENTIFIER, LITERAL, NUMBER, WHITESPACE, WHOLE, lex
 from probing.models.cubert.pieces import pieces
 from probing.models.cubert.tokenizer import CubertTokenizer
 from probing.models.cubert.vocabulary import Vocabulary
@@ -72,6 +72,54 @@ def stands_for(tokenizer: CubertTokenizer, code: str) -> list[tuple[str, str]]:
 )
 def test_pieces(kind, text, split):
     assert list(pieces(kind, text)) == split.split("|" if "|" in split else " ")
+
+
+@pytest.mark.parametrize(
+    ("code", "lexed"),
+    [
+        (
+            "def f(\n  a):\n  if a:\n    b # c\n  d\n",
+            "def f ( NL a ) : NEWLINE INDENT if a : NEWLINE INDENT b #c NEWLINE DEDENT d DEDENT NEWLINE",
+        ),
+        ("x\n\n# y", "x NEWLINE NL #y NL NEWLINE"),
+        ("x # y", "x #y NEWLINE"),
+        ("if x:\n\ty\n# z\nw", "if x : NEWLINE INDENT y NEWLINE #z NL DEDENT w NEWLINE"),
+        ("x = $ 'a", "x =  $  ' a NEWLINE"),  # a blank before what is no token is an error, too
+        ("(\n $)", "( NL  $ ) NEWLINE"),
+        ("x = (", "ERROR"),
+        ("'''x", "ERROR"),
+        ("if x:\n    y\n  z", "ERROR"),
+        ("f'{x!r:>{w}}' '''a\nb'''", "f'{x!r:>{w}}' '''a\nb''' NEWLINE"),  # one token each, on any version
+        (" \n", ""),
+    ],
+)
+def test_python_lexemes(code, lexed):
+    """As of `tokenize` in Python 3.11; line breaks and blocks are shown by their names."""
+    found, _ = lex("python", code)
+    assert " ".join(lexeme.name or lexeme.spelling.replace(" ", "") for lexeme in found) == lexed
+
+
+@pytest.mark.parametrize(
+    ("code", "lexed"),
+    [
+        ("a>>b // c\n\n  /*d*/ e", "a > > b . //c| NEWLINE .. /*d*/ . e"),
+        ("#1.5f 'x' 0", "# 1.5f . 'x' . 0"),
+        ("\\u0061b \n", "ab NEWLINE"),
+        ('"a', "ERROR"),
+        ("a /* b", "ERROR"),
+    ],
+)
+def test_java_lexemes(code, lexed):
+    """As of javalang, with comments and white space; each blank between tokens is a dot here."""
+    found, _ = lex("java", code)
+    spelled = [lexeme.spelling.replace(" ", "." if lexeme.kind == WHITESPACE else "") for lexeme in found]
+    assert " ".join(lexeme.name or text.replace("\n", "|") for lexeme, text in zip(found, spelled)) == lexed
+
+
+def test_named_characters(java):
+    """A carriage return and a caret have names, so that a caret says only that a code token goes on."""
+    joined = "".join(java.tokenize('"\r^"'))
+    assert joined == r'"^_\u\u\uCR\u\u\u^_\u\u\uCARET\u\u\u"_\u\u\uNEWLINE\u\u\u_'
 
 
 def test_python_by_hand(python):
@@ -164,7 +212,7 @@ def test_no_vocabulary(tmp_path, entries, said):
 
 def test_no_vocabulary_file(tmp_path, vocabulary):
     (tmp_path / "latin").write_bytes(b"na\xefve_\n")
-    for file in (tmp_path, tmp_path / "none", tmp_path / "latin"):
+    for file in (None, tmp_path, tmp_path / "none", tmp_path / "latin"):
         with pytest.raises(ModelError, match="cannot be read"):
             CubertTokenizer(file, "python")
     with pytest.raises(UnknownName, match="java"):

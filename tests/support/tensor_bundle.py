@@ -36,8 +36,8 @@ def write_bundle(
     return prefix
 
 
-def table(entries: list[tuple[bytes, bytes]], block_size: int = 1 << 10) -> bytes:
-    """Entries as a table in LevelDB's format, in blocks of about so many bytes."""
+def table(entries: list[tuple[bytes, bytes]], block_size: int = 1 << 10, times: int = 1) -> bytes:
+    """Entries as a table in LevelDB's format, in blocks of about so many bytes, of which the index names each `times`."""
     out, handles, waiting = bytearray(), [], []
 
     def add(content: list[tuple[bytes, bytes]]) -> bytes:
@@ -54,7 +54,7 @@ def table(entries: list[tuple[bytes, bytes]], block_size: int = 1 << 10) -> byte
     if waiting:
         handles.append((waiting[-1][0], add(waiting)))
     meta = add([])
-    footer = (meta + add(handles)).ljust(40, b"\0")
+    footer = (meta + add(handles * times)).ljust(40, b"\0")
     return bytes(out + footer + struct.pack("<Q", 0xDB4775248B80FB57))
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+from safetensors import SafetensorError
 from safetensors.numpy import save_file
 from transformers import BertConfig
 
@@ -92,6 +93,8 @@ def convert(
             tokenizer.save_pretrained(place)
             save_file(weights, place / "model.safetensors", metadata={"format": "pt"})
             place.replace(target)
+        except SafetensorError as error:  # such as for a full disk
+            raise OSError(str(error)) from error
         finally:
             shutil.rmtree(place, ignore_errors=True)
     return target

@@ -21,7 +21,6 @@ IDENTIFIER, LITERAL, COMMENT, NUMBER, WHITESPACE, NEWLINE, WHOLE = range(7)
 KINDS = dict(zip(DROPPABLE, (COMMENT, WHITESPACE)))
 """What a tokenizer may drop -> its kind."""
 
-
 _LINE_BREAK = re.compile(r"\r?\n")
 
 

@@ -6,30 +6,27 @@ import re
 from collections.abc import Iterator
 from itertools import groupby
 
-from probing.models.cubert.lexemes import COMMENT, IDENTIFIER, LITERAL, NUMBER, WHITESPACE
+from probing.models.cubert.lexemes import IDENTIFIER, NUMBER, WHOLE
 
 _LONGEST = 15
 """Characters of a piece, of the kinds that are split at all."""
 
-_PART = re.compile("_+|[^_]+_*")  # of an identifier, with the underscores behind it
-
-_CASE = re.compile(  # a run of capitals ends before the one that begins a word
-    """ [^A-Z_]+_*  |  [A-Z][^A-Z_]+_*  |  [A-Z]+ (?=[A-Z][^A-Z_])  |  [A-Z]+_*  |  _+ """, re.VERBOSE
+_CASE = re.compile(  # of a name, with underscores behind it; a run of capitals ends before the one that begins a word
+    """ [A-Z]? [^A-Z_]+ _*  |  [A-Z]+ (?=[A-Z][^A-Z_])  |  [A-Z]+ _*  |  _+ """, re.VERBOSE
 )
-
 
 _BLANKS = re.compile(r"\S+| {1,20}|\t{1,20}|\s")  # of literals: only the same blank or tab stays together
 
 
 def pieces(kind: int, text: str) -> Iterator[str]:
     """The pieces of a token of a kind, in order; together they are `text`."""
-    if kind not in (IDENTIFIER, LITERAL, COMMENT, NUMBER, WHITESPACE):
+    if kind == WHOLE:
         yield text
         return
     if kind == NUMBER:
         parts = [text]
     elif kind == IDENTIFIER:
-        parts = [case for part in _PART.findall(text) for case in _CASE.findall(part)]
+        parts = _CASE.findall(text)
     else:
         parts = list(_by_character(text))
     for part in parts:

@@ -68,13 +68,13 @@ class CubertTokenizer(PreTrainedTokenizer):
                     yield number, places[start if first < len(marker) else end], places[end]
                 continue
             parts = list(pieces(kind, spelling))
-            for left, part in zip(range(len(parts) - 1, -1, -1), parts):
-                for number, first, last in self.vocabulary.encode(part, left > 0):
+            for place, part in enumerate(parts, 1):
+                for number, first, last in self.vocabulary.encode(part, place < len(parts)):
                     yield number, places[start + first], places[start + last + 1]
                 start += len(part)
 
     def tokenize(self, text: str, *arguments: Any, **options: Any) -> list[str]:
-        return [self.vocabulary.entries[found] for found, _, _ in self.subtokens(text)]
+        return [self.vocabulary.entries[number] for number, _, _ in self.subtokens(text)]
 
     def _encode_plus(self, text: Any, *arguments: Any, **options: Any) -> BatchEncoding:
         told = options.pop("return_offsets_mapping", False)
