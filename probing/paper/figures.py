@@ -140,7 +140,7 @@ def _curves(made: Made, number: int) -> Section:
 
 
 def _lines(made: Made, config: str, rule: str) -> list[Line]:
-    """Our curves, and as circles the paper's numbers of the same, and of its first model, which is its strongest."""
+    """Our curves, and as circles the paper's numbers of the same, and of the first model in its table."""
     curves, circles = [], []
     published = paper.scores(config, rule)
     models = [name for name in made.names(config) if name not in _STYLES]

@@ -227,7 +227,8 @@ def offsets_figure(configs: Mapping[str, Statistics]) -> Figure:
         threshold = bisect_right(BINS, FAR) - kept.start - 0.5
         for part in (above, below):
             part.axvline(threshold, color=INK, linestyle="--", linewidth=0.8)
-        above.set_xticks(range(len(BINS_NAMED[kept])), BINS_NAMED[kept], fontsize=7)
+        ticks = {"fontsize": 7, "rotation": 0 if kept.start == forward else 90}  # many names do not fit side by side
+        above.set_xticks(range(len(BINS_NAMED[kept])), BINS_NAMED[kept], **ticks)
         above.set_title(f"{config}: relations by their mean offset", fontsize=9, loc="left", pad=28)
         above.set_ylabel("relations", fontsize=8)
         above.yaxis.get_major_locator().set_params(integer=True)
@@ -236,7 +237,7 @@ def offsets_figure(configs: Mapping[str, Statistics]) -> Figure:
             if share >= 0.005:
                 colour = ON_DARK if share > 0.6 else ON_BRIGHT
                 below.text(place, row, f"{100 * share:.0f}", ha="center", va="center", fontsize=6, color=colour)
-        below.set_xticks(range(len(BINS_NAMED[kept])), BINS_NAMED[kept], fontsize=7)
+        below.set_xticks(range(len(BINS_NAMED[kept])), BINS_NAMED[kept], **ticks)
         names = [name if name not in NOT_IN_MEAN else f"({name})" for name, _ in relations]
         below.set_yticks(range(len(relations)), names, fontsize=7)
         below.set_title("percent of edges; in brackets: not in the mean", fontsize=9, loc="left")
