@@ -33,7 +33,8 @@ _EVAL_DESCRIPTION = """
 Which syntactic relations of code have a model's attention heads learned? The value of a task is the top-1 UAS in
 percent (0 to 100, higher is better): rule first, mean over relations, each scored with its best attention head. In
 held-out tasks that head is chosen on the validation split; in published tasks, as in the paper, on the scored data.
-Tasks that end in dependent-to-head read the row of the dependent and predict the head token, as decoders require.
+Tasks that end in dependent-to-head read the row of the dependent and predict the head token, as decoders require, and
+as the paper does for sentences.
 What do masked language models restore of syntax? In mask tasks all sub-tokens of the outermost nodes of one type of the
 syntax tree are masked and restored; the value, in percent, is the mean over node types of the Jaccard similarity of the
 trees before and after, most of which is never masked, or of the share of masked sub-tokens that are restored exactly.
@@ -114,6 +115,7 @@ def _croissant(folder: Path, configs: Mapping[str, ConfigReport]) -> dict[str, A
     """One FileObject per Parquet file and one RecordSet for its rows; no date, so that builds are reproducible."""
     files, records = [], []
     for name, config in configs.items():
+        units = config.language.units
         for split, functions in config.functions.items():
             path = f"{name}/{split}.parquet"
             files.append(
@@ -133,7 +135,7 @@ def _croissant(folder: Path, configs: Mapping[str, ConfigReport]) -> dict[str, A
                     "@type": "cr:RecordSet",
                     "@id": rows,
                     "name": rows,
-                    "description": f"{functions} functions: config {name}, version {config.version}, split {split}",
+                    "description": f"{functions} {units}: config {name}, version {config.version}, split {split}",
                     "key": {"@id": f"{rows}/id"},
                     "field": [_field(rows, column, meaning, path) for column, meaning in COLUMNS.items()],
                 }
@@ -144,7 +146,7 @@ def _croissant(folder: Path, configs: Mapping[str, ConfigReport]) -> dict[str, A
         "conformsTo": "http://mlcommons.org/croissant/1.1",
         "name": "CodeSyntax",
         "description": f"{_SUMMARY}.",
-        "license": "Each function keeps the licence of its repository.",
+        "license": "Each function keeps the licence of its repository, each sentence that of its treebank.",
         "version": f"{LABELS}.0",
         "citeAs": _CITATION,
         "keywords": ["code", "syntax", "probing", "attention"],

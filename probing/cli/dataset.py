@@ -34,7 +34,8 @@ def build(source: str, configs: tuple[str, ...], output: Path, **given: Any) -> 
 
     SOURCE is a dataset on the Hub (code-search-net/code_search_net, optionally with @revision), a folder or zip of
     CodeSearchNet v2, the dataset as its authors published it (CodeSyntax_python.json or its zip), any folder of source
-    files, or `sample`, the functions included in this package.
+    files, a treebank (a file or a folder in CoNLL-U, for the configs english, german and ud), or `sample`, the
+    functions and sentences included in this package.
 
     If the output is a dataset from the same source, the configs are added to it; a dataset from another source is not
     changed without --overwrite.
