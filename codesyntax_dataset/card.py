@@ -89,7 +89,7 @@ def left_out(card: str, config: str) -> str | None:
 
 def origin(card: str) -> str | None:
     """The card's line on where the functions come from; None if it has none."""
-    line = re.search(r"^- Functions: (.*)\. Training data is not used\.", card, flags=re.MULTILINE)
+    line = re.search(r"^- [A-Z][a-z ]+: (.*)\. Training data is not used\.", card, flags=re.MULTILINE)
     return line and line[1]
 
 

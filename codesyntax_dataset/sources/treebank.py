@@ -142,10 +142,11 @@ def _read_conllu(lines: Sequence[str]) -> tuple[str, list[_Word]]:
         (sentence,) = conllu.parse("\n".join(lines), field_parsers=_TEXT)
     except (conllu.exceptions.ParseException, ValueError) as error:
         raise _Malformed("has an id or a head that is no number") from error
-    rows = [row for row in sentence if isinstance(row["id"], int)]
+    rows = [row for row in sentence if not isinstance(row["id"], tuple)]
     if [row["id"] for row in rows] != list(range(1, len(rows) + 1)):
         raise _Malformed("has ids that do not count from 1")
-    words = [_Word(row["form"].strip(), row["head"], row["deprel"], _ends_joined(row)) for row in rows]
+    # empty columns at the end of a line are lost
+    words = [_Word(row["form"].strip(), row.get("head"), row.get("deprel", ""), _ends_joined(row)) for row in rows]
     for row in sentence:
         match row["id"]:
             case (first, "-", last):  # a multi-word range, which is spaced as a whole
@@ -165,10 +166,11 @@ def _read_plain(lines: Sequence[str]) -> tuple[str, list[_Word]]:
     _check_lengths(lines)
     words = []
     for line in lines:
-        match = re.fullmatch(r"(\S.*?)\s+(\d{1,6})-(\S+)\s*", line.lstrip(), re.ASCII)
-        if match is None:
+        *parts, label = line.split()
+        head, _, relation = label.partition("-")
+        if not (parts and re.fullmatch("[0-9]{1,6}", head)):
             raise _Malformed("has a line that is not `word head-relation`")
-        words.append(_Word(match[1], int(match[2]), match[3], joined=False))
+        words.append(_Word(" ".join(parts), int(head), relation, joined=False))
     return "", words
 
 

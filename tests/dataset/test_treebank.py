@@ -9,7 +9,7 @@ import pytest
 from codesyntax_dataset import annotate, corpus
 from codesyntax_dataset.build import build
 from codesyntax_dataset.check import check_folder
-from codesyntax_dataset.errors import ArgumentError, CodeSyntaxError, SourceError
+from codesyntax_dataset.errors import ArgumentError, CodeSyntaxError, DatasetError, SourceError
 from codesyntax_dataset.schema import Edge, Skips, check
 from codesyntax_dataset.sources import read
 
@@ -111,6 +111,8 @@ MALFORMED = {
     "has an id or a head that is no number": GOOD.replace("\t2\t", "\ttwo\t"),
     "has ids that do not count from 1": GOOD.replace("2\tbark", "3\tbark"),
     "has a head that is none of its words": GOOD.replace("\t2\tnsubj", "\t3\tnsubj"),
+    "has a head that is none of its words ": "1\tDogs" + "\t" * 8 + "\n",
+    "has ids that do not count from 1 ": GOOD.replace("1\tDogs", "_\tDogs"),
     "has no root, or several": GOOD.replace("\t2\tnsubj", "\t0\troot"),
     "has heads that run in a circle": words(("a", 2, "dep"), ("b", 1, "dep"), ("c", 0, "root")),
     "has a word without text": GOOD.replace("Dogs", " "),
@@ -125,8 +127,16 @@ def test_a_malformed_sentence_is_left_out_and_counted(tmp_path, reason):
     skips = Skips()
     file = file_of(tmp_path, f"{GOOD}\n{MALFORMED[reason]}\n{GOOD}")
     assert [sentence.code for sentence in read(file, "german", skips)] == ["Dogs bark"] * 2
-    assert skips.counts == {f"sentence {reason}": 1}
-    assert skips.names == {f"sentence {reason}": ["de_own-ud-test.conllu, line 4"]}
+    assert skips.names == {f"sentence {reason.strip()}": ["de_own-ud-test.conllu, line 4"]}
+
+
+@pytest.mark.parametrize(
+    "line", ["dogs", "2-nsubj", "dogs two-nsubj", "dogs 2", "dogs -1-nsubj", f"dogs{' ' * 900_000}!"]
+)
+def test_a_malformed_line_of_plain_text(tmp_path, line):
+    skips = Skips()
+    assert len(list(read(file_of(tmp_path, f"{line}\n\nYes 0-root\n", "wsj.txt"), "english", skips))) == 1
+    assert sum(skips.counts.values()) == 1
 
 
 def test_a_file_without_any_sentence_is_refused(tmp_path):
@@ -196,6 +206,10 @@ def test_the_dataset_of_a_treebank(tmp_path):
     ):
         assert line in card
     assert check_folder(tmp_path / "data").configs["ud"].treebanks == ["gsw_own"]
+    with pytest.raises(
+        DatasetError, match="holds ud from treebank, `gsw_own-ud-test.conllu`, and sample does not give"
+    ):
+        build("sample", ["english"], tmp_path / "data")
     with pytest.raises(SourceError, match="none of the known forms"):
         build(file, ["python"], tmp_path / "code")
 
