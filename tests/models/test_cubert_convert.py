@@ -13,6 +13,7 @@ import pytest
 import torch
 from click.testing import CliRunner
 from cubert_release import ENTRIES, variables, with_optimizer, write_release, write_vocabulary
+from loopback_hub import LoopbackHub
 from safetensors import SafetensorError
 from tensor_bundle import table, write_bundle
 from transformers import BertConfig, BertForPreTraining, BertModel
@@ -315,7 +316,18 @@ def test_indentations_are_aligned(model, dataset_folder):
     assert mapped and all(mapped)
 
 
-def test_as_any_model(model):
+def test_from_the_hub(model, tmp_path, monkeypatch):
+    """The folder, pushed as it is, loads by its name, and again without a network."""
+    with LoopbackHub() as hub:
+        hub.add("user/cubert", {file.name: file.read_bytes() for file in model.iterdir()}, type="model")
+        hub.connect(monkeypatch, tmp_path / "cache")
+        loaded = load("user/cubert")
+        assert isinstance(loaded.tokenizer, CubertTokenizer) and loaded.tokenizer.language == "python"
+        assert loaded.revision == hub.repositories["model", "user/cubert"].heads["main"]
+    assert load("user/cubert").revision == loaded.revision
+
+
+def test_as_any_model(model, tmp_path):
     """Its folder gives what `probe` asks of any: a tokenizer without weights, a name for a pair in memory, a self-check."""
     tokenizer, longest = load_tokenizer(str(model))
     assert isinstance(tokenizer, CubertTokenizer) and longest == 511
@@ -323,6 +335,7 @@ def test_as_any_model(model):
     weights = BertModel.from_pretrained(model)
     dropped = CubertTokenizer(model / "vocab.txt", "python", ["comments"])
     assert load((weights, tokenizer)).revision != load((weights, dropped)).revision
+    model = shutil.copytree(model, tmp_path / "spoiled")
     config = json.loads((model / "tokenizer_config.json").read_text())
     for change in ({"language": "perl"}, {"drop": ["names"]}, {"drop": 3}, {"language": None}):
         (model / "tokenizer_config.json").write_text(json.dumps({**config, **change}))
