@@ -201,6 +201,7 @@ def test_as_any_tokenizer(python):
         ([entry for entry in ENTRIES if entry != "[MASK]_"], "lacks the entry '[MASK]_'"),
         ([entry for entry in ENTRIES if entry != "\\"], r"lacks the entry '\\'"),
         ([*ENTRIES, "naïve_"], "lacks the entry 'ï'"),
+        ([entry for entry in ENTRIES if "^" not in entry], "lacks the entry '^'"),
         ([""], "lacks the entry '<pad>_'"),
     ],
 )

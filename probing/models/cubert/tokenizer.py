@@ -20,6 +20,8 @@ from probing.models.cubert.vocabulary import CLS, MASK, PAD, SEP, UNKNOWN, Vocab
 class CubertTokenizer(PreTrainedTokenizer):
     """The tokenizer of CuBERT as of 2021, with which the models of that year and the paper's scores were made.
 
+    Its predecessor dropped Python's comments and joined blank lines of Java, its successor splits what it cannot lex.
+
     `vocab_file`: the vocabulary of a release; `language`: `python` or `java`; `drop`: tokens that the model shall not
     see, of DROPPABLE. By default it sees all, as in Shen et al. (2022); CuBERT was pretrained without comments.
 

@@ -29,7 +29,10 @@ def named(name: str) -> str:
 class Vocabulary:
     """The entries, of which each has its place as id.
 
-    `lines`: the text of a vocabulary file, one entry a line, with or without single quotes around all of them. Raises
+    Characters that are in no entry are spelled by their code, as the published tokenizer does; the text of the
+    pretraining seems to have had one sign, U+2205, for all of them.
+
+    `text`: that of a vocabulary file, one entry a line, with or without single quotes around all of them. Raises
     ModelError if an entry is there twice, or one is missing that every vocabulary has.
     """
 
@@ -43,7 +46,7 @@ class Vocabulary:
             twice = next(entry for number, entry in enumerate(entries) if self.ids[entry] != number)
             raise ModelError(f"the vocabulary has the entry {twice!r} twice, expected {len(entries)} different ones")
         self._alphabet = {character for entry in entries for character in entry}
-        needed = [PAD, CLS, SEP, MASK, UNKNOWN, *sorted(self._alphabet | set("\\_u;0123456789"))]
+        needed = [PAD, CLS, SEP, MASK, UNKNOWN, *sorted(self._alphabet | set("^\\_u;0123456789"))]
         if lost := [entry for entry in needed if entry not in self.ids]:
             raise ModelError(
                 f"the vocabulary lacks the entry {lost[0]!r}: expected one of CuBERT's, an entry in each line, and "
