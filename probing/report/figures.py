@@ -210,7 +210,7 @@ def code_and_language(
     axis = bottom.subplots()
     for one in offsets:
         axis.plot(range(len(bins)), one.shares, color=one.colour, ls=one.style, marker="o", ms=3.5, label=one.label)
-    axis.set_xticks(range(len(bins)), bins)
+    axis.set_xticks(range(len(bins)), [name.replace("…", "…\n") for name in bins])
     axis.set_xlabel("offset: tokens from the head to the dependent")
     axis.set_ylabel("edges, %, mean over relations")
     axis.set_ylim(0)
