@@ -19,6 +19,9 @@ predict the head token."""
 PROTOCOLS = HELD_OUT, PUBLISHED = ("held-out", "published")
 """Where the attention heads are chosen: on the split `validation`, or, as in the paper, on the scored data itself."""
 
+BEYOND_OFFSET = "beyond-offset"
+"""Held-out scores of the edges that do not lie at the best offset of their relation."""
+
 KS = range(1, 21)
 """The k of the published curves (Figure 4)."""
 

@@ -2,7 +2,8 @@
 
 Of attention heads, the number is the top-1 UAS in percent: rule `first`, mean over relations, on all functions of the
 split `test` with at most 511 sub-tokens (Shen et al. 2022, section 4). Numbers of different protocols or directions do
-not compare, so each pair of them is a separate task.
+not compare, so each pair of them is a separate task. So is the held-out number of the edges beyond the best offset of
+their relation.
 
 Of masked language models it is, in percent, what is left of functions of the same length when the nodes of one type are
 masked and restored (T1 in section 3 of Velasco et al. 2024), as a mean over functions, then over the language's node
@@ -17,7 +18,17 @@ from typing import NamedTuple
 
 from codesyntax_dataset.errors import UnknownName
 from codesyntax_dataset.languages import CONFIGS, language_of
-from codesyntax_dataset.protocol import DIRECTIONS, HEAD_TO_DEPENDENT, HELD_OUT, PAPER_LENGTH, PROTOCOLS, SPLITS
+from codesyntax_dataset.protocol import (
+    BEYOND_OFFSET,
+    DIRECTIONS,
+    HEAD_TO_DEPENDENT,
+    PAPER_LENGTH,
+    PROTOCOLS,
+    PUBLISHED,
+    SPLITS,
+)
+
+TASK_PROTOCOLS = (*PROTOCOLS, BEYOND_OFFSET)
 
 MASK_OUTCOMES = ("jaccard", "restored")
 """What the tasks of masked language models are about."""
@@ -47,7 +58,7 @@ class Task(NamedTuple):
     @property
     def splits(self) -> tuple[str, ...]:
         """The splits needed to compute the number."""
-        return SPLITS if self.protocol == HELD_OUT else ("test",)
+        return ("test",) if self.protocol == PUBLISHED else SPLITS
 
 
 def task_id(config: str, protocol: str, direction: str = HEAD_TO_DEPENDENT) -> str:
@@ -57,7 +68,7 @@ def task_id(config: str, protocol: str, direction: str = HEAD_TO_DEPENDENT) -> s
     """
     for kind, name, known in (
         ("config", config, CONFIGS),
-        ("protocol", protocol, PROTOCOLS),
+        ("protocol", protocol, TASK_PROTOCOLS),
         ("direction", direction, DIRECTIONS),
     ):
         if name not in known:
@@ -68,7 +79,10 @@ def task_id(config: str, protocol: str, direction: str = HEAD_TO_DEPENDENT) -> s
 def tasks(configs: Iterable[str]) -> list[Task]:
     """All tasks of attention heads of these configs, in order."""
     return [
-        Task(config, protocol, direction) for config in configs for direction in DIRECTIONS for protocol in PROTOCOLS
+        Task(config, protocol, direction)
+        for config in configs
+        for direction in DIRECTIONS
+        for protocol in TASK_PROTOCOLS
     ]
 
 

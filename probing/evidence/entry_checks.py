@@ -76,7 +76,7 @@ def _scores(value: Any, at: str, settings: EntrySettings) -> _Scores:
             for place, (k, cell) in enumerate(zip(KS, fields(of_rule, f"{where}.{rule}", map(str, KS)))):
                 here = f"{where}.{rule}.{k}"
                 found, layer, of_layer = fields(cell, here, ("score", "layer", "head"))
-                score[row, column, place] = (_alone if few else _interval)(found, f"{here}.score")
+                score[row, column, place] = (_alone if few else check_interval)(found, f"{here}.score")
                 whole(0, settings.layers - 1)(layer, f"{here}.layer")
                 whole(0, settings.heads - 1)(of_layer, f"{here}.head")
                 head[row, column, place] = layer, of_layer
@@ -85,7 +85,7 @@ def _scores(value: Any, at: str, settings: EntrySettings) -> _Scores:
     return result
 
 
-def _interval(value: Any, at: str, least: float = 0) -> float:
+def check_interval(value: Any, at: str, least: float = 0) -> float:
     """The number in `[number, low, high]`."""
     fits = isinstance(value, list) and len(value) == 3 and all(type(number) in (int, float) for number in value)
     if not (fits and all(least <= number <= 100 for number in value)):
@@ -118,7 +118,7 @@ def _means(value: Any, at: str, score: np.ndarray, names: list[str]) -> np.ndarr
             if not len(counted):
                 expect(mean is None, mean, here, "none: no relation counts")
                 continue
-            means[row, column] = _interval(mean, here)
+            means[row, column] = check_interval(mean, here)
             follows = counted[:, row, column].mean()
             if abs(means[row, column] - follows) > _CLOSE:
                 raise EntryError(f"{here} is {mean[0]}, but the mean over its relations is {follows}")
@@ -213,14 +213,17 @@ def _check_differences(value: Any, at: str, model: np.ndarray, combined: np.ndar
     for row, (rule, of_rule) in enumerate(zip(RULES, fields(value, at, RULES))):
         places = np.flatnonzero(np.isfinite(model[row]))
         for place, cell in zip(places, fields(of_rule, f"{at}.{rule}", [str(KS[place]) for place in places])):
-            here = f"{at}.{rule}.{KS[place]}"
-            difference, p = fields(cell, here, ("difference", "p"))
-            follows = model[row, place] - combined[row, place]
-            if abs(_interval(difference, f"{here}.difference", -100) - follows) > _CLOSE:
-                raise EntryError(f"{here}.difference is {difference[0]}, but the means differ by {follows}")
-            least = 1 / (PERMUTATIONS + 1)
-            possible = type(p) in (int, float) and least - 1e-12 <= p <= 1
-            expect(possible, p, f"{here}.p", f"a probability from {least} to 1")
+            check_difference(cell, f"{at}.{rule}.{KS[place]}", model[row, place] - combined[row, place])
+
+
+def check_difference(value: Any, at: str, follows: float) -> None:
+    """Check the fields of a difference of means, which must be `follows`."""
+    difference, p = fields(value, at, ("difference", "p"))
+    if abs(check_interval(difference, f"{at}.difference", -100) - follows) > _CLOSE:
+        raise EntryError(f"{at}.difference is {difference[0]}, but the means differ by {follows}")
+    least = 1 / (PERMUTATIONS + 1)
+    possible = type(p) in (int, float) and least - 1e-12 <= p <= 1
+    expect(possible, p, f"{at}.p", f"a probability from {least} to 1")
 
 
 def _refuse(wrong: np.ndarray, names: list[str], at: str, score: np.ndarray, why: str) -> None:

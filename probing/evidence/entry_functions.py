@@ -10,6 +10,9 @@ P is text, as `probing.evidence.packing` says.
 `places` (F,): positions of the functions in the split. `edges` (R, F): relations sorted by name. `hits` (rules, k of
 tables, n): the n pairs of a relation and a function with edges, in the order of `edges`, for the relations of the
 protocol.
+
+`beyond_offset` has the hits of hard edges in the same way, of relations of its own: `relations`, name -> hard edges, by
+name; `edges` P (R, F); and `hits`, who -> P.
 """
 
 from __future__ import annotations
@@ -19,12 +22,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from codesyntax_dataset.errors import EntryError
-from codesyntax_dataset.protocol import KS, PROTOCOLS, TABLE_KS
+from codesyntax_dataset.protocol import BEYOND_OFFSET, KS, PROTOCOLS, TABLE_KS
 from codesyntax_metric.topk_uas import NOT_IN_MEAN, RULES
+from probing.evidence.entry_checks import check_difference, check_interval
 from probing.evidence.packing import packed, unpacked
 from probing.evidence.schema import Entry
 from probing.evidence.selection import SAME_RELATIONS, Outcomes
-from probing.runs.untrusted_json import fields
+from probing.evidence.statistics import FEW_FUNCTIONS
+from probing.runs.untrusted_json import fields, mapping, shown
 
 CELLS = [(protocol, rule, k) for protocol in PROTOCOLS for rule in RULES for k in TABLE_KS]
 """The scores that a board shows, in this order wherever they are listed."""
@@ -49,17 +54,32 @@ def pack(outcomes: dict[str, Outcomes], combined: dict[str, Outcomes]) -> dict[s
     return {"places": packed(published.functions), "edges": packed(published.edges.T), "hits": hits}
 
 
+def pack_beyond(outcomes: Outcomes, combined: Outcomes, places: np.ndarray) -> dict[str, Any]:
+    """The hard edges in the functions at `places` (F,), and how many of them a model and its best rival hit."""
+    edges = np.zeros((len(places), len(outcomes.relations)), np.int32)
+    edges[np.searchsorted(places, outcomes.functions)] = outcomes.edges
+    return {
+        "relations": dict(zip(outcomes.relations, edges.sum(axis=0).tolist())),
+        "edges": packed(edges.T),
+        "hits": {"model": _hits(outcomes), "combined": _hits(combined)},
+    }
+
+
 class ByFunction(NamedTuple):
     """`places`: (F,); `edges`: (R, F), the relations by name; `hits`: protocol -> who -> (rules, k of tables, R, F), of
-    the protocol's relations. SAME_RELATIONS counts as a protocol."""
+    the protocol's relations; `hard`: (R, F), the hard edges of BEYOND_OFFSET, which counts as a protocol, as
+    SAME_RELATIONS does."""
 
     relations: dict[str, list[str]]
     places: np.ndarray
     edges: np.ndarray
     hits: dict[str, dict[str, np.ndarray]]
+    hard: np.ndarray
 
     def edges_of(self, protocol: str) -> np.ndarray:
         """(R, F) of the protocol's relations."""
+        if protocol == BEYOND_OFFSET:
+            return self.hard
         names = self.relations["published"]
         return self.edges[[names.index(name) for name in self.relations[protocol]]]
 
@@ -84,8 +104,11 @@ def unpack(entry: Entry) -> ByFunction:
             f"{at}.places are not {functions} places in a split of {rows} functions, scored and skipped, in order"
         )
     of_edges = unpacked(edges, f"{at}.edges", len(names) * functions).reshape(len(names), functions)
-    found = ByFunction(relations, of_places, of_edges, {})
-    for protocol, of_protocol in zip(PROTOCOLS, fields(hits, f"{at}.hits", PROTOCOLS)):
+    found = ByFunction(relations, of_places, of_edges, {}, _hard(entry, relations, of_edges))
+    of_protocols = dict(zip(PROTOCOLS, fields(hits, f"{at}.hits", PROTOCOLS)))
+    if entry.beyond_offset is not None:
+        of_protocols[BEYOND_OFFSET] = entry.beyond_offset["hits"]
+    for protocol, of_protocol in of_protocols.items():
         mine = found.edges_of(protocol)
         found.hits[protocol] = {}
         for who, of_who in zip(WHO, fields(of_protocol, f"{at}.hits.{protocol}", WHO)):
@@ -95,9 +118,38 @@ def unpack(entry: Entry) -> ByFunction:
             dense[..., mine > 0] = numbers
             if (dense > mine).any():
                 raise EntryError(f"{at}.hits.{protocol}.{who} has more hits in a function than it has edges")
+    if entry.beyond_offset is None:
+        none = np.zeros((len(RULES), len(TABLE_KS), 0, functions), of_edges.dtype)
+        found.hits[BEYOND_OFFSET] = dict.fromkeys(WHO, none)
     kept = [names.index(name) for name in relations["held-out"]]
     relations[SAME_RELATIONS] = relations["held-out"]
     found.hits[SAME_RELATIONS] = {who: of[..., kept, :] for who, of in found.hits["published"].items()}
+    return found
+
+
+def _hard(entry: Entry, relations: dict[str, list[str]], edges: np.ndarray) -> np.ndarray:
+    """The hard edges (R, F) of an entry, whose relations are added; none if it has no score beyond offsets."""
+    value, at, names = entry.beyond_offset, BEYOND_OFFSET, relations["held-out"]
+    if value is None:
+        relations[BEYOND_OFFSET] = []
+        return np.zeros((0, entry.functions), edges.dtype)
+    _, _, _, counts, hard, _ = fields(value, at, ("scores", "combined", "differences", "relations", "edges", "hits"))
+    relations[BEYOND_OFFSET] = sorted(mapping(counts, f"{at}.relations"))
+    if unknown := set(relations[BEYOND_OFFSET]) - set(names):
+        raise EntryError(f"{at}.relations has {shown(min(unknown))}, which has no held-out score")
+    shape = len(relations[BEYOND_OFFSET]), entry.functions
+    found = unpacked(hard, f"{at}.edges", shape[0] * shape[1]).reshape(shape)
+    known = edges[[relations["published"].index(name) for name in relations[BEYOND_OFFSET]]]
+    if (found > known).any():
+        raise EntryError(f"{at}.edges has more hard edges in a function than it has edges")
+    for name, of_relation in zip(relations[BEYOND_OFFSET], found):
+        if counts[name] != of_relation.sum() or np.count_nonzero(of_relation) < FEW_FUNCTIONS:
+            raise EntryError(
+                f"{at}.relations.{name} is {shown(counts[name])}, but {of_relation.sum()} by its functions, expected "
+                f"the same and at least {FEW_FUNCTIONS} functions"
+            )
+    if all(name in NOT_IN_MEAN for name in relations[BEYOND_OFFSET]):
+        raise EntryError(f"{at}.relations has none of the mean, expected no {at} then")
     return found
 
 
@@ -122,6 +174,8 @@ def check(entry: Entry) -> None:
     _check_means(alike["scores"], "same_relations.scores", found, SAME_RELATIONS)
     _check_differences(alike["differences"], "same_relations.differences", found, SAME_RELATIONS, signs)
     _check_heads(entry, found)
+    if entry.beyond_offset is not None:
+        _check_beyond(entry.beyond_offset, found, signs)
 
 
 # --------------------------------------------------------------------------------------------------------------- checks
@@ -180,6 +234,29 @@ def _check_differences(
         p = expected[row, column]
         if abs(said["p"] - p) > 5 * np.sqrt(p * (1 - p) / _EXCHANGES) + 5 / _EXCHANGES:  # five standard errors
             raise EntryError(f"{at}.{rule}.{k}.p is {said['p']}, but a test over its functions gives about {p}")
+
+
+def _check_beyond(value: dict[str, Any], found: ByFunction, signs: np.ndarray) -> None:
+    """Check the same of hard edges, of which no head hits more than the best head hits of all edges."""
+    at, names = BEYOND_OFFSET, found.relations[BEYOND_OFFSET]
+    hits = found.hits[BEYOND_OFFSET]["model"].sum(axis=-1)  # (rules, k, R)
+    most = found.hits["published"]["model"].sum(axis=-1)
+    if (hits > most[..., [found.relations["published"].index(name) for name in names]]).any():
+        raise EntryError(f"{at}.hits.model has more hits of a relation than its best head has of all edges")
+    means = {}
+    for who, name in zip(WHO, ("scores", "combined")):
+        sums = found.shares(BEYOND_OFFSET, who).sum(axis=-1)  # (rules, k)
+        for row, (rule, of_rule) in enumerate(zip(RULES, fields(value[name], f"{at}.{name}", RULES))):
+            for column, (k, cell) in enumerate(zip(TABLE_KS, fields(of_rule, f"{at}.{name}.{rule}", TABLE_KS))):
+                means[who, rule, k] = check_interval(cell, f"{at}.{name}.{rule}.{k}")
+                if abs(means[who, rule, k] - sums[row, column]) > 1e-6:
+                    raise EntryError(f"{at}.{name}.{rule}.{k} is {cell[0]}, but {sums[row, column]} by its functions")
+    for rule, of_rule in zip(RULES, fields(value["differences"], f"{at}.differences", RULES)):
+        for k, cell in zip(TABLE_KS, fields(of_rule, f"{at}.differences.{rule}", TABLE_KS)):
+            follows = means["model", rule, k] - means["combined", rule, k]
+            check_difference(cell, f"{at}.differences.{rule}.{k}", follows)
+    _check_means(value["scores"], f"{at}.scores", found, BEYOND_OFFSET)
+    _check_differences(value["differences"], f"{at}.differences", found, BEYOND_OFFSET, signs)
 
 
 def _check_heads(entry: Entry, found: ByFunction) -> None:

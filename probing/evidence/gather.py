@@ -18,12 +18,13 @@ from typing import Any
 import numpy as np
 
 from codesyntax_dataset.errors import LedgerError
-from codesyntax_dataset.protocol import BEST_BASELINE, PROTOCOLS, REDRAWN_DEPENDENTS
+from codesyntax_dataset.protocol import BEST_BASELINE, PROTOCOLS, REDRAWN_DEPENDENTS, TABLE_KS
 from codesyntax_metric.topk_uas import RULES
 from probing.attention.ledger import RankLedger
 from probing.attention.result import ProbeResult, load
 from probing.evidence import baselines, entry_functions
 from probing.evidence.baselines import BaselineResult, Edges
+from probing.evidence.beyond import AVOIDED, Beyond, Rivals, beyond, rivals
 from probing.evidence.entry import FORMAT
 from probing.evidence.selection import (
     Comparison,
@@ -129,12 +130,14 @@ def by_instrument(paths: Sequence[str | os.PathLike]) -> tuple[list[Path], list[
 class Evidence:
     """One model on one config, by both protocols, with the baselines on the same functions.
 
-    `edges`: the edges of these functions, on `validation` and on `test`, the split that is scored.
+    `edges`: the edges of these functions, on `validation` and on `test`, the split that is scored. `rivals`: number of
+    avoided offsets -> what needs no model beyond these.
     """
 
     probed: Probed
     baselines: BaselineResult
     edges: dict[str, Edges]
+    rivals: dict[int, Rivals | None]
 
     @cached_property
     def outcomes(self) -> dict[str, Outcomes]:
@@ -164,14 +167,29 @@ class Evidence:
         best = self.baselines.outcomes["published"][BEST_BASELINE]
         return estimate(outcomes), compare(outcomes, best) if self.comparisons else None
 
+    @cached_property
+    def beyond(self) -> dict[int, Beyond | None]:
+        """Number of avoided offsets -> what the model's heads find of hard edges."""
+        test, validation = self.probed.test.ledger, self.probed.validation.ledger
+        return {avoided: beyond(validation, test, avoided) for avoided in self.rivals}
+
+    @cached_property
+    def beyond_compared(self) -> dict[int, Comparison | None]:
+        """The same against the best rival; None also for redrawn dependents."""
+        same_edges = self.probed.test.settings.control != REDRAWN_DEPENDENTS
+        return {
+            avoided: rival.against(model) if same_edges and rival and (model := self.beyond[avoided]) else None
+            for avoided, rival in self.rivals.items()
+        }
+
     def entry(self) -> dict[str, Any]:
         """Everything that is published about it, as JSON; scores are percentages, intervals 95 % intervals.
 
         `protocols`: protocol -> `selection.summary`. `baselines`: protocol -> offset, keyword or combined -> `scores`,
         with intervals, and `relations`, without. `differences`: protocol -> rule -> k -> difference of the model's mean
         to the combined baseline's, with interval and p-value. `same_relations`: `scores`, `baselines` and `differences`
-        of *published* over the relations of *held-out*. `by_function`: `entry_functions.pack`. `ledgers`: SHA-256 of
-        the ledgers' files.
+        of *published* over the relations of *held-out*. `beyond_offset`: `entry_functions.pack_beyond`, None without
+        such a score. `by_function`: `entry_functions.pack`. `ledgers`: SHA-256 of the ledgers' files.
         """
         test, validation = self.probed.test, self.probed.validation
         baseline_scores: dict[str, Any] = {protocol: {} for protocol in PUBLISHED_FIRST}
@@ -208,11 +226,26 @@ class Evidence:
                 "baselines": self.baselines.same_relations,
                 "differences": {} if compared is None else _differences(compared),
             },
+            "beyond_offset": self._beyond_offset(),
             "by_function": entry_functions.pack(
                 self.outcomes, {protocol: kinds[BEST_BASELINE] for protocol, kinds in self.baselines.outcomes.items()}
             ),
             "ledgers": {split: _sha256(ledger_path(file)) for split, file in self.probed.files.items()},
             "versions": test.versions,
+        }
+
+    def _beyond_offset(self) -> dict[str, Any] | None:
+        """Beyond the best offset of each relation, against the best rival there."""
+        avoided = AVOIDED[0]
+        model, rival, compared = self.beyond[avoided], self.rivals[avoided], self.beyond_compared[avoided]
+        if model is None or rival is None or compared is None or not model.in_mean:
+            return None
+        combined = rival.of(BEST_BASELINE, model)
+        return {
+            "scores": _at_table_ks(means(model.estimate)),
+            "combined": _at_table_ks(means(estimate(combined))),
+            "differences": _at_table_ks(_differences(compared)),
+            **entry_functions.pack_beyond(model.outcomes, combined, self.outcomes["published"].functions),
         }
 
 
@@ -249,7 +282,8 @@ def gather(probed: Sequence[Probed], data: Any = None) -> list[Evidence]:
                     "ledger was altered, or belongs to other data"
                 )
     result = baselines.evaluate(edges["validation"], edges["test"], first.direction)
-    return [Evidence(one.only(test, validation), result, edges) for one in probed]
+    further = {avoided: rivals(edges["validation"], edges["test"], avoided, first.direction) for avoided in AVOIDED}
+    return [Evidence(one.only(test, validation), result, edges, further) for one in probed]
 
 
 def _only(result: ProbeResult, functions: np.ndarray) -> ProbeResult:
@@ -281,6 +315,10 @@ def _differences(comparison: Comparison) -> dict[str, Any]:
         }
         for number, (rule, by_k) in enumerate(means(comparison.difference).items())
     }
+
+
+def _at_table_ks(scores: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
+    return {rule: {k: cell for k, cell in by_k.items() if k in TABLE_KS} for rule, by_k in scores.items()}
 
 
 def _bare_scores(relations: dict[str, Any]) -> dict[str, Any]:

@@ -128,8 +128,8 @@ class Verified(Record):
 class Entry(Record):
     """What is published about a model on one config; `Evidence.entry` says what the numbers are.
 
-    `entry_checks` and `entry_functions` check the numbers in `protocols`, `baselines`, `differences`, `same_relations`
-    and `by_function`, field by field and against each other.
+    `entry_checks` and `entry_functions` check the numbers in `protocols`, `baselines`, `differences`, `same_relations`,
+    `beyond_offset` and `by_function`, field by field and against each other.
     """
 
     format: Literal[2]
@@ -143,6 +143,7 @@ class Entry(Record):
     baselines: dict[str, Any]
     differences: dict[str, Any]
     same_relations: dict[str, Any]
+    beyond_offset: dict[str, Any] | None
     by_function: dict[str, Any]
     ledgers: Digests
     versions: Annotated[dict[str, Version], exactly(VERSIONS)]

@@ -33,7 +33,15 @@ import numpy as np
 from codesyntax_dataset.arguments import checked
 from codesyntax_dataset.errors import EntryError
 from codesyntax_dataset.languages import CONFIGS
-from codesyntax_dataset.protocol import BASELINES, BEST_BASELINE, HELD_OUT, PROTOCOLS, PUBLISHED, TABLE_KS
+from codesyntax_dataset.protocol import (
+    BASELINES,
+    BEST_BASELINE,
+    BEYOND_OFFSET,
+    HELD_OUT,
+    PROTOCOLS,
+    PUBLISHED,
+    TABLE_KS,
+)
 from codesyntax_metric.topk_uas import RULES
 from probing.evidence.entry import LARGEST, load
 from probing.evidence.entry_functions import CELLS, unpack
@@ -46,7 +54,7 @@ from probing.publish.tables import LeftOut, by_table, ranks
 BEST_FIRST = (BEST_BASELINE, *BASELINES[:-1])
 """As in entries, in the order of the page; `combined` is the best one (Shen et al. 2022, section 4)."""
 
-SHOWN = [*CELLS, *((SAME_RELATIONS, rule, k) for rule in RULES for k in TABLE_KS)]
+SHOWN = [*CELLS, *((mean, rule, k) for mean in (SAME_RELATIONS, BEYOND_OFFSET) for rule in RULES for k in TABLE_KS)]
 """The means that a board shows, always listed in this order."""
 
 MOST_FILES = 2000
@@ -148,10 +156,13 @@ class Table:
 
     @property
     def means(self) -> tuple[str, ...]:
-        """The means to show: both protocols and, if *held-out* lacks relations, SAME_RELATIONS between them."""
+        """The means to show: both protocols, SAME_RELATIONS between them if *held-out* lacks relations; BEYOND_OFFSET if
+        there is one."""
         first = self.rows[0]
         lacks = any(first.relations[name][-1] and found[0] is None for name, found in first.found.items())
-        return (HELD_OUT, SAME_RELATIONS, PUBLISHED) if lacks else PROTOCOLS
+        both = (HELD_OUT, SAME_RELATIONS, PUBLISHED) if lacks else PROTOCOLS
+        has_hard = first.cells[SHOWN.index((BEYOND_OFFSET, RULES[0], TABLE_KS[0]))] is not None
+        return (*both, BEYOND_OFFSET) if has_hard else both
 
 
 @dataclass
@@ -237,15 +248,22 @@ def _row(file: str, entry: Entry) -> Row:
     shared["functions of the split"] = str(entry.functions + sum(entry.skips.values()))
     of_protocol = {protocol: entry.protocols[protocol]["relations"] for protocol in PROTOCOLS}
     baseline = {protocol: entry.baselines[protocol]["combined"]["relations"] for protocol in PROTOCOLS}
-    alike = entry.same_relations
+    alike, nothing = entry.same_relations, {rule: dict.fromkeys(TABLE_KS) for rule in RULES}
+    hard = entry.beyond_offset or {"scores": nothing, "combined": nothing, "differences": nothing}
     scores = {
         **{protocol: entry.protocols[protocol]["scores"] for protocol in PROTOCOLS},
         SAME_RELATIONS: alike["scores"],
+        BEYOND_OFFSET: hard["scores"],
     }
-    differences = {**entry.differences, SAME_RELATIONS: alike["differences"]}
+    differences = {
+        **entry.differences,
+        SAME_RELATIONS: alike["differences"],
+        BEYOND_OFFSET: hard["differences"],
+    }
     baselines = {
         **{protocol: {name: of["scores"] for name, of in entry.baselines[protocol].items()} for protocol in PROTOCOLS},
         SAME_RELATIONS: alike["baselines"],
+        BEYOND_OFFSET: {**dict.fromkeys(BEST_FIRST, nothing), BEST_BASELINE: hard["combined"]},
     }
     by_function = unpack(entry)
     same = [by_function.places, by_function.edges, *(by_function.hits[protocol]["combined"] for protocol in PROTOCOLS)]
@@ -275,7 +293,10 @@ def _row(file: str, entry: Entry) -> Row:
         },
         functions=hashlib.sha256(b"".join(numbers.astype("<u4").tobytes() for numbers in same)).hexdigest(),
         shares=np.concatenate(
-            [by_function.shares(mean).reshape(-1, entry.functions) for mean in (*PROTOCOLS, SAME_RELATIONS)]
+            [
+                by_function.shares(mean).reshape(-1, entry.functions)
+                for mean in (*PROTOCOLS, SAME_RELATIONS, BEYOND_OFFSET)
+            ]
         ).astype(np.float32),
         verified=(entry.verified.functions, entry.verified.of) if entry.verified else None,
     )

@@ -30,10 +30,11 @@ from huggingface_hub.errors import EntryNotFoundError
 from codesyntax_dataset.arguments import checked
 from codesyntax_dataset.errors import HubError, LedgerError
 from codesyntax_dataset.languages import language_of
-from codesyntax_dataset.protocol import PAPER_LENGTH, PROTOCOLS
+from codesyntax_dataset.protocol import BEYOND_OFFSET, PAPER_LENGTH, PROTOCOLS
 from codesyntax_dataset.tasks import MASK_OUTCOMES, MASK_SETTINGS, mask_task_id, task_id
 from probing.attention.result import ProbeResult
 from probing.evidence import entry, entry_masked, masked
+from probing.evidence.beyond import AVOIDED, beyond
 from probing.evidence.checks import REJECTED, UNCHECKED, Verification
 from probing.evidence.gather import Probed, by_instrument, find, gather
 from probing.evidence.schema import Entry, MaskEntry, Verified
@@ -219,7 +220,9 @@ def _found(results: Sequence[str | os.PathLike[str]]) -> list[_Result]:
     found = []
     for one in find(left) if left or not masking else []:
         made = one.test.settings
-        tasks = [task_id(made.config, protocol, made.direction) for protocol in PROTOCOLS]
+        hard = beyond(one.validation.ledger, one.test.ledger, AVOIDED[0])
+        protocols = [*PROTOCOLS, *([BEYOND_OFFSET] if hard and hard.in_mean else [])]
+        tasks = [task_id(made.config, protocol, made.direction) for protocol in protocols]
         found.append(_Result(list(one.files.values()), [one.test, one.validation], tasks, one))
     for file in masking:
         result = load(file)
@@ -360,7 +363,8 @@ def _headlines(entries: list[Entry | MaskEntry]) -> dict[str, Headline]:
 
 
 def _of_heads(of: Entry) -> dict[str, Headline]:
-    """The top-1 UAS by both protocols; the published one also over the relations of held-out, if these are not all."""
+    """The top-1 UAS by both protocols, the published one also over the relations of held-out, if these are not all; and
+    beyond offsets, with what the best rival finds there."""
     found = {}
     in_mean = {
         protocol: {name for name, relation in of.protocols[protocol]["relations"].items() if relation["in_mean"]}
@@ -377,6 +381,12 @@ def _of_heads(of: Entry) -> dict[str, Headline]:
         notes = of.signature + ("" if alike is None else f"; {alike}{_ALIKE}")
         metrics = {name: value, name + _ALIKE: alike}
         found[task] = Headline(value, of, notes, metrics, ("feature-extraction", "top-k-uas"))
+    if of.beyond_offset is not None:
+        task = task_id(of.settings.config, BEYOND_OFFSET, of.settings.direction)
+        value, rival = (round(of.beyond_offset[name][RULE][K][0], 2) for name in ("scores", "combined"))
+        notes = f"{of.signature}; next best offset or keyword {rival}"
+        name = f"{task}: top-{K} UAS, {RULE} token of the dependent"
+        found[task] = Headline(value, of, notes, {name: value}, ("feature-extraction", "top-k-uas"))
     return found
 
 

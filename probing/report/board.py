@@ -18,7 +18,7 @@ from codesyntax_dataset import paper
 from codesyntax_dataset.atomic import write, writing
 from codesyntax_dataset.errors import LedgerError
 from codesyntax_dataset.languages import language_of
-from codesyntax_dataset.protocol import PROTOCOLS, TABLE_KS
+from codesyntax_dataset.protocol import BEYOND_OFFSET, PROTOCOLS, TABLE_KS
 from codesyntax_metric.topk_uas import RULES
 from probing.evidence.baselines import kinds_of
 from probing.evidence.entry_masked import HEADLINE
@@ -135,7 +135,14 @@ def to_html(board: Board) -> str:
         titles=board_masked.TITLES,
         headline=HEADLINE,
         source=paper.source(),
-        page={"protocols": PROTOCOLS, "same": SAME_RELATIONS, "rules": RULES, "ks": TABLE_KS, "tables": tables},
+        page={
+            "protocols": PROTOCOLS,
+            "same": SAME_RELATIONS,
+            "beyond": BEYOND_OFFSET,
+            "rules": RULES,
+            "ks": TABLE_KS,
+            "tables": tables,
+        },
         details=base64.b64encode(gzip.compress(details.encode(), mtime=0)).decode(),
     )
 
@@ -152,6 +159,8 @@ def to_markdown(board: Board) -> str:
         "probed again before the entry was sent, according to the entry. Tables do not compare with each other. A "
         "published",
         "score compares with the held-out one over the same relations, which is shown beside it if these are not all.",
+        "Beyond-offset: held-out, on the edges that do not lie at the best offset of their relation, against the next",
+        "best offset or keyword there.",
     ]
     if board.masked and not board.tables:
         lines = lines[:2]

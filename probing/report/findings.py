@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
@@ -13,12 +13,12 @@ import numpy as np
 from codesyntax_dataset import paper
 from codesyntax_dataset.errors import LedgerError, UnknownName
 from codesyntax_dataset.languages import CONFIGS, Language, language_of
-from codesyntax_dataset.protocol import BEST_BASELINE, HELD_OUT, KS, PUBLISHED, REDRAWN_DEPENDENTS
+from codesyntax_dataset.protocol import BEST_BASELINE, HELD_OUT, KS, PUBLISHED
 from codesyntax_metric.topk_uas import RULES
 from probing.attention.errors import ErrorAnalysis, errors_path, load
 from probing.attention.schema import ResultFile
 from probing.evidence.baselines import KINDS, Edges
-from probing.evidence.beyond import AVOIDED, Beyond, Rivals, beyond, rivals
+from probing.evidence.beyond import Beyond, Rivals
 from probing.evidence.gather import PUBLISHED_FIRST, Evidence, files_of, find, gather
 from probing.evidence.mechanism import OneGuess, one_guess
 from probing.evidence.random_attention import expected as expected_scores
@@ -244,7 +244,6 @@ def _gathered(title: str, name: str, files: list[Path], data: Any) -> Findings:
     first = evidence[0]
     validation, test = first.edges["validation"], first.edges["test"]
     direction = first.probed.test.settings.direction
-    beyond_offsets = {avoided: rivals(validation, test, avoided, direction) for avoided in AVOIDED}
     subjects: list[Subject] = []
     for one, whole, label in zip(evidence, probed, names):
         file = one.probed.files["test"]
@@ -254,7 +253,7 @@ def _gathered(title: str, name: str, files: list[Path], data: Any) -> Findings:
                 f"{errors_path(file)} does not belong to {file.name}: run `codesyntax errors {file}` again"
             )
         heads = _heads(one)
-        hard = _beyond(one, beyond_offsets)
+        hard = one.beyond, one.beyond_compared
         subjects.append(Subject(label, file, one.entry(), one.comparisons, heads, whole.test.functions, errors, *hard))
     order = sorted(range(len(subjects)), key=lambda place: (not subjects[place].is_model, subjects[place].name))
     subjects = [subjects[place] for place in order]
@@ -286,7 +285,7 @@ def _gathered(title: str, name: str, files: list[Path], data: Any) -> Findings:
         rules=RULES if (test.first != test.last).any() else RULES[:1],
         pairs=pairs,
         guessed={subjects[place].name: one_guess(evidence[place]) for place in models},
-        rivals=beyond_offsets,
+        rivals=first.rivals,
     )
 
 
@@ -316,20 +315,6 @@ def _offsets(edges: Edges) -> dict[str, dict[int, int]]:
         values, counts = np.unique(offset[edges.relation == number], return_counts=True)
         counted[name] = dict(zip(values.tolist(), counts.tolist()))
     return counted
-
-
-def _beyond(
-    evidence: Evidence, all_rivals: Mapping[int, Rivals | None]
-) -> tuple[dict[int, Beyond | None], dict[int, Comparison | None]]:
-    """What a model finds on hard edges, and against the best rival: redrawn dependents have other edges than rivals."""
-    probed = evidence.probed
-    found = {avoided: beyond(probed.validation.ledger, probed.test.ledger, avoided) for avoided in all_rivals}
-    same_edges = probed.test.settings.control != REDRAWN_DEPENDENTS
-    compared = {
-        avoided: rival.against(model) if same_edges and rival and (model := found[avoided]) else None
-        for avoided, rival in all_rivals.items()
-    }
-    return found, compared
 
 
 def _random(validation: Edges, test: Edges, direction: str, heads: int) -> dict[str, Any]:

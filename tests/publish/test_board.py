@@ -477,6 +477,16 @@ def test_protocol_rule_and_k(large, page):
         shown = column(page, f"Δ, {protocol}")[place].replace("−", "-")
         difference = entry["differences"][protocol][rule][k]["difference"][0]
         assert float(shown) == pytest.approx(difference, abs=0.0501)
+    page.locator("#protocol").get_by_text("beyond-offset", exact=True).click()
+    place, hard = column(page, "Model").index(name), entry["beyond_offset"]
+    for title, numbers in (
+        ("UAS", hard["scores"]["last"]["20"]),
+        ("Δ", hard["differences"]["last"]["20"]["difference"]),
+    ):
+        shown = column(page, f"{title}, beyond-offset")[place].replace("−", "-")
+        assert float(shown) == pytest.approx(numbers[0], abs=0.0501)
+    shown = dict(zip(column(page, "Model"), column(page, "UAS, beyond-offset")))
+    assert float(shown["combined"]) == pytest.approx(hard["combined"]["last"]["20"][0], abs=0.0501)
 
 
 def test_the_relations_of_a_model_by_keyboard(large, page):

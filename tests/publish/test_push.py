@@ -439,12 +439,16 @@ def test_the_tasks_of_the_benchmark_are_those_of_its_configs(dataset_folder):
     assert [(task["id"], task["config"]) for task in told["tasks"]] == [
         ("python-held-out", "python"),
         ("python-published", "python"),
+        ("python-beyond-offset", "python"),
         ("python-held-out-dependent-to-head", "python"),
         ("python-published-dependent-to-head", "python"),
+        ("python-beyond-offset-dependent-to-head", "python"),
         ("java-held-out", "java"),
         ("java-published", "java"),
+        ("java-beyond-offset", "java"),
         ("java-held-out-dependent-to-head", "java"),
         ("java-published-dependent-to-head", "java"),
+        ("java-beyond-offset-dependent-to-head", "java"),
         ("python-mask-jaccard", "python"),
         ("python-mask-restored", "python"),
         ("java-mask-jaccard", "java"),
@@ -476,7 +480,7 @@ def test_a_dataset_without_validation_has_no_held_out_tasks_and_one_without_test
 def test_task_ids_are_unique_and_refuse_what_does_not_exist():
     assert DIRECTIONS == topk_uas.DIRECTIONS  # written again, for the dataset does not import the metric
     ids = [task.id for task in tasks(CONFIGS)]
-    assert len(set(ids)) == len(ids) == 11 * 2 * 2
+    assert len(set(ids)) == len(ids) == 11 * 2 * 3
     assert task_id("java_skip_semicolon", "held-out") == "java_skip_semicolon-held-out"
     masked = [task.id for task in mask_tasks(CONFIGS)]
     assert masked == [

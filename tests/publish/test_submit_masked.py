@@ -109,7 +109,13 @@ def test_from_results_of_both_kinds_to_a_board(hub, made, model):
     api.merge_pull_request(BOARD, 1, repo_type="dataset")
     merged = hub.files(MODEL, "model")
     read = {one.task_id: one for one in parse_eval_result_entries(yaml.safe_load(merged[submit.FILE]))}
-    assert list(read) == ["python-held-out", "python-published", "python-mask-jaccard", "python-mask-restored"]
+    assert list(read) == [
+        "python-held-out",
+        "python-published",
+        "python-beyond-offset",
+        "python-mask-jaccard",
+        "python-mask-restored",
+    ]
     result = json.loads(result_file(made / "masked").read_text())
     for outcome, unit in (("jaccard", 100), ("restored", 1)):
         one = read[f"python-mask-{outcome}"]

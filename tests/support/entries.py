@@ -48,9 +48,8 @@ def of_model(evidence: Evidence, name: str, skill: float, seed: int = 0, **setti
         return ProbeResult.from_ledger(dataclasses.replace(ledger, ranks=ranks))
 
     probed = evidence.probed
-    made = Evidence(
-        Probed(changed(probed.test), changed(probed.validation), probed.files), evidence.baselines, evidence.edges
-    )
+    altered = Probed(changed(probed.test), changed(probed.validation), probed.files)
+    made = Evidence(altered, evidence.baselines, evidence.edges, evidence.rivals)
     made.estimates = {protocol: estimate(outcomes, resamples=100) for protocol, outcomes in made.outcomes.items()}
     with mock.patch.object(selection, "RESAMPLES", 100):
         made.comparisons = {
@@ -60,6 +59,10 @@ def of_model(evidence: Evidence, name: str, skill: float, seed: int = 0, **setti
         alike = made.outcomes["published"].only(made.outcomes["held-out"].relations)
         best = evidence.baselines.outcomes["published"]["combined"]
         made.same_relations = estimate(alike, resamples=100), compare(alike, best, permutations=1999)
+        made.beyond_compared = {
+            avoided: compare(model.outcomes, evidence.rivals[avoided].of("combined", model), permutations=1999)
+            for avoided, model in made.beyond.items()
+        }
     return settled(made.entry(), name, seed, **settings)
 
 

@@ -307,6 +307,55 @@ def hits_of(protocol: str) -> tuple[str, ...]:
     return "hits", protocol, "model"
 
 
+@altered("beyond-offset.scores.first.1 is .*, but .* by its functions")
+def a_point_more_beyond_offsets(entry):
+    entry["beyond_offset"]["scores"]["first"]["1"] = [
+        number + 1 for number in entry["beyond_offset"]["scores"]["first"]["1"]
+    ]
+
+
+@altered("more hits of a relation than its best head has of all edges")
+def every_hard_edge_found(entry):
+    """Each function's hits are its hard edges; scores and differences follow."""
+    hard = entry["beyond_offset"]
+    edges = unpacked(hard["edges"])
+    hard["hits"]["model"] = packed(np.tile(edges[edges > 0], 12))
+
+
+@altered("more hard edges in a function than it has edges")
+def more_hard_edges_than_edges(entry):
+    edges = unpacked(entry["beyond_offset"]["edges"])
+    edges[np.flatnonzero(edges)[0]] += 10**6
+    entry["beyond_offset"]["edges"] = packed(edges)
+
+
+@altered("by its functions, expected the same and at least 6 functions")
+def a_relation_in_few_functions_beyond_offsets(entry):
+    hard = entry["beyond_offset"]
+    edges = unpacked(hard["edges"]).reshape(len(hard["relations"]), -1)
+    edges[0, np.flatnonzero(edges[0])[5:]] = 0
+    hard["edges"] = packed(edges.reshape(-1))
+    hard["relations"][min(hard["relations"])] = int(edges[0].sum())
+
+
+@altered("which has no held-out score")
+def a_relation_of_ones_own_beyond_offsets(entry):
+    relations = entry["beyond_offset"]["relations"]
+    relations["If:if->why"] = relations.pop(max(relations))
+
+
+@altered(r"beyond-offset.differences.first.1.p is 0.0001, but a test|differ by|beyond-offset.differences")
+def significant_beyond_offsets(entry):
+    cells = [cell for of_rule in entry["beyond_offset"]["differences"].values() for cell in of_rule.values()]
+    for cell in cells:
+        cell["p"] = 0.9 if cell["p"] < 0.1 else 0.0001
+
+
+@altered("beyond-offset lacks the field hits")
+def no_hits_beyond_offsets(entry):
+    del entry["beyond_offset"]["hits"]
+
+
 @altered("too narrow for a standard error")
 def intervals_without_width(entry):
     """As if all were certain."""
