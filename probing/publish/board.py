@@ -156,8 +156,8 @@ class Table:
 
     @property
     def means(self) -> tuple[str, ...]:
-        """The means to show: both protocols, if *held-out* lacks relations SAME_RELATIONS between them, and BEYOND_OFFSET
-        if there is one."""
+        """The means to show: both protocols, SAME_RELATIONS between them if *held-out* lacks relations, and any
+        BEYOND_OFFSET."""
         first = self.rows[0]
         lacks = any(first.relations[name][-1] and found[0] is None for name, found in first.found.items())
         both = (HELD_OUT, SAME_RELATIONS, PUBLISHED) if lacks else PROTOCOLS
