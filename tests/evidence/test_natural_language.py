@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 
+import datasets
 import numpy as np
 import pytest
 
@@ -51,6 +52,7 @@ def test_offsets_are_those_of_the_reference(reference, language):
         assert 100 * found == pytest.approx(100 * np.array(of["score"]), abs=1e-3)
 
 
+@pytest.mark.slow
 @both_languages
 def test_the_embedded_encoder_is_that_of_the_reference(reference, language):
     """Every relation within 0.4 points, every mean within 0.05; both are equal today."""
@@ -78,6 +80,23 @@ def test_directions(tiny_model, sentences):
     assert found[None].relations == found[DEPENDENT_TO_HEAD].relations != found[HEAD_TO_DEPENDENT].relations
     assert found[None].scores.keys() == {"first", "any", "last"}
     assert all(of["in_mean"] for of in found[None].relations.values())
+
+
+def test_the_furthest_offsets():
+    """512 words to either side, and no further; of two offsets that gain as much, the nearer one."""
+    words = ["x"] * 515
+    ends = np.cumsum([2] * 515) - 1
+    edges = [("behind", 1, 513), ("front", 513, 1), ("beyond", 0, 513), ("both", 5, 8), ("both", 9, 5)]
+    row = {
+        "id": 0,
+        "code": " ".join(words),
+        "token_start": (ends - 1).tolist(),
+        "token_end": ends.tolist(),
+        "relations": [{"relation": name, "head": head, "first": at, "last": at} for name, head, at in edges],
+    }
+    picks = pick(read_edges(datasets.Dataset.from_list([row]), "german", "test"), DEPENDENT_TO_HEAD)
+    found = {name: picks.names("offset", "first", name) for name, *_ in edges}
+    assert found == {"behind": [-512], "front": [512], "beyond": [], "both": [-3, 4]}
 
 
 @pytest.fixture(scope="module")
