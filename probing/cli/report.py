@@ -68,7 +68,7 @@ def reproduce(sources: tuple[str, ...], models: tuple[str, ...], output: Path, *
     """Make the paper's tables and figures again: build, probe, run baselines, and write one page that sets the paper's
     numbers and the differences beside ours.
 
-    Tables 3 to 6 and 8 to 12, and Figures 2 to 4, 6 to 8 and 16 to 19. What has no source or model is left empty, with
+    Tables 3 to 6 and 8 to 12, and Figures 2 to 8 and 16 to 19. What has no source or model is left empty, with
     the reason. An interrupted run continues when the same command is given again.
     """
     quiet_libraries()

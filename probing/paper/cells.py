@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from codesyntax_dataset import paper
 from codesyntax_dataset.languages import LANGUAGES
 from codesyntax_dataset.protocol import BASELINES, TABLE_KS
 from codesyntax_dataset.statistics import Statistics
+from probing.paper.attention import Example
 from probing.paper.inputs import CONFIGS, Inputs
 from probing.paper.measured import Measured
 
@@ -39,11 +40,13 @@ class Cell(NamedTuple):
 
 @dataclass(frozen=True)
 class Made:
-    """Everything that was made: `measured`: config -> scores; `counted`: language -> statistics of all its splits."""
+    """Everything that was made: `measured`: config -> scores; `counted`: language -> statistics of all its splits;
+    `examples`: language of code -> what its first model predicts in a function."""
 
     inputs: Inputs
     measured: Mapping[str, Measured]
     counted: Mapping[str, Statistics]
+    examples: Mapping[str, Example] = field(default_factory=dict)
 
     def names(self, config: str) -> list[str]:
         """The names of what is compared on a config: as in the paper, then our models that it does not have."""

@@ -47,8 +47,10 @@ _STYLES = {"Offset": "--", "Keyword": ":", "Combined": "-"}
 
 
 def sections(made: Made) -> list[Section]:
-    """Figures 2 to 4, 6 to 8 and 16 to 19 of the paper, each in a section, with the reason for what is empty."""
-    return [_preview(made), _offsets(made), *(_curves(made, number) for number in CURVES)]
+    """Figures 2 to 8 and 16 to 19 of the paper, each in a section, with the reason for what is empty."""
+    curves = {number: _curves(made, number) for number in CURVES}
+    first = curves.pop(min(curves))
+    return [_preview(made), _offsets(made), first, _attention(made), *curves.values()]
 
 
 def _preview(made: Made) -> Section:
@@ -109,6 +111,38 @@ def _offsets(made: Made) -> Section:
     columns = [Column("config"), Column("relation"), Column("edges", COUNT), Column("mean offset", PERCENT)]
     parts += _reasons(made, list(CONFIGS))
     return Section("figure-3", "Figure 3. Offsets", parts, drawn=[Table("figure-3", "", columns, rows)])
+
+
+def _attention(made: Made) -> Section:
+    """Figure 5: the predictions of a head in one function of each language of code."""
+    parts: list[str | Table | Figure] = []
+    rows = []
+    for config in CODE:
+        if (one := made.examples.get(config)) is None:
+            reason = made.inputs.missing.get(config) or "no model, or no function that is short enough"
+            parts.append(f"Empty: {config} ({reason}).")
+            continue
+        layer, head = one.head
+        parts.append(
+            figure(
+                f"figure-5-{config}",
+                f"{one.relation} in {one.function}: what head {layer}-{head} of {one.model} attends to most. It is the "
+                f"best of this relation, in which the model gains most on the best offset, and finds {one.score:.1f} % "
+                "over all functions.",
+                "Lines between two copies of a function's tokens; the edges are in the CSV file.",
+                "figure-5",
+                partial(figures.predictions, one.tokens, one.edges),
+            )
+        )
+        for edge in one.edges:
+            texts = [None if place is None else one.tokens[place] for place in edge]
+            rows.append([config, one.relation, edge.reader, texts[0], edge.sought, texts[1], edge.predicted, texts[2]])
+    columns = [Column("config"), Column("relation")]
+    for name in ("read", "sought", "predicted"):
+        columns += [Column(f"token {name}", COUNT), Column(name)]
+    return Section(
+        "figure-5", "Figure 5. Attention in single functions", parts, drawn=[Table("figure-5", "", columns, rows)]
+    )
 
 
 def _curves(made: Made, number: int) -> Section:

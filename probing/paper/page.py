@@ -28,7 +28,7 @@ def sections(made: Made) -> list[Section]:
             "figures",
             "Figures",
             [
-                "Figures 16 to 19 are the ablations; their order among each other is ours. Figures 1, 5 and 9 to 15 "
+                "Figures 16 to 19 are the ablations; their order among each other is ours. Figures 1 and 9 to 15 "
                 "show single functions, as `codesyntax show` does; Table 7 has classes of errors, as `codesyntax "
                 "errors` has."
             ],

@@ -19,6 +19,7 @@ from codesyntax_dataset.errors import LedgerError
 from codesyntax_dataset.statistics import Statistics
 from probing.attention.probe import probe
 from probing.paper import inputs, page
+from probing.paper.attention import Example, example
 from probing.paper.cells import Made
 from probing.paper.inputs import CODE, CONFIGS
 from probing.paper.measured import Measured, measure
@@ -47,7 +48,7 @@ def reproduce(
     device: str | None = None,
     tell: Any = logger.info,
 ) -> Path:
-    """Make Tables 3 to 6 and 8 to 12 and Figures 2 to 4, 6 to 8 and 16 to 19 of Shen et al. (2022) again.
+    """Make Tables 3 to 6 and 8 to 12 and Figures 2 to 8 and 16 to 19 of Shen et al. (2022) again.
 
     Builds the configs of `sources`, probes `models` on them, runs the baselines, and writes one page with the paper's
     numbers and the differences; returns its path. `sources` and `models` are as in `probing.paper.inputs.read`:
@@ -68,6 +69,7 @@ def reproduce(
     with _alone_in(output):
         measured: dict[str, Measured] = {}
         counted: dict[str, Statistics] = {}
+        examples: dict[str, Example] = {}
         for language in asked.languages:
             configs = asked.configs(language)
             data = output / language / DATASET
@@ -79,8 +81,14 @@ def reproduce(
             for config in configs:
                 ledgers = _probed(asked, language, config, data, output / RESULTS, device, tell)
                 measured[config] = measure(data, config, ledgers, limit)
+                probed = asked.models[language]
+                if config in CODE and probed:
+                    drawn = example(probed[0], data, measured[config], ledgers[probed[0].name], device)
+                    examples |= {config: drawn} if drawn else {}
         tell("writing the page")
-        report = folder.Report(COMMAND, "rank ledgers", page.TITLE, page.sections(Made(asked, measured, counted)))
+        report = folder.Report(
+            COMMAND, "rank ledgers", page.TITLE, page.sections(Made(asked, measured, counted, examples))
+        )
         return folder.save(report, output / REPORT)
 
 

@@ -67,7 +67,7 @@ def show(
     function = shown(code, id, data, config, split)
     names = _relations(function, relation)
     encoder = load(model, revision=revision, dtype=dtype, device=device)
-    attention = _attention(encoder, function, config)
+    attention = attention_over(encoder, function, config)
     unit = language_of(config).unit
     whole = None if result is None else _fitting(result, encoder, config, attention.direction)
     relations = [
@@ -145,7 +145,7 @@ def _best(result: ProbeResult, relation: str) -> dict[str, list[float]]:
     return {rule: [cell["layer"], cell["head"], cell["score"]] for rule, cell in cells.items() if cell["score"]}
 
 
-class _Attention(NamedTuple):
+class Attention(NamedTuple):
     """For every attention head, the tokens to which each token attends most, with weights.
 
     `readers` (rows,): the tokens that have sub-tokens, ascending. `tokens`, uint16, and `weights`, uint8, (layers,
@@ -159,7 +159,8 @@ class _Attention(NamedTuple):
     weights: np.ndarray
 
 
-def _attention(encoder: Encoder, function: Shown, config: str) -> _Attention:
+def attention_over(encoder: Encoder, function: Shown, config: str) -> Attention:
+    """The attention of a model over one function; raises ModelError for one that is too long for it."""
     check_language(encoder.tokenizer, encoder.name, language_of(config).name)
     ((ids, offsets, special),) = encoder.encode([function.code])
     check_length(function, len(ids), encoder.name, encoder.longest)
@@ -175,7 +176,7 @@ def _attention(encoder: Encoder, function: Shown, config: str) -> _Attention:
     fitting = BYTES // (3 * encoder.layers * encoder.heads * max(1, len(readers)))
     listener = _TopTokens(whole, encoder, direction, min(KEPT, len(readers), max(1, fitting)))
     encoder.forward(encoder.inputs([ids]), listener)
-    return _Attention(direction, readers, np.stack(listener.tokens), np.stack(listener.weights))
+    return Attention(direction, readers, np.stack(listener.tokens), np.stack(listener.weights))
 
 
 class _WholeFunction(EncodedFunction):
@@ -188,7 +189,7 @@ class _WholeFunction(EncodedFunction):
 class _TopTokens(BatchListener):
     """Listens to one forward pass over one function, and keeps the first `kept` tokens of every row.
 
-    `tokens` and `weights` are lists over layers of arrays (heads, rows, kept), as in `_Attention`.
+    `tokens` and `weights` are lists over layers of arrays (heads, rows, kept), as in `Attention`.
     """
 
     def __init__(self, function: EncodedFunction, encoder: Encoder, direction: str, kept: int):

@@ -9,6 +9,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import filelock
+import numpy as np
 import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
@@ -27,7 +28,7 @@ from probing.paper.inputs import Inputs
 from probing.report.document import COUNT_DIFFERENCE
 
 TABLES = (3, 4, 5, 6, 8, 9, 10, 11, 12)
-FIGURES = (2, 3, 4, 6, 7, 8, 16, 17, 18, 19)
+FIGURES = (2, 3, 4, 5, 6, 7, 8, 16, 17, 18, 19)
 
 
 @pytest.fixture(scope="module")
@@ -76,7 +77,12 @@ class TestRun:
             heading = text.index(f"### Figure {number}. ")
             assert text[heading:].split("\n")[2].startswith("Empty: ") and "was given" in text[heading : heading + 90]
         drawn = {path.stem for path in (made / "report/figures").glob("*.svg")}
-        assert drawn == {"figure-3-code", *(f"figure-{number}" for number in (2, 4, 6, 16, 17, 18, 19))}
+        assert drawn == {
+            "figure-3-code",
+            "figure-5-python",
+            "figure-5-java",
+            *(f"figure-{number}" for number in (2, 4, 6, 16, 17, 18, 19)),
+        }
         assert sorted(path.name for path in made.iterdir()) == ["java", "python", "report", "results"]
 
     def test_time_and_disk_are_told_first(self, told, made):
@@ -122,6 +128,32 @@ class TestRun:
         ends = [row["relation"] for row in rows_of(made, "table-6") if row["language"] == "Python"]
         with_both = [row["relation"] for row in rows if row["here: difference"]]
         assert ends == with_both[:5] + with_both[-5:]
+
+    @pytest.mark.parametrize("config", ["python", "java"])
+    def test_a_head_is_drawn_in_the_relation_that_gains_most(self, made, config):
+        """The first of Tables 9 and 11; what it predicts is right as often as the ledger says of this function."""
+        rows = [row for row in rows_of(made, "figure-5") if row["config"] == config]
+        table = rows_of(made, {"python": "table-9", "java": "table-11"}[config])
+        tried = [row["relation"] for row in table if row["here: difference"]]
+        assert tried.index(rows[0]["relation"]) < 5  # some have no function that is short enough
+        result = next((made / "results").glob(f"tiny.{config}.test.*.json"))
+        probed = probing.load(result)
+        best = probed.relations[rows[0]["relation"]]["first"]["1"]
+        ranks = probed.ledger.ranks[0, :, best["layer"], best["head"]]
+        edges = probed.ledger
+        named = edges.relation == edges.relations.index(rows[0]["relation"])
+        heads, firsts = ([int(row[f"token {name}"]) for row in rows] for name in ("read", "sought"))
+        functions = [
+            place
+            for place in np.unique(edges.function[named])
+            if edges.head[named & (edges.function == place)].tolist() == heads
+            and edges.first[named & (edges.function == place)].tolist() == firsts
+        ]
+        right = [row["token predicted"] == row["token sought"] for row in rows]
+        assert right in [(ranks[named & (edges.function == place)] == 0).tolist() for place in functions]
+        data = made / config / "codesyntax" / config / "test.parquet"
+        tokens = pq.read_table(data)["tokens"].to_pylist()[functions[0]]
+        assert [row["read"] for row in rows] == [tokens[head] for head in heads]
 
     def test_edges_are_of_all_splits(self, made):
         """Table 8 beside the published counts."""
