@@ -143,7 +143,7 @@ class Entry(Record):
     baselines: dict[str, Any]
     differences: dict[str, Any]
     same_relations: dict[str, Any]
-    beyond_offset: dict[str, Any] | None
+    beyond_offset: dict[str, Any] | None = None  # entries of before have none
     by_function: dict[str, Any]
     ledgers: Digests
     versions: Annotated[dict[str, Version], exactly(VERSIONS)]
