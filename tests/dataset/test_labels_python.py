@@ -360,6 +360,17 @@ def test_nesting_is_bounded(nested, bound, message):
         annotate(nested(bound + 1), "python")
 
 
+def test_long_runs_of_what_begins_no_token_end_soon():
+    """Minutes if each of their characters were tried with all behind it."""
+    blanks = " " * 50_000
+    tokens = tokenize(f"x = 1{blanks}$", "python")
+    assert [token.text for token in tokens[:4]] == ["x", "=", "1", " "]
+    assert [token.start for token in tokens[3:50_004]] == list(range(5, 50_006))
+    with pytest.raises(ParseError, match="begin no string, more than 100 of them"):
+        tokenize('x = "' + '\\"' * 50_000, "python")
+    assert len(tokenize('x = "' + '\\"' * 99, "python")) == 4 + 2 * 99 + 2
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("times", [10, 100])
 @pytest.mark.parametrize(("nested", "bound", "message"), BOUNDS.values(), ids=BOUNDS)

@@ -32,7 +32,7 @@ _OPERATOR = r"\*\*=? | //=? | >>=? | <<=? | -> | := | != | [-+*/%&@|^=<>]=? | \.
 
 _TOKEN = re.compile(
     rf"""
-    [ \f\t]*
+    [ \f\t]*+
     (?: (?P<string> {_STRING} )
       | (?P<unended> {_UNENDED_STRING} )
       | (?P<word> {_NUMBER} | \w+ | {_OPERATOR} )
@@ -42,11 +42,14 @@ _TOKEN = re.compile(
       | (?P<comment> \#[^\r\n]* )
       | (?P<continuation> \\\r?\n )
     )
-  | [ \f\t]+ \Z
-  | (?P<stray> . )  # what starts no token; blanks in front of it are strays, too
+  | [ \f\t]++ \Z
+  | (?P<stray> [ \f\t]++ | . )  # what starts no token; each of the blanks in front of it is a stray, too
     """,
     re.VERBOSE | re.DOTALL,
 )
+
+MOST_QUOTES = 100
+"""Quotes that begin no string, in one function: to know it of each, the rest of its line is read."""
 
 _UNREADABLE = re.compile(r"\0|\r(?!\n)|[\ud800-\udfff]")
 
@@ -61,7 +64,8 @@ def tokenize(code: str) -> list[Token]:
     Raises ParseError for code that cannot be tokenized: a string, bracket or continued line that does not end, or an
     indentation that matches no outer block; and for code that interpreters read differently: a statement that starts
     with a backslash, NUL, surrogates, a carriage return alone, and, outside strings and comments, characters that are
-    not in Unicode 3.2, the only version that every interpreter knows.
+    not in Unicode 3.2, the only version that every interpreter knows; and for more than MOST_QUOTES quotes that begin
+    no string.
     """
     if unreadable := _UNREADABLE.search(code):
         raise error_at(code, unreadable.start(), f"cannot read the character {unreadable[0]!r} in Python code")
@@ -69,6 +73,7 @@ def tokenize(code: str) -> list[Token]:
     columns = [0]  # the indentations of the open blocks
     depth = 0  # of brackets
     line_start = 0
+    quotes = 0  # that begin no string
     fresh = True  # no token yet on a line that continues nothing
     kind = None
     for match in _TOKEN.finditer(code):
@@ -101,7 +106,12 @@ def tokenize(code: str) -> list[Token]:
             depth -= 1
         elif kind == "unended":
             raise error_at(code, start, "this string does not end")
-        if kind != "continuation":
+        if kind == "stray":
+            quotes += code[start] in "'\""
+            if quotes > MOST_QUOTES:
+                raise error_at(code, start, f"the quotes up to here begin no string, more than {MOST_QUOTES} of them")
+            tokens += [Token(code[place], place, place + 1) for place in range(start, end)]
+        elif kind != "continuation":
             tokens.append(Token(code[start:end], start, end))
     if depth or kind == "continuation":
         raise error_at(code, len(code), "the code ends inside brackets or a continued line")
