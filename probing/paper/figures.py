@@ -127,8 +127,8 @@ def _attention(made: Made) -> Section:
             figure(
                 f"figure-5-{config}",
                 f"{one.relation} in {one.function}: what head {layer}-{head} of {one.model} attends to most. It is the "
-                f"best of this relation, in which the model gains most on the best offset, and finds {one.score:.1f} % "
-                "over all functions.",
+                f"best of this relation, and finds {one.score:.1f} % over all functions. Of the relations in functions "
+                "that are short enough, it is the one in which the model gains most on the best offset.",
                 "Lines between two copies of a function's tokens; the edges are in the CSV file.",
                 "figure-5",
                 partial(figures.predictions, one.tokens, one.edges),

@@ -91,9 +91,9 @@ class Row:
     `shared`: the values that all rows of its table share, by name. `cells`: one for each of SHOWN; `baselines`: name ->
     the same for a baseline. `relations`: name -> edges, functions, whether these are few, whether it is in the mean.
     `found`: name -> for each of CELLS the score of the model's head, None without a head; `combined`: name -> the same
-    for the combined baseline. `functions`: a digest of the functions with their edges and the baseline's hits;
-    `shares`: float32 (SHOWN, F), each function's contribution to a score. `verified`: how many functions were probed
-    again before it was sent, and of how many.
+    for the combined baseline. `functions`: a digest of the functions with their edges, also the hard ones, and of the
+    baseline's hits; `shares`: float32 (SHOWN, F), each function's contribution to a score. `verified`: how many
+    functions were probed again before it was sent, and of how many.
     """
 
     file: str
@@ -266,7 +266,9 @@ def _row(file: str, entry: Entry) -> Row:
         BEYOND_OFFSET: {**dict.fromkeys(BEST_FIRST, nothing), BEST_BASELINE: hard["combined"]},
     }
     by_function = unpack(entry)
-    same = [by_function.places, by_function.edges, *(by_function.hits[protocol]["combined"] for protocol in PROTOCOLS)]
+    same = [by_function.places, by_function.edges, by_function.hard]
+    same += [by_function.hits[protocol]["combined"] for protocol in (*PROTOCOLS, BEYOND_OFFSET)]
+    named = json.dumps(by_function.relations[BEYOND_OFFSET]).encode()
     relations = {
         name: (of["edges"], of["functions"], of["few_functions"], of["in_mean"])
         for name, of in sorted(of_protocol["published"].items())
@@ -291,7 +293,7 @@ def _row(file: str, entry: Entry) -> Row:
             ]
             for name in relations
         },
-        functions=hashlib.sha256(b"".join(numbers.astype("<u4").tobytes() for numbers in same)).hexdigest(),
+        functions=hashlib.sha256(b"".join([named, *(numbers.astype("<u4").tobytes() for numbers in same)])).hexdigest(),
         shares=np.concatenate(
             [
                 by_function.shares(mean).reshape(-1, entry.functions)

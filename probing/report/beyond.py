@@ -231,8 +231,8 @@ def _left_out(findings: Findings, avoided: int) -> list[str]:
 
 def _figure(findings: Findings, avoided: int) -> Figure:
     number, rivals = RULES.index(RULE), findings.rivals[avoided]
-    first = next(model for model in (subject.beyond[avoided] for subject in findings.subjects) if model)
-    assert rivals is not None
+    first = findings.subjects[0].beyond[avoided]
+    assert rivals is not None and first is not None
     names = sorted(
         first.in_mean, key=lambda name: -first.estimate.relations[0, number, 0, first.outcomes.relations.index(name)]
     )

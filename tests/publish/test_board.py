@@ -24,6 +24,7 @@ from codesyntax_dataset.protocol import TABLE_KS
 from codesyntax_metric.topk_uas import RULES
 from probing.cli import main
 from probing.evidence.entry_functions import unpack
+from probing.evidence.packing import packed
 from probing.evidence.schema import ChosenOn, Digests, Entry, EntrySettings, Verified
 from probing.evidence.selection import SAME_RELATIONS
 from probing.publish import board
@@ -114,6 +115,21 @@ def test_a_table_has_what_compares_and_nothing_else(evidence, python, tmp_path):
     for table in found.tables:
         for name in ("data", "labels", "direction", "dtype", "max-length", "functions", "edges", "scoring"):
             assert len({row.signature.split(f"|{name}:")[1].split("|")[0] for row in table.rows}) == 1
+
+
+def test_other_hard_edges_stand_apart(python):
+    """One hard edge less, which nobody hit; all scores stay."""
+    fewer = settled(python, "user/fewer")
+    found, hard = unpack(unchecked(fewer)), fewer["beyond_offset"]
+    hit = np.stack([found.hits["beyond-offset"][who].max(axis=(0, 1)) for who in ("model", "combined")]).max(axis=0)
+    row, function = np.argwhere((found.hard > 1) & (found.hard > hit))[0]
+    edges = found.hard.copy()
+    edges[row, function] -= 1
+    hard["edges"] = packed(edges)
+    hard["relations"][found.relations["beyond-offset"][row]] -= 1
+    one, other, same = (board._row("file", unchecked(of)) for of in (python, fewer, settled(python, "user/same")))
+    assert (one.cells, one.baselines) == (other.cells, other.baselines)
+    assert one.key == same.key != other.key
 
 
 def test_numbers_that_are_written_in_another_way_are_the_same(evidence, python, tmp_path):
