@@ -6,8 +6,14 @@ import contextlib
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from codesyntax_dataset.errors import LedgerError
+
+_PREFIX, _SUFFIX = ".codesyntax-", ".tmp"
+
+WORKPLACES = f"{_PREFIX}*{_SUFFIX}"
+"""A pattern for the names of folders that `workplace` made: those of a process that was killed remain."""
 
 
 def write(path: str | os.PathLike, content: str | bytes) -> Path:
@@ -20,14 +26,23 @@ def write(path: str | os.PathLike, content: str | bytes) -> Path:
 
 @contextlib.contextmanager
 def beside(target: Path) -> Iterator[Path]:
-    """Yield a temporary path in the folder of `target`: renamed to `target` on success, removed on failure."""
-    target.parent.mkdir(parents=True, exist_ok=True)
-    place = target.with_name(f".{target.name}.{os.getpid()}.tmp")
-    try:
+    """Yield a temporary path for a new file or folder: renamed to `target` on success, removed on failure."""
+    with workplace(target.parent) as work:
+        place = work / target.name
         yield place
         os.replace(place, target)
-    finally:
-        place.unlink(missing_ok=True)
+
+
+@contextlib.contextmanager
+def workplace(folder: Path) -> Iterator[Path]:
+    """Yield a new folder in `folder`, removed in the end: what is made there is renamed when it is complete.
+
+    Its name is random and only its owner can write to it, so that nobody can place a link there, and two writers of the
+    same file do not meet.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    with TemporaryDirectory(prefix=_PREFIX, suffix=_SUFFIX, dir=folder) as work:
+        yield Path(work)
 
 
 @contextlib.contextmanager

@@ -9,7 +9,6 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 import datasets
 import pyarrow as pa
@@ -17,8 +16,9 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from datasets.exceptions import DatasetGenerationError
 
-from codesyntax_dataset import card, corpus, metadata, sources
+from codesyntax_dataset import card, corpus, foreign, metadata, sources
 from codesyntax_dataset.arguments import Positive, checked
+from codesyntax_dataset.atomic import workplace
 from codesyntax_dataset.builder import FEATURES, CodeSyntax
 from codesyntax_dataset.errors import CodeSyntaxError, DatasetError, SourceError, UnknownName
 from codesyntax_dataset.languages import CONFIGS
@@ -64,45 +64,43 @@ def build(
     output = Path(output).resolve()
     _check_ours(output)
     there = {} if overwrite else _digests(output)
-    with _plain_errors(output), _progress_on_terminals_only():
-        output.parent.mkdir(parents=True, exist_ok=True)
-        with TemporaryDirectory(prefix=f".{output.name}-", dir=output.parent) as work:
-            folder = Path(work, "dataset")
-            reports = {}
-            for config in [*there, *(config for config in configs if config not in there)]:
-                builder = CodeSyntax(
-                    cache_dir=str(Path(work, "cache")),
-                    config_name=config,
-                    source=source,
-                    exclude_repositories=exclude_repositories and str(exclude_repositories),
-                    validation_fraction=validation_fraction,
-                )
-                try:
-                    builder.download_and_prepare(num_proc=num_proc)
-                except SourceError as error:
-                    if config in configs:
-                        raise
-                    raise _other_source(output, config, source, str(error)) from error
-                reports[config] = _write(builder, folder / config)
-                if config in there and reports[config].digest != there[config]:
-                    raise _other_source(output, config, source, "its functions or how they are split differ")
-            reports = {config: reports[config] for config in CONFIGS if config in reports}
-            origins = {
-                config: card.Origin(
-                    form=(reader := sources.reader(source, config)).FORM,
-                    labels=reader.LABELS,
-                    splitting=sources.splitting(source, config, validation_fraction),
-                )
-                for config in reports
-            }
-            text = card.render(reports, origins, sources.shown(source), exclusion)
-            for name, content in {metadata.CARD: text, **metadata.render(folder, reports)}.items():
-                (folder / name).write_text(content, encoding="utf-8", newline="\n")
-            (folder / metadata.SUMS).write_text(metadata.sha256sums(folder), encoding="utf-8", newline="\n")
-            _check_ours(output)
-            if not overwrite and _digests(output) != there:
-                raise DatasetError(f"{output} was changed by another build in the meantime: run this one again")
-            _replace(output, folder, Path(work, "replaced"))
+    with _plain_errors(output), _progress_on_terminals_only(), workplace(output.parent) as work:
+        folder = work / "dataset"
+        reports = {}
+        for config in [*there, *(config for config in configs if config not in there)]:
+            builder = CodeSyntax(
+                cache_dir=str(work / "cache"),
+                config_name=config,
+                source=source,
+                exclude_repositories=exclude_repositories and str(exclude_repositories),
+                validation_fraction=validation_fraction,
+            )
+            try:
+                builder.download_and_prepare(num_proc=num_proc)
+            except SourceError as error:
+                if config in configs:
+                    raise
+                raise _other_source(output, config, source, str(error)) from error
+            reports[config] = _write(builder, folder / config)
+            if config in there and reports[config].digest != there[config]:
+                raise _other_source(output, config, source, "its functions or how they are split differ")
+        reports = {config: reports[config] for config in CONFIGS if config in reports}
+        origins = {
+            config: card.Origin(
+                form=(reader := sources.reader(source, config)).FORM,
+                labels=reader.LABELS,
+                splitting=sources.splitting(source, config, validation_fraction),
+            )
+            for config in reports
+        }
+        text = card.render(reports, origins, sources.shown(source), exclusion)
+        for name, content in {metadata.CARD: text, **metadata.render(folder, reports)}.items():
+            (folder / name).write_text(content, encoding="utf-8", newline="\n")
+        (folder / metadata.SUMS).write_text(metadata.sha256sums(folder), encoding="utf-8", newline="\n")
+        _check_ours(output)
+        if not overwrite and _digests(output) != there:
+            raise DatasetError(f"{output} was changed by another build in the meantime: run this one again")
+        _replace(output, folder, work / "replaced")
     return BuildReport(output, reports)
 
 
@@ -159,7 +157,7 @@ def _exclusion(file: str | os.PathLike[str] | None) -> card.Exclusion | None:
     if file is None:
         return None
     names = corpus.read_repositories(file)
-    return card.Exclusion(len(names), hashlib.sha256(Path(file).read_bytes()).hexdigest())
+    return card.Exclusion(len(names), hashlib.sha256(foreign.read(file, corpus.LARGEST_LIST)).hexdigest())
 
 
 def _check_ours(output: Path) -> None:

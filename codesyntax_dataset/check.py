@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 from collections.abc import Iterable
 from itertools import zip_longest
@@ -13,7 +14,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import yaml
 
-from codesyntax_dataset import card, metadata
+from codesyntax_dataset import card, foreign, metadata
 from codesyntax_dataset.builder import FEATURES
 from codesyntax_dataset.errors import DatasetError
 from codesyntax_dataset.languages import CONFIGS
@@ -59,6 +60,23 @@ def check_folder(folder: str | os.PathLike[str]) -> BuildReport:
         if name in expected:
             _compare(folder, name, _text(folder, name).splitlines(), expected[name].splitlines())
     return BuildReport(folder, reports)
+
+
+def checked_files(folder: str | os.PathLike[str]) -> dict[str, bytes]:
+    """The files of a dataset that `check_folder` accepts: their names, and the very bytes that were checked.
+
+    Raises DatasetError if it does not, or if a file was changed, or replaced by a link, in the meantime.
+    """
+    folder = Path(folder)
+    check_folder(folder)
+    sums = _bytes(folder, metadata.SUMS)
+    files = {metadata.SUMS: sums}
+    for checksum, _, name in (line.partition("  ") for line in sums.decode().splitlines()):
+        content = _bytes(folder, name) if name in metadata.files() else b""
+        if hashlib.sha256(content).hexdigest() != checksum:
+            raise _not_as_built(folder, f"{name} changed while it was checked")
+        files[name] = content
+    return dict(sorted(files.items()))
 
 
 def _files(folder: Path) -> set[str]:
@@ -161,9 +179,15 @@ def _short(line: str) -> str:
 
 def _text(folder: Path, name: str) -> str:
     try:
-        return (folder / name).read_text(encoding="utf-8")
+        return _bytes(folder, name).decode()
     except UnicodeDecodeError as error:
         raise _not_as_built(folder, f"{name} is not UTF-8 text: {error}") from error
+
+
+def _bytes(folder: Path, name: str) -> bytes:
+    try:
+        with foreign.opened(folder / name) as file:
+            return file.read()
     except OSError as error:
         raise _not_as_built(folder, f"{name} cannot be read: {error.strerror}") from error
 

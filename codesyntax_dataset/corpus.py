@@ -5,15 +5,17 @@ from __future__ import annotations
 import os
 from collections.abc import Collection
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
-from codesyntax_dataset import sources
+from codesyntax_dataset import foreign, sources
 from codesyntax_dataset.errors import CodeSyntaxError, DatasetError, ParseError, SourceError
+from codesyntax_dataset.foreign import LARGEST_SOURCE, LONGEST_FUNCTION
 from codesyntax_dataset.languages import LANGUAGES, annotate, language_of, tokenize
 from codesyntax_dataset.protocol import SPLITS
 from codesyntax_dataset.schema import Annotation, Skips, SourceFunction, check
 from codesyntax_dataset.sources.text import decode, parse_json, texts
+
+LARGEST_LIST = 1 << 30  # bytes, of repositories to exclude
 
 
 def read(
@@ -29,12 +31,19 @@ def read(
     functions: dict[str, list[SourceFunction]] = {split: [] for split in SPLITS}
     skips = Skips()
     seen: set[int] = set()
+    size = 0
     for function in sources.read(source, config, skips, validation_fraction):
         if excluded and not function.repo:
             raise SourceError(f"{source} does not name the repository of a function, so none can be excluded")
         if function.repo in excluded:
             skips.add("repository is excluded", function.url)
             continue
+        if len(function.code) > LONGEST_FUNCTION:
+            skips.add(f"longer than {LONGEST_FUNCTION:,} characters", function.url)
+            continue
+        size += len(function.code)
+        if size > LARGEST_SOURCE:
+            raise SourceError(f"{source} has more than {LARGEST_SOURCE:,} characters of code: build from a part of it")
         number = len(seen) if function.id is None else function.id
         if number in seen:
             raise SourceError(f"{source}: id {number} occurs twice")
@@ -55,7 +64,7 @@ def read_repositories(file: str | os.PathLike[str]) -> frozenset[str]:
     The latter are the manifests of CuBERT's pre-training data. Raises SourceError naming file and line.
     """
     try:
-        lines = Path(file).read_bytes().splitlines()
+        lines = foreign.read(file, LARGEST_LIST).splitlines()
     except OSError as error:
         raise SourceError(f"{file}: cannot be read ({error.strerror})") from error
     names = set()

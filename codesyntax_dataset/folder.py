@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import yaml
 
+from codesyntax_dataset import foreign
 from codesyntax_dataset.card import MARKER
 from codesyntax_dataset.errors import DatasetError, UnknownName
 from codesyntax_dataset.metadata import CARD, SUMS
@@ -69,7 +70,8 @@ def _check(folder: Path, name: str, data: bytes, sums: dict[str, str]) -> None:
 
 def _read(folder: Path, name: str) -> bytes:
     try:
-        return (folder / name).read_bytes()
+        with foreign.opened(folder / name) as file:
+            return file.read()
     except OSError as error:
         raise DatasetError(
             f"{folder} is not a dataset that `codesyntax build` wrote: {name} cannot be read ({error.strerror}). Build "

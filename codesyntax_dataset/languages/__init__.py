@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from codesyntax_dataset.arguments import checked
-from codesyntax_dataset.errors import ArgumentError, UnknownName
+from codesyntax_dataset.errors import ArgumentError, ParseError, UnknownName
+from codesyntax_dataset.foreign import LONGEST_FUNCTION
 from codesyntax_dataset.languages.java import JAVA
 from codesyntax_dataset.languages.language import Definition, Language, Relation, Variant
 from codesyntax_dataset.languages.natural import ENGLISH, GERMAN, UD
@@ -95,6 +96,7 @@ def annotate(code: str, language: str, variant: str | None = None) -> Annotation
     record, variant = _known(language, variant)
     if record.annotate is None:
         raise _of_treebanks(record)
+    _check_length(code)
     return record.annotate(code, variant)
 
 
@@ -104,7 +106,13 @@ def tokenize(code: str, language: str, variant: str | None = None) -> list[Token
     record, variant = _known(language, variant)
     if record.tokenize is None:
         raise _of_treebanks(record)
+    _check_length(code)
     return record.tokenize(code, variant)
+
+
+def _check_length(code: str) -> None:
+    if len(code) > LONGEST_FUNCTION:
+        raise ParseError(f"longer than {LONGEST_FUNCTION:,} characters", 1, 0)
 
 
 def _of_treebanks(language: Language) -> ArgumentError:

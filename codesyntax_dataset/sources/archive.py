@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
+import contextlib
 import zipfile
 import zlib
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 from codesyntax_dataset.errors import SourceError
+from codesyntax_dataset.foreign import opened
 
 ERRORS = (EOFError, NotImplementedError, OSError, RuntimeError, zipfile.BadZipFile, zlib.error)
 """Errors of reading compressed data: truncated, unknown method, damaged, encrypted."""
 
 
-@contextmanager
+@contextlib.contextmanager
 def open_zip(path: Path) -> Iterator[zipfile.ZipFile]:
     """The archive at `path`; raises SourceError if it is not a zip archive."""
-    try:
-        archive = zipfile.ZipFile(path)
-    except ERRORS as error:
-        raise SourceError(f"{path}: not a zip archive ({error})") from error
-    with archive:
+    with contextlib.ExitStack() as stack:
+        try:
+            archive = stack.enter_context(zipfile.ZipFile(stack.enter_context(opened(path))))
+        except ERRORS as error:
+            raise SourceError(f"{path}: not a zip archive ({error})") from error
         yield archive

@@ -10,6 +10,7 @@ any of them.
 from __future__ import annotations
 
 import gzip
+import os
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,6 +18,7 @@ from pathlib import Path
 from typing import IO
 
 from codesyntax_dataset.errors import SourceError
+from codesyntax_dataset.foreign import explodes, opened
 from codesyntax_dataset.languages import LANGUAGES, Language, language_of
 from codesyntax_dataset.schema import Skips, SourceFunction
 from codesyntax_dataset.sources.archive import ERRORS, open_zip
@@ -28,7 +30,7 @@ LABELS: str | None = None
 PARTITIONS = {"test": "test", "validation": "valid"}
 FIELDS = ("code", "repo", "path", "func_name", "url", "language", "partition")
 
-LONGEST_LINE = 64 * 1024 * 1024  # bytes; a line is one function, and a longer one is a decompression bomb
+LONGEST_LINE = 1 << 24  # bytes; a line is one function, and a longer one is a decompression bomb
 
 
 def fits(source: str, language: Language) -> bool:
@@ -96,13 +98,14 @@ def _members(base: Path) -> list[str]:
 
 
 @contextmanager
-def _open(base: Path, member: str) -> Iterator[IO[bytes]]:
+def _open(base: Path, member: str) -> Iterator[tuple[IO[bytes], int]]:
+    """A member, packed, and the bytes on disk that it comes from."""
     if base.is_dir():
-        with open(base / member, "rb") as file:
-            yield file
+        with opened(base / member) as file:
+            yield file, os.fstat(file.fileno()).st_size
     else:
         with open_zip(base) as archive, archive.open(member) as file:
-            yield file
+            yield file, base.stat().st_size
 
 
 def _rows(base: Path, member: str, language: str, partition: str) -> Iterator[list[str]]:
@@ -120,10 +123,13 @@ def _rows(base: Path, member: str, language: str, partition: str) -> Iterator[li
 
 def _lines(base: Path, member: str) -> Iterator[tuple[int, bytes]]:
     """Yield (line number, line) of a gzipped member, with only one line in memory at a time."""
-    number = 1
+    number, unpacked = 1, 0
     try:
-        with _open(base, member) as compressed, gzip.open(compressed) as lines:
+        with _open(base, member) as (compressed, packed), gzip.open(compressed) as lines:
             while line := lines.readline(LONGEST_LINE + 1):
+                unpacked += len(line)
+                if explodes(unpacked, packed):
+                    raise SourceError(f"{base}/{member}, line {number}: {packed} bytes unpack to more than {unpacked}")
                 if len(line) > LONGEST_LINE:
                     raise SourceError(
                         f"{base}/{member}, line {number}: longer than {LONGEST_LINE} bytes, too long for a function"

@@ -13,7 +13,9 @@ from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 from typing import Any
 
+from codesyntax_dataset import foreign
 from codesyntax_dataset.errors import CodeSyntaxError, SourceError
+from codesyntax_dataset.foreign import explodes
 from codesyntax_dataset.languages import CONFIGS, Language, language_of
 from codesyntax_dataset.schema import Annotation, Edge, Skips, SourceFunction, Token, check
 from codesyntax_dataset.sources.archive import ERRORS, open_zip
@@ -85,12 +87,12 @@ def _bytes(base: Path, member: str) -> tuple[str, bytes]:
     try:
         if base.suffix == ".zip":
             with open_zip(base) as archive:
-                size = archive.getinfo(member).file_size
-                if size > LARGEST_FILE:
-                    raise SourceError(f"{base}/{member} unpacks to {size} bytes, expected at most {LARGEST_FILE}")
+                size = archive.getinfo(member).file_size  # no more is unpacked
+                if size > LARGEST_FILE or explodes(size, base.stat().st_size):
+                    raise SourceError(f"{base}/{member} unpacks to {size} bytes, from {base.stat().st_size}")
                 return f"{base}/{member}", archive.read(member)
         file = base / member if base.is_dir() else base
-        return str(file), file.read_bytes()
+        return str(file), foreign.read(file, LARGEST_FILE)
     except ERRORS as error:
         raise SourceError(f"{base}: cannot read {member} ({error}): is the file complete?") from error
 

@@ -32,6 +32,8 @@ def parse_json(data: bytes, file: str, line: int = 1) -> Any:
         ) from error
     except RecursionError as error:
         raise SourceError(f"{file}, line {line}: JSON nested too deeply") from error
+    except ValueError as error:  # Python converts numbers of thousands of digits on request only
+        raise SourceError(f"{file}, line {line}: a number has too many digits") from error
 
 
 def texts(row: Any, fields: Sequence[str], where: str) -> list[str]:

@@ -11,11 +11,15 @@ folder holds several git clones; the repository of a file outside all clones is 
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import os
 from collections.abc import Callable, Collection, Iterable, Iterator
 from pathlib import Path
 
+from codesyntax_dataset import foreign
+from codesyntax_dataset.errors import SourceError
+from codesyntax_dataset.foreign import LARGEST_FILE
 from codesyntax_dataset.languages import Definition, Language, language_of
 from codesyntax_dataset.schema import Skips, SourceFunction
 from codesyntax_dataset.sources.text import encodable
@@ -25,6 +29,8 @@ LABELS: str | None = None
 
 VALIDATION_FRACTION = 0.2
 """The default share of a folder's files or repositories that is for validation."""
+
+_TOO_LARGE = f"file is larger than {LARGEST_FILE:,} bytes"
 
 
 def fits(source: str, language: Language) -> bool:
@@ -50,14 +56,16 @@ def read(
     for validation, rounded to a whole number; of two or more, each partition gets at least one. Chosen are those whose
     paths have the lowest SHA-256, so the choice depends neither on their order nor on other languages.
 
-    Counted in `skips` are files that are not text in UTF-8 or their declared encoding, cannot be read, or do not parse;
-    symbolic links; and folders that cannot be read.
+    Counted in `skips` are files that are not text in UTF-8 or their declared encoding, cannot be read, are too large,
+    or do not parse; symbolic links; and folders that cannot be read. Raises SourceError if a partition is a link.
     """
     language = language_of(config)
     root = Path(source).resolve()
     if partitioned(source):
         for partition in ("test", "validation"):
             folder = root / partition
+            if folder.is_symlink():
+                raise SourceError(f"{folder} is a symbolic link, and links in a source are not followed: move it there")
             for file, functions in _parsed(root, folder, language, skips):
                 project, _, path = file.relative_to(folder).as_posix().partition("/")
                 if not path:
@@ -120,11 +128,9 @@ def _parsed(root: Path, folder: Path, language: Language, skips: Skips) -> Itera
             skip("file has a name that is not UTF-8", file)
             continue
         try:
-            if not file.is_file():  # such as a pipe, on which reading would block
-                raise OSError
-            data = file.read_bytes()
-        except OSError:
-            skip("file cannot be read", file)
+            data = foreign.read(file, LARGEST_FILE)
+        except OSError as error:
+            skip(_TOO_LARGE if error.errno == errno.EFBIG else "file cannot be read", file)
             continue
         try:
             text = language.decode(data)

@@ -23,6 +23,7 @@ from typing import NamedTuple
 
 import conllu
 
+from codesyntax_dataset import foreign
 from codesyntax_dataset.errors import SourceError
 from codesyntax_dataset.languages import Language, language_of, variant_of
 from codesyntax_dataset.languages.variants import SPACED
@@ -31,6 +32,8 @@ from codesyntax_dataset.sources.text import decode
 
 FORM = "treebank"
 LABELS = "those of the treebank, made by people, unchanged; `root` is no edge, because it has no head"
+
+LARGEST_FILE = 1 << 28  # bytes
 
 LONGEST_LINE = 1 << 20
 """Characters; a line is one word, and a sentence with a longer one is left out."""
@@ -120,7 +123,7 @@ def _files(source: Path, language: Language) -> dict[str, list[Path]]:
 def _sentences(file: Path) -> Iterator[tuple[int, int, list[str]]]:
     """Yield (number of the sentence, number of its first line, its lines), all numbers from 1."""
     try:
-        text = decode(file.read_bytes(), str(file))
+        text = decode(foreign.read(file, LARGEST_FILE), str(file))
     except OSError as error:
         raise SourceError(f"{file}: cannot be read ({error.strerror})") from error
     number, lines = 0, []

@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from pydantic import ValidationError
 
+from codesyntax_dataset import foreign
 from codesyntax_dataset.arguments import checked
 from codesyntax_dataset.atomic import write
 from codesyntax_dataset.errors import LedgerError
@@ -28,6 +29,7 @@ from probing.attention.ledger import RankLedger
 from probing.attention.result import load as load_result
 from probing.runs.progress import progress
 from probing.runs.records import explain
+from probing.runs.saved import LARGEST
 from probing.runs.settings import Settings
 
 EXAMPLES = 2
@@ -85,7 +87,7 @@ def save(analysis: ErrorAnalysis, result: str | os.PathLike) -> Path:
 def load(path: str | os.PathLike) -> ErrorAnalysis:
     """Load the analysis that `save` wrote to `path`; raises LedgerError if there is none."""
     try:
-        fields = json.loads(Path(path).read_text(encoding="utf-8"))
+        fields = json.loads(foreign.read(path, LARGEST))
         # earlier ones also said here how the probe ran
         made = {name: value for name, value in fields["settings"].items() if name in Settings.model_fields}
         analysis = ErrorAnalysis(**{**fields, "settings": Settings.model_validate(made)})

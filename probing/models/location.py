@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 from huggingface_hub import HfApi, hf_hub_download
 from huggingface_hub.errors import HFValidationError, LocalEntryNotFoundError
 
+from codesyntax_dataset import foreign
 from codesyntax_dataset.errors import ModelError
 from codesyntax_dataset.network import UNREACHABLE, hub_answers, is_hub_id
 
@@ -30,6 +31,8 @@ _SHA256 = {
 """Of the weights of the embedded models."""
 
 EMBEDDED_MODELS = (EMBEDDED, TINY)
+
+_LARGEST_JSON = 1 << 27  # bytes, of a configuration or index
 
 
 class Location(NamedTuple):
@@ -149,9 +152,9 @@ def files(folder: Path) -> list[str]:
     """The files of a local model that transformers may load, as paths in its folder: configuration, tokenizer, weights.
 
     Weights are files in safetensors, including shards in sub-folders that an index or the configuration names. Raises
-    ModelError for a file outside the folder.
+    ModelError for a file outside the folder, or one that is no regular file.
     """
-    names = {name for name in _FILES if (folder / name).is_file()}
+    names = {name for name in _FILES if (folder / name).exists()}
     names |= {file.name for pattern in ("tokenizer.*.json", "*.safetensors") for file in folder.glob(pattern)}
     indices = {file.name for file in folder.glob("*.safetensors.index.json")}
     if (named := _json(folder / "config.json").get("transformers_weights")) is not None:
@@ -159,13 +162,17 @@ def files(folder: Path) -> list[str]:
     for index in indices:
         shards = _json(folder / index).get("weight_map", {})
         names |= {_inside(shard, index) for shard in (shards.values() if isinstance(shards, dict) else ())}
-    return sorted(name for name in names | indices if (folder / name).is_file())
+    there = sorted(name for name in names | indices if (folder / name).exists())
+    for name in there:
+        if not (folder / name).is_file():
+            raise ModelError(f"its {name} is a folder, pipe or device, expected a regular file")
+    return there
 
 
 def _json(file: Path) -> dict[str, Any]:
     """The JSON object in a file; empty if it is not readable, because transformers will report that."""
     try:
-        content = json.loads(file.read_bytes())
+        content = json.loads(foreign.read(file, _LARGEST_JSON))
     except (OSError, ValueError, RecursionError):
         return {}
     return content if isinstance(content, dict) else {}

@@ -13,7 +13,6 @@ import importlib.metadata
 import json
 import os
 import platform
-import shutil
 import sysconfig
 import time
 from collections import deque
@@ -360,17 +359,12 @@ def train(
 
 def write(folder: Path, training: Training, evaluated: Sequence[str] | None) -> None:
     """Write the model as it is now, its tokenizer and its card into a new folder, whole or not at all."""
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    place = folder.with_name(f".{folder.name}.{os.getpid()}.tmp")
-    try:
+    with beside(folder) as place:
         with quiet():
             training.model.save_pretrained(place)
             training.tokenizer.save_pretrained(place)
         found = None if evaluated is None else restored(load_masked(place, device="cpu"), evaluated)
         (place / "README.md").write_text(card(training, found), encoding="utf-8")
-        place.rename(folder)
-    finally:
-        shutil.rmtree(place, ignore_errors=True)
 
 
 def card(training: Training, found: Restored | None) -> str:

@@ -13,7 +13,7 @@ from typing import Any
 import filelock
 
 from codesyntax_dataset.arguments import Positive, checked
-from codesyntax_dataset.atomic import writing
+from codesyntax_dataset.atomic import WORKPLACES, writing
 from codesyntax_dataset.build import build
 from codesyntax_dataset.errors import LedgerError
 from codesyntax_dataset.statistics import Statistics
@@ -135,7 +135,7 @@ def _alone_in(output: Path) -> Iterator[None]:
         except filelock.Timeout:
             raise LedgerError(f"another run is writing to {output}: wait for it, or choose another output") from None
     try:
-        _remove(output, f".{REPORT}-*", f"*/.{DATASET}-*", f"{RESULTS}/.*.tmp")
+        _remove(output, f"**/{WORKPLACES}")
         yield
         _remove(output, f"{RESULTS}/.*.parts")
     except KeyboardInterrupt as stop:

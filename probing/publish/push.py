@@ -24,19 +24,19 @@ METRICS = {
 
 @dataclass(frozen=True)
 class Push:
-    """A planned upload of `files` (path in the repository -> file) to the `kind` (dataset or space) `repo`.
+    """A planned upload of `files` (path in the repository -> content) to the `kind` (dataset or space) `repo`.
 
     `ours`: all paths that any push may have published there; those that are no longer in `files` are deleted.
     """
 
     repo: str
     kind: Literal["dataset", "space"]
-    files: Mapping[str, Path]
+    files: Mapping[str, bytes]
     ours: frozenset[str]
 
     def text(self) -> str:
         """The files with their sizes in bytes, and the total."""
-        sizes = {name: file.stat().st_size for name, file in self.files.items()}
+        sizes = {name: len(content) for name, content in self.files.items()}
         lines = [f"{size:>13,}  {name}" for name, size in sizes.items()]
         return "\n".join(
             [*lines, f"{sum(sizes.values()):>13,}  bytes in {len(sizes)} files for the {self.kind} {self.repo}"]
@@ -63,7 +63,7 @@ class Push:
                 )
             stale = {file.rfilename for file in getattr(info, "siblings", None) or ()} & self.ours - set(self.files)
             operations: list[CommitOperationAdd | CommitOperationDelete] = [
-                *(CommitOperationAdd(name, file) for name, file in self.files.items()),
+                *(CommitOperationAdd(name, content) for name, content in self.files.items()),
                 *(CommitOperationDelete(name) for name in sorted(stale)),
             ]
             message = "Publish with codesyntax push"
@@ -79,15 +79,13 @@ class Push:
 def push_dataset(folder: str | os.PathLike[str], repo: str) -> Push:
     """The upload of a dataset that `codesyntax build` wrote to the dataset repository `repo` (USER/NAME).
 
-    Raises DatasetError for a folder that `codesyntax_dataset.check.check_folder` rejects, HubError for an invalid name.
+    Raises DatasetError for a folder that `codesyntax_dataset.check` rejects, HubError for an invalid name.
     """
     from codesyntax_dataset import metadata
-    from codesyntax_dataset.check import check_folder
+    from codesyntax_dataset.check import checked_files
 
     check_repo(repo)
-    check_folder(folder)
-    files = {path.relative_to(folder).as_posix(): path for path in sorted(Path(folder).rglob("*")) if path.is_file()}
-    return Push(repo, "dataset", files, metadata.files())
+    return Push(repo, "dataset", checked_files(folder), metadata.files())
 
 
 @checked
@@ -104,4 +102,4 @@ def push_metric(repo: str) -> Push:
     folder = Path(codesyntax_metric.__file__).parent
     if name != codesyntax_metric.__name__:
         folder /= name
-    return Push(repo, "space", {file: folder / file for file in sorted(METRICS[name])}, METRICS[name])
+    return Push(repo, "space", {file: (folder / file).read_bytes() for file in sorted(METRICS[name])}, METRICS[name])

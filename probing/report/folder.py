@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
-from codesyntax_dataset.atomic import writing
+from codesyntax_dataset.atomic import workplace, writing
 from codesyntax_dataset.errors import LedgerError
 from probing.report.document import Figure, Section, Table, in_html
 from probing.report.figures import for_page
@@ -35,21 +34,18 @@ def save(report: Report, output: Path) -> Path:
 
     A report of the same command is replaced. Raises LedgerError if `output` is anything else, or cannot be written.
     """
-    with writing(output):
-        output.parent.mkdir(parents=True, exist_ok=True)
-        with TemporaryDirectory(prefix=f".{output.name}-", dir=output.parent) as work:
-            folder = Path(work, "report")
-            _write(report, folder)
-            check_ours(output, report.command)
-            replaced = Path(work, "replaced")
-            if output.exists():
-                output.rename(replaced)
-            try:
-                folder.rename(output)
-            except OSError:
-                if replaced.exists():
-                    replaced.rename(output)
-                raise
+    with writing(output), workplace(output.parent) as work:
+        folder, replaced = work / "report", work / "replaced"
+        _write(report, folder)
+        check_ours(output, report.command)
+        if output.exists():
+            output.rename(replaced)
+        try:
+            folder.rename(output)
+        except OSError:
+            if replaced.exists():
+                replaced.rename(output)
+            raise
     return output / "index.html"
 
 

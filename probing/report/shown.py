@@ -8,8 +8,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from codesyntax_dataset import annotate
+from codesyntax_dataset import annotate, foreign
 from codesyntax_dataset.errors import CodeSyntaxError, DatasetError, ModelError, ParseError, SourceError
+from codesyntax_dataset.foreign import LARGEST_FILE
 from codesyntax_dataset.languages import language_of, variant_of
 from codesyntax_dataset.schema import Edge
 from codesyntax_dataset.sources.text import decode
@@ -65,7 +66,7 @@ def _labelled(code: str | os.PathLike, config: str) -> Shown:
 
 def _read(file: Path) -> str:
     try:
-        return decode(file.read_bytes(), str(file))
+        return decode(foreign.read(file, LARGEST_FILE), str(file))
     except OSError as error:
         raise SourceError(f"{file}: cannot be read ({error.strerror})") from error
 

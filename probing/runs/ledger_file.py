@@ -12,6 +12,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from codesyntax_dataset import foreign
 from codesyntax_dataset.atomic import beside
 from codesyntax_dataset.errors import LedgerError
 
@@ -43,7 +44,10 @@ def opened(path: str | os.PathLike, kind: str, command: str) -> Iterator[tuple[p
     `kind`: what the file should be, such as `rank ledger`; `command`: of the command line, that writes it.
     """
     try:
-        table = pq.read_table(path)
+        with foreign.opened(path) as file:
+            parquet = pq.ParquetFile(file)
+            _check_size(parquet, os.fstat(file.fileno()).st_size)
+            table = parquet.read()
         header = json.loads(table.schema.metadata[_METADATA])
         if any(column.null_count for column in table.columns):
             raise ValueError("empty fields")
@@ -55,9 +59,22 @@ def opened(path: str | os.PathLike, kind: str, command: str) -> Iterator[tuple[p
         ) from error
 
 
+def _check_size(parquet: pq.ParquetFile, packed: int) -> None:
+    """Raise ValueError for a file of `packed` bytes that would need far more memory."""
+    groups = [parquet.metadata.row_group(group) for group in range(parquet.metadata.num_row_groups)]
+    types = [field.type for field in parquet.schema_arrow]
+    if any(not pa.types.is_dictionary(kind) and not hasattr(kind, "bit_width") for kind in types):
+        raise ValueError("columns of other types")
+    row = sum(getattr(kind, "index_type", kind).bit_width for kind in types) // 8
+    unpacked = max(sum(group.total_byte_size for group in groups), row * parquet.metadata.num_rows)
+    if foreign.explodes(unpacked, packed):
+        raise ValueError(f"{packed:,} bytes unpack to {unpacked:,}")
+
+
 def instrument_of(path: str | os.PathLike) -> str | None:
     """What read the model, by the header of a ledger; None for a file of another kind, or that cannot be read."""
     try:
-        return json.loads(pq.read_schema(path).metadata[_METADATA]).get("instrument", ATTENTION)
+        with foreign.opened(path) as file:
+            return json.loads(pq.read_schema(file).metadata[_METADATA]).get("instrument", ATTENTION)
     except (OSError, pa.ArrowException, KeyError, TypeError, ValueError, AttributeError, RecursionError):
         return None

@@ -9,6 +9,7 @@ from abc import ABC, abstractmethod
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
+from codesyntax_dataset import foreign
 from codesyntax_dataset.atomic import write, writing
 from codesyntax_dataset.errors import LedgerError
 
@@ -101,11 +102,7 @@ class SavedResult(ABC):
 def read_text(path: str | os.PathLike) -> str:
     """The text of a result's JSON; raises LedgerError if it cannot be read, or has a newer format."""
     try:
-        with Path(path).open("rb") as file:
-            data = file.read(LARGEST + 1)
-        if len(data) > LARGEST:
-            raise LedgerError(f"cannot read the result {path}: it is larger than {LARGEST:,} bytes")
-        text = data.decode("utf-8")
+        text = foreign.read(path, LARGEST).decode("utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise LedgerError(
             f"cannot read the result {path}: {error}; expected the JSON that `codesyntax probe` wrote"

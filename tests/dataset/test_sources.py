@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 import pytest
 from loopback_hub import LoopbackHub
 
-from codesyntax_dataset import annotate, corpus
+from codesyntax_dataset import annotate, corpus, foreign
 from codesyntax_dataset.errors import SourceError
 from codesyntax_dataset.languages import CONFIGS, LANGUAGES, language_of
 from codesyntax_dataset.schema import Edge, Skips, SourceFunction, Token
@@ -543,19 +543,19 @@ def test_whatever_lies_in_a_folder_the_rest_of_it_is_read(tmp_path, monkeypatch)
     (tmp_path / "code/linked").symlink_to(tmp_path / "code/elsewhere")
     os.mkfifo(tmp_path / "code/pipe.py")
     (tmp_path / "code" / os.fsdecode(b"\xff.py")).write_bytes(b"def h(): pass")
-    read_bytes, scandir = Path.read_bytes, os.scandir
+    opened, scandir = foreign.opened, os.scandir
 
     def deleted_meanwhile(path):
         if path.name == "gone.py":
             path.unlink()
-        return read_bytes(path)
+        return opened(path)
 
     def locked(path):
         if str(path).endswith("locked"):
             raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
         return scandir(path)
 
-    monkeypatch.setattr(Path, "read_bytes", deleted_meanwhile)
+    monkeypatch.setattr(foreign, "opened", deleted_meanwhile)
     monkeypatch.setattr(os, "scandir", locked)
     skips = Skips()
     assert sorted(function.func_name for function in read(source, "python", skips)) == ["a", "g"]

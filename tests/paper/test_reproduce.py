@@ -187,10 +187,9 @@ class TestRun:
         def killed(*arguments, **options):
             calls.append(arguments)
             if len(calls) in (2, 6):  # with what a kill leaves: files that are not yet renamed
-                (output / "results").mkdir(exist_ok=True)
-                (output / "results/.one.json.1.tmp").write_text("{")
-                (output / "python/.codesyntax-x/dataset").mkdir(parents=True)
-                (output / ".report-x").mkdir()
+                for folder in ("", "results", "python"):
+                    (output / folder / ".codesyntax-x.tmp").mkdir(parents=True)
+                (output / "results/.codesyntax-x.tmp/one.json").write_text("{")
                 raise KeyboardInterrupt
             return run(*arguments, **options)
 

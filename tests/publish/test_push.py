@@ -541,8 +541,8 @@ def test_all_names_that_a_dataset_may_have_are_ours(dataset_folder):
 @pytest.fixture
 def app(monkeypatch, tmp_path):
     """The page's module as a Space has it: only what is pushed lies beside it, without our packages' names."""
-    for name, file in push_metric(METRIC).files.items():
-        shutil.copy(file, tmp_path / name)
+    for name, content in push_metric(METRIC).files.items():
+        (tmp_path / name).write_bytes(content)
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.delitem(sys.modules, "topk_uas", raising=False)
     module = importlib.import_module("app")

@@ -10,6 +10,7 @@ its CRC-32C and the sizes of the files, so that a damaged or malicious checkpoin
 from __future__ import annotations
 
 import math
+import os
 import struct
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,6 +19,7 @@ from typing import NamedTuple
 import google_crc32c
 import numpy as np
 
+from codesyntax_dataset import foreign
 from codesyntax_dataset.errors import ModelError
 
 _MAGIC = 0xDB4775248B80FB57
@@ -116,11 +118,13 @@ def _prefix(path: Path) -> Path:
 def _read(file: Path, offset: int = 0, size: int | None = None) -> bytes:
     """Some bytes of a data file, or all of an index; raises ModelError if the file does not have them."""
     try:
-        length = file.stat().st_size
-        wanted = min(length, _LARGEST_INDEX) if size is None else size
-        if offset + wanted > length:
-            raise ModelError(f"{file} ends at byte {length}, expected at least {offset + wanted}: download it again")
-        with file.open("rb") as stream:
+        with foreign.opened(file) as stream:
+            length = os.fstat(stream.fileno()).st_size
+            wanted = min(length, _LARGEST_INDEX) if size is None else size
+            if offset + wanted > length:
+                raise ModelError(
+                    f"{file} ends at byte {length}, expected at least {offset + wanted}: download it again"
+                )
             stream.seek(offset)
             return stream.read(wanted)
     except OSError as error:

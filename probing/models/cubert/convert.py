@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -14,7 +13,7 @@ from safetensors.numpy import save_file
 from transformers import BertConfig
 
 from codesyntax_dataset.arguments import checked
-from codesyntax_dataset.atomic import writing
+from codesyntax_dataset.atomic import beside, writing
 from codesyntax_dataset.errors import ModelError
 from probing.models.cubert.checkpoint import Checkpoint
 from probing.models.cubert.tokenizer import CubertTokenizer
@@ -85,18 +84,13 @@ def convert(
     for name, weight in weights_of(sizes).items():
         values = source.read(name)
         weights[weight.name] = np.ascontiguousarray(values.T) if weight.transposed else values
-    with writing(target):
-        target.parent.mkdir(parents=True, exist_ok=True)
-        place = target.with_name(f".{target.name}.{os.getpid()}.tmp")
+    with writing(target), beside(target) as place:
+        config.save_pretrained(place)
+        tokenizer.save_pretrained(place)
         try:
-            config.save_pretrained(place)
-            tokenizer.save_pretrained(place)
             save_file(weights, place / "model.safetensors", metadata={"format": "pt"})
-            place.replace(target)
         except SafetensorError as error:  # such as for a full disk
             raise OSError(str(error)) from error
-        finally:
-            shutil.rmtree(place, ignore_errors=True)
     return target
 
 

@@ -9,12 +9,15 @@ from typing import Any
 
 from transformers import BatchEncoding, PreTrainedTokenizer
 
+from codesyntax_dataset import foreign
 from codesyntax_dataset.atomic import write
 from codesyntax_dataset.errors import ModelError, UnknownName
 from probing.models.cubert import DROPPABLE, LANGUAGES
 from probing.models.cubert.lexemes import KINDS, NEWLINE, Lexeme, lex
 from probing.models.cubert.pieces import pieces
 from probing.models.cubert.vocabulary import CLS, MASK, PAD, SEP, UNKNOWN, Vocabulary, named, spelled
+
+_LARGEST = 1 << 24  # bytes of a vocabulary
 
 
 class CubertTokenizer(PreTrainedTokenizer):
@@ -108,7 +111,7 @@ class CubertTokenizer(PreTrainedTokenizer):
 def read_vocabulary(file: str | os.PathLike) -> Vocabulary:
     """The vocabulary in a file of a release; raises ModelError if there is none."""
     try:
-        return Vocabulary(Path(file).read_bytes().decode())
+        return Vocabulary(foreign.read(file, _LARGEST).decode())
     except (OSError, UnicodeDecodeError, TypeError) as error:
         reason = getattr(error, "strerror", None) or error
         raise ModelError(f"the vocabulary {file} cannot be read: {reason}; expected a text file in UTF-8") from error
