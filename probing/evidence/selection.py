@@ -11,10 +11,11 @@ Edges of one function are not independent, so the unit of all statistics is the 
 in each resample: an interval belongs to the chosen heads. The intervals of *published* therefore do not include the
 optimism of choosing and scoring on the same data; the distance to *held-out* shows it.
 
-Intervals are 95 % intervals. For a mean over relations, they come from a BCa bootstrap over functions (Efron 1987); for
-a single relation, they are Wilson intervals (1927) with the effective number of independent edges, because a bootstrap
-has too little coverage for few functions, and no width if all of them score the same. tests/benchmarks/coverage.py
-measures the coverage. A relation in fewer than FEW_FUNCTIONS functions has a score but no interval.
+Intervals are 95 % intervals. For a mean over relations, they come from a BCa bootstrap over functions (Efron 1987),
+with levels for the number of functions that the mean rests on (`_degrees`); for a single relation, they are Wilson
+intervals (1927) with the effective number of independent edges, because a bootstrap has too little coverage for few
+functions, and no width if all of them score the same. In tests/benchmarks, beyond.py measures the coverage of the
+first, coverage.py that of the second. A relation in fewer than FEW_FUNCTIONS functions has a score but no interval.
 """
 
 from __future__ import annotations
@@ -295,7 +296,10 @@ def _percent(relations: list[list[np.ndarray]], edges: np.ndarray) -> np.ndarray
 def _mean(hits: np.ndarray, edges: np.ndarray, in_mean: np.ndarray, resamples: int, seed: int) -> np.ndarray:
     """The mean over relations (3, rules, k) of `hits`, or differences of hits, (rules, k, F, R) on `edges` (F, R)."""
     rules, ks, functions, _ = hits.shape
+    if not in_mean.any():
+        return np.full((3, rules, ks), np.nan)
     hits, edges = hits[..., in_mean], edges[:, in_mean]
+    degrees = _degrees(edges)
     rng = np.random.default_rng(seed)
     weight = rng.multinomial(functions, np.full(functions, 1 / functions), resamples).astype(np.float32)  # (B, F)
     total = edges.sum(axis=0)
@@ -308,10 +312,22 @@ def _mean(hits: np.ndarray, edges: np.ndarray, in_mean: np.ndarray, resamples: i
         scores = mean_of(hits[rule].sum(axis=1), total)  # (k,)
         # the scores without each function: (F, k)
         left_out = np.stack([mean_of(counts.sum(axis=0) - counts, total - edges) for counts in hits[rule]], axis=-1)
-        low, high = bca(scores, resampled, left_out)
+        low, high = bca(scores, resampled, left_out, degrees)
         # with many relations of very few edges, their bias can push the interval past the score
         result[:, rule] = scores, np.minimum(low, scores), np.maximum(high, scores)
     return result
+
+
+def _degrees(edges: np.ndarray) -> float:
+    """The degrees of freedom of the spread of a mean over relations, for `edges` (F, R): the functions it rests on.
+
+    Each relation has the same weight, so a function that is one of few with a relation has a large share of the mean,
+    and the spread over functions is mostly that of a few of them. Its degrees of freedom are Satterthwaite's (1946,
+    Biometrics Bulletin 2; for clusters: Bell and McCaffrey 2002, Survey Methodology 28), if what a function adds to the
+    mean varies as its share in it: as many as there are functions if all have the same share, and at least 1.
+    """
+    share = (edges / edges.sum(axis=0)).sum(axis=1)
+    return float((share**2).sum() ** 2 / (share**4).sum())
 
 
 def mean_of(hits: np.ndarray, edges: np.ndarray) -> np.ndarray:

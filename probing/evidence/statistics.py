@@ -30,8 +30,29 @@ def holm(p: np.ndarray) -> np.ndarray:
     return result
 
 
-def bca(score: np.ndarray, resampled: np.ndarray, left_out: np.ndarray) -> np.ndarray:
-    """Lower and upper bounds (2, n) from `score` (n,), `resampled` (B, n) and the jackknife `left_out` (F, n)."""
+def student(p: float, degrees: float) -> float:
+    """The quantile of Student's t at `p`, by its expansion from the normal quantile (Abramowitz and Stegun 1964,
+    26.7.5).
+
+    Within 0.2 % for 3 degrees of freedom and more, 1 % for 2, and 11 % for 1, at the tails of a 95 % interval.
+    """
+    x = NORMAL.inv_cdf(p)
+    terms = (
+        (x**3 + x) / 4,
+        (5 * x**5 + 16 * x**3 + 3 * x) / 96,
+        (3 * x**7 + 19 * x**5 + 17 * x**3 - 15 * x) / 384,
+        (79 * x**9 + 776 * x**7 + 1482 * x**5 - 1920 * x**3 - 945 * x) / 92160,
+    )
+    return x + sum(term / degrees**power for power, term in enumerate(terms, 1))
+
+
+def bca(score: np.ndarray, resampled: np.ndarray, left_out: np.ndarray, degrees: float = float("inf")) -> np.ndarray:
+    """Lower and upper bounds (2, n) from `score` (n,), `resampled` (B, n) and the jackknife `left_out` (F, n).
+
+    `degrees`: of freedom of the spread. A bootstrap takes it for known and is too narrow where it rests on few
+    functions; its levels are then those of Student's t (the expanded percentiles of Hesterberg 2015, The American
+    Statistician 69).
+    """
     drawn = np.isfinite(resampled).sum(axis=0)  # (n,)
     drawn_or_one = np.maximum(drawn, 1)
     close = 1e-9 * np.maximum(np.abs(score), 1)  # equal means may differ in their last digits
@@ -44,7 +65,7 @@ def bca(score: np.ndarray, resampled: np.ndarray, left_out: np.ndarray) -> np.nd
     skew = np.divide((influence**3).sum(axis=0), spread, out=np.zeros(len(score)), where=spread > 1e-12)
     ordered = np.sort(resampled, axis=0)  # NaN come last
     bounds = []
-    for tail in (NORMAL.inv_cdf(0.025), NORMAL.inv_cdf(0.975)):
+    for tail in (student(0.025, degrees), student(0.975, degrees)):
         away = bias + tail
         # beyond its pole the formula would reverse
         level = _share_below(bias + away / np.maximum(1 - skew * away, 1e-9))

@@ -67,8 +67,9 @@ def _method() -> Section:
             f"Relations in fewer than {FEW_FUNCTIONS} functions are marked: their scores are unreliable and have no "
             "interval.",
             "Intervals are 95 % intervals over functions, because the edges of one function are not independent. For "
-            f"a mean, they come from a BCa bootstrap over functions ({RESAMPLES:,} resamples); for a single relation "
-            "they are Wilson intervals with the effective number of independent edges. The heads are not chosen "
+            f"a mean, they come from a BCa bootstrap over functions ({RESAMPLES:,} resamples), with the levels of "
+            "Student's t for the functions that the mean rests on; for a single relation they are Wilson intervals "
+            "with the effective number of independent edges. The heads are not chosen "
             "again in each resample: the optimism of the choice is visible in the distance between the two "
             "protocols, not in the published intervals. p-values come from a two-sided paired permutation test over "
             f"functions ({PERMUTATIONS:,} permutations; the smallest possible p is 0.0001). Several tests in one "

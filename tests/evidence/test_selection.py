@@ -12,7 +12,7 @@ from codesyntax_dataset.errors import LedgerError
 from codesyntax_metric.topk_uas import RULES, rank_attention, score
 from probing.attention.ledger import RankLedger
 from probing.evidence.selection import Outcomes, apply, choose, compare, estimate, held_out, published, summary
-from probing.evidence.statistics import holm
+from probing.evidence.statistics import holm, student
 
 TEST, ARGS, COMPREHENSION = "If:if->test", "Call:func->args", "comprehension:target->iter"
 
@@ -168,6 +168,26 @@ def test_intervals_hold_the_known_accuracy_in_95_of_100_simulations():
         means.append((found.mean[1] <= 100 * truth.mean()) & (100 * truth.mean() <= found.mean[2]))
     assert 0.93 <= np.mean(relations) <= 0.97
     assert 0.93 <= np.mean(means) <= 0.97
+
+
+def test_the_interval_of_a_mean_holds_where_few_functions_have_a_relation():
+    """One relation is in all of 120 functions, two are in 7 each: the mean rests on these. Each function has an accuracy of
+    its own, 0.4 on average, so that its edges are hit alike."""
+    rng = np.random.default_rng(0)
+    edges = np.full((120, 3), 3)
+    edges[7:, 1], edges[:, 2], edges[7:14, 2] = 0, 0, 3
+    held = []
+    for seed in range(10):
+        own = rng.beta(1.6, 2.4, (len(RULES), 20, 120, 1))
+        mean = estimate(outcomes_of(rng.binomial(edges, own), edges), seed=seed).mean
+        held.append((mean[1] <= 40) & (40 <= mean[2]))
+    assert 0.94 <= np.mean(held) <= 0.97
+
+
+@pytest.mark.parametrize(("degrees", "quantile"), [(2, 4.303), (5, 2.571), (10, 2.228), (30, 2.042), (1e9, 1.960)])
+def test_quantiles_of_students_t_are_those_of_the_tables(degrees, quantile):
+    assert student(0.975, degrees) == pytest.approx(quantile, rel=0.01 if degrees < 3 else 5e-4)
+    assert student(0.025, degrees) == pytest.approx(-student(0.975, degrees))
 
 
 @pytest.mark.slow
