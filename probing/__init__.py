@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from probing.attention.ledger import RankLedger
     from probing.attention.probe import probe
     from probing.attention.result import ProbeResult, load
+    from probing.evidence.ablate import ablate
     from probing.evidence.baselines import baseline
     from probing.paper.reproduce import reproduce
     from probing.prediction.fill import fill_masks
@@ -23,6 +24,7 @@ __all__ = [
     "ProbeResult",
     "RankLedger",
     "__version__",
+    "ablate",
     "baseline",
     "fill_masks",
     "load",
@@ -37,6 +39,7 @@ __all__ = [
 _PUBLIC = {
     "ProbeResult": "probing.attention.result",
     "RankLedger": "probing.attention.ledger",
+    "ablate": "probing.evidence.ablate",
     "baseline": "probing.evidence.baselines",
     "fill_masks": "probing.prediction.fill",
     "load": "probing.attention.result",

@@ -225,32 +225,7 @@ def prepare(
             f"{encoder.name} cannot see later tokens, such as nearly all dependents: it scores 0 in the direction "
             f"{HEAD_TO_DEPENDENT}; use {DEPENDENT_TO_HEAD}"
         )
-    never_predicted = variant_of(functions.config).never_predicted
-    encoded: list[EncodedFunction] = []
-    relations: list[str] = []
-    skips: Counter[str] = Counter()
-    index = -1
-    for batch in rows(functions.dataset, functions.limit):
-        texts = [row["code"] for row in batch]
-        too_long = _too_long(texts, others)
-        for row, longer_than, (ids, offsets, special) in zip(batch, too_long, encoder.encode(texts)):
-            index += 1
-            if not row["relations"]:
-                skips["no relations"] += 1
-            elif len(ids) > encoder.longest:
-                skips[f"more than {encoder.longest} sub-tokens"] += 1
-            elif longer_than:
-                skips[f"too long for {longer_than}"] += 1
-            else:
-                start, end = np.asarray(row["token_start"], np.int64), np.asarray(row["token_end"], np.int64)
-                try:
-                    alignment = align(row["code"], start, end, offsets, special, exact=encoder.exact_offsets)
-                except OffsetsError:  # only of this function, for example because it quotes a special token
-                    skips["offsets of sub-tokens run backwards"] += 1
-                    continue
-                alignment = alignment.without(never_predicted, row["code"], start, end)
-                table = EdgeTable.from_rows([(index, row)], relations)
-                encoded.append(EncodedFunction(index, ids, alignment, table, shuffled_by))
+    encoded, relations, skips = encode_functions(encoder, functions, others, shuffled_by)
     if not encoded:
         raise LedgerError(
             f"no function of {functions.name}/{functions.config}/{functions.split} can be scored; "
@@ -280,6 +255,43 @@ def prepare(
     return RankJob(encoder, settings, encoded, relations, skips)
 
 
+def encode_functions(
+    encoder: Encoder, functions: Functions, others: Mapping[str, tuple] = {}, shuffled_by: int | None = None
+) -> tuple[list[EncodedFunction], list[str], Counter[str]]:
+    """The functions that a model reads, in order; the relations of their edges; {reason: number of skipped ones}.
+
+    `others`: name -> tokenizer and most sub-tokens of other models that must read them; `shuffled_by`: as in
+    EncodedFunction.
+    """
+    never_predicted = variant_of(functions.config).never_predicted
+    encoded: list[EncodedFunction] = []
+    relations: list[str] = []
+    skips: Counter[str] = Counter()
+    index = -1
+    for batch in rows(functions.dataset, functions.limit):
+        texts = [row["code"] for row in batch]
+        too_long = _too_long(texts, others)
+        for row, longer_than, (ids, offsets, special) in zip(batch, too_long, encoder.encode(texts)):
+            index += 1
+            if not row["relations"]:
+                skips["no relations"] += 1
+            elif len(ids) > encoder.longest:
+                skips[f"more than {encoder.longest} sub-tokens"] += 1
+            elif longer_than:
+                skips[f"too long for {longer_than}"] += 1
+            else:
+                start, end = np.asarray(row["token_start"], np.int64), np.asarray(row["token_end"], np.int64)
+                try:
+                    alignment = align(row["code"], start, end, offsets, special, exact=encoder.exact_offsets)
+                except OffsetsError:  # only of this function, for example because it quotes a special token
+                    skips["offsets of sub-tokens run backwards"] += 1
+                    continue
+                alignment = alignment.without(never_predicted, row["code"], start, end)
+                table = EdgeTable.from_rows([(index, row)], relations)
+                encoded.append(EncodedFunction(index, ids, alignment, table, shuffled_by))
+    return encoded, relations, skips
+
+
 def default_direction(encoder: Encoder, config: str) -> str:
     """That of the language of `config`, or the only one that the model supports."""
     return DEPENDENT_TO_HEAD if encoder.causal else language_of(config).direction
@@ -307,7 +319,7 @@ def prepare_again(settings: Settings, *, model: Any, data: Any, device: str | to
     )
 
 
-def _too_long(texts: Sequence[str], others: dict[str, tuple]) -> list[str]:
+def _too_long(texts: Sequence[str], others: Mapping[str, tuple]) -> list[str]:
     """For each text, the first of the other models for which it is too long, or an empty string."""
     models = [""] * len(texts)
     for name, (tokenizer, longest) in others.items():

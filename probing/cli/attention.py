@@ -15,6 +15,7 @@ from probing.cli.group import main, note, quiet_libraries
 if TYPE_CHECKING:
     from probing.attention.result import ProbeResult
     from probing.prediction.result import MaskResult
+    from probing.prediction.silencing_result import SilencingResult
 
 
 @main.command()
@@ -60,7 +61,7 @@ def probe(
 @options.wide
 @options.as_json
 def score(ledgers: tuple[Path, ...], wide: bool, as_json: bool) -> None:
-    """Recompute every score from each LEDGER, a Parquet file that `probe` or `mask` wrote; does not need torch.
+    """Recompute every score from each LEDGER, a Parquet file that `probe`, `mask` or `ablate` wrote; needs no torch.
 
     The ledgers of a model on the splits test and validation also give its score beyond offsets.
     """
@@ -68,13 +69,17 @@ def score(ledgers: tuple[Path, ...], wide: bool, as_json: bool) -> None:
     from probing.attention.result import ProbeResult
     from probing.prediction.ledger import MaskingLedger
     from probing.prediction.result import MaskResult
-    from probing.runs.ledger_file import MASKING, instrument_of
+    from probing.prediction.silencing_result import SilencingResult
+    from probing.runs.ledger_file import MASKING, SILENCING, instrument_of
 
     if as_json and len(ledgers) > 1:
         raise click.UsageError("--json prints one result: give one ledger")
     probed: list[ProbeResult] = []
     for ledger in ledgers:
-        if instrument_of(ledger) == MASKING:
+        instrument = instrument_of(ledger)
+        if instrument == SILENCING:
+            print_one(SilencingResult.from_file(ledger), wide, as_json)
+        elif instrument == MASKING:
             print_one(MaskResult.from_ledger(MaskingLedger.load(ledger)), wide, as_json)
         else:
             probed.append(ProbeResult.from_ledger(RankLedger.load(ledger)))
@@ -166,15 +171,19 @@ def show(
     click.echo(page.save(output or Path("masked.html" if masked else "attention.html")))
 
 
-def print_one(result: ProbeResult | MaskResult, wide: bool = False, as_json: bool = False) -> None:
+def print_one(result: ProbeResult | MaskResult | SilencingResult, wide: bool = False, as_json: bool = False) -> None:
     from probing.prediction.result import MaskResult
+    from probing.prediction.silencing_result import SilencingResult
     from probing.report.masking import print_masking
+    from probing.report.silencing import print_silencing
     from probing.report.tables import print_result
 
     if as_json:
         click.echo(result.to_json(), nl=False)
     elif isinstance(result, MaskResult):
         print_masking(result, wide)
+    elif isinstance(result, SilencingResult):
+        print_silencing(result, wide)
     else:
         print_result(result, wide)
 

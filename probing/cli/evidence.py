@@ -1,4 +1,4 @@
-"""Commands for what a score is worth: verify and compare with baselines."""
+"""Commands for what a score is worth: verify it, compare with baselines, and silence the heads that it is of."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from codesyntax_dataset.errors import LedgerError
 from codesyntax_dataset.languages import CONFIGS
 from codesyntax_dataset.protocol import DIRECTIONS
 from probing.cli import options
+from probing.cli.attention import print_one
 from probing.cli.group import main, note, quiet_libraries
 
 
@@ -77,3 +78,45 @@ def baseline(as_json: bool, wide: bool, output: Path | None, **given: Any) -> No
         print_baselines(result, wide)
     if output:
         note(f"wrote {baselines.save(result, output)}")
+
+
+@main.command()
+@click.argument("model")
+@options.data
+@options.configs
+@click.option(
+    "--draws",
+    default=20,
+    type=click.IntRange(min=1),
+    help="The most heads of the same layer to compare with; all others if the layer has no more.",
+)
+@click.option("--seed", default=0, type=click.IntRange(min=0), help="Random seed of these heads.")
+@click.option("--output", type=options.FOLDER, help="Folder for the result, its ledger, and those of both probes.")
+@options.revision
+@options.device
+@click.option(
+    "--limit",
+    type=click.IntRange(min=1),
+    help="Silence heads in the first functions only: a partial run, marked as such.",
+)
+@options.max_length
+@options.wide
+@options.as_json
+def ablate(model: str, configs: tuple[str, ...], wide: bool, as_json: bool, **given: Any) -> None:
+    """Silence the best attention head of each relation in MODEL, and see what it costs: does the head that looks also
+    serve?
+
+    MODEL is a masked language model or a decoder: a Hub id, a local folder, or tiny-code-mlm, the embedded one. Heads
+    are chosen on the split validation, which is probed first unless it was, and silenced on the split test. Under
+    `accelerate launch` or `torchrun`, the processes share the work.
+    """
+    quiet_libraries()
+    from probing import ablate as run
+
+    for config, _ in options.every(configs, ["test"], as_json):
+        result = run(model, config=config, tell=note, **given)
+        if result is None:  # not the main process
+            continue
+        print_one(result, wide, as_json)
+        if given["output"]:
+            note(f"wrote {result.paths(given['output'])[0]}")

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -39,7 +39,7 @@ from probing.evidence.selection import (
 )
 from probing.runs.controls import check_control
 from probing.runs.data import find_data
-from probing.runs.ledger_file import MASKING, instrument_of
+from probing.runs.ledger_file import MASKING, SILENCING, instrument_of
 from probing.runs.saved import ledger_path
 from probing.runs.settings import Settings
 
@@ -111,19 +111,27 @@ def files_of(paths: Sequence[str | os.PathLike]) -> list[Path]:
     return list(files)
 
 
-def by_instrument(paths: Sequence[str | os.PathLike]) -> tuple[list[Path], list[Path]]:
-    """The masking results among files and folders, and the paths that are left for the attention probe.
+class ByInstrument(NamedTuple):
+    """Results of masking and of silencing, and the paths that are left for the attention probe."""
 
-    A folder that has masking results and no others is not left.
-    """
-    masking: dict[Path, None] = {}
+    masking: list[Path]
+    silencing: list[Path]
+    left: list[Path]
+
+
+def by_instrument(paths: Sequence[str | os.PathLike]) -> ByInstrument:
+    """The results among files and folders; a folder that has no results of the attention probe, but others, is not
+    left."""
+    found: dict[str, dict[Path, None]] = {MASKING: {}, SILENCING: {}}
     left: list[Path] = []
     for path in map(Path, paths):
-        found = [file for file in (path.glob("*.json") if path.is_dir() else [path]) if _is_of_masking(file)]
-        masking |= dict.fromkeys(sorted(found))
-        if not found or (path.is_dir() and _results(path)):
+        files = sorted(path.glob("*.json")) if path.is_dir() else [path]
+        others = {file: kind for file in files if (kind := instrument_of(ledger_path(file))) in found}
+        for file, kind in others.items():
+            found[kind][file] = None
+        if not others or (path.is_dir() and _results(path)):
             left.append(path)
-    return list(masking), left
+    return ByInstrument(list(found[MASKING]), list(found[SILENCING]), left)
 
 
 @dataclass
@@ -331,12 +339,7 @@ def _bare_scores(relations: dict[str, Any]) -> dict[str, Any]:
 def _results(folder: Path) -> list[Path]:
     """The results of attention probes in a folder: JSON files with a rank ledger beside them."""
     files = (file for file in folder.glob("*.json") if ledger_path(file).exists())
-    return sorted(file for file in files if not _is_of_masking(file))
-
-
-def _is_of_masking(file: Path) -> bool:
-    """Whether a masking ledger is beside a file."""
-    return instrument_of(ledger_path(file)) == MASKING
+    return sorted(file for file in files if instrument_of(ledger_path(file)) not in (MASKING, SILENCING))
 
 
 def alike(result: ProbeResult) -> Settings:

@@ -34,7 +34,7 @@ import torch
 from tqdm.auto import tqdm
 
 from codesyntax_dataset.arguments import Natural, Positive, checked
-from codesyntax_dataset.errors import CodeSyntaxError, DatasetError, HubError, ModelError, UnknownName
+from codesyntax_dataset.errors import CodeSyntaxError, DatasetError, HubError, LedgerError, ModelError, UnknownName
 from codesyntax_metric.topk_uas import RULES
 from probing.attention.edges import stacked
 from probing.attention.ledger import RankLedger
@@ -54,7 +54,7 @@ from probing.evidence.checks import (
 from probing.evidence.selection import Choice, apply, choose
 from probing.evidence.verify_masked import verify_masked
 from probing.runs.data import find_data
-from probing.runs.ledger_file import MASKING, instrument_of
+from probing.runs.ledger_file import MASKING, SILENCING, instrument_of
 from probing.runs.saved import ledger_path, read_text
 from probing.runs.settings import Settings
 
@@ -80,7 +80,12 @@ def verify(
     probed again, drawn with `seed` (by default differently each time), and more if these do not include every relation;
     None: all of them. Raises LedgerError if there is no readable result.
     """
-    if instrument_of(ledger_path(result)) == MASKING:
+    instrument = instrument_of(ledger_path(result))
+    if instrument == SILENCING:
+        raise LedgerError(
+            f"{result} is of `codesyntax ablate`, which verify does not check: the same command gives the same bytes"
+        )
+    if instrument == MASKING:
         return verify_masked(result, model=model, data=data, device=device, functions=functions, seed=seed)
     text = read_text(result)
     ledger = RankLedger.load(ledger_path(result))

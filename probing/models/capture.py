@@ -2,7 +2,7 @@
 
 transformers can use an attention function that is registered by name. Ours computes what the model needs with torch's
 fused attention, and calls a listener that can request the attention probabilities of the few rows that it reads. No
-attention map of the model is ever stored.
+attention map of the model is ever stored. An editor can read and change what the heads put out.
 """
 
 from __future__ import annotations
@@ -46,7 +46,22 @@ _HARMLESS = frozenset(
     "sliding_window use_cache".split()
 )
 
+Editor = Callable[[torch.Tensor], None]
+"""Called once per layer, in order, with the outputs of its query heads (B, S, H, D), which it may change in place: the
+model has not added them up yet, so that a change of one head leaves the others as they are."""
+
 _listener: ContextVar[Listener | None] = ContextVar("listener", default=None)
+_editor: ContextVar[Editor | None] = ContextVar("editor", default=None)
+
+
+@contextlib.contextmanager
+def edit(editor: Editor) -> Iterator[None]:
+    """Let `editor` read and change the outputs of heads while the model runs."""
+    token = _editor.set(editor)
+    try:
+        yield
+    finally:
+        _editor.reset(token)
 
 
 @contextlib.contextmanager
@@ -121,6 +136,9 @@ def attention(
         )
     if given is not None:
         output[: len(given)] = output_of(given)
+    editor = _editor.get()
+    if editor is not None:
+        editor(output)
     return output, None
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import inspect
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -134,6 +135,11 @@ def positions_of(model: transformers.PreTrainedModel) -> int | None:
             padding = getattr(module, "padding_idx", None)
             return len(table) - (0 if padding is None else padding + 1)
     return positions(model.config)
+
+
+def without_cache(model: torch.nn.Module) -> dict[str, bool]:
+    """The options with which a model, such as a decoder, does not keep the keys and values of all layers."""
+    return {"use_cache": False} if "use_cache" in inspect.signature(model.forward).parameters else {}
 
 
 def vocabulary_of(model: transformers.PreTrainedModel) -> float:

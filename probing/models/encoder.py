@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import inspect
 import logging
 import os
 from collections.abc import Iterator, Mapping, Sequence
@@ -36,6 +35,7 @@ from probing.models.common import (
     positions_of,
     quiet,
     vocabulary_of,
+    without_cache,
 )
 from probing.models.location import loading, locate
 from probing.models.random_weights import with_random_weights
@@ -82,8 +82,7 @@ class Encoder:
         padding = tokenizer.pad_token_id
         # decoders often have no padding token, or one without a row in the embeddings; padding is masked anyway
         self._padding = padding if padding is not None and padding < self._vocabulary else 0
-        # decoders would otherwise keep the keys and values of all layers
-        self._options = {"use_cache": False} if "use_cache" in inspect.signature(self.model.forward).parameters else {}
+        self._options = without_cache(self.model)
         self_check = recall(findings) if findings else None
         if self_check is None:
             self_check = examine(self)
@@ -139,7 +138,7 @@ class Encoder:
 
     def run(self, inputs: Mapping[str, torch.Tensor], attention: str, **options: Any) -> transformers.utils.ModelOutput:
         """The model's output for a padded batch, computed with the attention function registered as `attention`."""
-        with borrowed(self.model), _attention_of(self.model, attention), full_precision(), torch.inference_mode():
+        with borrowed(self.model), attention_of(self.model, attention), full_precision(), torch.inference_mode():
             return self.model(**inputs, **self._options, **options, return_dict=True)
 
 
@@ -209,7 +208,7 @@ def _of_pair(
     random_weights: int | None,
 ) -> Encoder:
     checked_pair(model, tokenizer, dtype)
-    with _attention_of(model, "eager"):
+    with attention_of(model, "eager"):
         if model.config._attn_implementation != "eager":
             raise ModelError(
                 f"{type(model).__name__} fixes its attention when it is built, and this one has "
@@ -224,7 +223,7 @@ def _of_pair(
 
 
 @contextlib.contextmanager
-def _attention_of(model: torch.nn.Module, name: str) -> Iterator[None]:
+def attention_of(model: torch.nn.Module, name: str) -> Iterator[None]:
     """Let the model compute with the attention function registered as `name`, if its code supports this."""
     if not isinstance(model, transformers.PreTrainedModel):
         yield

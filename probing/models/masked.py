@@ -10,32 +10,13 @@ from typing import Any
 import numpy as np
 import torch
 import transformers
-from transformers import AutoModelForMaskedLM
-from transformers.modeling_outputs import BaseModelOutput
-from transformers.models.auto.modeling_auto import MODEL_FOR_MASKED_LM_MAPPING_NAMES
 
 from codesyntax_dataset.arguments import Positive, checked
 from codesyntax_dataset.errors import ModelError
 from codesyntax_dataset.protocol import PAPER_LENGTH
 from probing.models import subtokens
-from probing.models.common import (
-    DTYPES,
-    borrowed,
-    both_of_pair,
-    check_weights,
-    checked_dtype,
-    checked_pair,
-    config_and_tokenizer,
-    device_named,
-    digest_of_pair,
-    full_precision,
-    name_of_pair,
-    padded,
-    positions_of,
-    quiet,
-    vocabulary_of,
-)
-from probing.models.location import loading, locate
+from probing.models.common import checked_dtype, padded, positions_of, vocabulary_of
+from probing.models.output import MASKED, OutputLayer, load_with_head
 from probing.models.selfcheck import DRIFT, TEXTS, Check, FailedCheck, tokenizer_checks
 
 logger = logging.getLogger(__name__)
@@ -46,7 +27,6 @@ KS = (1, 5, 10)
 NEAR = {"float32": 1e-4, "bfloat16": 0.0}
 """Logits as near as this may be in another order in another batch; in bfloat16 any two may, and nothing is promised."""
 
-_NUMBERS = 1 << 24  # of logits in memory at once, 64 MB
 _EVERY = 3  # in the self-check every third sub-token is masked
 _LENGTH = 48  # the sub-tokens of the longer text for the self-check
 
@@ -78,11 +58,15 @@ class MaskedModel:
         self.mask = mask_of(tokenizer, name, self._vocabulary)
         padding = tokenizer.pad_token_id
         self._padding = padding if padding is not None and padding < self._vocabulary else 0
-        self.why = ""
+        self._output = OutputLayer(model, self._vocabulary)
         self.checks: list[Check] = []
         self._examine()
         if self.why:
             logger.warning("the output layer of %s is computed at all positions: %s", name, self.why)
+
+    @property
+    def why(self) -> str:
+        return self._output.why
 
     def encode(self, texts: Sequence[str]) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
         """Sub-tokens of each text: ids (S,), character offsets (S, 2), and which are special (S,)."""
@@ -107,42 +91,10 @@ class MaskedModel:
         }
         found = torch.empty(len(rows), 4, dtype=torch.float64, device=self.device)
         start = 0
-        for logits in self._logits(masked, rows, columns):
+        for logits in self._output.logits(masked, rows, columns):
             part = slice(start, start := start + len(logits))
             found[part] = _compared(logits.float(), truth[part], NEAR[self.dtype])
         return found
-
-    def _logits(
-        self, inputs: Mapping[str, torch.Tensor], rows: torch.Tensor, columns: torch.Tensor
-    ) -> Iterator[torch.Tensor]:
-        """The logits at some positions, (m, vocabulary) at a time."""
-        with borrowed(self.model), full_precision(), torch.inference_mode():
-            if self.why:
-                yield self.model(**inputs, return_dict=True).logits[rows, columns]
-                return
-            hidden = self.model.base_model(**inputs, return_dict=True)[0][rows, columns]
-            size = max(1, _NUMBERS // max(1, int(min(self._vocabulary, _NUMBERS))))
-            for start in range(0, len(hidden), size):
-                yield self._head(hidden[start : start + size])
-
-    def _head(self, hidden: torch.Tensor) -> torch.Tensor:
-        """The logits (M, vocabulary) that the model's own code computes from hidden states (M, width)."""
-        body = self.model.base_model
-        ids = torch.zeros(1, len(hidden), dtype=torch.long, device=self.device)
-        own = body.__dict__.get("forward")
-        body.forward = lambda *_, **__: BaseModelOutput(last_hidden_state=hidden[None])
-        try:
-            return self.model(input_ids=ids, attention_mask=torch.ones_like(ids), return_dict=True).logits[0]
-        finally:
-            if own is None:
-                del body.forward
-            else:
-                body.forward = own
-
-    def _all_logits(self, inputs: Mapping[str, torch.Tensor]) -> torch.Tensor:
-        """The logits as the model reports them: float32 (B, S, vocabulary)."""
-        with borrowed(self.model), full_precision(), torch.inference_mode():
-            return self.model(**inputs, return_dict=True).logits.float()
 
     def _require(self, name: str, passed: bool, found: str, meaning: str = "") -> None:
         self.checks.append(Check(name, passed, found, meaning))
@@ -167,7 +119,9 @@ class MaskedModel:
         other[-1] = other[1] if other[1] != other[-1] else other[0]
         both, alone, changed = self.inputs(texts), self.inputs(texts[:1]), self.inputs([other])
         try:
-            batched, single, moved = (self._all_logits(inputs)[rows, columns] for inputs in (both, alone, changed))
+            batched, single, moved = (
+                self._output.everywhere(inputs)[rows, columns] for inputs in (both, alone, changed)
+            )
         except Exception as error:  # models that need more than text raise errors of any type
             said = f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
             self._require("runs on text", False, said, "it does not run on sub-tokens alone")
@@ -193,16 +147,7 @@ class MaskedModel:
             f"changing the last sub-token moves logits by {moved_by:.2g}",
             "it restores a mask from what is before it only, as decoders do",
         )
-        try:
-            gathered = torch.cat([logits.float() for logits in self._logits(both, rows, columns)])
-            difference = _largest(gathered - batched) if gathered.shape == batched.shape else float("inf")
-            said = f"logits differ by {difference:.2g}, at most {bound:.0e}"
-        except Exception as error:  # a model's code may fail in any way when its parts are called on their own
-            difference, said = float("inf"), f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
-        name, meaning = "output layer at masked positions only", "its output layer cannot be computed on its own"
-        self.checks.append(Check(name, difference <= bound, said, meaning))
-        if difference > bound:
-            self.why = f"{meaning} ({said})"
+        self.checks.append(self._output.examine(both, rows, columns, batched, self.dtype))
 
 
 @checked
@@ -222,38 +167,8 @@ def load_masked(
     Raises ModelError if the model does not exist, cannot be loaded, or is no masked language model.
     """
     dtype = checked_dtype(dtype)
-    if isinstance(model, tuple):
-        one, tokenizer = both_of_pair(model)
-        checked_pair(one, tokenizer, dtype)
-        name = name_of_pair(one)
-        _check_kind(one.config, name)
-        if not {kind.__name__ for kind in type(one).__mro__} & {*MODEL_FOR_MASKED_LM_MAPPING_NAMES.values()}:
-            raise _no_head(name, f"it is a {type(one).__name__}; load it with AutoModelForMaskedLM")
-        if device is not None:
-            torch.nn.Module.to(one, device_named(device))
-        return MaskedModel(one, tokenizer, name, digest_of_pair(one, tokenizer), dtype, max_length)
-    model = os.fspath(model)
-    target = device_named(device or ("cuda" if torch.cuda.is_available() else "cpu"))
-    with loading(model), quiet():
-        source = locate(model, revision)
-        config, tokenizer = config_and_tokenizer(source)
-    _check_kind(config, source.name)
-    with loading(model), quiet():
-        loaded, info = AutoModelForMaskedLM.from_pretrained(
-            source.place,
-            config=config,
-            revision=source.commit,
-            dtype=DTYPES[dtype],
-            use_safetensors=True,
-            trust_remote_code=False,
-            output_loading_info=True,
-            ignore_mismatched_sizes=True,  # reported by check_weights, which says which
-        )
-        missing = check_weights(loaded, info)
-    if missing:
-        others = " and others" if len(missing) > 3 else ""
-        raise _no_head(source.name, f"its weights lack {', '.join(missing[:3])}{others}")
-    return MaskedModel(loaded.to(target), tokenizer, source.name, source.revision(), dtype, max_length)
+    loaded = load_with_head(model, (MASKED,), revision=revision, dtype=dtype, device=device)
+    return MaskedModel(*loaded[:4], dtype, max_length)
 
 
 def mask_of(tokenizer: Any, name: str, vocabulary: float = float("inf")) -> int:
@@ -266,21 +181,6 @@ def mask_of(tokenizer: Any, name: str, vocabulary: float = float("inf")) -> int:
             + ": use a masked language model, with its own tokenizer"
         )
     return mask
-
-
-def _check_kind(config: transformers.PreTrainedConfig, name: str) -> None:
-    """Raise ModelError for the configuration of a model that does not restore a sub-token for each mask."""
-    if config.is_encoder_decoder:
-        raise ModelError(
-            f"{name} ({config.model_type}) restores spans: its mask stands for any number of sub-tokens, which a "
-            "decoder writes, so that none can be compared with the one masked; use a model of BERT's kind"
-        )
-    if config.model_type not in MODEL_FOR_MASKED_LM_MAPPING_NAMES:
-        raise _no_head(name, f"transformers has none for {config.model_type}")
-
-
-def _no_head(name: str, why: str) -> ModelError:
-    return ModelError(f"{name} has no masked-LM head ({why}): use a model trained to restore masked sub-tokens")
 
 
 def _compared(logits: torch.Tensor, truth: torch.Tensor, near: float, largest: int = KS[-1] + 2) -> torch.Tensor:

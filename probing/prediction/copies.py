@@ -100,7 +100,7 @@ class Restoration:
 
         masked = [[copy for pair in pairs for copy in pair.copies] for _, pairs in functions]
         copies = [Copy(function.ids, copy.positions) for (function, _), of in zip(functions, masked) for copy in of]
-        counted = None if bar is None else _Finished(bar, [len(of) for of in masked])
+        counted = None if bar is None else Finished(bar, [len(of) for of in masked])
         filled = iter(self._filler.fill(copies, counted))
         for (function, _), of in zip(functions, masked):
             compared = _Comparison(function.code, self._language)
@@ -128,7 +128,7 @@ class _Comparison:
         return self._found[text]
 
 
-class _Finished(tqdm):
+class Finished(tqdm):
     """Counts copies, in the order of functions, and tells a bar of functions when all those of one are finished."""
 
     def __init__(self, bar: tqdm, copies: Sequence[int]):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import torch
@@ -74,9 +74,21 @@ class Filler(Batches):
         return [found[number] for number in same]
 
     def _scores(self, batch: Sequence[Copy], inputs: Mapping[str, torch.Tensor]) -> torch.Tensor:
-        rows = np.repeat(np.arange(len(batch)), [len(copy.positions) for copy in batch])
-        columns = np.concatenate([copy.positions for copy in batch])
-        return self.model.scores(inputs, torch.from_numpy(rows), torch.from_numpy(columns.astype(np.int64)))
+        return self.model.scores(inputs, *places_of(batch))
+
+
+class Positioned(Protocol):
+    """A text of a batch, of which some `positions` (M,) count."""
+
+    @property
+    def positions(self) -> np.ndarray: ...
+
+
+def places_of(batch: Sequence[Positioned]) -> tuple[torch.Tensor, torch.Tensor]:
+    """The rows and the columns of all positions of a batch, int64 (M,) each."""
+    rows = np.repeat(np.arange(len(batch)), [len(one.positions) for one in batch])
+    columns = np.concatenate([one.positions for one in batch])
+    return torch.from_numpy(rows), torch.from_numpy(columns.astype(np.int64))
 
 
 @checked

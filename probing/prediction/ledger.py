@@ -7,17 +7,9 @@ controls T0, in which as many random sub-tokens are (Velasco et al. 2024, sectio
 
 from __future__ import annotations
 
-import hashlib
-import json
-import os
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from typing import Any
-
 import numpy as np
-import pyarrow as pa
 
-from codesyntax_dataset.errors import LedgerError
+from probing.prediction.row_ledger import RowLedger
 from probing.runs import ledger_file
 
 SIMILARITIES = ("jaccard", "sorensen_dice", "levenshtein")
@@ -41,85 +33,31 @@ ROW = np.dtype(
 """What is known of a copy. `node_type` is an index into the ledger's node types."""
 
 
-@dataclass(eq=False)
-class MaskingLedger:
+class MaskingLedger(RowLedger):
     """N masked copies: `rows` (N,) of the type ROW. `settings`: how the ledger was made, as JSON."""
 
-    node_types: list[str]
-    rows: np.ndarray
-    settings: dict[str, Any]
+    ROW = ROW
+    ORDER = ("function", "node_type", "copy")
+    NAMED = "node_type"
+    INSTRUMENT = ledger_file.MASKING
+    COMMAND = "mask"
+    REPEATED = ("node_type", "function", "copy", "masked")
 
-    def __len__(self) -> int:
-        return len(self.rows)
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, MaskingLedger):
-            return NotImplemented
-        same = (self.node_types, self.settings) == (other.node_types, other.settings)
-        return same and self.rows.tobytes() == other.rows.tobytes()
+    @property
+    def node_types(self) -> list[str]:
+        return self.names
 
     def __repr__(self) -> str:
         return f"MaskingLedger: {len(self)} masked copies, {len(self.node_types)} node types"
 
-    def digest(self) -> str:
-        """SHA-256 over the content of the ledger, independent of the file format."""
-        header = json.dumps({"settings": self.settings, "node_types": self.node_types}, sort_keys=True).encode()
-        return hashlib.sha256(len(header).to_bytes(8, "little") + header + self.rows.tobytes()).hexdigest()
-
-    def only(self, functions: np.ndarray) -> MaskingLedger:
-        """The copies of some functions: places in the split, as in the column `function`."""
-        return MaskingLedger(self.node_types, self.rows[np.isin(self.rows["function"], functions)], self.settings)
-
     @classmethod
-    def concatenate(cls, parts: Iterable[MaskingLedger]) -> MaskingLedger:
-        """The parts of one run as one ledger, sorted."""
-        parts = list(parts)
-        if any((part.node_types, part.settings) != (parts[0].node_types, parts[0].settings) for part in parts):
-            raise LedgerError("these ledgers do not belong together: their node types or settings differ")
-        rows = np.concatenate([part.rows for part in parts])
-        return cls(parts[0].node_types, rows[np.lexsort(_order(rows))], parts[0].settings)
-
-    def save(self, path: str | os.PathLike) -> None:
-        """Write the ledger as Parquet, beside its place first: a reader sees the whole file or none."""
-        columns: dict[str, pa.Array] = {name: pa.array(self.rows[name]) for name in ROW.names or ()}
-        columns["node_type"] = pa.DictionaryArray.from_arrays(columns["node_type"], self.node_types)
-        header = {"instrument": ledger_file.MASKING, "node_types": self.node_types, "settings": self.settings}
-        ledger_file.save(path, columns, header, repeated=["node_type", "function", "copy", "masked"])
-
-    @classmethod
-    def load(cls, path: str | os.PathLike) -> MaskingLedger:
-        """Read a ledger; raises LedgerError if the file is not a masking ledger or is damaged."""
-        with ledger_file.opened(path, "masking ledger", "mask") as (table, header):
-            names, settings = header["node_types"], header["settings"]
-            if header["instrument"] != ledger_file.MASKING or not all(isinstance(name, str) for name in names):
-                raise ValueError("another kind of ledger")
-            rows = np.zeros(len(table), ROW)
-            for name in ROW.names or ():
-                column = table[name].combine_chunks()
-                if name == "node_type":
-                    column = pa.array([names.index(kind) for kind in column.to_pylist()], pa.int32())
-                rows[name] = column.to_numpy(zero_copy_only=False)
-            _check(rows)
-        return cls(names, rows, settings)
-
-
-def _order(rows: np.ndarray) -> Sequence[np.ndarray]:
-    return rows["copy"], rows["node_type"], rows["function"]
-
-
-def _check(rows: np.ndarray) -> None:
-    """Raise ValueError for rows that no run makes."""
-    places = np.stack(_order(rows)[::-1], axis=1)
-    steps = np.diff(places, axis=0)
-    later = np.where(steps[:, 0] != 0, steps[:, 0], np.where(steps[:, 1] != 0, steps[:, 1], steps[:, 2]))
-    hits = np.stack([rows["masked"], *(rows[name] for name in reversed(HITS))])
-    similarities = np.stack([rows[name] for name in SIMILARITIES])
-    failed = np.isnan(similarities)
-    if (len(places) and places.min() < 0) or (later <= 0).any():
-        raise ValueError("rows out of order")
-    if (rows["masked"] < 1).any() or (np.diff(hits, axis=0) > 0).any() or (hits < 0).any():
-        raise ValueError("hits that cannot be")
-    if not ((similarities >= 0) & (similarities <= 1) | failed).all() or (failed != failed[0]).any():
-        raise ValueError("similarities that cannot be")
-    if not np.isfinite(rows["log_probability"]).all() or (rows["log_probability"] > 0).any():
-        raise ValueError("log-probabilities that cannot be")
+    def check(cls, rows: np.ndarray) -> None:
+        hits = np.stack([rows["masked"], *(rows[name] for name in reversed(HITS))])
+        similarities = np.stack([rows[name] for name in SIMILARITIES])
+        failed = np.isnan(similarities)
+        if (rows["masked"] < 1).any() or (np.diff(hits, axis=0) > 0).any() or (hits < 0).any():
+            raise ValueError("hits that cannot be")
+        if not ((similarities >= 0) & (similarities <= 1) | failed).all() or (failed != failed[0]).any():
+            raise ValueError("similarities that cannot be")
+        if not np.isfinite(rows["log_probability"]).all() or (rows["log_probability"] > 0).any():
+            raise ValueError("log-probabilities that cannot be")

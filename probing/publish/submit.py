@@ -216,7 +216,7 @@ def undo(results: Sequence[str | os.PathLike[str]], model: str, board: str | Non
 
 def _found(results: Sequence[str | os.PathLike[str]]) -> list[_Result]:
     """The results of attention probes, then those of masking."""
-    masking, left = by_instrument(results)
+    masking, _, left = by_instrument(results)
     found = []
     for one in find(left) if left or not masking else []:
         made = one.test.settings

@@ -10,24 +10,42 @@ from codesyntax_metric.topk_uas import RULES
 from probing.attention.error_classes import CLASSES, PLACES
 from probing.evidence.gather import PUBLISHED_FIRST
 from probing.evidence.statistics import FEW_FUNCTIONS, PERMUTATIONS, RESAMPLES
-from probing.report import ablations, beyond, code_and_language, headline, means, mechanism, relations, syntaxeval
+from probing.report import (
+    ablations,
+    beyond,
+    code_and_language,
+    headline,
+    means,
+    mechanism,
+    relations,
+    served,
+    syntaxeval,
+)
 from probing.report.document import CODE, COUNT, NAME, PERCENT, Column, Section, Table
 from probing.report.errors import marked
 from probing.report.findings import Findings, Subject
 from probing.report.mechanism import Both
 from probing.report.scored import RULE
+from probing.report.served import Silenced
 from probing.report.syntaxeval import Group
 
 
-def sections(all_findings: Sequence[Findings], masked: Sequence[Group], both: Sequence[Both] = ()) -> list[Section]:
-    """The whole report: on the attention probe, on masked syntax, or on both. It opens with what was found."""
+def sections(
+    all_findings: Sequence[Findings],
+    masked: Sequence[Group],
+    both: Sequence[Both] = (),
+    silenced: Sequence[Silenced] = (),
+) -> list[Section]:
+    """The whole report: on the attention probe, on masked syntax, on silenced heads, or on several of these. It opens
+    with what was found."""
     first = headline.section(all_findings) if all_findings else Section("finding", headline.TITLE)
-    first.sections += syntaxeval.findings(masked)
+    first.sections += [*syntaxeval.findings(masked), *served.findings(silenced)]
     return [
         first,
         *(_attention(all_findings) if all_findings else []),
         *(syntaxeval.sections(masked) if masked else []),
         *([mechanism.section(both)] if both else []),
+        *([served.section(silenced)] if silenced else []),
     ]
 
 

@@ -61,6 +61,7 @@ SIMILARITY = Kind("{:.3f}".format)
 ROUNDED = Kind("{:.2f}".format)  # similarities that were published with two digits
 SIGNED = Kind(partial(_signed, digits=3))
 EFFECT = Kind(SIGNED.show, (*DIFFERENCE.parts, ", marks"))
+COST = Kind(SIGNED.show, SCORE.parts)
 NATS = Kind(partial(_signed, digits=2))
 CORRELATION = Kind(NATS.show, SCORE.parts)
 P = Kind(lambda p: f"{p:.4f}" if p < 0.001 else f"{p:.3f}")
@@ -210,7 +211,7 @@ def _lines(cell: Cell, kind: Kind, between: str) -> list[str]:
     if not isinstance(cell, (list, tuple)):
         return [_shown(cell, kind)]
     value, *rest = cell
-    if kind not in (SCORE, DIFFERENCE, EFFECT, CORRELATION):
+    if kind not in (SCORE, DIFFERENCE, EFFECT, CORRELATION, COST):
         return [_shown(value, kind), *(_shown(part, kind) for part in rest if not _missing(part))]
     low, high, *more = rest
     interval = _shown(low, kind) if _missing(low) else f"{_shown(low, kind)}{between}{_shown(high, kind)}"

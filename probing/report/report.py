@@ -14,6 +14,7 @@ from probing.report import contents
 from probing.report.findings import Findings, read_findings
 from probing.report.folder import Report, check_ours, save
 from probing.report.mechanism import read_both
+from probing.report.served import read_silenced
 from probing.report.syntaxeval import Group, read_groups
 
 COMMAND = "report"
@@ -25,7 +26,7 @@ BOTH_TITLE = "What language models know about the syntax of code"
 
 @checked
 def report(results: Sequence[str | os.PathLike], output: str | os.PathLike, data: Any = None) -> Path:
-    """Write a report on `results`, files or folders that `probe` or `mask` wrote, into the folder `output`.
+    """Write a report on `results`, files or folders that `probe`, `mask` or `ablate` wrote, into the folder `output`.
 
     Returns the path of its page.
 
@@ -37,14 +38,15 @@ def report(results: Sequence[str | os.PathLike], output: str | os.PathLike, data
     """
     output = Path(output).resolve()
     check_ours(output, COMMAND)
-    masking, probed = by_instrument(results)
-    masked = read_groups(masking)
-    all_findings = read_findings(probed, data) if probed or not masked else []
+    masking, silencing, probed = by_instrument(results)
+    masked, silenced = read_groups(masking), read_silenced(silencing)
+    all_findings = read_findings(probed, data) if probed or not (masked or silenced) else []
+    sources = {"rank": all_findings, "masking": masked, "silencing": silenced}
     made = Report(
         command=COMMAND,
-        source=" and ".join(["rank"] * bool(all_findings) + ["masking"] * bool(masked)) + " ledgers",
-        title=BOTH_TITLE if all_findings and masked else TITLE if all_findings else MASKING_TITLE,
-        sections=contents.sections(all_findings, masked, read_both(all_findings, masked, data)),
+        source=" and ".join(name for name, found in sources.items() if found) + " ledgers",
+        title=BOTH_TITLE if all_findings and masked else MASKING_TITLE if masked else TITLE,
+        sections=contents.sections(all_findings, masked, read_both(all_findings, masked, data), silenced),
         entries=_entries(all_findings, masked),
         entry=("attention result" if masked else "result") if all_findings else "",
     )

@@ -16,8 +16,9 @@ from codesyntax_dataset import foreign
 from codesyntax_dataset.atomic import beside
 from codesyntax_dataset.errors import LedgerError
 
-ATTENTION, MASKING = "attention", "masking"
-"""What was asked of the model: the ranks of its attention, or to restore what is masked."""
+ATTENTION, MASKING, SILENCING = "attention", "masking", "silencing"
+"""What was asked of the model: the ranks of its attention, to restore what is masked, or to predict with a silenced
+head."""
 
 _METADATA = b"codesyntax"
 

@@ -129,6 +129,14 @@ class Processes:
         torch.distributed.broadcast(said, src=0)
         return bool(said.item())
 
+    def share(self, value: Any) -> Any:
+        """The value of the main process, on all processes."""
+        if self.count == 1:
+            return value
+        said = [value]
+        torch.distributed.broadcast_object_list(said, src=0, device=torch.device(self.device or "cpu"))
+        return said[0]
+
     def send(self, found: np.ndarray) -> None:
         torch.distributed.send(torch.from_numpy(np.ascontiguousarray(found)).to(self.device), dst=0)
 

@@ -51,6 +51,7 @@ def test_guides(tmp_path, monkeypatch):
             "report",
             "board",
             "mask",
+            "ablate",
         ),
     }
     for line in lines:

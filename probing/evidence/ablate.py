@@ -1,0 +1,143 @@
+"""Does the head that looks also serve? The best head of each relation is chosen on validation, and silenced on test."""
+
+from __future__ import annotations
+
+import logging
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from codesyntax_dataset.arguments import Natural, Positive, checked
+from codesyntax_dataset.protocol import PAPER_LENGTH
+from codesyntax_metric.topk_uas import RULES
+from probing.attention.ledger import RankLedger
+from probing.attention.probe import probe
+from probing.attention.result import ProbeResult
+from probing.evidence.beyond import AVOIDED, best_offsets, is_hard
+from probing.prediction.silence import prepare
+from probing.prediction.silencing_result import SilencingResult
+from probing.prediction.silencing_schema import Chosen
+from probing.runs import cache
+from probing.runs.data import folder_of, read_functions
+from probing.runs.ledger_file import SILENCING
+from probing.runs.runner import Processes
+from probing.runs.runner import run as run_job
+from probing.runs.threads import useful_threads
+
+logger = logging.getLogger(__name__)
+
+DRAWS = 20
+"""The most heads that each best head is compared with."""
+
+
+@checked
+def ablate(
+    model: str | os.PathLike | tuple,
+    data: Any,
+    config: str = "python",
+    *,
+    draws: Positive = DRAWS,
+    seed: Natural = 0,
+    revision: str | None = None,
+    device: str | torch.device | None = None,
+    limit: Positive | None = None,
+    max_length: Positive = PAPER_LENGTH,
+    output: str | os.PathLike | None = None,
+    tell: Any = logger.info,
+) -> SilencingResult | None:
+    """What a language model loses of the dependents of each relation if the relation's best head is silenced.
+
+    Both splits are probed as by `probing.probe`, or read from `output` or the cache if they were: the best head of each
+    relation (rule first, k = 1) is chosen on `validation`, and silenced on `test`. A masked language model restores the
+    dependents of a relation, all masked together; a decoder predicts the first token of each dependent that comes after
+    its head token. The cost is the mean log-probability of their sub-tokens by the whole model, less that with the
+    silenced head, in nats. A silenced head puts out the mean of its outputs over the sub-tokens of the first functions
+    of validation, 256 at most. Beside it, `draws` other heads of the same layer are silenced in the same way, drawn by
+    `seed`, or all of them if the layer has no more.
+
+    `model`: a Hub id (at `revision`), a local folder, or a (model, tokenizer) pair, with a masked-LM or causal-LM head.
+    `data`, `config`, `max_length` and `output`: as of `probing.probe`; `limit`: silence heads in the first functions of
+    test only, which the result says. `tell` is called with the number of forward passes before they begin. The model
+    runs in float32.
+
+    The same arguments give the same result for any number of processes. A repeated run is answered from the cache (see
+    `probing.runs.cache`), unless the model is a pair. Under `accelerate launch` or `torchrun`, the main process returns
+    the result and the others None.
+
+    Raises ArgumentError, ModelError, DatasetError, UnknownName or LedgerError, each with a one-line message.
+    """
+    from probing.models.silencing import load_language_model  # transformers takes seconds to import
+
+    processes = Processes()
+    place = os.fspath(model) if isinstance(model, os.PathLike) else model
+    where: dict[str, Any] = {"revision": revision, "device": str(device) if device else processes.device}
+    asked: dict[str, Any] = {"draws": draws, "seed": seed, "max_length": max_length}
+    functions = read_functions(data, config, "test", limit=limit)
+    reference = read_functions(data, config, "validation")
+    slot = cache.slot(
+        place, functions, **where, also_fits=(), instrument=SILENCING, chosen_on=reference.labels, **asked
+    )
+    known, result = cache.answered(slot, processes, SilencingResult, data, output)
+    with useful_threads():
+        loaded = None if known else load_language_model(place, **where, max_length=max_length)  # it may be refused
+        given = {**where, "max_length": max_length, "output": output}
+        validation = probe(model, data, config, "validation", **given)
+        test = probe(model, data, config, "test", limit=limit, **given)
+        if loaded is None:
+            return result
+        chosen = None
+        if validation is not None and test is not None:  # in the main process
+            chosen = choose(validation, test, draws, seed), test.settings.direction
+        heads, direction = processes.share(chosen)
+        job, means_of = prepare(loaded, functions, reference, heads, direction=direction, **asked)
+        job.data_folder = folder_of(data)
+        told = job.provenance
+        tell(
+            f"{told.passes:,} forward passes of single functions: {told.settings.reference} for the mean outputs of "
+            f"heads, {told.passes - told.settings.reference:,} over {told.functions:,} functions, for "
+            f"{len(told.heads)} relations and up to {max(len(head.matched) for head in told.heads.values())} heads "
+            "beside the best of each"
+        )
+        loaded.learn_means(means_of)
+        result = run_job(job, processes, None if output is None else Path(output))
+    if result is not None and slot is not None:
+        slot.save(result.ledger.save, job.provenance.settings.revision)
+    return result
+
+
+def choose(validation: ProbeResult, test: ProbeResult, draws: int, seed: int) -> dict[str, Chosen]:
+    """The head of each relation of `test` that is best on `validation`, with its scores on test, and its rivals.
+
+    Relations of which no head finds an edge on validation have none. Heads with the same layer and number have the same
+    rivals.
+    """
+    ledger = test.ledger
+    hard = is_hard(ledger, best_offsets(validation.ledger, AVOIDED[0]))
+    heads = {}
+    for number, name in enumerate(ledger.relations):
+        edges = ledger.relation == number
+        cell = validation.relations[name][RULES[0]]["1"] if name in validation.relations else {"score": 0}
+        if not (edges.any() and cell["score"]):
+            continue
+        layer, head = cell["layer"], cell["head"]
+        others = np.delete(np.arange(test.heads), head)
+        if len(others) > draws:
+            others = np.sort(np.random.default_rng([seed, layer, head]).choice(others, draws, replace=False))
+        heads[name] = Chosen(
+            layer=layer,
+            head=head,
+            matched=tuple(others.tolist()),
+            edges=int(edges.sum()),
+            score=_score(ledger, edges, layer, head),
+            hard=int((edges & hard).sum()),
+            beyond=_score(ledger, edges & hard, layer, head) if (edges & hard).any() else None,
+        )
+    return heads
+
+
+def _score(ledger: RankLedger, edges: np.ndarray, layer: int, head: int) -> float:
+    """The percentage of some edges, a mask (E,), that a head finds with one guess, rule first."""
+    return float(100 * (ledger.ranks[0, edges, layer, head] == 0).mean())

@@ -1,0 +1,60 @@
+"""Whether the heads that look also serve: what silencing the best head of a relation costs, against matched heads.
+
+The cost is paired by function with the mean cost of the matched heads, other heads of the same layer: with a BCa
+interval over functions, a test that exchanges the two at random within functions, and p-values corrected over relations
+(Holm 1979). Since any two heads differ in enough functions, how many of the matched heads cost more is counted, too: a
+head picked at random from a layer of H costs most of them with the probability 1 / H.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from probing.evidence.effect import Effect, PairedEffect, paired
+from probing.evidence.statistics import FEW_FUNCTIONS
+from probing.prediction.silencing_result import SilencingResult
+
+
+class Served(NamedTuple):
+    """A relation: what silencing its best head costs, in nats per sub-token, above 0 if the head helps to predict.
+
+    `cost`: the mean over functions; `matched`: the mean over the matched heads, of which there are `rivals`, and
+    `costlier` of them cost more than the best; `difference`: of the best head to their mean.
+    """
+
+    cost: Effect
+    matched: float
+    difference: PairedEffect
+    rivals: int
+    costlier: int
+
+    @property
+    def few_functions(self) -> bool:
+        return self.difference.functions < FEW_FUNCTIONS
+
+
+def served(result: SilencingResult) -> dict[str, Served]:
+    """Relation -> what its best head serves; the relations of which heads look best come first."""
+    costs = result.costs()
+    best = {name: one.best for name, one in costs.items()}
+    alone = paired(best, {name: np.zeros(len(one)) for name, one in best.items()})
+    against = paired(best, {name: one.matched.mean(axis=1) for name, one in costs.items()})
+    order = sorted(costs, key=lambda name: (-result.heads[name].score, name))
+    return {
+        name: Served(
+            cost=alone[name].effect,
+            matched=result.relations[name].matched,
+            difference=against[name],
+            rivals=costs[name].matched.shape[1],
+            costlier=result.relations[name].costlier,
+        )
+        for name in order
+    }
+
+
+def by_chance(relations: dict[str, Served]) -> tuple[int, float]:
+    """In how many relations no matched head costs more than the best; and in how many for heads picked at random."""
+    most = sum(not one.costlier for one in relations.values())
+    return most, sum(1 / (1 + one.rivals) for one in relations.values())

@@ -1,0 +1,161 @@
+"""Any Hugging Face language model, masked or decoder, with the attention heads of its body silenced, one at a time.
+
+A silenced head puts out, at every position, the mean of its outputs over all sub-tokens of some reference functions
+(mean ablation: its weights and the other heads stay as they are). The reference is the same for all functions, so that
+the mean tells nothing about the function that is read, and no result depends on which functions share a batch; its
+functions run one by one, in order, so that padding is not in the mean.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import torch
+import transformers
+
+from codesyntax_dataset.errors import ModelError
+from probing.models import capture
+from probing.models.common import vocabulary_of
+from probing.models.encoder import Encoder, attention_of
+from probing.models.masked import mask_of
+from probing.models.output import CAUSAL, MASKED, OutputLayer, load_with_head
+from probing.models.selfcheck import TEXTS
+
+_LENGTH = 48  # the sub-tokens of the text for the self-check
+
+AttentionHead = tuple[int, int]
+"""Layer and query head, both from 0."""
+
+
+class LanguageModel:
+    """A language model that predicts single sub-tokens while one of its attention heads is silenced.
+
+    `encoder`: its body, self-checked; `mask`: the id of the mask token of a masked language model, None for a decoder;
+    `means`: of each layer the mean output of its heads (H, D), empty until `learn_means`.
+
+    Raises ModelError if the heads of the model cannot be silenced, or there is nothing to compare them with.
+    """
+
+    def __init__(
+        self,
+        model: transformers.PreTrainedModel,
+        tokenizer: transformers.PreTrainedTokenizerBase,
+        name: str,
+        revision: str,
+        masked: bool,
+        max_length: int,
+    ):
+        self.encoder = Encoder(model, tokenizer, name, revision, "float32", max_length)
+        self.name, self.revision, self.device = name, revision, self.encoder.device
+        vocabulary = vocabulary_of(model)
+        self.mask = mask_of(tokenizer, name, vocabulary) if masked else None
+        self.means: list[torch.Tensor] = []
+        if self.encoder.why:
+            raise ModelError(
+                f"the heads of {name} cannot be silenced, which is done in our attention function: {self.encoder.why}"
+            )
+        if self.encoder.heads < 2:
+            raise ModelError(f"{name} has one attention head in each layer, and no other to compare it with")
+        if masked == self.encoder.causal:
+            sees = "cannot see later sub-tokens, but has" if masked else "sees later sub-tokens, but has not"
+            raise ModelError(f"{name} {sees} a head that restores masks: use a masked language model or a decoder")
+        self._output = OutputLayer(model, vocabulary)
+        self._examine()
+
+    def inputs(self, ids: Sequence[np.ndarray]) -> dict[str, torch.Tensor]:
+        """A padded batch: input_ids and attention_mask (B, S), padding on the right."""
+        return self.encoder.inputs(ids)
+
+    def learn_means(self, functions: Sequence[np.ndarray]) -> None:
+        """Set the mean outputs of all heads, over all sub-tokens of these functions: ids (S,) each, at least one."""
+        heard: list[torch.Tensor] = []
+        sums: list[torch.Tensor] = []
+
+        def hear(outputs: torch.Tensor) -> None:
+            heard.append(outputs.double().sum(dim=1)[0])  # (H, D)
+
+        for ids in functions:
+            heard.clear()
+            with capture.edit(hear):
+                self.encoder.run(self.inputs([ids]), capture.NAME)
+            if [len(outputs) for outputs in heard] != [self.encoder.heads] * self.encoder.layers:
+                raise ModelError(f"the heads of {self.name} cannot be silenced: its layers have outputs of other forms")
+            sums = [before + outputs for before, outputs in zip(sums, heard)] if sums else [*heard]
+        total = sum(map(len, functions))
+        self.means = [(outputs / total).float() for outputs in sums]
+
+    def log_probabilities(
+        self,
+        inputs: Mapping[str, torch.Tensor],
+        rows: torch.Tensor,
+        columns: torch.Tensor,
+        silenced: Sequence[AttentionHead | None],
+    ) -> torch.Tensor:
+        """How likely the model finds the true sub-tokens at some positions, in nats: float64 (M,).
+
+        `inputs`: a batch with its true sub-tokens; `rows`, `columns` (M,): which ones. A masked language model restores
+        them, all masked together; a decoder predicts each from those before it, so columns count from 1. `silenced`:
+        the head that is silenced in each row of the batch, None for the whole model.
+        """
+        rows, columns = rows.to(self.device), columns.to(self.device)
+        truth = inputs["input_ids"][rows, columns]
+        read = columns - 1
+        if self.mask is not None:
+            mask = torch.tensor(self.mask).to(truth)
+            inputs, read = {**inputs, "input_ids": inputs["input_ids"].index_put((rows, columns), mask)}, columns
+        found = torch.empty(len(rows), dtype=torch.float64, device=self.device)
+        start = 0
+        with attention_of(self.encoder.model, capture.NAME), capture.edit(self._silencer(silenced)):
+            for logits in self._output.logits(inputs, rows, read):
+                part = slice(start, start := start + len(logits))
+                true = logits.float().gather(1, truth[part, None])[:, 0]
+                found[part] = (true - logits.float().logsumexp(dim=1)).double()
+        return found
+
+    def _silencer(self, silenced: Sequence[AttentionHead | None]) -> capture.Editor:
+        """Puts the mean in place of the outputs of the head that is silenced in each row of a batch."""
+        chosen = [(head[0], row, head[1]) for row, head in enumerate(silenced) if head is not None]
+        cells = torch.tensor(chosen, dtype=torch.long).reshape(-1, 3)
+        layer = -1
+
+        def silence(outputs: torch.Tensor) -> None:
+            nonlocal layer
+            layer += 1
+            _, rows, heads = cells[cells[:, 0] == layer].T.to(outputs.device)
+            outputs[rows, :, heads] = self.means[layer][heads][:, None].to(outputs.dtype)
+
+        return silence
+
+    def _examine(self) -> None:
+        """The self-check of the output layer, beside that of the body."""
+        ids, _, _ = next(self.encoder.encode(TEXTS[1:]))
+        inputs = self.inputs([ids[: min(self.encoder.longest, _LENGTH)]])
+        columns = torch.arange(1, inputs["input_ids"].shape[1], device=self.device)
+        rows = torch.zeros_like(columns)
+        with attention_of(self.encoder.model, capture.NAME):
+            expected = self._output.everywhere(inputs)[rows, columns]
+            if expected.shape[-1] < len(self.encoder.tokenizer):
+                raise ModelError(
+                    f"{self.name} has {expected.shape[-1]} logits for {len(self.encoder.tokenizer)} sub-tokens: its "
+                    "output layer does not know all sub-tokens of its tokenizer"
+                )
+            self._output.examine(inputs, rows, columns, expected, self.encoder.dtype)
+
+
+def load_language_model(
+    model: str | os.PathLike | tuple,
+    *,
+    revision: str | None = None,
+    device: str | torch.device | None = None,
+    max_length: int,
+) -> LanguageModel:
+    """Load a masked language model or a decoder: a Hub id, a local folder, or a (model, tokenizer) pair, in float32.
+
+    Raises ModelError if the model does not exist, cannot be loaded, has no language-model head, or heads that cannot be
+    silenced.
+    """
+    # some families fix their attention when they are built
+    loaded = load_with_head(model, (MASKED, CAUSAL), revision=revision, device=device, attn_implementation="eager")
+    return LanguageModel(*loaded[:4], loaded.head is MASKED, max_length)

@@ -1,0 +1,234 @@
+"""The section of a report on silenced heads: does the head that looks also serve?"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from codesyntax_dataset.errors import LedgerError
+from codesyntax_dataset.languages import language_of
+from probing.evidence.served import Served, by_chance, served
+from probing.evidence.statistics import FEW_FUNCTIONS
+from probing.prediction.silencing_result import SilencingResult
+from probing.report import figures
+from probing.report.document import (
+    COLOURED,
+    COST,
+    COUNT,
+    EFFECT,
+    NAME,
+    PERCENT,
+    SIGNED,
+    Column,
+    Figure,
+    Section,
+    Table,
+    separated,
+)
+from probing.report.figures import COLOURS, FAINT, Points
+from probing.report.scored import figure
+
+TITLE = "Heads that look and heads that serve"
+
+VERDICTS = FEW, ALIKE, LESS, NOTHING, ANOTHER, MOST = (
+    "few functions",
+    "not told apart",
+    "serves less",
+    "serves nothing",
+    "serves, but another more",
+    "serves most",
+)
+"""What is said of a relation, see `verdict`."""
+
+
+class Silenced(NamedTuple):
+    """A silencing result with what its heads serve. `name`: of files."""
+
+    name: str
+    title: str
+    result: SilencingResult
+    relations: dict[str, Served]
+
+
+def verdict(one: Served) -> str:
+    """Whether the best head of a relation serves: MOST if silencing it costs something, more than silencing the matched
+    heads on average, as far as the test separates the two, and more than silencing any of them."""
+    if one.few_functions:
+        return FEW
+    if not separated(one.difference.p_holm):
+        return ALIKE
+    if one.difference.effect.estimate < 0:
+        return LESS
+    if one.cost.low <= 0:
+        return NOTHING
+    return ANOTHER if one.costlier else MOST
+
+
+def read_silenced(files: Sequence[Path]) -> list[Silenced]:
+    """The silencing results in files, of equal ones one, by config and model.
+
+    Raises LedgerError for files that are not silencing results, or do not follow from their ledgers.
+    """
+    results: dict[Any, tuple[Path, SilencingResult]] = {}
+    for file in files:
+        result = SilencingResult.load(file)
+        known, other = results.setdefault(result.settings, (file, result))
+        if other.ledger.rows.tobytes() != result.ledger.rows.tobytes():
+            raise LedgerError(f"{file} and {known} are two runs of one job, but their costs differ: give only one")
+    found: list[Silenced] = []
+    for _, result in sorted(results.values(), key=lambda one: (one[1].settings.config, one[1].title, one[0].name)):
+        config = result.settings.config
+        number = sum(other.result.settings.config == config for other in found) + 1
+        name = f"heads-{config}" + (f"-{number}" if number > 1 else "")
+        found.append(Silenced(name, result.title, result, served(result)))
+    return found
+
+
+def findings(silenced: Sequence[Silenced]) -> list[Section]:
+    """The finding on each result in sentences."""
+    return [
+        Section(f"{one.name}-finding", f"{one.title}: silenced heads", [sentence(one.relations)]) for one in silenced
+    ]
+
+
+def sentence(relations: dict[str, Served]) -> str:
+    """How many of the heads that look best also serve, and how many would by chance."""
+    counted = {name: one for name, one in relations.items() if not one.few_functions}
+    if not counted:
+        return f"No relation is in at least {FEW_FUNCTIONS} functions, so that nothing is said of its head."
+    said = Counter(verdict(one) for one in counted.values())
+    others = "; ".join(f"{name} in {said[name]}" for name in VERDICTS[::-1] if name != MOST and said[name])
+    most, chance = by_chance(counted)
+    return (
+        f"In {said[MOST]} of {len(counted)} relations in at least {FEW_FUNCTIONS} functions, the head that looks best "
+        "serves most of its layer: silencing it costs something, and more than silencing any other head."
+        f"{f' Verdicts on the rest: {others}.' if others else ''} Without a test, it is the costliest of its layer in "
+        f"{most} relations; heads picked at random would be in {chance:.1f}."
+    )
+
+
+def section(silenced: Sequence[Silenced]) -> Section:
+    return Section("heads", TITLE, _method(), [_one(one) for one in silenced])
+
+
+def _method() -> list[str]:
+    return [
+        "A head that attends from head tokens to their dependents need not be used for predicting them. Here the best "
+        "head of each relation, chosen on validation (rule first, k = 1), is silenced on unseen functions: its output, "
+        "before the layer adds up its heads, is replaced at every position by its mean over the sub-tokens of "
+        "functions of validation. A masked language model restores the dependents of a relation in a function, all of "
+        "them masked together; a decoder predicts the first token of each dependent that comes after its head token, "
+        "one position before it stands there. The cost is what is lost of the log-probability of the true sub-tokens, "
+        "in nats per sub-token, mean over functions: above 0 if the head helps.",
+        "Silencing any head may cost something. So the same is done with other heads of the same layer, the matched "
+        "heads, all of them or as many as were drawn. The difference to their mean is paired by function, with a 95 % "
+        "interval (BCa bootstrap) and a p-value by exchanging the two within functions, corrected over the relations "
+        "of a model (Holm). Because any two heads differ in enough functions, a head is said to serve most only if it "
+        "also costs more than each of the matched heads, and more than nothing. Score and beyond: the percentage of "
+        "all edges, and of those that do not lie at the best offset of their relation, that this head finds with one "
+        "guess.",
+    ]
+
+
+def _one(one: Silenced) -> Section:
+    result = one.result
+    units, predicts = language_of(result.settings.config).units, result.run.predicts
+    asked = "all dependents masked" if predicts == "masked" else "the first tokens of dependents predicted"
+    notes = [
+        f"{result.functions:,} {units} of {result.settings.data}, config {result.settings.config}, {asked}; matched "
+        f"heads: {matched_heads(result)}; {result.passes:,} forward passes.",
+        sentence(one.relations),
+        *filter(None, [left_out(result)]),
+    ]
+    drawn = [_figure(one)] if any(not found.few_functions for found in one.relations.values()) else []
+    return Section(one.name, one.title, [*notes, *drawn, _table(one)])
+
+
+def matched_heads(result: SilencingResult) -> str:
+    """Which heads the best one is compared with, in words."""
+    rivals = max(len(head.matched) for head in result.heads.values())
+    every = rivals == result.run.heads - 1
+    return f"{'all' if every else 'drawn'} {rivals} other heads of its layer"
+
+
+def left_out(result: SilencingResult) -> str:
+    """The edges and functions of which nothing is asked, in words; empty if there are none."""
+    edges = [f"{count:,} edges ({reason})" for reason, count in result.left_out.items() if count]
+    functions = [f"{count:,} functions ({reason})" for reason, count in result.skips.items()]
+    return f"Left out: {', '.join(edges + functions)}." if edges + functions else ""
+
+
+def _table(one: Silenced) -> Table:
+    result, rows = one.result, []
+    for name, found in one.relations.items():
+        head, costs, difference = result.heads[name], result.relations[name], found.difference
+        rows.append(
+            [
+                name,
+                costs.functions,
+                costs.edges,
+                costs.share,
+                f"{head.layer}-{head.head}",
+                head.score,
+                head.beyond,
+                list(found.cost),
+                found.matched,
+                [*difference.effect, difference.p_holm],
+                f"{found.costlier} of {found.rivals}",
+                verdict(found),
+            ]
+        )
+    return Table(
+        one.name,
+        f"What the best head of a relation finds, and what silencing it costs, {result.settings.model}",
+        [
+            Column("relation", NAME),
+            Column("functions", COUNT),
+            Column("edges", COUNT),
+            Column("% asked", PERCENT),
+            Column("head", NAME),
+            Column("score", PERCENT, "looks"),
+            Column("beyond", PERCENT, "looks"),
+            Column("cost", COST, "serves"),
+            Column("matched", SIGNED, "serves"),
+            Column("difference", EFFECT, "serves"),
+            Column("costlier", NAME, "serves"),
+            Column("verdict", NAME),
+        ],
+        rows,
+        "Highest score first. % asked: sub-tokens of a function that are predicted. Cost, matched, difference: nats "
+        "per sub-token, with 95 % intervals; matched: mean over the other heads of the layer; costlier: how many of "
+        f"these cost more. p: corrected (Holm) for {len(rows)} relations. {COLOURED}",
+    )
+
+
+def _figure(one: Silenced) -> Figure:
+    shown = {name: found for name, found in one.relations.items() if not found.few_functions}
+    names, found = list(shown), list(shown.values())
+    heads = [one.result.heads[name] for name in names]
+
+    def points(label: str, values: Sequence[float | None], colour: str = COLOURS[0], filled: bool = True) -> Points:
+        return Points(label, np.array([np.nan if value is None else value for value in values]), colour, filled)
+
+    panels = {
+        "top-1 UAS, %": [
+            points("best head", [head.score for head in heads]),
+            points("best head, beyond the best offset", [head.beyond for head in heads], filled=False),
+        ],
+        "cost, nats per sub-token": [
+            points("best head", [one.cost.estimate for one in found]),
+            points("matched heads", [one.matched for one in found], FAINT, filled=False),
+        ],
+    }
+    return figure(
+        one.name,
+        f"{one.title}: how often the best head of a relation finds the dependent, and what silencing it costs, beside "
+        "other heads of its layer.",
+        f"Points for {', '.join(names)}; the numbers are in the table.",
+        one.name,
+        lambda: figures.rows(names, panels),
+    )

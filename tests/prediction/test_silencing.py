@@ -1,0 +1,431 @@
+"""Silenced heads: toys with costs worked out by hand, every kind of model against its own code, resuming, refusals."""
+
+from __future__ import annotations
+
+import json
+
+import datasets
+import numpy as np
+import pytest
+import torch
+import transformers
+from click.testing import CliRunner
+from copying_models import BYTES, COPIER, HEADS, copied, log_probability, masked_copier, next_copier
+from tqdm import tqdm
+
+from codesyntax_dataset.errors import LedgerError, ModelError
+from probing.cli import main
+from probing.evidence.ablate import ablate
+from probing.evidence.effect import paired
+from probing.evidence.served import Served, by_chance, served
+from probing.models.location import EMBEDDED
+from probing.models.silencing import load_language_model
+from probing.prediction import silence
+from probing.prediction.silencing_ledger import SilencingLedger
+from probing.prediction.silencing_result import SilencingResult
+from probing.prediction.silencing_schema import Chosen
+from probing.report.served import ALIKE, ANOTHER, FEW, LESS, MOST, NOTHING, sentence, verdict
+from probing.runs import batches
+from probing.runs.data import read_functions
+from probing.runs.data import rows as data_rows
+
+pytestmark = pytest.mark.usefixtures("one_thread")
+
+COPIED, OTHER = "If:if->test", "For:for->target"
+"""Relations whose dependents the copier finds and restores, and that only heads without any output find."""
+
+
+# --- toys ---
+
+
+def repeating(texts, edges) -> datasets.Dataset:
+    """Functions of two letters in turn, each letter a token: (relation, head, dependent)."""
+    return datasets.Dataset.from_list(
+        [
+            {
+                "id": number,
+                "code": text,
+                "token_start": list(range(len(text))),
+                "token_end": list(range(1, len(text) + 1)),
+                "relations": [
+                    {"relation": name, "head": head, "first": dependent, "last": dependent}
+                    for name, head, dependent in edges
+                ],
+            }
+            for number, text in enumerate(texts)
+        ]
+    )
+
+
+def splits(edges) -> datasets.DatasetDict:
+    letters = ["ab", "cd", "ef", "gh", "ij", "kl", "mn", "op"]
+    test = [pair * (5 + number) for number, pair in enumerate(letters)]
+    validation = [pair[::-1] * 6 for pair in letters[:3]]
+    return datasets.DatasetDict(test=repeating(test, edges), validation=repeating(validation, edges))
+
+
+TOYS = {
+    # of the copier's row for the head token, and of a head's that finds the first token wherever it looks
+    "masked": (masked_copier, [(COPIED, 2, 4), (OTHER, 5, 0)], 100),
+    # of the dependent's row; the last edge goes back, and is not asked for
+    "next": (next_copier, [(COPIED, 4, 5), (OTHER, 0, 7), (COPIED, 6, 3)], 50),
+}
+"""The model, the edges of each function, and the score of the copier in percent."""
+
+
+def worked_out(data, kind: str, place: int) -> list[tuple[float, float]]:
+    """The log-probability of the letter at a place of each test function, whole and with the copier silenced."""
+    causal = kind == "next"
+    texts = {split: [BYTES(row["code"])["input_ids"] for row in data[split]] for split in data}
+    outputs = [copied(ids, row, causal) for ids in texts["validation"] for row in range(len(ids))]
+    mean = sum(outputs) / len(outputs)
+    found = []
+    for ids in texts["test"]:
+        at, truth = place + 1, ids[place + 1]  # behind <s>
+        seen = ids if causal else [BYTES.mask_token_id if number == at else one for number, one in enumerate(ids)]
+        whole = copied(seen, at - 1 if causal else at, causal)
+        found.append((log_probability(whole, truth), log_probability(mean, truth)))
+    return found
+
+
+@pytest.mark.parametrize("kind", TOYS)
+def test_the_head_is_found_and_costs_what_was_worked_out(kind, monkeypatch):
+    make, edges, score = TOYS[kind]
+    model, data, ran, told = make(), splits(edges), [], []
+    forward = model.base_model.forward
+
+    def counting(*arguments, **named):
+        ran.append(len(arguments[0] if arguments else named["input_ids"]))
+        return forward(*arguments, **named)
+
+    def tell(text):
+        told.append((text, ran.clear()))
+
+    monkeypatch.setattr(model.base_model, "forward", counting)
+    result = ablate((model, BYTES), data, tell=tell)
+    chosen = result.heads[COPIED]
+    assert (chosen.layer, chosen.head, chosen.score) == (0, COPIER, score)
+    assert chosen.matched == tuple(head for head in range(HEADS) if head != COPIER)
+    expected = np.array(worked_out(data, kind, edges[0][2]))
+    costs = result.costs()
+    assert costs[COPIED].best == pytest.approx(expected[:, 0] - expected[:, 1], abs=1e-5)
+    assert costs[COPIED].best.min() > 1
+    assert (costs[COPIED].matched == 0).all()
+    assert result.relations[COPIED].log_probability == pytest.approx(expected[:, 0].mean(), abs=1e-5)
+    # the other relation: its head puts out nothing, the copier is among those that it is compared with
+    expected = np.array(worked_out(data, kind, edges[1][2]))
+    assert result.heads[OTHER].head == 0
+    assert (costs[OTHER].best == 0).all()
+    assert costs[OTHER].matched[:, 0] == pytest.approx(expected[:, 0] - expected[:, 1], abs=1e-5)
+    assert (costs[OTHER].matched[:, 1:] == 0).all()
+    said = {name: verdict(one) for name, one in served(result).items()}
+    assert said == {COPIED: MOST, OTHER: LESS}
+    # as many forward passes as were told, each once
+    passes = 3 + 8 * (2 * (1 + HEADS) if kind == "masked" else 1 + HEADS)
+    assert told[0][0].startswith(f"{passes} forward passes") and len(told) == 1
+    assert sum(ran) == result.passes == passes
+    assert result.left_out["dependent not after its head token"] == (8 if kind == "next" else 0)
+
+
+# --- every kind of model ---
+
+SIZES = {"num_hidden_layers": 2, "num_attention_heads": 4, "hidden_size": 32, "intermediate_size": 48}
+SMALL = {"vocab_size": len(BYTES), **SIZES, "max_position_embeddings": 300, "pad_token_id": 2, "bos_token_id": 0,
+         "eos_token_id": 1}  # fmt: skip
+GROUPED = {**SMALL, "num_key_value_heads": 2}
+FAMILIES = {  # what its heads are added up by, and its sizes
+    "bert": ("attention.output.dense", SMALL),
+    "roberta": ("attention.output.dense", SMALL),
+    "electra": ("attention.output.dense", {**SMALL, "embedding_size": 16}),
+    "modernbert": ("attn.Wo", {**SMALL, "local_attention": 8, "cls_token_id": 0, "sep_token_id": 1}),
+    "distilbert": ("attention.out_lin", {**SMALL, "dim": 32, "n_layers": 2, "n_heads": 4, "hidden_dim": 48}),
+    "gpt2": ("attn.c_proj", {**SMALL, "n_embd": 32, "n_layer": 2, "n_head": 4, "n_positions": 300}),
+    "opt": ("self_attn.out_proj", {**SMALL, "ffn_dim": 48, "word_embed_proj_dim": 32}),
+    "llama": ("self_attn.o_proj", GROUPED),
+    "mistral": ("self_attn.o_proj", {**GROUPED, "sliding_window": 8}),
+    "qwen2": ("self_attn.o_proj", GROUPED),
+    "gemma2": ("self_attn.o_proj", {**GROUPED, "head_dim": 8, "final_logit_softcapping": 5.0}),
+}
+CODES = ["def largest(values):\n    return max(values)\n", "def f(x):\n    return -x\n", "def g(y):\n    return +y\n"]
+
+
+def model_of(family: str, **settings) -> transformers.PreTrainedModel:
+    torch.manual_seed(0)
+    config = transformers.CONFIG_MAPPING[family](**{**FAMILIES.get(family, ("", SMALL))[1], **settings})
+    masked = family in transformers.models.auto.modeling_auto.MODEL_FOR_MASKED_LM_MAPPING_NAMES
+    kind = transformers.AutoModelForMaskedLM if masked else transformers.AutoModelForCausalLM
+    model = kind.from_config(config, attn_implementation="eager")
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter += 0.2 * torch.randn_like(parameter)
+    return model.eval()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("family", FAMILIES)
+def test_against_the_own_code_of_the_model(family):
+    """Each query head of each layer, replaced by hooks in front of what adds up the heads, one text after the other."""
+    model = model_of(family)
+    ours = load_language_model((model, BYTES), max_length=511)
+    adders = [part for name, part in model.named_modules() if name.endswith(FAMILIES[family][0])]
+    texts = [torch.tensor(BYTES(code)["input_ids"]) for code in CODES]
+    assert (len(adders), ours.encoder.layers, ours.encoder.heads) == (2, 2, 4)
+    width = ours.encoder.layers * 4  # of a head: 32 / 4
+
+    seen: list[list[torch.Tensor]] = [[] for _ in adders]
+    hooks = [
+        adder.register_forward_pre_hook(lambda _, args, heard=heard: heard.append(args[0][0]))
+        for adder, heard in zip(adders, seen)
+    ]
+    with torch.no_grad():
+        for text in texts[1:]:
+            model(text[None])
+    for hook in hooks:
+        hook.remove()
+    means = [torch.cat(heard).mean(dim=0) for heard in seen]
+    ours.learn_means([text.numpy() for text in texts[1:]])
+
+    places, text = torch.tensor([3, 7, 20]), texts[0]
+    masked = ours.mask is not None
+    asked = text.clone()
+    asked[places] = BYTES.mask_token_id if masked else asked[places]
+    silenced = [None, *((layer, head) for layer in range(2) for head in range(4))]
+    expected = []
+    for one in silenced:
+
+        def replace(_, args, one=one):
+            changed = args[0].clone()
+            of_head = slice(one[1] * width, (one[1] + 1) * width)
+            changed[..., of_head] = means[one[0]][of_head]
+            return (changed,)
+
+        hook = adders[one[0]].register_forward_pre_hook(replace) if one else None
+        with torch.no_grad():
+            chances = model(asked[None]).logits[0].log_softmax(dim=-1)
+        expected.append(chances[places if masked else places - 1, text[places]])
+        if hook:
+            hook.remove()
+    inputs = ours.inputs([text.numpy()] * len(silenced))
+    rows = torch.arange(len(silenced)).repeat_interleave(3)
+    found = ours.log_probabilities(inputs, rows, places.repeat(len(silenced)), silenced).reshape(-1, 3)
+    assert found.numpy() == pytest.approx(torch.stack(expected).numpy(), abs=2e-4)
+    assert (found[1:] - found[0]).abs().amax(dim=1).min() > 1e-3
+
+
+@pytest.mark.parametrize(
+    ("model", "said"),
+    [
+        (lambda: (transformers.BertModel(transformers.BertConfig(**SMALL)), BYTES),
+         "BertModel has no masked-LM head .it is a BertModel; load it with AutoModelForMaskedLM"),
+        (lambda: (transformers.LlamaModel(transformers.LlamaConfig(**SMALL)), BYTES),
+         "LlamaModel has no causal-LM head .it is a LlamaModel; load it with AutoModelForCausalLM"),
+        (lambda: (transformers.T5ForConditionalGeneration(transformers.T5Config(
+            vocab_size=261, d_model=32, d_kv=8, d_ff=32, num_layers=1, num_heads=2)), BYTES), "restores spans"),
+        (lambda: (model_of("mpnet"), BYTES), "the heads of .* cannot be silenced, which is done in our attention function"),
+        (lambda: (model_of("bert", num_attention_heads=1), BYTES), "has one attention head in each layer"),
+        (lambda: EMBEDDED, f"{EMBEDDED} has no masked-LM head .its weights lack cls.predictions"),
+    ],
+)  # fmt: skip
+def test_refusals(model, said):
+    with pytest.raises(ModelError, match=said) as error:
+        load_language_model(model(), max_length=511)
+    assert "\n" not in str(error.value)
+
+
+# --- runs ---
+
+RUN = {"limit": 14}
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("models") / "tiny"
+    model_of("roberta", max_position_embeddings=600).save_pretrained(folder)
+    BYTES.save_pretrained(folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def whole(model, dataset_folder, tmp_path_factory):
+    """The folder of a run without any interruption."""
+    folder = tmp_path_factory.mktemp("whole")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(silence, "REFERENCE", 5)
+        ablate(str(model), dataset_folder, **RUN, output=folder)
+    return folder
+
+
+def files(folder):
+    return {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}
+
+
+def result_in(folder) -> SilencingResult:
+    return SilencingResult.load(next(folder.glob("*.silencing.*.json")))
+
+
+class Killed(Exception):
+    pass
+
+
+@pytest.mark.slow
+def test_a_killed_run_resumes_to_the_same_bytes(model, dataset_folder, whole, tmp_path, monkeypatch):
+    monkeypatch.setattr(silence, "REFERENCE", 5)
+    monkeypatch.setattr(silence, "PART", 2)
+    real, parts = silence.SilencingJob.run, []
+
+    def killed_in_the_second_part(self, part, bar):
+        parts.append(len(part))
+        if len(parts) == 2:
+            raise Killed
+        return real(self, part, bar)
+
+    for file in whole.iterdir():
+        if "silencing" not in file.name:  # the probes are finished
+            (tmp_path / file.name).write_bytes(file.read_bytes())
+    with monkeypatch.context() as patch, pytest.raises(Killed):
+        patch.setattr(silence.SilencingJob, "run", killed_in_the_second_part)
+        ablate(str(model), dataset_folder, **RUN, output=tmp_path)
+    assert len(list(tmp_path.glob(".*.parts/*.parquet"))) == 1
+    again = []
+    monkeypatch.setattr(
+        silence.SilencingJob, "run", lambda self, part, bar: again.append(len(part)) or real(self, part, bar)
+    )
+    ablate(str(model), dataset_folder, **RUN, output=tmp_path)
+    assert files(tmp_path) == files(whole)
+    assert sum(parts[:1]) + sum(again) == result_in(whole).functions > 4
+
+
+def job_of(model, dataset_folder) -> silence.SilencingJob:
+    """Of two functions, of different lengths."""
+    functions, reference = (
+        read_functions(dataset_folder, "python", split, limit=14) for split in ("test", "validation")
+    )
+    heads = {
+        "Call:func->args": Chosen(layer=0, head=1, matched=(0, 2, 3), edges=1, score=1.0, hard=0, beyond=None),
+        "Attribute:value->attr": Chosen(layer=1, head=3, matched=(0, 1, 2), edges=1, score=1.0, hard=0, beyond=None),
+    }
+    loaded = load_language_model(str(model), max_length=511)
+    job, means_of = silence.prepare(
+        loaded, functions, reference, heads, direction="head-to-dependent", draws=20, seed=0, max_length=511
+    )
+    loaded.learn_means(means_of[:3])
+    job.functions = job.functions[:2]
+    return job
+
+
+@pytest.mark.slow
+def test_no_result_depends_on_what_else_is_run(model, dataset_folder, monkeypatch):
+    """The same bytes with other functions beside it; nearly the same where memory allows one pass at a time."""
+    job = job_of(model, dataset_folder)
+    bar = tqdm(disable=True)
+    together = job.run(job.functions, bar)
+    alone = [job.run([function], bar) for function in job.functions[::-1]]
+    assert (np.concatenate(alone[::-1]) == together).all()
+    assert len(together) == job.shape(job.functions)[0] == 20
+    monkeypatch.setitem(batches._BATCH_TOKENS, "cpu", 1)
+    one_by_one = silence.SilencingJob(job.model, job.provenance, job.functions).run(job.functions, bar)
+    first, second = (found.view(SilencingLedger.ROW).reshape(-1)["log_probability"] for found in (together, one_by_one))
+    assert first == pytest.approx(second, abs=1e-5)
+
+
+def test_what_is_asked_for(model, dataset_folder):
+    """All sub-tokens of the dependents, which the edges and the text say."""
+    job = job_of(model, dataset_folder)
+    (rows,) = data_rows(read_functions(dataset_folder, "python", "test", limit=14).dataset, None, at_once=1000)
+    for source in job.functions:
+        row = rows[source.index]
+        assert [chr_of(number) for number in source.ids[1:-1]] == [*row["code"]]
+        for asked in source.asked:
+            edges = [edge for edge in row["relations"] if edge["relation"] == asked.relation]
+            covered = {
+                1 + place
+                for edge in edges
+                for token in range(edge["first"], edge["last"] + 1)
+                for place in range(row["token_start"][token], row["token_end"][token])
+            }
+            assert asked.edges == len(edges)
+            assert {*asked.positions.tolist()} == covered
+
+
+def chr_of(number: int) -> str:
+    return BYTES.decode([number])
+
+
+@pytest.mark.slow
+def test_a_finished_run_is_read_again_and_a_forged_one_is_not(model, dataset_folder, whole, tmp_path, monkeypatch):
+    result = result_in(whole)
+    assert result.functions == len(np.unique(result.ledger.rows["function"]))
+    file = next(whole.glob("*.silencing.*.json"))
+    forged = json.loads(file.read_text())
+    name = next(iter(forged["relations"]))
+    forged["relations"][name]["cost"] += 1
+    (tmp_path / file.name).write_text(json.dumps(forged))
+    ledger = whole / file.name.replace(".json", ".ledger.parquet")
+    (tmp_path / ledger.name).write_bytes(ledger.read_bytes())
+    with pytest.raises(LedgerError, match="do not follow from its ledger .other relations"):
+        SilencingResult.load(tmp_path / file.name)
+    rows = result.ledger.rows.copy()
+    rows["head"][1] = (rows["head"][1] + 1) % 4
+    with pytest.raises(LedgerError, match="its heads are others than its settings say"):
+        SilencingResult.from_ledger(SilencingLedger(result.ledger.names, rows, result.ledger.settings))
+    monkeypatch.setattr(silence, "REFERENCE", 5)
+    monkeypatch.setattr(silence.SilencingJob, "run", lambda *_: pytest.fail("run again"))
+    again = ablate(str(model), dataset_folder, **RUN, output=whole)
+    assert (again.ledger, again.relations) == (result.ledger, result.relations)
+
+
+@pytest.mark.slow
+def test_the_command_and_the_report(model, dataset_folder, whole, tmp_path):
+    """As text and JSON; `score` prints the same from the ledger, `report` has the section, `verify` says what to do."""
+    runner, given = CliRunner(), ["ablate", str(model), "--data", str(dataset_folder), "--limit", "3"]
+    made = runner.invoke(main, [*given, "--draws", "1", "--output", str(tmp_path / "out")])
+    assert made.exit_code == 0, made.output
+    assert " forward passes of single functions: " in made.stderr and "drawn 1 other heads of its layer" in made.stdout
+    file = next((tmp_path / "out").glob("*.silencing.*.json"))
+    ledger = file.with_name(file.name.replace(".json", ".ledger.parquet"))
+    assert runner.invoke(main, ["score", str(ledger)]).stdout == made.stdout
+    assert json.loads(runner.invoke(main, ["score", str(ledger), "--json"]).stdout)["relations"]
+    verified = runner.invoke(main, ["verify", str(file)])
+    assert (
+        verified.exit_code == 3
+        and "which verify does not check: the same command gives the same bytes" in verified.stdout
+    )
+    for source, ours in ((file, "silencing ledgers"), (whole, "rank and silencing ledgers")):
+        reported = runner.invoke(main, ["report", str(source), "--output", str(tmp_path / "report")])
+        assert reported.exit_code == 0, reported.output
+        page = (tmp_path / "report/report.md").read_text()
+        assert "## Heads that look and heads that serve" in page and "| relation |" in page
+        assert ours in (tmp_path / "report/index.html").read_text()
+    assert sorted(path.name for path in (tmp_path / "report/tables").glob("heads-*")) == ["heads-python.csv"]
+
+
+# --- verdicts ---
+
+
+def planted(best, others) -> Served:
+    """A relation with these costs of its best head (F,) and of others (F, M)."""
+    best, others = np.array(best, float), np.array(others, float)
+    alone = paired({"": best}, {"": np.zeros(len(best))})[""]
+    against = paired({"": best}, {"": others.mean(axis=1)})[""]
+    costlier = int((others.mean(axis=0) > best.mean()).sum())
+    return Served(alone.effect, float(others.mean()), against, others.shape[1], costlier)
+
+
+def test_verdicts():
+    """By hand: of 20 functions, with a little spread."""
+    spread = np.linspace(-0.1, 0.1, 20)
+    found = {
+        MOST: planted(1 + spread, np.stack([0 * spread, 0.5 + spread[::-1]], axis=1)),
+        ANOTHER: planted(1 + spread, np.stack([0 * spread, 1.5 + spread[::-1]], axis=1)),
+        NOTHING: planted(spread, np.stack([spread - 1, spread[::-1] - 1], axis=1)),
+        LESS: planted(spread, np.stack([1 + spread, 0 * spread], axis=1)),
+        ALIKE: planted(spread, np.stack([spread[::-1], spread[::-1]], axis=1)),
+        FEW: planted([1.0] * 5, [[0.0]] * 5),
+    }
+    assert {name: verdict(one) for name, one in found.items()} == {name: name for name in found}
+    del found[ALIKE]  # whose heads cost the same
+    assert by_chance(found) == (3, pytest.approx(4 / 3 + 1 / 2))
+    assert sentence(found).startswith(
+        "In 1 of 4 relations in at least 6 functions, the head that looks best serves most"
+    )
+    assert sentence({FEW: found[FEW]}).startswith("No relation is in at least 6 functions")
