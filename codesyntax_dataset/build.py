@@ -20,9 +20,10 @@ from codesyntax_dataset import card, corpus, foreign, metadata, sources
 from codesyntax_dataset.arguments import Positive, checked
 from codesyntax_dataset.atomic import workplace
 from codesyntax_dataset.builder import FEATURES, CodeSyntax
-from codesyntax_dataset.errors import CodeSyntaxError, DatasetError, SourceError, UnknownName
-from codesyntax_dataset.languages import CONFIGS
+from codesyntax_dataset.errors import ArgumentError, CodeSyntaxError, DatasetError, SourceError, UnknownName
+from codesyntax_dataset.languages import CONFIGS, LANGUAGES, Variant, language_of, unedited, variant_of
 from codesyntax_dataset.measure import ORIGIN, ROW_GROUP, BuildReport, ConfigReport, digest, measure, read_tables
+from codesyntax_dataset.protocol import EDITS
 from codesyntax_dataset.schema import Skips, SourceFunction
 
 
@@ -32,6 +33,7 @@ def build(
     configs: Sequence[str],
     output: str | os.PathLike[str],
     *,
+    edits: Sequence[str] = (),
     exclude_repositories: str | os.PathLike[str] | None = None,
     validation_fraction: float | int | None = None,
     overwrite: bool = False,
@@ -39,7 +41,8 @@ def build(
 ) -> BuildReport:
     """Annotate the functions of `source` and write the dataset folder `output`, or add `configs` to an existing one.
 
-    `source` is anything that `codesyntax_dataset.sources` reads, `configs` are names in `CONFIGS`,
+    `source` is anything that `codesyntax_dataset.sources` reads, `configs` are names in `CONFIGS`, `edits` are names in
+    `EDITS`, each of which adds a further config to those that are named like a language, such as `python_layout`,
     `exclude_repositories` is a file that lists repositories to exclude, `validation_fraction` is as in
     `codesyntax_dataset.sources`, and `num_proc` is the number of annotating processes. The same input gives the same
     rows and versions (and, with the same version of pyarrow, the same bytes), regardless of the number of processes
@@ -52,12 +55,9 @@ def build(
     Raises UnknownName for an unknown config, SourceError for a source that cannot be read, and DatasetError if
     `output` is not a dataset, is one from another source, or cannot be written (for example on a full disk).
     """
-    configs = list(dict.fromkeys(configs))
-    for config in configs:
-        if config not in CONFIGS:
-            raise UnknownName("config", config, CONFIGS)
+    configs = _with_edits(configs, edits)
     if not configs:
-        raise DatasetError(f"no config to build: expected some of {', '.join(CONFIGS)}")
+        raise DatasetError(f"no config to build: expected some of {', '.join(unedited())}")
     for config in configs:
         sources.reader(source, config)
     exclusion = _exclusion(exclude_repositories)
@@ -104,6 +104,23 @@ def build(
     return BuildReport(output, reports)
 
 
+def _with_edits(configs: Sequence[str], edits: Sequence[str]) -> list[str]:
+    """These configs, and after each those of these edits."""
+    chosen: dict[str, None] = {}
+    for config in configs:
+        record = language_of(config)
+        chosen[config] = None
+        for edit in edits:
+            if edit not in EDITS:
+                raise UnknownName("edit", edit, EDITS)
+            of_edit = {variant.edit: name for name, variant in record.configs.items() if config == record.name}
+            if edit not in of_edit:
+                editable = [name for name, language in LANGUAGES.items() if language.editing]
+                raise ArgumentError(f"{config} has no edits: only {', '.join(editable)} have")
+            chosen[of_edit[edit]] = None
+    return list(chosen)
+
+
 def _write(builder: CodeSyntax, folder: Path) -> ConfigReport:
     """Write a prepared config to `{split}.parquet` in `folder`, and measure these files."""
     folder.mkdir(parents=True)
@@ -113,7 +130,7 @@ def _write(builder: CodeSyntax, folder: Path) -> ConfigReport:
         pq.write_table(whole.cast(FEATURES.arrow_schema), file, compression="zstd", row_group_size=ROW_GROUP)
     report, tables = measure(folder, builder.skips)
     if sources.reader(builder.config.source, builder.config.name).LABELS is None:
-        _count_unparsed(tables, CONFIGS[builder.config.name][1], builder.skips)
+        _count_unparsed(tables, variant_of(builder.config.name), builder.skips)
     return report
 
 
@@ -142,13 +159,13 @@ def _other_source(output: Path, config: str, source: str, reason: str) -> Datase
     )
 
 
-def _count_unparsed(tables: dict[str, pa.Table], variant: str, skips: Skips) -> None:
+def _count_unparsed(tables: dict[str, pa.Table], variant: Variant, skips: Skips) -> None:
     """Add the reasons why functions have no relations; counted here because annotating processes return only rows."""
     for split, table in tables.items():
         bare = table.filter(pc.equal(pc.list_value_length(table["relations"]), 0))
         for row in bare.select(["id", *ORIGIN]).to_pylist():
             function = SourceFunction(**row, partition=split)
-            _, reason = corpus.label(function, variant)
+            _, _, reason = corpus.label(function, variant)
             if reason:
                 skips.add(reason, function.id)
 

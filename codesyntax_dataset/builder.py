@@ -16,7 +16,7 @@ from typing import Any
 import datasets
 
 from codesyntax_dataset import corpus
-from codesyntax_dataset.languages import CONFIGS
+from codesyntax_dataset.languages import CONFIGS, variant_of
 from codesyntax_dataset.protocol import SPLITS
 from codesyntax_dataset.schema import LABELS, Skips, SourceFunction
 
@@ -46,7 +46,7 @@ FEATURES = datasets.Features(
 
 COLUMNS = {
     "id": "number of the row within its language: from 0 through `test`, continued through `validation`",
-    "code": "source code of the function, unchanged, or the sentence",
+    "code": "source code of the function, unchanged unless the config is of an edit, or the sentence",
     "tokens": "text of each code token or word",
     "token_start": "character offset of the start of each token in `code`, from 0",
     "token_end": "character offset of the end of each token in `code`, exclusive",
@@ -115,12 +115,12 @@ class CodeSyntax(datasets.GeneratorBasedBuilder):
         ]
 
     def _generate_examples(self, shards: list[list[SourceFunction]]) -> Iterator[tuple[int, dict[str, Any]]]:
-        _, variant = CONFIGS[self.config.name]
+        variant = variant_of(self.config.name)
         for shard in shards:
             for function in shard:
-                annotation, _ = corpus.label(function, variant)
+                labelled, annotation, _ = corpus.label(function, variant)
                 assert function.id is not None  # `corpus.read` gives one to each
-                yield function.id, corpus.to_row(function, annotation)
+                yield function.id, corpus.to_row(labelled, annotation)
 
 
 def _shards(functions: list[SourceFunction]) -> list[list[SourceFunction]]:

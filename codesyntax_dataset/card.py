@@ -14,8 +14,9 @@ import yaml
 from datasets.info import DatasetInfosDict
 
 from codesyntax_dataset.builder import COLUMNS, FEATURES
-from codesyntax_dataset.languages import LANGUAGES, Variant, in_order
+from codesyntax_dataset.languages import LANGUAGES, Variant, in_order, variant_of
 from codesyntax_dataset.measure import ConfigReport
+from codesyntax_dataset.protocol import EDITS
 from codesyntax_dataset.schema import LABELS
 
 MARKER = "<!-- Made by `codesyntax build`, which replaces this folder as a whole. -->"
@@ -61,6 +62,7 @@ def render(
         relations=_relations(configs),
         columns=COLUMNS,
         variants=_variants(configs),
+        edits={name: EDITS[edit] for name in configs if (edit := variant_of(name).edit)},
         type_of=lambda column: _type_name(FEATURES[column]),
         origins=origins,
         units=" and ".join(dict.fromkeys(config.language.units for config in configs.values())),
@@ -103,10 +105,12 @@ def _relations(configs: Mapping[str, ConfigReport]) -> list[str]:
 
 
 def _variants(built: Mapping[str, ConfigReport]) -> str:
-    """The variants of the labels of the languages that were `built`, in words."""
+    """The variants of the labels of the languages that were `built`, but for edits, in words."""
     configs: dict[Variant, list[str]] = {}
     for language in dict.fromkeys(report.language.name for report in built.values()):
         for config, variant in LANGUAGES[language].configs.items():
+            if variant.edit:
+                continue
             configs.setdefault(variant, []).append(f"`{config}`")
     first, *others = (variant.meaning.format(configs=" and ".join(names)) for variant, names in configs.items())
     return "; ".join([first, ", and ".join(others)])

@@ -17,7 +17,7 @@ import yaml
 from codesyntax_dataset import card, foreign, metadata
 from codesyntax_dataset.builder import FEATURES
 from codesyntax_dataset.errors import DatasetError
-from codesyntax_dataset.languages import CONFIGS
+from codesyntax_dataset.languages import CONFIGS, unedited
 from codesyntax_dataset.measure import BuildReport, measure
 from codesyntax_dataset.schema import Skips
 
@@ -125,7 +125,7 @@ def _configs(folder: Path) -> list[str]:
     except (yaml.YAMLError, ValueError, LookupError, TypeError, RecursionError) as error:
         raise _not_as_built(folder, f"{metadata.CARD} does not begin with the YAML of a dataset: {error}") from error
     if unknown := [name for name in names if name not in list(CONFIGS)]:
-        raise _not_as_built(folder, f"{metadata.CARD} names a config {unknown[0]!r}, known are {', '.join(CONFIGS)}")
+        raise _not_as_built(folder, f"{metadata.CARD} names a config {unknown[0]!r}, known are {', '.join(unedited())}")
     if not names or len(set(names)) < len(names):
         raise _not_as_built(folder, f"{metadata.CARD} names no config, or one twice")
     return names

@@ -8,9 +8,10 @@ from dataclasses import replace
 from typing import Any
 
 from codesyntax_dataset import foreign, sources
-from codesyntax_dataset.errors import CodeSyntaxError, DatasetError, ParseError, SourceError
+from codesyntax_dataset.edits import edit
+from codesyntax_dataset.errors import CodeSyntaxError, DatasetError, EditError, ParseError, SourceError
 from codesyntax_dataset.foreign import LARGEST_SOURCE, LONGEST_FUNCTION
-from codesyntax_dataset.languages import LANGUAGES, annotate, language_of, tokenize
+from codesyntax_dataset.languages import LANGUAGES, Variant, annotate, language_of, tokenize
 from codesyntax_dataset.protocol import SPLITS
 from codesyntax_dataset.schema import Annotation, Skips, SourceFunction, check
 from codesyntax_dataset.sources.text import decode, parse_json, texts
@@ -76,14 +77,21 @@ def read_repositories(file: str | os.PathLike[str]) -> frozenset[str]:
     return frozenset(names)
 
 
-def label(function: SourceFunction, variant: str) -> tuple[Annotation, str | None]:
-    """The labels of a function, and the reason if it has none: then it keeps its tokens, if it can be tokenized.
+def label(function: SourceFunction, variant: Variant) -> tuple[SourceFunction, Annotation, str | None]:
+    """A function as its config has it, its labels, and the reason if it has none.
 
-    Raises DatasetError, naming the function, for labels that do not match its code.
+    Without labels it keeps its code, and its tokens, if it can be tokenized; so does one of which an edit does not keep
+    the labels. Raises DatasetError, naming the function, for labels that do not match its code.
     """
     try:
-        annotation, reason = _annotate(function, variant)
-        return check(annotation, function.code), reason
+        annotation, reason = _annotate(function, variant.name)
+        if variant.edit and annotation.edges:
+            try:
+                code, annotation = edit(function.code, function.language, variant.edit, variant.name)
+                function = replace(function, code=code)
+            except EditError as error:
+                annotation, reason = Annotation(annotation.tokens, []), f"not edited, because {error}"
+        return function, check(annotation, function.code), reason
     except CodeSyntaxError as error:
         raise DatasetError(f"{function.language} function {function.id} ({function.url}): {error}") from error
 

@@ -4,6 +4,7 @@ CodeSyntaxError (a ValueError)
 ├── ParseError      code that is not a function of its language
 ├── ArgumentError   an argument of the wrong type or out of range
 ├── UnknownName     a config, language, variant or relation that does not exist
+├── EditError       a function whose labels an edit would not keep
 ├── SourceError     a source of functions that cannot be read
 ├── DatasetError    a dataset that is damaged, or an output folder that must not be replaced
 │   └── DataNotFound    a dataset that does not exist at its location
@@ -49,6 +50,10 @@ class UnknownName(CodeSyntaxError):
         near = difflib.get_close_matches(str(name), known, n=1, cutoff=0.5)
         hint = f"did you mean {near[0]!r}? " if near else ""
         super().__init__(f"unknown {kind} {name!r}: {hint}known are {', '.join(known)}")
+
+
+class EditError(CodeSyntaxError):
+    """A function whose labels an edit does not provably keep; the message is the reason."""
 
 
 class SourceError(CodeSyntaxError):

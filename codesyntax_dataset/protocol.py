@@ -22,6 +22,17 @@ PROTOCOLS = HELD_OUT, PUBLISHED = ("held-out", "published")
 BEYOND_OFFSET = "beyond-offset"
 """Held-out scores of the edges that do not lie at the best offset of their relation."""
 
+EDITS = {
+    "rename-words": "each word of an identifier is another of the same length, from other functions",
+    "rename-nonsense": "each word of an identifier is a pronounceable one of the same length that is none",
+    "rename-letters": "each identifier is one letter, or two where there are more identifiers than letters",
+    "literals": "the words in strings and the digits of numbers are others",
+    "layout": "indentation is doubled, and blank lines and comments are put in",
+    "brackets": "expressions have up to three pairs of redundant brackets",
+    "distance": "the same, and calls have further arguments, and statements that do nothing stand between the others",
+}
+"""What an edit (`codesyntax_dataset.edits`) makes of a function whose labels stay, in words."""
+
 KS = range(1, 21)
 """The k of the published curves (Figure 4)."""
 

@@ -29,6 +29,7 @@ __all__ = [
     "language_of",
     "register",
     "tokenize",
+    "unedited",
     "variant_of",
 ]
 
@@ -65,6 +66,11 @@ def language_of(config: str) -> Language:
 def variant_of(config: str) -> Variant:
     """The label variant of a dataset config; raises UnknownName for an unknown config."""
     return language_of(config).configs[config]
+
+
+def unedited() -> list[str]:
+    """The configs whose functions are as in their source."""
+    return [config for config in CONFIGS if variant_of(config).edit is None]
 
 
 def in_order(relations: Iterable[str]) -> list[str]:

@@ -6,12 +6,12 @@ import functools
 import importlib
 import re
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from typing import Any, NamedTuple
 
 from codesyntax_dataset.languages.blocks import in_curly_brackets
-from codesyntax_dataset.protocol import HEAD_TO_DEPENDENT
+from codesyntax_dataset.protocol import EDITS, HEAD_TO_DEPENDENT
 from codesyntax_dataset.schema import Annotation, Token
 
 
@@ -32,12 +32,13 @@ class Variant:
 
     `meaning`: a clause for the dataset card, in which `{configs}` is replaced by the configs that have this variant.
     `never_predicted`: a token that models must not predict in this variant, because its labels exclude it (the
-    semicolon ablation of Shen et al. 2022).
+    semicolon ablation of Shen et al. 2022). `edit`: of EDITS, how the functions are edited before they are labelled.
     """
 
     name: str
     meaning: str
     never_predicted: str | None = None
+    edit: str | None = None
 
 
 class Definition(NamedTuple):
@@ -49,6 +50,30 @@ class Definition(NamedTuple):
     code: str
 
 
+@dataclass(frozen=True)
+class Editing:
+    """What edits (`codesyntax_dataset.edits`) ask of a language; types of nodes are those of its grammar.
+
+    `identifier` matches the tokens that are names, but for keywords; `contextual`: words that mean something in some
+    places only, and are no good names. `string` matches a token that is a string, its `text` without code inside.
+    `comment`: what begins a comment that ends with the line. `expressions`: the nodes that may have redundant brackets,
+    and `bracketed`: where, as `parent.field`, with `*` for children without a field. `arguments`: the nodes around the
+    arguments of a call. `blocks`: those whose children are statements, `no_op`: what behind a statement is one more,
+    which does nothing, and `alone`: the children of blocks behind which it cannot stand.
+    """
+
+    string: re.Pattern[str]
+    comment: str
+    expressions: frozenset[str]
+    bracketed: frozenset[str]
+    arguments: frozenset[str]
+    blocks: frozenset[str]
+    no_op: str
+    alone: frozenset[str] = frozenset()
+    contextual: frozenset[str] = frozenset()
+    identifier: re.Pattern[str] = re.compile(r"[^\W\d]\w*")
+
+
 def _decode(data: bytes) -> str:
     return data.decode("utf-8-sig")
 
@@ -58,10 +83,11 @@ class Language:
     """A language: how its files are read, its functions annotated, and its results analysed.
 
     `title`: its name in texts. `variants`: the config of the first is named like the language, that of any other
-    variant `v` is `{name}_{v}`. `unit`: what a row of its datasets is, in words. `tag`: its code on the Hub (ISO 639);
-    None if the name of each treebank begins with one. `direction`: in which its configs are probed by default.
-    `offsets`: what the offset baseline may predict, in tokens from head to dependent. `relations`: those with a name of
-    their own; `further_relations` matches the names of others, which only treebanks have.
+    variant `v` is `{name}_{v}`, and that of an edit `e` of the first is `{name}_{e}`. `unit`: what a row of its
+    datasets is, in words. `tag`: its code on the Hub (ISO 639); None if the name of each treebank begins with one.
+    `direction`: in which its configs are probed by default. `offsets`: what the offset baseline may predict, in tokens
+    from head to dependent. `relations`: those with a name of their own; `further_relations` matches the names of
+    others, which only treebanks have.
 
     Labels come with a treebank, and then the rest has its default, or they follow from the code by rules:
     `annotate(code, variant)`: the labels of one function; `tokenize(code, variant)`: only its tokens, also of code that
@@ -73,7 +99,7 @@ class Language:
     in CodeSearchNet (Husain et al. 2019), or None. `first_validation_id`: the first id of the validation partition of
     the published labels; None without such labels. `grammar`: the package of its tree-sitter grammar, or None;
     `node_types`: the types of nodes that are masked by default. `same_syntax`: node types, each with a pattern of the
-    names of relations that are of the same syntax, such as `If:*`.
+    names of relations that are of the same syntax, such as `If:*`. `editing`: without it, functions are not edited.
     """
 
     name: str
@@ -99,6 +125,7 @@ class Language:
     grammar: str | None = None
     node_types: tuple[str, ...] = ()
     same_syntax: tuple[tuple[str, str], ...] = ()
+    editing: Editing | None = None
 
     @property
     def units(self) -> str:
@@ -131,9 +158,14 @@ class Language:
 
     @property
     def configs(self) -> dict[str, Variant]:
-        """Dataset config name -> its variant."""
+        """Dataset config name -> its variant; the first one also edited in every way."""
         first, *others = self.variants
-        return {self.name: first, **{f"{self.name}_{variant.name}": variant for variant in others}}
+        edited = [replace(first, edit=edit) for edit in EDITS] if self.editing else []
+        names = {variant.edit or variant.name: variant for variant in [*others, *edited]}
+        return {
+            self.name: first,
+            **{f"{self.name}_{name.replace('-', '_')}": variant for name, variant in names.items()},
+        }
 
 
 def deferred(place: str) -> Callable[..., Any]:

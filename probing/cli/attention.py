@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from codesyntax_dataset.languages import CONFIGS
+from codesyntax_dataset.languages import unedited
 from codesyntax_dataset.protocol import CONTROLS, DIRECTIONS, RULES, SPLITS
 from probing.cli import options
 from probing.cli.group import main, note, quiet_libraries
@@ -133,7 +133,7 @@ def errors(results: tuple[Path, ...], rule: str, wide: bool, as_json: bool, **wh
     "--node-type", help="With --masked: the node type to open with.  [default: the first one of the function]"
 )
 @options.data
-@click.option("--config", default="python", help=f"The language and labels: one of {', '.join(CONFIGS)}.")
+@click.option("--config", default="python", help=f"The language and labels: one of {', '.join(unedited())}.")
 @click.option("--split", default="test", help=f"One of {', '.join(SPLITS)}.")
 @click.option(
     "--result",

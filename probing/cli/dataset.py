@@ -7,7 +7,8 @@ from typing import Any
 
 import click
 
-from codesyntax_dataset.languages import CONFIGS
+from codesyntax_dataset.languages import unedited
+from codesyntax_dataset.protocol import EDITS
 from probing.cli import options
 from probing.cli.group import main, note
 
@@ -15,7 +16,15 @@ from probing.cli.group import main, note
 @main.command()
 @click.option("--source", required=True, metavar="SOURCE", help="Where the functions come from; see below.")
 @click.option(
-    "--config", "configs", required=True, multiple=True, metavar="CONFIG", help=f"One of {', '.join(CONFIGS)}."
+    "--config", "configs", required=True, multiple=True, metavar="CONFIG", help=f"One of {', '.join(unedited())}."
+)
+@click.option(
+    "--edit",
+    "edits",
+    multiple=True,
+    metavar="EDIT",
+    help="For each config of a language, add one of its functions edited so that their labels stay: "
+    f"one of {', '.join(EDITS)}.",
 )
 @click.option("--output", default="codesyntax", type=options.PATH, help="The folder to write.")
 @options.exclude_repositories
@@ -49,7 +58,7 @@ def build(source: str, configs: tuple[str, ...], output: Path, **given: Any) -> 
 
 @main.command()
 @options.data
-@click.option("--config", "configs", multiple=True, default=["python"], help=f"Some of {', '.join(CONFIGS)}.")
+@click.option("--config", "configs", multiple=True, default=["python"], help=f"Some of {', '.join(unedited())}.")
 @click.option("--split", "splits", multiple=True, default=["test"], help="Splits to count together.")
 @click.option("--output", type=options.FOLDER, help="Folder for JSON, CSV and the figure.")
 @options.wide

@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from codesyntax_dataset.errors import LedgerError
-from codesyntax_dataset.languages import CONFIGS
+from codesyntax_dataset.languages import unedited
 from codesyntax_dataset.protocol import DIRECTIONS
 from probing.cli import options
 from probing.cli.attention import print_one
@@ -53,7 +53,7 @@ def verify(results: tuple[Path, ...], functions: int, everything: bool, **given:
 
 @main.command()
 @options.data
-@click.option("--config", default="python", help=f"One of {', '.join(CONFIGS)}.")
+@click.option("--config", default="python", help=f"One of {', '.join(unedited())}.")
 @click.option("--split", default="test", help="The split to score; held-out baselines are chosen on `validation`.")
 @click.option(
     "--direction",

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from codesyntax_dataset.languages import CONFIGS
+from codesyntax_dataset.languages import unedited
 from codesyntax_dataset.protocol import PAPER_LENGTH, SPLITS
 
 FILE = click.Path(path_type=Path, dir_okay=False)
@@ -28,7 +28,11 @@ revision = click.option("--revision", help="Branch, tag or commit of a model on 
 as_json = click.option("--json", "as_json", is_flag=True, help="Print only the result, as JSON, to standard output.")
 wide = click.option("--wide", is_flag=True, help="Print all columns, regardless of the width of the terminal.")
 configs = click.option(
-    "--config", "configs", multiple=True, default=["python"], help=f"Some of {', '.join(CONFIGS)}, one after the other."
+    "--config",
+    "configs",
+    multiple=True,
+    default=["python"],
+    help=f"Some of {', '.join(unedited())}, one after the other.",
 )
 splits = click.option(
     "--split",

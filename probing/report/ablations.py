@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import cycle
 
-from codesyntax_dataset.languages import CONFIGS, LANGUAGES, variant_of
+from codesyntax_dataset.languages import CONFIGS, LANGUAGES, unedited, variant_of
 from codesyntax_dataset.protocol import BEST_BASELINE, TABLE_KS
 from codesyntax_metric.topk_uas import RULES
 from probing.report import figures
@@ -20,7 +20,7 @@ DRAWN = ("last", "any")
 
 def notes() -> list[str]:
     """Notes on all of these sections."""
-    never_predicted = {config: token for config in CONFIGS if (token := variant_of(config).never_predicted)}
+    never_predicted = {config: token for config in unedited() if (token := variant_of(config).never_predicted)}
     return [
         "The same functions, tokenized differently: with line breaks and indentation as tokens, or without semicolons. "
         "Labels and relations differ, and each config is scored on the functions that all its models could read, so no "

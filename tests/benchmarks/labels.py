@@ -17,7 +17,7 @@ import time
 from pathlib import Path
 
 from codesyntax_dataset import annotate, tokenize
-from codesyntax_dataset.languages import CONFIGS
+from codesyntax_dataset.languages import LANGUAGES
 from codesyntax_dataset.languages.java import parse
 from codesyntax_dataset.schema import Skips
 from codesyntax_dataset.sources import read
@@ -41,9 +41,8 @@ def main() -> None:
     for language in sys.argv[1:] or PARSERS:
         codes = [function.code for function in read(source, language, Skips())]
         steps = {"parse alone": PARSERS[language], "tokenize alone": lambda code: tokenize(code, language)}
-        for config, (of, variant) in CONFIGS.items():
-            if of == language:
-                steps[f"annotate {config}"] = lambda code, variant=variant: annotate(code, language, variant)
+        for variant in LANGUAGES[language].variant_names:
+            steps[f"annotate {variant}"] = lambda code, variant=variant: annotate(code, language, variant)
         times = {name: [] for name in steps}
         for _ in range(ROUNDS):
             for name, work in steps.items():

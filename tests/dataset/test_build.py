@@ -26,7 +26,7 @@ from codesyntax_dataset.build import BuildReport, build
 from codesyntax_dataset.builder import CodeSyntax
 from codesyntax_dataset.check import check_folder
 from codesyntax_dataset.errors import DatasetError, ParseError, SourceError, UnknownName
-from codesyntax_dataset.languages import CONFIGS, language_of
+from codesyntax_dataset.languages import CONFIGS, language_of, unedited
 
 pytestmark = pytest.mark.slow
 
@@ -214,7 +214,7 @@ def test_real_functions_are_all_there_in_every_config(real, shared, language, pa
     with gzip.open(source, "rt", encoding="utf-8") as lines:
         code = [json.loads(line)["code"] for line in lines]
     assert len(code) == functions
-    for config in (config for config, (of, _) in CONFIGS.items() if of == language):
+    for config in (config for config in unedited() if language_of(config).name == language):
         table = pq.read_table(real.output / config / f"{partition}.parquet", columns=["id", "code"])
         assert table["code"].to_pylist() == code
         start = 0 if partition == "test" else {"python": 654, "java": 1265}[language]
@@ -224,7 +224,7 @@ def test_real_functions_are_all_there_in_every_config(real, shared, language, pa
 @pytest.fixture(scope="module")
 def real(shared, tmp_path_factory) -> BuildReport:
     """All configs of the real functions."""
-    configs = [config for config in CONFIGS if not language_of(config).of_treebanks]
+    configs = [config for config in unedited() if not language_of(config).of_treebanks]
     return build(str(shared / "data" / "codesearchnet"), configs, tmp_path_factory.mktemp("real") / "out", num_proc=2)
 
 

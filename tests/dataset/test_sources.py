@@ -20,7 +20,7 @@ from loopback_hub import LoopbackHub
 
 from codesyntax_dataset import annotate, corpus, foreign
 from codesyntax_dataset.errors import SourceError
-from codesyntax_dataset.languages import CONFIGS, LANGUAGES, language_of
+from codesyntax_dataset.languages import CONFIGS, LANGUAGES, language_of, unedited
 from codesyntax_dataset.schema import Edge, Skips, SourceFunction, Token
 from codesyntax_dataset.sources import codesearchnet, published, read
 
@@ -298,7 +298,7 @@ def test_a_published_zip_that_unpacks_to_too_much_is_refused(tmp_path, monkeypat
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("config", [name for name in CONFIGS if not language_of(name).of_treebanks])
+@pytest.mark.parametrize("config", [name for name in unedited() if not language_of(name).of_treebanks])
 def test_tokens_of_the_reference_labels_are_found_where_the_annotator_has_them(shared, tmp_path, config):
     language, variant = CONFIGS[config]
     functions = {function.url: function for function in read_all(str(shared / "data" / "codesearchnet"), language)}

@@ -480,7 +480,7 @@ def test_a_dataset_without_validation_has_no_held_out_tasks_and_one_without_test
 def test_task_ids_are_unique_and_refuse_what_does_not_exist():
     assert DIRECTIONS == topk_uas.DIRECTIONS  # written again, for the dataset does not import the metric
     ids = [task.id for task in tasks(CONFIGS)]
-    assert len(set(ids)) == len(ids) == 11 * 2 * 3
+    assert len(set(ids)) == len(ids) == (11 + 2 * 7) * 2 * 3
     assert task_id("java_skip_semicolon", "held-out") == "java_skip_semicolon-held-out"
     masked = [task.id for task in mask_tasks(CONFIGS)]
     assert masked == [

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from codesyntax_dataset.languages.blocks import in_curly_brackets
+from codesyntax_dataset.languages.java.editing import EDITING
 from codesyntax_dataset.languages.java.relations import RELATIONS, SAME_SYNTAX
 from codesyntax_dataset.languages.language import Language, deferred
 from codesyntax_dataset.languages.variants import PAPER, SKIP_SEMICOLON, WITH_NEW_LINES
@@ -35,4 +36,5 @@ JAVA = Language(
         "parenthesized_expression return_statement string_literal ternary_expression while_statement".split()
     ),
     same_syntax=SAME_SYNTAX,
+    editing=EDITING,
 )

@@ -6,6 +6,7 @@ import re
 
 from codesyntax_dataset.languages.blocks import by_indentation
 from codesyntax_dataset.languages.language import Language, deferred
+from codesyntax_dataset.languages.python.editing import EDITING
 from codesyntax_dataset.languages.python.relations import RELATIONS, SAME_SYNTAX
 from codesyntax_dataset.languages.variants import PAPER, WITH_NEW_LINES
 
@@ -34,4 +35,5 @@ PYTHON = Language(
         "return_statement string while_statement".split()
     ),
     same_syntax=SAME_SYNTAX,
+    editing=EDITING,
 )

@@ -1,0 +1,111 @@
+"""Changes to a text, and the image of its labels under them: the proof that an edit kept the syntax.
+
+The image of a token is the token that stands where the changes moved it. The image of an edge has the same relation,
+and the images of its head and of the first and last token of its dependent. One thing may differ: where tokens were put
+in behind the last token, and only they, brackets and blanks follow, the dependent may end with one of them, because a
+block ends with the statement, and a call with the argument, that was put behind its last one.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from itertools import accumulate
+from typing import NamedTuple
+
+from codesyntax_dataset.schema import Annotation, Edge, Token
+
+
+class Change(NamedTuple):
+    """`text` in place of the characters `start` to `end` (exclusive); what is put in, if the two are equal, stands
+    before the token that starts there."""
+
+    start: int
+    end: int
+    text: str
+
+
+class Edited(NamedTuple):
+    """A text after changes, which are sorted and do not overlap."""
+
+    code: str
+    changes: list[Change]
+
+    def moved(self, positions: Sequence[int]) -> list[int]:
+        """Where characters of the text before, at which no change goes on, are now."""
+        starts = [change.start for change in self.changes]
+        shifts = [0, *accumulate(len(change.text) - (change.end - change.start) for change in self.changes)]
+        moved = []
+        for position in positions:
+            before = bisect_right(starts, position)
+            while before and self.changes[before - 1].end > position:  # the change begins with this character
+                before -= 1
+            moved.append(position + shifts[before])
+        return moved
+
+
+def changed(code: str, changes: Iterable[Change]) -> Edited:
+    """`code` after `changes`, which must not overlap; those at one place stay in their order."""
+    ordered = sorted(changes, key=lambda change: (change.start, change.end))
+    pieces, position = [], 0
+    for start, end, text in ordered:
+        assert start >= position, "changes overlap"
+        pieces += [code[position:start], text]
+        position = end
+    return Edited("".join([*pieces, code[position:]]), ordered)
+
+
+def image(before: Annotation, edited: Edited, after: Annotation) -> list[Edge] | None:
+    """The labels `before`, in the tokens of `after`, or None if `after` does not have exactly them.
+
+    Edges of `after` that begin or end with a token that was put in are no one's image, and are left aside.
+    """
+    images = _images(before.tokens, edited, after.tokens)
+    if images is None:
+        return None
+    kept = set(images)
+    ends = _ends(after.tokens, kept)
+    found = Counter(after.edges)
+    result = []
+    for relation, head, first, last in before.edges:
+        edges = [Edge(relation, images[head], images[first], end) for end in ends[images[last]]]
+        same = next((edge for edge in edges if found[edge]), None)
+        if same is None:
+            return None
+        found[same] -= 1
+        result.append(same)
+    further = (edge for edge, count in found.items() if count)
+    return None if any(edge.head in kept and edge.first in kept for edge in further) else result
+
+
+def _images(before: Sequence[Token], edited: Edited, after: Sequence[Token]) -> list[int] | None:
+    """For each token its image; None if a token has none.
+
+    That of an empty token, such as a DEDENT, is the next empty one: it stands before what is put in before a token.
+    """
+    images: list[int] = []
+    place = 0
+    for token, start in zip(before, edited.moved([token.start for token in before])):
+        while place < len(after) and (
+            bool(after[place].text) != bool(token.text) or (token.text and after[place].start < start)
+        ):
+            place += 1
+        if place == len(after) or after[place].start > start:
+            return None
+        images.append(place)
+        place += 1
+    return images
+
+
+def _ends(tokens: Sequence[Token], kept: set[int]) -> list[list[int]]:
+    """For each token, itself and the tokens put in with which a dependent may end in its stead."""
+    ends: list[list[int]] = []
+    behind: list[int] = []
+    for place in reversed(range(len(tokens))):
+        ends.append([place, *behind])
+        if place not in kept:
+            behind = [place, *behind]
+        elif tokens[place].text.strip() and tokens[place].text not in (")", "]", "}"):
+            behind = []
+    return ends[::-1]

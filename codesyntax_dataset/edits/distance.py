@@ -1,0 +1,78 @@
+"""Other distances: what is put between a head and its dependent, so that no fixed offset leads from one to the other.
+
+Brackets alone do most of it. Arguments and statements are put in behind others, where few relations with a usual offset
+reach across them, and a statement in front would be where its block begins.
+"""
+
+from __future__ import annotations
+
+from codesyntax_dataset.edits.changes import Change
+from codesyntax_dataset.edits.function import Function
+from codesyntax_dataset.edits.words import some_words
+
+MOST_BRACKETS, MOST_ARGUMENTS, MOST_STATEMENTS = 3, 3, 5
+
+
+def brackets(function: Function) -> list[Change]:
+    """Up to MOST_BRACKETS pairs of redundant brackets around every expression that may have them."""
+    editing = function.editing
+    opening, closing = [], []
+    for parent in function.nodes:
+        for place, node in enumerate(parent.children):
+            field = parent.field_name_for_child(place) or "*"
+            start, end = function.span(node)
+            if (
+                node.type in editing.expressions
+                and f"{parent.type}.{field}" in editing.bracketed
+                and node.type != parent.type  # brackets in a chain of operators would regroup it
+                and node.start_point.row == node.end_point.row  # line breaks matter outside of brackets alone
+                and end < function.end
+            ):
+                number = function.draws.below(MOST_BRACKETS + 1)
+                closing.append(Change(end, end, ")" * number))
+                opening.append(Change(start, start, "(" * number))
+    return closing + opening
+
+
+def distance(function: Function) -> list[Change]:
+    """Brackets, arguments and statements."""
+    return brackets(function) + _arguments(function) + _statements(function)
+
+
+def _arguments(function: Function) -> list[Change]:
+    """One to MOST_ARGUMENTS further arguments behind the first of every call that has one."""
+    calls = [node for node in function.nodes if node.type in function.editing.arguments and node.named_children]
+    # the last token of a call's first argument is the head of some relations
+    heads = {node.named_children[0].end_byte for node in calls if len(node.named_children) > 1}
+    changes = []
+    for node in calls:
+        given = node.named_children[0]
+        start, end = function.span(given)
+        text = function.code[start:end]
+        if (
+            given.type in function.editing.expressions
+            and node.end_byte not in heads
+            and not _ends_empty(text)
+            and "\n" not in text
+        ):
+            words = some_words(function, 1 + function.draws.below(MOST_ARGUMENTS))
+            changes.append(Change(end, end, "".join(f", {word}" for word in words)))
+    return changes
+
+
+def _statements(function: Function) -> list[Change]:
+    """One to MOST_STATEMENTS statements that do nothing behind every statement of a block that may have them."""
+    editing = function.editing
+    changes = []
+    for block in function.nodes:
+        if block.type in editing.blocks:
+            for node in block.named_children:
+                start, end = function.span(node)
+                if node.type not in editing.alone and end < function.end and not _ends_empty(function.code[start:end]):
+                    changes.append(Change(end, end, editing.no_op * (1 + function.draws.below(MOST_STATEMENTS))))
+    return changes
+
+
+def _ends_empty(text: str) -> bool:
+    """Whether it ends with empty brackets: labels take these for its end, or do without an end."""
+    return text.rstrip(")]} \t\r\n")[-1:] in ("(", "[", "{")

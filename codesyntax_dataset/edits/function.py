@@ -1,0 +1,90 @@
+"""A function that is to be edited: its tokens, its tree, and the draws of its edit."""
+
+from __future__ import annotations
+
+import hashlib
+import random
+from collections.abc import Sequence
+from functools import cached_property
+from typing import TypeVar
+
+import tree_sitter
+
+from codesyntax_dataset.languages import Language
+from codesyntax_dataset.languages.grammar import parse
+from codesyntax_dataset.languages.language import Editing
+from codesyntax_dataset.schema import Token
+
+T = TypeVar("T")
+
+
+class Draws:
+    """Random draws that depend on a text alone, the same on every version of Python."""
+
+    def __init__(self, seed: str):
+        self._random = random.Random(int.from_bytes(hashlib.sha256(seed.encode()).digest(), "big"))
+
+    def below(self, number: int) -> int:
+        return int(self._random.random() * number)  # only `random` is promised to stay the same
+
+    def one(self, items: Sequence[T]) -> T:
+        return items[self.below(len(items))]
+
+    def shuffled(self, items: Sequence[T]) -> list[T]:
+        keys = [self._random.random() for _ in items]
+        return [item for _, item in sorted(zip(keys, items), key=lambda pair: pair[0])]
+
+
+class Function:
+    """The code of a function with what edits ask of it; `edit` is the name of the edit that draws are for."""
+
+    def __init__(self, code: str, language: Language, variant: str, edit: str):
+        assert language.editing is not None and language.tokenize is not None
+        self.code = code
+        self.language = language
+        self.editing: Editing = language.editing
+        self.tokens: list[Token] = language.tokenize(code, variant)
+        self.draws = Draws(f"{edit}\n{code}")
+
+    @cached_property
+    def identifiers(self) -> list[Token]:
+        """The tokens that are names: of variables, functions, attributes, types, keyword arguments."""
+        name, reserved = self.editing.identifier, self.language.keywords
+        texts = ((token, self.code[token.start : token.end]) for token in self.tokens)
+        return [token for token, text in texts if name.fullmatch(text) and text not in reserved]
+
+    @cached_property
+    def _taken(self) -> set[str]:
+        words = {*self.language.keywords, *self.editing.contextual, *(token.text for token in self.tokens)}
+        return {word.lower() for word in words}
+
+    def is_taken(self, name: str) -> bool:
+        """Whether something in the function, or in the language, already has the name, in any case."""
+        return name.lower() in self._taken
+
+    @cached_property
+    def nodes(self) -> list[tree_sitter.Node]:
+        """The nodes of its tree, from the root on."""
+        nodes, waiting = [], [parse(self.code, self.language.name).root_node]
+        while waiting:
+            node = waiting.pop()
+            nodes.append(node)
+            waiting += reversed(node.named_children)
+        return nodes
+
+    @property
+    def end(self) -> int:
+        """Where its text ends; labels of Python say more of what ends there than of what ends before."""
+        return len(self.code.rstrip())
+
+    @cached_property
+    def _characters(self) -> list[int]:
+        """For each byte of the code, the number of its character."""
+        if self.code.isascii():
+            return list(range(len(self.code) + 1))
+        lengths = [len(character.encode()) for character in self.code]
+        return [place for place, length in enumerate([*lengths, 1]) for _ in range(length)]
+
+    def span(self, node: tree_sitter.Node) -> tuple[int, int]:
+        """The first character of a node, and the one behind its last."""
+        return self._characters[node.start_byte], self._characters[node.end_byte]

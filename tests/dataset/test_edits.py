@@ -1,0 +1,326 @@
+"""Edits: what they change, that they prove the labels that stay, and the configs that they make."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import subprocess
+import sys
+
+import pyarrow.parquet as pq
+import pytest
+from click.testing import CliRunner
+
+from codesyntax_dataset import annotate, tokenize
+from codesyntax_dataset.build import build
+from codesyntax_dataset.check import check_folder
+from codesyntax_dataset.edits import _CHANGES, edit
+from codesyntax_dataset.edits.changes import Change, changed, image
+from codesyntax_dataset.errors import ArgumentError, EditError, SourceError, UnknownName
+from codesyntax_dataset.languages import LANGUAGES, language_of, unedited, variant_of
+from codesyntax_dataset.protocol import EDITS
+from codesyntax_dataset.schema import Annotation, Edge, Skips, Token
+from codesyntax_dataset.sources import read
+from probing.cli import main
+
+PYTHON = '''\
+def fetch_all(urls, retry=3):
+    """Fetch every URL, in order."""
+    found = []
+    for url in urls:
+        if url.startswith("http\\n") and retry > 0x10:
+            found.append(read_page(url, timeout=30))
+        else:
+            retry -= 1
+    return found
+'''
+JAVA = """\
+public int sum(List<Integer> terms, int most) {
+    int total = 0;
+    for (int i = 0; i < most; i++) {
+        if (terms.get(i) > 0 && total < 100L) { total += terms.get(i, "none\\n"); } else { return most; }
+    }
+    return total;
+}
+"""
+CODE = {"python": PYTHON, "java": JAVA}
+BOTH = pytest.mark.parametrize("language", CODE)
+
+
+def texts(code, language):
+    return [code[token.start : token.end] for token in tokenize(code, language)]
+
+
+def names(code, language):
+    reserved = LANGUAGES[language].keywords
+    return [text for text in texts(code, language) if text.isidentifier() and text not in reserved]
+
+
+def parts(name):
+    """The words of a name, in another way than the edits have them: by signs, then at each capital letter."""
+    return [word for chunk in re.split(r"[\W_\d]+", name) for word in re.findall(r"[A-Z]*[a-z]*", chunk) if word]
+
+
+# What edits change ---------------------------------------------------------------------------------------------------
+
+
+def test_every_edit_has_a_meaning():
+    assert _CHANGES.keys() == EDITS.keys()
+
+
+@BOTH
+@pytest.mark.parametrize("name", ["rename-words", "rename-nonsense", "rename-letters"])
+def test_identifiers_are_renamed_one_to_one_and_nothing_else_is(language, name):
+    code, (tokens, edges) = edit(CODE[language], language, name)
+    before, after = texts(CODE[language], language), texts(code, language)
+    renamed = dict(zip(before, after))
+    assert [renamed[text] for text in before] == after == [token.text for token in tokens]
+    assert len(set(renamed.values())) == len(renamed)
+    own = set(names(CODE[language], language))
+    assert {text for text, other in renamed.items() if text != other} == own
+    assert not own & {renamed[name] for name in own}
+    assert edges == annotate(CODE[language], language).edges  # the same tokens, so the same numbers
+    for text in own:
+        if name == "rename-letters":
+            assert len(renamed[text]) == 1
+        else:
+            assert [len(word) for word in parts(renamed[text])] == [len(word) for word in parts(text)]
+            assert [word[0].isupper() for word in parts(renamed[text])] == [word[0].isupper() for word in parts(text)]
+
+
+def test_more_identifiers_than_letters():
+    code = "def f(x):\n" + "".join(f"    name{number} = x\n" for number in range(70))
+    after = names(edit(code, "python", "rename-letters")[0], "python")
+    assert len(set(after)) == 72
+    assert sorted({len(name) for name in after}) == [1, 2]
+    assert not set(after) & set(LANGUAGES["python"].keywords)
+
+
+@BOTH
+def test_literals_keep_their_escapes_and_lengths(language):
+    code, (_, edges) = edit(CODE[language], language, "literals")
+    assert len(code) == len(CODE[language])
+    assert names(code, language) == names(CODE[language], language)
+    assert edges == annotate(CODE[language], language).edges
+    assert "http" not in code and "none" not in code and "30" not in code
+    assert (
+        code.count("\\n") == 1
+        and ("0x10" in code) == (language == "python")
+        and ("100L" in code) == (language == "java")
+    )
+
+
+@BOTH
+def test_layout_leaves_everything_but_comments_line_breaks_and_indentation(language):
+    code, _ = edit(CODE[language], language, "layout")
+    sign = {"python": "#", "java": "//"}[language]
+    lines = [line for line in code.splitlines() if line.strip() and not line.strip().startswith(sign)]
+    assert [line.strip() for line in lines] == [line.strip() for line in CODE[language].splitlines()]
+    for line, before in zip(lines, CODE[language].splitlines()):
+        assert len(line) - len(line.lstrip()) == 2 * (len(before) - len(before.lstrip()))
+    assert len(lines) < len(code.splitlines())
+
+
+def without_brackets(tokens, edges):
+    """The labels, in the words that are left when round brackets are taken out."""
+    places = [place for place, token in enumerate(tokens) if token.text not in ("(", ")")]
+    number = {place: index for index, place in enumerate(places)}
+    return [tokens[place].text for place in places], [
+        (edge.relation, *(number.get(place) for place in edge[1:])) for edge in edges
+    ]
+
+
+@BOTH
+def test_without_brackets_nothing_is_different(language):
+    code, after = edit(CODE[language], language, "brackets")
+    assert code.count("(") > CODE[language].count("(") + 5
+    assert without_brackets(*after) == without_brackets(*annotate(CODE[language], language))
+
+
+@BOTH
+def test_distance_puts_in_arguments_and_statements(language):
+    code, (tokens, edges) = edit(CODE[language], language, "distance")
+    no_op = {"python": "pass", "java": ";"}[language]
+    before = annotate(CODE[language], language)
+    assert texts(code, language).count(no_op) > texts(CODE[language], language).count(no_op) + 3
+    assert texts(code, language).count(",") > texts(CODE[language], language).count(",")
+    heads = [(edge.relation, tokens[edge.head].text, tokens[edge.first].text) for edge in edges]
+    assert heads == [
+        (edge.relation, before.tokens[edge.head].text, before.tokens[edge.first].text) for edge in before.edges
+    ]
+    body = next(edge for edge in edges if edge.relation == "If:if->body")
+    assert tokens[body.last].text == no_op  # a block ends with the statement put in behind its last
+
+
+# The proof -----------------------------------------------------------------------------------------------------------
+
+
+def spaced(code, *edges):
+    """Labels of code whose tokens are its words."""
+    tokens = [Token(match[0], *match.span()) for match in re.finditer(r"\S+", code)]
+    return Annotation(tokens, [Edge("r", *edge) for edge in edges])
+
+
+BEFORE = spaced("if a : b else c", (0, 1, 1), (0, 3, 3), (0, 5, 5))
+EDITED = changed("if a : b else c", [Change(3, 3, "( "), Change(4, 4, " )"), Change(8, 8, " ; pass")])
+PROVED = [(0, 2, 2), (0, 5, 7), (0, 9, 9)]
+
+
+def test_the_image_of_labels():
+    assert EDITED.code == "if ( a ) : b ; pass else c"
+    assert image(BEFORE, EDITED, spaced(EDITED.code, *PROVED)) == [Edge("r", *edge) for edge in PROVED]
+    own = spaced(EDITED.code, *PROVED, (0, 7, 7), (7, 9, 9))  # edges of what was put in
+    assert image(BEFORE, EDITED, own) == [Edge("r", *edge) for edge in PROVED]
+    narrow = [(0, 2, 2), (0, 5, 5), (0, 9, 9)]  # the block may end as before, too
+    assert image(BEFORE, EDITED, spaced(EDITED.code, *narrow)) == [Edge("r", *edge) for edge in narrow]
+
+
+@pytest.mark.parametrize(
+    "edges",
+    [
+        PROVED[:2],  # an edge is lost
+        [*PROVED, (2, 5, 7)],  # there is another
+        [*PROVED, (0, 2, 2)],  # there is one twice
+        [(0, 1, 2), *PROVED[1:]],  # a dependent begins with what was put in
+        [(0, 2, 4), *PROVED[1:]],  # it reaches over a token of before
+        [PROVED[0], (0, 5, 8), PROVED[2]],  # it ends with a later token of before
+        [PROVED[0], (0, 4, 7), PROVED[2]],  # it begins with an earlier one
+        [PROVED[0], (1, 5, 7), PROVED[2]],  # it has another head
+    ],
+)
+def test_other_labels_are_no_image(edges):
+    assert image(BEFORE, EDITED, spaced(EDITED.code, *edges)) is None
+
+
+def test_tokens_that_are_gone_have_no_image():
+    after = spaced(EDITED.code, *PROVED)
+    assert image(BEFORE, EDITED, after._replace(tokens=after.tokens[:-1])) is None
+    assert image(BEFORE, changed("if a : b else c", [Change(3, 4, "")]), spaced("if  : b else c")) is None
+
+
+def test_labels_that_an_edit_would_not_keep():
+    called_twice = "def f(x):\n    y = g(x)(x)\n    return y\n"
+    with pytest.raises(EditError, match="the labels of its edited code are others"):
+        edit(called_twice, "python", "distance")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "message"),
+    [
+        ((PYTHON, "python", "rename-word"), UnknownName, "did you mean 'rename-words'"),
+        ((PYTHON, "pyton", "layout"), UnknownName, "did you mean 'python'"),
+        (("A dog", "english", "layout"), ArgumentError, "English is labelled by people"),
+    ],
+)
+def test_what_cannot_be_edited(arguments, error, message):
+    with pytest.raises(error, match=message):
+        edit(*arguments)
+
+
+def sample(language):
+    return [function.code for function in read("sample", language, Skips())]
+
+
+def kept(codes, language, name):
+    """The share of functions of which an edit keeps the labels; it has an image for each of their edges."""
+    done = 0
+    for code in codes:
+        try:
+            _, (_, edges) = edit(code, language, name)
+        except EditError:
+            continue
+        assert [edge.relation for edge in edges] == [edge.relation for edge in annotate(code, language).edges]
+        done += 1
+    return done / len(codes)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", EDITS)
+@BOTH
+def test_nearly_all_functions_of_the_sample_can_be_edited(language, name):
+    assert kept(sample(language), language, name) >= (0.95 if name == "distance" else 0.98)
+
+
+# Repeatable ----------------------------------------------------------------------------------------------------------
+
+
+def digest(language):
+    lines = [edit(CODE[language], language, name)[0] for name in EDITS]
+    return hashlib.sha256("".join(lines).encode()).hexdigest()
+
+
+def test_draws_do_not_depend_on_the_process():
+    script = f"import json, sys; sys.path.insert(0, {str(__file__.rpartition('/')[0])!r}); import test_edits as t; "
+    script += "print(json.dumps([t.digest(language) for language in ('java', 'python')]))"
+    command = [sys.executable, "-c", script]
+    told = subprocess.run(command, env={"PYTHONHASHSEED": "7"}, capture_output=True, text=True, check=True).stdout
+    assert json.loads(told) == [digest("java"), digest("python")]
+
+
+# Configs -------------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def source(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("source")
+    for number, split in enumerate(("test", "test", "validation")):
+        file = folder / split / "project" / f"file{number}.py"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(PYTHON.replace("30", f"{number + 1}1") + "\n\n" + "def f(x):\n    y = g(x)(x)\n    return y\n")
+    return str(folder)
+
+
+def test_configs_of_edits_from_the_command_line_to_load_dataset(source, tmp_path):
+    command = ["build", "--source", source, "--config", "python", "--output", str(tmp_path / "data")]
+    for edits in (["distance"], ["distance", "rename-words", "rename-words"]):  # the second build adds to the first
+        result = CliRunner().invoke(main, [*command, *(f"--edit={name}" for name in edits)])
+        assert result.exit_code == 0, result.output
+    assert "not edited, because the labels of its edited code are others: 3 (first: 1, 3, 5)" in result.stderr
+    report = check_folder(tmp_path / "data")
+    assert list(report.configs) == ["python", "python_rename_words", "python_distance"]
+    tables = {
+        config: pq.read_table(tmp_path / "data" / config / "test.parquet").to_pylist() for config in report.configs
+    }
+    plain, words, far = tables.values()
+    assert [row["id"] for row in plain] == [row["id"] for row in words] == [row["id"] for row in far]
+    assert [row["relations"] for row in words] == [row["relations"] for row in plain]
+    assert [row["code"] for row in words] == [edit(row["code"], "python", "rename-words")[0] for row in plain]
+    assert [bool(row["relations"]) for row in far] == [True, False] * 2  # what cannot be edited has no labels
+    assert [row["code"] == before["code"] for row, before in zip(far, plain)] == [False, True] * 2
+    card = (tmp_path / "data" / "README.md").read_text(encoding="utf-8")
+    assert f"- `python_distance`: {EDITS['distance']}." in card
+    assert "- `python_distance`: not edited, because" in card
+    assert "`python_rename_letters`" not in card
+
+    from datasets import load_dataset
+
+    assert load_dataset(str(tmp_path / "data"), "python_distance", split="test", cache_dir=tmp_path).num_rows == 4
+
+
+def test_bytes_do_not_depend_on_processes(source, tmp_path):
+    for number in (1, 2):
+        build(source, ["python"], tmp_path / str(number), edits=["layout"], num_proc=number)
+    one, other = ((tmp_path / number / "python_layout" / "test.parquet").read_bytes() for number in "12")
+    assert one == other
+
+
+def test_edits_that_there_are_not(source, tmp_path):
+    for configs, edits, error, message in (
+        (["python"], ["layouts"], UnknownName, "did you mean 'layout'"),
+        (["python_with_new_lines"], ["layout"], ArgumentError, "python_with_new_lines has no edits: only python, java"),
+        (["english"], ["layout"], ArgumentError, "english has no edits"),
+    ):
+        with pytest.raises(error, match=message):
+            build(source, configs, tmp_path / "data", edits=edits)
+    (tmp_path / "CodeSyntax_python.json").write_text("[]")
+    with pytest.raises(SourceError, match="python_layout"):
+        build(str(tmp_path / "CodeSyntax_python.json"), ["python_layout"], tmp_path / "data")
+    assert not (tmp_path / "data").exists()
+
+
+def test_configs_of_edits_are_of_their_language():
+    for language in ("python", "java"):
+        assert language_of(f"{language}_rename_words").name == language
+        assert variant_of(f"{language}_rename_words").edit == "rename-words"
+    assert not [config for config in unedited() if variant_of(config).edit]
