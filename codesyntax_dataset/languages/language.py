@@ -23,7 +23,7 @@ class Relation(NamedTuple):
 
     name: str
     category: str
-    example: str  # "code: head => dependent"
+    example: str  # "code: head => dependent", or only code
 
 
 @dataclass(frozen=True)

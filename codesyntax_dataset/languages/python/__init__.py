@@ -7,22 +7,24 @@ import re
 from codesyntax_dataset.languages.blocks import by_indentation
 from codesyntax_dataset.languages.language import Language, deferred
 from codesyntax_dataset.languages.python.editing import EDITING
+from codesyntax_dataset.languages.python.exact import TABLE
 from codesyntax_dataset.languages.python.relations import RELATIONS, SAME_SYNTAX
-from codesyntax_dataset.languages.variants import PAPER, WITH_NEW_LINES
+from codesyntax_dataset.languages.tables.record import annotate_by, tokenize_by, with_relations
+from codesyntax_dataset.languages.variants import EXACT, PAPER, WITH_NEW_LINES
 
 PYTHON = Language(
     name="python",
     title="Python",
-    variants=(PAPER, WITH_NEW_LINES),
-    relations=RELATIONS,
+    variants=(PAPER, WITH_NEW_LINES, EXACT),
+    relations=with_relations(RELATIONS, TABLE),
     suffixes=(".py",),
     keywords=tuple(  # those of Python 3.9
         "False None True and as assert async await break class continue def del elif else except finally for from "
         "global if import in is lambda nonlocal not or pass raise return try while with yield".split()
     ),
     unparsed="Python 3.9's grammar cannot read it",
-    annotate=deferred("codesyntax_dataset.languages.python.labels.annotate"),
-    tokenize=deferred("codesyntax_dataset.languages.python.labels.tokenize"),
+    annotate=annotate_by(TABLE, deferred("codesyntax_dataset.languages.python.labels.annotate")),
+    tokenize=tokenize_by(TABLE, deferred("codesyntax_dataset.languages.python.labels.tokenize")),
     definitions=deferred("codesyntax_dataset.languages.python.definitions.definitions"),
     decode=deferred("codesyntax_dataset.languages.python.definitions.decode"),
     blocks=by_indentation,

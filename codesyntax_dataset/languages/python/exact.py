@@ -1,0 +1,113 @@
+"""The table of Python's exact labels, up to Python 3.14."""
+
+from __future__ import annotations
+
+from codesyntax_dataset.languages.tables.table import Rule, Table
+
+_IF = {
+    "if": "'if|elif'",
+    "test": "condition",
+    "body": "consequence/*",
+}
+_GENERATOR = "*<for_in_clause>[0]/left .. *<for_in_clause>[-1]/right"
+_ARGUMENTS = "arguments<argument_list>/*"
+
+TABLE = Table(
+    grammar="tree_sitter_python",
+    brackets=frozenset({"parenthesized_expression"}),
+    whole=frozenset({"string"}),
+    flat=frozenset(
+        {"argument_list", "block", "module", "parameters", "lambda_parameters", "type", "type_parameter", "with_clause"}
+    ),
+    backward=frozenset({"If:body->test", "IfExp:test->body", "While:body->test"}),
+    refused=frozenset({"exec_statement", "print_statement"}),
+    rules=(
+        Rule("assignment", "Assign", {"target": "left", "value": "right+"}),
+        Rule("named_expression", "Assign", {"target": "name", "value": "value"}),
+        Rule("attribute", "Attribute", {"value": "object", "attr": "attribute"}),
+        Rule("augmented_assignment", "AugAssign", {"target": "left", "value": "right"}),
+        Rule("binary_operator", "BinOp", {"left": "left", "right": "right"}),
+        Rule("union_type", "BinOp", {"left": "*[0]", "right": "*[1]"}),
+        Rule("boolean_operator", "BoolOp", {"value": "*"}),
+        Rule(
+            "call",
+            "Call",
+            {
+                "func": "function",
+                "args": f"{_ARGUMENTS}<!keyword_argument|dictionary_splat> | arguments<generator_expression>",
+                "keywords": f"{_ARGUMENTS}<keyword_argument|dictionary_splat>",
+            },
+        ),
+        Rule("comparison_operator", "Compare", {"left": "*[0]", "comparator": "*[1:]"}),
+        Rule("dictionary/pair", "Dict", {"key": "key", "value": "value"}),
+        Rule(
+            "dictionary_comprehension",
+            "DictComp",
+            {"key": "body/key", "value": "body/value", "generator": _GENERATOR},
+        ),
+        Rule("for_statement", "For", {"for": "'for'", "target": "left", "iter": "right", "body": "body/*"}),
+        Rule("generator_expression", "GeneratorExp", {"elt": "body", "generator": _GENERATOR}),
+        Rule("list_comprehension", "ListComp", {"elt": "body", "generator": _GENERATOR}),
+        Rule("set_comprehension", "SetComp", {"elt": "body", "generator": _GENERATOR}),
+        Rule("for_in_clause", "comprehension", {"target": "left", "iter": "right"}),
+        Rule(
+            "if_statement",
+            "If",
+            _IF
+            | {
+                "else": "alternative[0]/'else|elif'",
+                "orelse": "alternative<elif_clause>[0] .. alternative[-1] | alternative/body/*",
+            },
+        ),
+        Rule(
+            "elif_clause",
+            "If",
+            _IF | {"else": "~[0]/'else|elif'", "orelse": "~<elif_clause>[0] .. ~[-1] | ~/body/*"},
+        ),
+        Rule("conditional_expression", "IfExp", {"body": "*[0]", "test": "*[1]", "orelse": "*[2]"}),
+        Rule("slice", "Slice", {"lower": ":0", "upper": ":1"}),
+        Rule("subscript", "Subscript", {"value": "value", "slice": "subscript"}),
+        Rule("generic_type", "Subscript", {"value": "*[0]", "slice": "*<type_parameter>/*"}),
+        Rule("match_statement", "Switch", {"switch": "'match'", "expr": "subject", "statement": "body/*"}),
+        Rule(
+            "try_statement",
+            "Try",
+            {
+                "body": "body/*",
+                "handler": "*<except_clause>",
+                "orelse": "*<else_clause>/body/*",
+                "finalbody": "*<finally_clause>/*/*",
+            },
+        ),
+        Rule("while_statement", "While", {"while": "'while'", "test": "condition", "body": "body/*"}),
+        Rule("with_statement", "With", {"item": "*<with_clause>/*<with_item>[0]", "body": "body/*"}),
+        Rule("lambda", "Lambda", {"params": "parameters", "body": "body"}),
+        Rule("yield", "Yield", {"yield": "'yield'", "value": "*"}),
+    ),
+    examples={
+        "Assign": "x = a + b",
+        "Attribute": "obj.name",
+        "AugAssign": "x += 1",
+        "BinOp": "a + b",
+        "BoolOp": "a and b",
+        "Call": "f(a, k=1)",
+        "Compare": "a < b",
+        "Dict": "{k: v}",
+        "DictComp": "{k: v for k in s}",
+        "For": "for x in s: use(x)",
+        "GeneratorExp": "sum(x for x in s)",
+        "If": "if t: a()\nelse: b()",
+        "IfExp": "a if t else b",
+        "Lambda": "lambda a: a + 1",
+        "ListComp": "[x for x in s]",
+        "SetComp": "{x for x in s}",
+        "Slice": "s[1:n]",
+        "Subscript": "s[i]",
+        "Switch": "match x:\n    case 1: a()",
+        "Try": "try: a()\nexcept E: b()\nelse: c()\nfinally: d()",
+        "While": "while t: a()",
+        "With": "with open(p) as f: use(f)",
+        "Yield": "yield x",
+        "comprehension": "[x for x in s]",
+    },
+)

@@ -1,0 +1,244 @@
+"""Tokens and edges of code by the table of its language.
+
+- Tokens are the leaves of the grammar's tree, and the nodes that are whole; white space and comments are none.
+- A dependent is what the grammar says: all tokens of its nodes, from the first to the last. Brackets that only group
+  are not part of what is inside them.
+- A head is the first token of its nodes, or the last for the relations in `FROM_LAST_TOKEN`; brackets that only group
+  are passed over. Edges point forward: the dependent begins after the head.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import re
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator
+from itertools import accumulate
+from typing import NamedTuple
+
+import tree_sitter
+
+from codesyntax_dataset.errors import ParseError
+from codesyntax_dataset.languages.tables.constructs import CHILDREN, CONSTRUCTS, FROM_LAST_TOKEN
+from codesyntax_dataset.languages.tables.parts import Find, Nodes, compiled, named_children
+from codesyntax_dataset.languages.tables.table import Table
+from codesyntax_dataset.schema import Annotation, Edge, Token
+
+
+@functools.cache
+def grammar(name: str) -> tree_sitter.Language:
+    """The tree-sitter grammar of a package, or of a function in one (`package.function`)."""
+    package, _, function = name.partition(".")
+    return tree_sitter.Language(getattr(importlib.import_module(package), function or "language")())
+
+
+class _Rule(NamedTuple):
+    relations: list[tuple[str, str, str, bool]]  # name, head, dependent, whether the head is a last token
+    parts: dict[str, Find]
+
+
+class _Tree(NamedTuple):
+    """The tree of a function in its frame: the function is the bytes from `start` to `end`."""
+
+    root: tree_sitter.Node
+    start: int
+    end: int
+    error: tree_sitter.Node | None  # the first node that the language does not have
+
+
+class _Walk(NamedTuple):
+    """What a walk through a tree comes across, in the order of the text."""
+
+    leaves: list[tree_sitter.Node]
+    comments: list[tree_sitter.Node]
+    related: list[tuple[_Rule | int, tree_sitter.Node]]  # a construct, or where the parent of a node begins
+    opening: set[int]  # the bytes where brackets that only group begin
+    closing: set[int]  # and end
+
+
+class Labels:
+    """The tokens and edges of functions by a table."""
+
+    def __init__(self, table: Table):
+        self._table = table
+        self._grammar = grammar(table.grammar)
+        self._rules: dict[str, list[_Rule]] = {}  # by the type of the node
+        self._inside: dict[tuple[str, str], list[_Rule]] = {}  # by those of parent and node
+        for rule in table.rules:
+            relations = [
+                (f"{rule.construct}:{name}", head, dependent, f"{rule.construct}:{name}" in FROM_LAST_TOKEN)
+                for name in CONSTRUCTS[rule.construct].relations
+                for head, dependent in [name.split("->")]
+                if head in rule.parts and dependent in rule.parts
+            ]
+            ready = _Rule(relations, {part: compiled(path) for part, path in rule.parts.items()})
+            parent, _, node = rule.node.rpartition("/")
+            if parent:
+                self._inside.setdefault((parent, node), []).append(ready)
+            else:
+                self._rules.setdefault(node, []).append(ready)
+        self._parents = {parent for parent, _ in self._inside}
+
+    def annotate(self, code: str) -> Annotation:
+        """The labels of a function; raises ParseError, with line and column, if it does not parse."""
+        tree = self._parsed(code)
+        if tree.error is not None:
+            raise _error_at(code, tree)
+        walk = self._walked(tree)
+        return Annotation(_tokens(code, tree, walk), list(self._edges(walk)))
+
+    def tokenize(self, code: str) -> list[Token]:
+        """Only the tokens, also of code that does not parse: what the grammar cannot read is in tokens, too."""
+        tree = self._parsed(code)
+        return _tokens(code, tree, self._walked(tree))
+
+    def _parsed(self, code: str) -> _Tree:
+        """The tree of the code in the first frame in which it parses, or in which its error comes last."""
+        try:
+            data = code.encode()
+        except UnicodeEncodeError as wrong:
+            raise _at(code, wrong.start, "a lone surrogate, half of a character") from None
+        if "\0" in code:
+            raise _at(code, code.index("\0"), "a NUL character")
+        trees = []
+        for before, after in self._table.frames:
+            start = len(before.encode())
+            root = tree_sitter.Parser(self._grammar).parse(before.encode() + data + after.encode()).root_node
+            error = self._error(root, start)
+            trees.append(_Tree(root, start, start + len(data), error))
+            if error is None:
+                return trees[-1]
+        return max(trees, key=lambda tree: tree.error.start_byte - tree.start if tree.error else 0)
+
+    def _error(self, root: tree_sitter.Node, start: int) -> tree_sitter.Node | None:
+        """The first node that the language does not have, or the root if the code reaches out of its frame."""
+        if root.has_error:
+            node = root
+            while not (node.is_error or node.is_missing):
+                node = next(child for child in node.children if child.has_error or child.is_missing)
+            return node
+        if start:
+            frame = root.descendant_for_byte_range(start - 1, root.end_byte)
+            if frame is None or frame.start_byte != start - 1:
+                return root
+        waiting = [root] if self._table.refused else []
+        while waiting:
+            node = waiting.pop()
+            if node.type in self._table.refused:
+                return node
+            waiting += reversed(node.named_children)
+        return None
+
+    def _walked(self, tree: _Tree) -> _Walk:
+        rules, inside, parents = self._rules, self._inside, self._parents
+        whole, brackets, flat = self._table.whole, self._table.brackets, self._table.flat | self._table.brackets
+        walk = _Walk([], [], [], set(), set())
+        waiting: list[tuple[tree_sitter.Node, int, str]] = [(tree.root, -1, "")]
+        while waiting:
+            node, above, parent = waiting.pop()
+            kind, start, end = node.type, node.start_byte, node.end_byte
+            if tree.start <= start and end <= tree.end:
+                if kind in whole:
+                    children = []
+                elif node.is_extra and not node.is_error:
+                    walk.comments.append(node)
+                    continue
+                else:
+                    children = node.children
+                if not children and end > start:
+                    walk.leaves.append(node)
+                if kind in brackets:
+                    walk.opening.add(start)
+                    walk.closing.add(end)
+                if node.is_named and kind not in flat:
+                    if 0 <= above < start:
+                        walk.related.append((above, node))
+                    above = start
+                walk.related.extend((rule, node) for rule in rules.get(kind, ()))
+                if parent in parents:
+                    walk.related.extend((rule, node) for rule in inside.get((parent, kind), ()))
+            else:  # of the frame
+                children = node.children
+            waiting += [(child, above, kind) for child in reversed(children)]
+        return walk
+
+    def _edges(self, walk: _Walk) -> Iterator[Edge]:
+        starts = [leaf.start_byte for leaf in walk.leaves]
+        ends = [leaf.end_byte for leaf in walk.leaves]
+        first_at = {start: index for index, start in enumerate(starts)}
+        last_at = {end: index for index, end in enumerate(ends)}
+
+        def first(start: int) -> int:
+            return first_at[start] if start in first_at else bisect_left(starts, start)
+
+        def last(end: int) -> int:
+            return last_at[end] if end in last_at else bisect_right(ends, end) - 1
+
+        def head_from(index: int) -> int:
+            while starts[index] in walk.opening:
+                index += 1
+            return index
+
+        def head_until(index: int) -> int:
+            while ends[index] in walk.closing:
+                index -= 1
+            return index
+
+        for rule, node in walk.related:
+            if isinstance(rule, int):
+                head, begin, end = head_from(first(rule)), first(node.start_byte), last(node.end_byte)
+                if head < begin <= end:
+                    yield Edge(CHILDREN, head, begin, end)
+                continue
+            parts = {part: self._inner(find(node)) for part, find in rule.parts.items()}
+            for relation, head_part, part, from_last in rule.relations:
+                heads, nodes = parts[head_part], parts[part]
+                if head_part == part:  # the first of several, and the others
+                    nodes = self._inner(heads[1:])
+                if heads and nodes:
+                    head = head_until(last(heads[-1].end_byte)) if from_last else head_from(first(heads[0].start_byte))
+                    begin, end = first(nodes[0].start_byte), last(nodes[-1].end_byte)
+                    if head < begin <= end:
+                        yield Edge(relation, head, begin, end)
+
+    def _inner(self, nodes: Nodes) -> Nodes:
+        """A single node without the brackets that only group it."""
+        while (
+            len(nodes) == 1 and nodes[0].type in self._table.brackets and len(inside := named_children(nodes[0])) == 1
+        ):
+            nodes = inside
+        return nodes
+
+
+def _tokens(code: str, tree: _Tree, walk: _Walk) -> list[Token]:
+    spans = [(leaf.start_byte - tree.start, leaf.end_byte - tree.start) for leaf in walk.leaves]
+    if tree.error is not None:
+        spans = sorted({*spans, *_unread(code, tree, walk, spans)})
+    if code.isascii():
+        return [Token(code[start:end], start, end) for start, end in spans]
+    lengths = accumulate((len(character.encode()) for character in code), initial=0)
+    places = {place: index for index, place in enumerate(lengths)}
+    return [Token(code[places[start] : places[end]], places[start], places[end]) for start, end in spans]
+
+
+def _unread(code: str, tree: _Tree, walk: _Walk, spans: list[tuple[int, int]]) -> Iterator[tuple[int, int]]:
+    """The text that is in no leaf, because the grammar cannot read it, up to the next blank."""
+    data, position = code.encode(), 0
+    comments = [(node.start_byte - tree.start, node.end_byte - tree.start) for node in walk.comments]
+    for start, end in [*sorted([*spans, *comments]), (len(data), len(data))]:
+        for match in re.finditer(rb"\S+", data[position:start]):
+            yield position + match.start(), position + match.end()
+        position = max(position, end)
+
+
+def _error_at(code: str, tree: _Tree) -> ParseError:
+    assert tree.error is not None
+    place = len(code.encode()[: max(0, tree.error.start_byte - tree.start)].decode(errors="ignore"))
+    return _at(code, place, "something is missing" if tree.error.is_missing else "cannot be read")
+
+
+def _at(code: str, place: int, problem: str) -> ParseError:
+    """The error at a character of the code."""
+    line_start = code.rfind("\n", 0, place) + 1
+    return ParseError(problem, code.count("\n", 0, line_start) + 1, place - line_start)

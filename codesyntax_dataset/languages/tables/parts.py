@@ -1,0 +1,133 @@
+"""The notation in which a table says where the parts of a construct stand in the grammar's tree.
+
+A path is a list of steps, joined by `/`; each leads from some nodes to others, in the order of the text:
+
+    condition        the nodes in this field of the node
+    right+           the node in this field, and so on while it is of the same type: of `a = b = c` the last value
+    *                the named children
+    'else'           the children that are this sign or keyword; 'else|elif' any of several
+    :1               the named child after the first `:` and before the second; :0 that before the first
+    ~                the following siblings
+    ^                the parent
+
+After a step, `<a|b>` keeps the nodes of these types, `<!a|b>` the others, and `[0]`, `[-1]` or `[1:]` some by their
+place. Of paths joined by ` | ` the first that leads anywhere counts; two joined by ` .. ` are a part that begins with
+the first node of one and ends with the last of the other. Comments are no nodes here. A relation between
+a part and itself leads from the first of its nodes to the others.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+import tree_sitter
+
+Nodes = list[tree_sitter.Node]
+Find = Callable[[tree_sitter.Node], Nodes]
+
+_STEP = re.compile(
+    r"(?:(?P<field>[a-z_]+)(?P<again>\+)?|(?P<all>\*)|'(?P<words>[^']+)'|:(?P<colon>\d)|(?P<siblings>~)|(?P<parent>\^))"
+    r"(?:<(?P<other>!)?(?P<types>[\w|]+)>)?(?:\[(?P<place>-?\d+)(?P<rest>:)?\])?"
+)
+
+
+def compiled(part: str) -> Find:
+    """The function that finds a part of a construct, given its node: nodes in the order of the text, or none.
+
+    Raises ValueError for what is not in the notation.
+    """
+    if " | " in part:
+        choices = [compiled(choice) for choice in part.split(" | ")]
+        return lambda node: next((nodes for choice in choices if (nodes := choice(node))), [])
+    if " .. " in part:
+        begin, end = (compiled(side) for side in part.split(" .. "))
+
+        def both(node: tree_sitter.Node) -> Nodes:
+            first, last = begin(node), end(node)
+            return [first[0], last[-1]] if first and last else []
+
+        return both
+    first, *others = [_step(step) for step in part.split("/")]
+    if not others:
+        return first
+
+    def follow(node: tree_sitter.Node) -> Nodes:
+        nodes = first(node)
+        for step in others:
+            nodes = [found for node in nodes for found in step(node)]
+        return nodes
+
+    return follow
+
+
+def _step(text: str) -> Find:
+    match = _STEP.fullmatch(text)
+    if match is None:
+        raise ValueError(f"{text!r} is no step from nodes to nodes: see codesyntax_dataset/languages/tables/parts.py")
+    find = _found(match)
+    if match["types"]:
+        types, other = frozenset(match["types"].split("|")), bool(match["other"])
+        find = _of_types(find, types, other)
+    if match["place"]:
+        place = int(match["place"])
+        some = slice(place, None) if match["rest"] or place == -1 else slice(place, place + 1)
+        find = _some(find, some)
+    return find
+
+
+def _found(match: re.Match[str]) -> Find:
+    """The function for a step without what selects some of its nodes."""
+    if match["all"]:
+        return named_children
+    if field := match["field"]:
+        if match["again"]:
+            return lambda node: _innermost(node, field)
+        return lambda node: [child for child in node.children_by_field_name(field) if child.is_named]
+    if match["words"]:
+        words = frozenset(match["words"].split("|"))
+        return lambda node: [child for child in node.children if child.type in words and not child.is_named]
+    if match["colon"]:
+        return lambda node: _between_colons(node, int(match["colon"]))
+    if match["siblings"]:
+        return _following
+    return lambda node: [node.parent] if node.parent else []
+
+
+def _of_types(find: Find, types: frozenset[str], other: bool) -> Find:
+    return lambda node: [found for found in find(node) if (found.type in types) != other]
+
+
+def _some(find: Find, some: slice) -> Find:
+    return lambda node: find(node)[some]
+
+
+def named_children(node: tree_sitter.Node) -> Nodes:
+    """The named children of a node, without comments."""
+    return [child for child in node.named_children if not child.is_extra]
+
+
+def _innermost(node: tree_sitter.Node, field: str) -> Nodes:
+    kind, found = node.type, node.child_by_field_name(field)
+    while found is not None and found.type == kind and (inner := found.child_by_field_name(field)) is not None:
+        found = inner
+    return [found] if found is not None else []
+
+
+def _between_colons(node: tree_sitter.Node, number: int) -> Nodes:
+    nodes, colons = [], 0
+    for child in node.children:
+        if child.type == ":":
+            colons += 1
+        elif colons == number and child.is_named and not child.is_extra:
+            nodes.append(child)
+    return nodes
+
+
+def _following(node: tree_sitter.Node) -> Nodes:
+    nodes = []
+    while (sibling := node.next_named_sibling) is not None:
+        node = sibling
+        if not node.is_extra:
+            nodes.append(node)
+    return nodes

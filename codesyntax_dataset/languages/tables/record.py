@@ -1,0 +1,69 @@
+"""From a table to the record of a language."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from codesyntax_dataset.languages.language import Definition, Language, Relation
+from codesyntax_dataset.languages.tables.table import Table
+from codesyntax_dataset.languages.variants import EXACT
+from codesyntax_dataset.schema import Annotation, Token
+
+Annotate = Callable[[str, str], Annotation]
+Tokenize = Callable[[str, str], list[Token]]
+
+
+def language_by(table: Table, **facts: Any) -> Language:
+    """The record of a language whose labels are exact, by a table; `facts` are further fields of the record."""
+
+    def definitions(text: str) -> Iterable[Definition]:
+        from codesyntax_dataset.languages.tables.definitions import definitions
+
+        return definitions(text, table)
+
+    return Language(
+        variants=(EXACT,),
+        relations=table.relations,
+        unparsed="does not parse",
+        annotate=annotate_by(table),
+        tokenize=tokenize_by(table),
+        definitions=definitions,
+        grammar=table.grammar,
+        **facts,
+    )
+
+
+def with_relations(published: tuple[Relation, ...], table: Table) -> tuple[Relation, ...]:
+    """The published relations of a language, and those that only its exact labels have."""
+    names = {relation.name for relation in published}
+    return (*published, *(relation for relation in table.relations if relation.name not in names))
+
+
+def annotate_by(table: Table, published: Annotate | None = None) -> Annotate:
+    """How to label a function by the table; with `published`, that labels the other variants."""
+    labels = _labels(table)
+    return lambda code, variant: (
+        published(code, variant) if published and variant != EXACT.name else labels().annotate(code)
+    )
+
+
+def tokenize_by(table: Table, published: Tokenize | None = None) -> Tokenize:
+    """How to find the tokens of a function by the table; with `published`, that finds those of the other variants."""
+    labels = _labels(table)
+    return lambda code, variant: (
+        published(code, variant) if published and variant != EXACT.name else labels().tokenize(code)
+    )
+
+
+def _labels(table: Table) -> Callable[[], Any]:
+    """The labels by a table, made on the first call, because parsers load slowly."""
+
+    @functools.cache
+    def made() -> Any:
+        from codesyntax_dataset.languages.tables.labels import Labels
+
+        return Labels(table)
+
+    return made

@@ -1,0 +1,69 @@
+"""The table of a language: its grammar, what its tokens are, and where the parts of its constructs stand."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from codesyntax_dataset.languages.language import Relation
+from codesyntax_dataset.languages.tables.constructs import CHILDREN, CONSTRUCTS
+
+BACKWARD = frozenset({"If:body->test", "IfExp:body->test", "While:body->test"})
+"""These point back where a condition comes first."""
+
+
+@dataclass(frozen=True)
+class Rule:
+    """Nodes of one type are a construct: where its parts stand, in the notation of `parts`.
+
+    `node` is a type of the grammar, or `parent/type` for nodes inside those of another type.
+    """
+
+    node: str
+    construct: str
+    parts: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class Table:
+    """What the grammar of a language says, in its own node types.
+
+    `grammar`: the package of the tree-sitter grammar, or `package.function` where it has several. `frames`: texts
+    before and after a function, tried in turn, with which it is a whole program; a node from the last character of the
+    text before, a bracket, to the end must be there. `rules`: the constructs. `brackets`: nodes that do nothing
+    but group; the dependent is what is inside. `whole`: nodes that are one token whatever is inside, such as strings.
+    `flat`: nodes whose children count as those of their parent, such as lists of arguments. `refused`: nodes that the
+    grammar reads but the language does not have. `functions`: nodes of functions that a source file is searched for,
+    each with the path to its name, which must lead somewhere; `scopes`: nodes whose names precede those of functions
+    inside; `file_grammar`: the grammar of whole files, where that is another. `backward`: relations of the
+    constructs whose dependent stands before its head in this language, which gives no edge. `examples`: code of each
+    construct that has all of its relations, where it stands in a function like the dots of `sketch`.
+    """
+
+    grammar: str
+    rules: tuple[Rule, ...]
+    examples: Mapping[str, str]
+    frames: tuple[tuple[str, str], ...] = (("", ""),)
+    brackets: frozenset[str] = frozenset()
+    whole: frozenset[str] = frozenset()
+    flat: frozenset[str] = frozenset()
+    refused: frozenset[str] = frozenset()
+    backward: frozenset[str] = BACKWARD
+    sketch: str = "..."
+    file_grammar: str | None = None
+    functions: Mapping[str, str] = field(default_factory=dict)
+    scopes: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def relations(self) -> tuple[Relation, ...]:
+        """The relations that the rules can give, by name."""
+        found = {
+            f"{rule.construct}:{relation}": Relation(
+                f"{rule.construct}:{relation}", CONSTRUCTS[rule.construct].category, self.examples[rule.construct]
+            )
+            for rule in self.rules
+            for relation in CONSTRUCTS[rule.construct].relations
+            if set(relation.split("->")) <= set(rule.parts) and f"{rule.construct}:{relation}" not in self.backward
+        }
+        tree = Relation(CHILDREN, "tree", "every node => each of its children")
+        return tuple(sorted((*found.values(), tree)))

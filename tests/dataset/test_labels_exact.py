@@ -1,0 +1,118 @@
+"""Exact labels: golden pairs, each construct's example, each language's own parser, and code that does not parse."""
+
+from __future__ import annotations
+
+import importlib
+from collections import Counter
+
+import pytest
+from support.golden_pairs import cases, spell_edges, spell_tokens
+from support.reference_parsers import places
+
+from codesyntax_dataset import annotate, tokenize
+from codesyntax_dataset.errors import ParseError
+from codesyntax_dataset.languages.python.exact import TABLE as PYTHON
+from codesyntax_dataset.languages.tables.constructs import CHILDREN, CONSTRUCTS
+from codesyntax_dataset.languages.tables.parts import compiled
+from codesyntax_dataset.languages.variants import EXACT
+from codesyntax_dataset.schema import Skips
+from codesyntax_dataset.sources import read
+
+TABLES = {"python": PYTHON}
+"""Language -> its table."""
+
+every_language = pytest.mark.parametrize("language", TABLES)
+
+
+def exact(code: str, language: str):
+    return annotate(code, language, EXACT.name)
+
+
+def golden():
+    return [
+        pytest.param(language, *case.values, id=f"{language}-{case.id}")
+        for language in TABLES
+        for case in cases(language)
+        if case.values[1] == EXACT.name
+    ]
+
+
+@pytest.mark.parametrize(("language", "code", "variant", "tokens", "edges"), golden())
+def test_golden_pairs(language, code, variant, tokens, edges):
+    annotation = annotate(code, language, variant)
+    assert spell_tokens(annotation.tokens) == tokens
+    assert spell_edges(annotation) == edges
+
+
+@every_language
+def test_the_example_of_a_construct_has_its_relations(language):
+    table, missing = TABLES[language], {}
+    constructs = dict.fromkeys(rule.construct for rule in table.rules)
+    assert set(table.examples) == set(constructs)
+    for construct in constructs:
+        edges = exact(table.sketch.replace("...", table.examples[construct]), language).edges
+        expected = {relation.name for relation in table.relations if relation.name.split(":")[0] == construct}
+        assert expected
+        missing[construct] = expected - {edge.relation for edge in edges}
+    assert {construct: names for construct, names in missing.items() if names} == {}
+
+
+def test_every_construct_is_one_of_some_language():
+    assert {rule.construct for table in TABLES.values() for rule in table.rules} <= set(CONSTRUCTS)
+
+
+@every_language
+def test_the_sample_by_the_language_s_own_parser(language):
+    """Edge for edge, but those of any nodes, which each parser has its own of."""
+    reference = importlib.import_module(f"reference.{language}")
+    differing, edges = Counter(), 0
+    for function in read("sample", language, Skips()):
+        ours = exact(function.code, language)
+        theirs = reference.edges(function.code, ours.tokens)
+        edges += sum(theirs.values())
+        differing.update((places(ours) - theirs) + (theirs - places(ours)))
+    assert edges > 300
+    assert differing == {}
+
+
+@every_language
+def test_tokens_and_edges_of_the_sample(language):
+    """Tokens are all that is no white space and no comment; edges point forward; every relation occurs."""
+    relations = set()
+    for function in read("sample", language, Skips()):
+        tokens, edges = exact(function.code, language)
+        assert tokens == tokenize(function.code, language, EXACT.name)
+        assert all(function.code[token.start : token.end] == token.text != "" for token in tokens)
+        assert all(edge.head < edge.first <= edge.last < len(tokens) for edge in edges)
+        relations |= {edge.relation for edge in edges}
+    assert relations <= {relation.name for relation in TABLES[language].relations}
+
+
+@every_language
+@pytest.mark.parametrize("code", ["(", "\0", "a\0b", "\ud800", "x = '\ud800'", "}{", "\ufeff ( é"])
+def test_code_that_does_not_parse_is_refused(language, code):
+    with pytest.raises(ParseError):
+        exact(code, language)
+
+
+@every_language
+def test_tokens_can_be_told_where_nothing_parses(language):
+    tokens = tokenize("é ( § b", language, EXACT.name)
+    assert "".join(token.text for token in tokens) == "é(§b"
+    assert [token.start for token in tokens] == [0, 2, 4, 6]
+
+
+def test_what_is_no_path_is_refused():
+    with pytest.raises(ValueError, match="'a b' is no step"):
+        compiled("a b")
+
+
+def test_only_python_s_exact_labels_have_the_tree_of_today():
+    code = "def f(x):\n    match x:\n        case 1:\n            pass\n"
+    assert Counter(edge.relation for edge in exact(code, "python").edges if edge.relation != CHILDREN) == {
+        "Switch:expr->statement": 1,
+        "Switch:switch->expr": 1,
+        "Switch:switch->statement": 1,
+    }
+    with pytest.raises(ParseError):
+        annotate(code, "python")

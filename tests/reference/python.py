@@ -1,0 +1,165 @@
+"""The edges of Python functions by `ast`, the interpreter's own parser."""
+
+from __future__ import annotations
+
+import ast
+from collections import Counter
+from collections.abc import Iterator
+from itertools import accumulate
+
+from support.reference_parsers import Place, balanced
+
+from codesyntax_dataset.schema import Token
+
+_FIRST = {  # node -> what it begins with
+    ast.Assign: lambda node: node.targets[0],
+    ast.AnnAssign: lambda node: node.target,
+    ast.Attribute: lambda node: node.value,
+    ast.AugAssign: lambda node: node.target,
+    ast.BinOp: lambda node: node.left,
+    ast.BoolOp: lambda node: node.values[0],
+    ast.Call: lambda node: node.func,
+    ast.Compare: lambda node: node.left,
+    ast.Expr: lambda node: node.value,
+    ast.IfExp: lambda node: node.body,
+    ast.NamedExpr: lambda node: node.target,
+    ast.Subscript: lambda node: node.value,
+}
+
+
+def edges(code: str, tokens: list[Token]) -> Counter[Place]:
+    """The edges of a function; `tokens` are used only to find brackets."""
+    lines = code.splitlines(keepends=True) or [""]
+    starts = list(accumulate(map(len, lines), initial=0))
+
+    def place(line: int, column: int) -> int:
+        return starts[line - 1] + len(lines[line - 1].encode()[:column].decode())
+
+    def start(node) -> int:
+        return place(node.lineno, node.col_offset)
+
+    def end(node) -> int:
+        return place(node.end_lineno, node.end_col_offset)
+
+    def head(node) -> int:
+        while type(node) in _FIRST:
+            node = _FIRST[type(node)](node)
+        if isinstance(node, ast.Tuple) and node.elts and start(node) == start(node.elts[0]):
+            return head(node.elts[0])
+        return start(node)
+
+    found = []
+
+    def add(relation: str, heads, dependents) -> None:
+        if not heads or not dependents:
+            return
+        from_last = relation in ("Call:func->args", "Call:args->keywords", "Call:func->keywords")
+        at = heads if isinstance(heads, int) else end(heads[-1]) if from_last else head(heads[0])
+        span = dependents if isinstance(dependents, tuple) else (start(dependents[0]), end(dependents[-1]))
+        span = balanced(tokens, *span)
+        if at < span[0] or (from_last and at <= span[0]):
+            found.append((relation, at, *span))
+
+    def word(position: int, *texts: str) -> int:
+        """The first token of these from a position on."""
+        return next(token.start for token in tokens if token.start >= position and token.text in texts)
+
+    def generator(node) -> tuple[int, int]:
+        return start(node.generators[0].target), end(node.generators[-1].iter)
+
+    for node in _nodes(ast.parse(code)):
+        match node:
+            case ast.Assign():
+                for target in node.targets:
+                    add("Assign:target->value", [target], [node.value])
+            case ast.AnnAssign() | ast.NamedExpr() if node.value:
+                add("Assign:target->value", [node.target], [node.value])
+            case ast.Attribute():
+                name = end(node) - len(node.attr), end(node)
+                add("Attribute:value->attr", [node.value], name)
+            case ast.AugAssign():
+                add("AugAssign:target->value", [node.target], [node.value])
+            case ast.BinOp():
+                add("BinOp:left->right", [node.left], [node.right])
+            case ast.BoolOp():
+                for value in node.values[1:]:
+                    add("BoolOp:value->value", [node.values[0]], [value])
+            case ast.Call():
+                add("Call:func->args", [node.func], node.args)
+                keywords = list(node.keywords)
+                add("Call:func->keywords", [node.func], keywords)
+                add("Call:args->keywords", node.args, keywords)
+            case ast.Compare():
+                add("Compare:left->comparator", [node.left], node.comparators)
+            case ast.Dict():
+                for key, value in zip(node.keys, node.values):
+                    add("Dict:key->value", key and [key], [value])
+            case ast.DictComp():
+                add("DictComp:key->value", [node.key], [node.value])
+                add("DictComp:key->generator", [node.key], generator(node))
+                add("DictComp:value->generator", [node.value], generator(node))
+            case ast.For() | ast.AsyncFor():
+                at = word(start(node), "for")
+                add("For:for->target", at, [node.target])
+                add("For:for->iter", at, [node.iter])
+                add("For:for->body", at, node.body)
+                add("For:target->iter", [node.target], [node.iter])
+                add("For:target->body", [node.target], node.body)
+                add("For:iter->body", [node.iter], node.body)
+            case ast.GeneratorExp() | ast.ListComp() | ast.SetComp():
+                add(f"{type(node).__name__}:elt->generator", [node.elt], generator(node))
+            case ast.If():
+                add("If:if->test", start(node), [node.test])
+                add("If:if->body", start(node), node.body)
+                add("If:test->body", [node.test], node.body)
+                if node.orelse:
+                    at = word(end(node.body[-1]), "else", "elif")
+                    add("If:if->else", start(node), (at, at + 4))
+                    add("If:test->orelse", [node.test], node.orelse)
+                    add("If:body->orelse", node.body, node.orelse)
+            case ast.IfExp():
+                add("IfExp:body->test", [node.body], [node.test])
+                add("IfExp:test->orelse", [node.test], [node.orelse])
+                add("IfExp:body->orelse", [node.body], [node.orelse])
+            case ast.Lambda():
+                arguments = node.args
+                every = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]
+                if every or arguments.vararg or arguments.kwarg:
+                    inside = [token.start for token in tokens if start(node) < token.start]
+                    add("Lambda:params->body", inside[0], [node.body])
+            case ast.Match():
+                patterns = node.cases[0].pattern
+                case = max(token.start for token in tokens if token.text == "case" and token.start < start(patterns))
+                statement = case, end(node.cases[-1].body[-1])
+                add("Switch:switch->expr", start(node), [node.subject])
+                add("Switch:switch->statement", start(node), statement)
+                add("Switch:expr->statement", [node.subject], statement)
+            case ast.Slice():
+                add("Slice:lower->upper", node.lower and [node.lower], node.upper and [node.upper])
+            case ast.Subscript():
+                add("Subscript:value->slice", [node.value], [node.slice])
+            case ast.Try() | ast.TryStar():
+                add("Try:body->handler", node.body, node.handlers)
+                add("Try:handler->orelse", node.handlers, node.orelse)
+                add("Try:handler->finalbody", node.handlers, node.finalbody)
+                add("Try:body->orelse", node.body, node.orelse)
+                add("Try:body->finalbody", node.body, node.finalbody)
+            case ast.While():
+                add("While:while->test", start(node), [node.test])
+                add("While:while->body", start(node), node.body)
+                add("While:test->body", [node.test], node.body)
+            case ast.With() | ast.AsyncWith():
+                add("With:item->body", [node.items[0].context_expr], node.body)
+            case ast.Yield() | ast.YieldFrom() if node.value:
+                add("Yield:yield->value", start(node), [node.value])
+            case ast.comprehension():
+                add("comprehension:target->iter", [node.target], [node.iter])
+    return Counter(found)
+
+
+def _nodes(tree: ast.AST) -> Iterator[ast.AST]:
+    """Every node outside of f-strings, which are one token."""
+    yield tree
+    if not isinstance(tree, ast.JoinedStr):
+        for child in ast.iter_child_nodes(tree):
+            yield from _nodes(child)
