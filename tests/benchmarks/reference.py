@@ -18,13 +18,13 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from support.reference_parsers import Place, places  # noqa: E402
+from support.reference_parsers import Place, places
 
-from codesyntax_dataset import annotate  # noqa: E402
-from codesyntax_dataset.errors import ParseError  # noqa: E402
-from codesyntax_dataset.languages import CONFIGS  # noqa: E402
-from codesyntax_dataset.schema import Skips  # noqa: E402
-from codesyntax_dataset.sources import read  # noqa: E402
+from codesyntax_dataset import annotate
+from codesyntax_dataset.errors import ParseError
+from codesyntax_dataset.languages import CONFIGS
+from codesyntax_dataset.schema import Skips
+from codesyntax_dataset.sources import read
 
 
 def main() -> None:

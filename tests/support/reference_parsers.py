@@ -7,8 +7,15 @@ head is a last token), and the offsets of the dependent's first character and of
 
 from __future__ import annotations
 
+import atexit
+import base64
+import shutil
+import subprocess
 from collections import Counter
 from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
 
 from codesyntax_dataset.languages.tables.constructs import CHILDREN, FROM_LAST_TOKEN
 from codesyntax_dataset.schema import Annotation, Token
@@ -46,3 +53,45 @@ def balanced(tokens: Sequence[Token], start: int, end: int) -> tuple[int, int]:
     for _ in range(depth + missing):
         last += 1
     return tokens[first].start, tokens[last].end
+
+
+class Program:
+    """A program in `tests/reference` that writes the edges of the functions that it reads.
+
+    It is started once, in that folder. Each line that it reads is a function's UTF-8 in Base64. For each it writes
+    lines `relation head start end`, or the line `error` if the function does not parse, and then the line `end`.
+    """
+
+    def __init__(self, needs: str, command: Sequence[str]):
+        self._needs, self._command = needs, command
+        self._process: subprocess.Popen[str] | None = None
+
+    def edges(self, code: str) -> Counter[Place]:
+        """The edges of a function; raises SyntaxError if it does not parse, and skips the test without the program."""
+        if self._process is None:
+            if shutil.which(self._needs) is None:
+                pytest.skip(f"{self._needs} is not installed, whose parser this test compares with")
+            self._process = subprocess.Popen(
+                self._command,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                text=True,
+                cwd=Path(__file__).parents[1] / "reference",
+            )
+            atexit.register(self._process.kill)
+        stdin, stdout = self._process.stdin, self._process.stdout
+        assert stdin and stdout
+        stdin.write(base64.b64encode(code.encode()).decode() + "\n")
+        stdin.flush()
+        found: Counter[Place] = Counter()
+        while (line := stdout.readline().rstrip("\n")) != "end":
+            if not line:
+                raise RuntimeError(f"{' '.join(self._command)} ended")
+            if line == "error":
+                found["error", 0, 0, 0] += 1
+                continue
+            relation, head, start, end = line.split(" ")
+            found[relation, int(head), int(start), int(end)] += 1
+        if ("error", 0, 0, 0) in found:
+            raise SyntaxError(f"{self._needs} cannot read it")
+        return found

@@ -6,15 +6,17 @@ import re
 
 from codesyntax_dataset.languages.blocks import in_curly_brackets
 from codesyntax_dataset.languages.java.editing import EDITING
+from codesyntax_dataset.languages.java.exact import TABLE
 from codesyntax_dataset.languages.java.relations import RELATIONS, SAME_SYNTAX
 from codesyntax_dataset.languages.language import Language, deferred
-from codesyntax_dataset.languages.variants import PAPER, SKIP_SEMICOLON, WITH_NEW_LINES
+from codesyntax_dataset.languages.tables.record import annotate_by, tokenize_by, with_relations
+from codesyntax_dataset.languages.variants import EXACT, PAPER, SKIP_SEMICOLON, WITH_NEW_LINES
 
 JAVA = Language(
     name="java",
     title="Java",
-    variants=(PAPER, WITH_NEW_LINES, SKIP_SEMICOLON),
-    relations=RELATIONS,
+    variants=(PAPER, WITH_NEW_LINES, SKIP_SEMICOLON, EXACT),
+    relations=with_relations(RELATIONS, TABLE),
     suffixes=(".java",),
     keywords=tuple(  # reserved words and literals of Java 8, without `enum`
         "abstract assert boolean break byte case catch char class const continue default do double else extends false "
@@ -23,8 +25,8 @@ JAVA = Language(
         "true try void volatile while".split()
     ),
     unparsed="does not parse",
-    annotate=deferred("codesyntax_dataset.languages.java.labels.annotate"),
-    tokenize=deferred("codesyntax_dataset.languages.java.labels.tokenize"),
+    annotate=annotate_by(TABLE, deferred("codesyntax_dataset.languages.java.labels.annotate")),
+    tokenize=tokenize_by(TABLE, deferred("codesyntax_dataset.languages.java.labels.tokenize")),
     definitions=deferred("codesyntax_dataset.languages.java.definitions.definitions"),
     blocks=in_curly_brackets,
     between_tokens=re.compile(r"(?:\s|//[^\r\n]*|/\*.*?\*/)*", re.DOTALL),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from codesyntax_dataset.languages.tables.table import Rule, Table
 
 _IF = {
-    "if": "'if|elif'",
+    "if": "'if elif'",
     "test": "condition",
     "body": "consequence/*",
 }
@@ -55,14 +55,14 @@ TABLE = Table(
             "If",
             _IF
             | {
-                "else": "alternative[0]/'else|elif'",
+                "else": "alternative[0]/'else elif'",
                 "orelse": "alternative<elif_clause>[0] .. alternative[-1] | alternative/body/*",
             },
         ),
         Rule(
             "elif_clause",
             "If",
-            _IF | {"else": "~[0]/'else|elif'", "orelse": "~<elif_clause>[0] .. ~[-1] | ~/body/*"},
+            _IF | {"else": "~[0]/'else elif'", "orelse": "~<elif_clause>[0] .. ~[-1] | ~/body/*"},
         ),
         Rule("conditional_expression", "IfExp", {"body": "*[0]", "test": "*[1]", "orelse": "*[2]"}),
         Rule("slice", "Slice", {"lower": ":0", "upper": ":1"}),

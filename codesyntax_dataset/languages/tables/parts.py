@@ -5,7 +5,7 @@ A path is a list of steps, joined by `/`; each leads from some nodes to others, 
     condition        the nodes in this field of the node
     right+           the node in this field, and so on while it is of the same type: of `a = b = c` the last value
     *                the named children
-    'else'           the children that are this sign or keyword; 'else|elif' any of several
+    'else'           the children that are this sign or keyword; 'else elif' any of several
     :1               the named child after the first `:` and before the second; :0 that before the first
     ~                the following siblings
     ^                the parent
@@ -31,6 +31,8 @@ _STEP = re.compile(
     r"(?:<(?P<other>!)?(?P<types>[\w|]+)>)?(?:\[(?P<place>-?\d+)(?P<rest>:)?\])?"
 )
 
+_SLASH = re.compile(r"/(?=(?:[^']*'[^']*')*[^']*$)")  # outside of quotes
+
 
 def compiled(part: str) -> Find:
     """The function that finds a part of a construct, given its node: nodes in the order of the text, or none.
@@ -48,7 +50,7 @@ def compiled(part: str) -> Find:
             return [first[0], last[-1]] if first and last else []
 
         return both
-    first, *others = [_step(step) for step in part.split("/")]
+    first, *others = [_step(step) for step in _SLASH.split(part)]
     if not others:
         return first
 
@@ -63,7 +65,7 @@ def compiled(part: str) -> Find:
 
 def _step(text: str) -> Find:
     match = _STEP.fullmatch(text)
-    if match is None:
+    if match is None or (match["words"] and re.search(r"\w\|\w", match["words"])):
         raise ValueError(f"{text!r} is no step from nodes to nodes: see codesyntax_dataset/languages/tables/parts.py")
     find = _found(match)
     if match["types"]:
@@ -85,7 +87,7 @@ def _found(match: re.Match[str]) -> Find:
             return lambda node: _innermost(node, field)
         return lambda node: [child for child in node.children_by_field_name(field) if child.is_named]
     if match["words"]:
-        words = frozenset(match["words"].split("|"))
+        words = frozenset(match["words"].split())
         return lambda node: [child for child in node.children if child.type in words and not child.is_named]
     if match["colon"]:
         return lambda node: _between_colons(node, int(match["colon"]))

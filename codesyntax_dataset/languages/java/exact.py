@@ -1,0 +1,92 @@
+"""The table of Java's exact labels, up to the version that the grammar reads: lambdas, records, patterns and so on."""
+
+from __future__ import annotations
+
+from codesyntax_dataset.languages.tables.table import Rule, Table
+
+_ASSIGNED = "'+= -= *= /= %= &= |= ^= <<= >>= >>>='"
+_TRY = {"body": "body", "handler": "*<catch_clause>", "finalbody": "*<finally_clause>/*"}
+
+TABLE = Table(
+    grammar="tree_sitter_java",
+    frames=(("class A {", "\n}"),),
+    brackets=frozenset({"parenthesized_expression"}),
+    whole=frozenset({"string_literal"}),
+    flat=frozenset(
+        "argument_list class_body formal_parameters inferred_parameters modifiers resource_specification switch_block "
+        "throws type_arguments type_parameters".split()
+    ),
+    rules=(
+        Rule("assignment_expression", "Assign", {"target": "'='/^/left", "value": "'='/^/right"}),
+        Rule("resource", "Assign", {"target": "name", "value": "value"}),
+        Rule("variable_declarator", "Assign", {"target": "name", "value": "value"}),
+        Rule("field_access", "Attribute", {"value": "object", "attr": "field"}),
+        Rule("method_invocation", "Attribute", {"value": "object", "attr": "name"}),
+        Rule("assignment_expression", "AugAssign", {"target": f"{_ASSIGNED}/^/left", "value": f"{_ASSIGNED}/^/right"}),
+        Rule("explicit_constructor_invocation", "Call", {"func": "constructor", "args": "arguments/*"}),
+        Rule("method_invocation", "Call", {"func": "name", "args": "arguments/*"}),
+        Rule("do_statement", "Do", {"do": "'do'", "body": "body", "test": "condition"}),
+        Rule("enhanced_for_statement", "For", {"for": "'for'", "target": "name", "iter": "value", "body": "body"}),
+        Rule(
+            "for_statement",
+            "For",
+            {
+                "for": "'for'",
+                "initializers": "init<local_variable_declaration> .. init/declarator | init",
+                "test": "condition",
+                "updaters": "update",
+                "body": "body",
+            },
+        ),
+        Rule(
+            "if_statement",
+            "If",
+            {
+                "if": "'if'",
+                "test": "condition",
+                "body": "consequence",
+                "else": "'else'",
+                "orelse": "alternative",
+            },
+        ),
+        Rule("ternary_expression", "IfExp", {"test": "condition", "body": "consequence", "orelse": "alternative"}),
+        Rule("binary_expression", "InfixExpr", {"left": "left", "right": "right"}),
+        Rule("instanceof_expression", "InstanceofExpr", {"expr": "left", "type": "right | pattern"}),
+        Rule("labeled_statement", "LabeledStatement", {"label": "*[0]", "body": "*[1]"}),
+        Rule("lambda_expression", "Lambda", {"params": "parameters/* | parameters<identifier>", "body": "body"}),
+        Rule("object_creation_expression", "New", {"class": "type", "args": "arguments/*"}),
+        Rule("array_access", "Subscript", {"value": "array", "slice": "index"}),
+        Rule("switch_expression", "Switch", {"switch": "'switch'", "expr": "condition", "statement": "body/*"}),
+        Rule("try_statement", "Try", _TRY),
+        Rule("try_with_resources_statement", "Try", _TRY),
+        Rule("while_statement", "While", {"while": "'while'", "test": "condition", "body": "body"}),
+        Rule(
+            "try_with_resources_statement",
+            "With",
+            {"item": "resources/*[0]/value | resources/*[0]", "body": "body"},
+        ),
+        Rule("yield_statement", "Yield", {"yield": "'yield'", "value": "*"}),
+    ),
+    sketch="void f() { ... }",
+    examples={
+        "Assign": "x = a + b;",
+        "Attribute": "obj.name();",
+        "AugAssign": "x += 1;",
+        "Call": "f(a, b);",
+        "Do": "do { a(); } while (b);",
+        "For": "for (String x : s) { use(x); } for (i = 0; i < n; i++) { a(); }",
+        "If": "if (t) { a(); } else { b(); }",
+        "IfExp": "x = t ? a : b;",
+        "InfixExpr": "x = a + b;",
+        "InstanceofExpr": "x = a instanceof List;",
+        "LabeledStatement": "outer: while (t) { }",
+        "Lambda": "g(x -> x + 1);",
+        "New": "new Point(a, b);",
+        "Subscript": "x = s[i];",
+        "Switch": "switch (x) { case 1: a(); }",
+        "Try": "try { a(); } catch (E e) { b(); } finally { c(); }",
+        "While": "while (t) { a(); }",
+        "With": "try (var in = open(p)) { use(in); }",
+        "Yield": "x = switch (y) { default -> { yield 1; } };",
+    },
+)
