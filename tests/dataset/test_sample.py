@@ -9,6 +9,7 @@ from functools import cache
 
 import pytest
 from conftest import ROOT
+from published_relations import published_relations
 
 from codesyntax_dataset import SourceFunction, annotate
 from codesyntax_dataset.languages import LANGUAGES
@@ -45,7 +46,7 @@ def test_every_relation_occurs_in_both_partitions(language):
     counts = {split: Counter() for split in SPLITS}
     for function in functions(language):
         counts[function.partition].update(edge.relation for edge in annotate(function.code, language).edges)
-    relations = set(LANGUAGES[language].relation_names)
+    relations = {relation.name for relation in published_relations(language)}
     assert set(counts["test"]) == set(counts["validation"]) == relations
     assert {name: n for name, n in counts["test"].items() if n < 3} == {}
 
