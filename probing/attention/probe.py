@@ -27,6 +27,7 @@ from probing.attention.ranking import BatchListener, BatchRanker, EncodedFunctio
 from probing.attention.result import ProbeResult
 from probing.attention.schema import Provenance, Run
 from probing.models.kept import versions
+from probing.models.location import no_panic
 from probing.runs import cache
 from probing.runs.batches import Batches, out_of_memory
 from probing.runs.data import Functions, folder_of, read_functions, rows
@@ -323,7 +324,9 @@ def _too_long(texts: Sequence[str], others: Mapping[str, tuple]) -> list[str]:
     """For each text, the first of the other models for which it is too long, or an empty string."""
     models = [""] * len(texts)
     for name, (tokenizer, longest) in others.items():
-        for place, ids in enumerate(tokenizer(list(texts), truncation=False, verbose=False)["input_ids"]):
+        with no_panic():
+            encoded = tokenizer(list(texts), truncation=False, verbose=False)["input_ids"]
+        for place, ids in enumerate(encoded):
             if len(ids) > longest:
                 models[place] = models[place] or name
     return models

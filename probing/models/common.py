@@ -21,6 +21,7 @@ from codesyntax_dataset.errors import ModelError
 from probing.models.catalogue import positions
 from probing.models.cubert.tokenizer import CubertTokenizer
 from probing.models.location import Location
+from probing.models.untrusted import check_growth, check_parts
 
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16}
 
@@ -36,9 +37,12 @@ def checked_dtype(dtype: str | torch.dtype) -> str:
 def config_and_tokenizer(source: Location) -> tuple[transformers.PreTrainedConfig, Any]:
     options: dict[str, Any] = {"revision": source.commit, "trust_remote_code": False}
     config = AutoConfig.from_pretrained(source.place, **options)
+    check_parts(config)
     if get_tokenizer_config(source.place, revision=source.commit).get("tokenizer_class") == CubertTokenizer.__name__:
         return config, CubertTokenizer.from_pretrained(source.place, revision=source.commit or "main")
-    return config, AutoTokenizer.from_pretrained(source.place, config=config, **options)
+    tokenizer = AutoTokenizer.from_pretrained(source.place, config=config, **options)
+    check_growth(tokenizer)
+    return config, tokenizer
 
 
 def check_weights(model: transformers.PreTrainedModel, info: Mapping[str, Any]) -> list[str]:

@@ -40,6 +40,7 @@ from probing.models.common import (
 from probing.models.location import loading, locate
 from probing.models.random_weights import with_random_weights
 from probing.models.selfcheck import examine, recall, remember
+from probing.models.untrusted import check_size
 
 logger = logging.getLogger(__name__)
 
@@ -169,6 +170,7 @@ def load(
     with loading(model), quiet():
         source = locate(model, revision)
         config, tokenizer = config_and_tokenizer(source)
+        check_size(source, config)
         loaded, info = AutoModel.from_pretrained(
             source.place,
             config=config,

