@@ -43,6 +43,10 @@ RULES = {
 """JDT class -> its relations in the order of the published lists, as (relation, head, dependent), where head and
 dependent are names of parts (see `tree.unfold`)."""
 
+MOST_TOKENS = 100_000
+"""Of a method whose tree is wanted: parsers take far longer, or crash, at some longer ones. Java's own limit for a
+compiled method, 64 KB, is less."""
+
 _LOST = 0  # the published procedure never writes an edge from or to token 0, so lost positions point there
 
 
@@ -54,6 +58,8 @@ def annotate(code: str, variant: str) -> Annotation:
     """
     decoded = DecodedCode(code)
     tokens = scan(decoded)
+    if len(tokens) > MOST_TOKENS:
+        raise decoded.error(f"more than {MOST_TOKENS:,} tokens", tokens[MOST_TOKENS].start)
     method = node_of(parse_method(decoded, tokens))
     tokens = _in_variant(tokens, decoded, variant)
     head_of, first_of, last_of = _lookups(tokens, decoded.text, variant)

@@ -12,6 +12,7 @@ import re
 import unicodedata
 import warnings
 from bisect import bisect_right
+from collections import Counter
 from itertools import accumulate
 
 from codesyntax_dataset.errors import ParseError
@@ -28,7 +29,8 @@ MAX_CHAIN = 10_000
 """More nested brackets or syntax nodes, or more tokens in an expression without a comma, are a ParseError. Every
 interpreter has its own limits, or crashes without one; these are below all of them."""
 
-_FSTRING_OR_NAMED = re.compile(r"""[fF][rR]?['"]|\\N""")
+_TO_RESPELL = re.compile(r"""[fF][rR]?['"]|\\N|[0-9][0-9_]{639}""")
+_LONG_INTEGER = re.compile(r"[1-9][0-9_]{639,}")
 _STRING = re.compile(r"""([a-zA-Z]*)('''|\"""|'|")(.*)\2""", re.DOTALL)
 _ESCAPED = re.compile(r"\\(?:N\{(?P<name>[A-Za-z0-9 -]+)\}|.)", re.DOTALL)
 _EXPRESSION_PART = re.compile(r"""'''.*?'''|\""".*?\"""|'[^']*'|"[^"]*"|[!=<>]=|.""", re.DOTALL)
@@ -51,7 +53,7 @@ def parse(code: str, tokens: list[Token], mode: str = "exec") -> ast.AST:
     Raises ParseError if Python 3.9 finds a syntax error, and beyond the limits above.
     """
     _check_tokens(code, tokens)
-    source, specifications = _without_fstrings(code, tokens)
+    source, specifications = _respelled(code, tokens)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         try:
@@ -192,20 +194,22 @@ def _is_newer(node: ast.arg | ast.Subscript, tokens: list[Token], places: TokenI
 
 
 def _add_specifications(tree: ast.AST, specifications: list[int], places: TokenIndex) -> None:
+    of_token = Counter(specifications)
     for node in ast.walk(tree):
         if isinstance(node, ast.Constant):
             strings = range(places.start(node), places.end(node) + 1)
             # where `children` finds them; no constant has a list for its value
-            vars(node)["value"] = [places.node(token) for token in specifications if token in strings]
+            vars(node)["value"] = [places.node(token) for token in strings for _ in range(of_token[token])]
 
 
-def _without_fstrings(code: str, tokens: list[Token]) -> tuple[str, list[int]]:
+def _respelled(code: str, tokens: list[Token]) -> tuple[str, list[int]]:
     """`code` with each f-string replaced by a plain string of the same length, and the token of each format spec.
 
     In plain strings, names of characters (`\\N{...}`) are replaced, too: which names exist depends on the interpreter's
-    Unicode version, so any name is accepted.
+    Unicode version, so any name is accepted. So are long decimal integers, by hexadecimal ones: how many digits are
+    converted depends on PYTHONINTMAXSTRDIGITS.
     """
-    if not _FSTRING_OR_NAMED.search(code):
+    if not _TO_RESPELL.search(code):
         return code, []
     pieces, position, specifications = [], 0, []
     for index, (text, start, end) in enumerate(tokens):
@@ -224,6 +228,9 @@ def _without_fstrings(code: str, tokens: list[Token]) -> tuple[str, list[int]]:
                 body = _ESCAPED.sub(lambda escape: _blank(escape[0]) if escape["name"] else escape[0], body)
             pieces.append(f"{code[position:start]}{prefix}{quotes}{body}{quotes}")
             position = end
+        elif _LONG_INTEGER.fullmatch(text):
+            pieces.append(f"{code[position:start]}0x{'1' * (len(text) - 2)}")
+            position = end
         elif text in ("'", '"'):  # since Python 3.12, an f-string may go on in the next line
             raise error_at(code, start, "this string does not end")
     return "".join(pieces) + code[position:], specifications
@@ -239,6 +246,7 @@ class _FString:
 
     def __init__(self, body: str, raw: bool):
         self.body = body
+        self.ended = body + "\0"  # so that there is always a next character
         self.raw = raw
         self.pieces: list[str] = []  # of the plain string
         self.specifications = 0
@@ -258,7 +266,7 @@ class _FString:
 
     def _field_end(self, start: int, level: int) -> int:
         """The end of the replacement field whose brace is at `start`; in a format specification `level` is 2."""
-        body = self.body + "\0"  # so that there is always a next character
+        body = self.ended
         if body[start] == "}":
             raise SyntaxError("single '}'")
         if level > 2:

@@ -1,0 +1,58 @@
+"""Hostile code: what took seconds or minutes, or labels that depended on the interpreter's settings."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+
+import pytest
+
+from codesyntax_dataset import annotate
+from codesyntax_dataset.errors import ParseError
+
+LONG = {  # seconds only where a square is in it
+    "named in subscripts": ("python", "def f(x):\n" + " x[(y := 1)]\n" * 3000),
+    "starred in subscripts": ("python", "def f(x):\n" + " x[(1, *a)]\n" * 3000),
+    "format specifications": ("python", "def f(x):\n x = [" + "f'{a:{b}}', " * 4000 + "]"),
+    "one f-string": ("python", "def f(x):\n x = f'" + "{a:{b}}" * 4000 + "'"),
+    "a sum": ("java", "int f() { return " + "1 + " * 15_000 + "1; }"),
+    "a sum and a difference": ("java", "int f() { return " + "1 + 1 - " * 7_000 + "1; }"),
+    "a sum of texts": ("java", "String f() { return " + '"a" + ' * 4_000 + "a; }"),
+}
+
+
+@pytest.mark.parametrize(("language", "code"), LONG.values(), ids=LONG)
+def test_long_code_is_labelled_in_time(language, code):
+    before = time.process_time()
+    assert annotate(code, language).edges
+    assert time.process_time() - before < 10 * len(code) / 100_000  # ten times what it takes here
+
+
+TOO_LONG = {
+    "a longer sum": "int f() { return " + "1+" * 60_000 + "1; }",
+    "brackets that crash the parser": "int f() {" + "( ; " * 60_000 + "}",
+    "types that fill the memory": "int f() { " + "a<" * 60_000 + " }",
+}
+
+
+@pytest.mark.parametrize("code", TOO_LONG.values(), ids=TOO_LONG)
+def test_java_beyond_what_its_parser_survives_is_refused(code):
+    with pytest.raises(ParseError, match="more than 100,000 tokens"):
+        annotate(code, "java")
+
+
+@pytest.mark.parametrize("limit", ["0", "640", "4300"])
+def test_labels_do_not_depend_on_how_many_digits_are_converted(limit):
+    integer = "1_" * 2500 + "1"
+    code = f"def f(x):\n    return x + {integer} + f'{{{integer}}}' + {'0' * 5000}\n"
+    program = f"from codesyntax_dataset import annotate; print(annotate({code!r}, 'python').edges[-1])"
+    environment = {**os.environ, "PYTHONINTMAXSTRDIGITS": limit}
+    ran = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True)
+    assert (ran.stdout, ran.stderr) == (str(annotate(code.replace(integer, "1"), "python").edges[-1]) + "\n", "")
+
+
+def test_a_long_number_that_python_refuses_is_refused():
+    with pytest.raises(ParseError):
+        annotate(f"def f():\n    return 0{'1' * 5000}\n", "python")
