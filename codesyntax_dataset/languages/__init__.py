@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from codesyntax_dataset.arguments import checked
 from codesyntax_dataset.errors import ArgumentError, ParseError, UnknownName
 from codesyntax_dataset.foreign import LONGEST_FUNCTION
+from codesyntax_dataset.languages.go import GO
 from codesyntax_dataset.languages.java import JAVA
 from codesyntax_dataset.languages.language import Definition, Language, Relation, Variant
 from codesyntax_dataset.languages.natural import ENGLISH, GERMAN, UD
@@ -52,7 +53,7 @@ def register(language: Language) -> None:
     CONFIGS.update({config: (language.name, variant.name) for config, variant in language.configs.items()})
 
 
-for _language in (PYTHON, JAVA, ENGLISH, GERMAN, UD):
+for _language in (PYTHON, JAVA, GO, ENGLISH, GERMAN, UD):
     register(_language)
 
 

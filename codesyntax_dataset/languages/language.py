@@ -98,8 +98,9 @@ class Language:
     around it. `between_tokens`: matches everything that may separate two tokens. `codesearchnet`: the language's name
     in CodeSearchNet (Husain et al. 2019), or None. `first_validation_id`: the first id of the validation partition of
     the published labels; None without such labels. `grammar`: the package of its tree-sitter grammar, or None;
-    `node_types`: the types of nodes that are masked by default. `same_syntax`: node types, each with a pattern of the
-    names of relations that are of the same syntax, such as `If:*`. `editing`: without it, functions are not edited.
+    `node_types`: the types of nodes that are masked by default. `same_syntax`: node types, each with patterns of the
+    names of relations that are of the same syntax, such as `If:*`; none for a relation whose syntax has several types.
+    `editing`: without it, functions are not edited.
     """
 
     name: str
@@ -152,8 +153,10 @@ class Language:
     def syntax(self) -> dict[str, list[str]]:
         """Node type -> the relations of the same syntax, where there are any."""
         return {
-            node_type: [name for name in self.relation_names if fnmatchcase(name, pattern)]
-            for node_type, pattern in self.same_syntax
+            node_type: [
+                name for name in self.relation_names if any(fnmatchcase(name, pattern) for pattern in patterns.split())
+            ]
+            for node_type, patterns in self.same_syntax
         }
 
     @property

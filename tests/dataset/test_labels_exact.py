@@ -11,6 +11,7 @@ from support.reference_parsers import places
 
 from codesyntax_dataset import annotate, tokenize
 from codesyntax_dataset.errors import ParseError
+from codesyntax_dataset.languages.go import TABLE as GO
 from codesyntax_dataset.languages.java.exact import TABLE as JAVA
 from codesyntax_dataset.languages.python.exact import TABLE as PYTHON
 from codesyntax_dataset.languages.tables.constructs import CHILDREN, CONSTRUCTS
@@ -19,7 +20,7 @@ from codesyntax_dataset.languages.variants import EXACT
 from codesyntax_dataset.schema import Skips
 from codesyntax_dataset.sources import read
 
-TABLES = {"python": PYTHON, "java": JAVA}
+TABLES = {"python": PYTHON, "java": JAVA, "go": GO}
 """Language -> its table."""
 
 every_language = pytest.mark.parametrize("language", TABLES)

@@ -11,9 +11,10 @@ A path is a list of steps, joined by `/`; each leads from some nodes to others, 
     ^                the parent
 
 After a step, `<a|b>` keeps the nodes of these types, `<!a|b>` the others, and `[0]`, `[-1]` or `[1:]` some by their
-place. Of paths joined by ` | ` the first that leads anywhere counts; two joined by ` .. ` are a part that begins with
-the first node of one and ends with the last of the other. Comments are no nodes here. A relation between
-a part and itself leads from the first of its nodes to the others.
+place; the order counts: `*[0]<a>` is the first child if it is an `a`, `*<a>[0]` the first `a`. Of paths joined by ` | `
+the first that leads anywhere counts; two joined by ` .. ` are a part that begins with the first node of one and ends
+with the last of the other. Comments are no nodes here. A relation between a part and itself leads from the first of its
+nodes to the others.
 """
 
 from __future__ import annotations
@@ -28,8 +29,9 @@ Find = Callable[[tree_sitter.Node], Nodes]
 
 _STEP = re.compile(
     r"(?:(?P<field>[a-z_]+)(?P<again>\+)?|(?P<all>\*)|'(?P<words>[^']+)'|:(?P<colon>\d)|(?P<siblings>~)|(?P<parent>\^))"
-    r"(?:<(?P<other>!)?(?P<types>[\w|]+)>)?(?:\[(?P<place>-?\d+)(?P<rest>:)?\])?"
+    r"(?P<kept>(?:<!?[\w|]+>|\[-?\d+:?\])*)"
 )
+_KEPT = re.compile(r"<(?P<other>!)?(?P<types>[\w|]+)>|\[(?P<place>-?\d+)(?P<rest>:)?\]")
 
 _SLASH = re.compile(r"/(?=(?:[^']*'[^']*')*[^']*$)")  # outside of quotes
 
@@ -68,13 +70,12 @@ def _step(text: str) -> Find:
     if match is None or (match["words"] and re.search(r"\w\|\w", match["words"])):
         raise ValueError(f"{text!r} is no step from nodes to nodes: see codesyntax_dataset/languages/tables/parts.py")
     find = _found(match)
-    if match["types"]:
-        types, other = frozenset(match["types"].split("|")), bool(match["other"])
-        find = _of_types(find, types, other)
-    if match["place"]:
-        place = int(match["place"])
-        some = slice(place, None) if match["rest"] or place == -1 else slice(place, place + 1)
-        find = _some(find, some)
+    for kept in _KEPT.finditer(match["kept"]):
+        if kept["types"]:
+            find = _of_types(find, frozenset(kept["types"].split("|")), bool(kept["other"]))
+        else:
+            place = int(kept["place"])
+            find = _some(find, slice(place, None) if kept["rest"] or place == -1 else slice(place, place + 1))
     return find
 
 
