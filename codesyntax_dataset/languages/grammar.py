@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import functools
-import importlib
 from collections.abc import Iterable
 
 import tree_sitter
 
 from codesyntax_dataset.errors import ArgumentError, ParseError, UnknownName
 from codesyntax_dataset.languages import LANGUAGES
+from codesyntax_dataset.languages.tables.labels import grammar
 
 ERROR = "ERROR"
 """The type of a node around what the grammar cannot read; no grammar lists it."""
@@ -23,26 +23,25 @@ def grammar_of(language: str) -> tree_sitter.Language:
     """
     if language not in LANGUAGES:
         raise UnknownName("language", language, LANGUAGES)
-    package = LANGUAGES[language].grammar
-    if package is None:
+    name = LANGUAGES[language].grammar
+    if name is None:
         others = ", ".join(name for name, record in LANGUAGES.items() if record.grammar)
         raise ArgumentError(f"{language} has no grammar, so that its code has no nodes; languages that have: {others}")
     try:
-        return tree_sitter.Language(importlib.import_module(package).language())
+        return grammar(name)
     except ImportError as error:
-        raise ArgumentError(
-            f"the grammar of {language} is not installed: pip install {package.replace('_', '-')}"
-        ) from error
+        package = name.partition(".")[0].replace("_", "-")
+        raise ArgumentError(f"the grammar of {language} is not installed: pip install {package}") from error
 
 
 @functools.cache
 def node_types(language: str) -> tuple[str, ...]:
     """The names of all types that a node can have: those with a name, then those of signs and keywords, and ERROR."""
-    grammar = grammar_of(language)
+    known = grammar_of(language)
     kinds = {
-        (not grammar.node_kind_is_named(kind), grammar.node_kind_for_id(kind))
-        for kind in range(grammar.node_kind_count)
-        if grammar.node_kind_is_visible(kind)
+        (not known.node_kind_is_named(kind), known.node_kind_for_id(kind))
+        for kind in range(known.node_kind_count)
+        if known.node_kind_is_visible(kind)
     }
     return (ERROR, *dict.fromkeys(name for _, name in sorted(kinds, key=str) if name))
 
