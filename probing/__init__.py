@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from probing.attention.ledger import RankLedger
-    from probing.attention.probe import probe
+    from probing.attention.probe import probe, probe_training
     from probing.attention.result import ProbeResult, load
     from probing.evidence.ablate import ablate
     from probing.evidence.baselines import baseline
@@ -31,6 +31,7 @@ __all__ = [
     "mask",
     "mask_positions",
     "probe",
+    "probe_training",
     "reproduce",
     "show",
     "show_masked",
@@ -46,6 +47,7 @@ _PUBLIC = {
     "mask": "probing.prediction.mask",
     "mask_positions": "probing.prediction.masking",
     "probe": "probing.attention.probe",
+    "probe_training": "probing.attention.probe",
     "reproduce": "probing.paper.reproduce",
     "show": "probing.report.attention_page",
     "show_masked": "probing.report.masked_page",
