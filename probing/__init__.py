@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from probing.prediction.mask import mask
     from probing.prediction.masking import mask_positions
     from probing.report.attention_page import show
+    from probing.report.labels_compared import compare_labels
     from probing.report.masked_page import show_masked
 
     __version__: str
@@ -26,6 +27,7 @@ __all__ = [
     "__version__",
     "ablate",
     "baseline",
+    "compare_labels",
     "fill_masks",
     "load",
     "mask",
@@ -42,6 +44,7 @@ _PUBLIC = {
     "RankLedger": "probing.attention.ledger",
     "ablate": "probing.evidence.ablate",
     "baseline": "probing.evidence.baselines",
+    "compare_labels": "probing.report.labels_compared",
     "fill_masks": "probing.prediction.fill",
     "load": "probing.attention.result",
     "mask": "probing.prediction.mask",
