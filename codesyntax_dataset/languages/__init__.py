@@ -15,6 +15,7 @@ from codesyntax_dataset.languages.go import GO
 from codesyntax_dataset.languages.java import JAVA
 from codesyntax_dataset.languages.language import Definition, Language, Relation, Variant
 from codesyntax_dataset.languages.natural import ENGLISH, GERMAN, UD
+from codesyntax_dataset.languages.php import PHP
 from codesyntax_dataset.languages.python import PYTHON
 from codesyntax_dataset.schema import Annotation, Token
 
@@ -53,7 +54,7 @@ def register(language: Language) -> None:
     CONFIGS.update({config: (language.name, variant.name) for config, variant in language.configs.items()})
 
 
-for _language in (PYTHON, JAVA, GO, ENGLISH, GERMAN, UD):
+for _language in (PYTHON, JAVA, GO, PHP, ENGLISH, GERMAN, UD):
     register(_language)
 
 

@@ -13,6 +13,7 @@ from codesyntax_dataset import annotate, tokenize
 from codesyntax_dataset.errors import ParseError
 from codesyntax_dataset.languages.go import TABLE as GO
 from codesyntax_dataset.languages.java.exact import TABLE as JAVA
+from codesyntax_dataset.languages.php import TABLE as PHP
 from codesyntax_dataset.languages.python.exact import TABLE as PYTHON
 from codesyntax_dataset.languages.tables.constructs import CHILDREN, CONSTRUCTS
 from codesyntax_dataset.languages.tables.parts import compiled
@@ -20,7 +21,7 @@ from codesyntax_dataset.languages.variants import EXACT
 from codesyntax_dataset.schema import Skips
 from codesyntax_dataset.sources import read
 
-TABLES = {"python": PYTHON, "java": JAVA, "go": GO}
+TABLES = {"python": PYTHON, "java": JAVA, "go": GO, "php": PHP}
 """Language -> its table."""
 
 every_language = pytest.mark.parametrize("language", TABLES)

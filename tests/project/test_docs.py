@@ -41,7 +41,6 @@ def test_guides(tmp_path, monkeypatch):
         *(
             "build",
             "stats",
-            "compare-labels",
             "push",
             "probe",
             "score",

@@ -26,7 +26,7 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["
 OF_THE_SPACE = {"gradio"}
 
 # The grammars of the languages, which the similarity of syntax trees imports by the language's name.
-GRAMMARS = {record.grammar.replace("_", "-") for record in LANGUAGES.values() if record.grammar}
+GRAMMARS = {record.grammar.partition(".")[0].replace("_", "-") for record in LANGUAGES.values() if record.grammar}
 
 
 def declared(requirements: Iterable[str]) -> set[str]:

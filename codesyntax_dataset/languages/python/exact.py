@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from codesyntax_dataset.languages.tables.table import Rule, Table
+from codesyntax_dataset.languages.tables.table import BACKWARD, Rule, Table
 
 _IF = {
     "if": "'if elif'",
@@ -19,7 +19,7 @@ TABLE = Table(
     flat=frozenset(
         {"argument_list", "block", "module", "parameters", "lambda_parameters", "type", "type_parameter", "with_clause"}
     ),
-    backward=frozenset({"If:body->test", "IfExp:test->body", "While:body->test"}),
+    backward=BACKWARD - {"IfExp:body->test"} | {"IfExp:test->body"},
     refused=frozenset({"exec_statement", "print_statement"}),
     rules=(
         Rule("assignment", "Assign", {"target": "left", "value": "right+"}),

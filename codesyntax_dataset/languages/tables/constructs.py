@@ -35,7 +35,8 @@ CONSTRUCTS = {
     "For": Construct(
         "control flow",
         (
-            *("for->body", "for->target", "for->iter", "target->iter", "target->body", "iter->body"),
+            *("for->body", "for->target", "for->iter", "target->iter", "iter->target"),
+            *("target->body", "iter->body"),
             *("for->test", "for->initializers", "for->updaters", "initializers->test", "test->updaters"),
             *("test->body", "initializers->updaters", "initializers->body", "updaters->body"),
         ),

@@ -10,11 +10,11 @@ A path is a list of steps, joined by `/`; each leads from some nodes to others, 
     ~                the following siblings
     ^                the parent
 
-After a step, `<a|b>` keeps the nodes of these types, `<!a|b>` the others, and `[0]`, `[-1]` or `[1:]` some by their
-place; the order counts: `*[0]<a>` is the first child if it is an `a`, `*<a>[0]` the first `a`. Of paths joined by ` | `
-the first that leads anywhere counts; two joined by ` .. ` are a part that begins with the first node of one and ends
-with the last of the other. Comments are no nodes here. A relation between a part and itself leads from the first of its
-nodes to the others.
+After a step, `<a|b>` keeps the nodes of these types, `<!a|b>` the others; `[name]` those that have this field,
+`[!name]` the others; and `[0]`, `[-1]` or `[1:]` some by their place. The order counts: `*[0]<a>` is the first child if
+it is an `a`, `*<a>[0]` the first `a`. Of paths joined by ` | ` the first that leads anywhere counts; two joined by
+` .. ` are a part that begins with the first node of one and ends with the last of the other. Comments are no nodes
+here. A relation between a part and itself leads from the first of its nodes to the others.
 """
 
 from __future__ import annotations
@@ -29,9 +29,11 @@ Find = Callable[[tree_sitter.Node], Nodes]
 
 _STEP = re.compile(
     r"(?:(?P<field>[a-z_]+)(?P<again>\+)?|(?P<all>\*)|'(?P<words>[^']+)'|:(?P<colon>\d)|(?P<siblings>~)|(?P<parent>\^))"
-    r"(?P<kept>(?:<!?[\w|]+>|\[-?\d+:?\])*)"
+    r"(?P<kept>(?:<!?[\w|]+>|\[(?:!?[a-z_]+|-?\d+:?)\])*)"
 )
-_KEPT = re.compile(r"<(?P<other>!)?(?P<types>[\w|]+)>|\[(?P<place>-?\d+)(?P<rest>:)?\]")
+_KEPT = re.compile(
+    r"<(?P<other>!)?(?P<types>[\w|]+)>|\[(?P<without>!)?(?P<having>[a-z_]+)\]|\[(?P<place>-?\d+)(?P<rest>:)?\]"
+)
 
 _SLASH = re.compile(r"/(?=(?:[^']*'[^']*')*[^']*$)")  # outside of quotes
 
@@ -73,6 +75,8 @@ def _step(text: str) -> Find:
     for kept in _KEPT.finditer(match["kept"]):
         if kept["types"]:
             find = _of_types(find, frozenset(kept["types"].split("|")), bool(kept["other"]))
+        elif kept["having"]:
+            find = _having(find, kept["having"], bool(kept["without"]))
         else:
             place = int(kept["place"])
             find = _some(find, slice(place, None) if kept["rest"] or place == -1 else slice(place, place + 1))
@@ -99,6 +103,10 @@ def _found(match: re.Match[str]) -> Find:
 
 def _of_types(find: Find, types: frozenset[str], other: bool) -> Find:
     return lambda node: [found for found in find(node) if (found.type in types) != other]
+
+
+def _having(find: Find, field: str, without: bool) -> Find:
+    return lambda node: [found for found in find(node) if (found.child_by_field_name(field) is None) == without]
 
 
 def _some(find: Find, some: slice) -> Find:

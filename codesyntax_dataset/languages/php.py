@@ -1,0 +1,143 @@
+"""PHP, up to version 8.4: functions, and methods as CodeSearchNet has them, without their class."""
+
+from __future__ import annotations
+
+from codesyntax_dataset.languages.tables.record import language_by
+from codesyntax_dataset.languages.tables.table import BACKWARD, Rule, Table
+
+# all but `instanceof`
+_OPERATORS = "'| + - * / % ** . << >> < > <= >= == != <> === !== <=> & ^ && || and or xor ?? |>'"
+_STRINGS = "encapsed_string heredoc nowdoc shell_command_expression string".split()
+_LISTS = frozenset(
+    "argument arguments attribute_list colon_block formal_parameters match_block named_type program "
+    "switch_block".split()
+)
+_ACCESS = "member_access_expression nullsafe_member_access_expression scoped_property_access_expression".split()
+_CALLS = "member_call_expression nullsafe_member_call_expression scoped_call_expression".split()
+_BODY = "body<!colon_block> | body/*"
+_IF = {"if": "'if elseif'", "test": "condition", "body": _BODY}
+_ELSE = "{0}<else_if_clause>[0] .. {0}[-1] | {0}/body<!colon_block> | {0}/body/*"  # of if_statement, of its clauses
+_ARGUMENTS = "arguments/*<argument>"
+
+TABLE = Table(
+    grammar="tree_sitter_php.language_php_only",
+    file_grammar="tree_sitter_php.language_php",
+    frames=(("class A {", "\n}"), ("", "")),
+    functions={"function_definition": "body/^/name", "method_declaration": "body/^/name"},
+    scopes=dict.fromkeys(("class_declaration", "enum_declaration", "trait_declaration"), "name"),
+    brackets=frozenset({"parenthesized_expression"}),
+    whole=frozenset({*_STRINGS, "qualified_name", "relative_name", "variable_name"}),  # as in PHP's own tokens
+    flat=_LISTS,
+    backward=BACKWARD - {"For:iter->target"} | {"For:target->iter"},
+    rules=(
+        Rule("assignment_expression", "Assign", {"target": "left", "value": "right"}),
+        Rule("reference_assignment_expression", "Assign", {"target": "left", "value": "right"}),
+        Rule("const_element", "Assign", {"target": "*[0]", "value": "*[1]"}),
+        Rule("property_element", "Assign", {"target": "name", "value": "default_value"}),
+        Rule("static_variable_declaration", "Assign", {"target": "name", "value": "value"}),
+        Rule("class_constant_access_expression", "Attribute", {"value": "*[0]", "attr": "*[1]"}),
+        *(Rule(node, "Attribute", {"value": "object | scope", "attr": "name"}) for node in _ACCESS + _CALLS),
+        Rule("augmented_assignment_expression", "AugAssign", {"target": "left", "value": "right"}),
+        *(
+            Rule(
+                node,
+                "Call",
+                {"func": "function | name", "args": f"{_ARGUMENTS}[!name]/*", "keywords": f"{_ARGUMENTS}[name]"},
+            )
+            for node in ("function_call_expression", *_CALLS)
+        ),
+        Rule("exit_statement", "Call", {"func": "'exit'", "args": "*"}),
+        Rule("unset_statement", "Call", {"func": "'unset'", "args": "*"}),
+        Rule("array_creation_expression/array_element_initializer", "Dict", {"key": "'=>'/^/*[0]", "value": "'=>'/~"}),
+        Rule("do_statement", "Do", {"do": "'do'", "body": "body", "test": "condition"}),
+        Rule("foreach_statement", "For", {"for": "'foreach'", "iter": "*[0]", "target": "*[1]", "body": _BODY}),
+        Rule(
+            "for_statement",
+            "For",
+            {
+                "for": "'for'",
+                "initializers": "initialize",
+                "test": "condition",
+                "updaters": "update",
+                "body": f"{_BODY} | ';'[2]",
+            },
+        ),
+        Rule(
+            "if_statement",
+            "If",
+            _IF | {"else": "alternative[0]/'else elseif'", "orelse": _ELSE.format("alternative")},
+        ),
+        Rule("else_if_clause", "If", _IF | {"else": "~[0]/'else elseif'", "orelse": _ELSE.format("~")}),
+        Rule("conditional_expression", "IfExp", {"test": "condition", "body": "body", "orelse": "alternative"}),
+        Rule("binary_expression", "InfixExpr", {"left": "left", "right": f"{_OPERATORS}/~"}),
+        Rule("binary_expression", "InstanceofExpr", {"expr": "left", "type": "'instanceof'/~"}),
+        Rule("anonymous_function", "Lambda", {"params": "parameters/*", "body": "body"}),
+        Rule("arrow_function", "Lambda", {"params": "parameters/*", "body": "body"}),
+        Rule("object_creation_expression", "New", {"class": "*<!arguments>[0]", "args": "*<arguments>/*/*"}),
+        Rule("anonymous_class", "New", {"class": "'class'", "args": "*<arguments>/*/*"}),
+        Rule("subscript_expression", "Subscript", {"value": "*[0]", "slice": "*[1]"}),
+        Rule("match_expression", "Switch", {"switch": "'match'", "expr": "condition", "statement": "body/*"}),
+        Rule("switch_statement", "Switch", {"switch": "'switch'", "expr": "condition", "statement": "body/*"}),
+        Rule(
+            "try_statement",
+            "Try",
+            {"body": "body", "handler": "*<catch_clause>", "finalbody": "*<finally_clause>/body"},
+        ),
+        Rule("while_statement", "While", {"while": "'while'", "test": "condition", "body": _BODY}),
+        Rule("yield_expression", "Yield", {"yield": "*/^", "value": "*<array_element_initializer>/* | *"}),
+    ),
+    sketch="public function f() { ... }",
+    examples={
+        "Assign": "$x = $a + $b;",
+        "Attribute": "$o->name;",
+        "AugAssign": "$x += 1;",
+        "Call": "f($a, key: 1);",
+        "Dict": "$x = ['k' => $v];",
+        "Do": "do { a(); } while ($t);",
+        "For": "foreach ($s as $x) { use_it($x); } for ($i = 0; $i < $n; $i++) { a(); }",
+        "If": "if ($t) { a(); } else { b(); }",
+        "IfExp": "$x = $t ? $a : $b;",
+        "InfixExpr": "$x = $a + $b;",
+        "InstanceofExpr": "$x = $a instanceof Point;",
+        "Lambda": "$f = fn($a) => $a + 1;",
+        "New": "new Point($a, $b);",
+        "Subscript": "$x = $s[$i];",
+        "Switch": "switch ($x) { case 1: a(); }",
+        "Try": "try { a(); } catch (E $e) { b(); } finally { c(); }",
+        "While": "while ($t) { a(); }",
+        "Yield": "yield $x;",
+    },
+)
+
+PHP = language_by(
+    TABLE,
+    name="php",
+    title="PHP",
+    suffixes=(".php",),
+    keywords=tuple(  # reserved words of PHP 8.4, and its literals
+        "abstract and array as break callable case catch class clone const continue declare default do echo else "
+        "elseif empty enddeclare endfor endforeach endif endswitch endwhile enum eval exit extends false final finally "
+        "fn for foreach function global goto if implements include include_once instanceof insteadof interface isset "
+        "list match namespace new null or print private protected public readonly require require_once return self "
+        "static switch throw trait true try unset use var while xor yield".split()
+    ),
+    codesearchnet="php",
+    node_types=tuple(
+        "binary_expression conditional_expression for_statement foreach_statement formal_parameters if_statement "
+        "parenthesized_expression return_statement string variable_name while_statement".split()
+    ),
+    same_syntax=(
+        ("augmented_assignment_expression", "AugAssign:*"),
+        ("arguments", "Call:*"),
+        ("do_statement", "Do:*"),
+        ("for_statement", "For:*initializers* For:*test* For:*updaters*"),
+        ("foreach_statement", "For:*iter* For:*target*"),
+        ("if_statement", "If:*"),
+        ("conditional_expression", "IfExp:*"),
+        ("object_creation_expression", "New:*"),
+        ("subscript_expression", "Subscript:*"),
+        ("try_statement", "Try:*"),
+        ("while_statement", "While:*"),
+        ("yield_expression", "Yield:*"),
+    ),
+)
