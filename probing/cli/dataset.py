@@ -1,4 +1,4 @@
-"""Commands for the dataset: build and count."""
+"""Commands for the dataset: build, count, and begin a further language."""
 
 from __future__ import annotations
 
@@ -80,3 +80,20 @@ def stats(
     if output:
         statistics.save(collected, output)
         note(f"wrote {output}")
+
+
+@main.command("new-language")
+@click.argument("name")
+@click.option("--grammar", required=True, metavar="PACKAGE", help="Its tree-sitter grammar, such as tree_sitter_rust.")
+@click.option("--suffix", required=True, help="What its file names end in, such as .rs.")
+@click.option("--title", help="Its name in texts.  [default: NAME with a capital letter]")
+@click.option("--checkout", default=".", type=options.FOLDER, help="The root of a checkout of the repository.")
+def new_language(name: str, **given: Any) -> None:
+    """Write the skeleton of a language into a checkout: a module with an empty table, and a golden pair that fails.
+
+    The golden pair says what is next; CONTRIBUTING.md, "Add a language", has all steps.
+    """
+    from codesyntax_dataset.languages import skeleton
+
+    for path in skeleton.new_language(name, **given):
+        click.echo(path)

@@ -6,7 +6,7 @@ import importlib
 from collections import Counter
 
 import pytest
-from support.golden_pairs import cases, spell_edges, spell_tokens
+from support.golden_pairs import GOLDEN, cases, spell_edges, spell_tokens
 from support.reference_parsers import places
 
 from codesyntax_dataset import annotate, tokenize
@@ -45,6 +45,12 @@ def test_golden_pairs(language, code, variant, tokens, edges):
     annotation = annotate(code, language, variant)
     assert spell_tokens(annotation.tokens) == tokens
     assert spell_edges(annotation) == edges
+
+
+def test_golden_pairs_are_of_registered_languages():
+    """Those of another are not compared."""
+    for folder in GOLDEN.iterdir():
+        assert folder.name in TABLES, f"register {folder.name} in codesyntax_dataset/languages/__init__.py and above"
 
 
 @every_language

@@ -3,24 +3,30 @@
 A file says what it shows, then has the sections `=== code` and `=== <variant>`. A variant has one line of tokens, each
 with its index, and after an empty line one line per edge: relation, head, `=>`, first and last token of the dependent.
 In tokens ⏎ is a line break, ␣ a blank and ∅ no character at all. The code ends without a line break.
+
+    python tests/support/golden_pairs.py rust FILE
+
+prints these sections of the function in a file, with its exact labels as they are now, to be read by eye.
 """
 
 from __future__ import annotations
 
 import re
+import sys
 from pathlib import Path
 
 import pytest
 
+from codesyntax_dataset import annotate
 from codesyntax_dataset.schema import Annotation, Token
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 
 
-def cases(language: str) -> list:
+def cases(language: str, golden: Path = GOLDEN) -> list:
     """For pytest.mark.parametrize: (code, variant, tokens, edges), tokens and edges as the file spells them."""
     found = []
-    for path in sorted((GOLDEN / language).glob("*.txt")):
+    for path in sorted((golden / language).glob("*.txt")):
         _, *sections = re.split(r"^=== (\w+)\n", path.read_text(encoding="utf-8"), flags=re.MULTILINE)
         (_, code), *variants = zip(sections[::2], sections[1::2])
         for variant, labels in variants:
@@ -43,3 +49,10 @@ def spell_edges(annotation: Annotation) -> list[str]:
         f"{relation} {spelt[head]} => {spelt[first]}" + (f" .. {spelt[last]}" if last > first else "")
         for relation, head, first, last in annotation.edges
     ]
+
+
+if __name__ == "__main__":
+    function = Path(sys.argv[2]).read_text("utf-8").strip("\n")
+    labels = annotate(function, sys.argv[1], "exact")
+    tokens, edges = " ".join(spell_tokens(labels.tokens)), "\n".join(spell_edges(labels))
+    print(f"\n=== code\n{function}\n\n=== exact\n{tokens}\n\n{edges}")
