@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from probing.attention.ledger import RankLedger
-    from probing.attention.probe import probe
+    from probing.attention.probe import probe, probe_training
     from probing.attention.result import ProbeResult, load
     from probing.evidence.ablate import ablate
     from probing.evidence.baselines import baseline
@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from probing.prediction.mask import mask
     from probing.prediction.masking import mask_positions
     from probing.report.attention_page import show
+    from probing.report.labels_compared import compare_labels
     from probing.report.masked_page import show_masked
 
     __version__: str
@@ -26,11 +27,13 @@ __all__ = [
     "__version__",
     "ablate",
     "baseline",
+    "compare_labels",
     "fill_masks",
     "load",
     "mask",
     "mask_positions",
     "probe",
+    "probe_training",
     "reproduce",
     "show",
     "show_masked",
@@ -41,11 +44,13 @@ _PUBLIC = {
     "RankLedger": "probing.attention.ledger",
     "ablate": "probing.evidence.ablate",
     "baseline": "probing.evidence.baselines",
+    "compare_labels": "probing.report.labels_compared",
     "fill_masks": "probing.prediction.fill",
     "load": "probing.attention.result",
     "mask": "probing.prediction.mask",
     "mask_positions": "probing.prediction.masking",
     "probe": "probing.attention.probe",
+    "probe_training": "probing.attention.probe",
     "reproduce": "probing.paper.reproduce",
     "show": "probing.report.attention_page",
     "show_masked": "probing.report.masked_page",

@@ -3,7 +3,8 @@
 The image of a token is the token that stands where the changes moved it. The image of an edge has the same relation,
 and the images of its head and of the first and last token of its dependent. One thing may differ: where tokens were put
 in behind the last token, and only they, brackets and blanks follow, the dependent may end with one of them, because a
-block ends with the statement, and a call with the argument, that was put behind its last one.
+block ends with the statement, and a call with the argument, that was put behind its last one. And it may begin with
+brackets that were put in before its first token: in `(a) + b` they belong to the sum, as exact labels say.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from itertools import accumulate
+from itertools import accumulate, product
 from typing import NamedTuple
 
 from codesyntax_dataset.schema import Annotation, Edge, Token
@@ -65,11 +66,12 @@ def image(before: Annotation, edited: Edited, after: Annotation) -> list[Edge] |
     if images is None:
         return None
     kept = set(images)
-    ends = _ends(after.tokens, kept)
+    begins, ends = _begins(after.tokens, kept), _ends(after.tokens, kept)
     found = Counter(after.edges)
     result = []
     for relation, head, first, last in before.edges:
-        edges = [Edge(relation, images[head], images[first], end) for end in ends[images[last]]]
+        spans = product(begins[images[first]], ends[images[last]])
+        edges = [Edge(relation, images[head], begin, end) for begin, end in spans]
         same = next((edge for edge in edges if found[edge]), None)
         if same is None:
             return None
@@ -96,6 +98,16 @@ def _images(before: Sequence[Token], edited: Edited, after: Sequence[Token]) -> 
         images.append(place)
         place += 1
     return images
+
+
+def _begins(tokens: Sequence[Token], kept: set[int]) -> list[list[int]]:
+    """For each token, itself and the brackets put in before it with which a dependent may begin in its stead."""
+    begins: list[list[int]] = []
+    before: list[int] = []
+    for place, token in enumerate(tokens):
+        begins.append([place, *before])
+        before = [place, *before] if place not in kept and token.text == "(" else []
+    return begins
 
 
 def _ends(tokens: Sequence[Token], kept: set[int]) -> list[list[int]]:

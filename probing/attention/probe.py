@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import os
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -25,7 +25,8 @@ from probing.attention.edges import EdgeTable, stacked
 from probing.attention.ledger import RankLedger
 from probing.attention.ranking import BatchListener, BatchRanker, EncodedFunction
 from probing.attention.result import ProbeResult
-from probing.attention.schema import Provenance, Run
+from probing.attention.schema import Provenance, Run, at_step
+from probing.models.checkpoints import Checkpoint, checkpoints, step_of
 from probing.models.kept import versions
 from probing.models.location import no_panic
 from probing.runs import cache
@@ -85,10 +86,68 @@ def probe(
 
     Raises ArgumentError, ModelError, DatasetError, UnknownName or LedgerError, each with a one-line message.
     """
-    processes = Processes()
     functions = read_functions(data, config, split, limit=limit, control=control, seed=seed)
+    return _probe(
+        model,
+        functions,
+        data,
+        Checkpoint(revision, step_of(revision)),
+        dtype=dtype,
+        device=device,
+        batch_tokens=batch_tokens,
+        direction=direction,
+        max_length=max_length,
+        also_fits=also_fits,
+        output=output,
+    )
+
+
+@checked
+def probe_training(
+    model: str | os.PathLike,
+    data: Any,
+    config: str = "python",
+    split: str = "test",
+    *,
+    revisions: Sequence[str] = (),
+    limit: Positive | None = None,
+    control: str | None = None,
+    seed: Natural = 0,
+    **settings: Any,
+) -> Iterator[ProbeResult | None]:
+    """Yield the result of each checkpoint of a training run, one after the other, on functions that are read once.
+
+    `revisions`: the checkpoints: branches, tags or commits of a model on the Hub, or the names of folders in a local
+    one; without any, those of a folder that holds only checkpoints, or the model itself
+    (`probing.models.checkpoints.checkpoints`). All other arguments are those of `probe`, and so is each result; a
+    report draws its scores over the steps. Raises what `probe` raises, and ModelError for a revision that does not
+    exist before anything is probed.
+    """
+    place = os.fspath(model)
+    found = checkpoints(place, revisions)
+    functions = read_functions(data, config, split, limit=limit, control=control, seed=seed)
+    for checkpoint in found:
+        yield _probe(place, functions, data, checkpoint, **settings)
+
+
+def _probe(
+    model: str | os.PathLike | tuple,
+    functions: Functions,
+    data: Any,
+    checkpoint: Checkpoint,
+    *,
+    dtype: str | torch.dtype = "float32",
+    device: str | torch.device | None = None,
+    batch_tokens: int | None = None,
+    direction: str | None = None,
+    max_length: int = PAPER_LENGTH,
+    also_fits: Sequence[str] = (),
+    output: str | os.PathLike | None = None,
+) -> ProbeResult | None:
+    """A probe of functions that were read from `data`; arguments and errors as of `probe`."""
+    processes = Processes()
     asked: dict[str, Any] = {
-        "revision": revision,
+        **checkpoint._asdict(),
         "dtype": str(dtype).removeprefix("torch."),
         "device": str(device) if device else processes.device,
         "direction": direction,
@@ -119,7 +178,7 @@ class RankJob:
     """An encoder, the functions to probe, longest first, and everything that determines their ranks.
 
     A `runner.Job` whose tables are rank ledgers. `batch_tokens`: sub-tokens per batch, padding included; ranks do not
-    depend on it. `data_folder`: the folder of the data, if it is in one.
+    depend on it. `data_folder`: the folder of the data, if it is in one. `step`: that of a checkpoint.
     """
 
     encoder: Encoder
@@ -129,10 +188,11 @@ class RankJob:
     skips: Counter[str]
     batch_tokens: int | None = None
     data_folder: Path | None = None
+    step: int | None = None
 
     @property
     def title(self) -> str:
-        return f"probing {self.settings.model}"
+        return f"probing {at_step(self.settings.model, self.step)}"
 
     @property
     def name(self) -> str:
@@ -150,6 +210,7 @@ class RankJob:
             attention=self.encoder.path,
             attention_why=self.encoder.why,
             device=self.encoder.device.type,
+            step=self.step,
         )
         tied = sum(function.tied(self.settings.direction).sum(axis=1) for function in self.functions)
         return Provenance(
@@ -200,13 +261,14 @@ def prepare(
     functions: Functions,
     *,
     revision: str | None = None,
+    step: int | None = None,
     dtype: str = "float32",
     device: str | torch.device | None = None,
     direction: str | None = None,
     max_length: int = PAPER_LENGTH,
     also_fits: Sequence[str] = (),
 ) -> RankJob:
-    """Load the model, tokenize and align every function; arguments as of `probe`."""
+    """Load the model, tokenize and align every function; arguments as of `probe`; `step`: that of a checkpoint."""
     from probing.models.encoder import load, load_tokenizer  # transformers takes seconds to import
     from probing.models.selfcheck import examine_lengths
     from probing.models.subtokens import check_language
@@ -253,7 +315,7 @@ def prepare(
         control=control,
         seed=None if control is None else seed,
     )
-    return RankJob(encoder, settings, encoded, relations, skips)
+    return RankJob(encoder, settings, encoded, relations, skips, step=step)
 
 
 def encode_functions(

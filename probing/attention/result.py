@@ -14,7 +14,7 @@ from codesyntax_dataset.errors import UnknownName
 from codesyntax_dataset.protocol import KS, TABLE_KS
 from codesyntax_metric.topk_uas import RULES, score
 from probing.attention.ledger import RankLedger
-from probing.attention.schema import Provenance, ResultFile, Run, Signature
+from probing.attention.schema import Provenance, ResultFile, Run, Signature, at_step
 from probing.runs.ledger_file import ATTENTION
 from probing.runs.saved import FORMAT, SavedResult
 from probing.runs.settings import Settings
@@ -154,7 +154,7 @@ class ProbeResult(SavedResult):
         """The model and the data, for the titles of tables."""
         made = self.settings
         partial = "" if made.limit is None else f" (PARTIAL: first {made.limit} functions)"
-        return f"{made.model} on {made.data}, {made.config}/{made.split}{partial}"
+        return f"{at_step(made.model, self.run.step)} on {made.data}, {made.config}/{made.split}{partial}"
 
     def __repr__(self) -> str:
         lines = [

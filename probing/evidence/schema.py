@@ -95,6 +95,7 @@ class EntrySettings(Settings):
     attention: Literal["captured", "eager"]
     attention_why: Annotated[str, matching(PLAIN + "{0,1000}", "plain text")]
     device: Device
+    step: records.Number | None = None
 
     @property
     def probed(self) -> Settings:

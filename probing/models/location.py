@@ -50,16 +50,24 @@ class Location(NamedTuple):
 def locate(model: str, revision: str | None = None) -> Location:
     """Locate a Hub id at `revision`, a local folder, or an embedded model; contacts the Hub for a Hub id.
 
+    The revisions of a folder are the folders of checkpoints in it, named by it: `checkpoints` at `step-000128`.
+
     Anyone may open a pull request with other weights, so the name of a model at `refs/pr/N` is `USER/MODEL@refs/pr/N`,
     which is also accepted as `model`. If the Hub does not answer, the location is the folder in the cache. Raises what
     huggingface_hub raises, and ModelError; `loading` turns both into one-line messages.
     """
     folder = Path(model)
     if folder.is_dir():
+        name = folder.resolve().name
         if revision is not None:
-            raise ModelError(f"it is a folder, which has no revision {revision!r}")
+            if revision not in (known := checkpoints_in(folder)):
+                raise ModelError(
+                    f"it is a folder, which has no revision {revision!r}: expected the name of a checkpoint in it"
+                    + (f", one of {', '.join(known)}" if known else ", but there is none")
+                )
+            folder /= revision
         files(folder)  # raises at once if some are outside
-        return Location(str(folder), folder.resolve().name, None)
+        return Location(str(folder), name, None)
     if model in EMBEDDED_MODELS:
         return Location(str(embedded_model(model)), model, None)
     model, _, request = model.partition("@")
@@ -78,6 +86,11 @@ def locate(model: str, revision: str | None = None) -> Location:
     # conversion service, which would load weights from a revision that nobody asked for.
     file = hf_hub_download(model, "config.json", revision=revision)
     return Location(model, name, Path(file).parent.name)
+
+
+def checkpoints_in(folder: Path) -> list[str]:
+    """The names of the folders in a local folder that are models, sorted."""
+    return sorted(config.parent.name for config in folder.glob("*/config.json"))
 
 
 _REQUEST = "refs/pr/"

@@ -14,6 +14,7 @@ from probing.report import (
     ablations,
     beyond,
     code_and_language,
+    emergence,
     headline,
     means,
     mechanism,
@@ -54,6 +55,7 @@ def _attention(all_findings: Sequence[Findings]) -> list[Section]:
     return [
         Section("curves", "Curves", [means.curves(findings) for findings in all_findings]),
         beyond.section(all_findings),
+        *emergence.sections(all_findings),
         Section("overview", "Overview", [means.overview(all_findings)]),
         *code_and_language.sections(all_findings),
         _method(),

@@ -83,6 +83,33 @@ def curves(panels: dict[str, dict[str, list[Line]]]) -> Figure:
     return figure
 
 
+def over_steps(steps: Sequence[int], panels: dict[str, list[Line]]) -> Figure:
+    """Scores over the steps of a training, a panel for each mean or relation; lines have a score for each step."""
+    columns = min(3, len(panels))
+    rows, alone = -(-len(panels) // columns), len(panels) == 1
+    figure = _figure(3.8 if alone else 1.9 * columns, (2.6 if alone else 1.3 * rows) + 0.9)
+    axes = figure.subplots(rows, columns, sharex=True, sharey=True, squeeze=False)
+    for axis in axes.flat[len(panels) :]:
+        axis.set_visible(False)
+    for axis, (name, lines) in zip(axes.flat, panels.items()):
+        for line in lines:
+            axis.plot(steps, line.scores[0], color=line.colour, ls=line.style, label=line.label)
+            if len(line.scores) == 3:
+                axis.fill_between(steps, line.scores[1], line.scores[2], color=line.colour, alpha=0.18, lw=0)
+        axis.set_title(name, fontsize=9.5 if alone else 7.5)
+    first = min((step for step in steps if step), default=1)
+    if steps[-1] > 20 * first:  # early checkpoints are often closer together; the first may be of step 0
+        axes[0][0].set_xscale("symlog", linthresh=first, linscale=0.4)
+    axes[0][0].set_ylim(0)
+    for axis in axes.flat[max(0, len(panels) - columns) : len(panels)]:  # the lowest of each column
+        axis.xaxis.set_tick_params(labelbottom=True)
+        axis.set_xlabel("step")
+    for axis in axes[:, 0]:
+        axis.set_ylabel("top-1 UAS, %" if alone else "%")
+    _legend(figure, axes)
+    return figure
+
+
 class Bars(NamedTuple):
     """One bar per relation: `scores` (3, relations), score, lower and upper bound, NaN if missing; `notes`: the text at
     each bar."""

@@ -16,10 +16,12 @@ from codesyntax_dataset.languages import CONFIGS, Language, language_of
 from codesyntax_dataset.protocol import BEST_BASELINE, HELD_OUT, KS, PUBLISHED
 from codesyntax_metric.topk_uas import RULES
 from probing.attention.errors import ErrorAnalysis, errors_path, load
-from probing.attention.schema import ResultFile
+from probing.attention.result import ProbeResult
+from probing.attention.schema import ResultFile, at_step
 from probing.evidence.baselines import KINDS, Edges
 from probing.evidence.beyond import Beyond, Rivals
-from probing.evidence.gather import PUBLISHED_FIRST, Evidence, files_of, find, gather
+from probing.evidence.emergence import Emergence, emergence
+from probing.evidence.gather import PUBLISHED_FIRST, Evidence, alike, files_of, find, gather
 from probing.evidence.mechanism import OneGuess, one_guess
 from probing.evidence.random_attention import expected as expected_scores
 from probing.evidence.random_attention import random_attention
@@ -106,7 +108,8 @@ class Findings:
     KS. `offsets`: relation -> offset from head to dependent, in tokens -> edges. `rules`: those that differ, only the
     first if every dependent is one token. `pairs`: (index of one model, of the other) -> one of MEANS -> comparison.
     `guessed`: name of a model -> what its best heads find with one guess, by function. `rivals`: number of avoided
-    offsets -> what needs no model there.
+    offsets -> what needs no model there. `trainings`: models of which several checkpoints were probed; their last ones
+    are the subjects.
     """
 
     title: str
@@ -123,6 +126,7 @@ class Findings:
     pairs: dict[tuple[int, int], dict[str, Comparison]]
     guessed: dict[str, OneGuess]
     rivals: dict[int, Rivals | None]
+    trainings: list[Emergence]
 
     @property
     def settings(self) -> Settings:
@@ -240,7 +244,11 @@ def _settings(file: Path) -> Settings:
 def _gathered(title: str, name: str, files: list[Path], data: Any) -> Findings:
     probed = find(files)
     evidence = gather(probed, data)
-    names = _names([one.probed.test.settings for one in evidence])
+    trainings = _trainings(evidence)
+    earlier = {id(one) for training in trainings for one in training[:-1]}
+    probed = [whole for whole, one in zip(probed, evidence) if id(one) not in earlier]
+    evidence = [one for one in evidence if id(one) not in earlier]
+    names = _names([one.probed.test for one in evidence])
     first = evidence[0]
     validation, test = first.edges["validation"], first.edges["test"]
     direction = first.probed.test.settings.direction
@@ -286,12 +294,35 @@ def _gathered(title: str, name: str, files: list[Path], data: Any) -> Findings:
         pairs=pairs,
         guessed={subjects[place].name: one_guess(evidence[place]) for place in models},
         rivals=first.rivals,
+        trainings=[emergence(training) for training in trainings if training[0].probed.test.settings.control is None],
     )
 
 
-def _names(settings: list[Settings]) -> list[str]:
+def _trainings(evidence: Sequence[Evidence]) -> list[list[Evidence]]:
+    """The checkpoints of each model of which there are several, in order of their steps.
+
+    Raises LedgerError for two of one step, which have the name of one model, and need not be of one training.
+    """
+    trainings: dict[Settings, dict[int, Evidence]] = {}
+    for one in evidence:
+        test = one.probed.test
+        if (step := test.run.step) is not None:
+            by_step = trainings.setdefault(alike(test).model_copy(update={"revision": ""}), {})
+            if (other := by_step.setdefault(step, one)) is not one:
+                raise LedgerError(
+                    f"{one.probed.files['test']} and {other.probed.files['test']} are both of "
+                    f"{at_step(test.settings.model, step)}, but of other weights: give those of one training only"
+                )
+    return [[by_step[step] for step in sorted(by_step)] for by_step in trainings.values() if len(by_step) > 1]
+
+
+def _names(probed: Sequence[ProbeResult]) -> list[str]:
     """Distinct names of models and controls."""
-    names = [one.model + ("" if one.control is None else f", {one.control}") for one in settings]
+    settings = [one.settings for one in probed]
+    names = [
+        at_step(one.settings.model, one.run.step) + (f", {one.settings.control}" if one.settings.control else "")
+        for one in probed
+    ]
     distinct = []
     for name, one in zip(names, settings):
         same_name = [other for other, other_name in zip(settings, names) if other_name == name]

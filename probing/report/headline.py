@@ -9,7 +9,7 @@ from typing import Any
 from codesyntax_dataset.protocol import BEST_BASELINE, TABLE_KS
 from codesyntax_metric.topk_uas import HEAD_TO_DEPENDENT
 from probing.evidence.statistics import FEW_FUNCTIONS
-from probing.report import beyond
+from probing.report import beyond, emergence
 from probing.report.document import DIFFERENCE, P, Section, separated
 from probing.report.findings import Findings, Subject
 from probing.report.scored import RULE, Gain, K, Scored, best_model, gains, head_name, scored_rows
@@ -37,6 +37,7 @@ def _config(findings: Findings) -> list[str]:
     if not findings.models:
         return ["Only controls were probed, and no model.", _controls(findings, rows)]
     texts = [_model(findings, model, rows) for model in findings.models]
+    texts += [emergence.sentence(training) for training in findings.trainings]
     texts.append(_controls(findings, rows))
     best = best_model(findings)
     sentences = [_relations(best, findings.language.units), _layers(best)]

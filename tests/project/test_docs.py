@@ -41,6 +41,7 @@ def test_guides(tmp_path, monkeypatch):
         *(
             "build",
             "stats",
+            "compare-labels",
             "push",
             "probe",
             "score",

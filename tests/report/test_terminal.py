@@ -111,6 +111,13 @@ def test_no_number_is_cut_at_80_columns(in_terminal, folder, arguments):
     assert checked > 15
 
 
+def test_a_comparison_of_labels_is_as_wide_as_the_terminal(in_terminal):
+    printed = in_terminal("compare-labels", "--config", "python", "--config", "python_exact", "--quiet")
+    assert max(map(len, printed.splitlines())) <= COLUMNS
+    total = next(line for line in printed.splitlines() if line.strip().startswith("all relations"))
+    assert len(numbers(total)) == 4
+
+
 def test_the_result_of_a_probe_shows_all_its_columns(in_terminal):
     printed = in_terminal("probe", "tiny", "--data", "codesyntax", "--config", "java", "--limit", "4")
     assert "(--wide)" not in printed

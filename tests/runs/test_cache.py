@@ -126,6 +126,7 @@ def test_everything_that_matters_is_in_the_key(place, tiny_model, dataset_folder
         "dtype": key(dtype="bfloat16"),
         "device": key(device="cuda"),
         "limit": key(limit=6),
+        "step": key(step=6),
         "direction": key(direction="dependent-to-head"),
         "max_length": key(max_length=120),
         "also_fits": key(also_fits=[str(tiny_model)]),

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import atexit
 import base64
+import os
 import shutil
 import subprocess
 from collections import Counter
@@ -59,11 +60,12 @@ class Program:
     """A program in `tests/reference` that writes the edges of the functions that it reads.
 
     It is started once, in that folder. Each line that it reads is a function's UTF-8 in Base64. For each it writes
-    lines `relation head start end`, or the line `error` if the function does not parse, and then the line `end`.
+    lines `relation head start end`, or the line `error` if the function does not parse, and then the line `end`. `npm`:
+    a package that it needs, with its version; it is installed once, in the user's cache.
     """
 
-    def __init__(self, needs: str, command: Sequence[str]):
-        self._needs, self._command = needs, command
+    def __init__(self, needs: str, command: Sequence[str], npm: str | None = None):
+        self._needs, self._command, self._npm = needs, command, npm
         self._process: subprocess.Popen[str] | None = None
 
     def edges(self, code: str) -> Counter[Place]:
@@ -77,6 +79,7 @@ class Program:
                 stdout=subprocess.PIPE,
                 text=True,
                 cwd=Path(__file__).parents[1] / "reference",
+                env=os.environ | ({"NODE_PATH": _installed(self._npm)} if self._npm else {}),
             )
             atexit.register(self._process.kill)
         stdin, stdout = self._process.stdin, self._process.stdout
@@ -95,3 +98,17 @@ class Program:
         if ("error", 0, 0, 0) in found:
             raise SyntaxError(f"{self._needs} cannot read it")
         return found
+
+
+def _installed(package: str) -> str:
+    """The folder of a package of npm, installed on the first call; skips the test where that fails."""
+    folder = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache", "codesyntax", "reference", package)
+    modules = folder / "node_modules"
+    if not modules.is_dir():
+        folder.mkdir(parents=True, exist_ok=True)
+        command = ["npm", "install", "--prefix", str(folder), "--no-audit", "--no-fund", "--ignore-scripts", package]
+        try:
+            subprocess.run([*command, "--fetch-retries=0"], check=True, capture_output=True, timeout=120)
+        except (OSError, subprocess.SubprocessError):
+            pytest.skip(f"npm cannot install {package}, whose parser this test compares with")
+    return str(modules)

@@ -1,6 +1,7 @@
 """Tokens and edges of code by the table of its language.
 
-- Tokens are the leaves of the grammar's tree, and the nodes that are whole; white space and comments are none.
+- Tokens are the leaves of the grammar's tree, and the nodes that are whole; white space and comments are none, nor is
+  white space at the ends of plain text.
 - A dependent is what the grammar says: all tokens of its nodes, from the first to the last. Brackets that only group
   are not part of what is inside them.
 - A head is the first token of its nodes, or the last for the relations in `FROM_LAST_TOKEN`; brackets that only group
@@ -13,7 +14,7 @@ import functools
 import importlib
 import re
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from itertools import accumulate
 from typing import NamedTuple
 
@@ -33,6 +34,15 @@ def grammar(name: str) -> tree_sitter.Language:
     return tree_sitter.Language(getattr(importlib.import_module(package), function or "language")())
 
 
+def _query(grammar: tree_sitter.Language, places: Iterable[str]) -> tree_sitter.Query:
+    """The query for nodes of these types; `parent/type` for those inside nodes of another type, and so on."""
+    patterns = []
+    for place in places:
+        *parents, kind = place.split("/")
+        patterns.append("".join(f"({parent} " for parent in parents) + f"({kind}) @refused" + ")" * len(parents))
+    return tree_sitter.Query(grammar, " ".join(patterns))
+
+
 class _Rule(NamedTuple):
     relations: list[tuple[str, str, str, bool]]  # name, head, dependent, whether the head is a last token
     parts: dict[str, Find]
@@ -50,7 +60,7 @@ class _Tree(NamedTuple):
 class _Walk(NamedTuple):
     """What a walk through a tree comes across, in the order of the text."""
 
-    leaves: list[tree_sitter.Node]
+    leaves: list[tuple[int, int]]
     comments: list[tree_sitter.Node]
     related: list[tuple[_Rule | int, tree_sitter.Node]]  # a construct, or where the parent of a node begins
     opening: set[int]  # the bytes where brackets that only group begin
@@ -79,6 +89,7 @@ class Labels:
             else:
                 self._rules.setdefault(node, []).append(ready)
         self._parents = {parent for parent, _ in self._inside}
+        self._refused = _query(self._grammar, table.refused)
 
     def annotate(self, code: str) -> Annotation:
         """The labels of a function; raises ParseError, with line and column, if it does not parse."""
@@ -122,17 +133,13 @@ class Labels:
             frame = root.descendant_for_byte_range(start - 1, root.end_byte)
             if frame is None or frame.start_byte != start - 1:
                 return root
-        waiting = [root] if self._table.refused else []
-        while waiting:
-            node = waiting.pop()
-            if node.type in self._table.refused:
-                return node
-            waiting += reversed(node.named_children)
-        return None
+        found = tree_sitter.QueryCursor(self._refused).captures(root).get("refused", ())
+        return min(found, key=lambda node: node.start_byte, default=None)
 
     def _walked(self, tree: _Tree) -> _Walk:
         rules, inside, parents = self._rules, self._inside, self._parents
-        whole, brackets, flat = self._table.whole, self._table.brackets, self._table.flat | self._table.brackets
+        whole, text = self._table.whole, self._table.text
+        brackets, flat = self._table.brackets, self._table.flat | self._table.brackets
         walk = _Walk([], [], [], set(), set())
         waiting: list[tuple[tree_sitter.Node, int, str]] = [(tree.root, -1, "")]
         while waiting:
@@ -146,8 +153,10 @@ class Labels:
                     continue
                 else:
                     children = node.children
-                if not children and end > start:
-                    walk.leaves.append(node)
+                if kind in text:
+                    walk.leaves.extend(_stripped(node))
+                elif not children and end > start:
+                    walk.leaves.append((start, end))
                 if kind in brackets:
                     walk.opening.add(start)
                     walk.closing.add(end)
@@ -164,8 +173,8 @@ class Labels:
         return walk
 
     def _edges(self, walk: _Walk) -> Iterator[Edge]:
-        starts = [leaf.start_byte for leaf in walk.leaves]
-        ends = [leaf.end_byte for leaf in walk.leaves]
+        starts = [start for start, _ in walk.leaves]
+        ends = [end for _, end in walk.leaves]
         first_at = {start: index for index, start in enumerate(starts)}
         last_at = {end: index for index, end in enumerate(ends)}
 
@@ -211,8 +220,15 @@ class Labels:
         return nodes
 
 
+def _stripped(node: tree_sitter.Node) -> list[tuple[int, int]]:
+    """Where a node of plain text begins and ends without white space around it; nothing if it is only white space."""
+    text = node.text or b""
+    start = node.start_byte + len(text) - len(text.lstrip())
+    return [(start, start + len(text.strip()))] if text.strip() else []
+
+
 def _tokens(code: str, tree: _Tree, walk: _Walk) -> list[Token]:
-    spans = [(leaf.start_byte - tree.start, leaf.end_byte - tree.start) for leaf in walk.leaves]
+    spans = [(start - tree.start, end - tree.start) for start, end in walk.leaves]
     if tree.error is not None:
         spans = sorted({*spans, *_unread(code, tree, walk, spans)})
     if code.isascii():

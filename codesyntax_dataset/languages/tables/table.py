@@ -32,8 +32,9 @@ class Table:
     before and after a function, tried in turn, with which it is a whole program; a node from the last character of the
     text before, a bracket, to the end must be there. `rules`: the constructs. `brackets`: nodes that do nothing
     but group; the dependent is what is inside. `whole`: nodes that are one token whatever is inside, such as strings.
-    `flat`: nodes whose children count as those of their parent, such as lists of arguments. `refused`: nodes that the
-    grammar reads but the language does not have. `functions`: nodes of functions that a source file is searched for,
+    `text`: nodes of plain text, such as between tags: tokens without the white space around them. `flat`: nodes whose
+    children count as those of their parent, such as lists of arguments. `refused`: nodes, or `parent/type`, that the
+    grammar reads but no function in this frame has. `functions`: nodes of functions that a source file is searched for,
     each with the path to its name, which must lead somewhere; `scopes`: nodes whose names precede those of functions
     inside; `file_grammar`: the grammar of whole files, where that is another. `backward`: relations of the
     constructs whose dependent stands before its head in this language, which gives no edge. `examples`: code of each
@@ -46,6 +47,7 @@ class Table:
     frames: tuple[tuple[str, str], ...] = (("", ""),)
     brackets: frozenset[str] = frozenset()
     whole: frozenset[str] = frozenset()
+    text: frozenset[str] = frozenset()
     flat: frozenset[str] = frozenset()
     refused: frozenset[str] = frozenset()
     backward: frozenset[str] = BACKWARD

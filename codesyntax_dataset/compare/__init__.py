@@ -1,0 +1,159 @@
+"""What two label variants of a language say differently about the same functions, and by which rules.
+
+`places` finds the edges that are the same in both, `rules` says why one is in another place, or only in one of them.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import NamedTuple
+
+from codesyntax_dataset.compare.places import Place, Side, pairs
+from codesyntax_dataset.compare.rules import Rules
+from codesyntax_dataset.errors import ArgumentError, ParseError
+from codesyntax_dataset.languages import annotate, language_of, variant_of
+from codesyntax_dataset.schema import Annotation
+
+CHANGES = ("kept", "moved", "new", "gone")
+"""What becomes of edges: both variants have it in the same place; both have it, with another head or span; only the
+second has it; only the first has it."""
+
+
+class Change(NamedTuple):
+    """What becomes of an edge, and the rule that explains it, empty for an edge that is kept.
+
+    `edges`: its index in the first and in the second annotation; None where that does not have it.
+    """
+
+    kind: str
+    rule: str
+    before: Place | None
+    after: Place | None
+    edges: tuple[int | None, int | None]
+
+
+def changes(code: str, first: Annotation, second: Annotation, language: str) -> list[Change]:
+    """What becomes of every edge of two annotations of the same code: first what both have, then what one has."""
+    left, right = Side(first, second), Side(second, first)
+    rules, found = Rules(code, language, left, right), []
+    for edges in pairs(left, right):
+        before = None if edges[0] is None else left.places[edges[0]]
+        after = None if edges[1] is None else right.places[edges[1]]
+        kind = "new" if before is None else "gone" if after is None else "kept" if before == after else "moved"
+        found.append(Change(kind, "" if kind == "kept" else rules.of(before, after), before, after, edges))
+    return found
+
+
+@dataclass(frozen=True)
+class Example:
+    """A change in some `code`: head and dependent in the first config, `before`, and the second, `after`, if any."""
+
+    code: str
+    before: tuple[str, str] | None
+    after: tuple[str, str] | None
+
+
+@dataclass
+class Counted:
+    """Edges that a rule explains: how many, and an example, the shortest."""
+
+    edges: int = 0
+    example: Example | None = None
+
+
+@dataclass
+class Comparison:
+    """Two configs of a language, compared on the same functions.
+
+    `functions`: how many have labels in `both` configs, in the `first` alone, in the `second` alone, and in `neither`;
+    only those in both are compared. `relations`: relation -> what becomes of its edges, one of `CHANGES` -> rule -> how
+    many edges, relations sorted by name.
+    """
+
+    configs: tuple[str, str]
+    functions: dict[str, int] = field(default_factory=lambda: dict.fromkeys(("both", "first", "second", "neither"), 0))
+    relations: dict[str, dict[str, dict[str, Counted]]] = field(default_factory=dict)
+
+    def edges(self, kind: str, relation: str | None = None) -> int:
+        """How many edges of a relation, or of all, are kept, moved, new or gone."""
+        chosen = self.relations.values() if relation is None else [self.relations[relation]]
+        return sum(counted.edges for kinds in chosen for counted in kinds.get(kind, {}).values())
+
+    @property
+    def total(self) -> dict[str, dict[str, Counted]]:
+        """The same over all relations, without examples: what becomes of edges -> rule -> how many."""
+        total: dict[str, dict[str, Counted]] = {kind: {} for kind in CHANGES}
+        for kinds in self.relations.values():
+            for kind, rules in kinds.items():
+                for rule, counted in rules.items():
+                    total[kind].setdefault(rule, Counted()).edges += counted.edges
+        return total
+
+    def to_json(self) -> str:
+        return json.dumps(asdict(self), indent=1, ensure_ascii=False) + "\n"
+
+
+def compare(codes: Iterable[str], configs: Sequence[str]) -> Comparison:
+    """Label each of these functions in both configs, and count what becomes of their edges.
+
+    Raises UnknownName for an unknown config, and ArgumentError unless there are two of one language whose labels follow
+    from the code.
+    """
+    first, second = _two(configs)
+    language, variants = language_of(first).name, (variant_of(first).name, variant_of(second).name)
+    comparison = Comparison((first, second))
+    for code in codes:
+        labels = [_labels(code, language, variant) for variant in variants]
+        comparison.functions[_HAVE[labels[0] is not None, labels[1] is not None]] += 1
+        if labels[0] is not None and labels[1] is not None:
+            for change in changes(code, labels[0], labels[1], language):
+                _count(comparison, code, labels, change)
+    comparison.relations = dict(sorted(comparison.relations.items()))
+    return comparison
+
+
+_HAVE = {(True, True): "both", (True, False): "first", (False, True): "second", (False, False): "neither"}
+
+
+def _two(configs: Sequence[str]) -> tuple[str, str]:
+    chosen = list(dict.fromkeys(configs))
+    languages = {language_of(config).name for config in chosen}
+    if len(chosen) != 2 or len(languages) != 1:
+        raise ArgumentError(f"configs are {', '.join(configs) or 'none'}, expected two different ones of one language")
+    if (language := language_of(chosen[0])).of_treebanks:
+        raise ArgumentError(f"{language.title} is labelled by people, in treebanks, so that no rules can be compared")
+    for config in chosen:
+        if variant_of(config).edit:
+            raise ArgumentError(
+                f"{config} is of edited functions: compare configs whose functions are as in their source"
+            )
+    return chosen[0], chosen[1]
+
+
+def _labels(code: str, language: str, variant: str) -> Annotation | None:
+    try:
+        return annotate(code, language, variant)
+    except ParseError:
+        return None
+
+
+def _count(comparison: Comparison, code: str, labels: Sequence[Annotation | None], change: Change) -> None:
+    places = [place for place in (change.before, change.after) if place]
+    kinds = comparison.relations.setdefault(places[0].relation, {kind: {} for kind in CHANGES})
+    counted = kinds[change.kind].setdefault(change.rule, Counted())
+    counted.edges += 1
+    begin, end = min(min(place.head, place.start) for place in places), max(place.end for place in places)
+    if counted.example is None or end - begin < len(counted.example.code):
+        before, after = (
+            None if place is None or one is None else _texts(code, place, one, index)
+            for place, one, index in zip((change.before, change.after), labels, change.edges)
+        )
+        counted.example = Example(code[begin:end], before, after)
+
+
+def _texts(code: str, place: Place, labels: Annotation, edge: int | None) -> tuple[str, str]:
+    """Head and dependent."""
+    assert edge is not None
+    return labels.tokens[labels.edges[edge].head].text, code[place.start : place.end]

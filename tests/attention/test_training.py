@@ -1,0 +1,170 @@
+"""Several checkpoints of one training: on the Hub and in a folder, named twice, missing, killed and resumed."""
+
+from __future__ import annotations
+
+import shutil
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+from loopback_hub import LoopbackHub
+
+from codesyntax_dataset.errors import ModelError
+from probing import probe, probe_training
+from probing.attention.probe import Runner
+from probing.attention.result import load
+from probing.cli import main
+from probing.models.checkpoints import Checkpoint, checkpoints, step_of
+
+pytestmark = pytest.mark.usefixtures("one_thread")
+
+SOME = {"limit": 6}
+STEPS = [0, 8, 300]
+
+
+@pytest.fixture(scope="module")
+def training(tmp_path_factory, tiny_model):
+    """A folder of three checkpoints, of one shape and with other random weights."""
+    import torch
+    from transformers import BertConfig, BertModel
+
+    folder = tmp_path_factory.mktemp("trained") / "run"
+    for step in STEPS:
+        place = shutil.copytree(tiny_model, folder / f"step-{step:06}")
+        torch.manual_seed(step)
+        BertModel(BertConfig.from_pretrained(tiny_model)).save_pretrained(place)
+    return folder
+
+
+@pytest.fixture
+def hub(training, tmp_path, monkeypatch):
+    """A Hub with the same checkpoints as branches, and one of them as another branch, too."""
+    with LoopbackHub() as hub:
+        for step in STEPS:
+            files = {file.name: file.read_bytes() for file in (training / f"step-{step:06}").iterdir()}
+            hub.add("user/run", files, revision=f"step{step}", type="model")
+        heads = hub.repositories["model", "user/run"].heads
+        heads["newest"] = heads["main"] = heads["step300"]
+        hub.connect(monkeypatch, tmp_path / "cache")
+        yield hub
+
+
+@pytest.mark.parametrize(
+    ("name", "step"),
+    [
+        ("step-000128", 128),
+        ("step1000", 1000),
+        ("checkpoint-500", 500),
+        ("global_step7", 7),
+        ("stage1-step140000-tokens294B", 140000),
+        ("main", None),
+        ("v1.0", None),
+        (None, None),
+        ("step-" + "9" * 30, None),
+    ],
+)
+def test_steps_are_read_from_names(name, step):
+    assert step_of(name) == step
+
+
+def test_a_folder_of_checkpoints_stands_for_all_of_them(training, dataset_folder, tmp_path):
+    """In order of steps; each as if it were probed alone, under the name of the training."""
+    done = list(probe_training(training, dataset_folder, output=tmp_path, **SOME))
+    assert [one.run.step for one in done] == STEPS
+    assert {one.settings.model for one in done} == {"run"}
+    assert len({one.settings.revision for one in done}) == len(list(tmp_path.glob("*.json"))) == 3
+    for step, one in zip(STEPS, done):
+        alone = probe(training / f"step-{step:06}", dataset_folder, **SOME)
+        assert np.array_equal(one.ledger.ranks, alone.ledger.ranks)
+        assert one.settings.revision == alone.settings.revision
+        assert load(one.paths(tmp_path)[0]).run.step == step
+    assert done[2].title.startswith("run at step 300 on ")
+
+
+def test_data_are_read_once_for_all(training, dataset_folder, monkeypatch):
+    import probing.attention.probe as module
+
+    read, real = [], module.read_functions
+    monkeypatch.setattr(module, "read_functions", lambda *a, **k: read.append(a) or real(*a, **k))
+    assert len(list(probe_training(training, dataset_folder, **SOME))) == 3
+    assert len(read) == 1
+
+
+def test_revisions_of_a_model_on_the_hub_are_commits(hub, training, dataset_folder, tmp_path):
+    done = list(probe_training("user/run", dataset_folder, revisions=["step300", "step0", "step300"], **SOME))
+    assert [one.run.step for one in done] == [300, 0]
+    heads = hub.repositories["model", "user/run"].heads
+    assert [one.settings.revision for one in done] == [heads["step300"], heads["step0"]]
+    local = list(probe_training(training, dataset_folder, revisions=["step-000300", "step-000000"], **SOME))
+    assert all(np.array_equal(one.ledger.ranks, other.ledger.ranks) for one, other in zip(done, local))
+
+
+@pytest.mark.parametrize(
+    ("revisions", "reason"),
+    [
+        (["step0", "step9"], "'user/run': .*step9"),
+        (["step300", "newest"], "its revisions step300 and newest are one commit, .*: give one of them"),
+    ],
+)
+def test_a_wrong_revision_is_told_before_anything_is_probed(revisions, reason, hub, dataset_folder, monkeypatch):
+    monkeypatch.setattr("probing.attention.probe.prepare", lambda *_, **__: pytest.fail("probed"))
+    with pytest.raises(ModelError, match=reason):
+        list(probe_training("user/run", dataset_folder, revisions=revisions, **SOME))
+
+
+def test_without_steps_in_all_names_the_order_given_counts(training, tmp_path, hub):
+    assert checkpoints("user/run", ["newest", "step8"]) == [Checkpoint("newest", 1), Checkpoint("step8", 2)]
+    assert checkpoints("user/run", ["step8"]) == [Checkpoint("step8", 8)]
+    assert checkpoints("user/run") == [Checkpoint(None, None)]
+    assert checkpoints(str(training / "step-000008")) == [Checkpoint(None, None)]
+    for name in ("early", "late"):
+        shutil.copytree(training / "step-000008", tmp_path / "words" / name)
+    assert checkpoints(str(tmp_path / "words"), ["late", "early"]) == [Checkpoint("late", 1), Checkpoint("early", 2)]
+    shutil.copy(
+        training / "step-000008" / "config.json", tmp_path / "words"
+    )  # the model of the last step, as trainers do
+    assert checkpoints(str(tmp_path / "words")) == [Checkpoint(None, None)]
+
+
+def test_a_folder_has_only_the_checkpoints_in_it(training, dataset_folder):
+    for name in ("step-9", "..", "step-000008/..", ""):
+        with pytest.raises(ModelError, match="has no revision .*one of step-000000, step-000008, step-000300"):
+            probe(training, dataset_folder, revision=name)
+
+
+@pytest.mark.slow
+def test_killed_in_the_second_checkpoint_and_resumed(training, dataset_folder, tmp_path, monkeypatch):
+    """What was finished is not run again, and the bytes are those of an uninterrupted run."""
+    runs, real = [], Runner.run
+
+    def run(self, functions, bar):
+        runs.append(1)
+        if len(runs) == 2:
+            raise KeyboardInterrupt
+        return real(self, functions, bar)
+
+    list(probe_training(training, dataset_folder, output=tmp_path / "whole", **SOME))
+    monkeypatch.setattr(Runner, "run", run)
+    with pytest.raises(KeyboardInterrupt):
+        list(probe_training(training, dataset_folder, output=tmp_path / "killed", **SOME))
+    assert len(list((tmp_path / "killed").glob("*.json"))) == 1
+    list(probe_training(training, dataset_folder, output=tmp_path / "killed", **SOME))
+    assert len(runs) == 4
+    whole, killed = (
+        {file.name: file.read_bytes() for file in folder.iterdir()}
+        for folder in (tmp_path / "whole", tmp_path / "killed")
+    )
+    assert whole == killed
+
+
+def test_the_command_line(training, dataset_folder, tmp_path):
+    """Several revisions, each once; --json prints one."""
+    arguments = ["probe", str(training), "--data", str(dataset_folder), "--limit", "3", "--output", str(tmp_path)]
+    some = ["--revision", "step-000008", "--revision", "step-000000", "--revision", "step-000008"]
+    done = CliRunner().invoke(main, arguments + some)
+    assert done.exit_code == 0, done.output
+    assert done.output.count("mean of") == 2
+    assert done.output.index("run at step 8 on") < done.output.index("run at step 0 on")
+    for more in (some, []):
+        refused = CliRunner().invoke(main, [*arguments, *more, "--json"])
+        assert refused.exit_code == 2 and "give one revision" in refused.output

@@ -1,0 +1,160 @@
+"""Two label variants beside each other: what becomes of edges, and the rules that explain it, worked out by hand."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+
+import pyarrow.parquet as pq
+import pytest
+from click.testing import CliRunner
+
+from codesyntax_dataset import annotate
+from codesyntax_dataset.compare import CHANGES, changes, compare
+from codesyntax_dataset.compare.rules import OTHER
+from codesyntax_dataset.errors import ArgumentError, UnknownName
+from codesyntax_dataset.languages.tables.constructs import CHILDREN
+from codesyntax_dataset.schema import Annotation, Edge, Skips, Token
+from codesyntax_dataset.sources import read
+from probing.cli import main
+from probing.report.labels_compared import compare_labels
+
+BOTH = ["python", "python_exact"]
+
+PYTHON = {  # the body of a function -> what becomes of its edges, but those of any nodes
+    "x = g(a)": {
+        ("Assign:target->value", "moved", "closing bracket included"),
+        ("Call:func->args", "kept", ""),
+    },
+    "x = [y]": {("Assign:target->value", "moved", "opening bracket included, closing bracket included")},
+    "x = [y] + z": {
+        ("Assign:target->value", "moved", "opening bracket included"),
+        ("BinOp:left->right", "moved", "opening bracket included"),
+    },
+    "return (a +\n        b)": {("BinOp:left->right", "kept", "")},
+    "x = ('a'\n     'b')": {("Assign:target->value", "moved", "not cut at the line break")},
+    "m = n = 0": {("Assign:target->value", "kept", ""), ("Assign:target->value", "new", "chain: each operator")},
+    "return a and b and c": {
+        ("BoolOp:value->value", "kept", ""),
+        ("BoolOp:value->value", "new", "chain: each operator"),
+    },
+    "return a  # why\n": set(),
+    "x: int = 1": {("Assign:target->value", "new", "declaration with an initialiser")},
+    "yield a": {("Yield:yield->value", "new", "construct without published labels")},
+    "g(a, b, k=1)": {
+        ("Call:args->keywords", "moved", "head in the last argument"),
+        ("Call:func->args", "kept", ""),
+        ("Call:func->keywords", "kept", ""),
+    },
+    "return sum(a for a in b)": {
+        ("Call:func->args", "new", "glued word"),
+        ("GeneratorExp:elt->generator", "kept", ""),
+        ("comprehension:target->iter", "kept", ""),
+    },
+    "def g(a=b.c): pass": {("Attribute:value->attr", "new", "in the signature")},
+    "@a.b\n    def g(): pass": {("Attribute:value->attr", "new", "in a decorator")},
+    "try: a()\n    except E: b()\n    else:\n        c\n        d": {
+        ("Try:body->handler", "moved", "closing bracket included"),
+        ("Try:body->orelse", "kept", ""),
+        ("Try:handler->orelse", "moved", "not the first statement alone"),
+    },
+}
+
+
+def told(code: str, configs: list[str]) -> Counter:
+    first, second = (annotate(code, "python", variant) for variant in configs)
+    return Counter(
+        ((one.after or one.before).relation, one.kind, one.rule) for one in changes(code, first, second, "python")
+    )
+
+
+@pytest.mark.parametrize("body", PYTHON)
+def test_what_becomes_of_edges(body):
+    found = told(f"def f():\n    {body}\n    pass\n", ["paper", "exact"])
+    assert {change for change in found if change[0] != CHILDREN} == PYTHON[body]
+
+
+def test_an_edge_from_the_first_token():
+    found = told("if a: b\n", ["paper", "exact"])
+    assert {change[2] for change in found if change[0].startswith("If:if")} == {"head at token 0"}
+
+
+def test_a_text_that_ends_without_a_line_break():
+    """The published dependent is an empty token there."""
+    found = told("def f(a):\n    return a.b", ["paper", "exact"])
+    assert found["Attribute:value->attr", "moved", "empty token at the end"] == 1
+
+
+@pytest.mark.parametrize("body", PYTHON)
+def test_the_other_way_round_what_was_new_is_gone(body):
+    code = f"def f():\n    {body}\n    pass\n"
+    there, back = (Counter() for _ in range(2))
+    for found, configs in ((there, ["paper", "exact"]), (back, ["exact", "paper"])):
+        for (relation, kind, _), count in told(code, configs).items():
+            found[relation, kind] += count
+    turned = {"new": "gone", "gone": "new"}
+    assert Counter({(relation, turned.get(kind, kind)): count for (relation, kind), count in back.items()}) == there
+
+
+def test_what_no_rule_explains_is_counted_as_such():
+    code = "a b c d"
+    tokens = [Token(text, 2 * index, 2 * index + 1) for index, text in enumerate(code.split())]
+    first, second = (Annotation(tokens, [Edge("If:if->test", *place)]) for place in ((1, 2, 2), (1, 2, 3)))
+    (change,) = changes(code, first, second, "python")
+    assert (change.kind, change.rule, change.edges) == ("moved", OTHER, (0, 0))
+
+
+def test_every_edge_is_counted_once():
+    codes = [function.code for function in read("sample", "python", Skips())][::4]
+    comparison = compare(codes, BOTH)
+    for variant, only in (("paper", "gone"), ("exact", "new")):
+        edges = Counter(edge.relation for code in codes for edge in annotate(code, "python", variant).edges)
+        for relation in comparison.relations:
+            counted = sum(comparison.edges(kind, relation) for kind in ("kept", "moved", only))
+            assert counted == edges[relation], (relation, variant)
+    assert comparison.functions == {"both": len(codes), "first": 0, "second": 0, "neither": 0}
+
+
+def test_functions_that_only_one_config_reads():
+    codes = ["def f():\n    match x:\n        case 1: pass\n", "def f():\n    print x\n", "def f(a): return a"]
+    assert compare(codes, BOTH).functions == {"both": 1, "first": 0, "second": 1, "neither": 1}
+    assert compare([], BOTH).relations == {}
+
+
+def test_the_sample_leaves_nothing_unexplained():
+    done = CliRunner().invoke(main, ["compare-labels", "--config", BOTH[0], "--config", BOTH[1], "--json", "-q"])
+    assert done.exit_code == 0, done.output
+    found, rules = json.loads(done.stdout), Counter()
+    for kinds in found["relations"].values():
+        assert list(kinds) == list(CHANGES)
+        for kind, counted in kinds.items():
+            for rule, one in counted.items():
+                assert (rule == "") is (kind == "kept")
+                assert one["example"]["code"]
+                rules[rule] += one["edges"]
+    assert rules[OTHER] == 0
+    assert rules[""] > 7000
+    assert rules["closing bracket included"] > 3000
+
+
+@pytest.mark.parametrize(
+    ("configs", "error", "message"),
+    [
+        (["python"], ArgumentError, "configs are python, expected two different ones of one language"),
+        (["python", "python"], ArgumentError, "two different ones"),
+        (["python", "java"], ArgumentError, "two different ones of one language"),
+        (["python", "python_layout"], ArgumentError, "python_layout is of edited functions"),
+        (["english", "english_space_after"], ArgumentError, "labelled by people"),
+        (["python", "python_exakt"], UnknownName, "did you mean 'python_exact'"),
+    ],
+)
+def test_what_cannot_be_compared_is_refused(configs, error, message):
+    with pytest.raises(error, match=message):
+        compare_labels(configs)
+
+
+def test_functions_of_a_dataset_are_those_of_its_test_split(dataset_folder):
+    comparison = compare_labels(BOTH, data=dataset_folder)
+    assert comparison.functions["both"] == pq.read_metadata(dataset_folder / "python" / "test.parquet").num_rows
+    with pytest.raises(ArgumentError, match="got both"):
+        compare_labels(BOTH, source="sample", data=dataset_folder)

@@ -1,0 +1,115 @@
+"""Checkpoints of a training in a report: what is planted comes back, in numbers, in a sentence and on the page."""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from codesyntax_dataset.errors import LedgerError
+from probing.attention.result import ProbeResult
+from probing.evidence.beyond import best_offsets, is_hard
+from probing.evidence.emergence import Course, emergence
+from probing.evidence.gather import Probed
+from probing.report import emergence as emergence_section
+from probing.report.emergence import sentence
+from probing.report.findings import read_findings
+
+STEPS = (0, 16, 4000)
+
+
+@pytest.fixture(scope="module")
+def checkpoints(evidence):
+    """Step -> evidence: at first no head finds anything, then all copy the best offset, in the end they know the edges."""
+
+    def planted(step, split):
+        result = getattr(evidence.probed, split)
+        offsets = best_offsets(evidence.probed.validation.ledger, 1)
+        found = {0: False, 16: ~is_hard(result.ledger, offsets), 4000: True}[step]
+        ranks = np.broadcast_to(
+            np.where(np.broadcast_to(found, len(result.ledger)), 0, 255)[None, :, None, None], result.ledger.ranks.shape
+        )
+        made = copy.deepcopy(result.ledger.settings)
+        made["run"]["step"] = step
+        made["settings"]["revision"] = f"{step:064x}"
+        return ProbeResult.from_ledger(replace(result.ledger, ranks=ranks.astype(np.uint8), settings=made))
+
+    return {
+        step: replace(evidence, probed=Probed(planted(step, "test"), planted(step, "validation"), {})) for step in STEPS
+    }
+
+
+@pytest.fixture(scope="module")
+def results(checkpoints, tmp_path_factory):
+    folder = tmp_path_factory.mktemp("results")
+    for one in checkpoints.values():
+        for result in (one.probed.test, one.probed.validation):
+            result.save(folder)
+    return folder
+
+
+def test_a_planted_training(checkpoints):
+    """In whatever order its checkpoints come. Heads that copy the best offset score as the offset baseline does."""
+    found = emergence([checkpoints[step] for step in (16, 4000, 0)])
+    assert found.steps == [*STEPS]
+    edges, hard = found.edges, found.hard
+    assert edges.scores[0].tolist() == pytest.approx([0, edges.offset, 100])
+    assert 0 < edges.offset < 100
+    assert edges.differences[:3, 1].tolist() == [0, 0, 0]
+    assert hard.scores[0].tolist() == [0, 0, 100]
+    assert hard.scores[:, 2].tolist() == [100, 100, 100]
+    assert (edges.passes(), hard.passes(), hard.passes(found.chance)) == (2, 2, 2)
+    for name, scores in edges.relations.items():
+        assert scores.tolist() == pytest.approx([0, edges.offsets[name], 100]), name
+    assert set(hard.relations) < set(edges.relations)
+
+
+def test_what_is_passed_stays_passed():
+    def course(*lows):
+        lows = np.array(lows, float)
+        return Course(np.stack([lows + 1, lows, lows + 2]), 0.0, np.stack([lows, lows, lows, lows]), {}, {})
+
+    assert course(-1, 2, 3).passes() == 1
+    assert course(-1, 2, -1, 3, 4).passes() == 3
+    assert course(1, 2).passes() == 0
+    assert course(1, 2, 0).passes() is None
+    assert course(1, 5, 6).passes(level=4) == 1
+
+
+def test_the_sentence(checkpoints):
+    passing = sentence(emergence(list(checkpoints.values())))
+    assert "steps 0 to 4,000, its heads pass, from step 4,000 on, the best offsets, which find" in passing
+    assert "they rise, from step 4,000 on, above chance" in passing and "pass, from step 4,000 on, the next" in passing
+    never = sentence(emergence([checkpoints[0], checkpoints[16]]))
+    assert "steps 0 to 16, its heads never pass the best offsets" in never
+    assert "a difference of 0.0 points (95 % interval 0.0 to 0.0)" in never
+    assert "they never rise above chance" in never and "never pass the next best offset" in never
+
+
+@pytest.mark.slow
+def test_a_report_shows_every_checkpoint_once(results, dataset_folder):
+    """In a section of its own; everywhere else the last one stands for the model."""
+    (findings,) = read_findings([results], dataset_folder)
+    assert [subject.name for subject in findings.subjects] == ["tiny at step 4,000"]
+    assert findings.subjects[0].entry["settings"]["step"] == 4000
+    (section,) = emergence_section.sections([findings])
+    ((training,),) = [section.sections]
+    text, _, table, drawn, relations = training.parts
+    assert text == sentence(findings.trainings[0])
+    assert [row[0] for row in table.rows] == [0, 16, 4000]
+    assert [row[3][0] for row in table.rows] == [0, 0, 100]
+    assert {row[0] for row in relations.rows} == {"all", "hard"}
+    assert all(row[4] == pytest.approx(row[2]) for row in relations.rows if row[0] == "all")  # at step 16
+    panels = len({row[1] for row in relations.rows})
+    assert drawn.svg.count('<g id="axes_') >= panels > 10
+
+
+def test_two_trainings_of_one_name_are_not_one(checkpoints, results, dataset_folder, tmp_path):
+    for result in (checkpoints[16].probed.test, checkpoints[16].probed.validation):
+        made = copy.deepcopy(result.ledger.settings)
+        made["settings"]["revision"] = "f" * 64
+        ProbeResult.from_ledger(replace(result.ledger, settings=made)).save(tmp_path / "others")
+    with pytest.raises(LedgerError, match="are both of tiny at step 16, but of other weights"):
+        read_findings([results, tmp_path / "others"], dataset_folder)
