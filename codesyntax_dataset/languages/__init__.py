@@ -13,10 +13,12 @@ from codesyntax_dataset.errors import ArgumentError, ParseError, UnknownName
 from codesyntax_dataset.foreign import LONGEST_FUNCTION
 from codesyntax_dataset.languages.go import GO
 from codesyntax_dataset.languages.java import JAVA
+from codesyntax_dataset.languages.javascript import JAVASCRIPT
 from codesyntax_dataset.languages.language import Definition, Language, Relation, Variant
 from codesyntax_dataset.languages.natural import ENGLISH, GERMAN, UD
 from codesyntax_dataset.languages.php import PHP
 from codesyntax_dataset.languages.python import PYTHON
+from codesyntax_dataset.languages.typescript import TYPESCRIPT
 from codesyntax_dataset.schema import Annotation, Token
 
 __all__ = [
@@ -54,7 +56,7 @@ def register(language: Language) -> None:
     CONFIGS.update({config: (language.name, variant.name) for config, variant in language.configs.items()})
 
 
-for _language in (PYTHON, JAVA, GO, PHP, ENGLISH, GERMAN, UD):
+for _language in (PYTHON, JAVA, JAVASCRIPT, TYPESCRIPT, GO, PHP, ENGLISH, GERMAN, UD):
     register(_language)
 
 

@@ -13,15 +13,17 @@ from codesyntax_dataset import annotate, tokenize
 from codesyntax_dataset.errors import ParseError
 from codesyntax_dataset.languages.go import TABLE as GO
 from codesyntax_dataset.languages.java.exact import TABLE as JAVA
+from codesyntax_dataset.languages.javascript import TABLE as JAVASCRIPT
 from codesyntax_dataset.languages.php import TABLE as PHP
 from codesyntax_dataset.languages.python.exact import TABLE as PYTHON
 from codesyntax_dataset.languages.tables.constructs import CHILDREN, CONSTRUCTS
 from codesyntax_dataset.languages.tables.parts import compiled
+from codesyntax_dataset.languages.typescript import TABLE as TYPESCRIPT
 from codesyntax_dataset.languages.variants import EXACT
 from codesyntax_dataset.schema import Skips
 from codesyntax_dataset.sources import read
 
-TABLES = {"python": PYTHON, "java": JAVA, "go": GO, "php": PHP}
+TABLES = {"python": PYTHON, "java": JAVA, "javascript": JAVASCRIPT, "typescript": TYPESCRIPT, "go": GO, "php": PHP}
 """Language -> its table."""
 
 every_language = pytest.mark.parametrize("language", TABLES)
@@ -102,6 +104,14 @@ def test_tokens_and_edges_of_the_sample(language):
 def test_code_that_does_not_parse_is_refused(language, code):
     with pytest.raises(ParseError):
         exact(code, language)
+
+
+@pytest.mark.parametrize(
+    "misread", ["x = a || b!.c", "x = !b!.c", "new W!(u)", "x = a as N.B.C", "delete a!.b", "x = <T>y!"]
+)
+def test_what_a_grammar_misreads_is_refused(misread):
+    with pytest.raises(ParseError):
+        exact(misread, "typescript")
 
 
 @every_language

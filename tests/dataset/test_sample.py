@@ -19,7 +19,14 @@ from codesyntax_dataset.sources import read
 
 SAMPLE = ROOT / "codesyntax_dataset" / "sample"
 
-LEAST = {"python": (60, 20), "java": (60, 20), "go": (20, 10), "php": (20, 10)}
+LEAST = {
+    "python": (60, 20),
+    "java": (60, 20),
+    "javascript": (20, 10),
+    "typescript": (20, 10),
+    "go": (20, 10),
+    "php": (20, 10),
+}
 """Language -> the functions that each partition has at least."""
 
 every_language = pytest.mark.parametrize("language", LEAST)
