@@ -6,14 +6,13 @@ from typing import Annotated, Any, Literal, NamedTuple
 
 from pydantic import SerializerFunctionWrapHandler, ValidationError, model_serializer, model_validator
 
-from codesyntax_dataset.errors import EntryError, LedgerError
+from codesyntax_dataset.errors import LedgerError
 from codesyntax_dataset.languages import CONFIGS, variant_of
 from codesyntax_metric.topk_uas import RULES, SCORING_VERSION
 from probing.attention.ledger import RankLedger
 from probing.runs.records import Count, Number, Record, exactly, explain
-from probing.runs.saved import LARGEST
+from probing.runs.saved import SavedFile
 from probing.runs.settings import Settings
-from probing.runs.untrusted_json import parse
 
 
 class Run(Record):
@@ -89,7 +88,7 @@ class RelationScores(Record):
     last: dict[str, Cell]
 
 
-class ResultFile(Record):
+class ResultFile(SavedFile):
     """The JSON of a result. `ledger`: the digest of its ledger; `data_path`: the folder of its data, relative to it."""
 
     format: Literal[1, 2] = 1
@@ -120,16 +119,6 @@ class ResultFile(Record):
         size = {name: settings.pop(name) for name in ("layers", "heads") if name in settings}
         run = {name: settings.pop(name) for name in Run.model_fields if name in settings}
         return {**fields, **size, "settings": settings, "run": run}
-
-    @classmethod
-    def read(cls, text: str) -> ResultFile:
-        """Raises LedgerError, with the reason, for a text that is not a result."""
-        try:
-            return cls.model_validate(parse(text.encode(), LARGEST))
-        except EntryError as error:
-            raise LedgerError(str(error)) from error
-        except ValidationError as error:
-            raise LedgerError(explain(error, "the result")) from error
 
 
 class Signature(NamedTuple):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from codesyntax_dataset.languages import unedited
-from codesyntax_dataset.protocol import CONTROLS, DIRECTIONS, RULES, SPLITS
+from codesyntax_dataset.protocol import CONTROLS, RULES, SPLITS
 from probing.cli import options
 from probing.cli.group import main, note, quiet_libraries
 
@@ -34,11 +34,7 @@ if TYPE_CHECKING:
 @options.device
 @options.batch_tokens
 @options.limit
-@click.option(
-    "--direction",
-    type=click.Choice(DIRECTIONS),
-    help="Whose row of attention is read.  [default: head-to-dependent, for decoders and sentences the other]",
-)
+@options.direction
 @options.max_length
 @click.option("--also-fits", multiple=True, metavar="MODEL", help="Keep only functions that also fit this model.")
 @click.option("--control", type=click.Choice(CONTROLS), help="Probe a control instead of the model itself.")

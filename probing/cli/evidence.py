@@ -99,6 +99,7 @@ def baseline(as_json: bool, wide: bool, output: Path | None, **given: Any) -> No
     type=click.IntRange(min=1),
     help="Silence heads in the first functions only: a partial run, marked as such.",
 )
+@options.direction
 @options.max_length
 @options.wide
 @options.as_json

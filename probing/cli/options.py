@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from codesyntax_dataset.languages import unedited
-from codesyntax_dataset.protocol import PAPER_LENGTH, SPLITS
+from codesyntax_dataset.protocol import DIRECTIONS, PAPER_LENGTH, SPLITS
 
 FILE = click.Path(path_type=Path, dir_okay=False)
 FOLDER = click.Path(path_type=Path, file_okay=False)
@@ -45,6 +45,11 @@ exclude_repositories = click.option(
     "--exclude-repositories",
     type=FILE,
     help="A file of repositories to leave out: one name per line, or JSON lines with the field `repository`.",
+)
+direction = click.option(
+    "--direction",
+    type=click.Choice(DIRECTIONS),
+    help="Whose row of attention is read.  [default: head-to-dependent, for decoders and sentences the other]",
 )
 limit = click.option(
     "--limit", type=click.IntRange(min=1), help="Probe only the first functions: a partial run, marked as such."

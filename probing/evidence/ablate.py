@@ -44,6 +44,7 @@ def ablate(
     revision: str | None = None,
     device: str | torch.device | None = None,
     limit: Positive | None = None,
+    direction: str | None = None,
     max_length: Positive = PAPER_LENGTH,
     output: str | os.PathLike | None = None,
     tell: Any = logger.info,
@@ -59,9 +60,9 @@ def ablate(
     `seed`, or all of them if the layer has no more.
 
     `model`: a Hub id (at `revision`), a local folder, or a (model, tokenizer) pair, with a masked-LM or causal-LM head.
-    `data`, `config`, `max_length` and `output`: as of `probing.probe`; `limit`: silence heads in the first functions of
-    test only, which the result says. `tell` is called with the number of forward passes before they begin. The model
-    runs in float32.
+    `data`, `config`, `direction`, `max_length` and `output`: as of `probing.probe`; `limit`: silence heads in the first
+    functions of test only, which the result says. `tell` is called with the number of forward passes before they begin.
+    The model runs in float32.
 
     The same arguments give the same result for any number of processes. A repeated run is answered from the cache (see
     `probing.runs.cache`), unless the model is a pair. Under `accelerate launch` or `torchrun`, the main process returns
@@ -78,12 +79,19 @@ def ablate(
     functions = read_functions(data, config, "test", limit=limit)
     reference = read_functions(data, config, "validation")
     slot = cache.slot(
-        place, functions, **where, also_fits=(), instrument=SILENCING, chosen_on=reference.labels, **asked
+        place,
+        functions,
+        **where,
+        also_fits=(),
+        instrument=SILENCING,
+        chosen_on=reference.labels,
+        direction=direction,
+        **asked,
     )
     known, result = cache.answered(slot, processes, SilencingResult, data, output)
     with useful_threads():
         loaded = None if known else load_language_model(place, **where, max_length=max_length)  # it may be refused
-        given = {**where, "max_length": max_length, "output": output}
+        given: dict[str, Any] = {**where, "direction": direction, "max_length": max_length, "output": output}
         validation = probe(model, data, config, "validation", **given)
         test = probe(model, data, config, "test", limit=limit, **given)
         if loaded is None:
@@ -91,8 +99,8 @@ def ablate(
         chosen = None
         if validation is not None and test is not None:  # in the main process
             chosen = choose(validation, test, draws, seed), test.settings.direction
-        heads, direction = processes.share(chosen)
-        job, means_of = prepare(loaded, functions, reference, heads, direction=direction, **asked)
+        heads, read = processes.share(chosen)
+        job, means_of = prepare(loaded, functions, reference, heads, direction=read, **asked)
         job.data_folder = folder_of(data)
         told = job.provenance
         tell(

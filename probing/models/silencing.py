@@ -33,7 +33,7 @@ class LanguageModel:
     """A language model that predicts single sub-tokens while one of its attention heads is silenced.
 
     `encoder`: its body, self-checked; `mask`: the id of the mask token of a masked language model, None for a decoder;
-    `means`: of each layer the mean output of its heads (H, D), empty until `learn_means`.
+    `output`: its output layer; `means`: of each layer the mean output of its heads (H, D), empty until `learn_means`.
 
     Raises ModelError if the heads of the model cannot be silenced, or there is nothing to compare them with.
     """
@@ -61,7 +61,7 @@ class LanguageModel:
         if masked == self.encoder.causal:
             sees = "cannot see later sub-tokens, but has" if masked else "sees later sub-tokens, but has not"
             raise ModelError(f"{name} {sees} a head that restores masks: use a masked language model or a decoder")
-        self._output = OutputLayer(model, vocabulary)
+        self.output = OutputLayer(model, vocabulary)
         self._examine()
 
     def inputs(self, ids: Sequence[np.ndarray]) -> dict[str, torch.Tensor]:
@@ -108,7 +108,7 @@ class LanguageModel:
         found = torch.empty(len(rows), dtype=torch.float64, device=self.device)
         start = 0
         with attention_of(self.encoder.model, capture.NAME), capture.edit(self._silencer(silenced)):
-            for logits in self._output.logits(inputs, rows, read):
+            for logits in self.output.logits(inputs, rows, read):
                 part = slice(start, start := start + len(logits))
                 true = logits.float().gather(1, truth[part, None])[:, 0]
                 found[part] = (true - logits.float().logsumexp(dim=1)).double()
@@ -135,13 +135,13 @@ class LanguageModel:
         columns = torch.arange(1, inputs["input_ids"].shape[1], device=self.device)
         rows = torch.zeros_like(columns)
         with attention_of(self.encoder.model, capture.NAME):
-            expected = self._output.everywhere(inputs)[rows, columns]
+            expected = self.output.everywhere(inputs)[rows, columns]
             if expected.shape[-1] < len(self.encoder.tokenizer):
                 raise ModelError(
                     f"{self.name} has {expected.shape[-1]} logits for {len(self.encoder.tokenizer)} sub-tokens: its "
                     "output layer does not know all sub-tokens of its tokenizer"
                 )
-            self._output.examine(inputs, rows, columns, expected, self.encoder.dtype)
+            self.output.examine(inputs, rows, columns, expected, self.encoder.dtype)
 
 
 def load_language_model(

@@ -10,7 +10,7 @@ import logging
 import os
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -30,6 +30,7 @@ from probing.prediction.copies import Pair, Restoration, Restored, masked_copies
 from probing.prediction.ledger import HITS, ROW, SIMILARITIES, MaskingLedger
 from probing.prediction.masking import CONTROLS, CURRENT, PUBLISHED, SPANS, SUB_TOKENS, Maskable, Masker
 from probing.prediction.result import MaskResult
+from probing.prediction.row_job import RowJob
 from probing.prediction.schema import DROPPED, VERSION, MaskRun, MaskSettings, Provenance
 from probing.runs import cache
 from probing.runs.data import Functions, folder_of, read_functions, rows
@@ -132,12 +133,14 @@ class Source:
 
 
 @dataclass
-class MaskJob:
+class MaskJob(RowJob[Source, MaskingLedger, MaskResult]):
     """A masked language model, and the functions to mask, longest first.
 
-    A `runner.Job` whose tables are masking ledgers. `batch_tokens`: sub-tokens per batch, padding included; results do
-    not depend on it. `data_folder`: the folder of the data, if it is in one.
+    `batch_tokens`: sub-tokens per batch, padding included; results do not depend on it.
     """
+
+    LEDGER = MaskingLedger
+    RESULT = MaskResult
 
     model: MaskedModel
     masker: Masker
@@ -154,16 +157,20 @@ class MaskJob:
         return f"masking with {self.settings.model}"
 
     @property
-    def name(self) -> str:
-        return self.settings.name
-
-    @property
     def parts(self) -> list[list[Source]]:
         return [self.functions[start : start + PART] for start in range(0, len(self.functions), PART)]
+
+    @property
+    def name(self) -> str:
+        return self.settings.name
 
     @cached_property
     def made(self) -> dict[str, Any]:
         return self.provenance.to_json()
+
+    @property
+    def names(self) -> list[str]:
+        return list(self.settings.node_types)
 
     @cached_property
     def provenance(self) -> Provenance:
@@ -189,8 +196,7 @@ class MaskJob:
         return Restoration(self.model, self.masker, self.batch_tokens)
 
     def run(self, part: Sequence[Source], bar: tqdm) -> np.ndarray:
-        table, _ = self.rows(part, bar)
-        return table.view(np.uint8).reshape(len(table), ROW.itemsize)
+        return self.as_found(self.rows(part, bar)[0])
 
     def rows(self, part: Sequence[Source], bar: tqdm) -> tuple[np.ndarray, np.ndarray]:
         """The rows (N,) of a ledger for some functions, in their order, and the number of unsure positions of each."""
@@ -203,26 +209,7 @@ class MaskJob:
         return np.concatenate(tables), np.array(unsure)
 
     def shape(self, part: Sequence[Source]) -> tuple[int, ...]:
-        return sum(source.copies for source in part), ROW.itemsize
-
-    def table(self, part: Sequence[Source], found: np.ndarray) -> MaskingLedger:
-        table = np.ascontiguousarray(found).view(ROW).reshape(-1)
-        return MaskingLedger.concatenate([MaskingLedger(list(self.settings.node_types), table, self.made)])
-
-    def found(self, table: MaskingLedger) -> np.ndarray:
-        return table.rows.view(np.uint8).reshape(len(table), ROW.itemsize)
-
-    def load(self, file: Path) -> MaskingLedger:
-        return MaskingLedger.load(file)
-
-    def result(self, tables: Sequence[MaskingLedger]) -> MaskResult:
-        return replace(MaskResult.from_ledger(MaskingLedger.concatenate(tables)), data_folder=self.data_folder)
-
-    def finished(self, folder: Path) -> MaskResult | None:
-        return MaskResult.finished(folder / f"{self.name}.json", self.made, self.data_folder)
-
-    def save(self, result: MaskResult, folder: Path) -> None:
-        result.save(folder)
+        return self.shape_of(sum(source.copies for source in part))
 
 
 def prepare(

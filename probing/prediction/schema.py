@@ -6,13 +6,12 @@ from typing import Annotated, Any, Literal, NamedTuple
 
 from pydantic import ValidationError
 
-from codesyntax_dataset.errors import EntryError, LedgerError
+from codesyntax_dataset.errors import LedgerError
 from probing.prediction.ledger import MaskingLedger
 from probing.runs.ledger_file import MASKING
 from probing.runs.records import Count, Number, Record, Texts, exactly, explain
-from probing.runs.saved import LARGEST
+from probing.runs.saved import SavedFile
 from probing.runs.settings import file_name
-from probing.runs.untrusted_json import parse
 
 VERSION = 1
 """Of masking, restoring and comparing: raised whenever the same settings give other numbers."""
@@ -129,7 +128,7 @@ class TypeScores(Record):
     t0: Arm
 
 
-class ResultFile(Record):
+class ResultFile(SavedFile):
     """The JSON of a masking result, with the digest of its `ledger`; `data_path`: the folder of its data, relative to
     it."""
 
@@ -146,16 +145,6 @@ class ResultFile(Record):
     versions: dict[str, str]
     ledger: str
     data_path: str | None = None
-
-    @classmethod
-    def read(cls, text: str) -> ResultFile:
-        """Raises LedgerError, with the reason, for a text that is not such a result."""
-        try:
-            return cls.model_validate(parse(text.encode(), LARGEST))
-        except EntryError as error:
-            raise LedgerError(str(error)) from error
-        except ValidationError as error:
-            raise LedgerError(explain(error, "the result")) from error
 
 
 class Signature(NamedTuple):

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -25,6 +25,7 @@ from probing.attention.ranking import EncodedFunction
 from probing.models.kept import versions
 from probing.prediction.copies import Finished
 from probing.prediction.fill import places_of
+from probing.prediction.row_job import RowJob
 from probing.prediction.silencing_ledger import DECIMALS, SilencingLedger
 from probing.prediction.silencing_result import SilencingResult
 from probing.prediction.silencing_schema import (
@@ -78,11 +79,11 @@ class Pass(NamedTuple):
 
 
 @dataclass
-class SilencingJob:
-    """A language model whose mean outputs are known, and the functions to ask, longest first.
+class SilencingJob(RowJob[Source, SilencingLedger, SilencingResult]):
+    """A language model whose mean outputs are known when it runs, and the functions to ask, longest first."""
 
-    A `runner.Job` whose tables are silencing ledgers. `data_folder`: the folder of the data, if it is in one.
-    """
+    LEDGER = SilencingLedger
+    RESULT = SilencingResult
 
     model: LanguageModel
     provenance: Provenance
@@ -97,13 +98,17 @@ class SilencingJob:
     def name(self) -> str:
         return self.provenance.settings.name
 
-    @property
-    def parts(self) -> list[list[Source]]:
-        return [self.functions[start : start + PART] for start in range(0, len(self.functions), PART)]
-
     @cached_property
     def made(self) -> dict[str, Any]:
         return self.provenance.to_json()
+
+    @property
+    def names(self) -> list[str]:
+        return list(self.provenance.heads)
+
+    @property
+    def parts(self) -> list[list[Source]]:
+        return [self.functions[start : start + PART] for start in range(0, len(self.functions), PART)]
 
     @cached_property
     def _predictor(self) -> Predictor:
@@ -116,34 +121,12 @@ class SilencingJob:
         tables = []
         for source, of in zip(part, passes):
             predicted = {key: (one.positions, next(found)) for key, one in of.items()}
-            tables.append(_rows(source, predicted, heads, list(heads), masked))
-        table = np.concatenate(tables)
-        return table.view(np.uint8).reshape(len(table), SilencingLedger.ROW.itemsize)
+            tables.append(_rows(source, predicted, heads, self.names, masked))
+        return self.as_found(np.concatenate(tables))
 
     def shape(self, part: Sequence[Source]) -> tuple[int, ...]:
         heads = self.provenance.heads
-        rows = sum(2 + len(heads[asked.relation].matched) for source in part for asked in source.asked)
-        return rows, SilencingLedger.ROW.itemsize
-
-    def table(self, part: Sequence[Source], found: np.ndarray) -> SilencingLedger:
-        rows = np.ascontiguousarray(found).view(SilencingLedger.ROW).reshape(-1)
-        return SilencingLedger.concatenate([SilencingLedger(list(self.provenance.heads), rows, self.made)])
-
-    def found(self, table: SilencingLedger) -> np.ndarray:
-        return table.rows.view(np.uint8).reshape(len(table), SilencingLedger.ROW.itemsize)
-
-    def load(self, file: Path) -> SilencingLedger:
-        return SilencingLedger.load(file)
-
-    def result(self, tables: Sequence[SilencingLedger]) -> SilencingResult:
-        whole = SilencingResult.from_ledger(SilencingLedger.concatenate(tables))
-        return replace(whole, data_folder=self.data_folder)
-
-    def finished(self, folder: Path) -> SilencingResult | None:
-        return SilencingResult.finished(folder / f"{self.name}.json", self.made, self.data_folder)
-
-    def save(self, result: SilencingResult, folder: Path) -> None:
-        result.save(folder)
+        return self.shape_of(sum(2 + len(heads[asked.relation].matched) for source in part for asked in source.asked))
 
 
 class Predictor(Batches):

@@ -89,10 +89,10 @@ class SilencingResult(SavedResult):
 
     @property
     def title(self) -> str:
-        """The model and the data, for the titles of tables."""
+        """The model, the data and the direction in which heads look, for the titles of tables."""
         made = self.settings
         partial = "" if made.limit is None else f" (PARTIAL: first {made.limit} functions)"
-        return f"{made.model} on {made.data}, {made.config}/{made.split}{partial}"
+        return f"{made.model} on {made.data}, {made.config}/{made.split}, {made.direction}{partial}"
 
     def __repr__(self) -> str:
         lines = [

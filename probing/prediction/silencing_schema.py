@@ -6,13 +6,12 @@ from typing import Annotated, Any, Literal, NamedTuple
 
 from pydantic import ValidationError
 
-from codesyntax_dataset.errors import EntryError, LedgerError
+from codesyntax_dataset.errors import LedgerError
 from probing.prediction.silencing_ledger import SilencingLedger
 from probing.runs.ledger_file import SILENCING
 from probing.runs.records import Count, Number, Record, exactly, explain, listed
-from probing.runs.saved import LARGEST
+from probing.runs.saved import SavedFile
 from probing.runs.settings import file_name
-from probing.runs.untrusted_json import parse
 
 VERSION = 1
 """Of choosing and silencing heads: raised whenever the same settings give other numbers."""
@@ -133,7 +132,7 @@ class RelationCosts(Record):
     costlier: Number
 
 
-class ResultFile(Record):
+class ResultFile(SavedFile):
     """The JSON of a silencing result, with the digest of its `ledger`; `data_path`: the folder of its data, relative to
     it."""
 
@@ -151,16 +150,6 @@ class ResultFile(Record):
     versions: dict[str, str]
     ledger: str
     data_path: str | None = None
-
-    @classmethod
-    def read(cls, text: str) -> ResultFile:
-        """Raises LedgerError, with the reason, for a text that is not such a result."""
-        try:
-            return cls.model_validate(parse(text.encode(), LARGEST))
-        except EntryError as error:
-            raise LedgerError(str(error)) from error
-        except ValidationError as error:
-            raise LedgerError(explain(error, "the result")) from error
 
 
 class Signature(NamedTuple):

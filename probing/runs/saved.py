@@ -9,9 +9,13 @@ from abc import ABC, abstractmethod
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
+from pydantic import ValidationError
+
 from codesyntax_dataset import foreign
 from codesyntax_dataset.atomic import write, writing
-from codesyntax_dataset.errors import LedgerError
+from codesyntax_dataset.errors import EntryError, LedgerError
+from probing.runs.records import Record, explain
+from probing.runs.untrusted_json import parse
 
 logger = logging.getLogger(__name__)
 
@@ -22,6 +26,20 @@ LARGEST = 16 * 2**20
 """The most bytes of a result's JSON, many times the usual size."""
 
 
+class SavedFile(Record):
+    """The JSON of a saved result."""
+
+    @classmethod
+    def read(cls, text: str) -> Self:
+        """Raises LedgerError, with the reason, for a text that is not such a result."""
+        try:
+            return cls.model_validate(parse(text.encode(), LARGEST))
+        except EntryError as error:
+            raise LedgerError(str(error)) from error
+        except ValidationError as error:
+            raise LedgerError(explain(error, "the result")) from error
+
+
 class SavedResult(ABC):
     """A result that is saved as two files: its JSON, and the ledger that its numbers follow from.
 
@@ -29,7 +47,7 @@ class SavedResult(ABC):
     there again. It is not part of the result's identity.
     """
 
-    file: ClassVar[Any]
+    file: ClassVar[type[SavedFile]]
     settings: Any
     ledger: Any
     data_folder: Path | None
@@ -45,6 +63,11 @@ class SavedResult(ABC):
     @abstractmethod
     def from_file(cls, ledger: Path) -> Self:
         """Compute the result from the file of a ledger; raises LedgerError if it is none."""
+
+    @classmethod
+    @abstractmethod
+    def from_ledger(cls, ledger: Any) -> Self:
+        """Compute the result from a ledger; raises LedgerError if it does not say how it was made."""
 
     def difference(self, text: str) -> str | None:
         """How a result in JSON, of any format, differs from this one, except in `data_path`; None if it does not."""

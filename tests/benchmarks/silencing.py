@@ -1,0 +1,102 @@
+"""What silencing heads costs over bare forward passes, and what it finds.
+
+    python tests/benchmarks/silencing.py --data codesyntax --model tiny-code-mlm --functions 40
+    python tests/benchmarks/silencing.py --data codesyntax --model FOLDER --config java
+
+- *passes*: forward passes of single functions, as said before the run, and as counted in it.
+- *ratio*: CPU time of preparing, learning the means and silencing, over that of the bare forward pass of the same copies
+  with torch's fused attention, in the batches that are fastest for it: of the whole model, with all logits, and with
+  logits only at the positions that are asked for.
+
+CPU time of one thread, on functions spread evenly over the lengths of the data. Heads are chosen on all of validation.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+
+import numpy as np
+import torch
+from tqdm.auto import tqdm
+
+from probing.attention.probe import probe
+from probing.evidence.ablate import choose
+from probing.models.silencing import LanguageModel, load_language_model
+from probing.prediction import silence
+from probing.prediction.fill import places_of
+from probing.runs.batches import Batches
+from probing.runs.data import read_functions
+
+BUDGETS = (1, 1024, 4096)
+
+
+def forward(model: LanguageModel, passes: list[silence.Pass], budget: int, lean: bool) -> float:
+    """Seconds of a bare forward pass over all copies: of the whole model, or with logits where they are asked for."""
+    started = time.process_time()
+
+    def logits(batch, inputs):
+        if model.mask is not None:
+            for row, one in enumerate(batch):
+                inputs["input_ids"][row, one.positions] = model.mask
+        if lean:
+            return torch.stack([found.logsumexp(dim=1)[0] for found in model.output.logits(inputs, *places_of(batch))])
+        with torch.inference_mode():
+            return model.output.model(**inputs).logits[:1, :1, :1]
+
+    model.output.model.set_attn_implementation("sdpa")
+    Batches(model, budget).each(sorted(passes, key=lambda one: -len(one.ids)), tqdm(disable=True), logits)
+    return time.process_time() - started
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", required=True, help="a dataset folder")
+    parser.add_argument("--model", default="tiny-code-mlm")
+    parser.add_argument("--config", default="python")
+    parser.add_argument("--functions", type=int, default=40)
+    args = parser.parse_args()
+    torch.set_num_threads(1)
+    validation, test = (probe(args.model, args.data, args.config, split) for split in ("validation", "test"))
+    model = load_language_model(args.model, max_length=511)
+    counted, body = [], model.encoder.model
+    own = body.forward
+
+    def counting(*arguments, **named):
+        counted.append(len(arguments[0] if arguments else named["input_ids"]))
+        return own(*arguments, **named)
+
+    body.forward = counting
+    started = time.process_time()
+    functions, reference = (read_functions(args.data, args.config, split) for split in ("test", "validation"))
+    heads = choose(validation, test, draws=20, seed=0)
+    job, means_of = silence.prepare(
+        model, functions, reference, heads, direction=test.settings.direction, draws=20, seed=0, max_length=511
+    )
+    before = (time.process_time() - started) * min(1, args.functions / len(job.functions))
+    job.functions = job.functions[:: max(1, len(job.functions) // args.functions)][: args.functions]
+    passes = [
+        one
+        for source in job.functions
+        for one in silence.passes_of(source, job.provenance.heads, model.mask is not None).values()
+    ]
+    means_of = means_of[: max(1, len(job.functions) // 10)]  # of a whole run they are a small part
+    started = time.process_time()
+    model.learn_means(means_of)
+    for part in job.parts:
+        job.run(part, tqdm(disable=True))
+    whole = before + time.process_time() - started
+    ran = sum(counted)
+    bare = passes + [silence.Pass(-1, ids, np.ones(1, int), None) for ids in means_of]
+    few = bare[:: max(1, len(bare) // 100)]
+    made = {"functions": len(job.functions), "passes said": len(bare), "passes ran": ran, "whole s": round(whole, 1)}
+    for name, lean in (("whole model", False), ("logits where asked", True)):
+        budget = min(BUDGETS, key=lambda budget: forward(model, few, budget, lean))
+        plain = forward(model, bare, budget, lean)
+        made |= {f"{name} s": round(plain, 1), f"ratio to {name}": round(whole / plain, 3)}
+    print(json.dumps(made))
+
+
+if __name__ == "__main__":
+    main()
