@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from probing.prediction.masking import mask_positions
     from probing.report.attention_page import show
     from probing.report.labels_compared import compare_labels
+    from probing.report.labels_page import show_labels
     from probing.report.masked_page import show_masked
 
     __version__: str
@@ -36,6 +37,7 @@ __all__ = [
     "probe_training",
     "reproduce",
     "show",
+    "show_labels",
     "show_masked",
 ]
 
@@ -53,6 +55,7 @@ _PUBLIC = {
     "probe_training": "probing.attention.probe",
     "reproduce": "probing.paper.reproduce",
     "show": "probing.report.attention_page",
+    "show_labels": "probing.report.labels_page",
     "show_masked": "probing.report.masked_page",
 }
 """The module that defines each public name."""

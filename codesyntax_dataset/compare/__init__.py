@@ -24,7 +24,8 @@ second has it; only the first has it."""
 class Change(NamedTuple):
     """What becomes of an edge, and the rule that explains it, empty for an edge that is kept.
 
-    `edges`: its index in the first and in the second annotation; None where that does not have it.
+    `before` and `after`, `edges`: its place and its index in the first and in the second annotation; None where that
+    does not have it.
     """
 
     kind: str
@@ -32,6 +33,13 @@ class Change(NamedTuple):
     before: Place | None
     after: Place | None
     edges: tuple[int | None, int | None]
+
+    @property
+    def place(self) -> Place:
+        """Where it is in the second, or else in the first."""
+        place = self.after or self.before
+        assert place is not None
+        return place
 
 
 def changes(code: str, first: Annotation, second: Annotation, language: str) -> list[Change]:
@@ -101,7 +109,7 @@ def compare(codes: Iterable[str], configs: Sequence[str]) -> Comparison:
     Raises UnknownName for an unknown config, and ArgumentError unless there are two of one language whose labels follow
     from the code.
     """
-    first, second = _two(configs)
+    first, second = two_of_one_language(configs)
     language, variants = language_of(first).name, (variant_of(first).name, variant_of(second).name)
     comparison = Comparison((first, second))
     for code in codes:
@@ -117,7 +125,8 @@ def compare(codes: Iterable[str], configs: Sequence[str]) -> Comparison:
 _HAVE = {(True, True): "both", (True, False): "first", (False, True): "second", (False, False): "neither"}
 
 
-def _two(configs: Sequence[str]) -> tuple[str, str]:
+def two_of_one_language(configs: Sequence[str]) -> tuple[str, str]:
+    """The configs, if they are two ways to label the functions of one language; raises ArgumentError if not."""
     chosen = list(dict.fromkeys(configs))
     languages = {language_of(config).name for config in chosen}
     if len(chosen) != 2 or len(languages) != 1:

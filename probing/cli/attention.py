@@ -134,50 +134,83 @@ def errors(results: tuple[Path, ...], rule: str, wide: bool, as_json: bool, **wh
 
 
 @main.command()
-@click.argument("model")
+@click.argument("model", required=False)
 @click.option("--code", type=options.FILE, help="A source file with one function to show.")
 @click.option("--id", type=int, help="The id of a function of --data, instead of --code.")
 @click.option("--relation", help="The relation to open with.  [default: the first one of the function]")
+@click.option("--labels", is_flag=True, help="Show the edges of one --config, or of two side by side, without a model.")
 @click.option("--masked", is_flag=True, help="Show what a masked language model restores, instead of attention.")
 @click.option(
     "--node-type", help="With --masked: the node type to open with.  [default: the first one of the function]"
 )
 @options.data
-@click.option("--config", default="python", help=f"The language and labels: one of {', '.join(unedited())}.")
+@click.option(
+    "--config",
+    "configs",
+    multiple=True,
+    default=["python"],
+    help=f"The language and labels: one of {', '.join(unedited())}.",
+)
 @click.option("--split", default="test", help=f"One of {', '.join(SPLITS)}.")
 @click.option(
     "--result",
     type=options.FILE,
     help="A result of `probe`: also mark the best head over all functions.",
 )
-@click.option("--output", type=options.FILE, help="The page to write.  [default: attention.html or masked.html]")
+@click.option(
+    "--output", type=options.FILE, help="The page to write.  [default: attention.html, masked.html or labels.html]"
+)
 @options.revision
 @options.dtype
 @options.device
 def show(
-    model: str,
+    model: str | None,
     code: Path | None,
+    configs: tuple[str, ...],
+    labels: bool,
     masked: bool,
     node_type: str | None,
     relation: str | None,
     result: Path | None,
     output: Path | None,
-    **given: Any,
+    revision: str | None,
+    dtype: str,
+    device: str | None,
+    **function: Any,
 ) -> None:
-    """Write a web page of what the attention heads of MODEL predict for one function, --code FILE or --id ID; or, with
-    --masked, of what MODEL restores where the nodes of a type are masked."""
-    for name, value in {"--relation": relation, "--result": result}.items():
-        if masked and value is not None:
-            raise click.UsageError(f"{name} is about attention, which --masked does not show: leave one of the two out")
+    """Write a web page of what the attention heads of MODEL predict for one function, --code FILE or --id ID; with
+    --masked, of what MODEL restores where the nodes of a type are masked; or, with --labels and no MODEL, of its
+    labels.
+    """
+    for name, value, other, chosen in (
+        ("--relation", relation, "--masked", masked),
+        ("--result", result, "--masked", masked),
+        ("--result", result, "--labels", labels),
+        ("--masked", masked or None, "--labels", labels),
+        ("MODEL", model, "--labels", labels),
+    ):
+        if chosen and value is not None:
+            raise click.UsageError(f"{name} has nothing to do with what {other} shows: leave one of the two out")
     if node_type is not None and not masked:
         raise click.UsageError("--node-type is about masked syntax: give --masked, too")
+    if labels:
+        from probing.report.labels_page import show_labels
+
+        page = show_labels(code, configs=list(configs), relation=relation, **function)
+        click.echo(page.save(output or Path("labels.html")))
+        return
+    if model is None:
+        raise click.UsageError("give a MODEL, or --labels to see labels without one")
+    if len(configs := tuple(dict.fromkeys(configs))) > 1:
+        raise click.UsageError("attention is shown for one config: give one, or --labels")
     quiet_libraries()
     import probing
 
+    function |= {"config": configs[0], "revision": revision, "dtype": dtype, "device": device}
     if masked:
-        page = probing.show_masked(model, code, node_type=node_type, **given)
+        page = probing.show_masked(model, code, node_type=node_type, **function)
     else:
-        page = probing.show(model, code, relation=relation, result=result, **given)
+        page = probing.show(model, code, relation=relation, result=result, **function)
     click.echo(page.save(output or Path("masked.html" if masked else "attention.html")))
 
 

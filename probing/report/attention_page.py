@@ -11,12 +11,8 @@ import numpy as np
 import torch
 
 from codesyntax_dataset.arguments import checked
-from codesyntax_dataset.errors import (
-    CodeSyntaxError,
-    LedgerError,
-    UnknownName,
-)
-from codesyntax_dataset.languages import in_order, language_of, variant_of
+from codesyntax_dataset.errors import LedgerError
+from codesyntax_dataset.languages import language_of, variant_of
 from codesyntax_metric.topk_uas import HEAD_TO_DEPENDENT, RULES
 from probing.attention.align import align
 from probing.attention.edges import EdgeTable
@@ -27,7 +23,7 @@ from probing.attention.result import load as load_result
 from probing.models.encoder import Encoder, load
 from probing.models.subtokens import check_language
 from probing.report.pages import Page, environment
-from probing.report.shown import Shown, check_length, shown
+from probing.report.shown import Shown, check_length, lines_of, relations_of, shown
 
 KEPT = 20
 """The number of largest weights that a page keeps of each token's row; fewer if they would take more than `BYTES`."""
@@ -65,7 +61,7 @@ def show(
     UnknownName for an unknown config, split or relation; and LedgerError for a result of another model or config.
     """
     function = shown(code, id, data, config, split)
-    names = _relations(function, relation)
+    names = relations_of(function.name, function.edges, relation)
     encoder = load(model, revision=revision, dtype=dtype, device=device)
     attention = attention_over(encoder, function, config)
     unit = language_of(config).unit
@@ -83,7 +79,7 @@ def show(
         "heads": encoder.heads,
         "byHead": attention.direction == HEAD_TO_DEPENDENT,
         "rules": RULES,
-        "lines": _lines(function),
+        "lines": lines_of(function.code, function.start.tolist(), function.end.tolist()),
         "relations": relations,
         "relation": names.index(relation) if relation else 0,
         "readers": attention.readers.tolist(),
@@ -107,17 +103,6 @@ def show(
             page=page,
         ),
     )
-
-
-def _relations(function: Shown, wanted: str | None) -> list[str]:
-    """The relations of which the function has edges, in alphabetical order."""
-    relations = {edge.relation for edge in function.edges}
-    if not relations:
-        raise CodeSyntaxError(f"{function.name} has no edges, so there is nothing to show: choose another function")
-    names = in_order(relations)
-    if wanted is not None and wanted not in relations:
-        raise UnknownName("relation of this function", wanted, names)
-    return names
 
 
 def _fitting(result: str | os.PathLike | ProbeResult, encoder: Encoder, config: str, direction: str) -> ProbeResult:
@@ -204,32 +189,3 @@ class _TopTokens(BatchListener):
         self.tokens.append(tokens[..., : self.kept].cpu().numpy().astype(np.uint16))
         roots = (255 * weights[..., : self.kept].clamp(0, 1).sqrt()).round()
         self.weights.append(roots.to(torch.uint8).cpu().numpy())
-
-
-def _lines(function: Shown) -> list[list[tuple[str, int]]]:
-    """The code by line: for each line, its pieces of text with the index of their token, or -1 between tokens.
-
-    A token that is a line break is shown as a sign at the end of its line; a token over several lines has a piece in
-    each.
-    """
-    lines: list[list[tuple[str, int]]] = [[]]
-
-    def add(text: str, token: int) -> None:
-        for number, part in enumerate(text.split("\n")):
-            if number:
-                lines.append([])
-            if part := part.removesuffix("\r"):
-                lines[-1].append((part, token))
-
-    position = 0
-    for token, (start, end) in enumerate(zip(function.start.tolist(), function.end.tolist())):
-        add(function.code[position:start], -1)
-        text = function.code[start:end]
-        if text and not text.strip("\r\n"):
-            lines[-1].append(("⏎", token))
-            add(text, -1)
-        else:
-            add(text, token)
-        position = end
-    add(function.code[position:], -1)
-    return lines if lines[-1] else lines[:-1]

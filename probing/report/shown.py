@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from codesyntax_dataset import annotate, foreign
-from codesyntax_dataset.errors import CodeSyntaxError, DatasetError, ModelError, ParseError, SourceError
+from codesyntax_dataset.errors import CodeSyntaxError, DatasetError, ModelError, ParseError, SourceError, UnknownName
 from codesyntax_dataset.foreign import LARGEST_FILE
-from codesyntax_dataset.languages import language_of, variant_of
+from codesyntax_dataset.languages import in_order, language_of, variant_of
 from codesyntax_dataset.schema import Edge
 from codesyntax_dataset.sources.text import decode
 from probing.runs.data import load_functions, rows
@@ -38,6 +39,20 @@ def shown(code: str | os.PathLike | None, id: int | None, data: Any, config: str
     if (code is None) == (id is None):
         raise CodeSyntaxError(f"expected either code or the id of a function, got {'none' if code is None else 'both'}")
     return _labelled(code, config) if code is not None else _from_data(data, config, split, id)
+
+
+def relations_of(name: str, edges: Iterable[Edge], wanted: str | None) -> list[str]:
+    """The relations of the edges of the function of that name, in alphabetical order.
+
+    Raises CodeSyntaxError if there are none, and UnknownName if the wanted one is not among them.
+    """
+    relations = {edge.relation for edge in edges}
+    if not relations:
+        raise CodeSyntaxError(f"{name} has no edges, so there is nothing to show: choose another function")
+    names = in_order(relations)
+    if wanted is not None and wanted not in relations:
+        raise UnknownName("relation of this function", wanted, names)
+    return names
 
 
 def check_length(function: Shown, subtokens: int, model: str, longest: int) -> None:
@@ -82,3 +97,33 @@ def _from_data(data: Any, config: str, split: str, id: int | None) -> Shown:
     start, end = (np.asarray(row[column], np.int64) for column in ("token_start", "token_end"))
     edges = [Edge(edge["relation"], edge["head"], edge["first"], edge["last"]) for edge in row["relations"]]
     return Shown(f"{name}/{config}/{split}, {unit} {id}", row["code"], ids.index(id), start, end, edges)
+
+
+def lines_of(code: str, start: Sequence[int], end: Sequence[int]) -> list[list[tuple[str, int]]]:
+    """The code by line: for each line, its pieces of text with the index of their token, or -1 between tokens.
+
+    `start`, `end` (tokens,): character offsets, end exclusive.
+    A token that is a line break is shown as a sign at the end of its line; a token over several lines has a piece in
+    each.
+    """
+    lines: list[list[tuple[str, int]]] = [[]]
+
+    def add(text: str, token: int) -> None:
+        for number, part in enumerate(text.split("\n")):
+            if number:
+                lines.append([])
+            if part := part.removesuffix("\r"):
+                lines[-1].append((part, token))
+
+    position = 0
+    for token, (begin, until) in enumerate(zip(start, end)):
+        add(code[position:begin], -1)
+        text = code[begin:until]
+        if text and not text.strip("\r\n"):
+            lines[-1].append(("⏎", token))
+            add(text, -1)
+        else:
+            add(text, token)
+        position = until
+    add(code[position:], -1)
+    return lines if lines[-1] else lines[:-1]

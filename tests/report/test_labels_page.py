@@ -1,0 +1,178 @@
+"""The page with the edges of a function, without a model, in a real browser."""
+
+from __future__ import annotations
+
+import pytest
+from click.testing import CliRunner
+
+import probing
+from codesyntax_dataset import annotate
+from codesyntax_dataset.errors import ArgumentError, CodeSyntaxError, UnknownName
+from codesyntax_dataset.languages import LANGUAGES
+from codesyntax_dataset.schema import Skips
+from codesyntax_dataset.sources import read
+from probing.cli import main
+
+pytestmark = pytest.mark.slow
+
+CODE = """\
+def f(self, xs):
+    # why
+    if self.a and xs:
+        first = last = xs[0]
+        return g(first, [last])
+    n: int = sum(x for x in xs)
+"""
+BOTH = ["python", "python_exact"]
+
+DRAWN = """() => [...document.querySelectorAll("#lines g")].map(({dataset, children}) => [+dataset.edge, children.length / 3])"""
+
+
+@pytest.fixture(scope="module")
+def labels():
+    return probing.show_labels(CODE, configs=BOTH)
+
+
+@pytest.fixture
+def opened(labels, page):
+    page.set_content(labels.html)
+    return page
+
+
+def choose(page, *relations: str) -> None:
+    page.locator("#choice summary").click()
+    page.locator("#choice").get_by_role("button", name="none").click()
+    for relation in relations:
+        page.locator("#choice").get_by_label(relation).check()
+    page.locator("#choice summary").click()
+
+
+def edges(page) -> list[str]:
+    return page.locator("#edges button").all_text_contents()
+
+
+def lit(page, pane: int) -> list[str]:
+    """The head, then the tokens of the dependent, of the edge that is shown alone."""
+    code = page.locator(f"#code-{pane}")
+    return code.locator(".lit-head").all_text_contents() + code.locator(".lit").all_text_contents()
+
+
+def test_edges_of_a_relation_in_two_configs(opened):
+    """By hand: what the published labels and the exact ones say of it."""
+    assert opened.locator("#panes h2").all_text_contents() == BOTH
+    choose(opened, "Assign:target->value")
+    assert edges(opened) == ["~ first ⇒ xs[0]", "+ last ⇒ xs[0]", "+ n ⇒ sum(x for x in xs)"]
+    assert opened.locator("#found").text_content() == "3 edges: = 0 kept, ~ 1 moved, + 2 new, − 0 gone"
+    assert [lines for _, lines in opened.evaluate(DRAWN)] == [2, 1, 1]
+    choose(opened, "Call:func->args")
+    assert edges(opened) == ["~ g ⇒ first, [last]", "+ sum ⇒ (x for x in xs)"]
+    choose(opened, "If:if->test", "BoolOp:value->value")
+    assert edges(opened) == ["= if ⇒ self.a and xs", "= self ⇒ xs"]
+
+
+def test_an_edge_is_chosen_in_the_list_and_in_the_code(opened):
+    choose(opened, "Assign:target->value")
+    opened.locator("#edges button").first.hover()
+    assert lit(opened, 0) == ["first", "xs", "[", "0"]
+    assert lit(opened, 1) == ["first", "xs", "[", "0", "]"]
+    told = opened.locator("#edge").text_content()
+    assert told == "Assign:target->value ~ moved: closing bracket includedpythonfirst ⇒ xs[0python_exactfirst ⇒ xs[0]"
+    opened.locator("#edges button").nth(1).click()
+    opened.mouse.move(0, 0)
+    assert lit(opened, 0) == []
+    assert lit(opened, 1) == ["last", "xs", "[", "0", "]"]
+    assert "no such edge" in opened.locator("#edge").text_content()
+    opened.keyboard.press("Escape")
+    assert lit(opened, 1) == []
+    opened.locator("#code-1 .token").get_by_text("n", exact=True).click()
+    assert lit(opened, 1) == ["n", "sum", "(", "x", "for", "x", "in", "xs", ")"]
+    assert "declaration with an initialiser" in opened.locator("#edge").text_content()
+    opened.keyboard.press("Escape")
+    opened.locator("#lines .touch").last.dispatch_event("pointerover")
+    assert lit(opened, 1)[0] == "n"
+
+
+def test_kinds_can_be_left_out(opened):
+    choose(opened, "Assign:target->value")
+    opened.get_by_label("moved").uncheck()
+    assert edges(opened) == ["+ last ⇒ xs[0]", "+ n ⇒ sum(x for x in xs)"]
+    choose(opened)
+    assert opened.locator("#found").text_content().startswith("0 edges")
+    assert opened.locator("#lines g").count() == 0
+
+
+def test_all_of_it_by_keys(opened):
+    choose(opened, "If:if->test")
+    opened.locator("#choice summary").focus()
+    while not opened.evaluate("document.activeElement.dataset.edge"):
+        opened.keyboard.press("Tab")
+        assert opened.evaluate("document.activeElement !== document.body")
+    assert lit(opened, 1)[0] == "if"
+    assert opened.evaluate("getComputedStyle(document.activeElement).outlineStyle") != "none"
+    opened.keyboard.press("Enter")
+    assert opened.locator("#edges button[aria-pressed=true]").count() == 1
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_narrow_page(labels, page, scheme):
+    page.set_viewport_size({"width": 400, "height": 800})
+    page.emulate_media(color_scheme=scheme)
+    page.set_content(labels.html)
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    tops = [page.locator(f"#code-{pane}").bounding_box()["y"] for pane in (0, 1)]
+    assert tops[1] > tops[0] + 100  # one below the other
+    page.locator("#choice summary").click()
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+
+
+@pytest.mark.parametrize("language", [name for name, one in LANGUAGES.items() if not one.of_treebanks])
+def test_every_language(page, language):
+    """Every edge of a function is drawn; in two configs, if the language has two."""
+    configs = list(LANGUAGES[language].configs)
+    chosen = [configs[0], *(name for name in configs[1:] if name.endswith("_exact"))]
+    code = max((function.code for function in read("sample", language, Skips())), key=lambda one: -abs(len(one) - 600))
+    page.set_content(probing.show_labels(code, configs=chosen).html)
+    page.locator("#choice summary").click()
+    page.locator("#choice").get_by_role("button", name="all").click()
+    drawn = dict(page.evaluate(DRAWN))
+    labelled = sum(len(annotate(code, language, LANGUAGES[language].configs[name].name).edges) for name in chosen)
+    assert sum(drawn.values()) == labelled > 20
+
+
+def test_markup_in_code_stays_text(page):
+    markup = '</script><img src=x onerror="document.title=1">'
+    page.set_content(probing.show_labels(f"def f(x):\n    return x.g({markup!r})\n", configs=BOTH).html)
+    assert page.locator("img").count() == 0
+    assert page.title() == "Labels of the given code"
+
+
+def test_by_the_command(dataset_folder, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+    def run(*arguments: str):
+        return CliRunner().invoke(main, ["show", "--data", str(dataset_folder), *arguments])
+
+    assert run("--labels", "--id", "3", "--config", "python", "--config", "python_exact").stdout == "labels.html\n"
+    assert "python_exact" in (tmp_path / "labels.html").read_text(encoding="utf-8")
+    for arguments, message in (
+        (["tiny-model", "--labels", "--id", "3"], "MODEL has nothing to do with what --labels shows"),
+        (["--labels", "--masked", "--id", "3"], "--masked has nothing to do with what --labels shows"),
+        (["--id", "3"], "give a MODEL, or --labels"),
+        (["tiny", "--config", "python", "--config", "java", "--id", "3"], "give one, or --labels"),
+    ):
+        done = run(*arguments)
+        assert (done.exit_code, message in done.stderr) == (2, True), done.stderr
+
+
+@pytest.mark.parametrize(
+    ("configs", "relation", "error", "message"),
+    [
+        (["python", "java"], None, ArgumentError, "two different ones of one language"),
+        (["python", "python_exact", "java"], None, ArgumentError, "expected one, or two of one language"),
+        (["python"], "If:if->tset", UnknownName, "did you mean 'If:if->test'"),
+        ([], None, CodeSyntaxError, "configs are none"),
+    ],
+)
+def test_what_cannot_be_shown_is_refused(configs, relation, error, message):
+    with pytest.raises(error, match=message):
+        probing.show_labels(CODE, configs=configs, relation=relation)
