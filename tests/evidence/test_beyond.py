@@ -6,6 +6,7 @@ from collections import Counter
 
 import numpy as np
 import pytest
+from plain_beyond import plain_beyond
 
 from codesyntax_metric.topk_uas import HEAD_TO_DEPENDENT, NOT_IN_MEAN, RULES
 from probing.attention.edges import EdgeTable
@@ -13,7 +14,6 @@ from probing.attention.ledger import RankLedger
 from probing.evidence.baselines import pick, read_edges
 from probing.evidence.beyond import AVOIDED, best_offsets, beyond, is_hard, rivals
 from probing.evidence.random_attention import random_attention
-from probing.evidence.statistics import FEW_FUNCTIONS
 
 
 @pytest.fixture(scope="module")
@@ -53,54 +53,21 @@ def test_offsets_find_nothing_and_knowledge_everything(edges, avoided):
 @pytest.mark.parametrize("avoided", AVOIDED)
 def test_a_plain_computation_from_the_ledgers_agrees(evidence, avoided):
     """Score, share, edges and relations left out, from the rows of both ledgers, edge by edge."""
-    validation, test = evidence.probed.validation.ledger, evidence.probed.test.ledger
-    found = beyond(validation, test, avoided)
-
-    def rows(ledger):
-        for place in range(len(ledger)):
-            name = ledger.relations[ledger.relation[place]]
-            yield (
-                name,
-                int(ledger.first[place] - ledger.head[place]),
-                int(ledger.function[place]),
-                ledger.ranks[0, place],
-            )
-
-    distances = {}
-    for name, distance, *_ in rows(validation):
-        distances.setdefault(name, Counter())[distance] += 1
-    offsets = {
-        name: [distance for distance, _ in sorted(counts.items(), key=lambda item: (-item[1], abs(item[0])))[:avoided]]
-        for name, counts in distances.items()
-    }
-    assert {name: offsets[name] for name in offsets} == {name: found.offsets[name] for name in offsets}
-    hard = {split: {} for split in ("validation", "test")}
-    totals = Counter(name for name, *_ in rows(test))
-    for split, ledger in (("validation", validation), ("test", test)):
-        for name, distance, function, ranks in rows(ledger):
-            if distance not in offsets.get(name, []):
-                hard[split].setdefault(name, []).append((function, ranks))
-    scores, few, unchosen = {}, {}, []
-    for name, some in hard["test"].items():
-        if name not in hard["validation"]:
-            unchosen.append(name)
-        elif (functions := len({function for function, _ in some})) < FEW_FUNCTIONS:
-            few[name] = functions
-        else:
-            for k in (1, 20):
-                best = np.mean([ranks < k for _, ranks in hard["validation"][name]], axis=0).argmax()
-                scores[name, k] = 100 * np.mean([ranks.ravel()[best] < k for _, ranks in some])
-    assert (found.few, found.unchosen) == (few, sorted(unchosen))
+    ledgers = evidence.probed.validation.ledger, evidence.probed.test.ledger
+    found, plain = beyond(*ledgers, avoided), plain_beyond(*ledgers, avoided, (1, 20))
+    assert {name: found.offsets[name] for name in plain.offsets} == plain.offsets
+    assert (found.few, found.unchosen) == (plain.few, plain.unchosen)
     relations = found.outcomes.relations
-    for (name, k), score in scores.items():
+    for (name, k), score in plain.scores.items():
         assert found.estimate.relations[0, 0, k - 1, relations.index(name)] == pytest.approx(score, abs=1e-9)
     counted = [name for name in relations if name not in NOT_IN_MEAN]
     assert found.in_mean == counted and len(counted) > 5
     for k in (1, 20):
-        mean = np.mean([scores[name, k] for name in counted])
+        mean = np.mean([plain.scores[name, k] for name in counted])
         assert found.estimate.mean[0, 0, k - 1] == pytest.approx(mean, abs=1e-9)
-    assert found.share == pytest.approx(100 * np.mean([len(hard["test"][name]) / totals[name] for name in counted]))
-    assert all(found.edges[name] == (len(hard["test"][name]), totals[name]) for name in counted)
+    shares = [plain.hard[name] / plain.edges[name] for name in counted]
+    assert found.share == pytest.approx(100 * np.mean(shares))
+    assert all(found.edges[name] == (plain.hard[name], plain.edges[name]) for name in counted)
 
 
 def test_best_offsets_are_those_of_the_offset_baseline(edges):
