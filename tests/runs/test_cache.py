@@ -81,6 +81,7 @@ def test_an_answer_needs_no_transformers(place, tiny_model, dataset_folder):
 
 ARGUMENTS = {
     "revision": None,
+    "step": None,
     "dtype": "float32",
     "device": "cpu",
     "direction": None,
