@@ -16,6 +16,7 @@ from codesyntax_dataset.languages.java.exact import TABLE as JAVA
 from codesyntax_dataset.languages.javascript import TABLE as JAVASCRIPT
 from codesyntax_dataset.languages.php import TABLE as PHP
 from codesyntax_dataset.languages.python.exact import TABLE as PYTHON
+from codesyntax_dataset.languages.rust import TABLE as RUST
 from codesyntax_dataset.languages.tables.constructs import CHILDREN, CONSTRUCTS
 from codesyntax_dataset.languages.tables.parts import compiled
 from codesyntax_dataset.languages.typescript import TABLE as TYPESCRIPT
@@ -23,7 +24,15 @@ from codesyntax_dataset.languages.variants import EXACT
 from codesyntax_dataset.schema import Skips
 from codesyntax_dataset.sources import read
 
-TABLES = {"python": PYTHON, "java": JAVA, "javascript": JAVASCRIPT, "typescript": TYPESCRIPT, "go": GO, "php": PHP}
+TABLES = {
+    "python": PYTHON,
+    "java": JAVA,
+    "javascript": JAVASCRIPT,
+    "typescript": TYPESCRIPT,
+    "go": GO,
+    "php": PHP,
+    "rust": RUST,
+}
 """Language -> its table."""
 
 every_language = pytest.mark.parametrize("language", TABLES)

@@ -4,7 +4,7 @@ A path is a list of steps, joined by `/`; each leads from some nodes to others, 
 
     condition        the nodes in this field of the node
     right+           the node in this field, and so on while it is of the same type: of `a = b = c` the last value
-    *                the named children
+    *                the named children, and `_`, which grammars leave without a name
     'else'           the children that are this sign or keyword; 'else elif' any of several
     :1               the named child after the first `:` and before the second; :0 that before the first
     ~                the following siblings
@@ -90,7 +90,7 @@ def _found(match: re.Match[str]) -> Find:
     if field := match["field"]:
         if match["again"]:
             return lambda node: _innermost(node, field)
-        return lambda node: [child for child in node.children_by_field_name(field) if child.is_named]
+        return lambda node: [child for child in node.children_by_field_name(field) if _named(child)]
     if match["words"]:
         words = frozenset(match["words"].split())
         return lambda node: [child for child in node.children if child.type in words and not child.is_named]
@@ -113,9 +113,13 @@ def _some(find: Find, some: slice) -> Find:
     return lambda node: find(node)[some]
 
 
+def _named(node: tree_sitter.Node) -> bool:
+    return node.is_named or node.type == "_"
+
+
 def named_children(node: tree_sitter.Node) -> Nodes:
     """The named children of a node, without comments."""
-    return [child for child in node.named_children if not child.is_extra]
+    return [child for child in node.children if _named(child) and not child.is_extra]
 
 
 def _innermost(node: tree_sitter.Node, field: str) -> Nodes:

@@ -1,0 +1,102 @@
+"""Rust, up to its edition of 2024, by the table of its exact labels. What is in macros has tokens, but no labels."""
+
+from __future__ import annotations
+
+from codesyntax_dataset.languages.tables.record import language_by
+from codesyntax_dataset.languages.tables.table import Rule, Table
+
+TABLE = Table(
+    grammar="tree_sitter_rust",
+    brackets=frozenset({"parenthesized_expression"}),
+    whole=frozenset({"char_literal", "label", "lifetime", "raw_string_literal", "string_literal"}),
+    flat=frozenset(
+        "arguments closure_parameters else_clause function_modifiers match_block match_pattern parameters source_file "
+        "token_tree trait_bounds type_arguments type_parameters".split()
+    ),
+    rules=(
+        Rule("assignment_expression", "Assign", {"target": "left", "value": "right"}),
+        Rule("const_item", "Assign", {"target": "name", "value": "value"}),
+        Rule("let_condition", "Assign", {"target": "pattern", "value": "value"}),
+        Rule("let_declaration", "Assign", {"target": "pattern", "value": "value"}),
+        Rule("static_item", "Assign", {"target": "name", "value": "value"}),
+        Rule("field_expression", "Attribute", {"value": "value", "attr": "field"}),
+        Rule("compound_assignment_expr", "AugAssign", {"target": "left", "value": "right"}),
+        Rule("call_expression", "Call", {"func": "function", "args": "arguments/*<!attribute_item>"}),
+        Rule("field_initializer", "Dict", {"key": "field", "value": "value"}),
+        Rule("for_expression", "For", {"for": "'for'", "target": "pattern", "iter": "value", "body": "body"}),
+        Rule(
+            "if_expression",
+            "If",
+            {
+                "if": "'if'",
+                "test": "condition",
+                "body": "consequence",
+                "else": "alternative/'else'",
+                "orelse": "alternative/*",
+            },
+        ),
+        Rule("binary_expression", "InfixExpr", {"left": "left", "right": "right"}),
+        Rule("block", "LabeledStatement", {"label": "*<label>", "body": "'{' .. '}'"}),
+        Rule("for_expression", "LabeledStatement", {"label": "*<label>", "body": "'for' .. body"}),
+        Rule("loop_expression", "LabeledStatement", {"label": "*<label>", "body": "'loop' .. body"}),
+        Rule("while_expression", "LabeledStatement", {"label": "*<label>", "body": "'while' .. body"}),
+        Rule("closure_expression", "Lambda", {"params": "parameters/*", "body": "body"}),
+        Rule("range_expression", "Range", {"lower": "*[0]", "upper": "*[1]"}),
+        Rule("index_expression", "Subscript", {"value": "*[0]", "slice": "*[1]"}),
+        Rule(
+            "match_expression",
+            "Switch",
+            {"switch": "'match'", "expr": "value", "statement": "body/* .. body/*[-1]/value"},
+        ),
+        Rule("loop_expression", "While", {"while": "'loop'", "body": "body"}),
+        Rule("while_expression", "While", {"while": "'while'", "test": "condition", "body": "body"}),
+    ),
+    functions={"function_item": "name"},
+    scopes={"impl_item": "type/type | type", "mod_item": "name", "trait_item": "name"},
+    sketch="fn f() { ... }",
+    examples={
+        "Assign": "let x = a + b;",
+        "Attribute": "obj.name;",
+        "AugAssign": "x += 1;",
+        "Call": "f(a, b);",
+        "Dict": "let p = Point { x: 1 };",
+        "For": "for x in s { push(x); }",
+        "If": "if t { a() } else { b() }",
+        "InfixExpr": "x = a + b;",
+        "LabeledStatement": "'outer: while t { a(); }",
+        "Lambda": "let g = |a| a + 1;",
+        "Range": "let r = 1..n;",
+        "Subscript": "x = s[i];",
+        "Switch": "match x { 1 => a(), _ => b() }",
+        "While": "while t { a(); }",
+    },
+)
+
+RUST = language_by(
+    TABLE,
+    name="rust",
+    title="Rust",
+    suffixes=(".rs",),
+    keywords=tuple(
+        "as async await break const continue crate dyn else enum extern false fn for if impl in let loop match mod "
+        "move mut pub ref return self Self static struct super trait true type unsafe use where while".split()
+    ),
+    node_types=tuple(
+        "binary_expression call_expression for_expression identifier if_expression let_declaration match_expression "
+        "parameters return_expression string_literal while_expression".split()
+    ),
+    same_syntax=(
+        ("field_expression", "Attribute:*"),
+        ("compound_assignment_expr", "AugAssign:*"),
+        ("arguments", "Call:*"),
+        ("field_initializer", "Dict:*"),
+        ("for_expression", "For:*"),
+        ("if_expression", "If:*"),
+        ("binary_expression", "InfixExpr:*"),
+        ("label", "LabeledStatement:*"),
+        ("closure_expression", "Lambda:*"),
+        ("range_expression", "Range:*"),
+        ("index_expression", "Subscript:*"),
+        ("match_expression", "Switch:*"),
+    ),
+)

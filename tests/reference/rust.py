@@ -1,0 +1,213 @@
+"""The edges of Rust functions by the compiler's own tree, which `rustc` prints with `-Zunpretty=ast-tree`."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+from collections import Counter
+from collections.abc import Iterator
+from itertools import accumulate
+from typing import NamedTuple
+
+import pytest
+from support.reference_parsers import Place
+
+from codesyntax_dataset.schema import Token
+
+_COMMAND = ["rustc", "-Zunpretty=ast-tree", "--edition=2024", "--crate-type=lib", "-"]
+_SPAN = re.compile(r"<anon>:(\d+):(\d+): (\d+):(\d+) ")
+_FIRST = frozenset("Assign AssignOp Await Call Cast Field Index MethodCall Paren Try".split())
+"""Expressions that begin with another: their first part that is one."""
+
+
+class Node(NamedTuple):
+    """A value of the printed tree: its name, empty for a list, and its parts, those without a name by their place."""
+
+    name: str
+    parts: dict[str | int, Node]
+
+    def __getitem__(self, part: str | int) -> Node:
+        return self.parts[part]
+
+    @property
+    def listed(self) -> list[Node]:
+        return list(self.parts.values())
+
+    @property
+    def given(self) -> Node | None:
+        """What is in an `Option`."""
+        return self[0] if self.name == "Some" else None
+
+    @property
+    def within(self) -> Node:
+        """An expression without the brackets around it."""
+        return self["kind"][0].within if self["kind"].name == "Paren" else self
+
+
+def _read(lines: Iterator[str], name: str) -> Node:
+    parts: dict[str | int, Node] = {}
+    for line in lines:
+        text = line.strip().removesuffix(",")
+        if text in ("}", ")", "]"):
+            break
+        field, value = re.fullmatch(r"(?:(\w+): )?(.*)", text).groups()
+        opens = value.endswith(("{", "(", "[")) and not value.startswith('"')
+        node = _read(lines, value[:-1].strip()) if opens else Node(value, {})
+        parts[field or len(parts)] = node
+    return Node(name, parts)
+
+
+def _walk(node: Node) -> Iterator[Node]:
+    yield node
+    for part in node.listed:
+        yield from _walk(part)
+
+
+def edges(code: str, tokens: list[Token]) -> Counter[Place]:
+    """The edges of a function; `tokens` are used to find keywords. Raises SyntaxError if this rustc cannot read it."""
+    if shutil.which("rustc") is None:
+        pytest.skip("rustc is not installed, whose parser this test compares with")
+    environment = os.environ | {"RUSTC_BOOTSTRAP": "1"}  # a stable compiler prints its tree, too
+    run = subprocess.run(_COMMAND, input=code, capture_output=True, text=True, env=environment)
+    if run.returncode:
+        raise SyntaxError(run.stderr)
+    starts = list(accumulate((len(line) + 1 for line in code.split("\n")), initial=0))
+    found = []
+
+    def span(node: Node) -> tuple[int, int]:
+        line, column, last_line, last_column = map(int, _SPAN.match(node["span"].name).groups())
+        return starts[line - 1] + column - 1, starts[last_line - 1] + last_column - 1
+
+    def start(node: Node) -> int:
+        return span(node)[0]
+
+    def end(node: Node) -> int:
+        return span(node)[1]
+
+    def head(node: Node) -> int:
+        if node.name == "Expr":
+            kind = node["kind"]
+            if kind.name == "Binary":
+                return head(kind[1])
+            if kind.name == "Range" and kind[0].given:
+                return head(kind[0].given)
+            if kind.name == "MethodCall":
+                return head(kind[0]["receiver"])
+            if kind.name in _FIRST:
+                return head(next(part for part in kind.listed if part.name == "Expr"))
+        if node.name == "Pat" and node["kind"].name == "Ident" and node["kind"][0][0].name == "No":
+            return word(start(node), node["kind"][1].name.rpartition("#")[0])
+        return start(node)
+
+    def tail(node: Node) -> int:
+        """The end of the last token of what is called, but for brackets."""
+        kind = node["kind"]
+        if kind.name in ("AddrOf", "Unary"):
+            return tail(kind.listed[-1])
+        return tail(kind[0]) if kind.name == "Paren" else end(node)
+
+    def word(position: int, *texts: str) -> int:
+        """The first token of these from a position on."""
+        return next(token.start for token in tokens if token.start >= position and token.text in texts)
+
+    def add(relation: str, at: int | Node, first: Node | tuple[int, int], last: Node | None = None) -> None:
+        at = at if isinstance(at, int) else head(at)
+        if isinstance(first, Node):
+            one = first.within if first.name == "Expr" and last in (None, first) else first
+            first = span(one) if last in (None, first) else (start(first), end(last))
+        if at < first[0] or (relation == "Call:func->args" and at <= first[0]):
+            found.append((relation, at, *first))
+
+    def labelled(label: Node, node: Node, *keywords: str) -> int:
+        """The place of the keyword of a loop or block; adds the edge from its label."""
+        if not label.given:
+            return start(node)
+        at = word(start(node), *keywords)
+        add("LabeledStatement:label->body", start(node), (at, end(node)))
+        return at
+
+    def arguments(at: int, given: list[Node]) -> None:
+        if given:
+            add("Call:func->args", at, given[0], given[-1])
+
+    def assign(target: int | Node, value: Node | None) -> None:
+        if value:
+            add("Assign:target->value", target, value)
+
+    for node in _walk(_read(iter(run.stdout.splitlines()[1:]), "Crate")):
+        if "span" not in node.parts:  # such as the kind `Expr` of a statement, which holds an expression
+            continue
+        if node.name == "Local":
+            assign(node["pat"], node["kind"].parts.get(0))
+        elif node.name == "Item" and node["kind"].name in ("Const", "Static"):
+            item = node["kind"][0]
+            value = item["expr"].given if node["kind"].name == "Static" else item["rhs_kind"]["rhs"].given
+            assign(word(start(node), item["ident"].name.rpartition("#")[0]), value)
+        elif node.name == "ExprField" and node["is_shorthand"].name == "false":
+            add("Dict:key->value", start(node), node["expr"])
+        elif node.name == "Expr":
+            kind = node["kind"]
+            match kind.name:
+                case "Assign":
+                    assign(kind[0], kind[1])
+                case "AssignOp":
+                    add("AugAssign:target->value", kind[1], kind[2])
+                case "Binary":
+                    add("InfixExpr:left->right", kind[1], kind[2])
+                case "Block":
+                    labelled(kind[1], node, "{")
+                case "Call":
+                    arguments(tail(kind[0]), kind[1].listed)
+                case "Closure":
+                    if inputs := kind[0]["fn_decl"]["inputs"].listed:
+                        add("Lambda:params->body", start(inputs[0]), kind[0]["body"])
+                case "Field":
+                    name = kind[1].name.rpartition("#")[0]
+                    add("Attribute:value->attr", kind[0], (end(node) - len(name), end(node)))
+                case "ForLoop":
+                    at = labelled(kind["label"], node, "for")
+                    add("For:for->target", at, kind["pat"])
+                    add("For:for->iter", at, kind["iter"])
+                    add("For:for->body", at, kind["body"])
+                    add("For:target->iter", start(kind["pat"]), kind["iter"])
+                    add("For:target->body", start(kind["pat"]), kind["body"])
+                    add("For:iter->body", kind["iter"], kind["body"])
+                case "If":
+                    add("If:if->test", start(node), kind[0])
+                    add("If:if->body", start(node), kind[1])
+                    add("If:test->body", kind[0], kind[1])
+                    if other := kind[2].given:
+                        at = word(end(kind[1]), "else")
+                        add("If:if->else", start(node), (at, at + 4))
+                        add("If:test->orelse", kind[0], other)
+                        add("If:body->orelse", kind[1], other)
+                case "Index":
+                    add("Subscript:value->slice", kind[0], kind[1])
+                case "Let":
+                    assign(kind[0], kind[1])
+                case "Loop":
+                    add("While:while->body", labelled(kind[1], node, "loop"), kind[0])
+                case "Match":
+                    add("Switch:switch->expr", start(node), kind[0])
+                    if arms := kind[1].listed:
+                        attributes = arms[0]["attrs"].listed
+                        statement = start(attributes[0] if attributes else arms[0]), end(arms[-1]["body"][0])
+                        add("Switch:switch->statement", start(node), statement)
+                        add("Switch:expr->statement", kind[0], statement)
+                case "MethodCall":
+                    call = kind[0]
+                    name = call["seg"]["ident"].name.rpartition("#")[0]
+                    add("Attribute:value->attr", call["receiver"], (start(call), start(call) + len(name)))
+                    generic = call["seg"]["args"].given
+                    arguments(end(generic[0]) if generic else start(call) + len(name), call["args"].listed)
+                case "Range":
+                    if (lower := kind[0].given) and (upper := kind[1].given):
+                        add("Range:lower->upper", lower, upper)
+                case "While":
+                    at = labelled(kind[2], node, "while")
+                    add("While:while->test", at, kind[0])
+                    add("While:while->body", at, kind[1])
+                    add("While:test->body", kind[0], kind[1])
+    return Counter(found)
