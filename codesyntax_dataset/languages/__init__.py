@@ -18,6 +18,7 @@ from codesyntax_dataset.languages.language import Definition, Language, Relation
 from codesyntax_dataset.languages.natural import ENGLISH, GERMAN, UD
 from codesyntax_dataset.languages.php import PHP
 from codesyntax_dataset.languages.python import PYTHON
+from codesyntax_dataset.languages.ruby import RUBY
 from codesyntax_dataset.languages.rust import RUST
 from codesyntax_dataset.languages.typescript import TYPESCRIPT
 from codesyntax_dataset.schema import Annotation, Token
@@ -57,7 +58,7 @@ def register(language: Language) -> None:
     CONFIGS.update({config: (language.name, variant.name) for config, variant in language.configs.items()})
 
 
-for _language in (PYTHON, JAVA, JAVASCRIPT, TYPESCRIPT, GO, PHP, RUST, ENGLISH, GERMAN, UD):
+for _language in (PYTHON, JAVA, JAVASCRIPT, TYPESCRIPT, GO, PHP, RUBY, RUST, ENGLISH, GERMAN, UD):
     register(_language)
 
 

@@ -114,12 +114,11 @@ PHP = language_by(
     name="php",
     title="PHP",
     suffixes=(".php",),
-    keywords=tuple(  # reserved words of PHP 8.4, and its literals
-        "abstract and array as break callable case catch class clone const continue declare default do echo else "
-        "elseif empty enddeclare endfor endforeach endif endswitch endwhile enum eval exit extends false final finally "
-        "fn for foreach function global goto if implements include include_once instanceof insteadof interface isset "
-        "list match namespace new null or print private protected public readonly require require_once return self "
-        "static switch throw trait true try unset use var while xor yield".split()
+    keywords=tuple(  # reserved words of PHP 8.4 that stand in functions, but for seldom ones, and literals
+        "and array as break case catch class clone const continue default do echo else elseif empty endfor endforeach "
+        "endif endswitch endwhile eval exit extends false finally fn for foreach function global if include "
+        "include_once instanceof isset list match new null or parent print private protected public readonly require "
+        "require_once return self static switch throw true try unset use while yield".split()
     ),
     codesearchnet="php",
     node_types=tuple(

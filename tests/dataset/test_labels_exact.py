@@ -16,6 +16,7 @@ from codesyntax_dataset.languages.java.exact import TABLE as JAVA
 from codesyntax_dataset.languages.javascript import TABLE as JAVASCRIPT
 from codesyntax_dataset.languages.php import TABLE as PHP
 from codesyntax_dataset.languages.python.exact import TABLE as PYTHON
+from codesyntax_dataset.languages.ruby import TABLE as RUBY
 from codesyntax_dataset.languages.rust import TABLE as RUST
 from codesyntax_dataset.languages.tables.constructs import CHILDREN, CONSTRUCTS
 from codesyntax_dataset.languages.tables.parts import compiled
@@ -31,6 +32,7 @@ TABLES = {
     "typescript": TYPESCRIPT,
     "go": GO,
     "php": PHP,
+    "ruby": RUBY,
     "rust": RUST,
 }
 """Language -> its table."""

@@ -26,6 +26,7 @@ LEAST = {
     "typescript": (20, 10),
     "go": (20, 10),
     "php": (20, 10),
+    "ruby": (20, 10),
     "rust": (20, 10),
 }
 """Language -> the functions that each partition has at least."""

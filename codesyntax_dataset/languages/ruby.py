@@ -1,0 +1,129 @@
+"""Ruby, up to version 3.4."""
+
+from __future__ import annotations
+
+from codesyntax_dataset.languages.blocks import by_indentation
+from codesyntax_dataset.languages.tables.record import language_by
+from codesyntax_dataset.languages.tables.table import BACKWARD, Rule, Table
+
+_STATEMENTS = "*<!empty_statement>"
+_IF = {
+    "if": "'if elsif unless'",
+    "test": "condition",
+    "body": f"consequence/{_STATEMENTS}",
+    "else": "alternative/'else elsif'",
+    "orelse": f"alternative<elsif> | alternative/{_STATEMENTS}",
+}
+_LOOP = {"while": "'while until'", "test": "condition"}
+_TRY = {
+    "body": "*<!rescue|else|ensure|empty_statement>",
+    "handler": "*<rescue>",
+    "orelse": f"*<else>/{_STATEMENTS}",
+    "finalbody": f"*<ensure>/{_STATEMENTS}",
+}
+_ARGUMENTS = "arguments/*"
+_KEYWORDS = "pair|hash_splat_argument"
+
+TABLE = Table(
+    grammar="tree_sitter_ruby",
+    functions={"method": "name", "singleton_method": "name"},
+    scopes={"class": "name", "module": "name"},
+    brackets=frozenset({"parenthesized_statements"}),
+    whole=frozenset(
+        "bare_string bare_symbol delimited_symbol heredoc_body regex string subshell uninterpreted".split()
+    ),
+    text=frozenset({"heredoc_body"}),
+    flat=frozenset(
+        "argument_list block_body block_parameters body_statement do empty_statement in lambda_parameters "
+        "method_parameters parenthesized_statements pattern program then".split()
+    ),
+    backward=BACKWARD - {"If:body->test", "While:body->test"},
+    rules=(
+        Rule("assignment", "Assign", {"target": "left", "value": "right"}),
+        Rule("call", "Attribute", {"value": "receiver", "attr": "method"}),
+        Rule("scope_resolution", "Attribute", {"value": "scope", "attr": "name"}),
+        Rule("operator_assignment", "AugAssign", {"target": "left", "value": "right"}),
+        Rule(
+            "call",
+            "Call",
+            {
+                "func": "method | receiver",
+                "args": f"{_ARGUMENTS}<!{_KEYWORDS}|block_argument>",
+                "keywords": f"{_ARGUMENTS}<{_KEYWORDS}>",
+            },
+        ),
+        Rule("hash/pair", "Dict", {"key": "key", "value": "value"}),
+        Rule("for", "For", {"for": "'for'", "target": "pattern", "iter": "value/*", "body": f"body/{_STATEMENTS}"}),
+        *(Rule(node, "If", _IF) for node in ("if", "unless", "elsif")),
+        *(
+            Rule(node, "If", {"if": "'if unless'", "test": "condition", "body": "body"})
+            for node in ("if_modifier", "unless_modifier")
+        ),
+        Rule("conditional", "IfExp", {"test": "condition", "body": "consequence", "orelse": "alternative"}),
+        Rule("binary", "InfixExpr", {"left": "left", "right": "right"}),
+        Rule("block", "Lambda", {"params": "parameters/*", "body": f"body/{_STATEMENTS}"}),
+        Rule("do_block", "Lambda", {"params": "parameters/*", "body": f"body/{_STATEMENTS}"}),
+        Rule("lambda", "Lambda", {"params": "parameters/*", "body": f"body/body/{_STATEMENTS}"}),
+        Rule("range", "Range", {"lower": "begin", "upper": "end"}),
+        Rule("element_reference", "Subscript", {"value": "object", "slice": "*[1:]<!block|do_block>"}),
+        Rule("case", "Switch", {"switch": "'case'", "expr": "value", "statement": "*<when|else>"}),
+        Rule("case_match", "Switch", {"switch": "'case'", "expr": "value", "statement": "*<in_clause|else>"}),
+        Rule("begin", "Try", _TRY),
+        Rule("body_statement", "Try", _TRY),
+        Rule("rescue_modifier", "Try", {"body": "body", "handler": "'rescue' .. handler"}),
+        *(Rule(node, "While", _LOOP | {"body": f"body/{_STATEMENTS}"}) for node in ("while", "until")),
+        *(Rule(node, "While", _LOOP | {"body": "body"}) for node in ("while_modifier", "until_modifier")),
+        Rule("yield", "Yield", {"yield": "'yield'", "value": "*/*"}),
+    ),
+    sketch="def f\n  ...\nend",
+    examples={
+        "Assign": "x = a + b",
+        "Attribute": "obj.name",
+        "AugAssign": "x += 1",
+        "Call": "f(a, key: 1)",
+        "Dict": "x = { k => v }",
+        "For": "for x in s do use(x) end",
+        "If": "if t then a else b end; c if t",
+        "IfExp": "t ? a : b",
+        "InfixExpr": "a + b",
+        "Lambda": "s.each { |x| use(x) }",
+        "Range": "(1..n)",
+        "Subscript": "s[i]",
+        "Switch": "case x when 1 then a end",
+        "Try": "begin; a; rescue E; b; else c; ensure d; end",
+        "While": "while t do a end; a while t",
+        "Yield": "yield x",
+    },
+)
+
+RUBY = language_by(
+    TABLE,
+    name="ruby",
+    title="Ruby",
+    suffixes=(".rb",),
+    keywords=tuple(  # reserved words
+        "BEGIN END __ENCODING__ __FILE__ __LINE__ alias and begin break case class def defined? do else elsif end "
+        "ensure false for if in module next nil not or redo rescue retry return self super then true undef unless "
+        "until when while yield".split()
+    ),
+    blocks=by_indentation,
+    codesearchnet="ruby",
+    node_types=tuple(
+        "binary block call conditional do_block if if_modifier method_parameters return string unless".split()
+    ),
+    same_syntax=(
+        ("assignment", "Assign:*"),
+        ("operator_assignment", "AugAssign:*"),
+        ("argument_list", "Call:*"),
+        ("pair", "Dict:*"),
+        ("for", "For:*"),
+        ("conditional", "IfExp:*"),
+        ("binary", "InfixExpr:*"),
+        ("block_parameters", "Lambda:*"),
+        ("range", "Range:*"),
+        ("element_reference", "Subscript:*"),
+        ("case", "Switch:*"),
+        ("rescue", "Try:*"),
+        ("yield", "Yield:*"),
+    ),
+)
