@@ -15,6 +15,7 @@ from datasets.info import DatasetInfosDict
 
 from codesyntax_dataset.builder import COLUMNS, FEATURES
 from codesyntax_dataset.languages import LANGUAGES, Variant, in_order, variant_of
+from codesyntax_dataset.languages.variants import EXACT
 from codesyntax_dataset.measure import ConfigReport
 from codesyntax_dataset.protocol import EDITS
 from codesyntax_dataset.schema import LABELS
@@ -49,6 +50,7 @@ def render(
 ) -> str:
     """The card of a dataset with `configs`, whose functions come from `source`; `origins` says how, by config."""
     splits = sorted({split for config in configs.values() for split in config.functions})
+    of_code = [name for name, config in configs.items() if not config.language.of_treebanks]
     environment = jinja2.Environment(
         trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True, undefined=jinja2.StrictUndefined
     )
@@ -66,7 +68,9 @@ def render(
         type_of=lambda column: _type_name(FEATURES[column]),
         origins=origins,
         units=" and ".join(dict.fromkeys(config.language.units for config in configs.values())),
-        of_code=any(not config.language.of_treebanks for config in configs.values()),
+        of_code=bool(of_code),
+        exact=[name for name in of_code if variant_of(name).name == EXACT.name],
+        published=[name for name in of_code if variant_of(name).name != EXACT.name],
         treebanks={name: config.treebanks for name, config in configs.items() if config.language.of_treebanks},
         ours=any(origin.labels is None for origin in origins.values()),
         labels=list(dict.fromkeys(origin.labels or _BY_RULES for origin in origins.values())),
@@ -113,7 +117,8 @@ def _variants(built: Mapping[str, ConfigReport]) -> str:
                 continue
             configs.setdefault(variant, []).append(f"`{config}`")
     first, *others = (variant.meaning.format(configs=" and ".join(names)) for variant, names in configs.items())
-    return "; ".join([first, ", and ".join(others)])
+    text = "; ".join([first, ", and ".join(others)] if others else [first])
+    return text[0].upper() + text[1:]
 
 
 def _type_name(feature: Any) -> str:

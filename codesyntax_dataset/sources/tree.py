@@ -1,8 +1,9 @@
 """Any folder of source files: its module-level functions and its methods, delimited as in CodeSearchNet.
 
-A function's code begins at `def` or `async def`, in Java at the first modifier, and runs to its last character; its
-first line loses its indentation, the others keep theirs. Preceding decorators and comments are excluded, nested
-functions are part of the outer one, and Java methods without a body do not count. Hidden folders are ignored.
+A function's code begins at `def` or `async def`, in other languages at the first modifier, and runs to its last
+character; its first line loses its indentation, the others keep theirs. Preceding decorators and comments are excluded,
+nested functions are part of the outer one, and methods without a body do not count. A function that is a value, as in
+JavaScript, counts if it has a name or is assigned to one. Hidden folders are ignored.
 
 Top-level folders `test` and `validation`, if both exist, are the partitions and hold one folder per project, whose name
 is used as the repository. Otherwise whole files are drawn for the validation partition, or whole repositories if the

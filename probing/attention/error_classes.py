@@ -7,7 +7,7 @@ Every wrong choice is in exactly one class, the first of CLASSES that applies:
   the token's own text.
 - *same text as the head*: another token that is spelled as the edge's head token, such as a second `if` for an `if`.
 - *keyword* (of the language, as in the published lists, which include `True` and `null`): by the token's own text.
-- *literal*: a string, character or number.
+- *literal*: a string, character, number or regular expression.
 - *inside the dependent*: a name among the dependent's tokens, but not the one that counts by the rule.
 - *inside its block*, *outside its block*: any other name. The block is that of the dependent's first token, by the
   rule of the language (`codesyntax_dataset.languages.blocks`).
@@ -45,7 +45,7 @@ PLACES = ("before the head", "between", "inside", "behind")
 _OPENING, _CLOSING = ("(", "[", "{"), (")", "]", "}")
 _SEPARATORS = (",", ";", ":", ".")
 _OPERATOR = re.compile(r"[-+*/%@&|^~<>=!?:.]+")
-_LITERAL = re.compile(r"""[A-Za-z]{0,3}["']|\.?[0-9]""")
+_LITERAL = re.compile(r"""[A-Za-z]{0,3}["'`]|\.?[0-9]|/.+/""")
 
 
 class Tokens:

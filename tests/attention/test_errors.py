@@ -185,6 +185,12 @@ def test_python_classes(chosen, expected):
     assert classify(PYTHON, "python", ("if",), (("item", 1), ("True",)), chosen) == expected
 
 
+@pytest.mark.parametrize("chosen", ["`a ${b}`", "/[a-z]+/g"])
+def test_template_strings_and_regular_expressions_are_literals(chosen):
+    code = "function f(b) { return b == `a ${b}` || /[a-z]+/g }"
+    assert classify(code, "javascript", ("return",), (("b", 1), ("b", 1)), (chosen,)) == "literal"
+
+
 TWICE = "def f(a):\n    if a:\n        if a.b:\n            return 1\n        else:\n            return 2\n    else:\n        return 3\n"
 
 

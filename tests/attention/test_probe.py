@@ -23,6 +23,8 @@ from transformers import AutoModel, AutoTokenizer, BertModel, GPT2Config, GPT2Mo
 
 from codesyntax_dataset import CONFIGS, annotate
 from codesyntax_dataset.errors import DatasetError, LedgerError, ModelError, UnknownName
+from codesyntax_dataset.languages import LANGUAGES
+from codesyntax_dataset.languages.variants import EXACT
 from codesyntax_dataset.protocol import EDITS
 from codesyntax_metric.topk_uas import DEPENDENT_TO_HEAD, NOT_IN_MEAN, RULES, WORST_RANK, rank_attention
 from probing import ProbeResult, RankLedger, probe
@@ -320,7 +322,8 @@ def test_every_config_name_is_a_config():
     assert set(CONFIGS) == {
         "python", "python_with_new_lines", "java", "java_with_new_lines", "java_skip_semicolon",
         "english", "english_space_after", "german", "german_space_after", "ud", "ud_space_after",
-        *(f"{language}_{edit.replace('-', '_')}" for language in ("python", "java") for edit in EDITS),
+        "python_exact", "java_exact", *(name for name, language in LANGUAGES.items() if language.variants == (EXACT,)),
+        *(f"{name}_{edit.replace('-', '_')}" for name, language in LANGUAGES.items() if language.editing for edit in EDITS),
     }  # fmt: skip
 
 

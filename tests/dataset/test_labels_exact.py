@@ -6,11 +6,13 @@ import importlib
 from collections import Counter
 
 import pytest
+from conftest import ROOT
 from support.golden_pairs import GOLDEN, cases, spell_edges, spell_tokens
 from support.reference_parsers import places
 
 from codesyntax_dataset import annotate, tokenize
 from codesyntax_dataset.errors import ParseError
+from codesyntax_dataset.languages import LANGUAGES
 from codesyntax_dataset.languages.go import TABLE as GO
 from codesyntax_dataset.languages.java.exact import TABLE as JAVA
 from codesyntax_dataset.languages.javascript import TABLE as JAVASCRIPT
@@ -77,6 +79,19 @@ def test_the_example_of_a_construct_has_its_relations(language):
         assert expected
         missing[construct] = expected - {edge.relation for edge in edges}
     assert {construct: names for construct, names in missing.items() if names} == {}
+
+
+def test_readme_says_which_language_has_which_construct():
+    readme = (ROOT / "codesyntax_dataset" / "README.md").read_text("utf-8")
+    has = [{rule.construct for rule in table.rules} for table in TABLES.values()]
+    titles = [LANGUAGES[language].title for language in TABLES]
+    rows = [
+        ["construct", *titles],
+        ["---", *(":---:" for _ in titles)],
+        *([f"`{name}`", *("x" if name in one else "" for one in has)] for name in sorted(set().union(*has))),
+    ]
+    table = "".join("| " + " | ".join(row) + " |\n" for row in rows)
+    assert table in readme, f"expected\n{table}"
 
 
 def test_every_construct_is_one_of_some_language():

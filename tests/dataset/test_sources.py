@@ -20,7 +20,7 @@ from loopback_hub import LoopbackHub
 
 from codesyntax_dataset import annotate, corpus, foreign
 from codesyntax_dataset.errors import SourceError
-from codesyntax_dataset.languages import CONFIGS, LANGUAGES, language_of, unedited
+from codesyntax_dataset.languages import CONFIGS, LANGUAGES
 from codesyntax_dataset.schema import Edge, Skips, SourceFunction, Token
 from codesyntax_dataset.sources import codesearchnet, published, read
 
@@ -89,11 +89,11 @@ def names(functions: list[SourceFunction]) -> list[tuple[str, str]]:
     return [(function.func_name, function.partition) for function in functions]
 
 
-@pytest.mark.parametrize("config", ["python", "java_skip_semicolon"])
+@pytest.mark.parametrize("config", ["python", "java_skip_semicolon", "javascript"])
 def test_codesearchnet_reads_the_same_from_a_folder_a_language_folder_a_zip_and_a_folder_of_zips(tmp_path, config):
     language = CONFIGS[config][0]
-    tree = write(tmp_path / "tree", members("python") | members("java"))
-    zips = write(tmp_path / "zips", {f"{language}.zip": zipped(members(language)) for language in ("python", "java")})
+    tree = write(tmp_path / "tree", members("go") | members(language))
+    zips = write(tmp_path / "zips", {f"{name}.zip": zipped(members(name)) for name in ("go", language)})
     sources = [tree, f"{tree}/{language}", f"{zips}/{language}.zip", zips]
     first, *others = [read_all(source, config) for source in sources]
     assert names(first) == EXPECTED
@@ -298,7 +298,7 @@ def test_a_published_zip_that_unpacks_to_too_much_is_refused(tmp_path, monkeypat
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("config", [name for name in unedited() if not language_of(name).of_treebanks])
+@pytest.mark.parametrize("config", published.files().values())
 def test_tokens_of_the_reference_labels_are_found_where_the_annotator_has_them(shared, tmp_path, config):
     language, variant = CONFIGS[config]
     functions = {function.url: function for function in read_all(str(shared / "data" / "codesearchnet"), language)}
@@ -394,6 +394,58 @@ def test_java_methods_are_cut_out_with_their_modifiers_and_without_their_javadoc
         ("Outer.Inner.second", "Outer.java#L13-L13", "default void second() { }"),
         ("Outer.Colour.third", "Outer.java#L14-L14", "int third() { return 3; }"),
     ]
+
+
+JAVASCRIPT_FILE = """\
+async function a() { function inner() {} }
+const b = () => 1, { c } = d;
+exports.e = function (x) {};
+module.exports = { f: function* () {}, get g() { return 1 }, h: x => x };
+export class I {
+  static async j() {} // π
+  #k = async () => {};
+  [Symbol.iterator]() {}
+}
+(function () { "π"; var l = function () {}; })();
+on("click", function m() {});
+export default () => 1;
+"""
+
+
+def test_javascript_functions_are_cut_out_if_they_have_a_name_or_are_given_one(tmp_path):
+    functions = read_all(write(tmp_path, {"a.mjs": JAVASCRIPT_FILE.encode()}), "javascript")
+    assert {function.func_name: function.code for function in functions} == {
+        "a": "async function a() { function inner() {} }",
+        "b": "() => 1",
+        "exports.e": "function (x) {}",
+        "f": "function* () {}",
+        "g": "get g() { return 1 }",
+        "h": "x => x",
+        "I.j": "static async j() {}",
+        "I.#k": "async () => {}",
+        "I.[Symbol.iterator]": "[Symbol.iterator]() {}",
+        "l": "function () {}",
+        "m": "function m() {}",
+    }
+    assert functions[0].url == "a.mjs#L1-L1"
+
+
+TYPESCRIPT_FILE = """\
+function a(x: string): void;
+function a(x: any): void {}
+namespace N { export abstract class C<T> { abstract b(): T; protected async c<U>(): Promise<U> {} d = (): T => {} } }
+declare function e(): void;
+interface I { f(): void }
+"""
+
+
+def test_typescript_functions_without_a_body_do_not_count(tmp_path):
+    functions = read_all(write(tmp_path, {"a.ts": TYPESCRIPT_FILE.encode(), "b.js": b"()"}), "typescript")
+    assert {function.func_name: function.code for function in functions} == {
+        "a": "function a(x: any): void {}",
+        "N.C.c": "protected async c<U>(): Promise<U> {}",
+        "N.C.d": "(): T => {}",
+    }
 
 
 def test_line_ends_and_a_byte_order_mark_do_not_shift_what_is_cut_out(tmp_path):
@@ -568,7 +620,7 @@ def test_whatever_lies_in_a_folder_the_rest_of_it_is_read(tmp_path, monkeypatch)
     }
 
 
-@pytest.mark.parametrize("language", ["python", "java"])
+@pytest.mark.parametrize("language", ["python", "java", "javascript", "typescript"])
 def test_the_sample_is_what_its_files_say_at_the_lines_that_its_urls_name(language):
     sample = Path(codesearchnet.__file__).parent.parent / "sample"
     functions = read_all("sample", language)
