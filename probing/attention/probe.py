@@ -67,11 +67,11 @@ def probe(
 ) -> ProbeResult | None:
     """Top-k UAS of every attention head of a model, by the published protocol (Shen et al. 2022, section 4).
 
-    `model`: a Hub id (at `revision`), a local folder, or a (model, tokenizer) pair. `data`: a folder that `codesyntax
-    build` wrote, a dataset id, or a loaded dataset. `dtype`: `float32` or `bfloat16`, as text or torch dtype.
-    `batch_tokens`: sub-tokens per batch, padding included; scores do not depend on it. `limit`: probe only the first
-    functions of the split, which the result says. `direction`: `head-to-dependent`, as published for code, or
-    `dependent-to-head`, as published for natural language and the only one for models that cannot see later tokens; by
+    `model`: a Hub id or a folder of checkpoints (at `revision`), a local folder, or a (model, tokenizer) pair. `data`:
+    a folder that `codesyntax build` wrote, a dataset id, or a loaded dataset. `dtype`: `float32` or `bfloat16`, as text
+    or torch dtype. `batch_tokens`: sub-tokens per batch, padding included; scores do not depend on it. `limit`: probe
+    only the first functions of the split, which the result says. `direction`: `head-to-dependent`, as published for code,
+    or `dependent-to-head`, as published for natural language and the only one for models that cannot see later tokens; by
     default that of the language, if the model supports it. `max_length`: the most sub-tokens, special tokens included,
     of a function, 511 in the paper. `also_fits`: other models that a function must fit, so that scores compare.
     `control`: `random-weights`, `shuffled-attention` or `redrawn-dependents`, drawn with `seed`: the model without what

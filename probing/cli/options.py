@@ -24,7 +24,7 @@ device = click.option("--device", help="Such as cpu or cuda:1.  [default: a CUDA
 dtype = click.option(
     "--dtype", default="float32", type=click.Choice(["float32", "bfloat16"]), help="Precision of the model."
 )
-revision = click.option("--revision", help="Branch, tag or commit of a model on the Hub.")
+revision = click.option("--revision", help="Branch, tag or commit of a model on the Hub, or a checkpoint in a folder.")
 as_json = click.option("--json", "as_json", is_flag=True, help="Print only the result, as JSON, to standard output.")
 wide = click.option("--wide", is_flag=True, help="Print all columns, regardless of the width of the terminal.")
 configs = click.option(

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from codesyntax_dataset.errors import ModelError
-from probing.models.location import checkpoints_in, loading, locate
+from probing.models.location import EMBEDDED_MODELS, checkpoints_in, loading, locate
 
 
 class Checkpoint(NamedTuple):
@@ -34,6 +34,8 @@ def checkpoints(model: str, revisions: Sequence[str] = ()) -> list[Checkpoint]:
     """
     folder = Path(model)
     names = list(dict.fromkeys(revisions))
+    if names and model in EMBEDDED_MODELS:
+        raise ModelError(f"{model} comes as a package and has no revision {names[0]!r}: leave it out")
     if not names and folder.is_dir() and not (folder / "config.json").exists():
         names = sorted(checkpoints_in(folder), key=lambda name: (step_of(name) or 0, name))
     if len(names) < 2:

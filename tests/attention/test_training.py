@@ -14,6 +14,7 @@ from probing import probe, probe_training
 from probing.attention.probe import Runner
 from probing.attention.result import load
 from probing.cli import main
+from probing.evidence.verify import verify
 from probing.models.checkpoints import Checkpoint, checkpoints, step_of
 
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -126,6 +127,11 @@ def test_without_steps_in_all_names_the_order_given_counts(training, tmp_path, h
     assert checkpoints(str(tmp_path / "words")) == [Checkpoint(None, None)]
 
 
+def test_an_embedded_model_has_no_revisions():
+    with pytest.raises(ModelError, match="tiny-code-mlm comes as a package and has no revision 'step8'"):
+        checkpoints("tiny-code-mlm", ["step8"])
+
+
 def test_a_folder_has_only_the_checkpoints_in_it(training, dataset_folder):
     for name in ("step-9", "..", "step-000008/..", ""):
         with pytest.raises(ModelError, match="has no revision .*one of step-000000, step-000008, step-000300"):
@@ -155,6 +161,12 @@ def test_killed_in_the_second_checkpoint_and_resumed(training, dataset_folder, t
         for folder in (tmp_path / "whole", tmp_path / "killed")
     )
     assert whole == killed
+    monkeypatch.setattr(Runner, "run", real)
+    result = load(next((tmp_path / "killed").glob("*.json")))
+    (place,) = [f"step-{step:06}" for step in STEPS if step == result.run.step]
+    assert verify(
+        result.paths(tmp_path / "killed")[0], model=training / place, data=dataset_folder, functions=2
+    ).accepted
 
 
 def test_the_command_line(training, dataset_folder, tmp_path):
