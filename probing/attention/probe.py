@@ -70,14 +70,14 @@ def probe(
     `model`: a Hub id or a folder of checkpoints (at `revision`), a local folder, or a (model, tokenizer) pair. `data`:
     a folder that `codesyntax build` wrote, a dataset id, or a loaded dataset. `dtype`: `float32` or `bfloat16`, as text
     or torch dtype. `batch_tokens`: sub-tokens per batch, padding included; scores do not depend on it. `limit`: probe
-    only the first functions of the split, which the result says. `direction`: `head-to-dependent`, as published for code,
-    or `dependent-to-head`, as published for natural language and the only one for models that cannot see later tokens; by
-    default that of the language, if the model supports it. `max_length`: the most sub-tokens, special tokens included,
-    of a function, 511 in the paper. `also_fits`: other models that a function must fit, so that scores compare.
-    `control`: `random-weights`, `shuffled-attention` or `redrawn-dependents`, drawn with `seed`: the model without what
-    it learned, with its attention on other tokens, or on edges to other tokens (see `probing.runs.controls`), which the
-    result says. `output`: a folder for the result and its ledger, in which an interrupted run continues where it
-    stopped.
+    only the first functions of the split, which the result says. `direction`: `head-to-dependent`, as published for
+    code, or `dependent-to-head`, as published for natural language and the only one for models that cannot see later
+    tokens; by default that of the language, if the model supports it. `max_length`: the most sub-tokens, special tokens
+    included, of a function, 511 in the paper. `also_fits`: other models that a function must fit, so that scores
+    compare. `control`: `random-weights`, `shuffled-attention` or `redrawn-dependents`, drawn with `seed`: the model
+    without what it learned, with its attention on other tokens, or on edges to other tokens (see
+    `probing.runs.controls`), which the result says. `output`: a folder for the result and its ledger, in which an
+    interrupted run continues where it stopped.
 
     A repeated probe is answered from the cache (see `probing.runs.cache`), unless the model is a pair.
 
