@@ -19,7 +19,7 @@ from probing.attention.result import ProbeResult
 from probing.evidence.beyond import AVOIDED, best_offsets, is_hard
 from probing.prediction.silence import prepare
 from probing.prediction.silencing_result import SilencingResult
-from probing.prediction.silencing_schema import Chosen
+from probing.prediction.silencing_schema import Chosen, Provenance
 from probing.runs import cache
 from probing.runs.data import folder_of, read_functions
 from probing.runs.ledger_file import SILENCING
@@ -102,18 +102,23 @@ def ablate(
         heads, read = processes.share(chosen)
         job, means_of = prepare(loaded, functions, reference, heads, direction=read, **asked)
         job.data_folder = folder_of(data)
-        told = job.provenance
-        tell(
-            f"{told.passes:,} forward passes of single functions: {told.settings.reference} for the mean outputs of "
-            f"heads, {told.passes - told.settings.reference:,} over {told.functions:,} functions, for "
-            f"{len(told.heads)} relations and up to {max(len(head.matched) for head in told.heads.values())} heads "
-            "beside the best of each"
-        )
+        if processes.main:
+            tell(_cost(job.provenance))
         loaded.learn_means(means_of)
         result = run_job(job, processes, None if output is None else Path(output))
     if result is not None and slot is not None:
         slot.save(result.ledger.save, job.provenance.settings.revision)
     return result
+
+
+def _cost(made: Provenance) -> str:
+    """What a run costs, in words, before it begins."""
+    reference, rivals = made.settings.reference, max(len(head.matched) for head in made.heads.values())
+    return (
+        f"{made.passes:,} forward passes of single functions: {reference} for the mean outputs of heads, and "
+        f"{made.passes - reference:,} over {made.functions:,} functions, for {len(made.heads)} relations and up to "
+        f"{rivals} heads beside the best of each"
+    )
 
 
 def choose(validation: ProbeResult, test: ProbeResult, draws: int, seed: int) -> dict[str, Chosen]:

@@ -59,7 +59,7 @@ def print_silencing(result: SilencingResult, wide: bool = False) -> None:
             verdict(one),
         )
     out = console(wide)
-    print_table(out, shown, spare=[8, 1, 9, 4, 10, 6])
+    print_table(out, shown, spare=[8, 1, 9, 10, 7, 6, 4])
     out.print(sentence(relations), soft_wrap=True, highlight=False)
     out.print(result.signature, soft_wrap=True, highlight=False)
     if text := left_out(result):
