@@ -620,6 +620,58 @@ def test_whatever_lies_in_a_folder_the_rest_of_it_is_read(tmp_path, monkeypatch)
     }
 
 
+PHP_FILE = """\
+<h1>π</h1>
+<?php
+namespace N;
+if (true) { function a() { return fn() => 1; } }
+abstract class B { abstract function c(); public static function d(): int { ?><b><?php } }
+trait T { private function e() { return new class { function f() {} }; } }
+enum E { case G; function h() {} }
+interface I { function i(); }
+$j = function () {};
+"""
+
+
+def test_php_functions_have_a_body_and_may_leave_php(tmp_path):
+    functions = read_all(write(tmp_path, {"a.php": PHP_FILE.encode(), "b.php": b"<?php ("}), "php")
+    assert {function.func_name: function.code for function in functions} == {
+        "a": "function a() { return fn() => 1; }",
+        "B.d": "public static function d(): int { ?><b><?php }",
+        "T.e": "private function e() { return new class { function f() {} }; }",
+        "E.h": "function h() {}",
+    }
+    assert functions[0].url == "a.php#L4-L4"
+
+
+RUBY_FILE = """\
+module M
+  class N::O < P
+    private def a(é) = é
+    def self.b; def c; end; end
+    class << self
+      def d? = true
+    end
+  end
+end
+define_method(:e) { }
+def f
+end
+__END__
+def g; end
+"""
+
+
+def test_ruby_methods_are_cut_out_in_their_modules(tmp_path):
+    functions = read_all(write(tmp_path, {"a.rb": RUBY_FILE.encode(), "b.rb": b"def ("}), "ruby")
+    assert {function.func_name: function.code for function in functions} == {
+        "M.N::O.a": "def a(é) = é",
+        "M.N::O.b": "def self.b; def c; end; end",
+        "M.N::O.d?": "def d? = true",
+        "f": "def f\nend",
+    }
+
+
 @pytest.mark.parametrize("language", ["python", "java", "javascript", "typescript"])
 def test_the_sample_is_what_its_files_say_at_the_lines_that_its_urls_name(language):
     sample = Path(codesearchnet.__file__).parent.parent / "sample"
