@@ -14,6 +14,7 @@ import yaml
 from datasets.info import DatasetInfosDict
 
 from codesyntax_dataset.builder import COLUMNS, FEATURES
+from codesyntax_dataset.foreign import printable
 from codesyntax_dataset.languages import LANGUAGES, Variant, in_order, variant_of
 from codesyntax_dataset.languages.variants import EXACT
 from codesyntax_dataset.measure import ConfigReport
@@ -54,6 +55,7 @@ def render(
     environment = jinja2.Environment(
         trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True, undefined=jinja2.StrictUndefined
     )
+    environment.filters["plain"] = _plain
     template = environment.from_string(Path(__file__).with_name("card.md.jinja").read_text(encoding="utf-8"))
     return template.render(
         metadata=front_matter(configs),
@@ -79,6 +81,11 @@ def render(
         package_version=version("codesyntax"),
         number=lambda count: f"{count:,}" if count else "-",
     )
+
+
+def _plain(text: str) -> str:
+    """Foreign text within a line of the card: it ends no code, cell or line."""
+    return printable(str(text).replace("`", "'").replace("|", "¦").replace("<", "‹").replace("\n", " "))
 
 
 def front_matter(configs: Mapping[str, ConfigReport]) -> str:

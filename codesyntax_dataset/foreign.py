@@ -1,4 +1,4 @@
-"""Files of others: what is read of them, and how much.
+"""Files of others: what is read of them, how much, and how their texts are shown.
 
 Only regular files are opened, because reading a pipe or a device may never end, and the size of everything that is read
 has a limit.
@@ -51,3 +51,10 @@ def explodes(unpacked: int, packed: int) -> bool:
     """Whether data of these sizes in bytes was packed to exhaust who unpacks it: code shrinks to a tenth, not less than
     a 200th."""
     return unpacked > max(_LEAST, _PACKED_ALIKE * packed)
+
+
+def printable(text: str, most: int = 300) -> str:
+    """Foreign text in one line of at most `most` characters, with unprintable characters escaped: some of them move the
+    cursor of a terminal, change its title, or show text in another order."""
+    shown = "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
+    return shown if len(shown) <= most else f"{shown[: most - 1]}…"

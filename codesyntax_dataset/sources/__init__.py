@@ -13,6 +13,7 @@ from pathlib import Path
 from types import ModuleType
 
 from codesyntax_dataset.errors import SourceError
+from codesyntax_dataset.foreign import printable
 from codesyntax_dataset.languages import language_of
 from codesyntax_dataset.schema import Skips, SourceFunction
 from codesyntax_dataset.sources import codesearchnet, hub, published, tree, treebank
@@ -63,7 +64,7 @@ def splitting(source: str, config: str, validation_fraction: float | None = None
 
 def shown(source: str) -> str:
     """The source as cards and pages name it: a path without its parent folders."""
-    return Path(source).resolve().name if Path(source).exists() else source
+    return printable(Path(source).resolve().name if Path(source).exists() else source)
 
 
 def reader(source: str, config: str) -> ModuleType:

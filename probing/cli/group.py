@@ -13,6 +13,7 @@ from typing import Any
 import click
 
 from codesyntax_dataset.errors import CodeSyntaxError
+from codesyntax_dataset.foreign import printable
 
 _QUIET = "codesyntax.quiet"
 _STATUS_INTERRUPTED, _STATUS_TERMINATED = 128 + 2, 128 + 15
@@ -85,7 +86,7 @@ class _Group(click.Group):
             with _cleaning_up_when_terminated():
                 return super().invoke(context)
         except CodeSyntaxError as error:
-            raise click.ClickException(" ".join(str(error).split())) from error
+            raise click.ClickException(printable(" ".join(str(error).split()), most=10_000)) from error
         except KeyboardInterrupt as stop:
             click.echo(f"Error: {str(stop) or 'interrupted'}", err=True)
             context.exit(_STATUS_TERMINATED if isinstance(stop, _Terminated) else _STATUS_INTERRUPTED)
@@ -94,7 +95,7 @@ class _Group(click.Group):
 def note(text: object) -> None:
     """Print a message that is not part of the result."""
     if not click.get_current_context().meta.get(_QUIET):
-        click.echo(text, err=True)
+        click.echo("\n".join(printable(line, most=10_000) for line in str(text).split("\n")), err=True)
 
 
 @click.group(cls=_Group, context_settings=_CONTEXT)

@@ -32,6 +32,7 @@ import numpy as np
 
 from codesyntax_dataset.arguments import checked
 from codesyntax_dataset.errors import EntryError
+from codesyntax_dataset.foreign import printable
 from codesyntax_dataset.languages import CONFIGS
 from codesyntax_dataset.protocol import (
     BASELINES,
@@ -407,9 +408,3 @@ def _check_amount(source: str, files: int, size: int) -> None:
             f"too much to read with {source}: {files:,} files of {size:,} bytes together, expected at most "
             f"{MOST_FILES:,} files and {MOST_BYTES:,} bytes; make a board of some of them"
         )
-
-
-def printable(text: str, most: int = 300) -> str:
-    """Foreign text in one line of at most `most` characters, with unprintable characters escaped."""
-    shown = "".join(c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text)
-    return shown if len(shown) <= most else f"{shown[: most - 1]}…"

@@ -25,6 +25,7 @@ from huggingface_hub.errors import (
 from huggingface_hub.utils import disable_progress_bars, parse_ratelimit_headers, validate_repo_id
 
 from codesyntax_dataset.errors import CodeSyntaxError, HubError
+from codesyntax_dataset.foreign import printable
 
 MOST_WAITING = 600
 """Most seconds to wait in total when the Hub asks to; it counts requests in windows of five minutes."""
@@ -119,7 +120,9 @@ def plain_errors(repo: str) -> Iterator[None]:
 
 
 def _no_address(record: logging.LogRecord) -> bool:
-    return "://" not in record.getMessage()
+    text = record.getMessage()
+    record.msg, record.args = printable(text), ()  # the Hub may send any text
+    return "://" not in text
 
 
 def _message(error: BaseException, repo: str) -> str:

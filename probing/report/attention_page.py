@@ -22,7 +22,7 @@ from probing.attention.result import ProbeResult
 from probing.attention.result import load as load_result
 from probing.models.encoder import Encoder, load
 from probing.models.subtokens import check_language
-from probing.report.pages import Page, environment
+from probing.report.pages import Page, environment, fill
 from probing.report.shown import Shown, check_length, lines_of, relations_of, shown
 
 KEPT = 20
@@ -89,9 +89,8 @@ def show(
     }
     return Page(
         "Attention page",
-        environment()
-        .get_template("attention.html.jinja")
-        .render(
+        fill(
+            environment().get_template("attention.html.jinja"),
             model=encoder.name,
             revision=encoder.revision[:12],
             function=function.name,

@@ -17,15 +17,17 @@ from typing import Any
 from codesyntax_dataset import paper
 from codesyntax_dataset.atomic import write, writing
 from codesyntax_dataset.errors import LedgerError
+from codesyntax_dataset.foreign import printable
 from codesyntax_dataset.languages import language_of
 from codesyntax_dataset.protocol import BEYOND_OFFSET, PROTOCOLS, TABLE_KS
 from codesyntax_metric.topk_uas import RULES
 from probing.evidence.baselines import kinds_of
 from probing.evidence.entry_masked import HEADLINE
 from probing.evidence.selection import SAME_RELATIONS
-from probing.publish.board import BEST_FIRST, SHOWN, Board, Cell, Found, Row, Table, printable
+from probing.publish.board import BEST_FIRST, SHOWN, Board, Cell, Found, Row, Table
 from probing.report import board_masked
-from probing.report.pages import environment
+from probing.report.document import row_in_csv
+from probing.report.pages import environment, fill, shown
 
 _SPACE = """---
 title: CodeSyntax board
@@ -126,8 +128,9 @@ def to_html(board: Board) -> str:
     templates.policies["json.dumps_kwargs"] = {"separators": (",", ":")}
     tables = [_table(table) for table in board.tables]
     tables += [_paper_table(config) for config in _paper_configs(board)]
-    details = json.dumps([_details(table) for table in board.tables], separators=(",", ":"))
-    return templates.get_template("board.html.jinja").render(
+    details = json.dumps(shown([_details(table) for table in board.tables]), separators=(",", ":"))
+    return fill(
+        templates.get_template("board.html.jinja"),
         board=board,
         attention=bool(board.tables or not board.masked),
         masked=board_masked.to_page(board.masked),
@@ -209,18 +212,20 @@ def to_csv(board: Board) -> str:
             for place, (cell, rank) in enumerate(zip(row.cells, ranks)):
                 if cell is not None and rank is not None and SHOWN[place][0] in table.means:
                     ranked = {"rank_first": rank[0], "rank_last": rank[1]}
-                    writer.writerow({**about, **_place(place), **_numbers(cell), **ranked})
+                    writer.writerow(row_in_csv({**about, **_place(place), **_numbers(cell), **ranked}))
         for name in _baselines(table):
             for place, cell in enumerate(table.rows[0].baselines[name]):
                 if cell is not None and SHOWN[place][0] in table.means:
                     about = {**_about(table), "kind": "baseline", "model": name}
-                    writer.writerow({**about, **_place(place), **_numbers(cell)})
+                    writer.writerow(row_in_csv({**about, **_place(place), **_numbers(cell)}))
     for config in _paper_configs(board):
         for name, cells in _paper_rows(config):
             for place, cell in enumerate(cells):
                 if cell is not None:
                     about = {"board": f"{config}.paper", "config": config, "direction": language_of(config).direction}
-                    writer.writerow({**about, "kind": "paper", "model": name, **_place(place), **_numbers(cell)})
+                    writer.writerow(
+                        row_in_csv({**about, "kind": "paper", "model": name, **_place(place), **_numbers(cell)})
+                    )
     return file.getvalue()
 
 

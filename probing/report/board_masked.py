@@ -9,11 +9,12 @@ from collections.abc import Sequence
 from typing import Any
 
 from codesyntax_dataset.errors import LedgerError
+from codesyntax_dataset.foreign import printable
 from probing.evidence.entry_masked import HEADLINE
 from probing.evidence.statistics import FEW_FUNCTIONS
 from probing.prediction.result import OUTCOMES
-from probing.publish.board import printable
 from probing.publish.board_masked import MaskedCell, MaskedRow, MaskedTable, MaskedTypeRow
+from probing.report.document import row_in_csv
 from probing.report.masking import RANDOM
 
 SHOWN = {HEADLINE: "Jaccard similarity", "restored": "restored sub-tokens"}
@@ -54,10 +55,12 @@ def to_csv(tables: Sequence[MaskedTable]) -> str:
                 mean = {"outcome": outcome, "functions": table.functions, "masked": masked}
                 first, last = ranks[outcome]
                 mean |= {**_numbers(row.cells[outcome]), "rank_first": first, "rank_last": last}
-                writer.writerow(about | mean)
+                writer.writerow(row_in_csv(about | mean))
                 for kind in row.node_types:
                     counts = {"node_type": kind.name, "functions": kind.functions, "masked": kind.masked}
-                    writer.writerow({**about, "outcome": outcome, **counts, **_numbers(kind.cells[outcome])})
+                    writer.writerow(
+                        row_in_csv({**about, "outcome": outcome, **counts, **_numbers(kind.cells[outcome])})
+                    )
     return file.getvalue()
 
 

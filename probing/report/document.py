@@ -5,12 +5,15 @@ from __future__ import annotations
 import csv
 import io
 import math
-from collections.abc import Callable, Sequence
+import re
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, NamedTuple
 
 from markupsafe import Markup
+
+from probing.report.pages import SHOWN
 
 Cell = Any
 """A text, a number, None, or a list: a score in percent is [value, low, high] (low and high None if it has no interval)
@@ -131,7 +134,7 @@ class Table:
             for column, cell in zip(self.columns, row):
                 values = list(cell) if isinstance(cell, (list, tuple)) else [cell]
                 written += values + [None] * (len(column.kind.parts) - len(values))
-            writer.writerow(["" if _missing(value) else value for value in written])
+            writer.writerow([in_csv(value) for value in written])
         return text.getvalue()
 
     def to_markdown(self) -> str:
@@ -206,6 +209,26 @@ def in_html(cell: Cell, kind: Kind) -> Markup:
     return Markup('<td class="{}">{}{}').format(look, value, small)
 
 
+def in_csv(value: Any) -> Any:
+    """A value for a cell of CSV: a text that a spreadsheet would run as a formula begins with an apostrophe."""
+    if _missing(value):
+        return ""
+    return f"'{value}" if isinstance(value, str) and value[0] in "=+-@\t\r" and not _is_number(value) else value
+
+
+def row_in_csv(row: Mapping[str, Any]) -> dict[str, Any]:
+    """A row of CSV by its columns."""
+    return {name: in_csv(value) for name, value in row.items()}
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
 def _lines(cell: Cell, kind: Kind, between: str) -> list[str]:
     """The main value of a cell, and what follows or stands below it."""
     if not isinstance(cell, (list, tuple)):
@@ -234,4 +257,4 @@ def _full_name(column: Column) -> str:
 def _escape(text: str) -> str:
     """Escape text for one cell of a Markdown table: no mark-up, no line break."""
     text = "".join("\\" + character if character in "\\`*_[]<>|#" else character for character in text)
-    return text.replace("&", "&amp;").replace("\n", " ⏎ ")
+    return re.sub(r"\r\n|[\r\n\v\f\x85\u2028\u2029]", " ⏎ ", text.replace("&", "&amp;")).translate(SHOWN)

@@ -15,6 +15,7 @@ from matplotlib.artist import Artist
 from matplotlib.figure import Figure, FigureBase
 
 from codesyntax_dataset.protocol import KS
+from probing.report.pages import SHOWN
 
 INK, FAINT, PAPER = "#1b1f24", "#808890", "#ffffff"
 ON_DARK, ON_BRIGHT = "#fffffe", "#000001"  # text on cells: neither PAPER nor INK, which the page replaces
@@ -27,6 +28,7 @@ _STYLE = {
     "svg.fonttype": "none",  # text stays text
     "font.family": "sans-serif",
     "font.size": 9,
+    "text.parse_math": False,  # a name with two dollars is no formula
     "axes.titlesize": 9.5,
     "axes.titlelocation": "left",
     "axes.spines.top": False,
@@ -395,7 +397,7 @@ def lay_out(figure: Figure) -> Figure:
 def to_svg(figure: Figure) -> str:
     text = io.StringIO()
     figure.savefig(text, format="svg", metadata={"Date": None, "Creator": None})
-    return text.getvalue()
+    return text.getvalue().translate(SHOWN)
 
 
 def to_png(figure: Figure) -> bytes:
@@ -407,7 +409,7 @@ def to_png(figure: Figure) -> bytes:
 def for_page(svg: str, prefix: str) -> str:
     """Embed an SVG in a page: with unique ids, the text colour of the page, and a transparent background."""
     svg = svg[svg.index("<svg") :]
-    svg = re.sub(r"<metadata>.*?</metadata>", "", svg, flags=re.DOTALL)
+    svg = re.sub(r"<metadata>.*?</metadata>|<style\b.*?</style>", "", svg, flags=re.DOTALL)  # the page has the style
     svg = re.sub(r'(\bid="|href="#|url\(#)', rf"\g<1>{prefix}-", svg)
     return svg.replace(INK, "currentColor").replace(f"fill: {PAPER}", "fill: none")
 

@@ -10,7 +10,7 @@ from codesyntax_dataset.atomic import workplace, writing
 from codesyntax_dataset.errors import LedgerError
 from probing.report.document import Figure, Section, Table, in_html
 from probing.report.figures import for_page
-from probing.report.pages import environment
+from probing.report.pages import environment, fill
 
 _OURS = {"tables": {".csv"}, "figures": {".svg", ".png"}, "entries": {".json"}}
 """The folders of a report, and the files in them."""
@@ -101,7 +101,7 @@ def _page(report: Report) -> str:
         "table": lambda part: isinstance(part, Table),
         "figure": lambda part: isinstance(part, Figure),
     }
-    return templates.get_template("report.html.jinja").render(report=report)
+    return fill(templates.get_template("report.html.jinja"), report=report)
 
 
 def _text(path: Path, text: str) -> None:

@@ -19,7 +19,7 @@ from probing.models.masked import load_masked
 from probing.prediction.copies import Pair, Restoration, Restored, masked_copies
 from probing.prediction.masking import Maskable, Masker
 from probing.prediction.restore import Part
-from probing.report.pages import Page, environment
+from probing.report.pages import Page, environment, fill
 from probing.report.shown import check_length, shown
 
 _SIGNS = str.maketrans({"\n": "⏎", "\r": "␍", "\t": "⇥"})
@@ -71,9 +71,8 @@ def show_masked(
     (restored,) = restoration.each([(maskable, pairs)])
     return Page(
         "Masked syntax",
-        environment()
-        .get_template("masked.html.jinja")
-        .render(
+        fill(
+            environment().get_template("masked.html.jinja"),
             model=loaded.name,
             revision=loaded.revision[:12],
             function=function.name,

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
 import html
+import json
 import os
+import secrets
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import jinja2
 
@@ -32,12 +36,38 @@ class Page:
         )
 
 
+_CONTROLS = [*range(9), 11, 12, *range(14, 32), *range(127, 160), *range(0xD800, 0xE000), 0xFFFE, 0xFFFF]
+_DIRECTIONS = [0x61C, 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A)]
+
+SHOWN = str.maketrans(dict.fromkeys(map(chr, [*_CONTROLS, *_DIRECTIONS]), "\ufffd"))
+"""What stands for characters that cannot be shown, or that let a reader see others in another order than a computer."""
+
+
+def shown(value: Any) -> Any:
+    """The texts of any JSON as pages show them."""
+    if isinstance(value, str):
+        return value.translate(SHOWN)
+    if isinstance(value, dict):
+        return {shown(name): shown(one) for name, one in value.items()}
+    return [shown(one) for one in value] if isinstance(value, (list, tuple)) else value
+
+
+def fill(template: jinja2.Template, **context: Any) -> str:
+    """The page that a template makes, with a nonce that no text in it can know; the same page has the same one."""
+    place = secrets.token_hex(16)
+    page = template.render(context, nonce=place).translate(SHOWN)
+    nonce = hashlib.sha256(page.replace(place, "").encode()).hexdigest()[:32]
+    return page.replace(place, nonce)
+
+
 def environment() -> jinja2.Environment:
     """The jinja environment that loads the templates."""
-    return jinja2.Environment(
+    templates = jinja2.Environment(
         autoescape=True,
         undefined=jinja2.StrictUndefined,
         loader=jinja2.PackageLoader("probing", "report"),
         trim_blocks=True,
         lstrip_blocks=True,
     )
+    templates.policies["json.dumps_function"] = lambda value, **options: json.dumps(shown(value), **options)
+    return templates

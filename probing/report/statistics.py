@@ -25,6 +25,7 @@ from codesyntax_dataset.errors import LedgerError
 from codesyntax_dataset.languages import language_of
 from codesyntax_dataset.statistics import Distribution, Statistics, statistics
 from codesyntax_metric.topk_uas import NOT_IN_MEAN
+from probing.report.document import in_csv
 from probing.report.terminal import console, print_table, table
 from probing.runs.data import load_functions
 
@@ -182,11 +183,11 @@ def to_csv(configs: Mapping[str, Statistics]) -> dict[str, str]:
         for name in _names(config, counted):
             summary, theirs = counted.relations.get(name), paper.edges(config).get(name, "")
             if summary is None:
-                rows.writerow([config, name, 0, theirs, 0, *[""] * 14])
+                rows.writerow([config, in_csv(name), 0, theirs, 0, *[""] * 14])
                 continue
             numbers = [*summary.offset, summary.mode, summary.mode_share, *summary.dependent]
-            rows.writerow([config, name, summary.edges, theirs, summary.functions, *numbers])
-            cells.writerows([config, name, offset, edges] for offset, edges in summary.offsets.items())
+            rows.writerow([config, in_csv(name), summary.edges, theirs, summary.functions, *numbers])
+            cells.writerows([config, in_csv(name), offset, edges] for offset, edges in summary.offsets.items())
     return {"relations.csv": relations.getvalue(), "offsets.csv": offsets.getvalue()}
 
 

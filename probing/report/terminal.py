@@ -3,19 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from rich import box
 from rich.cells import cell_len
 from rich.console import Console
 from rich.table import Column, Table
 
+from codesyntax_dataset.foreign import printable
+
 _WIDE = 250  # characters, wider than any of our tables
+
+
+class _Terminal(Console):
+    """Prints texts as they are: no mark-up, and nothing that a terminal would obey."""
+
+    def print(self, *objects: Any, **options: Any) -> None:
+        super().print(*(_plain(one) if isinstance(one, str) else one for one in objects), **options)
 
 
 def console(wide: bool = False) -> Console:
     """The console to print to. In a pipe or a file, or with `wide`, tables are as wide as their rows."""
-    terminal = Console()
-    return terminal if terminal.is_terminal and not wide else Console(width=_WIDE, soft_wrap=True)
+    terminal = _Terminal(markup=False)
+    return terminal if terminal.is_terminal and not wide else _Terminal(width=_WIDE, soft_wrap=True, markup=False)
+
+
+def _plain(text: str) -> str:
+    return "\n".join(printable(line, most=10_000) for line in text.split("\n"))
 
 
 def table(title: str, caption: str | None = None) -> Table:
@@ -46,7 +60,7 @@ def print_table(out: Console, shown: Table, spare: Sequence[int] = ()) -> None:
 def _without(shown: Table, dropped: Sequence[int]) -> Table:
     """The same table without some columns; right-aligned columns of numbers are never broken."""
     kept: list[Column] = [column for index, column in enumerate(shown.columns) if index not in dropped]
-    narrower = table(str(shown.title), None if shown.caption is None else str(shown.caption))
+    narrower = table(_plain(str(shown.title)), None if shown.caption is None else str(shown.caption))
     for column in kept:
         whole = column.no_wrap or column.justify == "right"
         width = max(
@@ -56,5 +70,5 @@ def _without(shown: Table, dropped: Sequence[int]) -> Table:
             column.header, justify=column.justify, no_wrap=whole, min_width=width if whole else column.min_width
         )
     for row, cells in zip(shown.rows, zip(*(column.cells for column in kept))):
-        narrower.add_row(*cells, style=row.style, end_section=row.end_section)
+        narrower.add_row(*(_plain(str(cell)) for cell in cells), style=row.style, end_section=row.end_section)
     return narrower

@@ -1,0 +1,165 @@
+"""Hostile texts: names and code that would be run, shown as something else, or obeyed by a terminal or a spreadsheet."""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import io
+import logging
+import re
+import xml.etree.ElementTree as ElementTree
+
+import pytest
+from click.testing import CliRunner
+
+from codesyntax_dataset import card, sources
+from codesyntax_dataset.errors import CodeSyntaxError
+from codesyntax_dataset.foreign import printable
+from probing.cli.group import main, note
+from probing.publish.client import plain_errors
+from probing.report import figures, terminal
+from probing.report.document import NAME, Column, Section, Table
+from probing.report.folder import Report, save
+from probing.report.pages import SHOWN, environment, fill, shown
+
+NAMES = {
+    "markup": "<img src=x onerror=alert(1)><script>alert(1)</script>",
+    "a formula": '=HYPERLINK("http://example.org")',
+    "another formula": "@SUM(1)",
+    "a sign": "-1+cmd",
+    "a tab and a formula": "\t=1",
+    "escapes": "\x1b]0;owned\x07\x1b[2J",
+    "a direction": "a\u202eb\u2066c",
+    "a heading": "a\n# owned\r## owned",
+    "mathtext": "a$b$ \\frac{$",
+    "controls": "a\0b\x08c\x9b",
+    "rich markup": "[/red][link=http://example.org]x",
+    "a template": "{{ 7 * 7 }}{% raw %}",
+}
+
+
+@pytest.fixture(params=NAMES.values(), ids=NAMES)
+def name(request) -> str:
+    return request.param
+
+
+def test_a_cell_of_csv_is_no_formula(name):
+    ((head, written),) = [
+        list(csv.reader(io.StringIO(Table("t", "t", [Column("relation", NAME)], [[name]]).to_csv(), newline="")))
+    ]
+    assert head == ["relation"] and written[0][0] not in "=+-@\t\r"
+    assert written[0].removeprefix("'") == name or name.startswith("'")
+
+
+def test_numbers_in_csv_stay_numbers():
+    rows = [["-0.5"], [-0.5], ["+1e3"], [None]]
+    assert Table("t", "t", [Column("x")], rows).to_csv() == 'x\n-0.5\n-0.5\n+1e3\n""\n'
+
+
+def test_a_name_is_no_heading_of_a_report(name):
+    text = Section("s", name, [name, Table("t", name, [Column(name)], [[name]])]).to_markdown()
+    headings = [line for line in re.split(r"[\r\n]", text) if line.startswith("#")]
+    assert len(headings) == 1 and not set(text) & set("\0\x1b\x08\u202e\u2066")
+
+
+def test_a_name_is_no_heading_of_a_card(name):
+    plain = card._plain(name)
+    assert plain.isprintable() and not set("`|<") & set(plain)
+
+
+def test_a_folder_with_any_name_has_a_printable_one(tmp_path):
+    folder = tmp_path / "a\n# owned\x1b[2J\udcff"
+    folder.mkdir()
+    assert sources.shown(str(folder)) == "a\\n# owned\\x1b[2J\\udcff"
+
+
+def test_a_figure_is_drawn_with_any_name_and_valid(name):
+    with figures.style():
+        drawn = figures.lay_out(figures.rows([name], {name: [figures.Points(name, [1.0], "#000000", True)]}))
+        root = ElementTree.fromstring(figures.to_svg(drawn))
+        assert figures.to_png(drawn)
+    texts = [element.text for element in root.iter("{http://www.w3.org/2000/svg}text")]
+    assert name.translate(SHOWN).split("\n")[0] in " ".join(texts) or "\t" in name or "\n" in name
+
+
+@pytest.mark.slow
+def test_a_page_shows_a_name_and_does_not_run_it(name, page, tmp_path):
+    table = Table("t", name, [Column(name, NAME)], [[name]])
+    path = save(Report("report", name, name, [Section("s", name, [name, table])]), tmp_path / "report")
+    page.goto(path.as_uri())
+    assert page.locator("td").first.inner_text().split() == shown(name).replace("\0", "\ufffd").split()
+    assert page.locator("img, td script").count() == 0
+
+
+INJECTED = {
+    "a script": "<script>document.title = 'owned'</script>",
+    "a script with a nonce": "<script nonce='{nonce}'>document.title = 'owned'</script>",
+    "a handler": "<img src=x onerror=\"document.title = 'owned'\">",
+    "a base": "<base href='https://example.org/'>",
+    "a frame": "<iframe srcdoc=\"<script>parent.document.title = 'owned'</script>\"></iframe>",
+    "a style sheet": "<style>body {{ display: none }}</style>",
+    "a link": "<link rel=stylesheet href='https://example.org/a.css'>",
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("text", INJECTED.values(), ids=INJECTED)
+def test_what_were_injected_is_stopped_by_the_policy(text, browser, tmp_path):
+    template = environment().from_string(
+        '<!doctype html><html><head>{% include "policy.html.jinja" %}<title>ours</title></head>'
+        '<body>{{ text | safe }}<p>shown</p><script nonce="{{ nonce }}">document.body.id = "ran"</script></body></html>'
+    )
+    guess = hashlib.sha256(text.encode()).hexdigest()[:32]
+    (tmp_path / "page.html").write_text(fill(template, text=text.format(nonce=guess)), encoding="utf-8")
+    page, asked = browser.new_page(), []
+    page.on("request", lambda request: asked.append(request))
+    page.goto((tmp_path / "page.html").as_uri())
+    assert (page.title(), page.locator("p").is_visible()) == ("ours", True)
+    assert page.locator("body").get_attribute("id") == "ran"
+    assert page.evaluate("document.baseURI").startswith("file:")
+    assert {request.failure for request in asked if request.url.startswith("http")} <= {"csp"}
+    page.close()
+
+
+def test_a_page_has_the_same_bytes_and_another_page_another_nonce():
+    template = environment().from_string("{{ nonce }} {{ text }}")
+    first, again, other = (fill(template, text=text) for text in ("a", "a", "b"))
+    assert first == again and first.split()[0] != other.split()[0]
+
+
+def test_a_terminal_is_told_nothing(name, capsys):
+    out = terminal.console()
+    table = terminal.table(name)
+    table.add_column("relation")
+    table.add_row(name)
+    terminal.print_table(out, table)
+    out.print(name)
+    assert all(line.isprintable() for line in capsys.readouterr().out.split("\n"))
+
+
+def test_errors_and_notes_tell_a_terminal_nothing(name):
+    @main.command("hostile")
+    def hostile():
+        note(name)
+        raise CodeSyntaxError(f"cannot read {name}")
+
+    try:
+        ran = CliRunner().invoke(main, ["hostile"])
+    finally:
+        del main.commands["hostile"]
+    assert ran.exit_code == 1 and "cannot read" in ran.output
+    assert all(line.isprintable() for line in ran.output.split("\n"))
+
+
+def test_warnings_that_the_hub_sends_are_printable():
+    records = []
+    handler = logging.Handler()
+    handler.emit = records.append
+    logger = logging.getLogger("huggingface_hub")
+    logger.addHandler(handler)
+    try:
+        with plain_errors("user/name"):
+            logger.warning("The Hub says %s", "\x1b]0;owned\x07")
+    finally:
+        logger.removeHandler(handler)
+    assert [record.getMessage() for record in records] == [printable("The Hub says \x1b]0;owned\x07")]
