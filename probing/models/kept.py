@@ -30,6 +30,13 @@ def folder() -> Path | None:
     return Path(name) if name else None
 
 
+def private(place: Path) -> Path:
+    """Create the folder, readable by its owner only, if it does not exist: who can write to it can forge results."""
+    place.parent.mkdir(parents=True, exist_ok=True)
+    place.mkdir(mode=0o700, exist_ok=True)
+    return place
+
+
 def key(made_of: Any) -> str:
     """A digest of `made_of` (any JSON), the versions of the libraries, and our code."""
     text = json.dumps([made_of, versions(), _code()], sort_keys=True)

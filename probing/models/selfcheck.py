@@ -22,6 +22,7 @@ from transformers.utils import ModelOutput
 from codesyntax_dataset.atomic import write
 from codesyntax_dataset.errors import LedgerError, ModelError
 from probing.models import capture
+from probing.models.kept import private
 from probing.models.subtokens import tells_characters
 
 if TYPE_CHECKING:
@@ -95,6 +96,7 @@ def recall(file: Path) -> Findings | None:
 def remember(findings: Findings, file: Path) -> None:
     """Keep the findings on a model's files for the next time; failing to do so is not an error."""
     with contextlib.suppress(LedgerError, OSError):
+        private(file.parent)
         write(file, json.dumps(findings))
 
 

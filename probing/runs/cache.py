@@ -12,11 +12,11 @@ import logging
 import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple, TypeVar
 
 import torch
 
+from codesyntax_dataset.atomic import workplace
 from codesyntax_dataset.errors import LedgerError
 from probing.models import kept
 from probing.models.location import loading, locate, sha256
@@ -57,9 +57,8 @@ class Slot(NamedTuple):
         if revision != self.revision:
             return
         try:
-            self.folder.mkdir(parents=True, exist_ok=True)
-            with TemporaryDirectory(prefix=".", dir=self.folder) as beside:
-                file = Path(beside, "run.parquet")
+            with workplace(kept.private(self.folder)) as place:
+                file = place / "run.parquet"
                 write(file)
                 os.replace(file, self.folder / f"{self.key}-{sha256([file])}.parquet")
         except (OSError, LedgerError) as error:

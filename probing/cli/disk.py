@@ -1,0 +1,32 @@
+"""The command for what stays on disk between runs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from probing.cli import options
+from probing.cli.group import main, note, quiet_hub
+
+
+@main.command()
+@click.argument("folders", metavar="[FOLDER]...", nargs=-1, type=options.FOLDER)
+@click.option("--prune", "pruning", is_flag=True, help="Remove what is listed, except what is in use.")
+def cache(folders: tuple[Path, ...], pruning: bool) -> None:
+    """List the cache of runs and self-checks, and what killed processes left in each FOLDER, with sizes in bytes.
+
+    `interrupted` is a run that the same command continues, `unfinished` a file or folder that was being written. All of
+    it can be removed at any time; an interrupted run then begins anew.
+    """
+    quiet_hub()
+    from codesyntax_dataset.foreign import printable
+    from probing.runs.leftovers import leftovers, prune
+
+    found = list(leftovers(folders))
+    for path, kind, size, in_use in found:
+        click.echo(f"{size:>15,}  {kind:11}  {printable(str(path), most=10_000)}{' (in use)' if in_use else ''}")
+    click.echo(f"{sum(one.size for one in found):>15,}  bytes in all")
+    if pruning:
+        removed = prune(found)
+        note(f"removed {len(removed):,}, {sum(one.size for one in removed):,} bytes")

@@ -1,0 +1,102 @@
+"""What stays on disk between runs: the cache, and what a killed process could not remove."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import time
+from collections.abc import Iterable, Iterator
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import NamedTuple
+
+import filelock
+
+from codesyntax_dataset.arguments import checked
+from codesyntax_dataset.atomic import WORKPLACES
+from codesyntax_dataset.errors import LedgerError
+from probing.models import kept
+
+CACHED, UNFINISHED, INTERRUPTED = "cached", "unfinished", "interrupted"
+"""A run or self-check in the cache; a file or folder that was being written; a run that the same command continues."""
+
+_CACHED = (f"{'[0-9a-f]' * 32}-*.parquet", f"{'[0-9a-f]' * 32}.self-check.json")
+_UNUSED = 3600  # seconds without a change, after which nobody writes there any more
+
+
+class Leftover(NamedTuple):
+    """A file or folder, its size in bytes, and whether a process may still be writing to it."""
+
+    path: Path
+    kind: str
+    size: int
+    in_use: bool
+
+
+@checked
+def leftovers(folders: Iterable[str | os.PathLike[str]] = ()) -> Iterator[Leftover]:
+    """Yield what is in the cache, and what killed processes left anywhere in `folders`; links are not followed.
+
+    Raises LedgerError for a folder that cannot be read.
+    """
+    cache = kept.folder()
+    places = [*([cache] if cache and cache.is_dir() else []), *map(Path, folders)]
+    for place in dict.fromkeys(places):
+        for parent, inner, files in os.walk(place, onerror=_raise):
+            for name in sorted(inner):
+                path = Path(parent, name)
+                if path.is_symlink():
+                    continue
+                if fnmatchcase(name, WORKPLACES):
+                    yield Leftover(path, UNFINISHED, _size(path), time.time() - _changed(path) < _UNUSED)
+                elif fnmatchcase(name, ".*.parts"):
+                    yield Leftover(path, INTERRUPTED, _size(path), _is_locked(path))
+            inner[:] = sorted(name for name in inner if not name.startswith("."))
+            if place == cache and Path(parent) == cache:
+                for name in sorted(files):
+                    if any(fnmatchcase(name, pattern) for pattern in _CACHED):
+                        yield Leftover(Path(parent, name), CACHED, _size(Path(parent, name)), False)
+
+
+def prune(found: Iterable[Leftover]) -> list[Leftover]:
+    """Remove what no process is using; return what was removed. Raises LedgerError if something cannot be removed."""
+    removed = [leftover for leftover in found if not leftover.in_use]
+    for leftover in removed:
+        try:
+            if leftover.kind == CACHED:
+                leftover.path.unlink(missing_ok=True)
+            else:
+                shutil.rmtree(leftover.path)
+        except OSError as error:
+            _raise(error)
+    return removed
+
+
+def _raise(error: OSError) -> None:
+    raise LedgerError(f"{error.filename}: {error.strerror}") from error
+
+
+def _all(path: Path) -> Iterator[os.stat_result]:
+    for one in (path, *path.rglob("*")):
+        with contextlib.suppress(OSError):  # gone in the meantime
+            yield one.lstat()
+
+
+def _size(path: Path) -> int:
+    return sum(status.st_size for status in _all(path))
+
+
+def _changed(path: Path) -> float:
+    return max((status.st_mtime for status in _all(path)), default=0.0)
+
+
+def _is_locked(parts: Path) -> bool:
+    """Whether a run holds a lock in its folder."""
+    for lock in parts.glob("lock.*"):
+        try:
+            with filelock.FileLock(lock, timeout=0):
+                pass
+        except filelock.Timeout:
+            return True
+    return False

@@ -1,0 +1,88 @@
+"""What killed processes leave is found and removed, and nothing else; the cache is its owner's alone."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from codesyntax_dataset import atomic
+from probing.cli import main
+from probing.models import kept
+from probing.models.selfcheck import Findings, recall, remember
+from probing.runs import cache
+from probing.runs.leftovers import leftovers, prune
+
+KILLED = """
+import os, signal, sys
+from pathlib import Path
+import filelock
+from codesyntax_dataset import atomic
+folder = Path(sys.argv[1])
+with atomic.beside(folder / "codesyntax") as place, filelock.FileLock(folder / ".run.parts/lock.0"):
+    place.mkdir()
+    (place / "README.md").write_text("x" * 1000)
+    print("ready", flush=True)
+    signal.pause()
+"""
+
+
+@pytest.fixture
+def place(tmp_path, monkeypatch):
+    monkeypatch.setenv("CODESYNTAX_CACHE", str(tmp_path / "cache"))
+    return tmp_path / "cache"
+
+
+def test_what_a_killed_process_leaves_is_found_in_use_until_then_and_removed(place, tmp_path):
+    folder = tmp_path / "results"
+    (folder / ".run.parts").mkdir(parents=True)
+    (folder / ".run.parts/00000.parquet").write_bytes(b"x" * 500)
+    others = [folder / name for name in ("one.json", ".hidden", ".codesyntax-notes", "a.parts")]
+    for path in others:
+        path.write_text("mine")
+    (folder / ".link.parts").symlink_to(tmp_path)
+    process = subprocess.Popen([sys.executable, "-c", KILLED, str(folder)], stdout=subprocess.PIPE)
+    assert process.stdout.readline() == b"ready\n"
+    found = {leftover.kind: leftover for leftover in leftovers([folder])}
+    assert found.keys() == {"interrupted", "unfinished"} and all(one.in_use for one in found.values())
+    assert prune(found.values()) == []
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    unfinished = found["unfinished"].path
+    assert [one.in_use for one in leftovers([folder])] == [True, False]  # nobody knows of the first, so for an hour
+    for path in (unfinished, *unfinished.rglob("*")):
+        os.utime(path, (time.time() - 3601,) * 2)
+    ran = CliRunner().invoke(main, ["cache", str(folder), "--prune"])
+    assert ran.exit_code == 0 and "unfinished" in ran.output and "interrupted" in ran.output
+    assert sorted(os.listdir(folder)) == sorted([".link.parts", *(path.name for path in others)])
+
+
+def test_the_cache_is_private_listed_and_emptied(place, tmp_path):
+    key = "0" * 32
+    remember(Findings(1, 1, False, [], ""), place / f"{key}.self-check.json")
+    assert recall(place / f"{key}.self-check.json")
+    cache.Slot(place, key, "main").save(lambda file: file.write_bytes(b"ledger"), "main")
+    (place / "mine.parquet").write_text("mine")
+    assert place.stat().st_mode & 0o777 == 0o700
+    ran = CliRunner().invoke(main, ["cache"])
+    assert [line.split()[1] for line in ran.output.splitlines()] == ["cached", "cached", "bytes"]
+    ran = CliRunner().invoke(main, ["cache", "--prune"])
+    assert "removed 2" in ran.output and os.listdir(place) == ["mine.parquet"]
+
+
+def test_there_may_be_no_cache(monkeypatch):
+    for name in ("", "/nowhere/at/all"):
+        monkeypatch.setenv("CODESYNTAX_CACHE", name)
+        assert list(leftovers()) == []
+        assert kept.folder() in (None, Path(name))
+
+
+def test_workplaces_have_the_name_by_which_they_are_found(tmp_path):
+    with atomic.workplace(tmp_path) as work:
+        assert list(tmp_path.glob(atomic.WORKPLACES)) == [work]
