@@ -1,6 +1,13 @@
-"""Avoid hopeless requests to the Hub: invalid repository names, and a missing network, which is detected quickly."""
+"""Avoid hopeless requests to the Hub: invalid names, no network, which is detected quickly, and waiting for ever."""
 
 from __future__ import annotations
+
+import math
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any
 
 from huggingface_hub import constants
 from huggingface_hub.errors import HFValidationError
@@ -11,7 +18,37 @@ SECONDS = 2.5
 
 UNREACHABLE = "the Hub cannot be reached: is there a network, and is HF_ENDPOINT right?"
 
+LONGEST_WAIT = 60.0
+"""Seconds to wait for each part of an answer of the Hub; `huggingface_hub` sets no limit to most of its requests."""
+
+_DEADLINE: ContextVar[float] = ContextVar("deadline", default=math.inf)  # of time.monotonic()
+
 _ANSWERED: set[str] = set()
+
+
+def limit_waiting() -> None:
+    """Give each request of `huggingface_hub` in this process a time limit, and let `within` end it."""
+    hooks = get_session().event_hooks["request"]
+    if _limited not in hooks:
+        hooks.append(_limited)
+
+
+@contextmanager
+def within(seconds: float) -> Iterator[None]:
+    """Let requests of this thread fail with a TimeoutError after some time: a Hub may send pages without end."""
+    before = _DEADLINE.set(time.monotonic() + seconds)
+    try:
+        yield
+    finally:
+        _DEADLINE.reset(before)
+
+
+def _limited(request: Any) -> None:
+    if time.monotonic() > _DEADLINE.get():
+        raise TimeoutError(f"{constants.ENDPOINT} did not complete its answer in time")
+    given = request.extensions.get("timeout") or {}
+    parts = ("connect", "read", "write", "pool")
+    request.extensions["timeout"] = {part: given.get(part) or LONGEST_WAIT for part in parts}
 
 
 def is_hub_id(name: str) -> bool:
@@ -27,6 +64,7 @@ def hub_answers() -> bool:
     """Whether the Hub answers within SECONDS, or has done so in this process; False if HF_HUB_OFFLINE is set."""
     if constants.is_offline_mode():
         return False
+    limit_waiting()
     if constants.ENDPOINT in _ANSWERED:
         return True
     try:

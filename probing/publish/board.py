@@ -25,12 +25,14 @@ import re
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path, PurePosixPath
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from codesyntax_dataset.arguments import checked
+from codesyntax_dataset.atomic import write
 from codesyntax_dataset.errors import EntryError
 from codesyntax_dataset.foreign import printable
 from codesyntax_dataset.languages import CONFIGS
@@ -57,6 +59,9 @@ BEST_FIRST = (BEST_BASELINE, *BASELINES[:-1])
 
 SHOWN = [*CELLS, *((mean, rule, k) for mean in (SAME_RELATIONS, BEYOND_OFFSET) for rule in RULES for k in TABLE_KS)]
 """The means that a board shows, always listed in this order."""
+
+_LONGEST = 1800  # seconds to read a repository
+_MOST_ITEMS = 100_000  # files of a repository that are looked at
 
 MOST_FILES = 2000
 MOST_BYTES = 2 * 10**9
@@ -352,26 +357,27 @@ def _opened(source: str) -> Iterator[tuple[Path, str, list[LeftOut]]]:
 
 def _download(source: str, folder: Path) -> list[LeftOut]:
     """Download the JSON files of a results repository at one commit; return those that are refused."""
-    from huggingface_hub import HfApi, snapshot_download
+    from huggingface_hub import HfApi
     from huggingface_hub.hf_api import RepoFile
 
-    from probing.publish.client import check_repo, plain_errors
+    from codesyntax_dataset.network import limit_waiting, within
+    from probing.publish.client import check_repo, fetch, plain_errors
 
     repo, _, revision = source.partition("@")
     check_repo(repo)
-    with plain_errors(repo):
-        commit = HfApi().dataset_info(repo, revision=revision or None).sha
+    limit_waiting()
+    with plain_errors(repo), within(_LONGEST):
+        commit = str(HfApi().dataset_info(repo, revision=revision or None).sha)
         tree = HfApi().list_repo_tree(repo, repo_type="dataset", revision=commit, recursive=True)
-        found = {item.path: item.size for item in tree if isinstance(item, RepoFile) and item.path.endswith(".json")}
+        items = islice(tree, _MOST_ITEMS)
+        found = {item.path: item.size for item in items if isinstance(item, RepoFile) and item.path.endswith(".json")}
         if any(name.startswith("entries/") for name in found):
             found = {name: size for name, size in found.items() if name.startswith("entries/")}
         refused = {name: reason for name, size in found.items() if (reason := _refused(name, size))}
         wanted = sorted(found.keys() - refused.keys())
         _check_amount(source, len(wanted), sum(found[name] for name in wanted))
-        if wanted:
-            snapshot_download(
-                repo, repo_type="dataset", revision=commit, allow_patterns=wanted, local_dir=folder, max_workers=4
-            )
+        for name in wanted:
+            write(folder / name, fetch(repo, name, commit, found[name]))
     return [LeftOut(printable(f"{source}/{name}"), reason) for name, reason in refused.items()]
 
 

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from importlib.metadata import version
 from typing import TypeVar
 
-from huggingface_hub import HfApi, constants, get_token
+from huggingface_hub import HfApi, constants, get_token, hf_hub_url
 from huggingface_hub.errors import (
     GatedRepoError,
     HfHubHTTPError,
@@ -22,10 +22,18 @@ from huggingface_hub.errors import (
     RepositoryNotFoundError,
     RevisionNotFoundError,
 )
-from huggingface_hub.utils import disable_progress_bars, parse_ratelimit_headers, validate_repo_id
+from huggingface_hub.utils import (
+    build_hf_headers,
+    disable_progress_bars,
+    get_session,
+    hf_raise_for_status,
+    parse_ratelimit_headers,
+    validate_repo_id,
+)
 
 from codesyntax_dataset.errors import CodeSyntaxError, HubError
 from codesyntax_dataset.foreign import printable
+from codesyntax_dataset.network import limit_waiting
 
 MOST_WAITING = 600
 """Most seconds to wait in total when the Hub asks to; it counts requests in windows of five minutes."""
@@ -51,6 +59,7 @@ def client() -> HfApi:
         raise HubError("the token for the Hub has invalid characters, such as spaces: set HF_TOKEN again")
     if not sys.stderr.isatty():
         disable_progress_bars()
+    limit_waiting()
     return HfApi(token=token, library_name="codesyntax", library_version=version("codesyntax"))
 
 
@@ -83,6 +92,25 @@ def retry_when_rate_limited(call: Callable[[], Answer]) -> Answer:
             print(f"the Hub received too many requests and asks to wait {wait} seconds", file=sys.stderr)
             time.sleep(wait)
             waited += wait
+
+
+def fetch(repo: str, path: str, revision: str, size: int) -> bytes:
+    """A file of a dataset repository that the Hub listed with this size; raises ValueError if it sends more or less."""
+
+    def read() -> bytes:
+        data = bytearray()
+        url = hf_hub_url(repo, path, repo_type="dataset", revision=revision)
+        with get_session().stream("GET", url, headers=build_hf_headers(), follow_redirects=True) as answer:
+            hf_raise_for_status(answer)
+            for block in answer.iter_bytes(1 << 16):
+                data += block
+                if len(data) > size:
+                    break
+        if len(data) != size:
+            raise ValueError(f"{path} does not have the {size:,} bytes that are listed")
+        return bytes(data)
+
+    return retry_when_rate_limited(read)
 
 
 def _retry_after(error: HfHubHTTPError) -> int | None:

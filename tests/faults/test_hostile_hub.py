@@ -1,0 +1,155 @@
+"""Hostile servers: each row is what one answers, and why the board of it is refused, in time and without harm."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import os
+import threading
+import time
+
+import pytest
+from loopback_hub import LoopbackHub
+
+from codesyntax_dataset import network
+from codesyntax_dataset.errors import CodeSyntaxError
+from probing.publish import board
+
+ENTRY = "entries/one.json"
+
+
+def hangs(handler) -> bool:
+    handler.hub.stopped.wait(10)
+    return True
+
+
+def hangs_in_a_file(handler) -> bool:
+    if "/resolve/" not in handler.path:
+        return False
+    handler._send(b"{", {"Content-Length": "100"})
+    return hangs(handler)
+
+
+def pages_without_end(handler) -> bool:
+    if "/tree/" not in handler.path:
+        return False
+    handler._send(b"[]", {"Link": f'<{handler.hub.url}{handler.path}>; rel="next"'})
+    return True
+
+
+def files_without_end(handler) -> bool:
+    if "/tree/" not in handler.path:
+        return False
+    handler.hub.listed = getattr(handler.hub, "listed", 0) + 1
+    entries = [
+        {"type": "file", "oid": "0", "size": 1, "path": f"{handler.hub.listed}-{number}.json"} for number in range(1000)
+    ]
+    handler._send(json.dumps(entries).encode(), {"Link": f'<{handler.hub.url}{handler.path}>; rel="next"'})
+    return True
+
+
+def sends(data: bytes, headers=None):
+    def act(handler) -> bool:
+        if "/resolve/" not in handler.path:
+            return False
+        handler._send(data, headers or {})
+        return True
+
+    return act
+
+
+def a_body_without_end(handler) -> bool:
+    if "/resolve/" not in handler.path:
+        return False
+    handler._send(b"", {"Content-Length": "", "Transfer-Encoding": "chunked"})
+    try:
+        for _ in range(2000):  # 128 MB, if the client took them
+            handler.wfile.write(b"10000\r\n" + b" " * (1 << 16) + b"\r\n")
+            handler.hub.sent = getattr(handler.hub, "sent", 0) + 1
+    except OSError:
+        handler.close_connection = True
+    return True
+
+
+def climbs_out(handler) -> bool:
+    if "/tree/" not in handler.path:
+        return False
+    names = ["../../evil.json", "/tmp/evil.json", "..\\evil.json", "\x1b[2J.json"]
+    handler._send(json.dumps([{"type": "file", "oid": "0", "size": 2, "path": name} for name in names]).encode(), {})
+    return True
+
+
+SERVERS = {
+    "it hangs": (hangs, "lost the connection|in time"),
+    "it hangs in a file": (hangs_in_a_file, "lost the connection|in time"),
+    "pages without end": (pages_without_end, "did not complete its answer in time"),
+    "files without end": (files_without_end, "too much to read|in time"),
+    "a file larger than listed": (sends(b" " * 100_000), "does not have the 2 bytes that are listed"),
+    "a file smaller than listed": (sends(b""), "does not have the 2 bytes that are listed"),
+    "a file without end": (a_body_without_end, "does not have the 2 bytes that are listed"),
+    "a file that explodes": (
+        sends(gzip.compress(b" " * 10_000_000), {"Content-Encoding": "gzip"}),
+        "does not have the 2 bytes that are listed",
+    ),
+}
+
+
+@pytest.fixture
+def hub(monkeypatch, tmp_path):
+    with LoopbackHub() as hub:
+        hub.stopped = threading.Event()
+        hub.connect(monkeypatch, tmp_path / "cache")
+        hub.add("user/results", {ENTRY: b"{}"})
+        monkeypatch.setenv("HF_TOKEN", "hf_secret")
+        yield hub
+        hub.stopped.set()
+
+
+def hostile(hub: LoopbackHub, act) -> None:
+    handler = hub.server.RequestHandlerClass
+    usual = handler.do_GET
+    handler.do_GET = lambda self: act(self) or usual(self)
+
+
+@pytest.mark.parametrize(("act", "reason"), SERVERS.values(), ids=SERVERS)
+def test_a_hostile_server_is_left_in_time(hub, monkeypatch, act, reason):
+    monkeypatch.setattr(network, "LONGEST_WAIT", 0.3)
+    monkeypatch.setattr(board, "_LONGEST", 1.5)
+    monkeypatch.setattr(board, "_MOST_ITEMS", 5000)
+    hostile(hub, act)
+    before = time.monotonic()
+    with pytest.raises(CodeSyntaxError, match=reason) as caught:
+        board.read(["user/results"])
+    assert time.monotonic() - before < 30 and "hf_secret" not in str(caught.value)
+    assert getattr(hub, "sent", 0) < 1000
+
+
+def test_names_that_climb_out_are_left_out_and_printable(hub, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    hostile(hub, climbs_out)
+    found = board.read(["user/results"])
+    assert len(found) == 0 and len(found.left_out) == 4
+    assert all(one.file.isprintable() for one in found.left_out)
+    assert not any("evil" in name for _, _, names in os.walk(tmp_path) for name in names)
+
+
+def test_a_token_does_not_follow_to_another_server(hub):
+    seen = []
+
+    def redirects(handler) -> bool:
+        if "/resolve/" not in handler.path:
+            return False
+        other = hub_of_others.url.replace("127.0.0.1", "localhost")
+        handler._send(b"", {"Location": f"{other}/stolen"}, 307)
+        return True
+
+    def listens(handler) -> bool:
+        seen.append(handler.headers.get("Authorization"))
+        handler._send(b"{}", {})
+        return True
+
+    with LoopbackHub() as hub_of_others:
+        hostile(hub, redirects)
+        hostile(hub_of_others, listens)
+        board.read(["user/results"])
+    assert seen == [None]
