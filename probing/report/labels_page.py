@@ -13,7 +13,7 @@ from codesyntax_dataset.errors import ArgumentError
 from codesyntax_dataset.languages import language_of, variant_of
 from codesyntax_dataset.languages.tables.constructs import CHILDREN
 from codesyntax_dataset.schema import Annotation, Token
-from probing.report.pages import Page, environment
+from probing.report.pages import Page, environment, fill
 from probing.report.shown import Shown, lines_of, relations_of, shown
 
 
@@ -56,9 +56,14 @@ def show_labels(
     }
     return Page(
         "Labels",
-        environment()
-        .get_template("labels.html.jinja")
-        .render(function=function.name, configs=names, unit=language_of(names[0]).unit, kinds=_KINDS, page=page),
+        fill(
+            environment().get_template("labels.html.jinja"),
+            function=function.name,
+            configs=names,
+            unit=language_of(names[0]).unit,
+            kinds=_KINDS,
+            page=page,
+        ),
     )
 
 

@@ -8,6 +8,7 @@ import io
 import logging
 import re
 import xml.etree.ElementTree as ElementTree
+from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
@@ -17,7 +18,7 @@ from codesyntax_dataset.errors import CodeSyntaxError
 from codesyntax_dataset.foreign import printable
 from probing.cli.group import main, note
 from probing.publish.client import plain_errors
-from probing.report import figures, terminal
+from probing.report import figures, pages, terminal
 from probing.report.document import NAME, Column, Section, Table
 from probing.report.folder import Report, save
 from probing.report.pages import SHOWN, environment, fill, shown
@@ -119,6 +120,15 @@ def test_what_were_injected_is_stopped_by_the_policy(text, browser, tmp_path):
     assert page.evaluate("document.baseURI").startswith("file:")
     assert {request.failure for request in asked if request.url.startswith("http")} <= {"csp"}
     page.close()
+
+
+@pytest.mark.parametrize("template", [name for name in environment().list_templates() if name.endswith(".html.jinja")])
+def test_every_script_and_style_sheet_of_ours_knows_the_nonce(template):
+    text = Path(pages.__file__).with_name(template).read_text(encoding="utf-8")
+    if "<head>" in text:
+        assert text.count('{% include "policy.html.jinja" %}') == 1
+    for tag in re.findall(r"<(?:script|style)[^>]*>", text):
+        assert 'nonce="{{ nonce }}"' in tag or 'type="application/' in tag
 
 
 def test_a_page_has_the_same_bytes_and_another_page_another_nonce():
