@@ -12,6 +12,8 @@ import pytest
 from codesyntax_dataset import annotate
 from codesyntax_dataset.errors import ParseError
 
+pytestmark = pytest.mark.slow
+
 LONG = {  # seconds only where a square is in it
     "named in subscripts": ("python", "def f(x):\n" + " x[(y := 1)]\n" * 3000),
     "starred in subscripts": ("python", "def f(x):\n" + " x[(1, *a)]\n" * 3000),

@@ -15,6 +15,8 @@ from codesyntax_dataset import network
 from codesyntax_dataset.errors import CodeSyntaxError
 from probing.publish import board
 
+pytestmark = pytest.mark.slow
+
 ENTRY = "entries/one.json"
 
 

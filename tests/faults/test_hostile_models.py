@@ -17,6 +17,8 @@ from probing.models.masked import load_masked
 
 CODE = "from pathlib import Path\nPath(__file__).with_name('ran').touch()\nclass M: pass\n"
 
+pytestmark = pytest.mark.slow
+
 
 def edited(name: str, **fields):
     def change(folder: Path) -> None:
