@@ -82,6 +82,7 @@ def test_a_folder_of_checkpoints_stands_for_all_of_them(training, dataset_folder
     assert done[2].title.startswith("run at step 300 on ")
 
 
+@pytest.mark.slow
 def test_data_are_read_once_for_all(training, dataset_folder, monkeypatch):
     import probing.attention.probe as module
 
@@ -169,6 +170,7 @@ def test_killed_in_the_second_checkpoint_and_resumed(training, dataset_folder, t
     ).accepted
 
 
+@pytest.mark.slow
 def test_the_command_line(training, dataset_folder, tmp_path):
     """Several revisions, each once; --json prints one."""
     arguments = ["probe", str(training), "--data", str(dataset_folder), "--limit", "3", "--output", str(tmp_path)]

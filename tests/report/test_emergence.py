@@ -106,6 +106,7 @@ def test_a_report_shows_every_checkpoint_once(results, dataset_folder):
     assert drawn.svg.count('<g id="axes_') >= panels > 10
 
 
+@pytest.mark.slow
 def test_two_trainings_of_one_name_are_not_one(checkpoints, results, dataset_folder, tmp_path):
     for result in (checkpoints[16].probed.test, checkpoints[16].probed.validation):
         made = copy.deepcopy(result.ledger.settings)
