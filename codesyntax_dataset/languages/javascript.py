@@ -8,6 +8,10 @@ from codesyntax_dataset.languages.tables.table import Rule, Table
 _INFIX = "'| & ^ + - * / % ** << >> >>> && || ?? == != === !== < <= > >= in'/^"
 _ARGUMENTS = "arguments<arguments>/* | arguments<template_string>"
 _LAMBDA = {"params": "parameters/* | parameter", "body": "body"}
+_MISREAD = """
+    (program (statement_block) @refused) ; a method, whose name and parameters look like a call
+    ((call_expression function: (identifier) @refused) (#eq? @refused "await")) ; such as `await (a).b`
+"""
 _NAME = (  # of a function or class that is a value
     "^<variable_declarator>/name | ^<assignment_expression>/left | ^<pair>/key | ^<field_definition>/property | "
     "^<public_field_definition>/name | name"
@@ -23,7 +27,7 @@ TABLE = Table(
         "arguments asserts_annotation class_body else_clause enum_body formal_parameters optional_chain program "
         "switch_body type_annotation type_arguments type_parameters type_predicate_annotation".split()
     ),
-    refused=frozenset({"program/statement_block"}),  # a method, whose name and parameters look like a call
+    refused=_MISREAD,
     functions=dict.fromkeys(
         "arrow_function function_declaration function_expression generator_function generator_function_declaration "
         "method_definition".split(),

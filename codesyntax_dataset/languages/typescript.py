@@ -1,7 +1,7 @@
 """TypeScript: the rules of JavaScript with a grammar that reads types.
 
-Types give no edges but those of names with dots, and children. The grammar (0.23.2) reads `a || b!` as `(a || b)!` and
-`a as b.c.d` as `(a as b.c).d`, which no code without brackets means: functions with such nodes are refused.
+Types give no edges but those of names with dots, and children. The grammar (0.23.2) reads `a || b!` as `(a || b)!`,
+`a ?? b as C` as `(a ?? b) as C` and `a as B.C.D` as `(a as B.C).D`: functions with such nodes are refused.
 """
 
 from __future__ import annotations
@@ -12,16 +12,19 @@ from codesyntax_dataset.languages.javascript import JAVASCRIPT
 from codesyntax_dataset.languages.javascript import TABLE as JAVASCRIPT_TABLE
 from codesyntax_dataset.languages.tables.record import language_by
 
-_MISREAD = (
-    *(f"member_expression/{inner}_expression" for inner in ("as", "satisfies", "unary")),
-    *(f"non_null_expression/{inner}_expression" for inner in ("as", "binary", "satisfies", "unary")),
-    *("non_null_expression/type_assertion", "call_expression/non_null_expression/new_expression"),
-)
+_MISREAD = """
+    (non_null_expression
+      [(as_expression) (binary_expression) (satisfies_expression) (type_assertion) (unary_expression)] @refused)
+    (call_expression function: (non_null_expression (new_expression) @refused))
+    (member_expression object: [(as_expression) (satisfies_expression) (unary_expression)] @refused)
+    (as_expression (binary_expression ["??" "||" "&&" "|" "&" "^" "==" "!=" "===" "!=="]) @refused)
+    (satisfies_expression (binary_expression ["??" "||" "&&" "|" "&" "^" "==" "!=" "===" "!=="]) @refused)
+"""
 
 TABLE = replace(
     JAVASCRIPT_TABLE,
     grammar="tree_sitter_typescript.language_typescript",
-    refused=JAVASCRIPT_TABLE.refused.union(_MISREAD),
+    refused=JAVASCRIPT_TABLE.refused + _MISREAD,
 )
 
 TYPESCRIPT = language_by(

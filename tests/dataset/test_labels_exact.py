@@ -133,11 +133,23 @@ def test_code_that_does_not_parse_is_refused(language, code):
 
 
 @pytest.mark.parametrize(
-    "misread", ["x = a || b!.c", "x = !b!.c", "new W!(u)", "x = a as N.B.C", "delete a!.b", "x = <T>y!"]
+    ("language", "misread", "read"),
+    [
+        ("javascript", "async () => await (a).b", "async () => (await a).b"),
+        ("typescript", "x = a || b!.c", "x = a || (b!).c"),
+        ("typescript", "x = !b!.c", "x = !(b!).c"),
+        ("typescript", "new W!(u)", "new (W!)(u)"),
+        ("typescript", "x = <T>y!", "x = <T>(y!)"),
+        ("typescript", "delete a!.b", "delete (a!).b"),
+        ("typescript", "x = a as N.B.C", "x = (a as N.B.C)"),
+        ("typescript", "x = a ?? b as C", "x = a ?? (b as C)"),
+        ("typescript", "x = a === b satisfies C", "x = (a === b) satisfies C"),
+    ],
 )
-def test_what_a_grammar_misreads_is_refused(misread):
+def test_what_a_grammar_misreads_is_refused(language, misread, read):
+    assert exact(read, language).edges
     with pytest.raises(ParseError):
-        exact(misread, "typescript")
+        exact(misread, language)
 
 
 @every_language

@@ -22,7 +22,7 @@ function edges(file, shift, found) {
   const start = (node) => node.getStart(file);
 
   function inner(node) {
-    while (ts.isParenthesizedExpression(node)) node = node.expression;
+    while (ts.isParenthesizedExpression(node) || ts.isParenthesizedTypeNode(node)) node = node.expression ?? node.type;
     return node;
   }
 

@@ -20,7 +20,7 @@ TABLE = Table(
         {"argument_list", "block", "module", "parameters", "lambda_parameters", "type", "type_parameter", "with_clause"}
     ),
     backward=BACKWARD - {"IfExp:body->test"} | {"IfExp:test->body"},
-    refused=frozenset({"exec_statement", "print_statement"}),
+    refused="[(exec_statement) (print_statement)] @refused",
     rules=(
         Rule("assignment", "Assign", {"target": "left", "value": "right+"}),
         Rule("named_expression", "Assign", {"target": "name", "value": "value"}),

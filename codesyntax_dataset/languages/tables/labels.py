@@ -14,7 +14,7 @@ import functools
 import importlib
 import re
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from itertools import accumulate
 from typing import NamedTuple
 
@@ -32,15 +32,6 @@ def grammar(name: str) -> tree_sitter.Language:
     """The tree-sitter grammar of a package, or of a function in one (`package.function`)."""
     package, _, function = name.partition(".")
     return tree_sitter.Language(getattr(importlib.import_module(package), function or "language")())
-
-
-def _query(grammar: tree_sitter.Language, places: Iterable[str]) -> tree_sitter.Query:
-    """The query for nodes of these types; `parent/type` for those inside nodes of another type, and so on."""
-    patterns = []
-    for place in places:
-        *parents, kind = place.split("/")
-        patterns.append("".join(f"({parent} " for parent in parents) + f"({kind}) @refused" + ")" * len(parents))
-    return tree_sitter.Query(grammar, " ".join(patterns))
 
 
 class _Rule(NamedTuple):
@@ -89,7 +80,7 @@ class Labels:
             else:
                 self._rules.setdefault(node, []).append(ready)
         self._parents = {parent for parent, _ in self._inside}
-        self._refused = _query(self._grammar, table.refused)
+        self._refused = tree_sitter.Query(self._grammar, table.refused)
 
     def annotate(self, code: str) -> Annotation:
         """The labels of a function; raises ParseError, with line and column, if it does not parse."""

@@ -30,15 +30,15 @@ class Table:
 
     `grammar`: the package of the tree-sitter grammar, or `package.function` where it has several. `frames`: texts
     before and after a function, tried in turn, with which it is a whole program; a node from the last character of the
-    text before, a bracket, to the end must be there. `rules`: the constructs. `brackets`: nodes that do nothing
-    but group; the dependent is what is inside. `whole`: nodes that are one token whatever is inside, such as strings.
+    text before, a bracket, to the end must be there. `rules`: the constructs. `brackets`: nodes that do nothing but
+    group; the dependent is what is inside. `whole`: nodes that are one token whatever is inside, such as strings.
     `text`: nodes of plain text, such as between tags: tokens without the white space around them. `flat`: nodes whose
-    children count as those of their parent, such as lists of arguments. `refused`: nodes, or `parent/type`, that the
-    grammar reads but no function in this frame has. `functions`: nodes of functions that a source file is searched for,
-    each with the path to its name, which must lead somewhere; `scopes`: nodes whose names precede those of functions
-    inside; `file_grammar`: the grammar of whole files, where that is another. `backward`: relations of the
-    constructs whose dependent stands before its head in this language, which gives no edge. `examples`: code of each
-    construct that has all of its relations, where it stands in a function like the dots of `sketch`.
+    children count as those of their parent, such as lists of arguments. `refused`: a query of tree-sitter for nodes
+    (`@refused`) that the grammar reads but no function in this frame has. `functions`: nodes of functions that a source
+    file is searched for, each with the path to its name, which must lead somewhere; `scopes`: nodes whose names precede
+    those of functions inside; `file_grammar`: the grammar of whole files, where that is another. `backward`: relations
+    of the constructs whose dependent stands before its head in this language, which gives no edge. `examples`: code of
+    each construct that has all of its relations, where it stands in a function like the dots of `sketch`.
     """
 
     grammar: str
@@ -49,7 +49,7 @@ class Table:
     whole: frozenset[str] = frozenset()
     text: frozenset[str] = frozenset()
     flat: frozenset[str] = frozenset()
-    refused: frozenset[str] = frozenset()
+    refused: str = ""
     backward: frozenset[str] = BACKWARD
     sketch: str = "..."
     file_grammar: str | None = None
