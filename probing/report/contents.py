@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 from codesyntax_dataset import paper
+from codesyntax_dataset.languages import variant_of
 from codesyntax_metric.topk_uas import RULES
 from probing.attention.error_classes import CLASSES, PLACES
 from probing.evidence.gather import PUBLISHED_FIRST
@@ -14,6 +16,7 @@ from probing.report import (
     ablations,
     beyond,
     code_and_language,
+    edits,
     emergence,
     headline,
     means,
@@ -23,6 +26,7 @@ from probing.report import (
     syntaxeval,
 )
 from probing.report.document import CODE, COUNT, NAME, PERCENT, Column, Section, Table
+from probing.report.edits import Edited
 from probing.report.errors import marked
 from probing.report.findings import Findings, Subject
 from probing.report.mechanism import Both
@@ -36,6 +40,7 @@ def sections(
     masked: Sequence[Group],
     both: Sequence[Both] = (),
     silenced: Sequence[Silenced] = (),
+    edited: Mapping[str, Sequence[Edited]] = MappingProxyType({}),
 ) -> list[Section]:
     """The whole report: on the attention probe, on masked syntax, on silenced heads, or on several of these. It opens
     with what was found."""
@@ -43,21 +48,23 @@ def sections(
     first.sections += [*syntaxeval.findings(masked), *served.findings(silenced)]
     return [
         first,
-        *(_attention(all_findings) if all_findings else []),
+        *(_attention(all_findings, edited) if all_findings else []),
         *(syntaxeval.sections(masked) if masked else []),
         *([mechanism.section(both)] if both else []),
         *([served.section(silenced)] if silenced else []),
     ]
 
 
-def _attention(all_findings: Sequence[Findings]) -> list[Section]:
-    ablation_sections = ablations.sections(all_findings)
+def _attention(all_findings: Sequence[Findings], edited: Mapping[str, Sequence[Edited]]) -> list[Section]:
+    unedited = [findings for findings in all_findings if variant_of(findings.config).edit is None]
+    ablation_sections = ablations.sections(unedited)
     return [
         Section("curves", "Curves", [means.curves(findings) for findings in all_findings]),
         beyond.section(all_findings),
+        *([edits.section(all_findings, edited)] if edited else []),
         *emergence.sections(all_findings),
         Section("overview", "Overview", [means.overview(all_findings)]),
-        *code_and_language.sections(all_findings),
+        *code_and_language.sections(unedited),
         _method(),
         *map(_config, all_findings),
         *([Section("ablations", "Ablations", ablations.notes(), ablation_sections)] if ablation_sections else []),

@@ -180,8 +180,8 @@ def agreement(relations: Sequence[str], correlation: np.ndarray) -> Figure:
 
 
 class Dots(NamedTuple):
-    """Effects of one model: `effects` (3, rows), estimate, lower and upper bound, NaN if missing; `filled`: which the
-    test separates from 0."""
+    """Effects of a model or baseline: `effects` (3, rows), estimate, lower and upper bound, NaN if missing; `filled`:
+    which the test separates from 0."""
 
     label: str
     effects: np.ndarray
@@ -189,12 +189,12 @@ class Dots(NamedTuple):
     filled: Sequence[bool]
 
 
-def effects(node_types: Sequence[str], series: Sequence[Dots]) -> Figure:
-    """The effect of each node type with its interval, the models of a node type below each other."""
-    figure = _figure(7.2, (0.16 + 0.17 * len(series)) * len(node_types) + 1.1)
+def effects(rows: Sequence[str], series: Sequence[Dots], label: str) -> Figure:
+    """The effects in each row, such as a node type, with their intervals, those of a row below each other."""
+    figure = _figure(7.2, (0.16 + 0.17 * len(series)) * len(rows) + 1.1)
     axis = figure.subplots()
-    _dots(axis, node_types, series)
-    axis.set_xlabel("T1 − T0, Jaccard similarity")
+    _dots(axis, rows, series)
+    axis.set_xlabel(label)
     _legend(figure, np.array([axis]))
     return figure
 

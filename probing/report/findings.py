@@ -50,14 +50,16 @@ MEANS = (PUBLISHED, SAME_RELATIONS, HELD_OUT)
 class Subject:
     """A model or one of its controls.
 
-    `entry`: from `Evidence.entry`. `comparisons`: protocol -> comparison with the best baseline. `heads`: relation ->
-    top-1 UAS in percent, rule first, of each attention head (layers, heads). `functions`: how many it was probed on;
-    the report uses those that all subjects could read. `errors`: None if they were not analysed. `beyond`,
-    `beyond_compared`: number of avoided offsets -> what it finds on hard edges, and against the best rival there.
+    `file`, `chosen_on`: its results on test and on validation. `entry`: from `Evidence.entry`. `comparisons`: protocol
+    -> comparison with the best baseline. `heads`: relation -> top-1 UAS in percent, rule first, of each attention head
+    (layers, heads). `functions`: how many it was probed on; the report uses those that all subjects could read.
+    `errors`: None if they were not analysed. `beyond`, `beyond_compared`: number of avoided offsets -> what it finds on
+    hard edges, and against the best rival there.
     """
 
     name: str
     file: Path
+    chosen_on: Path
     entry: dict[str, Any]
     comparisons: dict[str, Comparison]
     heads: dict[str, np.ndarray]
@@ -262,7 +264,10 @@ def _gathered(title: str, name: str, files: list[Path], data: Any) -> Findings:
             )
         heads = _heads(one)
         hard = one.beyond, one.beyond_compared
-        subjects.append(Subject(label, file, one.entry(), one.comparisons, heads, whole.test.functions, errors, *hard))
+        places = file, one.probed.files["validation"]
+        subjects.append(
+            Subject(label, *places, one.entry(), one.comparisons, heads, whole.test.functions, errors, *hard)
+        )
     order = sorted(range(len(subjects)), key=lambda place: (not subjects[place].is_model, subjects[place].name))
     subjects = [subjects[place] for place in order]
     evidence = [evidence[place] for place in order]

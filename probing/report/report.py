@@ -11,6 +11,7 @@ from codesyntax_dataset.arguments import checked
 from probing.evidence import entry, entry_masked
 from probing.evidence.gather import by_instrument
 from probing.report import contents
+from probing.report.edits import read_edited
 from probing.report.findings import Findings, read_findings
 from probing.report.folder import Report, check_ours, save
 from probing.report.mechanism import read_both
@@ -46,7 +47,13 @@ def report(results: Sequence[str | os.PathLike], output: str | os.PathLike, data
         command=COMMAND,
         source=" and ".join(name for name, found in sources.items() if found) + " ledgers",
         title=BOTH_TITLE if all_findings and masked else MASKING_TITLE if masked else TITLE,
-        sections=contents.sections(all_findings, masked, read_both(all_findings, masked, data), silenced),
+        sections=contents.sections(
+            all_findings,
+            masked,
+            read_both(all_findings, masked, data),
+            silenced,
+            read_edited(all_findings, data),
+        ),
         entries=_entries(all_findings, masked),
         entry=("attention result" if masked else "result") if all_findings else "",
     )

@@ -317,7 +317,7 @@ def _effects_figure(group: Group, types: Sequence[str]) -> Figure:
         f"types in at least {FEW_FUNCTIONS} functions.",
         f"A dot and a line for the effect and interval of {', '.join(types)}; the numbers are in the table.",
         group.name,
-        lambda: figures.effects(types, series),
+        lambda: figures.effects(types, series, "T1 − T0, Jaccard similarity"),
     )
 
 

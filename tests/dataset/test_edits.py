@@ -173,7 +173,9 @@ def test_the_image_of_labels():
     own = spaced(EDITED.code, *PROVED, (0, 7, 7), (7, 9, 9))  # edges of what was put in
     assert image(BEFORE, EDITED, own) == [Edge("r", *edge) for edge in PROVED]
     narrow = [(0, 2, 2), (0, 5, 5), (0, 9, 9)]  # the block may end as before, too
-    assert image(BEFORE, EDITED, spaced(EDITED.code, *narrow)) == [Edge("r", *edge) for edge in narrow]
+    bracketed = [(0, 1, 2), *PROVED[1:]]  # a dependent may begin with brackets put in
+    for edges in (narrow, bracketed):
+        assert image(BEFORE, EDITED, spaced(EDITED.code, *edges)) == [Edge("r", *edge) for edge in edges]
 
 
 @pytest.mark.parametrize(
@@ -182,7 +184,7 @@ def test_the_image_of_labels():
         PROVED[:2],  # an edge is lost
         [*PROVED, (2, 5, 7)],  # there is another
         [*PROVED, (0, 2, 2)],  # there is one twice
-        [(0, 1, 2), *PROVED[1:]],  # a dependent begins with what was put in
+        [*PROVED[:2], (0, 7, 9)],  # a dependent begins with what was put in, other than brackets
         [(0, 2, 4), *PROVED[1:]],  # it reaches over a token of before
         [PROVED[0], (0, 5, 8), PROVED[2]],  # it ends with a later token of before
         [PROVED[0], (0, 4, 7), PROVED[2]],  # it begins with an earlier one

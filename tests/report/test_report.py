@@ -547,7 +547,7 @@ def _gaining(differences, p, layers):
         for name, layer in zip(comparison.relations, layers)
     }
     entry = {"settings": {"layers": 6}, "protocols": {"held-out": {"relations": relations}}}
-    return Subject("m", None, entry, {"held-out": comparison}, {}, 9, None, {}, {})
+    return Subject("m", None, None, entry, {"held-out": comparison}, {}, 9, None, {}, {})
 
 
 def test_finding_is_true_at_the_edges():

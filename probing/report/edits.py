@@ -1,0 +1,220 @@
+"""The section of a report on edits: what heads and baselines find before and after, on the same functions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from itertools import cycle
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from codesyntax_dataset.languages import variant_of
+from codesyntax_dataset.protocol import BEST_BASELINE, EDITS
+from codesyntax_metric.topk_uas import NOT_IN_MEAN
+from probing.evidence.edited import HEADS, OFFSET, WHO, Changes, changes
+from probing.evidence.gather import Probed, find
+from probing.evidence.selection import bounded
+from probing.evidence.statistics import holm
+from probing.report import figures
+from probing.report.document import (
+    COLOURED,
+    COUNT,
+    DIFFERENCE,
+    MARKED,
+    NAME,
+    PERCENT,
+    Column,
+    Figure,
+    P,
+    Section,
+    Table,
+    separated,
+)
+from probing.report.figures import COLOURS, FAINT, INK, Dots
+from probing.report.findings import Findings, Subject
+from probing.report.scored import figure
+
+TITLE = "Edited functions"
+
+BASELINES = {OFFSET: "best offset", BEST_BASELINE: "best baseline"}
+
+
+class Edited(NamedTuple):
+    """A model on a config and on the same functions after `edit`; `p`: of the change of its heads, corrected."""
+
+    edit: str
+    model: str
+    changes: Changes
+    p: float
+
+
+def read_edited(all_findings: Sequence[Findings], data: Any = None) -> dict[str, list[Edited]]:
+    """Name of findings -> their models after edits, in the order of EDITS; p is corrected (Holm) for all of these.
+
+    Raises LedgerError for two configs with other edges, and DataNotFound if the data are not found.
+    """
+    unedited = [findings for findings in all_findings if variant_of(findings.config).edit is None]
+    return {plain.name: edited for plain in unedited if (edited := _edited(plain, all_findings, data))}
+
+
+def _edited(plain: Findings, all_findings: Sequence[Findings], data: Any) -> list[Edited]:
+    labels = variant_of(plain.config)
+    found = [
+        (edit, one.name, changed)
+        for edit in EDITS
+        for findings in all_findings
+        if findings.language == plain.language and variant_of(findings.config) == replace(labels, edit=edit)
+        for one, other in _same_models(plain, findings)
+        if (changed := changes(_probed(one), _probed(other), data))
+    ]
+    corrected = holm(np.array([float(changed.by[HEADS].compared.p_mean[0, 0]) for _, _, changed in found]))
+    return [Edited(*one, p) for one, p in zip(found, corrected.tolist())]
+
+
+def _probed(subject: Subject) -> Probed:
+    (probed,) = find([subject.file, subject.chosen_on])
+    return probed
+
+
+def _same_models(plain: Findings, findings: Findings) -> list[tuple[Subject, Subject]]:
+    """The models that were probed in the same way on both."""
+
+    def alike(subject: Subject) -> Any:
+        settings = subject.settings
+        return settings.model_copy(update={"config": "", "labels": "", "data": settings.data.partition("@")[0]})
+
+    return [(one, other) for one in plain.models for other in findings.models if alike(one) == alike(other)]
+
+
+def section(all_findings: Sequence[Findings], edited: Mapping[str, Sequence[Edited]]) -> Section:
+    """What the edits of `edited`, by name of findings, change."""
+    parts = [_config(findings, edited[findings.name]) for findings in all_findings if findings.name in edited]
+    return Section("edits", TITLE, _method(), parts)
+
+
+def _method() -> list[str]:
+    return [
+        "The same functions with other words, other layout or other distances, and with the same syntax: each edit "
+        "proves that the labels are those of before. A model that reads words loses by other words, and one that reads "
+        "positions loses by other distances, as fixed offsets do. One that reads syntax loses by neither.",
+        "Scores are held-out: top-1 UAS, rule first, mean over relations. Heads, offsets and keywords are chosen on "
+        "validation, before and after the edit anew. Only functions and relations that both sides have are compared, "
+        "edge by edge; edges from or to what an edit puts in are not counted. A change that is not separated from 0 is "
+        "no proof that there is none: its interval says how large it may be.",
+    ]
+
+
+def _config(findings: Findings, edited: Sequence[Edited]) -> Section:
+    key = f"{findings.name}-edits"
+    models = list(dict.fromkeys(one.model for one in edited))
+    parts: list[str | Table | Figure] = [
+        _told(model, [one for one in edited if one.model == model]) for model in models
+    ]
+    parts += [_figure(key, findings, edited, models), _means(key, findings, edited)]
+    parts += [
+        _relations(f"{key}-{number}", model, [one for one in edited if one.model == model])
+        for number, model in enumerate(models, start=1)
+    ]
+    return Section(key, findings.title, parts)
+
+
+def _told(model: str, edited: Sequence[Edited]) -> str:
+    """What each edit changes for a model, and for the best offset."""
+    sentences = []
+    for one in edited:
+        heads, offset = one.changes.by[HEADS], one.changes.by[OFFSET]
+        difference, low, high, p = _cell(one, HEADS)
+        if not separated(p):
+            told = f"the change of its heads, {DIFFERENCE.show(difference)} points, is not separated from 0"
+        else:
+            told = f"its heads {'lose' if difference < 0 else 'gain'} {abs(difference):.1f} points"
+        if offset.before == offset.after:
+            of_offset = f"stays at {offset.after:.1f} %"
+        else:
+            of_offset = f"goes from {offset.before:.1f} to {offset.after:.1f} %"
+        sentences.append(
+            f"After {one.edit}, {told} (from {heads.before:.1f} to {heads.after:.1f} %; 95 % interval "
+            f"{DIFFERENCE.show(low)} to {DIFFERENCE.show(high)}, p = {P.show(p)}); the best offset {of_offset}."
+        )
+    return f"{model}: {' '.join(sentences)}"
+
+
+def _cell(one: Edited, who: str) -> list[float]:
+    """The change of a mean: [difference, low, high, p]."""
+    compared = one.changes.by[who].compared
+    p = one.p if who == HEADS else float(compared.p_mean[0, 0])
+    return [*compared.difference.mean[:, 0, 0].tolist(), p]
+
+
+def _figure(key: str, findings: Findings, edited: Sequence[Edited], models: Sequence[str]) -> Figure:
+    edits = list(dict.fromkeys(one.edit for one in edited))
+
+    def dots(label: str, who: str, model: str, colour: str) -> Dots:
+        by_edit = {one.edit: _cell(one, who) for one in edited if one.model == model}
+        cells = [by_edit.get(edit, [np.nan] * 4) for edit in edits]
+        return Dots(label, np.array([cell[:3] for cell in cells]).T, colour, [separated(cell[3]) for cell in cells])
+
+    series = [dots(model, HEADS, model, colour) for model, colour in zip(models, cycle(COLOURS))]
+    series += [dots(name, who, models[0], colour) for (who, name), colour in zip(BASELINES.items(), (INK, FAINT))]
+    return figure(
+        key,
+        f"{findings.title}: the change of the mean top-1 UAS after each edit, with 95 % intervals; filled: p is less "
+        "than 0.05.",
+        f"Dots of the change after {', '.join(edits)}; the numbers are in the table.",
+        key,
+        lambda: figures.effects(edits, series, "change of top-1 UAS, points"),
+    )
+
+
+def _means(key: str, findings: Findings, edited: Sequence[Edited]) -> Table:
+    rows = []
+    for one in edited:
+        sizes = [one.changes.functions, one.changes.lost, one.changes.edges]
+        for who in WHO:
+            change = one.changes.by[who]
+            name = BASELINES.get(who, one.model)
+            rows.append([one.edit, name, *sizes, change.before, change.after, _cell(one, who)])
+    columns = [Column("edit", NAME), Column("name", NAME), Column("functions", COUNT), Column("lost", COUNT)]
+    columns += [
+        Column("edges", COUNT),
+        Column("before", PERCENT),
+        Column("after", PERCENT),
+        Column("change", DIFFERENCE),
+    ]
+    meanings = "; ".join(f"{edit}: {EDITS[edit]}" for edit in dict.fromkeys(one.edit for one in edited))
+    return Table(
+        key,
+        f"Mean top-1 UAS before and after edits, {findings.title}",
+        columns,
+        rows,
+        "Percent with 95 % intervals over functions, on the functions of both. Lost: those that only the config before "
+        "has, because the edit would change their labels, or makes them too long for the model. Baselines are on the "
+        f"model's functions. p: corrected (Holm) over {len(edited)} changes of models; that of a baseline is "
+        f"not. {COLOURED} {meanings}.",
+    )
+
+
+def _relations(key: str, model: str, edited: Sequence[Edited]) -> Table:
+    rows = []
+    for one in edited:
+        by = one.changes.by
+        compared = by[HEADS].compared
+        order = np.argsort(compared.difference.relations[0, 0, 0], kind="stable")
+        for column in order.tolist():
+            name = compared.relations[column]
+            cell = [*bounded(compared.difference.relations[:, 0, 0, column]), float(compared.p_holm[0, 0, column])]
+            numbers = [by[who].relations[side, column].item() for who in WHO for side in (0, 1)]
+            rows.append([one.edit, [name, "not in mean" if name in NOT_IN_MEAN else ""], cell, *numbers])
+    columns = [Column("edit"), Column("relation", MARKED), Column("change", DIFFERENCE, "best heads")]
+    for group in ("best heads", *BASELINES.values()):
+        columns += [Column("before", PERCENT, group), Column("after", PERCENT, group)]
+    return Table(
+        key,
+        f"Top-1 UAS of relations before and after edits, {model}",
+        columns,
+        rows,
+        "Percent, largest loss first, with 95 % intervals. p: corrected (Holm) over the relations of an edit. "
+        f"{COLOURED}",
+        filters=1,
+    )

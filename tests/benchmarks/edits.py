@@ -1,0 +1,88 @@
+"""What edits keep of the functions of a source, and what fixed offsets lose by them.
+
+    python tests/benchmarks/edits.py [SOURCE] [LANGUAGE ...]
+
+For each edit: the functions with labels, the share of them that is kept, and of these the share whose stored edges are
+among those of their code, annotated anew, with as many edges of each relation as before the edit. Then the top-1 score
+of the offset baseline before and after, on the functions that are kept: published, mean over relations and pooled over
+edges, and held-out.
+"""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from collections import Counter
+
+import datasets
+import numpy as np
+from conftest import ROOT
+
+from codesyntax_dataset import annotate
+from codesyntax_dataset.build import build
+from codesyntax_dataset.folder import read_split
+from codesyntax_dataset.protocol import EDITS, SPLITS
+from probing.evidence import baselines
+from probing.evidence.baselines import Edges
+from probing.evidence.selection import Outcomes, mean_of
+
+SHARED = ROOT.parent / "shared" / "data" / "codesearchnet"
+
+
+def labels(row: dict) -> Counter:
+    return Counter(tuple(edge.values()) for edge in row["relations"])
+
+
+def is_image(before: dict, after: dict, language: str) -> bool:
+    """Whether the edges of the edited row are annotated in its code, as many of each relation as before."""
+    anew = Counter(map(tuple, annotate(after["code"], language).edges))
+    relations = [[edge["relation"] for edge in row["relations"]] for row in (before, after)]
+    return labels(after) <= anew and relations[0] == relations[1]
+
+
+def scores(edges: dict[str, Edges]) -> tuple[float, float, float]:
+    """The offset baseline's: published mean, published pooled, held-out mean."""
+    on_test = baselines.ledger(edges["test"], baselines.pick(edges["test"]))
+    published = baselines.published(baselines.only(on_test, "offset"))
+    picks = baselines.pick(edges["validation"]).filled(edges["validation"])
+    held_out = baselines.held_out_outcomes(edges["validation"], edges["test"], picks)["offset"]
+    return *both(published), both(held_out)[0]
+
+
+def both(outcomes: Outcomes) -> tuple[float, float]:
+    """The mean over relations, and the score pooled over their edges."""
+    hits, edges = (part[:, outcomes.in_mean].sum(axis=0) for part in (outcomes.hits[0, 0], outcomes.edges))
+    return float(mean_of(hits, edges)), float(100 * hits.sum() / edges.sum())
+
+
+def main() -> None:
+    source, *languages = sys.argv[1:] or [str(SHARED) if SHARED.is_dir() else "sample"]
+    datasets.disable_progress_bars()
+    with tempfile.TemporaryDirectory() as folder:
+        data = f"{folder}/data"
+        built = build(source, languages or ["python", "java"], data, edits=list(EDITS))
+        for language in languages or ["python", "java"]:
+            print(
+                f"{language}, {source}\nedit             functions   kept  image  published     pooled        held-out"
+            )
+            plain = {split: list(read_split(built.output, language, split, list(_COLUMNS))[0]) for split in SPLITS}
+            for edit in EDITS:
+                config, kept, image, total = f"{language}_{edit.replace('-', '_')}", {}, 0, 0
+                for split, rows in plain.items():
+                    edited = list(read_split(built.output, config, split, list(_COLUMNS))[0])
+                    kept[split] = np.flatnonzero([bool(row["relations"]) for row in edited])
+                    image += sum(is_image(rows[place], edited[place], language) for place in kept[split].tolist())
+                    total += sum(bool(row["relations"]) for row in rows)
+                before, after = (
+                    scores({split: baselines.read_edges(data, name, split, kept[split]) for split in SPLITS})
+                    for name in (language, config)
+                )
+                number = sum(map(len, kept.values()))
+                changes = "  ".join(f"{one:4.1f} -> {other:4.1f}" for one, other in zip(before, after))
+                print(f"{edit:16} {total:9,} {number / total:6.1%} {image / number:6.1%}  {changes}")
+
+
+_COLUMNS = ("code", "relations")
+
+if __name__ == "__main__":
+    main()

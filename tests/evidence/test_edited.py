@@ -1,0 +1,155 @@
+"""What edits change: planted heads come back, offsets as a plain count has them, and a report says it with intervals."""
+
+from __future__ import annotations
+
+import copy
+from collections import Counter
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from codesyntax_dataset.build import build
+from codesyntax_dataset.errors import LedgerError
+from codesyntax_dataset.languages import language_of
+from codesyntax_metric.topk_uas import HEAD_TO_DEPENDENT, NOT_IN_MEAN, RULES
+from probing.attention.ledger import RankLedger
+from probing.evidence.baselines import read_edges
+from probing.evidence.edited import WHO, changes
+from probing.report import edits
+from probing.runs.settings import Settings
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory):
+    """The sample's functions in Python, as they are and after two edits."""
+    folder = tmp_path_factory.mktemp("edited") / "data"
+    build("sample", ["python"], folder, edits=["rename-letters", "distance"])
+    return str(folder)
+
+
+class Planted:
+    """Two probes of a model with one head, which finds the edges of those functions that `finds` says."""
+
+    def __init__(self, data, config, finds=lambda functions: functions >= 0, kept=None):
+        self.files = {"test": f"{config}.json"}
+        for split in ("validation", "test"):
+            edges = read_edges(data, config, split, kept)
+            rank = np.where(finds(edges.function), 0, 9).astype(np.uint8)
+            ranks = np.broadcast_to(rank[None, :, None, None], (len(RULES), len(edges), 1, 1)).copy()
+            settings = SimpleNamespace(config=config, split="test", direction=HEAD_TO_DEPENDENT)
+            setattr(self, split, SimpleNamespace(ledger=RankLedger.of(edges, ranks, {}), settings=settings))
+
+    def only(self, test, validation):
+        fewer = copy.copy(self)
+        for split, functions in (("test", test), ("validation", validation)):
+            side = getattr(self, split)
+            setattr(fewer, split, SimpleNamespace(ledger=side.ledger.only(functions), settings=side.settings))
+        return fewer
+
+
+def by_offset(data, config, functions):
+    """The mean score of the offset most frequent on validation, of equals the nearest, by a count of edges."""
+    distances = {split: {} for split in functions}
+    for split, places in functions.items():
+        edges = read_edges(data, config, split, places)
+        for relation, head, first in zip(edges.relation, edges.head, edges.first):
+            distances[split].setdefault(edges.relations[relation], Counter())[int(first - head)] += 1
+    scores = []
+    for name, of_test in distances["test"].items():
+        if name not in NOT_IN_MEAN and (chosen_on := distances["validation"].get(name)):
+            best = min((-count, distance) for distance, count in chosen_on.items())[1]
+            scores.append(100 * of_test[best] / of_test.total())
+    return np.mean(scores)
+
+
+def functions_of(data, config):
+    return {split: np.unique(read_edges(data, config, split).function) for split in ("test", "validation")}
+
+
+def test_planted_heads_and_counted_offsets(data):
+    before = Planted(data, "python")
+    functions = functions_of(data, "python_distance")
+    found = changes(before, Planted(data, "python_distance", lambda places: places % 2 == 0), data)
+    everything = functions_of(data, "python")
+    assert found.functions == len(functions["test"]) < len(everything["test"])
+    assert found.lost == len(everything["test"]) - len(functions["test"])
+    heads, offset = found.by["heads"], found.by["offset"]
+    edges = read_edges(data, "python", "test", functions["test"])
+    assert found.edges == sum(
+        count for name, count in Counter(edges.relations[number] for number in edges.relation).items()
+        if name in heads.compared.relations
+    )  # fmt: skip
+    shares = [
+        100 * np.mean(edges.function[edges.relation == edges.relations.index(name)] % 2 == 0)
+        for name in heads.compared.relations
+    ]
+    in_mean = [share for name, share in zip(heads.compared.relations, shares) if name not in NOT_IN_MEAN]
+    assert (heads.before, heads.after) == (100, pytest.approx(np.mean(in_mean)))
+    assert heads.relations[1].tolist() == pytest.approx(shares)
+    difference, low, high = heads.compared.difference.mean[:, 0, 0]
+    assert difference == pytest.approx(heads.after - 100) and low < difference < high < 0
+    assert heads.compared.p_mean[0, 0] < 0.001
+    assert offset.before == pytest.approx(by_offset(data, "python", functions))
+    assert offset.after == pytest.approx(by_offset(data, "python_distance", functions))
+    assert offset.after < offset.before - 20
+
+
+def test_baselines_do_not_change_by_other_words(data):
+    found = changes(Planted(data, "python"), Planted(data, "python_rename_letters"), data)
+    assert found.lost == 0
+    for who in WHO:
+        assert found.by[who].before == found.by[who].after
+        assert found.by[who].compared.difference.mean[:, 0, 0].tolist() == [0, 0, 0]
+        assert found.by[who].compared.p_mean[0, 0] == 1
+
+
+def test_functions_that_are_others_do_not_compare(data, tmp_path):
+    with pytest.raises(LedgerError, match=r"python\.json and python_distance\.json do not have the same edges"):
+        other = Planted(data, "python_distance")
+        shifted = other.test.ledger
+        other.test.ledger = RankLedger.of(shifted.take(np.arange(len(shifted)) != 3), shifted.ranks[:, 1:], {})
+        changes(Planted(data, "python"), other, data)
+    nothing = Planted(data, "python_distance")
+    nothing.test.ledger = nothing.test.ledger.only(np.array([], int))
+    assert changes(Planted(data, "python"), nothing, data) is None
+
+
+def findings(config, *models):
+    """Findings on a config of models of these names."""
+    settings = {"model": "m", "revision": "r", "data": "sample@1", "labels": "l", "split": "test"}
+    settings |= {"direction": HEAD_TO_DEPENDENT, "config": config}
+    subjects = [
+        SimpleNamespace(name=name, settings=Settings.model_construct(**{**settings, "model": name}), config=config)
+        for name in models
+    ]
+    return SimpleNamespace(name=config, title=config, config=config, language=language_of(config), models=subjects)
+
+
+def test_a_report_tells_each_change_with_its_interval(data, monkeypatch):
+    monkeypatch.setattr(
+        edits,
+        "_probed",
+        lambda subject: Planted(
+            data,
+            subject.config,
+            (lambda places: places % 2 == 0) if subject.config == "python_distance" else (lambda places: places >= 0),
+        ),
+    )
+    configs = ("python", "python_rename_letters", "python_distance", "java")
+    everything = [findings(config, "one", *(["two"] if config == "python" else [])) for config in configs]
+    edited = edits.read_edited(everything, data)
+    assert {name: [(one.edit, one.model) for one in of] for name, of in edited.items()} == {
+        "python": [("rename-letters", "one"), ("distance", "one")]
+    }
+    part = edits.section(everything, edited)
+    text = part.to_markdown()
+    assert "After rename-letters, the change of its heads, 0.0 points, is not separated from 0" in text
+    assert "After distance, its heads lose " in text
+    assert "95 % interval" in text and "no proof that there is none" in text
+    table = next(part for part in part.all_parts() if getattr(part, "filters", None) == 0)
+    assert [row[:2] for row in table.rows] == [
+        [edit, name] for edit in ("rename-letters", "distance") for name in ("one", "best offset", "best baseline")
+    ]
