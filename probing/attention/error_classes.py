@@ -45,7 +45,8 @@ PLACES = ("before the head", "between", "inside", "behind")
 _OPENING, _CLOSING = ("(", "[", "{"), (")", "]", "}")
 _SEPARATORS = (",", ";", ":", ".")
 _OPERATOR = re.compile(r"[-+*/%@&|^~<>=!?:.]+")
-_LITERAL = re.compile(r"""[A-Za-z]{0,3}["'`]|\.?[0-9]|/.+/""")
+_LITERAL = re.compile(r"""[A-Za-z]{0,3}["'`]|\.?[0-9]|/.+/|<<[<~-]?["'\w]|:["\w]""")
+_NAME = re.compile(r"[@\\]*[^\W\d][\w\\]*[?!]?")  # signs are those of variables in Ruby and of namespaces in PHP
 
 
 class Tokens:
@@ -100,4 +101,4 @@ def _kind(text: str, keywords: Collection[str]) -> str:
         return "keyword"
     if _LITERAL.match(text):
         return "literal"
-    return "name" if text.replace("$", "_").isidentifier() else "other"
+    return "name" if _NAME.fullmatch(text.replace("$", "_")) else "other"

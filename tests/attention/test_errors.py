@@ -191,6 +191,21 @@ def test_template_strings_and_regular_expressions_are_literals(chosen):
     assert classify(code, "javascript", ("return",), (("b", 1), ("b", 1)), (chosen,)) == "literal"
 
 
+@pytest.mark.parametrize(
+    ("language", "code", "chosen", "expected"),
+    [
+        ("php", "function f($x) { return A\\b($x) . <<<E\n y\n E; }", "A\\b", "inside its block"),
+        ("php", "function f($x) { return A\\b($x) . <<<E\n y\n E; }", "<<<E\n y\n E", "literal"),
+        ("ruby", "def f(x)\n  return x + @y.z?(:s)\nend", "@y", "inside its block"),
+        ("ruby", "def f(x)\n  return x + @y.z?(:s)\nend", "z?", "inside its block"),
+        ("ruby", "def f(x)\n  return x + @y.z?(:s)\nend", ":s", "literal"),
+    ],
+)
+def test_names_and_literals_with_signs(language, code, chosen, expected):
+    name = {"php": "$x", "ruby": "x"}[language]
+    assert classify(code, language, ("return",), ((name,), (name,)), (chosen,)) == expected
+
+
 TWICE = "def f(a):\n    if a:\n        if a.b:\n            return 1\n        else:\n            return 2\n    else:\n        return 3\n"
 
 
