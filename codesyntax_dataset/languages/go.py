@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from codesyntax_dataset.languages import editing
 from codesyntax_dataset.languages.tables.record import language_by
 from codesyntax_dataset.languages.tables.table import Rule, Table
 
@@ -116,6 +117,7 @@ GO = language_by(
         "package range return select struct switch type var".split()
     ),
     codesearchnet="go",
+    editing=editing.GO,
     node_types=tuple(
         "binary_expression call_expression expression_switch_statement for_statement identifier if_statement "
         "interpreted_string_literal parameter_list range_clause return_statement selector_expression".split()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from codesyntax_dataset.languages import editing
 from codesyntax_dataset.languages.tables.record import language_by
 from codesyntax_dataset.languages.tables.table import Rule, Table
 
@@ -81,6 +82,7 @@ RUST = language_by(
         "as async await break const continue crate dyn else enum extern false fn for if impl in let loop match mod "
         "move mut pub ref return self Self static struct super trait true type unsafe use where while".split()
     ),
+    editing=editing.RUST,
     node_types=tuple(
         "binary_expression call_expression for_expression identifier if_expression let_declaration match_expression "
         "parameters return_expression string_literal while_expression".split()
