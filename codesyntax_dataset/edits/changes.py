@@ -4,7 +4,8 @@ The image of a token is the token that stands where the changes moved it. The im
 and the images of its head and of the first and last token of its dependent. One thing may differ: where tokens were put
 in behind the last token, and only they, brackets and blanks follow, the dependent may end with one of them, because a
 block ends with the statement, and a call with the argument, that was put behind its last one. And it may begin with
-brackets that were put in before its first token: in `(a) + b` they belong to the sum, as exact labels say.
+brackets that were put in before its first token, if they close inside it: in `(a) + b` they belong to the sum, as exact
+labels say.
 """
 
 from __future__ import annotations
@@ -71,7 +72,11 @@ def image(before: Annotation, edited: Edited, after: Annotation) -> list[Edge] |
     result = []
     for relation, head, first, last in before.edges:
         spans = product(begins[images[first]], ends[images[last]])
-        edges = [Edge(relation, images[head], begin, end) for begin, end in spans]
+        edges = [
+            Edge(relation, images[head], begin, end)
+            for begin, end in spans
+            if begin == images[first] or _balanced(after.tokens[begin : end + 1])
+        ]
         same = next((edge for edge in edges if found[edge]), None)
         if same is None:
             return None
@@ -108,6 +113,11 @@ def _begins(tokens: Sequence[Token], kept: set[int]) -> list[list[int]]:
         begins.append([place, *before])
         before = [place, *before] if place not in kept and token.text == "(" else []
     return begins
+
+
+def _balanced(tokens: Sequence[Token]) -> bool:
+    depths = list(accumulate((token.text in ("(", "[", "{")) - (token.text in (")", "]", "}")) for token in tokens))
+    return min(depths) >= 0 and depths[-1] == 0
 
 
 def _ends(tokens: Sequence[Token], kept: set[int]) -> list[list[int]]:

@@ -159,6 +159,22 @@ def test_tokens_can_be_told_where_nothing_parses(language):
     assert [token.start for token in tokens] == [0, 2, 4, 6]
 
 
+def test_a_comment_over_which_a_grammar_stumbles():
+    """Python ignores the columns of comments; its grammar takes that of one in front of a body for the body's."""
+    bare = "def f(x):\n\n    return x.y\n"
+    code = "def f(x):\n        # about é\n    return x.y\n"
+    assert spell_edges(exact(code, "python")) == spell_edges(exact(bare, "python"))
+
+
+def test_a_line_break_in_brackets_over_which_a_grammar_stumbles():
+    """Python ignores columns inside brackets; its grammar takes less of them in a call of `print` for a block's end."""
+    lines = "def f(x):\n    if x:\n        print('%s' %\n     (x.y, # y\n  2))\n    else:\n        print('' %\n (x))\n"
+    code = lines.replace(" %\n", " % ").replace(" # y\n", "")
+    assert spell_edges(exact(lines, "python")) == spell_edges(exact(code, "python"))
+    with pytest.raises(ParseError):
+        exact("def f(x):\n    print(x\n", "python")
+
+
 def test_what_is_no_path_is_refused():
     with pytest.raises(ValueError, match="'a b' is no step"):
         compiled("a b")

@@ -20,6 +20,7 @@ TABLE = Table(
         {"argument_list", "block", "module", "parameters", "lambda_parameters", "type", "type_parameter", "with_clause"}
     ),
     backward=BACKWARD - {"IfExp:body->test"} | {"IfExp:test->body"},
+    joins_lines=True,
     refused="[(exec_statement) (print_statement)] @refused",
     rules=(
         Rule("assignment", "Assign", {"target": "left", "value": "right+"}),

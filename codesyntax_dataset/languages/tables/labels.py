@@ -96,13 +96,37 @@ class Labels:
         return _tokens(code, tree, self._walked(tree))
 
     def _parsed(self, code: str) -> _Tree:
-        """The tree of the code in the first frame in which it parses, or in which its error comes last."""
+        """The tree of the code; if it does not parse, that without what some grammars stumble over (see `_plain`)."""
         try:
             data = code.encode()
         except UnicodeEncodeError as wrong:
             raise _at(code, wrong.start, "a lone surrogate, half of a character") from None
         if "\0" in code:
             raise _at(code, code.index("\0"), "a NUL character")
+        tree = self._in_frame(data)
+        if tree.error is not None and (plain := self._plain(tree, data)) != data:
+            again = self._in_frame(plain)
+            tree = again if again.error is None else tree
+        return tree
+
+    def _plain(self, tree: _Tree, data: bytes) -> bytes:
+        """The code with blanks in place of comments, and of line breaks inside brackets where these mean nothing."""
+        walk, plain = self._walked(tree), bytearray(data)
+        for node in walk.comments:
+            inside = slice(node.start_byte - tree.start, node.end_byte - tree.start)
+            plain[inside] = re.sub(rb"[^\r\n]", b" ", plain[inside])
+        depth = end = 0
+        depth = place = 0
+        for start, end in walk.leaves if self._table.joins_lines else ():
+            between, word = slice(place, start - tree.start), data[start - tree.start : end - tree.start]
+            if depth > 0:
+                plain[between] = re.sub(rb"[\r\n]", b" ", plain[between])
+            depth += (word in (b"(", b"[", b"{")) - (word in (b")", b"]", b"}"))
+            place = end - tree.start
+        return bytes(plain)
+
+    def _in_frame(self, data: bytes) -> _Tree:
+        """The tree in the first frame in which the code parses, or in which its error comes last."""
         trees = []
         for before, after in self._table.frames:
             start = len(before.encode())

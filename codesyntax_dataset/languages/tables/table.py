@@ -36,9 +36,10 @@ class Table:
     children count as those of their parent, such as lists of arguments. `refused`: a query of tree-sitter for nodes
     (`@refused`) that the grammar reads but no function in this frame has. `functions`: nodes of functions that a source
     file is searched for, each with the path to its name, which must lead somewhere; `scopes`: nodes whose names precede
-    those of functions inside; `file_grammar`: the grammar of whole files, where that is another. `backward`: relations
-    of the constructs whose dependent stands before its head in this language, which gives no edge. `examples`: code of
-    each construct that has all of its relations, where it stands in a function like the dots of `sketch`.
+    those of functions inside; `file_grammar`: the grammar of whole files, where that is another. `joins_lines`:
+    whether a line break inside any brackets means nothing. `backward`: relations of the constructs whose dependent
+    stands before its head in this language, which gives no edge. `examples`: code of each construct that has all of its
+    relations, where it stands in a function like the dots of `sketch`.
     """
 
     grammar: str
@@ -50,6 +51,7 @@ class Table:
     text: frozenset[str] = frozenset()
     flat: frozenset[str] = frozenset()
     refused: str = ""
+    joins_lines: bool = False
     backward: frozenset[str] = BACKWARD
     sketch: str = "..."
     file_grammar: str | None = None
