@@ -39,7 +39,7 @@ def edit(code: str, language: str, name: str, variant: str | None = None) -> tup
     `language` and `variant` are as in `codesyntax_dataset.annotate`. The image has an edge for each one before, in the
     same order. Raises UnknownName for an unknown edit, language or variant, ArgumentError for a language that has no
     edits, ParseError for code that does not parse, and EditError if the labels of the edited code, made anew, are not
-    the image, which seldom happens.
+    the image, or names run out, which seldom happens.
     """
     if name not in EDITS:
         raise UnknownName("edit", name, EDITS)

@@ -11,6 +11,7 @@ from string import ascii_letters, ascii_lowercase
 
 from codesyntax_dataset.edits.changes import Change
 from codesyntax_dataset.edits.function import Function
+from codesyntax_dataset.errors import EditError
 from codesyntax_dataset.languages import LANGUAGES
 
 _PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
@@ -34,7 +35,14 @@ def rename_letters(function: Function) -> list[Change]:
     letters = iter(function.draws.shuffled(ascii_letters))
     pairs = (first + second for first in ascii_lowercase for second in ascii_lowercase)
     free = (name for names in (letters, pairs) for name in names if not function.is_taken(name))
-    return _renamed(function, lambda identifier: next(free))
+
+    def rename(identifier: str) -> str:
+        try:
+            return next(free)
+        except StopIteration:
+            raise EditError("it has more identifiers than there are pairs of letters") from None
+
+    return _renamed(function, rename)
 
 
 def literals(function: Function) -> list[Change]:
@@ -79,7 +87,7 @@ def _renamed(function: Function, rename: Callable[[str], str]) -> list[Change]:
                 names[name] = rename(name)
             changes.append(Change(token.start, token.end, names[name]))
     if len(set(names.values())) < len(names):
-        raise ValueError("two identifiers would become one")
+        raise EditError("two of its identifiers would become one")
     return changes
 
 

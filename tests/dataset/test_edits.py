@@ -95,6 +95,8 @@ def test_more_identifiers_than_letters():
     assert len(set(after)) == 72
     assert sorted({len(name) for name in after}) == [1, 2]
     assert not set(after) & set(LANGUAGES["python"].keywords)
+    with pytest.raises(EditError, match="more identifiers than there are pairs of letters"):
+        edit("def f(x):\n" + "".join(f"    name{number} = x\n" for number in range(800)), "python", "rename-letters")
 
 
 @BOTH
