@@ -36,7 +36,7 @@ class Costs(NamedTuple):
 class SilencingResult(SavedResult):
     """What the best heads of one language model serve on one split, by relation.
 
-    `relations`: {relation: RelationCosts}, only those that occur; `heads`: {relation: Chosen}. `functions`: how many
+    `relations`: {relation: RelationCosts}; `heads`: {relation: Chosen}. `functions`: how many
     have a dependent that is asked for; `passes`: forward passes of single functions; `skips`: {reason: number of
     skipped functions}; `left_out`: {reason: number of edges}. `data_folder`: as in `ProbeResult`.
     """
@@ -71,7 +71,7 @@ class SilencingResult(SavedResult):
         whole = ledger.rows[ledger.rows["silenced"] == WHOLE]
         return cls(
             signature=str(Signature(made, int(whole["edges"].sum()))),
-            relations={name: _summary(*_of(ledger, name)) for name in sorted(made.heads) if len(_of(ledger, name)[0])},
+            relations={name: _summary(*_of(ledger, name)) for name in sorted(made.heads)},
             heads=made.heads,
             functions=made.functions,
             passes=made.passes,
@@ -126,12 +126,9 @@ class SilencingResult(SavedResult):
 
 def _of(ledger: SilencingLedger, relation: str) -> tuple[np.ndarray, Costs]:
     """The rows of a relation in which nothing is silenced, and the costs in its functions."""
-    place = ledger.relations.index(relation) if relation in ledger.relations else -1
-    rows = ledger.rows[ledger.rows["relation"] == place]
+    rows = ledger.rows[ledger.rows["relation"] == ledger.relations.index(relation)]
     whole = rows[rows["silenced"] == WHOLE]
-    lost = whole["log_probability"][:, None] - rows["log_probability"].reshape(len(whole), -1) if len(whole) else None
-    if lost is None:
-        return whole, Costs(whole["function"], np.empty(0), np.empty((0, 0)))
+    lost = whole["log_probability"][:, None] - rows["log_probability"].reshape(len(whole), -1)
     return whole, Costs(whole["function"], lost[:, BEST], lost[:, MATCHED:])
 
 
@@ -152,16 +149,13 @@ def _summary(whole: np.ndarray, costs: Costs) -> RelationCosts:
 def _check_heads(ledger: SilencingLedger, made: Provenance) -> None:
     """Raise LedgerError unless every function and relation has the rows of the heads that the settings say."""
     rows, reason = ledger.rows, ""
-    if sorted(made.heads) != sorted(ledger.relations):
+    if sorted(made.heads) != sorted(ledger.relations) or len(np.unique(rows["relation"])) != len(made.heads):
         reason = "its relations are others than its settings say"
     else:
-        heads = [made.heads[name] for name in ledger.relations]
-        expected = {number: [-1, chosen.head, *chosen.matched] for number, chosen in enumerate(heads)}
-        starts = np.flatnonzero(rows["silenced"] == WHOLE)
-        wanted = [expected[int(rows["relation"][start])] for start in starts]
-        heads_of_rows = np.concatenate([np.array(one) for one in wanted]) if wanted else np.empty(0)
-        counted = np.concatenate([np.arange(len(one)) for one in wanted]) if wanted else np.empty(0)
-        if not np.array_equal(heads_of_rows, rows["head"]) or not np.array_equal(counted, rows["silenced"]):
+        blocks = [made.heads[ledger.relations[number]] for number in rows["relation"][rows["silenced"] == WHOLE]]
+        heads = [(-1, chosen.head, *chosen.matched) for chosen in blocks]
+        numbers = [number for block in heads for number in range(len(block))]
+        if [head for block in heads for head in block] != rows["head"].tolist() or numbers != rows["silenced"].tolist():
             reason = "its heads are others than its settings say"
         elif len(np.unique(rows["function"])) != made.functions:
             reason = "it has more or fewer functions than its settings say"

@@ -366,8 +366,13 @@ def test_a_finished_run_is_read_again_and_a_forged_one_is_not(model, dataset_fol
         SilencingResult.load(tmp_path / file.name)
     rows = result.ledger.rows.copy()
     rows["head"][1] = (rows["head"][1] + 1) % 4
-    with pytest.raises(LedgerError, match="its heads are others than its settings say"):
-        SilencingResult.from_ledger(SilencingLedger(result.ledger.names, rows, result.ledger.settings))
+    for altered, said in (
+        (rows, "heads"),
+        (result.ledger.rows[result.ledger.rows["relation"] > 0], "relations"),
+        (result.ledger.rows[1:], "heads"),
+    ):
+        with pytest.raises(LedgerError, match=f"its {said} are others than its settings say"):
+            SilencingResult.from_ledger(SilencingLedger(result.ledger.names, altered, result.ledger.settings))
     monkeypatch.setattr(silence, "REFERENCE", 5)
     monkeypatch.setattr(silence.SilencingJob, "run", lambda *_: pytest.fail("run again"))
     again = ablate(str(model), dataset_folder, **RUN, output=whole)
