@@ -100,11 +100,10 @@ def ablate(
         if validation is not None and test is not None:  # in the main process
             chosen = choose(validation, test, draws, seed), test.settings.direction
         heads, read = processes.share(chosen)
-        job, means_of = prepare(loaded, functions, reference, heads, direction=read, **asked)
+        job = prepare(loaded, functions, reference, heads, direction=read, **asked)
         job.data_folder = folder_of(data)
         if processes.main:
             tell(_cost(job.provenance))
-        loaded.learn_means(means_of)
         result = run_job(job, processes, None if output is None else Path(output))
     if result is not None and slot is not None:
         slot.save(result.ledger.save, job.provenance.settings.revision)

@@ -80,7 +80,8 @@ class Pass(NamedTuple):
 
 @dataclass
 class SilencingJob(RowJob[Source, SilencingLedger, SilencingResult]):
-    """A language model whose mean outputs are known when it runs, and the functions to ask, longest first."""
+    """A language model, the functions to ask, longest first, and those over which it averages the outputs of heads,
+    `reference`: (S,) each, when it first runs."""
 
     LEDGER = SilencingLedger
     RESULT = SilencingResult
@@ -88,6 +89,7 @@ class SilencingJob(RowJob[Source, SilencingLedger, SilencingResult]):
     model: LanguageModel
     provenance: Provenance
     functions: list[Source]
+    reference: list[np.ndarray]
     data_folder: Path | None = None
 
     @property
@@ -115,6 +117,8 @@ class SilencingJob(RowJob[Source, SilencingLedger, SilencingResult]):
         return Predictor(self.model)
 
     def run(self, part: Sequence[Source], bar: tqdm) -> np.ndarray:
+        if not self.model.means:
+            self.model.learn_means(self.reference)
         heads, masked = self.provenance.heads, self.model.mask is not None
         passes = [passes_of(source, heads, masked) for source in part]
         found = iter(self._predictor.predict([one for of in passes for one in of.values()], passes, bar))
@@ -201,8 +205,8 @@ def prepare(
     draws: int,
     seed: int,
     max_length: int,
-) -> tuple[SilencingJob, list[np.ndarray]]:
-    """The job, and the functions (S,) of `reference` whose means `model` must learn before it runs.
+) -> SilencingJob:
+    """Tokenize and align every function, and those of `reference`, the split validation.
 
     `heads`: the best head of each relation, by name; `direction`, `draws`, `seed`: as they were chosen. Raises
     LedgerError if nothing can be asked for.
@@ -255,7 +259,7 @@ def prepare(
         ),
         versions=versions(),
     )
-    return SilencingJob(model, provenance, sources), means_of
+    return SilencingJob(model, provenance, sources, means_of)
 
 
 def _asked(

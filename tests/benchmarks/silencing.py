@@ -71,7 +71,7 @@ def main() -> None:
     started = time.process_time()
     functions, reference = (read_functions(args.data, args.config, split) for split in ("test", "validation"))
     heads = choose(validation, test, draws=20, seed=0)
-    job, means_of = silence.prepare(
+    job = silence.prepare(
         model, functions, reference, heads, direction=test.settings.direction, draws=20, seed=0, max_length=511
     )
     before = (time.process_time() - started) * min(1, args.functions / len(job.functions))
@@ -81,14 +81,13 @@ def main() -> None:
         for source in job.functions
         for one in silence.passes_of(source, job.provenance.heads, model.mask is not None).values()
     ]
-    means_of = means_of[: max(1, len(job.functions) // 10)]  # of a whole run they are a small part
+    job.reference = job.reference[: max(1, len(job.functions) // 10)]  # of a whole run they are a small part
     started = time.process_time()
-    model.learn_means(means_of)
     for part in job.parts:
         job.run(part, tqdm(disable=True))
     whole = before + time.process_time() - started
     ran = sum(counted)
-    bare = passes + [silence.Pass(-1, ids, np.ones(1, int), None) for ids in means_of]
+    bare = passes + [silence.Pass(-1, ids, np.ones(1, int), None) for ids in job.reference]
     few = bare[:: max(1, len(bare) // 100)]
     made = {"functions": len(job.functions), "passes said": len(bare), "passes ran": ran, "whole s": round(whole, 1)}
     for name, lean in (("whole model", False), ("logits where asked", True)):

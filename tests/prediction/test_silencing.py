@@ -305,11 +305,10 @@ def job_of(model, dataset_folder) -> silence.SilencingJob:
         "Attribute:value->attr": Chosen(layer=1, head=3, matched=(0, 1, 2), edges=1, score=1.0, hard=0, beyond=None),
     }
     loaded = load_language_model(str(model), max_length=511)
-    job, means_of = silence.prepare(
+    job = silence.prepare(
         loaded, functions, reference, heads, direction="head-to-dependent", draws=20, seed=0, max_length=511
     )
-    loaded.learn_means(means_of[:3])
-    job.functions = job.functions[:2]
+    job.functions, job.reference = job.functions[:2], job.reference[:3]
     return job
 
 
@@ -323,7 +322,7 @@ def test_no_result_depends_on_what_else_is_run(model, dataset_folder, monkeypatc
     assert (np.concatenate(alone[::-1]) == together).all()
     assert len(together) == job.shape(job.functions)[0] == 20
     monkeypatch.setitem(batches._BATCH_TOKENS, "cpu", 1)
-    one_by_one = silence.SilencingJob(job.model, job.provenance, job.functions).run(job.functions, bar)
+    one_by_one = silence.SilencingJob(job.model, job.provenance, job.functions, []).run(job.functions, bar)
     first, second = (found.view(SilencingLedger.ROW).reshape(-1)["log_probability"] for found in (together, one_by_one))
     assert first == pytest.approx(second, abs=1e-5)
 
