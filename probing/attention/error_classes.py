@@ -7,11 +7,11 @@ Every wrong choice is in exactly one class, the first of CLASSES that applies:
   the token's own text.
 - *same text as the head*: another token that is spelled as the edge's head token, such as a second `if` for an `if`.
 - *keyword* (of the language, as in the published lists, which include `True` and `null`): by the token's own text.
-- *literal*: a string, character, number or regular expression.
+- *literal*: a string, character, number, symbol or regular expression.
 - *inside the dependent*: a name among the dependent's tokens, but not the one that counts by the rule.
 - *inside its block*, *outside its block*: any other name. The block is that of the dependent's first token, by the
   rule of the language (`codesyntax_dataset.languages.blocks`).
-- *other*: anything else: a comment (a token in Python), a character that the language does not know.
+- *other*: anything else: a comment (a token in Python), text between tags, a character that the language does not know.
 
 In addition, every wrong choice except *no prediction* is at exactly one of PLACES: before the head token, between it
 and the dependent, inside the dependent, or behind it.
@@ -45,8 +45,15 @@ PLACES = ("before the head", "between", "inside", "behind")
 _OPENING, _CLOSING = ("(", "[", "{"), (")", "]", "}")
 _SEPARATORS = (",", ";", ":", ".")
 _OPERATOR = re.compile(r"[-+*/%@&|^~<>=!?:.]+")
-_LITERAL = re.compile(r"""[A-Za-z]{0,3}["'`]|\.?[0-9]|/.+/|<<[<~-]?["'\w]|:["\w]""")
-_NAME = re.compile(r"[@\\]*[^\W\d][\w\\]*[?!]?")  # signs are those of variables in Ruby and of namespaces in PHP
+_LITERAL = re.compile(
+    r"""[A-Za-z]{0,3}["'`] | [A-Za-z]{1,3}\#+"  # strings, also those in Rust that begin with r#
+      | \.?[0-9]
+      | <<[<~-]? [ ]* ["'`]?\w  # here documents
+      | :["\w] | %[A-Za-z]?[(\[{<|/]  # symbols, and strings and lists of Ruby
+      | /(?![/*]) .+ /[a-z]*\Z  # regular expressions""",
+    re.DOTALL | re.VERBOSE,
+)
+_NAME = re.compile(r"(?:@@?|\\)? [^\W\d]\w* (?:\\\w+)* [?!]?", re.VERBOSE)  # also with a sigil, or a namespace
 
 
 class Tokens:

@@ -62,8 +62,10 @@ def kinds_of(config: str) -> list[str]:
     return [name for name in BASELINES if name != KINDS[1] or language_of(config).keywords]
 
 
-MOST_KEYWORDS = 64
-"""The number of bits of the integer that encodes which keywords hit an edge."""
+MOST_KEYWORDS = 128
+"""As many as 8 bits tell apart: `Edges.keyword`."""
+
+_WORD = 64  # bits of the integers that encode which keywords hit an edge
 
 
 @dataclass(eq=False)
@@ -387,8 +389,9 @@ def _by_relation(edges: Edges, direction: str) -> Iterator[tuple[str, str, int, 
         for rule, edge_codes in zip(RULES, codes):
             for relation, index in enumerate(places):
                 if len(index):
-                    distinct, pattern = np.unique(edge_codes[index], return_inverse=True)
-                    yield kind, rule, relation, index, Patterns(expand(distinct), pattern)
+                    several = 0 if edge_codes.ndim > 1 else None
+                    distinct, pattern = np.unique(edge_codes[index], return_inverse=True, axis=several)
+                    yield kind, rule, relation, index, Patterns(expand(distinct), pattern.reshape(-1))
 
 
 def _offsets(language: str) -> np.ndarray:
@@ -418,7 +421,7 @@ def _offset_patterns(edges: Edges) -> tuple[list[np.ndarray], Callable[[np.ndarr
 
 
 def _keyword_codes(edges: Edges, direction: str) -> np.ndarray:
-    """For each rule and edge the keywords that hit, as bits: uint64 (rules, E)."""
+    """For each rule and edge the keywords that hit, as bits: uint64 (rules, E), or (rules, E, integers) of many."""
     place = np.flatnonzero(edges.keyword >= 0)
     function = np.searchsorted(np.unique(edges.begin), place, side="right")
     group = function * len(edges.keywords) + edges.keyword[place]
@@ -427,15 +430,15 @@ def _keyword_codes(edges: Edges, direction: str) -> np.ndarray:
     earlier, later = place[order][:-1][same], place[order][1:][same]  # neighbours among a function's equal keywords
     head, first, last = (edges.begin + column for column in (edges.head, edges.first, edges.last))
     behind = np.maximum(first, head + 1)  # the first token of the dependent that is behind the head
-    bits = np.zeros((len(RULES), len(edges)), np.uint64)
+    bits = np.zeros((len(RULES), len(edges), max(1, -(-len(edges.keywords) // _WORD))), np.uint64)
     if direction == DEPENDENT_TO_HEAD:
         repeated = np.full(len(edges.keyword), len(edges.keyword))
         repeated[earlier] = later
         word = edges.keyword[head]
         for rule, reading in enumerate((first, behind, last)):  # of all tokens, `behind` sees the head best
             hit = (word >= 0) & (head < reading) & (reading <= last) & (reading <= repeated[head])
-            bits[rule, hit] = _bit(word[hit])
-        return bits
+            bits[rule, hit, word[hit] // _WORD] = _bit(word[hit])
+        return bits[..., 0] if bits.shape[-1] == 1 else bits
     previous = np.full(len(edges.keyword), -1)
     previous[later] = earlier
     # a pair for each edge and keyword token in its dependent
@@ -446,16 +449,18 @@ def _keyword_codes(edges: Edges, direction: str) -> np.ndarray:
     nearest = previous[token] <= head[edge]
     edge, token = edge[nearest], token[nearest]
     for rule, counts in enumerate((token == first[edge], slice(None), token == last[edge])):
-        np.bitwise_or.at(bits[rule], edge[counts], _bit(edges.keyword[token[counts]]))
-    return bits
+        words = edges.keyword[token[counts]]
+        np.bitwise_or.at(bits[rule], (edge[counts], words // _WORD), _bit(words))
+    return bits[..., 0] if bits.shape[-1] == 1 else bits
 
 
 def _bit(word: np.ndarray) -> np.ndarray:
-    return np.left_shift(np.uint64(1), word.astype(np.uint64))
+    return np.left_shift(np.uint64(1), (word % _WORD).astype(np.uint64))
 
 
 def _expand_keywords(words: int) -> Callable[[np.ndarray], np.ndarray]:
     def expand(codes: np.ndarray) -> np.ndarray:
-        return (codes[:, None] & _bit(np.arange(words))) != 0  # (patterns, keywords)
+        word = np.arange(words)
+        return (codes.reshape(len(codes), -1)[:, word // _WORD] & _bit(word)) != 0  # (patterns, keywords)
 
     return expand

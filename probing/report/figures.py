@@ -382,6 +382,31 @@ def rows(names: Sequence[str], panels: dict[str, list[Points]]) -> Figure:
     return figure
 
 
+def languages(
+    relations: Sequence[str], names: Sequence[str], scores: np.ndarray, baselines: np.ndarray, differences: np.ndarray
+) -> Figure:
+    """Scores above those of baselines, on the colour of their difference, (relations, languages) each, NaN if missing.
+
+    As narrow as the screen of a telephone, if there are not many languages.
+    """
+    figure = _figure(max(3.8, 1.6 + 0.36 * len(names)), 0.27 * len(relations) + 1.9)
+    axis = figure.subplots()
+    image = axis.imshow(differences, cmap="RdBu", vmin=-75, vmax=75, aspect="auto", interpolation="none")
+    for (row, column), score in np.ndenumerate(scores):
+        if not np.isnan(score):
+            colour = ON_DARK if abs(differences[row, column]) > 45 else ON_BRIGHT
+            for value, up, weight in ((score, -0.2, "bold"), (baselines[row, column], 0.24, "normal")):
+                text = axis.text(column, row + up, f"{value:.0f}", ha="center", va="center", weight=weight)
+                text.set(fontsize=7, color=colour)
+    _ticks(axis, names, relations, size=7.5)
+    axis.tick_params(axis="x", rotation=60, labeltop=True, labelbottom=False)
+    bar = figure.colorbar(image, ax=axis, orientation="horizontal", fraction=0.03, pad=0.02, aspect=30)
+    bar.set_label("score less best baseline, points", fontsize=8)
+    bar.set_ticks([-50, -25, 0, 25, 50])
+    bar.outline.set_visible(False)
+    return figure
+
+
 def style() -> contextlib.AbstractContextManager:
     """The matplotlib style in which figures are drawn and saved."""
     return matplotlib.style.context(_STYLE)

@@ -19,7 +19,7 @@ from codesyntax_dataset.errors import LedgerError
 from codesyntax_dataset.languages import LANGUAGES
 from codesyntax_metric.topk_uas import DEPENDENT_TO_HEAD, DIRECTIONS, HEAD_TO_DEPENDENT, RULES
 from probing import ProbeResult, RankLedger, probe
-from probing.attention.error_classes import Tokens, place
+from probing.attention.error_classes import Tokens, _kind, place
 from probing.attention.errors import CLASSES, analyse, errors_path, load, save
 from probing.attention.probe import Runner, prepare
 from probing.attention.ranking import FirstChoices
@@ -408,3 +408,29 @@ def test_command(result, tiny_model, dataset_folder):
     missing = CliRunner().invoke(main, ["errors", str(path.with_name("none.json"))], catch_exceptions=False)
     assert missing.exit_code == 1
     assert missing.stderr.startswith("Error: cannot read the result")
+
+
+@pytest.mark.parametrize(
+    ("kind", "texts"),
+    [
+        (
+            "literal",
+            [
+                "`a ${b}`",
+                "/[a-z]+\\//gi",
+                "<<~TEXT\n  a\nTEXT\n",
+                "<<<'END'\na\nEND",
+                ":name",
+                'r#"a"#',
+                "%w[a b]",
+                "'c'",
+            ],
+        ),
+        ("name", ["$total", "@total", "@@all", "empty?", "save!", "\\App\\Store", "App\\Store", "größe", "_"]),
+        ("operator", ["=>", "<=>", "?->", "??=", "=~", "<<", "%", "/", "<-", ":=", "::", "..=", "&&="]),
+        ("keyword", ["while"]),
+        ("other", ["# a 'comment'", "#'comment'", "some text", "§"]),
+    ],
+)
+def test_kinds_of_tokens_in_every_language(kind, texts):
+    assert {text: _kind(text, ["while"]) for text in texts} == dict.fromkeys(texts, kind)

@@ -1,0 +1,87 @@
+"""Languages beside each other: which relations they share, and the numbers of a figure and a table, by hand."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import pytest
+
+from codesyntax_dataset.languages import language_of
+from codesyntax_dataset.protocol import BEST_BASELINE, HELD_OUT, TABLE_KS
+from probing.report import languages
+
+
+def findings(config: str, scores: dict[str, tuple[float, float]], few: tuple[str, ...] = (), model: str = "m"):
+    """Of one model: relation -> its score and that of the best baseline, the same for every k."""
+    entries = {
+        name: {
+            "few_functions": name in few,
+            "first": {k: {"score": [mine, mine - 1, mine + 1]} for k in TABLE_KS},
+        }
+        for name, (mine, _) in scores.items()
+    }
+    best = {name: {"first": dict.fromkeys(TABLE_KS, theirs)} for name, (_, theirs) in scores.items()}
+    return SimpleNamespace(
+        config=config,
+        language=language_of(config),
+        models=[SimpleNamespace(name=model, entry={"protocols": {HELD_OUT: {"relations": entries}}})],
+        baselines={HELD_OUT: {BEST_BASELINE: {"relations": best}}},
+    )
+
+
+PYTHON = findings(
+    "python_exact",
+    {"If:if->test": (90.0, 80.0), "Call:func->args": (20.0, 60.0), "Dict:key->value": (5.0, 6.0), "BinOp:left->right": (1.0, 2.0)},
+)  # fmt: skip
+GO = findings(
+    "go", {"If:if->test": (50.0, 70.0), "Call:func->args": (30.0, 90.0), "Dict:key->value": (7.0, 6.0), "Go:go->call": (1.0, 2.0)}
+)  # fmt: skip
+JAVA = findings("java_exact", {"If:if->test": (40.0, 50.0), "Call:func->args": (8.0, 9.0)}, few=("Call:func->args",))
+
+
+def test_shared_relations_of_three_languages():
+    """Those of two languages at least, where enough functions have them; the mean is over what all three have."""
+    (section,) = languages.sections([PYTHON, GO, JAVA])
+    _, figure, table = section.parts
+    rows = {name: row for k, (name, _), *row in table.rows if k == "1"}
+    assert list(rows) == ["Call:func->args", "Dict:key->value", "If:if->test"]
+    assert rows["If:if->test"] == [[90, 89, 91], 80, 10, [50, 49, 51], 70, -20, [40, 39, 41], 50, -10]
+    assert rows["Call:func->args"] == [[20, 19, 21], 60, -40, [30, 29, 31], 90, -60, None, None, None]
+    assert [column.group for column in table.columns[2::3]] == ["Python", "Go", "Java"]
+    assert len(table.rows) == 3 * len(TABLE_KS)
+    assert "mean of the 1 that all have" in figure.title
+    drawn = [
+        text for text in ("mean of 1", "Python", "Go", "Java", "If:if-&gt;test", ">90<", ">80<") if text in figure.svg
+    ]
+    assert len(drawn) == 7
+    places = {name: figure.svg.index(f"{name.replace('>', '&gt;')}</text>") for name in rows}
+    assert sorted(places, key=places.get) == [
+        "Dict:key->value",
+        "If:if->test",
+        "Call:func->args",
+    ]  # 0, -6.7, -50 points
+    width = float(figure.svg.split('width="')[1].split("pt")[0])
+    assert width * 96 / 72 <= 370  # pixels: a telephone
+
+
+def test_one_model_at_a_time_and_one_kind_of_labels():
+    paper = findings("python", {"If:if->test": (1.0, 2.0), "Call:func->args": (3.0, 4.0)})
+    other = findings("java_exact", {"If:if->test": (1.0, 2.0)}, model="n")
+    (section,) = languages.sections([paper, PYTHON, GO, other])
+    assert len(section.parts) == 3
+    rows = {name: row for k, (name, _), *row in section.parts[2].rows if k == "1"}
+    assert rows["If:if->test"][0] == [90, 89, 91]
+    assert rows["Dict:key->value"][1] == 6
+
+
+@pytest.mark.parametrize(
+    "alone",
+    [
+        [PYTHON],
+        [PYTHON, findings("python", {"If:if->test": (1.0, 2.0)})],
+        [PYTHON, findings("english", {"nsubj": (1.0, 2.0)})],
+        [PYTHON, findings("go", {"Go:go->call": (1.0, 2.0)})],
+    ],
+)
+def test_no_section_without_two_languages_that_share_a_relation(alone):
+    assert languages.sections(alone) == []
