@@ -29,9 +29,7 @@ TABLE = Table(
     functions={"method": "name", "singleton_method": "name"},
     scopes={"class": "name", "module": "name"},
     brackets=frozenset({"parenthesized_statements"}),
-    whole=frozenset(
-        "bare_string bare_symbol delimited_symbol heredoc_body regex string subshell uninterpreted".split()
-    ),
+    whole=frozenset("bare_string bare_symbol delimited_symbol heredoc_body regex string subshell".split()),
     text=frozenset({"heredoc_body"}),
     flat=frozenset(
         "argument_list block_body block_parameters body_statement do empty_statement in lambda_parameters "
