@@ -38,7 +38,7 @@ TABLE = Table(
         Rule("call_expression", "Call", {"func": "function .. type_arguments | function", "args": "arguments/*"}),
         Rule("type_conversion_expression", "Call", {"func": "type", "args": "operand"}),
         Rule("defer_statement", "Defer", {"defer": "'defer'", "call": "*"}),
-        Rule("keyed_element", "Dict", {"key": "key", "value": "value"}),
+        Rule("keyed_element", "Dict", {"key": "key/*", "value": "value/*"}),
         Rule(
             "for_statement/for_clause",
             "For",
