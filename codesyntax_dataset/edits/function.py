@@ -64,8 +64,9 @@ class Function:
 
     @cached_property
     def nodes(self) -> list[tree_sitter.Node]:
-        """The nodes of its tree, from the root on."""
-        nodes, waiting = [], [parse(self.code, self.language.name).root_node]
+        """The nodes of its tree, from the root on; none if it is not whole code by itself, such as a method."""
+        root = parse(self.code, self.language.name).root_node
+        nodes, waiting = [], [] if root.has_error else [root]
         while waiting:
             node = waiting.pop()
             nodes.append(node)

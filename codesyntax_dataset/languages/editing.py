@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 from codesyntax_dataset.languages.language import Editing
 
@@ -25,6 +26,37 @@ GO = Editing(
     no_op="; {}",
     alone=frozenset({"comment", "empty_statement"}),
     identifier=re.compile(r"(?!(?:false|iota|make|new|nil|true)\b)[^\W\d]\w*"),  # those before have syntax of their own
+)
+
+_JAVASCRIPT = "accessor|arguments|constructor|get|meta|set|target|using"  # names that are none in some places
+_TYPESCRIPT = (
+    "any|asserts|bigint|boolean|global|infer|is|never|number|object|out|override|require|satisfies|string|symbol|unique|"
+    "unknown"
+)
+
+JAVASCRIPT = Editing(
+    string=re.compile(r"(?P<quotes>[\"'])(?P<text>.*)(?P=quotes)", re.DOTALL),
+    comment="//",
+    expressions=frozenset(
+        "call_expression false identifier member_expression new_expression null number string subscript_expression "
+        "this true".split()
+    ),
+    bracketed=frozenset(
+        "arguments.* assignment_expression.right binary_expression.left binary_expression.right pair.value "
+        "parenthesized_expression.* return_statement.* subscript_expression.index ternary_expression.alternative "
+        "ternary_expression.condition ternary_expression.consequence variable_declarator.value".split()
+    ),
+    arguments=frozenset({"arguments"}),
+    blocks=frozenset({"statement_block"}),
+    no_op=" ;",
+    contextual=frozenset({"as", "assert", "eval", "from", *_JAVASCRIPT.split("|")}),
+    identifier=re.compile(rf"(?!(?:{_JAVASCRIPT})\b)(?:[^\W\d]|\$)[\w$]*"),
+)
+
+TYPESCRIPT = replace(
+    JAVASCRIPT,
+    contextual=JAVASCRIPT.contextual.union(_TYPESCRIPT.split("|")),
+    identifier=re.compile(rf"(?!(?:{_JAVASCRIPT}|{_TYPESCRIPT})\b)(?:[^\W\d]|\$)[\w$]*"),
 )
 
 RUST = Editing(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from codesyntax_dataset.languages import editing
 from codesyntax_dataset.languages.tables.record import language_by
 from codesyntax_dataset.languages.tables.table import Rule, Table
 
@@ -112,6 +113,7 @@ JAVASCRIPT = language_by(
     TABLE,
     name="javascript",
     title="JavaScript",
+    editing=editing.JAVASCRIPT,
     suffixes=(".js", ".mjs", ".cjs", ".jsx"),
     keywords=tuple(
         "async await break case catch class const continue debugger default delete do else enum export extends false "

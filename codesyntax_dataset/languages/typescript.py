@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from codesyntax_dataset.languages import editing
 from codesyntax_dataset.languages.javascript import JAVASCRIPT
 from codesyntax_dataset.languages.javascript import TABLE as JAVASCRIPT_TABLE
 from codesyntax_dataset.languages.tables.record import language_by
@@ -31,6 +32,7 @@ TYPESCRIPT = language_by(
     TABLE,
     name="typescript",
     title="TypeScript",
+    editing=editing.TYPESCRIPT,
     suffixes=(".ts", ".mts", ".cts"),
     keywords=JAVASCRIPT.keywords
     + tuple("abstract as declare implements interface keyof namespace private protected public readonly type".split()),
