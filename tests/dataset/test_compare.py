@@ -60,18 +60,42 @@ PYTHON = {  # the body of a function -> what becomes of its edges, but those of 
     },
 }
 
+JAVA = {
+    "x = g(a);": {
+        ("Assign:target->value", "moved", "closing bracket included"),
+        ("Call:func->args", "kept", ""),
+    },
+    "int x = a;": {("Assign:target->value", "new", "declaration with an initialiser")},
+    "x = a + b + c;": {
+        ("Assign:target->value", "kept", ""),
+        ("InfixExpr:left->right", "kept", ""),
+        ("InfixExpr:left->right", "new", "chain: each operator"),
+    },
+    "x += a;": {
+        ("Assign:target->value", "gone", "renamed"),
+        ("AugAssign:target->value", "new", "renamed"),
+    },
+    "x = g();": {("Assign:target->value", "new", "empty brackets at the end")},
+    "g(a.b);": {("Call:func->args", "kept", ""), ("Attribute:value->attr", "new", "field access")},
+}
 
-def told(code: str, configs: list[str]) -> Counter:
-    first, second = (annotate(code, "python", variant) for variant in configs)
-    return Counter(
-        ((one.after or one.before).relation, one.kind, one.rule) for one in changes(code, first, second, "python")
-    )
+
+def told(code: str, configs: list[str], language: str = "python") -> Counter:
+    first, second = (annotate(code, language, variant) for variant in configs)
+    return Counter((one.place.relation, one.kind, one.rule) for one in changes(code, first, second, language))
 
 
 @pytest.mark.parametrize("body", PYTHON)
 def test_what_becomes_of_edges(body):
     found = told(f"def f():\n    {body}\n    pass\n", ["paper", "exact"])
     assert {change for change in found if change[0] != CHILDREN} == PYTHON[body]
+
+
+@pytest.mark.parametrize("body", JAVA)
+def test_what_becomes_of_edges_in_java(body):
+    found = told(f"void f() {{\n    {body}\n    h(1);\n}}\n", ["paper", "exact"], "java")
+    expected = {*JAVA[body], ("Call:func->args", "kept", "")}
+    assert {change for change in found if change[0] != CHILDREN} == expected
 
 
 def test_an_edge_from_the_first_token():
