@@ -18,6 +18,7 @@ OTHER = "other"
 
 _TREE = "children of the grammar's tree"
 _CUT = "cut at the line break"
+_LAST_ARGUMENT = "Call:args->keywords"  # the published head is in the first argument
 _FIRST_STATEMENT = "Try:handler->orelse"  # the published dependent is the first statement alone (Shen et al. 2022)
 
 _ITSELF = {
@@ -63,7 +64,7 @@ class Rules:
         if after is None:
             return self._alone(before, self._sides[1])
         rules = {
-            self._beginning(before.head, after.head),
+            self._beginning(before.head, after.head, before.relation == _LAST_ARGUMENT),
             self._beginning(before.start, after.start),
             self._ending(before, after),
         } - {""}
@@ -73,8 +74,8 @@ class Rules:
             return OTHER
         return ", ".join(sorted(rules, reverse=True))
 
-    def _beginning(self, before: int, after: int) -> str:
-        """Why a head or a dependent begins at another character."""
+    def _beginning(self, before: int, after: int, several: bool = False) -> str:
+        """Why a head, perhaps one of `several` arguments, or a dependent begins at another character."""
         if before == after:
             return ""
         if len(self._code) in (before, after):
@@ -82,11 +83,11 @@ class Rules:
         between, behind = self._between(before, after), self._between(before + 1, after + 1)
         if behind and behind <= CLOSING:  # of a head that is a last token
             return _bracket("closing", included=after > before)
-        if between <= OPENING:
+        if between and between <= OPENING:
             return _bracket("opening", included=after < before)
         if _GLUED.fullmatch(self._code[min(before, after) : max(before, after)]):
             return "glued word"
-        if "," in between:
+        if several and "," in between:
             return "head in the last argument"
         return self._cut(before, before + 1, after, after + 1)
 
@@ -94,7 +95,7 @@ class Rules:
         """Why a dependent ends at another character."""
         if before.end == after.end:
             return ""
-        if self._between(before.end, after.end) <= CLOSING:
+        if (between := self._between(before.end, after.end)) and between <= CLOSING:
             return _bracket("closing", included=after.end > before.end)
         if before.relation == _FIRST_STATEMENT and before.start == after.start:
             return "not the first statement alone"
