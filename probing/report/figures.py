@@ -389,7 +389,7 @@ def languages(
 
     As narrow as the screen of a telephone, if there are not many languages.
     """
-    figure = _figure(max(3.8, 1.6 + 0.36 * len(names)), 0.27 * len(relations) + 1.9)
+    figure = _figure(max(3.8, 1.56 + 0.28 * len(names)), 0.27 * len(relations) + 1.9)
     axis = figure.subplots()
     image = axis.imshow(differences, cmap="RdBu", vmin=-75, vmax=75, aspect="auto", interpolation="none")
     for (row, column), score in np.ndenumerate(scores):
