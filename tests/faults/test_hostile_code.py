@@ -21,6 +21,8 @@ LONG = {  # seconds only where a square is in it
     "one f-string": ("python", "def f(x):\n x = f'" + "{a:{b}}" * 4000 + "'"),
     "a sum": ("java", "int f() { return " + "1 + " * 15_000 + "1; }"),
     "a sum and a difference": ("java", "int f() { return " + "1 + 1 - " * 7_000 + "1; }"),
+    "a sum in JavaScript": ("javascript", "x = " + "1 + " * 15_000 + "1"),
+    "a sum in PHP": ("php", "function f() { return " + "1 + " * 15_000 + "1; }"),
     "a sum of texts": ("java", "String f() { return " + '"a" + ' * 4_000 + "a; }"),
 }
 

@@ -54,7 +54,15 @@ def compiled(part: str) -> Find:
             return [first[0], last[-1]] if first and last else []
 
         return both
-    first, *others = [_step(step) for step in _SLASH.split(part)]
+    steps: list[Find] = []
+    to_children = False
+    for step in _SLASH.split(part):
+        if step == "^" and to_children:  # back; in deep trees, to ask for a parent takes long
+            steps[-1] = _if_any(steps[-1])
+        else:
+            steps.append(_step(step))
+        to_children = re.match(r"[~^]|[a-z_]+\+", step) is None
+    first, *others = steps
     if not others:
         return first
 
@@ -107,6 +115,10 @@ def _of_types(find: Find, types: frozenset[str], other: bool) -> Find:
 
 def _having(find: Find, field: str, without: bool) -> Find:
     return lambda node: [found for found in find(node) if (found.child_by_field_name(field) is None) == without]
+
+
+def _if_any(find: Find) -> Find:
+    return lambda node: [node for _ in find(node)]
 
 
 def _some(find: Find, some: slice) -> Find:
