@@ -42,7 +42,7 @@ def sentence(training: Emergence) -> str:
     edges, hard, steps = training.edges, training.hard, training.steps
     last, low, high = edges.differences[:3, -1]
     text = (
-        f"Over {len(steps)} checkpoints of {training.model}, steps {steps[0]:,} to {steps[-1]:,}, its heads "
+        f"Over steps {steps[0]:,} to {steps[-1]:,}, at {len(steps)} checkpoints, the heads of {training.model} "
         f"{_passed(steps, edges.passes(), 'pass')} the best offsets, which find {edges.offset:.1f} % of all edges with "
         f"one guess: at the last step they find {edges.scores[0, -1]:.1f} %, a difference of {DIFFERENCE.show(last)} "
         f"points (95 % interval {DIFFERENCE.show(low)} to {DIFFERENCE.show(high)})."

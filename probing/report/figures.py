@@ -13,6 +13,7 @@ import matplotlib.style
 import numpy as np
 from matplotlib.artist import Artist
 from matplotlib.figure import Figure, FigureBase
+from matplotlib.ticker import EngFormatter
 
 from codesyntax_dataset.protocol import KS
 from probing.report.pages import SHOWN
@@ -102,6 +103,9 @@ def over_steps(steps: Sequence[int], panels: dict[str, list[Line]]) -> Figure:
     first = min((step for step in steps if step), default=1)
     if steps[-1] > 20 * first:  # early checkpoints are often closer together; the first may be of step 0
         axes[0][0].set_xscale("symlog", linthresh=first, linscale=0.4)
+        powers = 10 ** np.arange(int(np.log10(first)) + 1, int(np.log10(steps[-1])) + 1)
+        axes[0][0].set_xticks([0, *powers[:: 1 + len(powers) // 5]])  # as many as fit below a panel
+        axes[0][0].xaxis.set_major_formatter(EngFormatter(sep=""))  # 10k: no formula, which would stay one
     axes[0][0].set_ylim(0)
     for axis in axes.flat[max(0, len(panels) - columns) : len(panels)]:  # the lowest of each column
         axis.xaxis.set_tick_params(labelbottom=True)

@@ -80,10 +80,13 @@ def test_what_is_passed_stays_passed():
 
 def test_the_sentence(checkpoints):
     passing = sentence(emergence(list(checkpoints.values())))
-    assert "steps 0 to 4,000, its heads pass, from step 4,000 on, the best offsets, which find" in passing
+    assert (
+        "steps 0 to 4,000, at 3 checkpoints, the heads of tiny pass, from step 4,000 on, the best offsets, which find"
+        in passing
+    )
     assert "they rise, from step 4,000 on, above chance" in passing and "pass, from step 4,000 on, the next" in passing
     never = sentence(emergence([checkpoints[0], checkpoints[16]]))
-    assert "steps 0 to 16, its heads never pass the best offsets" in never
+    assert "steps 0 to 16, at 2 checkpoints, the heads of tiny never pass the best offsets" in never
     assert "a difference of 0.0 points (95 % interval 0.0 to 0.0)" in never
     assert "they never rise above chance" in never and "never pass the next best offset" in never
 
@@ -104,6 +107,7 @@ def test_a_report_shows_every_checkpoint_once(results, dataset_folder):
     assert all(row[4] == pytest.approx(row[2]) for row in relations.rows if row[0] == "all")  # at step 16
     panels = len({row[1] for row in relations.rows})
     assert drawn.svg.count('<g id="axes_') >= panels > 10
+    assert all(f">{step}</text>" in drawn.svg for step in ("0", "100", "1k")) and "$" not in drawn.svg
 
 
 @pytest.mark.slow
