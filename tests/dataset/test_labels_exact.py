@@ -168,8 +168,11 @@ def test_a_comment_over_which_a_grammar_stumbles():
 
 def test_a_line_break_in_brackets_over_which_a_grammar_stumbles():
     """Python ignores columns inside brackets; its grammar takes less of them in a call of `print` for a block's end."""
-    lines = "def f(x):\n    if x:\n        print('%s' %\n     (x.y, # y\n  2))\n    else:\n        print('' %\n (x))\n"
-    code = lines.replace(" %\n", " % ").replace(" # y\n", "")
+    lines = (
+        "def f(x):\n    if x:\n        print('%s' %\n     (x.y, # y\n  2))\n    else:\n        print('' %\n (x))\n"
+        "        x[0] = \\\n    x.y\n"
+    )
+    code = lines.replace(" %\n", " % ").replace(" # y\n", "").replace("\\\n", "")
     assert spell_edges(exact(lines, "python")) == spell_edges(exact(code, "python"))
     with pytest.raises(ParseError):
         exact("def f(x):\n    print(x\n", "python")

@@ -110,11 +110,12 @@ class Labels:
         return tree
 
     def _plain(self, tree: _Tree, data: bytes) -> bytes:
-        """The code with blanks in place of comments, and of line breaks inside brackets where these mean nothing."""
+        """The code with blanks in place of comments, and of line breaks that mean nothing, in brackets or escaped."""
         walk, plain = self._walked(tree), bytearray(data)
         for node in walk.comments:
             inside = slice(node.start_byte - tree.start, node.end_byte - tree.start)
-            plain[inside] = re.sub(rb"[^\r\n]", b" ", plain[inside])
+            every = plain[node.start_byte - tree.start] == ord("\\")
+            plain[inside] = re.sub(rb"(?s)." if every else rb"[^\r\n]", b" ", plain[inside])
         depth = end = 0
         depth = place = 0
         for start, end in walk.leaves if self._table.joins_lines else ():
