@@ -48,14 +48,27 @@ class Function:
 
     @cached_property
     def identifiers(self) -> list[Token]:
-        """The tokens that are names: of variables, functions, attributes, types, keyword arguments."""
-        name, reserved = self.editing.identifier, self.language.keywords
-        texts = ((token, self.code[token.start : token.end]) for token in self.tokens)
-        return [token for token, text in texts if name.fullmatch(text) and text not in reserved]
+        """What is a name in tokens: of variables, functions, attributes, types, keyword arguments."""
+        found = []
+        for token in self.tokens:
+            text = self.code[token.start : token.end]
+            match = self.editing.identifier.fullmatch(text)
+            if match and text not in self.language.keywords and token.start not in self.verbatim:
+                start, end = match.span(match.lastindex or 0)
+                found.append(Token(text[start:end], token.start + start, token.start + end))
+        return found
+
+    @cached_property
+    def verbatim(self) -> set[int]:
+        """The characters that are text, not code, and stand as they are."""
+        kinds = self.editing.verbatim
+        texts = (node for node in self.nodes if node.type in kinds) if kinds else ()
+        return {place for node in texts for place in range(*self.span(node))}
 
     @cached_property
     def _taken(self) -> set[str]:
-        words = {*self.language.keywords, *self.editing.contextual, *(token.text for token in self.tokens)}
+        words = {*self.language.keywords, *self.editing.contextual}
+        words |= {token.text for token in (*self.tokens, *self.identifiers)}
         return {word.lower() for word in words}
 
     def is_taken(self, name: str) -> bool:
@@ -64,14 +77,25 @@ class Function:
 
     @cached_property
     def nodes(self) -> list[tree_sitter.Node]:
-        """The nodes of its tree, from the root on; none if it is not whole code by itself, such as a method."""
-        root = parse(self.code, self.language.name).root_node
+        """The nodes of its tree, each before those inside; none if it parses in no frame of its language."""
+        root, before = self._tree
+        end = before + len(self.code.encode())
         nodes, waiting = [], [] if root.has_error else [root]
         while waiting:
             node = waiting.pop()
-            nodes.append(node)
+            if before <= node.start_byte and node.end_byte <= end:
+                nodes.append(node)
             waiting += reversed(node.named_children)
         return nodes
+
+    @cached_property
+    def _tree(self) -> tuple[tree_sitter.Node, int]:
+        """The tree in the first frame in which it parses, or in the last one, and how many bytes stand before it."""
+        for before, after in self.language.frames:
+            root = parse(before + self.code + after, self.language.name).root_node
+            if not root.has_error:
+                break
+        return root, len(before.encode())
 
     @property
     def end(self) -> int:
@@ -88,4 +112,5 @@ class Function:
 
     def span(self, node: tree_sitter.Node) -> tuple[int, int]:
         """The first character of a node, and the one behind its last."""
-        return self._characters[node.start_byte], self._characters[node.end_byte]
+        before = self._tree[1]
+        return self._characters[node.start_byte - before], self._characters[node.end_byte - before]

@@ -16,7 +16,7 @@ def layout(function: Function) -> list[Change]:
 
     Equal indentations stay equal, and none stays none: labels of Python depend on that.
     """
-    inside: set[int] = set()  # of a token, or of brackets
+    inside = set(function.verbatim)  # or of a token, or of brackets
     brackets: list[int] = []
     for text, start, end in function.tokens:
         if "\n" in text.strip():
@@ -25,11 +25,12 @@ def layout(function: Function) -> list[Change]:
             brackets.append(start)
         elif text in (")", "]") and brackets:
             inside |= {*range(brackets.pop(), end)}
+    continued = function.editing.continued
     changes = []
     for line in _LINE.finditer(function.code):
-        if line.start() in inside:
-            continue
         start, end = line.span("blanks")
+        if line.start() in inside or (continued and continued.match(function.code, end)):
+            continue
         indentation = " " * (2 * len(line["blanks"].expandtabs(8)))
         match function.draws.below(3):
             case 0:

@@ -32,15 +32,17 @@ def rename_nonsense(function: Function) -> list[Change]:
 
 def rename_letters(function: Function) -> list[Change]:
     """Each identifier becomes one letter; if there are more than letters, two."""
-    letters = iter(function.draws.shuffled(ascii_letters))
+    capitals = function.editing.capitals
+    letters = iter(function.draws.shuffled(ascii_lowercase if capitals else ascii_letters))
     pairs = (first + second for first in ascii_lowercase for second in ascii_lowercase)
     free = (name for names in (letters, pairs) for name in names if not function.is_taken(name))
 
     def rename(identifier: str) -> str:
         try:
-            return next(free)
+            name = next(free)
         except StopIteration:
             raise EditError("it has more identifiers than there are pairs of letters") from None
+        return _cased_as(identifier, name) if capitals else name
 
     return _renamed(function, rename)
 

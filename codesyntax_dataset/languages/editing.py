@@ -59,6 +59,58 @@ TYPESCRIPT = replace(
     identifier=re.compile(rf"(?!(?:{_JAVASCRIPT}|{_TYPESCRIPT})\b)(?:[^\W\d]|\$)[\w$]*"),
 )
 
+_PHP = (  # names with syntax of their own
+    "abstract|binary|bool|boolean|callable|declare|die|double|enum|final|float|from|goto|implements|int|integer|"
+    "interface|iterable|mixed|namespace|never|object|real|resource|string|trait|var|void|xor"
+)
+
+PHP = Editing(
+    string=re.compile(r"(?P<quotes>['\"])(?P<text>[^$]*)(?P=quotes)"),  # names behind a dollar sign are code
+    comment="//",
+    expressions=frozenset(
+        "array_creation_expression boolean class_constant_access_expression encapsed_string float "
+        "function_call_expression integer member_access_expression member_call_expression null "
+        "object_creation_expression scoped_call_expression string subscript_expression variable_name".split()
+    ),
+    bracketed=frozenset(
+        "argument.* arrow_function.body assignment_expression.right augmented_assignment_expression.right "
+        "binary_expression.left binary_expression.right conditional_expression.alternative "
+        "conditional_expression.body conditional_expression.condition parenthesized_expression.* "
+        "return_statement.*".split()
+    ),
+    arguments=frozenset({"arguments"}),
+    blocks=frozenset({"compound_statement"}),
+    no_op=" ;",
+    alone=frozenset({"comment", "text_interpolation"}),
+    verbatim=frozenset({"text"}),
+    contextual=frozenset(_PHP.split("|")),
+    identifier=re.compile(rf"(?!\$this$|__|(?i:{_PHP}|namespace\\.*)$)[$\\]?([^\W\d][\w\\]*)"),
+)
+
+RUBY = Editing(
+    string=re.compile(r"(?P<quotes>[\"'])(?P<text>[^#]*)(?P=quotes)"),  # names behind a number sign are code
+    comment="#",
+    expressions=frozenset(
+        "array call constant element_reference false float hash identifier instance_variable integer nil "
+        "simple_symbol string true".split()
+    ),
+    bracketed=frozenset(
+        "assignment.right binary.right case.value conditional.alternative conditional.consequence "
+        "element_reference.* elsif.condition if.condition if_modifier.condition operator_assignment.right pair.value "
+        "parenthesized_statements.* unless.condition unless_modifier.condition until.condition "
+        "while.condition".split()
+    ),
+    arguments=frozenset({"argument_list"}),
+    blocks=frozenset("begin block_body body_statement do else ensure then".split()),
+    no_op="; nil",
+    last_before=frozenset({"hash_splat_argument", "pair"}),
+    alone=frozenset("comment else empty_statement ensure heredoc_body rescue".split()),
+    verbatim=frozenset("heredoc_body string_array symbol_array".split()),
+    continued=re.compile(r"(#.*\n\s*)*&?\."),
+    capitals=True,
+    identifier=re.compile(r":?(?:@@?|\$)?([^\W\d]\w*)[?!=]?"),
+)
+
 RUST = Editing(
     string=re.compile(r"[bc]?r?(?P<signs>#*)\"(?P<text>[^{}]*)\"(?P=signs)"),  # names in curly brackets are code
     comment="//",

@@ -54,11 +54,14 @@ class Definition(NamedTuple):
 class Editing:
     """What edits (`codesyntax_dataset.edits`) ask of a language; types of nodes are those of its grammar.
 
-    `identifier` matches the tokens that are names, but for keywords; `contextual`: words that mean something in some
-    places only, and are no good names. `string` matches a token that is a string, its `text` without code inside.
-    `comment`: what begins a comment that ends with the line. `expressions`: the nodes that may have redundant brackets,
+    `identifier` matches the tokens that are names, but for keywords; its group, if it has one, is the name without the
+    signs of its kind, such as `$`. `capitals`: whether names that begin with a capital letter are of a kind of their
+    own. `contextual`: words that mean something in some places only, and are no good names. `string` matches a token
+    that is a string, its `text` without code inside. `comment`: what begins a comment that ends with the line.
+    `verbatim`: the nodes in which everything is text. `continued`: matches where a line begins that goes
+    on with the one before only if no blank line is between. `expressions`: the nodes that may have redundant brackets,
     and `bracketed`: where, as `parent.field`, with `*` for children without a field. `arguments`: the nodes around the
-    arguments of a call. `blocks`: those whose children are statements, `no_op`: what behind a statement is one more,
+    arguments of a call, and `last_before`: the arguments that hang on the end of the one before. `blocks`: those whose children are statements, `no_op`: what behind a statement is one more,
     which does nothing, and `alone`: the children of blocks behind which it cannot stand.
     """
 
@@ -71,6 +74,10 @@ class Editing:
     no_op: str
     alone: frozenset[str] = frozenset()
     contextual: frozenset[str] = frozenset()
+    last_before: frozenset[str] = frozenset()
+    verbatim: frozenset[str] = frozenset()
+    continued: re.Pattern[str] | None = None
+    capitals: bool = False
     identifier: re.Pattern[str] = re.compile(r"[^\W\d]\w*")
 
 
@@ -98,6 +105,7 @@ class Language:
     around it. `between_tokens`: matches everything that may separate two tokens. `codesearchnet`: the language's name
     in CodeSearchNet (Husain et al. 2019), or None. `first_validation_id`: the first id of the validation partition of
     the published labels; None without such labels. `grammar`: the package of its tree-sitter grammar, or None;
+    `frames`: texts before and after a function, tried in turn, with which the grammar reads it as a whole program.
     `node_types`: the types of nodes that are masked by default. `same_syntax`: node types, each with patterns of the
     names of relations that are of the same syntax, such as `If:*`; none for a relation whose syntax has several types.
     `editing`: without it, functions are not edited.
@@ -124,6 +132,7 @@ class Language:
     codesearchnet: str | None = None
     first_validation_id: int | None = None
     grammar: str | None = None
+    frames: tuple[tuple[str, str], ...] = (("", ""),)
     node_types: tuple[str, ...] = ()
     same_syntax: tuple[tuple[str, str], ...] = ()
     editing: Editing | None = None

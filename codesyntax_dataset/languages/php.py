@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from codesyntax_dataset.languages import editing
 from codesyntax_dataset.languages.tables.record import language_by
 from codesyntax_dataset.languages.tables.table import BACKWARD, Rule, Table
 
@@ -121,6 +122,7 @@ PHP = language_by(
         "require_once return self static switch throw true try unset use while yield".split()
     ),
     codesearchnet="php",
+    editing=editing.PHP,
     node_types=tuple(
         "binary_expression conditional_expression for_statement foreach_statement formal_parameters if_statement "
         "parenthesized_expression return_statement string variable_name while_statement".split()

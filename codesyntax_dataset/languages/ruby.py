@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from codesyntax_dataset.languages import editing
 from codesyntax_dataset.languages.blocks import by_indentation
 from codesyntax_dataset.languages.tables.record import language_by
 from codesyntax_dataset.languages.tables.table import BACKWARD, Rule, Table
@@ -106,6 +107,7 @@ RUBY = language_by(
     ),
     blocks=by_indentation,
     codesearchnet="ruby",
+    editing=editing.RUBY,
     node_types=tuple(
         "binary block call conditional do_block if if_modifier method_parameters return string unless".split()
     ),

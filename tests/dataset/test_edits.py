@@ -155,6 +155,66 @@ def test_distance_puts_in_arguments_and_statements(language):
     assert tokens[body.last].text == no_op  # a block ends with the statement put in behind its last
 
 
+PHP = """\
+public function read(array $rows): ?Row
+{
+    $text = 'none';
+    foreach ($rows as $row) { if ($row->text === $this->text) { return new Row($text, \\Log\\Level::High); } }
+    return null;
+}
+"""
+RUBY = """\
+def read?(rows, text: nil)
+  note = <<~END
+    one
+  END
+  rows.each do |row|
+    @text = row
+      .text(%w[
+        one
+      ])
+    return Row.new(:text, note) if row.read?
+  end
+end
+"""
+
+
+@pytest.mark.parametrize(
+    ("code", "language", "words"),
+    [
+        (PHP, "php", r"read rows Row text row Log Level High".split()),
+        (RUBY, "ruby", r"read rows text note row each Row new".split()),
+    ],
+)
+@pytest.mark.parametrize("name", ["rename-words", "rename-nonsense"])
+def test_names_keep_the_signs_and_the_case_of_their_kind(code, language, words, name):
+    after, _ = edit(code, language, name)
+    pattern = rf"\b({'|'.join(words)})\b"
+    renamed = dict(
+        zip(re.findall(pattern, code), (after[found.start() : found.end()] for found in re.finditer(pattern, code)))
+    )
+    assert re.sub(pattern, lambda found: renamed[found[0]], code) == after
+    assert len(set(renamed.values())) == len(words) and not set(renamed.values()) & set(words)
+    assert [word[0].isupper() for word in renamed.values()] == [word[0].isupper() for word in renamed]
+
+
+def test_a_letter_for_a_name_keeps_the_signs_and_the_case_of_its_kind():
+    assert re.fullmatch(
+        r"public function \w\(array \$(\w)\): \?(\w)\n\{\n    \$(\w) = 'none';\n    foreach \(\$\1 as \$(\w)\) "
+        r"\{ if \(\$\4->\3 === \$this->\3\) \{ return new \2\(\$\3, \\\w::\w\); \} \}\n    return null;\n\}\n",
+        edit(PHP, "php", "rename-letters")[0],
+    )
+    ruby = edit(RUBY, "ruby", "rename-letters")[0]
+    assert re.search(r"return [A-Z]\.[a-z]\(:([a-z]), ([a-z])\) if ([a-z])\.([a-z])\?$", ruby, re.MULTILINE)
+    assert re.match(r"def [a-z]\?\([a-z], [a-z]: nil\)\n", ruby)
+
+
+def test_layout_leaves_what_is_text_and_what_continues_a_line():
+    lines = edit(RUBY, "ruby", "layout")[0].replace(" ", "")
+    assert "<<~END\none\nEND\n" in lines
+    assert "@text=row\n.text(%w[\none\n])\n" in lines
+
+
 # The proof -----------------------------------------------------------------------------------------------------------
 
 

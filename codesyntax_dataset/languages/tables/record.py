@@ -31,6 +31,7 @@ def language_by(table: Table, **facts: Any) -> Language:
         tokenize=tokenize_by(table),
         definitions=definitions,
         grammar=table.grammar,
+        frames=table.frames,
         **facts,
     )
 
