@@ -52,7 +52,7 @@ def _arguments(function: Function) -> list[Change]:
         if (
             given.type in function.editing.expressions
             and node.end_byte not in heads
-            and not any(other.type in function.editing.last_before for other in node.named_children[1:2])
+            and not any(other.type in function.editing.keywords for other in node.named_children[1:2])
             and not _ends_empty(text)
             and "\n" not in text
         ):

@@ -58,11 +58,12 @@ class Editing:
     signs of its kind, such as `$`. `capitals`: whether names that begin with a capital letter are of a kind of their
     own. `contextual`: words that mean something in some places only, and are no good names. `string` matches a token
     that is a string, its `text` without code inside. `comment`: what begins a comment that ends with the line.
-    `verbatim`: the nodes in which everything is text. `continued`: matches where a line begins that goes
-    on with the one before only if no blank line is between. `expressions`: the nodes that may have redundant brackets,
-    and `bracketed`: where, as `parent.field`, with `*` for children without a field. `arguments`: the nodes around the
-    arguments of a call, and `last_before`: the arguments that hang on the end of the one before. `blocks`: those whose children are statements, `no_op`: what behind a statement is one more,
-    which does nothing, and `alone`: the children of blocks behind which it cannot stand.
+    `verbatim`: the nodes in which everything is text. `continued`: matches where a line begins that continues the one
+    before only if no blank line is between. `expressions`: the nodes that may have redundant brackets, and `bracketed`:
+    where, as `parent.field`, with `*` for children without a field. `arguments`: the nodes around the arguments of a
+    call, and `keywords`: the arguments that labels hang on the end of those before. `blocks`: those whose children are
+    statements, `no_op`: what behind a statement is one more, which does nothing, and `alone`: the children of blocks
+    behind which it cannot stand.
     """
 
     string: re.Pattern[str]
@@ -74,7 +75,7 @@ class Editing:
     no_op: str
     alone: frozenset[str] = frozenset()
     contextual: frozenset[str] = frozenset()
-    last_before: frozenset[str] = frozenset()
+    keywords: frozenset[str] = frozenset()
     verbatim: frozenset[str] = frozenset()
     continued: re.Pattern[str] | None = None
     capitals: bool = False
