@@ -453,7 +453,9 @@ def _legend(figure: FigureBase, axes: np.ndarray) -> None:
         handles, names = axis.get_legend_handles_labels()
         labels |= dict(zip(names, handles))
     widest = 0.45 + 0.075 * max(map(len, labels))  # inches
-    columns = max(1, min(4, int(figure.get_figure(root=True).get_figwidth() / widest)))
+    fitting = max(1, min(4, int(figure.get_figure(root=True).get_figwidth() / widest)))
+    rows = -(-len(labels) // fitting)
+    columns = -(-len(labels) // rows)  # of equal length, as far as possible
     figure.legend(list(labels.values()), list(labels), loc="outside lower center", ncols=columns)
 
 
