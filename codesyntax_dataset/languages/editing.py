@@ -55,6 +55,7 @@ JAVASCRIPT = Editing(
 
 TYPESCRIPT = replace(
     JAVASCRIPT,
+    bracketed=JAVASCRIPT.bracketed - {"binary_expression.right"},  # `a < b | c > (d)` is a call of `a<b | c>`
     contextual=JAVASCRIPT.contextual.union(_TYPESCRIPT.split("|")),
     identifier=re.compile(rf"(?!(?:{_JAVASCRIPT}|{_TYPESCRIPT})\b)(?:[^\W\d]|\$)[\w$]*"),
 )

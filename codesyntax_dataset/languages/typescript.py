@@ -1,7 +1,8 @@
 """TypeScript: the rules of JavaScript with a grammar that reads types.
 
 Types give no edges but those of names with dots, and children. The grammar (0.23.2) reads `a || b!` as `(a || b)!`,
-`a ?? b as C` as `(a ?? b) as C` and `a as B.C.D` as `(a as B.C).D`: functions with such nodes are refused.
+`a ?? b as C` as `(a ?? b) as C`, `a as B.C.D` as `(a as B.C).D`, and `a < (b) || (c) > (d)` as a call with types:
+functions with such nodes are refused.
 """
 
 from __future__ import annotations
@@ -20,6 +21,8 @@ _MISREAD = """
     (member_expression object: [(as_expression) (satisfies_expression) (unary_expression)] @refused)
     (as_expression (binary_expression ["??" "||" "&&" "|" "&" "^" "==" "!=" "===" "!=="]) @refused)
     (satisfies_expression (binary_expression ["??" "||" "&&" "|" "&" "^" "==" "!=" "===" "!=="]) @refused)
+    (union_type "|" . (union_type . "|") @refused) ; `||` in what it takes for types
+    (intersection_type "&" . (intersection_type . "&") @refused)
 """
 
 TABLE = replace(

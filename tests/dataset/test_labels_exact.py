@@ -143,6 +143,8 @@ def test_code_that_does_not_parse_is_refused(language, code):
         ("typescript", "delete a!.b", "delete (a!).b"),
         ("typescript", "x = a as N.B.C", "x = (a as N.B.C)"),
         ("typescript", "x = a ?? b as C", "x = a ?? (b as C)"),
+        ("typescript", "x = a < (b) || (c) > (d)", "x = (a < b) || (c > d)"),
+        ("typescript", "x = a < (b) && (c) > (d)", "x = (a < b) && (c > d)"),
         ("typescript", "x = a === b satisfies C", "x = (a === b) satisfies C"),
     ],
 )
