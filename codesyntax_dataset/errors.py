@@ -42,6 +42,9 @@ class ArgumentError(CodeSyntaxError):
     """An argument of a public function that has the wrong type or is out of range."""
 
 
+_MOST = 40  # names in a message
+
+
 class UnknownName(CodeSyntaxError):
     """An unknown name; the message suggests the closest known one."""
 
@@ -49,7 +52,8 @@ class UnknownName(CodeSyntaxError):
         known = list(known)
         near = difflib.get_close_matches(str(name), known, n=1, cutoff=0.5)
         hint = f"did you mean {near[0]!r}? " if near else ""
-        super().__init__(f"unknown {kind} {name!r}: {hint}known are {', '.join(known)}")
+        further = [f"{len(known) - _MOST} more"] if len(known) > _MOST else []
+        super().__init__(f"unknown {kind} {name!r}: {hint}known are {', '.join(known[:_MOST] + further)}")
 
 
 class EditError(CodeSyntaxError):

@@ -6,7 +6,7 @@ import functools
 import importlib
 import re
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from typing import Any, NamedTuple
 
@@ -33,12 +33,14 @@ class Variant:
     `meaning`: a clause for the dataset card, in which `{configs}` is replaced by the configs that have this variant.
     `never_predicted`: a token that models must not predict in this variant, because its labels exclude it (the
     semicolon ablation of Shen et al. 2022). `edit`: of EDITS, how the functions are edited before they are labelled.
+    `relations`: its own, where they are others than those of the language.
     """
 
     name: str
     meaning: str
     never_predicted: str | None = None
     edit: str | None = None
+    relations: tuple[Relation, ...] | None = field(default=None, compare=False)
 
 
 class Definition(NamedTuple):
@@ -155,9 +157,16 @@ class Language:
     def relation_names(self) -> list[str]:
         return [relation.name for relation in self.relations]
 
-    def has_relation(self, name: str) -> bool:
+    def relations_of(self, variant: Variant) -> tuple[Relation, ...]:
+        return self.relations if variant.relations is None else variant.relations
+
+    def has_relation(self, name: str, variant: Variant | None = None) -> bool:
+        """Whether the variant, by default any, has the relation."""
+        variants = self.variants if variant is None else [variant]
         further = self.further_relations
-        return name in self.relation_names or (further is not None and further.fullmatch(name) is not None)
+        return any(relation.name == name for one in variants for relation in self.relations_of(one)) or (
+            further is not None and further.fullmatch(name) is not None
+        )
 
     @property
     def syntax(self) -> dict[str, list[str]]:

@@ -31,7 +31,7 @@ LARGEST_FILE = 4 * 1024**3  # bytes, far more than the published files; a larger
 def files() -> dict[str, str]:
     """File name -> config, of the configs that were published."""
     of_the_paper = (config for config in unedited() if language_of(config).first_validation_id is not None)
-    return {f"CodeSyntax_{config}.json": config for config in of_the_paper if variant_of(config) is not EXACT}
+    return {f"CodeSyntax_{config}.json": config for config in of_the_paper if variant_of(config).name != EXACT.name}
 
 
 def fits(source: str, language: Language) -> bool:

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from codesyntax_dataset.errors import EntryError
-from codesyntax_dataset.languages import language_of
+from codesyntax_dataset.languages import language_of, variant_of
 from codesyntax_dataset.protocol import BASELINES, KS, PROTOCOLS
 from codesyntax_metric.topk_uas import NOT_IN_MEAN, RULES
 from probing.evidence.schema import Entry, EntrySettings
@@ -54,10 +54,12 @@ class _Scores(NamedTuple):
 
 def _scores(value: Any, at: str, settings: EntrySettings) -> _Scores:
     scores, relations, unchosen = fields(value, at, ("scores", "relations", "unchosen"))
-    language = language_of(settings.config)
+    language, variant = language_of(settings.config), variant_of(settings.config)
     for part, of in (("relations", relations), ("unchosen", unchosen)):
         for name in mapping(of, f"{at}.{part}"):
-            expect(language.has_relation(name), name, f"a name in {at}.{part}", f"a relation of {settings.config}")
+            expect(
+                language.has_relation(name, variant), name, f"a name in {at}.{part}", f"a relation of {settings.config}"
+            )
     for name, edges in unchosen.items():
         whole(1)(edges, f"{at}.unchosen.{name}")
     shape = (len(relations), len(RULES), len(KS))

@@ -41,10 +41,15 @@ def _none(reason: str) -> BeforeValidator:
     return BeforeValidator(check)
 
 
+_FEW = 10  # names in a message
+
+
 def _one_of(names: Collection[str]) -> AfterValidator:
     def check(name: str) -> str:
         if name not in names:  # looked up on each call: a language may be registered later
-            raise PydanticCustomError("expected", "{known}", {"known": " or ".join(map(shown, names))})
+            few = [*map(shown, names)][:_FEW]
+            further = [f"another of {len(names)}"] if len(names) > _FEW else []
+            raise PydanticCustomError("expected", "{known}", {"known": " or ".join(few + further)})
         return name
 
     return AfterValidator(check)

@@ -52,7 +52,7 @@ def plain(annotation: Annotation) -> tuple[list[str], list[tuple]]:
 # --- Hand-written pairs ----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("code", "variant", "tokens", "edges"), golden_pairs.cases("python"))
+@pytest.mark.parametrize(("code", "variant", "tokens", "edges"), golden_pairs.cases("python", of=PUBLISHED))
 def test_golden_pairs(code, variant, tokens, edges):
     """Tokens and edges that were worked out by hand from the published rules."""
     annotation = labels(code, variant)
@@ -61,7 +61,7 @@ def test_golden_pairs(code, variant, tokens, edges):
 
 
 def test_golden_pairs_show_every_relation():
-    shown = {edge.split(" ")[0] for case in golden_pairs.cases("python") for edge in case.values[3]}
+    shown = {edge.split(" ")[0] for case in golden_pairs.cases("python", of=PUBLISHED) for edge in case.values[3]}
     assert shown == {relation.name for relation in RELATIONS}
 
 

@@ -237,8 +237,8 @@ def test_models_that_restore_nothing(tiny_model, tmp_path):
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (["--masked", "--relation", "If:if->test"], "--relation is about attention"),
-        (["--masked", "--result", "some.json"], "--result is about attention"),
+        (["--masked", "--relation", "If:if->test"], "--relation has nothing to do with what --masked shows"),
+        (["--masked", "--result", "some.json"], "--result has nothing to do with what --masked shows"),
         (["--node-type", "if_statement"], "--node-type is about masked syntax"),
     ],
 )

@@ -504,9 +504,9 @@ def verified_nothing(entry):
 # ------------------------------------------------------------------------------------------------ entries: the settings
 
 
-@altered("settings.config is 'ruby'")
+@altered("settings.config is 'perl'")
 def wrong_config(entry):
-    settings(entry, config="ruby")
+    settings(entry, config="perl")
 
 
 @altered("expected a relation of")
@@ -864,9 +864,9 @@ def result_of_a_model_made_short(folder):
     recomputed(folder, cut)
 
 
-@in_results("unknown config 'ruby'")
+@in_results("unknown config 'perl'")
 def result_of_a_wrong_config(folder):
-    recomputed(folder, with_settings(config="ruby"))
+    recomputed(folder, with_settings(config="perl"))
 
 
 @in_results("unknown direction 'sideways'")

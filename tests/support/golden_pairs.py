@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import re
 import sys
+from collections.abc import Collection
 from pathlib import Path
 
 import pytest
@@ -23,13 +24,13 @@ from codesyntax_dataset.schema import Annotation, Token
 GOLDEN = Path(__file__).parents[1] / "golden"
 
 
-def cases(language: str, golden: Path = GOLDEN) -> list:
-    """For pytest.mark.parametrize: (code, variant, tokens, edges), tokens and edges as the file spells them."""
+def cases(language: str, golden: Path = GOLDEN, *, of: Collection[str]) -> list:
+    """For pytest.mark.parametrize: (code, variant, tokens, edges) in the variants `of`, as the file spells them."""
     found = []
     for path in sorted((golden / language).glob("*.txt")):
         _, *sections = re.split(r"^=== (\w+)\n", path.read_text(encoding="utf-8"), flags=re.MULTILINE)
         (_, code), *variants = zip(sections[::2], sections[1::2])
-        for variant, labels in variants:
+        for variant, labels in [(name, text) for name, text in variants if name in of]:
             tokens, _, edges = labels.strip("\n").partition("\n\n")
             case = (code.strip("\n"), variant, tokens.split(" "), edges.split("\n"))
             found.append(pytest.param(*case, id=f"{path.stem}-{variant}"))

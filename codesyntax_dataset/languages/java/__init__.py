@@ -9,14 +9,14 @@ from codesyntax_dataset.languages.java.editing import EDITING
 from codesyntax_dataset.languages.java.exact import TABLE
 from codesyntax_dataset.languages.java.relations import RELATIONS, SAME_SYNTAX
 from codesyntax_dataset.languages.language import Language, deferred
-from codesyntax_dataset.languages.tables.record import annotate_by, tokenize_by, with_relations
-from codesyntax_dataset.languages.variants import EXACT, PAPER, SKIP_SEMICOLON, WITH_NEW_LINES
+from codesyntax_dataset.languages.tables.record import annotate_by, exact_by, tokenize_by
+from codesyntax_dataset.languages.variants import PAPER, SKIP_SEMICOLON, WITH_NEW_LINES
 
 JAVA = Language(
     name="java",
     title="Java",
-    variants=(PAPER, WITH_NEW_LINES, SKIP_SEMICOLON, EXACT),
-    relations=with_relations(RELATIONS, TABLE),
+    variants=(PAPER, WITH_NEW_LINES, SKIP_SEMICOLON, exact_by(TABLE)),
+    relations=RELATIONS,
     suffixes=(".java",),
     keywords=tuple(  # reserved words and literals of Java 8, without `enum`
         "abstract assert boolean break byte case catch char class const continue default do double else extends false "

@@ -9,14 +9,14 @@ from codesyntax_dataset.languages.language import Language, deferred
 from codesyntax_dataset.languages.python.editing import EDITING
 from codesyntax_dataset.languages.python.exact import TABLE
 from codesyntax_dataset.languages.python.relations import RELATIONS, SAME_SYNTAX
-from codesyntax_dataset.languages.tables.record import annotate_by, tokenize_by, with_relations
-from codesyntax_dataset.languages.variants import EXACT, PAPER, WITH_NEW_LINES
+from codesyntax_dataset.languages.tables.record import annotate_by, exact_by, tokenize_by
+from codesyntax_dataset.languages.variants import PAPER, WITH_NEW_LINES
 
 PYTHON = Language(
     name="python",
     title="Python",
-    variants=(PAPER, WITH_NEW_LINES, EXACT),
-    relations=with_relations(RELATIONS, TABLE),
+    variants=(PAPER, WITH_NEW_LINES, exact_by(TABLE)),
+    relations=RELATIONS,
     suffixes=(".py",),
     keywords=tuple(  # those of Python 3.9
         "False None True and as assert async await break class continue def del elif else except finally for from "

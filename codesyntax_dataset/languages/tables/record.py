@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from typing import Any
 
-from codesyntax_dataset.languages.language import Definition, Language, Relation
+from codesyntax_dataset.languages.language import Definition, Language, Variant
 from codesyntax_dataset.languages.tables.table import Table
 from codesyntax_dataset.languages.variants import EXACT
 from codesyntax_dataset.schema import Annotation, Token
@@ -36,10 +37,9 @@ def language_by(table: Table, **facts: Any) -> Language:
     )
 
 
-def with_relations(published: tuple[Relation, ...], table: Table) -> tuple[Relation, ...]:
-    """The published relations of a language, and those that only its exact labels have."""
-    names = {relation.name for relation in published}
-    return (*published, *(relation for relation in table.relations if relation.name not in names))
+def exact_by(table: Table) -> Variant:
+    """The variant of exact labels of a language whose other labels, and relations, are the published ones."""
+    return replace(EXACT, relations=table.relations)
 
 
 def annotate_by(table: Table, published: Annotate | None = None) -> Annotate:
