@@ -49,6 +49,8 @@ JAVASCRIPT = Editing(
     arguments=frozenset({"arguments"}),
     blocks=frozenset({"statement_block"}),
     no_op=" ;",
+    verbatim=frozenset({"jsx_text"}),
+    continued=re.compile(r"\s*[<{]"),  # a comment before these would be text in JSX
     contextual=frozenset({"as", "assert", "eval", "from", *_JAVASCRIPT.split("|")}),
     identifier=re.compile(rf"(?!(?:{_JAVASCRIPT})\b)(?:[^\W\d]|\$)[\w$]*"),
 )

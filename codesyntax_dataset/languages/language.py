@@ -60,12 +60,11 @@ class Editing:
     signs of its kind, such as `$`. `capitals`: whether names that begin with a capital letter are of a kind of their
     own. `contextual`: words that mean something in some places only, and are no good names. `string` matches a token
     that is a string, its `text` without code inside. `comment`: what begins a comment that ends with the line.
-    `verbatim`: the nodes in which everything is text. `continued`: matches where a line begins that continues the one
-    before only if no blank line is between. `expressions`: the nodes that may have redundant brackets, and `bracketed`:
-    where, as `parent.field`, with `*` for children without a field. `arguments`: the nodes around the arguments of a
-    call, and `keywords`: the arguments that labels hang on the end of those before. `blocks`: those whose children are
-    statements, `no_op`: what behind a statement is one more, which does nothing, and `alone`: the children of blocks
-    behind which it cannot stand.
+    `verbatim`: the nodes in which everything is text. `continued`: matches where a line begins before which no line can
+    be put in. `expressions`: the nodes that may have redundant brackets, and `bracketed`: where, as `parent.field`,
+    with `*` for children without a field. `arguments`: the nodes around the arguments of a call, and `keywords`: the
+    arguments that labels hang on the end of those before. `blocks`: those whose children are statements, `no_op`: what
+    behind a statement is one more that does nothing, and `alone`: the children of blocks behind which it cannot stand.
     """
 
     string: re.Pattern[str]

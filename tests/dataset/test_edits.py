@@ -213,6 +213,10 @@ def test_layout_leaves_what_is_text_and_what_continues_a_line():
     lines = edit(RUBY, "ruby", "layout")[0].replace(" ", "")
     assert "<<~END\none\nEND\n" in lines
     assert "@text=row\n.text(%w[\none\n])\n" in lines
+    jsx = "function f(a) {\n  return <p>\n    Hello\n    <b>Bold</b>\n\n    {a}\n  </p>;\n}\n"
+    after = edit(jsx, "javascript", "layout")[0]
+    assert jsx[jsx.index("<p>") : jsx.index(";")] in after
+    assert "Bold" in edit(jsx, "javascript", "rename-words")[0]
 
 
 # The proof -----------------------------------------------------------------------------------------------------------
