@@ -21,6 +21,8 @@ _MISREAD = """
     (member_expression object: [(as_expression) (satisfies_expression) (unary_expression)] @refused)
     (as_expression (binary_expression ["??" "||" "&&" "|" "&" "^" "==" "!=" "===" "!=="]) @refused)
     (satisfies_expression (binary_expression ["??" "||" "&&" "|" "&" "^" "==" "!=" "===" "!=="]) @refused)
+    (call_expression function: (arrow_function) @refused arguments: (template_string)) ; a tag with types: sql<T>`...`
+    ((binary_expression ">" right: (_) @refused) (#match? @refused "^`"))
     (union_type "|" . (union_type . "|") @refused) ; `||` in what it takes for types
     (intersection_type "&" . (intersection_type . "&") @refused)
 """

@@ -145,6 +145,8 @@ def test_code_that_does_not_parse_is_refused(language, code):
         ("typescript", "x = a < (b) || (c) > (d)", "x = (a < b) || (c > d)"),
         ("typescript", "x = a < (b) && (c) > (d)", "x = (a < b) && (c > d)"),
         ("typescript", "x = a === b satisfies C", "x = (a === b) satisfies C"),
+        ("typescript", "() => sql<A>`x`", "() => (sql<A>)`x`"),
+        ("typescript", "x = await sql<A & B>`x`.c", "x = await (sql<A & B>)`x`.c"),
     ],
 )
 def test_what_a_grammar_misreads_is_refused(language, misread, read):
