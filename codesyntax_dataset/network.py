@@ -23,8 +23,6 @@ LONGEST_WAIT = 60.0
 
 _DEADLINE: ContextVar[float] = ContextVar("deadline", default=math.inf)  # of time.monotonic()
 
-_ANSWERED: set[str] = set()
-
 
 def limit_waiting() -> None:
     """Give each request of `huggingface_hub` in this process a time limit, and let `within` end it."""
@@ -61,15 +59,12 @@ def is_hub_id(name: str) -> bool:
 
 
 def hub_answers() -> bool:
-    """Whether the Hub answers within SECONDS, or has done so in this process; False if HF_HUB_OFFLINE is set."""
+    """Whether the Hub answers within SECONDS, asked anew each time; False if HF_HUB_OFFLINE is set."""
     if constants.is_offline_mode():
         return False
     limit_waiting()
-    if constants.ENDPOINT in _ANSWERED:
-        return True
     try:
         get_session().head(constants.ENDPOINT, timeout=SECONDS)
-        _ANSWERED.add(constants.ENDPOINT)
     except Exception:  # which one depends on the HTTP client of this version of huggingface_hub
         return False
     return True

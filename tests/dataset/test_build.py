@@ -561,7 +561,8 @@ except KeyboardInterrupt:
         [sys.executable, "-c", script], cwd=tmp_path, stdout=subprocess.PIPE, text=True, start_new_session=True
     )
     deadline = time.monotonic() + 60
-    while not list(tmp_path.glob(".out-*/cache/**/*.arrow")) and time.monotonic() < deadline:
+    while not list(tmp_path.glob(".*/cache/**/*.arrow")):
+        assert time.monotonic() < deadline
         time.sleep(0.05)
     os.killpg(process.pid, signal.SIGINT)  # to all of its processes, as a terminal does
     printed, _ = process.communicate(timeout=60)

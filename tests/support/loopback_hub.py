@@ -194,14 +194,11 @@ class LoopbackHub:
         """Let the Hub's client of this process talk to this Hub, with a `cache` of its own."""
         from huggingface_hub import constants  # of the environment in which they are imported
 
-        from codesyntax_dataset import network
-
         patch.setattr(constants, "ENDPOINT", self.url)
         patch.setattr(constants, "HUGGINGFACE_CO_URL_TEMPLATE", self.url + "/{repo_id}/resolve/{revision}/{filename}")
         patch.setattr(constants, "HF_HUB_OFFLINE", False)
         patch.setattr(constants, "HF_HUB_DISABLE_XET", self.lfs)
         patch.setattr(constants, "HF_HUB_CACHE", str(cache))
-        patch.setattr(network, "_ANSWERED", set())
 
     def __enter__(self) -> LoopbackHub:
         threading.Thread(target=self.server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
