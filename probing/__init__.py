@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from probing.attention.result import ProbeResult, load
     from probing.evidence.ablate import ablate
     from probing.evidence.baselines import baseline
+    from probing.evidence.merge import merge
     from probing.paper.reproduce import reproduce
     from probing.prediction.fill import fill_masks
     from probing.prediction.mask import mask
@@ -33,6 +34,7 @@ __all__ = [
     "load",
     "mask",
     "mask_positions",
+    "merge",
     "probe",
     "probe_training",
     "reproduce",
@@ -51,6 +53,7 @@ _PUBLIC = {
     "load": "probing.attention.result",
     "mask": "probing.prediction.mask",
     "mask_positions": "probing.prediction.masking",
+    "merge": "probing.evidence.merge",
     "probe": "probing.attention.probe",
     "probe_training": "probing.attention.probe",
     "reproduce": "probing.paper.reproduce",

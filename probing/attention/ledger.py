@@ -98,12 +98,12 @@ class RankLedger(EdgeTable):
 
     @classmethod
     def concatenate(cls, parts: Iterable[RankLedger]) -> RankLedger:
-        """The parts of one run, one behind the other."""
+        """The parts of one run as one ledger, its functions in the order of the dataset."""
         parts = list(parts)
         if any(part.relations != parts[0].relations or part.settings != parts[0].settings for part in parts):
             raise LedgerError("these ledgers do not belong together: their relations or settings differ")
         ranks = np.concatenate([part.ranks for part in parts], axis=1)
-        return cls.of(stacked(parts), ranks, parts[0].settings)
+        return cls.of(stacked(parts), ranks, parts[0].settings).sorted()
 
     def save(self, path: str | os.PathLike) -> None:
         """Write the ledger as Parquet, beside its place first: a reader sees the whole file or none."""

@@ -32,7 +32,7 @@ from probing.models.location import no_panic
 from probing.runs import cache
 from probing.runs.batches import Batches, out_of_memory
 from probing.runs.data import Functions, folder_of, read_functions, rows
-from probing.runs.runner import Processes
+from probing.runs.runner import Processes, asked_shard
 from probing.runs.runner import run as run_job
 from probing.runs.settings import Settings
 from probing.runs.threads import useful_threads
@@ -64,6 +64,7 @@ def probe(
     control: str | None = None,
     seed: Natural = 0,
     output: str | os.PathLike | None = None,
+    shard: str | None = None,
 ) -> ProbeResult | None:
     """Top-k UAS of every attention head of a model, by the published protocol (Shen et al. 2022, section 4).
 
@@ -77,7 +78,8 @@ def probe(
     compare. `control`: `random-weights`, `shuffled-attention` or `redrawn-dependents`, drawn with `seed`: the model
     without what it learned, with its attention on other tokens, or on edges to other tokens (see
     `probing.runs.controls`), which the result says. `output`: a folder for the result and its ledger, in which an
-    interrupted run continues where it stopped.
+    interrupted run continues where it stopped. `shard`: such as `2/7`, to run only the second of seven shards of the
+    functions and write it to `output` for `probing.merge`; the result is then None.
 
     A repeated probe is answered from the cache (see `probing.runs.cache`), unless the model is a pair.
 
@@ -99,6 +101,7 @@ def probe(
         max_length=max_length,
         also_fits=also_fits,
         output=output,
+        shard=shard,
     )
 
 
@@ -143,9 +146,11 @@ def _probe(
     max_length: int = PAPER_LENGTH,
     also_fits: Sequence[str] = (),
     output: str | os.PathLike | None = None,
+    shard: str | None = None,
 ) -> ProbeResult | None:
     """A probe of functions that were read from `data`; arguments and errors as of `probe`."""
     processes = Processes()
+    share = asked_shard(shard, output, processes)
     asked: dict[str, Any] = {
         **checkpoint._asdict(),
         "dtype": str(dtype).removeprefix("torch."),
@@ -155,7 +160,7 @@ def _probe(
         "also_fits": also_fits,
     }
     place = os.fspath(model) if isinstance(model, os.PathLike) else model
-    slot = cache.slot(place, functions, **asked)
+    slot = None if share else cache.slot(place, functions, **asked)
     known, result = cache.answered(slot, processes, ProbeResult, data, output)
     if known:
         return result
@@ -167,7 +172,7 @@ def _probe(
             *(job.encoder.name, job.encoder.device, job.encoder.path, len(job.functions)),
             *(len(job.functions[-1].ids), len(job.functions[0].ids), dict(job.skips) or "none"),
         )
-        result = run_job(job, processes, None if output is None else Path(output))
+        result = run_job(job, processes, None if output is None else Path(output), share)
     if result is not None and slot is not None:
         slot.save(result.ledger.save, job.settings.revision)
     return result
@@ -247,7 +252,7 @@ class RankJob:
         return RankLedger.load(file)
 
     def result(self, tables: Sequence[RankLedger]) -> ProbeResult:
-        return replace(ProbeResult.from_ledger(RankLedger.concatenate(tables).sorted()), data_folder=self.data_folder)
+        return replace(ProbeResult.from_ledger(RankLedger.concatenate(tables)), data_folder=self.data_folder)
 
     def finished(self, folder: Path) -> ProbeResult | None:
         return ProbeResult.finished(folder / f"{self.name}.json", self.made, self.data_folder)

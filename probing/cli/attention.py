@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 @options.device
 @options.batch_tokens
 @options.limit
+@options.shard
 @options.direction
 @options.max_length
 @click.option("--also-fits", multiple=True, metavar="MODEL", help="Keep only functions that also fit this model.")
@@ -49,7 +50,7 @@ def probe(
     A folder that holds the checkpoints of a training run, and no model itself, stands for all of them. Under
     `accelerate launch` or `torchrun`, the processes share the work.
     """
-    runs = options.every(configs, splits, as_json)
+    runs = options.every(configs, splits, as_json, given["shard"])
     quiet_libraries()
     from probing import probe_training
     from probing.models.checkpoints import checkpoints
@@ -59,11 +60,8 @@ def probe(
 
     for config, split in runs:
         for result in probe_training(model, config=config, split=split, **given):
-            if result is None:  # not the main process
-                continue
-            print_one(result, wide, as_json)
-            if given["output"]:
-                note(f"wrote {result.paths(given['output'])[0]}")
+            print_saved(result, given["output"], wide, as_json)
+    note_shard(given["shard"], given["output"])
 
 
 @main.command()
@@ -229,6 +227,21 @@ def print_one(result: ProbeResult | MaskResult | SilencingResult, wide: bool = F
         print_silencing(result, wide)
     else:
         print_result(result, wide)
+
+
+def print_saved(
+    result: ProbeResult | MaskResult | SilencingResult | None, output: Path | None, wide: bool, as_json: bool
+) -> None:
+    """Print a result, and where it is; nothing where there is none: not in the main process, or with a shard."""
+    if result is not None:
+        print_one(result, wide, as_json)
+        if output:
+            note(f"wrote {result.paths(output)[0]}")
+
+
+def note_shard(shard: str | None, output: Path | None) -> None:
+    if shard is not None:
+        note(f"shard {shard} is in {output}: when all are, `codesyntax merge {output}` makes the result of them")
 
 
 def run_probe(model: str, **given: Any) -> ProbeResult | None:

@@ -12,7 +12,7 @@ from codesyntax_dataset.errors import LedgerError
 from codesyntax_dataset.languages import unedited
 from codesyntax_dataset.protocol import DIRECTIONS
 from probing.cli import options
-from probing.cli.attention import print_one
+from probing.cli.attention import note_shard, print_saved
 from probing.cli.group import main, note, quiet_libraries
 
 
@@ -99,6 +99,7 @@ def baseline(as_json: bool, wide: bool, output: Path | None, **given: Any) -> No
     type=click.IntRange(min=1),
     help="Silence heads in the first functions only: a partial run, marked as such.",
 )
+@options.shard
 @options.direction
 @options.max_length
 @options.wide
@@ -114,10 +115,24 @@ def ablate(model: str, configs: tuple[str, ...], wide: bool, as_json: bool, **gi
     quiet_libraries()
     from probing import ablate as run
 
-    for config, _ in options.every(configs, ["test"], as_json):
+    for config, _ in options.every(configs, ["test"], as_json, given["shard"]):
         result = run(model, config=config, tell=note, **given)
-        if result is None:  # not the main process
-            continue
-        print_one(result, wide, as_json)
-        if given["output"]:
-            note(f"wrote {result.paths(given['output'])[0]}")
+        print_saved(result, given["output"], wide, as_json)
+    note_shard(given["shard"], given["output"])
+
+
+@main.command()
+@click.argument("folders", metavar="FOLDER...", nargs=-1, required=True, type=options.FOLDER)
+@click.option("--output", type=options.FOLDER, help="Folder for the results.  [default: FOLDER, if there is one]")
+@options.wide
+def merge(folders: tuple[Path, ...], output: Path | None, wide: bool) -> None:
+    """Put the shards in each FOLDER together, which `probe`, `mask` or `ablate` wrote with --shard: the results are
+    those of one process.
+
+    Needs no model and no data. The exit status is 1 if shards are missing or damaged; which, is said in the end, after
+    the results of the others.
+    """
+    from probing.evidence.merge import merge as run
+
+    for result in run(folders, output):
+        print_saved(result, output or folders[0], wide, as_json=False)

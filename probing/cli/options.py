@@ -61,10 +61,19 @@ batch_tokens = click.option(
 max_length = click.option(
     "--max-length", default=PAPER_LENGTH, type=click.IntRange(min=1), help="Maximum number of sub-tokens of a function."
 )
+shard = click.option(
+    "--shard",
+    metavar="I/N",
+    help="Run only shard I of N, from 1, and write it to --output for `codesyntax merge`.",
+)
 
 
-def every(configs: Sequence[str], splits: Sequence[str], as_json: bool) -> list[tuple[str, str]]:
+def every(
+    configs: Sequence[str], splits: Sequence[str], as_json: bool, shard: str | None = None
+) -> list[tuple[str, str]]:
     """The runs that a command was asked for: each config with each split, once."""
+    if as_json and shard is not None:
+        raise click.UsageError("--json prints one result, and a shard has none: leave one of the two out")
     runs = [(config, split) for config in dict.fromkeys(configs) for split in dict.fromkeys(splits)]
     if as_json and len(runs) > 1:
         raise click.UsageError("--json prints one result: give one config and one split")

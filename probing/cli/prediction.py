@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from probing.cli import options
-from probing.cli.attention import print_one
-from probing.cli.group import main, note, quiet_libraries
+from probing.cli.attention import note_shard, print_saved
+from probing.cli.group import main, quiet_libraries
 
 if TYPE_CHECKING:
     from probing.prediction.result import MaskResult
@@ -45,6 +45,7 @@ if TYPE_CHECKING:
 @options.device
 @options.batch_tokens
 @options.limit
+@options.shard
 @options.max_length
 @options.wide
 @options.as_json
@@ -64,13 +65,10 @@ def mask(
     `accelerate launch` or `torchrun`, the processes share the work.
     """
     names = [name for text in node_types for name in text.replace(",", " ").split()] if node_types else None
-    for config, split in options.every(configs, splits, as_json):
+    for config, split in options.every(configs, splits, as_json, given["shard"]):
         result = run_mask(model, config=config, split=split, node_types=names, **given)
-        if result is None:  # not the main process
-            continue
-        print_one(result, wide, as_json)
-        if given["output"]:
-            note(f"wrote {result.paths(given['output'])[0]}")
+        print_saved(result, given["output"], wide, as_json)
+    note_shard(given["shard"], given["output"])
 
 
 def run_mask(model: str, **given: Any) -> MaskResult | None:

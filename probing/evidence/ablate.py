@@ -23,7 +23,7 @@ from probing.prediction.silencing_schema import Chosen, Provenance
 from probing.runs import cache
 from probing.runs.data import folder_of, read_functions
 from probing.runs.ledger_file import SILENCING
-from probing.runs.runner import Processes
+from probing.runs.runner import Processes, asked_shard
 from probing.runs.runner import run as run_job
 from probing.runs.threads import useful_threads
 
@@ -47,6 +47,7 @@ def ablate(
     direction: str | None = None,
     max_length: Positive = PAPER_LENGTH,
     output: str | os.PathLike | None = None,
+    shard: str | None = None,
     tell: Any = logger.info,
 ) -> SilencingResult | None:
     """What a language model loses of the dependents of each relation if the relation's best head is silenced.
@@ -60,7 +61,8 @@ def ablate(
     `seed`, or all of them if the layer has no more.
 
     `model`: a Hub id (at `revision`), a local folder, or a (model, tokenizer) pair, with a masked-LM or causal-LM head.
-    `data`, `config`, `direction`, `max_length` and `output`: as of `probing.probe`; `limit`: silence heads in the first
+    `data`, `config`, `direction`, `max_length`, `output` and `shard`: as of `probing.probe`, but every shard needs both
+    probes whole; `limit`: silence heads in the first
     functions of test only, which the result says. `tell` is called with the number of forward passes before they begin.
     The model runs in float32.
 
@@ -73,21 +75,24 @@ def ablate(
     from probing.models.silencing import load_language_model  # transformers takes seconds to import
 
     processes = Processes()
+    share = asked_shard(shard, output, processes)
     place = os.fspath(model) if isinstance(model, os.PathLike) else model
     where: dict[str, Any] = {"revision": revision, "device": str(device) if device else processes.device}
     asked: dict[str, Any] = {"draws": draws, "seed": seed, "max_length": max_length}
     functions = read_functions(data, config, "test", limit=limit)
     reference = read_functions(data, config, "validation")
-    slot = cache.slot(
-        place,
-        functions,
-        **where,
-        also_fits=(),
-        instrument=SILENCING,
-        chosen_on=reference.labels,
-        direction=direction,
-        **asked,
-    )
+    slot = None
+    if share is None:
+        slot = cache.slot(
+            place,
+            functions,
+            **where,
+            also_fits=(),
+            instrument=SILENCING,
+            chosen_on=reference.labels,
+            direction=direction,
+            **asked,
+        )
     known, result = cache.answered(slot, processes, SilencingResult, data, output)
     with useful_threads():
         loaded = None if known else load_language_model(place, **where, max_length=max_length)  # it may be refused
@@ -104,7 +109,7 @@ def ablate(
         job.data_folder = folder_of(data)
         if processes.main:
             tell(_cost(job.provenance))
-        result = run_job(job, processes, None if output is None else Path(output))
+        result = run_job(job, processes, None if output is None else Path(output), share)
     if result is not None and slot is not None:
         slot.save(result.ledger.save, job.provenance.settings.revision)
     return result

@@ -35,7 +35,7 @@ from probing.prediction.schema import DROPPED, VERSION, MaskRun, MaskSettings, P
 from probing.runs import cache
 from probing.runs.data import Functions, folder_of, read_functions, rows
 from probing.runs.ledger_file import MASKING
-from probing.runs.runner import Processes
+from probing.runs.runner import Processes, asked_shard
 from probing.runs.runner import run as run_job
 from probing.runs.threads import useful_threads
 
@@ -67,6 +67,7 @@ def mask(
     limit: Positive | None = None,
     max_length: Positive = PAPER_LENGTH,
     output: str | os.PathLike | None = None,
+    shard: str | None = None,
 ) -> MaskResult | None:
     """What a masked language model restores of functions in which the nodes of a type are masked (Velasco et al. 2024).
 
@@ -75,14 +76,16 @@ def mask(
     of the source.
 
     `model`: a Hub id (at `revision`), a local folder, or a (model, tokenizer) pair, with a masked-LM head. `data`,
-    `config`, `split`, `limit`, `max_length`, `batch_tokens` and `output`: as of `probing.probe`; labels are not used.
+    `config`, `split`, `limit`, `max_length`, `batch_tokens`, `output` and `shard`: as of `probing.probe`; labels are
+    not used.
     `node_types`: names of the language's tree-sitter grammar, or `["all"]`; by default the eleven of the study, or
     their counterparts. `protocol`: `current`, or `published`, which masks what the study masked. `rate`: the share of a
     function's nodes that is masked, rounded down. `control`: what T0 masks, `sub-tokens` as above, or `spans`, random
     spans of sub-tokens as long as those of the nodes. `seed`: of the controls and of a rate below 1. The model runs in
     float32.
 
-    With an `output`, three worked examples are written beside the result (see `probing.prediction.examples`).
+    With an `output`, three worked examples are written beside the result (see `probing.prediction.examples`); after
+    shards, by a further call without one.
 
     The same arguments give the same result for any batches and number of processes. A repeated run is answered from the
     cache (see `probing.runs.cache`), unless the model is a pair. Under `accelerate launch` or `torchrun`, the main
@@ -91,6 +94,7 @@ def mask(
     Raises ArgumentError, ModelError, DatasetError, UnknownName or LedgerError, each with a one-line message.
     """
     processes = Processes()
+    share = asked_shard(shard, output, processes)
     functions = read_functions(data, config, split, limit=limit)
     language = language_of(config).name
     chosen = _chosen(language, node_types)
@@ -106,14 +110,16 @@ def mask(
     where: dict[str, Any] = {"revision": revision, "device": str(device) if device else processes.device}
     place = os.fspath(model) if isinstance(model, os.PathLike) else model
     parser = parser_version(language)  # the cache knows no versions of parsers by itself
-    slot = cache.slot(place, functions, **where, also_fits=(), instrument=MASKING, parser=parser, **asked)
+    slot = None
+    if share is None:
+        slot = cache.slot(place, functions, **where, also_fits=(), instrument=MASKING, parser=parser, **asked)
     known, result = cache.answered(slot, processes, MaskResult, data, output)
     job = None
     if not known:
         with useful_threads():
             job = prepare(place, functions, **where, **asked)
             job.batch_tokens, job.data_folder = batch_tokens, folder_of(data)
-            result = run_job(job, processes, None if output is None else Path(output))
+            result = run_job(job, processes, None if output is None else Path(output), share)
         if result is not None and slot is not None:
             slot.save(result.ledger.save, job.settings.revision)
     if result is not None and output is not None:

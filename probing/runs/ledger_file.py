@@ -74,8 +74,14 @@ def _check_size(parquet: pq.ParquetFile, packed: int) -> None:
 
 def instrument_of(path: str | os.PathLike) -> str | None:
     """What read the model, by the header of a ledger; None for a file of another kind, or that cannot be read."""
+    return kind_of(path)[0]
+
+
+def kind_of(path: str | os.PathLike) -> tuple[str | None, Any]:
+    """`instrument_of` and the settings in the header of a ledger, which is not read further."""
     try:
         with foreign.opened(path) as file:
-            return json.loads(pq.read_schema(file).metadata[_METADATA]).get("instrument", ATTENTION)
+            header = json.loads(pq.read_schema(file).metadata[_METADATA])
+            return header.get("instrument", ATTENTION), header["settings"]
     except (OSError, pa.ArrowException, KeyError, TypeError, ValueError, AttributeError, RecursionError):
-        return None
+        return None, None

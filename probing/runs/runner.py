@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
 import shutil
 from collections.abc import Iterator, Sequence
@@ -15,20 +16,15 @@ import torch
 from tqdm.auto import tqdm
 
 from codesyntax_dataset.atomic import writing
-from codesyntax_dataset.errors import LedgerError
+from codesyntax_dataset.errors import ArgumentError, LedgerError
+from probing.runs import shards
 from probing.runs.progress import progress
+from probing.runs.saved import seen_from
+from probing.runs.shards import Shard, Table
+
+logger = logging.getLogger(__name__)
 
 CONTINUES = "interrupted: the same command continues where this run stopped"
-
-
-class Table(Protocol):
-    """The output of a job for some functions, with the job's settings; for the attention probe a `RankLedger`."""
-
-    @property
-    def settings(self) -> dict[str, Any]: ...
-
-    def save(self, path: str | os.PathLike) -> None: ...
-
 
 F = TypeVar("F")
 T = TypeVar("T", bound=Table)
@@ -39,7 +35,7 @@ class Job(Protocol[F, T, R]):
     """Work on functions `F` that makes a table `T` from each part of them, and a result `R` from all tables.
 
     `title`: the text of the progress bar; `name`: a file name that two different jobs never share; `made`: the settings
-    of its tables, which determine their content.
+    of its tables, which determine their content; `data_folder`: the folder of the data, if it is in one.
     """
 
     @property
@@ -50,6 +46,9 @@ class Job(Protocol[F, T, R]):
 
     @property
     def made(self) -> dict[str, Any]: ...
+
+    @property
+    def data_folder(self) -> Path | None: ...
 
     @property
     def parts(self) -> Sequence[Sequence[F]]:
@@ -76,28 +75,43 @@ class Job(Protocol[F, T, R]):
     def save(self, result: R, folder: Path) -> None: ...
 
 
-def run(job: Job[F, T, R], processes: Processes, output: Path | None) -> R | None:
+def run(job: Job[F, T, R], processes: Processes, output: Path | None, shard: Shard | None = None) -> R | None:
     """The result of a job in the main process, None in the others.
 
     With an `output`, finished parts are kept in a hidden folder there until the result is saved, and another run of the
-    same job continues where this one stopped. Raises LedgerError if the folder cannot be written to, or another run of
-    the job is writing to it.
+    same job continues where this one stopped. With a `shard`, only its parts are run, and written to one file in
+    `output`, from which, with those of the other shards, `probing.evidence.merge` makes the result; None is returned.
+
+    Raises LedgerError if the folder cannot be written to, or another run of the job is writing to it.
     """
     if output is None:
         return _run_parts(job, processes, None)
-    kept = output / f".{job.name}.parts"
-    with writing(kept):
-        kept.mkdir(parents=True, exist_ok=True)
-    with _telling_what_is_kept(kept), _only_run_in(kept, processes):
+    if shard is not None:
+        _run_shard(job, shard, processes, output)
+        return None
+    with _kept_in(output, job.name, processes) as kept:
         result = job.finished(output) if processes.main else None
         if not processes.agree(result is not None):
             result = _run_parts(job, processes, kept)
         if result is not None:
             job.save(result, output)
         processes.wait()
-        if processes.main:
-            shutil.rmtree(kept)
     return result
+
+
+def asked_shard(shard: str | None, output: str | os.PathLike | None, processes: Processes) -> Shard | None:
+    """The shard of this name, if one is asked for; raises ArgumentError for a text that names none, and where there can
+    be none."""
+    if shard is None:
+        return None
+    if output is None:
+        raise ArgumentError(f"shard is {shard!r} without an output: give the folder to which the shard is written")
+    if processes.count > 1:
+        raise ArgumentError(
+            f"shard is {shard!r} for {processes.count} processes that share the work: start each shard as one process, "
+            "or leave the shard out"
+        )
+    return Shard.parse(shard)
 
 
 class Processes:
@@ -150,19 +164,7 @@ def _run_parts(job: Job[F, T, R], processes: Processes, kept: Path | None) -> R 
     """Run this process's parts, saving each in the folder `kept`; the main process collects all."""
     parts = job.parts
     mine = range(processes.rank, len(parts), processes.count)
-    tables: dict[int, T] = {}
-    total = sum(len(parts[number]) for number in mine)
-    with progress(total=total, desc=job.title, unit="function", main=processes.main) as bar:
-        for number in mine:
-            file = kept / f"{number:05d}.parquet" if kept else None
-            table = job.load(file) if file and file.exists() else None
-            if table is not None and table.settings == job.made:
-                bar.update(len(parts[number]))
-            else:
-                table = job.table(parts[number], job.run(parts[number], bar))
-                if file:
-                    table.save(file)
-            tables[number] = table
+    tables = _tables(job, mine, kept, processes)
     if not processes.main:
         for number in mine:
             processes.send(job.found(tables[number]))
@@ -171,6 +173,65 @@ def _run_parts(job: Job[F, T, R], processes: Processes, kept: Path | None) -> R 
         if number not in tables:
             tables[number] = job.table(part, processes.receive(job.shape(part), number % processes.count))
     return job.result([tables.pop(number) for number in range(len(parts))])
+
+
+def _run_shard(job: Job[F, T, R], shard: Shard, processes: Processes, output: Path) -> None:
+    """Run the parts of a shard, and write them as one file; a run of few parts has no more shards than parts."""
+    parts = len(job.parts)
+    if shard.number > parts:
+        logger.warning("%d parts for %d shards: the %d. has nothing to run, and no file", parts, shard.of, shard.number)
+        return
+    shard = Shard(shard.number, min(shard.of, parts))
+    file = output / f"{job.name}.{shard}.parquet"
+    with _kept_in(output, f"{job.name}.{shard}", processes) as kept:
+        if _load(job, file, shard) is None:
+            tables = _tables(job, shard.parts(parts), kept, processes)
+            whole = type(next(iter(tables.values()))).concatenate(tables.values())
+            data_path = None if job.data_folder is None else seen_from(output, job.data_folder)
+            shards.save(whole, shard, parts, file, data_path)
+
+
+def _tables(job: Job[F, T, R], mine: range, kept: Path | None, processes: Processes) -> dict[int, T]:
+    """The tables of some parts, by their numbers: those in the folder `kept`, and the others, which are saved there."""
+    parts = job.parts
+    tables: dict[int, T] = {}
+    total = sum(len(parts[number]) for number in mine)
+    with progress(total=total, desc=job.title, unit="function", main=processes.main) as bar:
+        for number in mine:
+            file, shard = kept and kept / f"{number:05d}.parquet", Shard(number + 1, len(parts))
+            table = _load(job, file, shard) if file else None
+            if table is not None:
+                bar.update(len(parts[number]))
+            else:
+                table = job.table(parts[number], job.run(parts[number], bar))
+                if file:
+                    shards.save(table, shard, len(parts), file)
+            tables[number] = table
+    return tables
+
+
+def _load(job: Job[F, T, R], file: Path, shard: Shard) -> T | None:
+    """The table of a shard that an earlier run of the same job wrote; None if it is missing, damaged or another."""
+    if not file.exists():
+        return None
+    try:
+        table, record = shards.load(file, job.load)
+    except LedgerError as error:
+        logger.warning("its functions are run again: %s", error)
+        return None
+    return table if (record.shard, record.parts, table.settings) == (shard, len(job.parts), job.made) else None
+
+
+@contextlib.contextmanager
+def _kept_in(output: Path, name: str, processes: Processes) -> Iterator[Path]:
+    """Yield the hidden folder of a run of this name, which only this run uses, removed when the run is finished."""
+    kept = output / f".{name}.parts"
+    with writing(kept):
+        kept.mkdir(parents=True, exist_ok=True)
+    with _telling_what_is_kept(kept), _only_run_in(kept, processes):
+        yield kept
+        if processes.main:
+            shutil.rmtree(kept)
 
 
 @contextlib.contextmanager

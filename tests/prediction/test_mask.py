@@ -15,7 +15,7 @@ from click.testing import CliRunner
 
 from codesyntax_dataset.errors import ArgumentError, LedgerError, UnknownName
 from codesyntax_dataset.folder import read_split
-from probing import mask, mask_positions
+from probing import mask, mask_positions, merge
 from probing.cli import main
 from probing.models.masked import MaskedModel
 from probing.prediction import mask as job
@@ -249,6 +249,18 @@ def test_a_killed_run_resumes_to_the_same_bytes(model, dataset_folder, whole, tm
     assert files(tmp_path) == whole
     assert again[:1] == parts[1:]
     assert sum(parts[:1]) + sum(again) == len(np.unique(load(next(tmp_path.glob(RESULTS))).ledger.rows["function"]))
+
+
+def test_shards_are_merged_to_the_same_bytes(model, dataset_folder, whole, tmp_path, monkeypatch):
+    """And the same command without a shard adds the examples, for which it needs the model."""
+    monkeypatch.setattr(job, "PART", 3)
+    for number in (1, 2):
+        assert mask(str(model), dataset_folder, **RUN, output=tmp_path / "shards", shard=f"{number}/2") is None
+    assert len(list(merge([tmp_path / "shards"], tmp_path))) == 1
+    assert files(tmp_path).items() <= whole.items()
+    monkeypatch.setattr(job.MaskJob, "run", lambda *_: pytest.fail("masked again"))
+    mask(str(model), dataset_folder, **RUN, output=tmp_path)
+    assert files(tmp_path) == whole
 
 
 def test_a_finished_run_is_not_run_again(model, dataset_folder, whole, tmp_path, monkeypatch):

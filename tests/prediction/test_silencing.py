@@ -17,6 +17,7 @@ from codesyntax_dataset.errors import LedgerError, ModelError
 from probing.cli import main
 from probing.evidence.ablate import ablate
 from probing.evidence.effect import paired
+from probing.evidence.merge import merge
 from probing.evidence.served import Served, by_chance, served
 from probing.models.location import EMBEDDED
 from probing.models.silencing import load_language_model
@@ -293,6 +294,21 @@ def test_a_killed_run_resumes_to_the_same_bytes(model, dataset_folder, whole, tm
     ablate(str(model), dataset_folder, **RUN, output=tmp_path)
     assert files(tmp_path) == files(whole)
     assert sum(parts[:1]) + sum(again) == result_in(whole).functions > 4
+
+
+@pytest.mark.slow
+def test_shards_are_merged_to_the_same_bytes(model, dataset_folder, whole, tmp_path, monkeypatch):
+    """Each after both probes, which are whole."""
+    monkeypatch.setattr(silence, "REFERENCE", 5)
+    monkeypatch.setattr(silence, "PART", 2)
+    probes = {name: content for name, content in files(whole).items() if "silencing" not in name}
+    for number in (1, 2):
+        (tmp_path / str(number)).mkdir()
+        for name, content in probes.items():
+            (tmp_path / str(number) / name).write_bytes(content)
+        assert ablate(str(model), dataset_folder, **RUN, output=tmp_path / str(number), shard=f"{number}/2") is None
+    assert len(list(merge([tmp_path / "1", tmp_path / "2"], tmp_path))) == 1
+    assert probes | files(tmp_path) == files(whole)
 
 
 def job_of(model, dataset_folder) -> silence.SilencingJob:

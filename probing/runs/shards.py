@@ -1,0 +1,108 @@
+"""Shards: a run's parts shared among jobs that know nothing of each other, such as those of a SLURM array.
+
+A shard in a file is the ledger of its functions, which says in its settings, under `shard`, what it is. The smallest
+shard is one part, as an interrupted run keeps it.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, ClassVar, NamedTuple, Protocol, Self, TypeVar
+
+from pydantic import ValidationError
+
+from codesyntax_dataset.errors import ArgumentError, LedgerError
+from probing.runs.records import Count, Record, explain
+
+_MOST = 10_000
+
+
+class Table(Protocol):
+    """The output of a job for some functions, with the job's settings; for the attention probe a `RankLedger`."""
+
+    __dataclass_fields__: ClassVar[dict[str, Any]]
+
+    @property
+    def settings(self) -> dict[str, Any]: ...
+
+    def save(self, path: str | os.PathLike) -> None: ...
+
+    def digest(self) -> str: ...
+
+    @classmethod
+    def concatenate(cls, parts: Iterable[Self]) -> Self: ...
+
+
+T = TypeVar("T", bound=Table)
+
+
+class Shard(NamedTuple):
+    """One of the shards, `of` in all, that a run is split into; `number` counts from 1."""
+
+    number: int
+    of: int
+
+    @classmethod
+    def parse(cls, text: str) -> Shard:
+        """The shard in a text such as `2/7`; raises ArgumentError for any other text."""
+        found = re.fullmatch(r"(\d{1,5})/(\d{1,5})", text, re.ASCII)
+        shard = cls(int(found[1]), int(found[2])) if found else cls(0, 0)
+        if not 1 <= shard.number <= shard.of <= _MOST:
+            raise ArgumentError(
+                f"shard is {text!r}, expected I/N, shard I of N, counted from 1: 1/7 to 7/7 for the seven jobs of "
+                f"`sbatch --array=1-7`; N is at most {_MOST:,}"
+            )
+        return shard
+
+    def parts(self, count: int) -> range:
+        """The numbers of its parts, of `count` in the run."""
+        return range(self.number - 1, count, self.of)
+
+    def __str__(self) -> str:
+        return f"shard-{self.number}-of-{self.of}"
+
+
+class ShardRecord(Record):
+    """What a shard's file says of it: which it is, of a run of so many `parts`; the digest of its `ledger` without this
+    record; and the folder of the run's data relative to the file, if it is in one."""
+
+    number: Count
+    of: Count
+    parts: Count
+    ledger: str
+    data_path: str | None
+
+    @property
+    def shard(self) -> Shard:
+        return Shard(self.number, self.of)
+
+
+def save(table: Table, shard: Shard, parts: int, file: Path, data_path: str | None = None) -> None:
+    """Write the ledger of a shard, with its record; raises LedgerError if that cannot be done."""
+    record = ShardRecord(**shard._asdict(), parts=parts, ledger=table.digest(), data_path=data_path)
+    replace(table, settings={**table.settings, "shard": record.model_dump()}).save(file)
+
+
+def load(file: Path, read: Callable[[Path], T]) -> tuple[T, ShardRecord]:
+    """The ledger of a shard as it was before `save`, and its record; raises LedgerError if either is not as written."""
+    table = read(file)
+    made, record = split(file, table.settings)
+    table = replace(table, settings=made)
+    if table.digest() != record.ledger:
+        raise LedgerError(f"{file} is damaged or was altered: its ledger is not the one that was written")
+    return table, record
+
+
+def split(file: Path, settings: Any) -> tuple[dict[str, Any], ShardRecord]:
+    """What made the ledger in a shard's file, and the record of the shard, from the settings there."""
+    if not isinstance(settings, dict) or "shard" not in settings:
+        raise LedgerError(f"{file} is no shard: expected a file that a run with --shard wrote")
+    try:
+        record = ShardRecord.model_validate(settings["shard"])
+    except ValidationError as error:
+        raise LedgerError(f"{file} is no shard, or a damaged one: {explain(error, 'the shard')}") from error
+    return {name: value for name, value in settings.items() if name != "shard"}, record

@@ -1,0 +1,293 @@
+"""Shards of a run on their own, put together from their files: the bytes of one process, or a message that says why not."""
+
+from __future__ import annotations
+
+import random
+import shutil
+import types
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from codesyntax_dataset.errors import ArgumentError, LedgerError
+from probing import merge, probe
+from probing.attention import probe as module
+from probing.attention.ledger import RankLedger
+from probing.attention.probe import Runner
+from probing.cli import main
+from probing.runs import shards
+from probing.runs.runner import asked_shard
+from probing.runs.shards import Shard
+
+pytestmark = pytest.mark.usefixtures("one_thread")
+
+SOME = {"limit": 26}
+CONFIGS = ("python", "java")
+
+
+@pytest.fixture(autouse=True, scope="module")
+def parts_of_five():
+    """Small parts, and the model loaded once for all jobs of a config, which takes most of their time."""
+    jobs, real = {}, module.prepare
+
+    def prepare(model, functions, **asked):
+        if functions.config not in jobs:
+            jobs[functions.config] = real(model, functions, **asked)
+        return jobs[functions.config]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module, "PART", 5)
+        patch.setattr(module, "prepare", prepare)
+        yield
+
+
+def left_in(folder: Path, *patterns: str) -> dict[str, bytes]:
+    found = {file for pattern in patterns or ["*"] for file in folder.glob(pattern)}
+    return {file.name: file.read_bytes() for file in sorted(found) if file.is_file()}
+
+
+RESULT = ("*.json", "*.ledger.parquet")
+
+
+@pytest.fixture(scope="module")
+def whole(tiny_model, dataset_folder, tmp_path_factory):
+    """The files of one process, in both languages."""
+    folder = tmp_path_factory.mktemp("run") / "whole"
+    for config in CONFIGS:
+        assert probe(str(tiny_model), dataset_folder, config, output=folder, **SOME).functions > 20  # more than 4 parts
+    return left_in(folder)
+
+
+@pytest.fixture(scope="module")
+def three(tiny_model, dataset_folder, tmp_path_factory):
+    """The folder of three shards in Python."""
+    folder = tmp_path_factory.mktemp("run") / "three"
+    for number in (1, 2, 3):
+        assert probe(str(tiny_model), dataset_folder, output=folder, shard=f"{number}/3", **SOME) is None
+    return folder
+
+
+@pytest.fixture
+def folder(three, tmp_path):
+    """A copy that may be spoiled, beside the data as the first."""
+    return Path(shutil.copytree(three, tmp_path / "copy"))
+
+
+def files(folder: Path) -> list[Path]:
+    return sorted(folder.glob("*.shard-*.parquet"))
+
+
+@pytest.mark.parametrize("of", [1, 2, 7])
+def test_shards_give_the_bytes_of_one_process(of, whole, tiny_model, dataset_folder, tmp_path_factory, caplog):
+    """In both languages at once, from a folder each, as on several machines; with more shards than parts, too."""
+    place = tmp_path_factory.mktemp("run")
+    folders = [place / str(number % 4) for number in range(of)]
+    for number, folder in enumerate(folders, start=1):
+        for config in CONFIGS:
+            assert probe(str(tiny_model), dataset_folder, config, output=folder, shard=f"{number}/{of}", **SOME) is None
+        assert not list(folder.glob("*.json")) and not list(folder.glob(".*"))
+    assert sum("has nothing to run" in message for message in caplog.messages) == (2 if of == 7 else 0)
+    assert sum(len(left_in(folder)) for folder in {*folders}) == 2 * min(of, 6)
+    assert [result.settings.config for result in merge(folders, place / "merged")] == ["java", "python"]
+    assert left_in(place / "merged") == whole
+
+
+def test_merged_where_they_are_and_merged_again(whole, folder, tmp_path):
+    """Twice, and with a shard that a second job made again elsewhere."""
+    shards_of = left_in(folder)
+    for _ in range(2):
+        ran = CliRunner().invoke(main, ["merge", str(folder)])
+        assert ran.exit_code == 0 and ran.stderr.startswith(f"wrote {folder}") and "first" in ran.stdout
+        assert len(left_in(folder, *RESULT)) == 2 and shards_of.items() <= left_in(folder).items()
+    twice = shutil.copytree(folder, tmp_path / "twice", ignore=shutil.ignore_patterns("*-1-of-3*", "*.json"))
+    assert len(list(merge([folder, twice], tmp_path / "new"))) == 1
+    for merged in (folder, tmp_path / "new"):
+        (ledger,) = merged.glob("*.ledger.parquet")
+        assert ledger.read_bytes() == whole[ledger.name]
+
+
+def test_a_stopped_shard_goes_on_and_a_finished_one_is_left(tiny_model, dataset_folder, three, tmp_path, monkeypatch):
+    """What was finished is not run again; a part that is damaged, or in the place of another, is."""
+    real, runs, place = Runner.run, [], tmp_path / "new"
+
+    def run(self, functions, bar):
+        runs.append(len(functions))
+        if len(runs) == stop:
+            raise KeyboardInterrupt
+        return real(self, functions, bar)
+
+    def shard():
+        runs.clear()
+        probe(str(tiny_model), dataset_folder, output=place, shard="1/3", **SOME)
+        return len(runs)
+
+    monkeypatch.setattr(Runner, "run", run)
+    stop = 2
+    with pytest.raises(KeyboardInterrupt, match="the same command continues"):
+        shard()
+    (part,) = place.glob(".*.shard-1-of-3.parts/*.parquet")
+    intact, kept = part.read_bytes(), shutil.copytree(part.parent, tmp_path / "kept")
+    stop = 0
+    for spoiled, again in ((intact, 1), (intact[:-200], 2), (flipped(intact, len(intact) // 2), 2), (b"", 2)):
+        shutil.copytree(kept, part.parent, dirs_exist_ok=True)
+        part.write_bytes(spoiled)
+        for file in files(place):
+            file.unlink()
+        assert shard() == again
+        assert left_in(place) == left_in(three, "*-1-of-3*")
+    shutil.copytree(kept, part.parent)
+    part.rename(part.with_name("00003.parquet"))  # the first as if it were the fourth
+    files(place)[0].write_bytes(intact)
+    assert shard() == 2 and left_in(place) == left_in(three, "*-1-of-3*")
+    assert shard() == 0
+
+
+def flipped(content: bytes, place: int, bit: int = 0) -> bytes:
+    return content[:place] + bytes([content[place] ^ 1 << bit]) + content[place + 1 :]
+
+
+def test_two_jobs_with_one_shard_and_two_with_two(tiny_model, dataset_folder, three, tmp_path, monkeypatch):
+    """The same shard at the same time: the second is told to wait. Another shard: both go on."""
+    real, told, place = Runner.run, [], tmp_path / "new"
+
+    def meanwhile(self, functions, bar):
+        monkeypatch.setattr(Runner, "run", real)
+        for number in (2, 1):
+            try:
+                probe(str(tiny_model), dataset_folder, output=place, shard=f"{number}/3", **SOME)
+            except LedgerError as error:
+                told.append(str(error))
+        return real(self, functions, bar)
+
+    monkeypatch.setattr(Runner, "run", meanwhile)
+    probe(str(tiny_model), dataset_folder, output=place, shard="1/3", **SOME)
+    assert [message.split(":")[0] for message in told] == [f"another run of the same settings is writing to {place}"]
+    assert left_in(place) == left_in(three, "*-[12]-of-3*")
+
+
+def rewritten(file: Path, **record) -> None:
+    """As an earlier job might have written it: with another record, or other settings."""
+    table, said = shards.load(file, RankLedger.load)
+    made = record.pop("made", table.settings)
+    ledger = RankLedger.of(table, table.ranks, made)
+    said = said.model_copy(update=record)
+    shards.save(ledger, said.shard, said.parts, file, said.data_path)
+
+
+def other_version(made: dict) -> dict:
+    return {**made, "versions": {**made["versions"], "torch": "0.1"}}
+
+
+def other_dtype(made: dict) -> dict:
+    return {**made, "settings": {**made["settings"], "dtype": "bfloat16"}}
+
+
+def made_of(file: Path) -> dict:
+    return shards.load(file, RankLedger.load)[0].settings
+
+
+MISSING = r"1 of 3 shards beside \S*-1-of-3.parquet are missing"
+SPOILED = {
+    "missing": (lambda one, two, three: two.unlink(), MISSING + ": run `codesyntax probe` as before with --shard 2/3$"),
+    "two missing": (
+        lambda one, two, three: (one.unlink(), two.unlink()),
+        r"2 of 3 shards .* run `codesyntax probe` as before with --shard 1/3, and so on for 1-2$",
+    ),
+    "copied": (lambda one, two, three: shutil.copy(one, two), r"-2-of-3.parquet is not .* its name, but shard-1-of-3"),
+    "swapped": (lambda one, two, three: (one.rename("x"), two.rename(one)), r"-1-of-3.* its name, but shard-2-of-3"),
+    "truncated": (lambda one, two, three: two.write_bytes(two.read_bytes()[:-9]), r"-2-of-3.* is no shard, or a dam"),
+    "empty": (lambda one, two, three: two.write_bytes(b""), r"-2-of-3.parquet is no shard, or a damaged one"),
+    "no shard": (lambda one, two, three: RankLedger.load(two).save(one), r"-1-of-3.* its name, but shard-2-of-3"),
+    "a whole ledger": (
+        lambda one, two, three: shards.load(two, RankLedger.load)[0].save(two),
+        r"-2-of-3.parquet is no shard: expected a file that a run with --shard wrote",
+    ),
+    "another version": (
+        lambda one, two, three: rewritten(two, made=other_version(made_of(two))),
+        r"-1-of-3.parquet and .*-2-of-3.parquet are not of one run, versions.torch is '.*' in one and '0.1' in the oth",
+    ),
+    "another precision": (
+        lambda one, two, three: rewritten(two, made=other_dtype(made_of(two))),
+        MISSING + r" \(.*-2-of-3.parquet is of another run, settings.dtype is 'float32' in one and 'bfloat16' in the",
+    ),
+    "of more shards": (
+        lambda one, two, three: (rewritten(two, of=4), two.rename(str(two).replace("-3.", "-4."))),
+        r"are not of one run, shards is 3 in one and 4 in the other",
+    ),
+    "of more parts": (
+        lambda one, two, three: rewritten(two, parts=99),
+        r"one run, parts is \d in one and 99 in the oth",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", SPOILED)
+def test_what_is_not_all_of_one_run_is_refused(name, folder, monkeypatch):
+    monkeypatch.chdir(folder.parent)
+    spoil, reason = SPOILED[name]
+    spoil(*files(folder))
+    with pytest.raises(LedgerError, match=reason):
+        list(merge([folder]))
+    assert not left_in(folder, *RESULT)
+
+
+def test_no_flipped_bit_changes_a_number(folder, tmp_path, whole):
+    """A shard in which one bit is another is refused, or read as it was; nothing is written of it."""
+    random.seed(20)
+    file = random.choice(files(folder))
+    intact, refused = file.read_bytes(), 0
+    for number in range(60):
+        file.write_bytes(flipped(intact, random.randrange(len(intact)), random.randrange(8)))
+        output = tmp_path / str(number)
+        try:
+            list(merge([folder], output))
+        except LedgerError:
+            refused += 1
+            assert not output.exists()
+        else:
+            assert left_in(output, "*.ledger.parquet").items() <= whole.items()
+    assert refused > 40
+
+
+def test_the_runs_that_are_complete_are_merged_before_the_others_are_told(folder, three, tmp_path):
+    for file in files(folder):
+        rewritten(file, made=other_dtype(made_of(file)))
+        file.rename(tmp_path / f"other.{file.name}")
+    (tmp_path / files(tmp_path)[1].name).unlink()
+    ran = CliRunner().invoke(main, ["merge", str(tmp_path), str(three), "--output", str(tmp_path / "new")])
+    assert (
+        ran.exit_code == 1
+        and "Error: 1 of 3 shards beside" in ran.stderr
+        and "as before with --shard 2/3" in ran.stderr
+    )
+    assert len(left_in(tmp_path / "new")) == 2
+
+
+@pytest.mark.parametrize(
+    "text", ["0/7", "8/7", "-1/7", "1", "1/", "1/0", "a/b", "1/7/9", "1/999999", "١/7", " 1/7", ""]
+)
+def test_a_shard_is_one_of_all_counted_from_1(text):
+    with pytest.raises(ArgumentError, match=r"^shard is .*, expected I/N, shard I of N, counted from 1: 1/7 to 7/7"):
+        Shard.parse(text)
+
+
+def test_where_there_can_be_no_shard(tmp_path):
+    assert asked_shard(None, None, types.SimpleNamespace(count=2)) is None
+    with pytest.raises(ArgumentError, match="'1/2' without an output: give the folder"):
+        asked_shard("1/2", None, types.SimpleNamespace(count=1))
+    with pytest.raises(
+        ArgumentError, match="'1/2' for 2 processes that share the work: start each shard as one process"
+    ):
+        asked_shard("1/2", tmp_path, types.SimpleNamespace(count=2))
+    for command in ("probe", "mask", "ablate"):
+        ran = CliRunner().invoke(main, [command, "m", "--shard", "1/2", "--json"])
+        assert ran.exit_code == 2 and "--json prints one result, and a shard has none" in ran.stderr
+    with pytest.raises(
+        LedgerError, match=r"no shard in .*: expected files that `codesyntax probe --shard I/N --output`"
+    ):
+        list(merge([tmp_path]))
+    with pytest.raises(LedgerError, match="no folder .*none"):
+        list(merge([tmp_path / "none"]))
+    with pytest.raises(ArgumentError, match="no output for the shards of several folders"):
+        list(merge([tmp_path, tmp_path / "b"]))
