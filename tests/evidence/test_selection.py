@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from statistics import NormalDist
 
 import numpy as np
 import pytest
@@ -12,7 +13,7 @@ from codesyntax_dataset.errors import LedgerError
 from codesyntax_metric.topk_uas import RULES, rank_attention, score
 from probing.attention.ledger import RankLedger
 from probing.evidence.selection import Outcomes, apply, choose, compare, estimate, held_out, published, summary
-from probing.evidence.statistics import holm, student
+from probing.evidence.statistics import bca, holm, student
 
 TEST, ARGS, COMPREHENSION = "If:if->test", "Call:func->args", "comprehension:target->iter"
 
@@ -190,6 +191,39 @@ def test_quantiles_of_students_t_are_those_of_the_tables(degrees, quantile):
     assert student(0.025, degrees) == pytest.approx(-student(0.975, degrees))
 
 
+def plain_bca(score, resampled, left_out):
+    """The bounds as Efron (1987) words them, of one score."""
+    normal = NormalDist()
+    resampled, left_out = ([value for value in values if value == value] for values in (resampled, left_out))
+    below = sum((value < score) + 0.5 * (value == score) for value in resampled) / len(resampled)
+    bias = normal.inv_cdf(min(max(below, 0.5 / len(resampled)), 1 - 0.5 / len(resampled)))
+    away = [np.mean(left_out) - value for value in left_out]
+    spread = sum(value**2 for value in away)
+    skew = sum(value**3 for value in away) / (6 * spread**1.5) if spread else 0
+    tails = [bias + normal.inv_cdf(tail) for tail in (0.025, 0.975)]
+    return [np.quantile(resampled, normal.cdf(bias + tail / (1 - skew * tail))) for tail in tails]
+
+
+def test_bca_intervals_are_those_of_the_formula():
+    """Of scores with bias, ties, skew, and resamples or functions that have none."""
+    rng = np.random.default_rng(0)
+    resampled = np.column_stack(
+        [rng.normal(50, 5, 200), rng.integers(45, 52, 200), rng.gamma(2, 5, 200), np.full(200, 40), np.arange(200)]
+    )
+    resampled[::7, 1] = np.nan
+    left_out = np.column_stack([rng.normal(50, 1, 30), rng.gamma(1, 3, 30), rng.gamma(2, 5, 30), np.full((30, 2), 40)])
+    left_out[3, 1] = np.nan
+    score = np.array([51, 48, 8, 40, -1.0])
+    expected = [plain_bca(*column) for column in zip(score, resampled.T, left_out.T)]
+    assert bca(score, resampled, left_out).T == pytest.approx(np.array(expected))
+
+
+def test_resamples_that_tie_with_the_score_count_half():
+    """So that the levels of symmetric resamples, here of 3 ties, are 2.5 and 97.5 %: of five, 0.1 steps from the ends."""
+    bounds = bca(np.array([50.0]), np.array([[40, 50, 50, 50, 60.0]]).T, np.array([[50, 50.0]]).T)
+    assert bounds.ravel() == pytest.approx([41, 59])
+
+
 @pytest.mark.slow
 def test_the_interval_of_a_mean_is_that_of_scipy():
     stats = pytest.importorskip("scipy.stats")
@@ -205,11 +239,17 @@ def test_the_interval_of_a_mean_is_that_of_scipy():
     assert found.mean[1:, 0, 0] == pytest.approx([theirs.low, theirs.high], abs=0.3)
 
 
-def test_the_interval_of_a_relation_is_wilsons_for_the_edges_that_its_functions_are_worth():
-    """Wilson's bounds are where the observed share is 1.96 standard errors away. 40 functions of which each hits all of its
-    3 edges or none are worth 39 edges; functions of one edge each, one less than there are; functions that all hit alike,
-    as many as there are, which at 0 and 100 % is the interval that scipy has for their number."""
+def wilson(share, worth):
+    """Wilson's bounds: where the observed share is 1.96 standard errors away."""
     z = 1.959964
+    # (share - p) ** 2 = z ** 2 * p * (1 - p) / worth
+    return np.sort(np.roots([1 + z**2 / worth, -2 * share - z**2 / worth, share**2]).real)
+
+
+def test_the_interval_of_a_relation_is_wilsons_for_the_edges_that_its_functions_are_worth():
+    """40 functions of which each hits all of its 3 edges or none are worth 39 edges; functions of one edge each, one less
+    than there are; functions that all hit alike, as many as there are, which at 0 and 100 % is the interval that scipy has
+    for their number."""
     every_other = np.arange(40) % 2
     for hits, edges, share, worth in [
         (3 * every_other, np.full(40, 3), 0.5, 39),
@@ -219,11 +259,32 @@ def test_the_interval_of_a_relation_is_wilsons_for_the_edges_that_its_functions_
     ]:
         hits, edges = (np.asarray(column, np.int32)[:, None] for column in (hits, edges))
         found = estimate(outcomes_of(everywhere(hits), edges), resamples=20).relations[:, 0, 0, 0] / 100
-        # (share - p) ** 2 = z ** 2 * p * (1 - p) / worth
-        bounds = np.sort(np.roots([1 + z**2 / worth, -2 * share - z**2 / worth, share**2]).real)
-        assert found == pytest.approx([share, *bounds], abs=1e-6)
+        assert found == pytest.approx([share, *wilson(share, worth)], abs=1e-6)
     theirs = pytest.importorskip("scipy.stats").binomtest(0, 12).proportion_ci(method="wilson")
     assert found[1:] == pytest.approx([theirs.low, theirs.high], abs=1e-6)
+
+
+def test_the_interval_of_a_difference_is_newcombes():
+    """His method 10, of 20 functions with one edge each, which are worth 19: one model hits 15 and another 10, both hit 9."""
+    one, other = np.repeat([1, 1, 0, 0], [9, 6, 1, 4]), np.repeat([1, 0, 1, 0], [9, 6, 1, 4])
+    (low, high), (others_low, others_high) = wilson(0.75, 19), wilson(0.5, 19)
+    phi = (9 * 4 - 6 * 1) / np.sqrt(15 * 5 * 10 * 10)
+    below, above = (
+        np.sqrt(mine**2 - 2 * phi * mine * theirs + theirs**2)
+        for mine, theirs in ((0.75 - low, others_high - 0.5), (high - 0.75, 0.5 - others_low))
+    )
+    models = (outcomes_of(everywhere(hits[:, None]), np.ones((20, 1), np.int32)) for hits in (one, other))
+    found = compare(*models, permutations=9).difference.relations[:, 0, 0, 0]
+    assert found == pytest.approx([25, 100 * (0.25 - below), 100 * (0.25 + above)], abs=1e-5)
+
+
+def test_what_is_drawn_is_the_same_unless_told_otherwise():
+    """Scores and p-values of a report follow from 1000 resamples, 9999 exchanges, and the seed 0."""
+    edges, (one, other) = simulated(np.random.default_rng(0), 30, np.array([0.5, 0.6]), np.array([3, 2]), twins=2)
+    one, other = outcomes_of(one, edges), outcomes_of(other, edges)
+    assert np.array_equal(estimate(one).mean, estimate(one, resamples=1000, seed=0).mean)
+    assert not np.array_equal(estimate(one).mean, estimate(one, seed=1).mean)
+    assert np.array_equal(compare(one, other).p, compare(one, other, permutations=9999, seed=0).p)
 
 
 @pytest.mark.slow

@@ -1,0 +1,261 @@
+"""Mutants of the core: which small mistakes in it the tests do not notice.
+
+    python tests/faults/mutants.py --mutants 200 --seed 0
+    python tests/faults/mutants.py --mutants 30 --seed 1 --module probing/attention/align.py
+
+A mutant is the core with one edit of `tests/support/mutations.py`, drawn at random, in a private copy of the repository. It
+is killed if a test fails that passes without it, or does not end. Only tests that execute the edited statement are run,
+the quickest first, each mutant in a process forked from one that has imported the libraries. A mutant that lives is printed
+as a diff: a test is missing, or nobody can see what it changes; then it belongs in `equivalent_mutants.py`, with the reason.
+
+Why none of the tools that exist: mutmut leaves out decorated functions and constants of modules; cosmic-ray edits the
+working tree, and starts a process for each mutant, which here takes eight seconds.
+"""
+
+from __future__ import annotations
+
+import argparse
+import bisect
+import compileall
+import difflib
+import importlib
+import itertools
+import json
+import math
+import os
+import py_compile
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "support"))
+
+from equivalent_mutants import EQUIVALENT
+from mutations import Edit, edits
+from tests_by_line import Lines, Selection
+
+ROOT = Path(__file__).resolve().parents[2]
+
+CORE = (
+    "codesyntax_metric/topk_uas.py",
+    "probing/attention/align.py",
+    "probing/attention/edges.py",
+    "probing/attention/ledger.py",
+    "probing/attention/ranking.py",
+    "probing/evidence/baselines.py",
+    "probing/evidence/beyond.py",
+    "probing/evidence/selection.py",
+    "probing/evidence/statistics.py",
+)
+"""From attention to the numbers of a report."""
+
+TESTS = ("metric", "attention", "evidence", "cli", "paper", "prediction", "report")
+"""The rooms of tests that execute the core."""
+
+SLOW_TESTS = ("tests/metric", "tests/attention", "tests/evidence/test_baselines", "tests/evidence/test_selection")
+"""Of others, only the quick tests are run."""
+
+LIBRARIES = ("datasets", "hypothesis", "matplotlib.pyplot", "rich", "torch", "transformers.models.bert.modeling_bert")
+
+QUICK, MOST = 4, 60
+"""Seconds of tests that are tried before others, and altogether: a mutant that outlives them lives."""
+
+
+class Mutant(NamedTuple):
+    module: str
+    source: str
+    edit: Edit
+
+    @property
+    def reason(self) -> str | None:
+        """Why it is equivalent; None if it is not known to be."""
+        return EQUIVALENT.get(self.module, {}).get(self.edit.texts(self.source))
+
+    def diff(self) -> str:
+        before, after = (text.splitlines(keepends=True) for text in (self.source, self.edit.apply(self.source)))
+        return "".join(difflib.unified_diff(before, after, f"a/{self.module}", f"b/{self.module}", n=1))
+
+
+def draw(root: Path, modules: Sequence[str], count: int, seed: int) -> list[Mutant]:
+    """So many of all mutants of the modules, in random order."""
+    sources = {module: (root / module).read_text(encoding="utf-8") for module in modules}
+    every = [Mutant(module, source, edit) for module, source in sources.items() for edit in edits(source)]
+    return random.Random(seed).sample(every, min(count, len(every)))
+
+
+class Repository:
+    """A private copy of a repository in `folder`, and what its tests execute."""
+
+    def __init__(
+        self, root: Path, folder: Path, modules: Sequence[str], tests: Sequence[str], slow: Sequence[str] = ()
+    ):
+        self.folder, self.scratch, self.log = folder / "repository", folder / "scratch", folder / "log"
+        self.answer = self.scratch / "answer.json"
+        self.environment = {
+            "CODESYNTAX_SHARED": os.environ.get("CODESYNTAX_SHARED", str(root.parent / "shared")),
+            "PYTHONPATH": str(self.folder),
+            "PYTHONDONTWRITEBYTECODE": "",
+            "TMPDIR": str(self.scratch),
+            "CI": "1",  # hypothesis draws the same examples, in any time
+        }
+        listed = ["git", "-C", str(root), "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
+        for name in subprocess.run(listed, check=True, capture_output=True, text=True).stdout.split("\0"):
+            if (root / name).is_file():
+                (self.folder / name).parent.mkdir(parents=True, exist_ok=True)
+                shutil.copy(root / name, self.folder / name)
+        # by hash: of two mutants of one length, written in the same second, Python would run the first twice
+        compileall.compile_dir(self.folder, quiet=2, invalidation_mode=py_compile.PycInvalidationMode.CHECKED_HASH)
+        status, self.known = self._pytest(tests, Lines(self.folder, modules, slow))
+        if not self.known.get("fixtures"):
+            raise SystemExit(f"no test passes without a mutant (status {status}):\n{self.log.read_text()[-2000:]}")
+
+    def fate(self, mutant: Mutant) -> Fate:
+        costs = self._costs(mutant)
+        sums = list(itertools.accumulate(costs.values()))
+        quick, most = (max(1, bisect.bisect(sums, seconds)) for seconds in (QUICK, MOST))
+        path = self.folder / mutant.module
+        path.write_text(mutant.edit.apply(mutant.source), encoding="utf-8")
+        try:
+            for part in (slice(quick), slice(quick, most)):
+                tests = dict(list(costs.items())[part])
+                files = list(dict.fromkeys(test.partition("::")[0] for test in tests))
+                if not files:
+                    break
+                status, told = self._pytest(["--exitfirst", *files], Selection(tests, self.answer))
+                if os.WIFSIGNALED(status):
+                    ended = os.WTERMSIG(status) not in (signal.SIGXCPU, signal.SIGALRM)
+                    return Fate(mutant, told.get("by", "import"), ended)
+                if os.WEXITSTATUS(status) not in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED):
+                    return Fate(mutant, told.get("by") or "import")
+        finally:
+            path.write_text(mutant.source, encoding="utf-8")
+        return Fate(mutant, None)
+
+    def _costs(self, mutant: Mutant) -> dict[str, float]:
+        """The tests that execute the edited statement, or anything of its module if that is imported with it.
+
+        In the order of what they cost: CPU seconds.
+        """
+        first, last = mutant.edit.lines or (0, math.inf)
+        lines = self.known["lines"][mutant.module].items()
+        executing = {context for line, contexts in lines if first <= int(line) <= last for context in contexts}
+        costs = {
+            test: sum(self.known["seconds"].get(context, 0) for context in (test, *used))
+            for test, used in self.known["fixtures"].items()
+            if not executing.isdisjoint((test, *used))
+        }
+        return dict(sorted(costs.items(), key=lambda item: item[1]))
+
+    def _pytest(self, arguments: Sequence[str], plugin: Lines | Selection) -> tuple[int, dict[str, Any]]:
+        """Run tests in a forked process: its status, as of `waitpid`, and what the plugin told."""
+        self.scratch.mkdir()
+        child = os.fork()
+        if not child:
+            status = 1
+            try:
+                status = self._in_child(arguments, plugin)
+                self.answer.write_text(json.dumps(plugin.told()))
+            finally:
+                os._exit(status)
+        _, status = os.waitpid(child, 0)
+        with suppress(ProcessLookupError):
+            os.killpg(child, signal.SIGKILL)  # processes that its tests started
+        told = json.loads(self.answer.read_text()) if self.answer.exists() else {}
+        shutil.rmtree(self.scratch)
+        return status, told
+
+    def _in_child(self, arguments: Sequence[str], plugin: Lines | Selection) -> int:
+        os.setsid()
+        signal.signal(signal.SIGINT, signal.default_int_handler)  # which is ignored in a background job
+        os.chdir(self.folder)
+        log = os.open(self.log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+        os.dup2(log, sys.stdout.fileno())
+        os.dup2(log, sys.stderr.fileno())
+        os.environ.update(self.environment)
+        sys.dont_write_bytecode = False
+        ours = {str(ROOT), *(str(ROOT / folder) for folder in ("tests", "tests/support", "tests/faults"))}
+        sys.path[:] = [str(self.folder), *(path for path in sys.path if path not in ours)]
+        return int(
+            pytest.main(["-p", "no:xdist", "-p", "no:cacheprovider", "-o", "addopts=", "-q", *arguments], [plugin])
+        )
+
+
+@dataclass(frozen=True)
+class Fate:
+    """What became of a mutant. `by`: the test that noticed it, None if it lives; `ended`: whether that test ended."""
+
+    mutant: Mutant
+    by: str | None
+    ended: bool = True
+
+    @property
+    def name(self) -> str:
+        if self.by is None:
+            return "lives" if self.mutant.reason is None else "equivalent"
+        return "killed" if self.ended else "does not end"
+
+
+def fates(repository: Repository, mutants: Sequence[Mutant]) -> Iterator[Fate]:
+    """The fate of each mutant, told as soon as it is known."""
+    for number, mutant in enumerate(mutants, 1):
+        begin = time.monotonic()
+        fate = repository.fate(mutant)
+        line = mutant.source.encode()[: mutant.edit.begin].count(b"\n") + 1
+        what = f"{mutant.module}:{line} {mutant.edit.kind}"
+        print(
+            f"{number}/{len(mutants)} {fate.name:12} {time.monotonic() - begin:5.1f} s  {what}  {fate.by or ''}",
+            flush=True,
+        )
+        yield fate
+
+
+def row(found: Sequence[Fate]) -> dict[str, int]:
+    """How many mutants were made and met each fate."""
+    counts = Counter(fate.name for fate in found)
+    return {"mutants": len(found)} | {name: counts[name] for name in ("killed", "does not end", "equivalent", "lives")}
+
+
+def measure(count: int, seed: int, modules: Sequence[str] = CORE) -> list[Fate]:
+    """Make so many mutants of the core, and run the tests against each."""
+    sys.path.insert(0, str(ROOT / "tests"))
+    importlib.import_module("conftest")  # sets what the libraries read when they are imported
+    with tempfile.TemporaryDirectory(prefix="codesyntax-mutants-") as name:
+        folder = Path(name)
+        os.environ["HF_HOME"] = str(folder / "scratch/hf")  # each mutant's own
+        for library in LIBRARIES:
+            importlib.import_module(library)
+        repository = Repository(ROOT, folder, CORE, [f"tests/{room}" for room in TESTS], SLOW_TESTS)
+        return list(fates(repository, draw(ROOT, modules, count, seed)))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--mutants", type=int, default=200)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--module", choices=CORE, action="append", help="only of these modules of the core")
+    args = parser.parse_args()
+    found = measure(args.mutants, args.seed, args.module or CORE)
+    for fate in found:
+        if fate.name == "lives":
+            print(f"\nlives:\n{fate.mutant.diff()}")
+        elif fate.mutant.reason:
+            print(f"\n{fate.name}: {fate.mutant.reason}\n{fate.mutant.diff()}")
+    print(", ".join(f"{count} {name}" for name, count in row(found).items()))
+    wrong = any(fate.name == "lives" or (fate.by and fate.mutant.reason) for fate in found)
+    sys.exit(int(wrong))
+
+
+if __name__ == "__main__":
+    main()
