@@ -5,24 +5,23 @@ from __future__ import annotations
 import errno
 import hashlib
 import os
-import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from itertools import groupby
+from operator import attrgetter
 from pathlib import Path
 
-import datasets
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
-from datasets.exceptions import DatasetGenerationError
+from tqdm.auto import tqdm
 
-from codesyntax_dataset import card, corpus, foreign, metadata, sources
+from codesyntax_dataset import card, corpus, foreign, metadata, shards, sources
 from codesyntax_dataset.arguments import Positive, checked
 from codesyntax_dataset.atomic import workplace
-from codesyntax_dataset.builder import FEATURES, CodeSyntax
-from codesyntax_dataset.errors import ArgumentError, CodeSyntaxError, DatasetError, SourceError, UnknownName
-from codesyntax_dataset.languages import CONFIGS, LANGUAGES, Variant, language_of, unedited, variant_of
-from codesyntax_dataset.measure import ORIGIN, ROW_GROUP, BuildReport, ConfigReport, digest, measure, read_tables
+from codesyntax_dataset.builder import FEATURES
+from codesyntax_dataset.errors import ArgumentError, DatasetError, SourceError, UnknownName
+from codesyntax_dataset.languages import CONFIGS, LANGUAGES, language_of, unedited
+from codesyntax_dataset.measure import ROW_GROUP, BuildReport, ConfigReport, digest, measure
 from codesyntax_dataset.protocol import EDITS
 from codesyntax_dataset.schema import Skips, SourceFunction
 
@@ -60,28 +59,22 @@ def build(
         raise DatasetError(f"no config to build: expected some of {', '.join(unedited())}")
     for config in configs:
         sources.reader(source, config)
-    exclusion = _exclusion(exclude_repositories)
+    excluded, exclusion = _exclusion(exclude_repositories)
     output = Path(output).resolve()
     _check_ours(output)
     there = {} if overwrite else _digests(output)
-    with _plain_errors(output), _progress_on_terminals_only(), workplace(output.parent) as work:
+    with _plain_errors(output), workplace(output.parent) as work, shards.local(num_proc or 1) as engine:
         folder = work / "dataset"
         reports = {}
         for config in [*there, *(config for config in configs if config not in there)]:
-            builder = CodeSyntax(
-                cache_dir=str(work / "cache"),
-                config_name=config,
-                source=source,
-                exclude_repositories=exclude_repositories and str(exclude_repositories),
-                validation_fraction=validation_fraction,
-            )
+            skips = Skips()
+            functions = corpus.read(source, config, skips, excluded, validation_fraction)
             try:
-                builder.download_and_prepare(num_proc=num_proc)
+                reports[config] = _write(functions, config, folder / config, engine, skips)
             except SourceError as error:
                 if config in configs:
                     raise
                 raise _other_source(output, config, source, str(error)) from error
-            reports[config] = _write(builder, folder / config)
             if config in there and reports[config].digest != there[config]:
                 raise _other_source(output, config, source, "its functions or how they are split differ")
         reports = {config: reports[config] for config in CONFIGS if config in reports}
@@ -121,17 +114,50 @@ def _with_edits(configs: Sequence[str], edits: Sequence[str]) -> list[str]:
     return list(chosen)
 
 
-def _write(builder: CodeSyntax, folder: Path) -> ConfigReport:
-    """Write a prepared config to `{split}.parquet` in `folder`, and measure these files."""
+def _write(
+    functions: Iterator[SourceFunction], config: str, folder: Path, engine: shards.Engine, skips: Skips
+) -> ConfigReport:
+    """Label functions, write them to `{split}.parquet` in `folder` as they come, and measure these files.
+
+    `skips` is what is counted while `functions` are read; the reasons why some have no labels are added in the end.
+    """
     folder.mkdir(parents=True)
-    for split, dataset in builder.as_dataset().items():
-        whole = dataset.data.table.combine_chunks()  # otherwise pages would depend on the number of processes
-        file = folder / f"{split}.parquet"
-        pq.write_table(whole.cast(FEATURES.arrow_schema), file, compression="zstd", row_group_size=ROW_GROUP)
-    report, tables = measure(folder, builder.skips)
-    if sources.reader(builder.config.source, builder.config.name).LABELS is None:
-        _count_unparsed(tables, variant_of(builder.config.name), builder.skips)
-    return report
+    without_labels = Skips()
+    quiet = True if os.environ.get("TQDM_DISABLE") else None  # None: where there is no terminal
+    with tqdm(desc=config, unit=f" {language_of(config).units}", disable=quiet) as progress:
+
+        def rows(labelled: Iterable[shards.Labelled]) -> Iterator[pa.RecordBatch]:
+            for batch, reasons in labelled:
+                yield batch
+                progress.update(batch.num_rows)
+                for reason, number in reasons:
+                    without_labels.add(reason, number)
+
+        for split, of_split in groupby(functions, attrgetter("partition")):
+            with (
+                (folder / f"{split}.parquet").open("xb") as file,
+                pq.ParquetWriter(file, FEATURES.arrow_schema, compression="zstd") as writer,
+            ):
+                for row_group in _row_groups(rows(engine(of_split, config))):
+                    writer.write_table(row_group)
+    skips.extend(without_labels)
+    return measure(folder, skips)
+
+
+def _row_groups(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
+    """The rows of batches, in tables of `ROW_GROUP` rows and one of the rest.
+
+    Each is in one piece: otherwise pages would depend on the batches.
+    """
+    waiting: list[pa.RecordBatch] = []
+    for batch in batches:
+        waiting.append(batch)
+        if sum(batch.num_rows for batch in waiting) >= ROW_GROUP:
+            table = pa.Table.from_batches(waiting)
+            yield table.slice(0, ROW_GROUP).combine_chunks()
+            waiting = table.slice(ROW_GROUP).to_batches()
+    if waiting:
+        yield pa.Table.from_batches(waiting).combine_chunks()
 
 
 def _digests(output: Path) -> dict[str, str]:
@@ -140,7 +166,7 @@ def _digests(output: Path) -> dict[str, str]:
     for config in CONFIGS:
         if (output / config).is_dir():
             try:
-                digests[config] = digest(read_tables(output / config).values(), ORIGIN)
+                digests[config] = digest(output / config)
             except (pa.ArrowException, KeyError) as error:
                 raise DatasetError(
                     f"{output} has a config {config} that cannot be read ({error}), so nothing can be added: choose "
@@ -159,22 +185,12 @@ def _other_source(output: Path, config: str, source: str, reason: str) -> Datase
     )
 
 
-def _count_unparsed(tables: dict[str, pa.Table], variant: Variant, skips: Skips) -> None:
-    """Add the reasons why functions have no relations; counted here because annotating processes return only rows."""
-    for split, table in tables.items():
-        bare = table.filter(pc.equal(pc.list_value_length(table["relations"]), 0))
-        for row in bare.select(["id", *ORIGIN]).to_pylist():
-            function = SourceFunction(**row, partition=split)
-            _, _, reason = corpus.label(function, variant)
-            if reason:
-                skips.add(reason, function.id)
-
-
-def _exclusion(file: str | os.PathLike[str] | None) -> card.Exclusion | None:
+def _exclusion(file: str | os.PathLike[str] | None) -> tuple[Collection[str], card.Exclusion | None]:
+    """The repositories that a file lists, and what the card says about it."""
     if file is None:
-        return None
+        return (), None
     names = corpus.read_repositories(file)
-    return card.Exclusion(len(names), hashlib.sha256(foreign.read(file, corpus.LARGEST_LIST)).hexdigest())
+    return names, card.Exclusion(len(names), hashlib.sha256(foreign.read(file, corpus.LARGEST_LIST)).hexdigest())
 
 
 def _check_ours(output: Path) -> None:
@@ -212,41 +228,9 @@ def _replace(output: Path, folder: Path, replaced: Path) -> None:
 
 @contextmanager
 def _plain_errors(output: Path) -> Iterator[None]:
-    """Unwrap our own errors and interrupts, and turn OS errors into DatasetError."""
-    full = os.strerror(errno.ENOSPC)
+    """Turn OS errors into DatasetError."""
     try:
         yield
-    except Exception as error:
-        reasons = list(_chain(error))
-        for reason in reasons:
-            if isinstance(reason, (CodeSyntaxError, KeyboardInterrupt)):
-                raise reason from reason.__cause__
-        if isinstance(error, (DatasetGenerationError, OSError)):
-            if any(full in str(reason) for reason in reasons):  # another process returns only the text of an error
-                raise DatasetError(f"cannot write {output}: {full}") from error
-            for reason in reasons:
-                if isinstance(reason, OSError):
-                    raise DatasetError(f"cannot write {output}: {reason}") from error
-        raise
-
-
-def _chain(error: BaseException | None) -> Iterator[BaseException]:
-    """An error and its chain of causes."""
-    while error is not None:
-        yield error
-        error = error.__cause__ or error.__context__
-
-
-@contextmanager
-def _progress_on_terminals_only() -> Iterator[None]:
-    verbosity = datasets.logging.get_verbosity()
-    disabled = datasets.are_progress_bars_disabled()
-    datasets.logging.set_verbosity_error()  # otherwise it warns that a small split needs no second process
-    if not sys.stderr.isatty():
-        datasets.disable_progress_bars()
-    try:
-        yield
-    finally:
-        datasets.logging.set_verbosity(verbosity)
-        if not disabled:
-            datasets.enable_progress_bars()
+    except OSError as error:
+        reason = os.strerror(errno.ENOSPC) if error.errno == errno.ENOSPC else error
+        raise DatasetError(f"cannot write {output}: {reason}") from error

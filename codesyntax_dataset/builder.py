@@ -1,10 +1,11 @@
 """CodeSyntax as a `datasets` builder: one config per language and variant, with splits `validation` and `test`.
 
     builder = CodeSyntax(config_name="python", source="path/to/CodeSearchNet")
-    builder.download_and_prepare(num_proc=2)
+    builder.download_and_prepare()
     test = builder.as_dataset(split="test")
 
-`codesyntax_dataset.build` writes Parquet files and a card from it, which `load_dataset` reads without this package.
+`codesyntax_dataset.build` writes the same rows as Parquet files with a card, which `load_dataset` reads without this
+package, and can label in several processes.
 """
 
 from __future__ import annotations
@@ -17,7 +18,6 @@ import datasets
 
 from codesyntax_dataset import corpus
 from codesyntax_dataset.languages import CONFIGS, variant_of
-from codesyntax_dataset.protocol import SPLITS
 from codesyntax_dataset.schema import LABELS, Skips, SourceFunction
 
 FEATURES = datasets.Features(
@@ -59,9 +59,6 @@ COLUMNS = {
 }
 """The meaning of each column, as in the card and the metadata."""
 
-SHARD = 64
-"""Functions per shard, the smallest unit of work of a process."""
-
 
 @dataclass
 class CodeSyntaxConfig(datasets.BuilderConfig):
@@ -83,14 +80,12 @@ class _Computed:
 
 
 class CodeSyntax(datasets.GeneratorBasedBuilder):
-    """Annotates the functions of a source (see `codesyntax_dataset.sources`); `skips` counts those left out."""
+    """Annotates the functions of a source (see `codesyntax_dataset.sources`), which it reads once for each split."""
 
     BUILDER_CONFIG_CLASS = CodeSyntaxConfig
     BUILDER_CONFIGS = _Computed(lambda: [CodeSyntaxConfig(name=name, version=f"{LABELS}.0") for name in CONFIGS])
     builder_configs = _Computed(lambda: {config.name: config for config in CodeSyntax.BUILDER_CONFIGS})
     DEFAULT_CONFIG_NAME = next(iter(CONFIGS))
-
-    skips: Skips
 
     def __init__(self, cache_dir: str | None = None, dataset_name: str = "codesyntax", **options: Any):
         super().__init__(cache_dir, dataset_name, **options)
@@ -104,24 +99,18 @@ class CodeSyntax(datasets.GeneratorBasedBuilder):
         super().download_and_prepare(*args, download_mode=download_mode, **options)
 
     def _split_generators(self, dl_manager: datasets.DownloadManager) -> list[datasets.SplitGenerator]:
-        excluded = self.config.exclude_repositories
-        names = corpus.read_repositories(excluded) if excluded else ()
-        config = self.config
-        functions, self.skips = corpus.read(config.source, config.name, names, config.validation_fraction)
-        return [
-            datasets.SplitGenerator(name=split, gen_kwargs={"shards": _shards(functions[split])})
-            for split in SPLITS
-            if functions[split]
-        ]
+        splits = dict.fromkeys(function.partition for function in self._functions())
+        return [datasets.SplitGenerator(name=split, gen_kwargs={"split": split}) for split in splits]
 
-    def _generate_examples(self, shards: list[list[SourceFunction]]) -> Iterator[tuple[int, dict[str, Any]]]:
+    def _generate_examples(self, split: str) -> Iterator[tuple[int, dict[str, Any]]]:
         variant = variant_of(self.config.name)
-        for shard in shards:
-            for function in shard:
+        for function in self._functions():
+            if function.partition == split:
                 labelled, annotation, _ = corpus.label(function, variant)
                 assert function.id is not None  # `corpus.read` gives one to each
                 yield function.id, corpus.to_row(labelled, annotation)
 
-
-def _shards(functions: list[SourceFunction]) -> list[list[SourceFunction]]:
-    return [functions[start : start + SHARD] for start in range(0, len(functions), SHARD)]
+    def _functions(self) -> Iterator[SourceFunction]:
+        config = self.config
+        excluded = corpus.read_repositories(config.exclude_repositories) if config.exclude_repositories else ()
+        return corpus.read(config.source, config.name, Skips(), excluded, config.validation_fraction)

@@ -43,13 +43,13 @@ def check_folder(folder: str | os.PathLike[str]) -> BuildReport:
         try:
             for file in files:
                 _check_columns(folder, file)
-            reports[config], tables = measure(folder / config, Skips())
+            reports[config] = measure(folder / config, Skips())
         except DatasetError:
             raise
         except (pa.ArrowException, OSError, ValueError, TypeError, LookupError, AttributeError) as error:
             # for empty cells and malformed metadata `datasets` and we raise errors of many types
             raise _not_as_built(folder, f"{config} cannot be read: {error}") from error
-        _check_ids(folder, config, tables)
+        _check_ids(folder, config, files)
     _check_card(folder, reports)
     expected = metadata.render(folder, reports)
     for name in (metadata.EVAL, metadata.CROISSANT):
@@ -145,9 +145,9 @@ def _shown(schema: pa.Schema) -> str:
     return ", ".join(f"{field.name} {field.type}" for field in schema)
 
 
-def _check_ids(folder: Path, config: str, tables: dict[str, pa.Table]) -> None:
-    ids = pa.chunked_array([chunk for table in tables.values() for chunk in table["id"].chunks], pa.int64())
-    counts = pc.value_counts(ids)
+def _check_ids(folder: Path, config: str, files: Iterable[str]) -> None:
+    ids = pa.concat_tables(pq.read_table(folder / file, columns=["id"]) for file in files)
+    counts = pc.value_counts(ids["id"])
     repeated = counts.filter(pc.greater(pc.struct_field(counts, "counts"), 1))
     if len(repeated):
         raise _not_as_built(folder, f"{config} has the id {repeated[0]['values']} {repeated[0]['counts']} times")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -12,7 +12,6 @@ from codesyntax_dataset.edits import edit
 from codesyntax_dataset.errors import CodeSyntaxError, DatasetError, EditError, ParseError, SourceError
 from codesyntax_dataset.foreign import LARGEST_SOURCE, LONGEST_FUNCTION
 from codesyntax_dataset.languages import LANGUAGES, Variant, annotate, language_of, tokenize
-from codesyntax_dataset.protocol import SPLITS
 from codesyntax_dataset.schema import Annotation, Skips, SourceFunction, check
 from codesyntax_dataset.sources.text import decode, parse_json, texts
 
@@ -20,19 +19,21 @@ LARGEST_LIST = 1 << 30  # bytes, of repositories to exclude
 
 
 def read(
-    source: str, config: str, excluded: Collection[str] = (), validation_fraction: float | None = None
-) -> tuple[dict[str, list[SourceFunction]], Skips]:
-    """The functions of `config` by split, each with its id, and the count of those left out.
+    source: str,
+    config: str,
+    skips: Skips,
+    excluded: Collection[str] = (),
+    validation_fraction: float | None = None,
+) -> Iterator[SourceFunction]:
+    """The functions of `config`, each with its id, as the source yields them: those of the test partition first.
 
     `validation_fraction` is as in `codesyntax_dataset.sources`. Functions of the repositories `excluded` are left out
-    first. Ids then count from 0 through the test partition and continue through the validation partition, as in the
-    published dataset; functions that come with an id keep it. Raises SourceError if the source cannot be read, has no
-    functions of the language, or repeats an id.
+    first; all that are left out are counted in `skips`. Ids then count from 0 through the test partition and continue
+    through the validation partition, as in the published dataset; functions that come with an id keep it. Raises
+    SourceError if the source cannot be read, has no functions of the language, or repeats an id.
     """
-    functions: dict[str, list[SourceFunction]] = {split: [] for split in SPLITS}
-    skips = Skips()
-    seen: set[int] = set()
-    size = 0
+    number = size = 0
+    seen: set[int] = set()  # of ids that come with the functions
     for function in sources.read(source, config, skips, validation_fraction):
         if excluded and not function.repo:
             raise SourceError(f"{source} does not name the repository of a function, so none can be excluded")
@@ -45,18 +46,20 @@ def read(
         size += len(function.code)
         if size > LARGEST_SOURCE:
             raise SourceError(f"{source} has more than {LARGEST_SOURCE:,} characters of code: build from a part of it")
-        number = len(seen) if function.id is None else function.id
-        if number in seen:
-            raise SourceError(f"{source}: id {number} occurs twice")
-        seen.add(number)
-        functions[function.partition].append(replace(function, id=number))
-    if not seen:
+        if function.id is None:
+            function = replace(function, id=number)
+        elif function.id in seen:
+            raise SourceError(f"{source}: id {function.id} occurs twice")
+        else:
+            seen.add(function.id)
+        number += 1
+        yield function
+    if not number:
         left_out = "; ".join(
             f"{reason}: {count}, first {skips.names[reason][0]}" for reason, count in skips.counts.items()
         )
         language = language_of(config)
         raise SourceError(f"{source} has no {language.name} {language.units} (left out: {left_out or 'none'})")
-    return functions, skips
 
 
 def read_repositories(file: str | os.PathLike[str]) -> frozenset[str]:

@@ -17,8 +17,8 @@ LONGEST_FUNCTION = 1_000_000
 LARGEST_FILE = 1 << 22
 """Bytes of a file of source code: a larger one is left out."""
 
-LARGEST_SOURCE = 1 << 32
-"""Characters of code of all functions of a source: they are held in memory."""
+LARGEST_SOURCE = 1 << 40
+"""Characters of code of all functions of a source: memory does not grow with them, but a source must end."""
 
 _PACKED_ALIKE, _LEAST = 200, 1 << 28
 

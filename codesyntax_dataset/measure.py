@@ -79,65 +79,84 @@ class BuildReport:
         return "\n".join(lines)
 
 
-def measure(folder: Path, skips: Skips) -> tuple[ConfigReport, dict[str, pa.Table]]:
-    """Measure the Parquet files in the folder of a config; also return their tables by split."""
-    tables = read_tables(folder)
-    info = datasets.DatasetInfo(
-        features=FEATURES,
-        version=f"{LABELS}.{int(digest(tables.values(), FEATURES)[:8], 16)}",
-        splits=datasets.SplitDict(
-            {split: datasets.SplitInfo(split, table.nbytes, table.num_rows) for split, table in tables.items()}
-        ),
-        download_size=sum(file.stat().st_size for file in folder.iterdir()),
-        dataset_size=sum(table.nbytes for table in tables.values()),
-    )
-    language = language_of(folder.name)
-    treebanks = {name for table in tables.values() for name in pc.unique(table["repo"]).to_pylist()}
-    return ConfigReport(
-        language=language,
-        info=info,
-        edges=_edges_by_relation(tables),
-        digest=digest(tables.values(), ORIGIN),
-        treebanks=sorted(treebanks) if language.of_treebanks else [],
-        skips=skips,
-    ), tables
+class _Digest:
+    """SHA-256 over the values of `columns`, independent of file format, chunking and version of Arrow.
 
+    `begin` is called for each file with its number of rows, `update` for each `ROW_GROUP` of them.
+    """
 
-def read_tables(folder: Path) -> dict[str, pa.Table]:
-    """Split -> rows of a config."""
-    return {file.stem: pq.read_table(file) for file in sorted(folder.iterdir())}  # "test" < "validation", as ids run
+    def __init__(self, columns: Iterable[str]):
+        self.columns = list(columns)
+        self._sha256 = hashlib.sha256()
+        self.hexdigest = self._sha256.hexdigest
 
+    def begin(self, rows: int) -> None:
+        self._sha256.update(f"{rows} rows".encode())
 
-def digest(tables: Iterable[pa.Table], columns: Iterable[str]) -> str:
-    """SHA-256 over the values of `columns`, independent of file format, chunking and version of Arrow."""
-    sha256 = hashlib.sha256()
+    def update(self, batch: pa.RecordBatch) -> None:
+        for column in self.columns:
+            self._update(batch[column])
 
-    def update(array: pa.Array) -> None:
+    def _update(self, array: pa.Array) -> None:
         if pa.types.is_list(array.type):
-            sha256.update(pc.list_value_length(array).to_numpy(zero_copy_only=False).astype("<i8").tobytes())
-            update(array.flatten())
+            self._sha256.update(_numbers(pc.list_value_length(array)))
+            self._update(array.flatten())
         elif pa.types.is_struct(array.type):
             for field in array.flatten():
-                update(field)
+                self._update(field)
         elif pa.types.is_string(array.type):
-            sha256.update(pc.binary_length(array).to_numpy(zero_copy_only=False).astype("<i8").tobytes())
-            sha256.update("".join(array.to_pylist()).encode())
+            self._sha256.update(_numbers(pc.binary_length(array)))
+            self._sha256.update("".join(array.to_pylist()).encode())
         else:
-            sha256.update(array.to_numpy(zero_copy_only=False).astype("<i8").tobytes())
-
-    for table in tables:
-        sha256.update(f"{table.num_rows} rows".encode())
-        for start in range(0, table.num_rows, ROW_GROUP):
-            rows = table.slice(start, ROW_GROUP)
-            for column in columns:
-                update(pa.concat_arrays(rows[column].chunks))
-    return sha256.hexdigest()
+            self._sha256.update(_numbers(array))
 
 
-def _edges_by_relation(tables: dict[str, pa.Table]) -> dict[str, dict[str, int]]:
-    """Relation -> split -> edges."""
+def _numbers(array: pa.Array) -> bytes:
+    return array.to_numpy(zero_copy_only=False).astype("<i8").tobytes()
+
+
+def measure(folder: Path, skips: Skips) -> ConfigReport:
+    """Measure the Parquet files in the folder of a config, of which only some rows are in memory at a time."""
+    language = language_of(folder.name)
+    functions, rows = _Digest(ORIGIN), _Digest(FEATURES)
     edges: dict[str, dict[str, int]] = {}
-    for split, table in tables.items():
-        for relation, count in edges_by_relation(table).items():
-            edges.setdefault(relation, {})[split] = count
-    return edges
+    splits = datasets.SplitDict()
+    treebanks: set[str] = set()
+    for file in _parquet(folder):
+        split, parquet = file.stem, pq.ParquetFile(file)
+        functions.begin(parquet.metadata.num_rows)
+        rows.begin(parquet.metadata.num_rows)
+        size = 0
+        for batch in parquet.iter_batches(ROW_GROUP):
+            functions.update(batch)
+            rows.update(batch)
+            size += batch.nbytes
+            for relation, count in edges_by_relation(batch).items():
+                counts = edges.setdefault(relation, {})
+                counts[split] = counts.get(split, 0) + count
+            if language.of_treebanks:
+                treebanks.update(pc.unique(batch["repo"]).to_pylist())
+        splits[split] = datasets.SplitInfo(split, size, parquet.metadata.num_rows)
+    info = datasets.DatasetInfo(
+        features=FEATURES,
+        version=f"{LABELS}.{int(rows.hexdigest()[:8], 16)}",
+        splits=splits,
+        download_size=sum(file.stat().st_size for file in _parquet(folder)),
+        dataset_size=sum(split.num_bytes for split in splits.values()),
+    )
+    return ConfigReport(language, info, edges, functions.hexdigest(), sorted(treebanks), skips)
+
+
+def digest(folder: Path) -> str:
+    """The digest of the functions in the folder of a config, as in its report."""
+    functions = _Digest(ORIGIN)
+    for file in _parquet(folder):
+        parquet = pq.ParquetFile(file)
+        functions.begin(parquet.metadata.num_rows)
+        for batch in parquet.iter_batches(ROW_GROUP, columns=ORIGIN):
+            functions.update(batch)
+    return functions.hexdigest()
+
+
+def _parquet(folder: Path) -> list[Path]:
+    return sorted(folder.iterdir())  # "test" < "validation", as ids run

@@ -12,6 +12,8 @@ from typing import NamedTuple
 
 from codesyntax_dataset.errors import CodeSyntaxError
 
+_NAMED = 5  # of the functions that are left out for a reason
+
 LABELS = "1.0"
 """Version of the label rules: raised when labels change on purpose."""
 
@@ -69,8 +71,14 @@ class Skips:
     def add(self, reason: str, name: object) -> None:
         self.counts[reason] = self.counts.get(reason, 0) + 1
         names = self.names.setdefault(reason, [])
-        if len(names) < 5:
+        if len(names) < _NAMED:
             names.append(str(name))
+
+    def extend(self, later: Skips) -> None:
+        """Add what was counted later."""
+        for reason, count in later.counts.items():
+            self.counts[reason] = self.counts.get(reason, 0) + count
+            self.names[reason] = (self.names.get(reason, []) + later.names[reason])[:_NAMED]
 
 
 def check(annotation: Annotation, code: str) -> Annotation:

@@ -103,9 +103,9 @@ def statistics(splits: datasets.Dataset | Iterable[datasets.Dataset]) -> Statist
     )
 
 
-def edges_by_relation(table: pa.Table) -> dict[str, int]:
-    """Relation -> number of edges, for a table with the column `relations`."""
-    names = pc.struct_field(pc.list_flatten(table["relations"]), "relation")
+def edges_by_relation(rows: pa.RecordBatch) -> dict[str, int]:
+    """Relation -> number of edges, for rows with the column `relations`."""
+    names = pc.struct_field(pc.list_flatten(rows["relations"]), "relation")
     return {count["values"]: count["counts"] for count in pc.value_counts(names).to_pylist()}
 
 

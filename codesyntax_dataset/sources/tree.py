@@ -14,9 +14,11 @@ from __future__ import annotations
 
 import errno
 import hashlib
+import json
 import os
 from collections.abc import Callable, Collection, Iterable, Iterator
 from pathlib import Path
+from tempfile import TemporaryFile
 
 from codesyntax_dataset import foreign
 from codesyntax_dataset.errors import SourceError
@@ -74,17 +76,20 @@ def read(
                 yield from _rows(functions, language.name, project, path, file.relative_to(root).as_posix(), partition)
         return
     clones = _clones(root)
-    files = []
-    for file, functions in _parsed(root, root, language, skips):
-        path = file.relative_to(root).as_posix()
-        clone = next((clone for clone in clones if path.startswith(f"{clone}/")), None)
-        shown = path.removeprefix(f"{clone}/") if clone else path
-        files.append((clone or path, clone or root.name, shown, path, functions))
-    drawn = _drawn({unit for unit, *_ in files}, validation_fraction)
-    for partition in ("test", "validation"):
-        for unit, project, path, url, functions in files:
-            if (unit in drawn) == (partition == "validation"):
-                yield from _rows(functions, language.name, project, path, url, partition)
+    with TemporaryFile() as spool:  # of the functions of each file, because all files take part in the draw
+        files = []
+        for file, functions in _parsed(root, root, language, skips):
+            path = file.relative_to(root).as_posix()
+            clone = next((clone for clone in clones if path.startswith(f"{clone}/")), None)
+            shown = path.removeprefix(f"{clone}/") if clone else path
+            files.append((clone or path, clone or root.name, shown, path, spool.tell()))
+            spool.write(json.dumps(functions).encode() + b"\n")
+        drawn = _drawn({unit for unit, *_ in files}, validation_fraction)
+        for partition in ("test", "validation"):
+            for unit, project, path, url, place in files:
+                if (unit in drawn) == (partition == "validation"):
+                    spool.seek(place)
+                    yield from _rows(json.loads(spool.readline()), language.name, project, path, url, partition)
 
 
 def _rows(

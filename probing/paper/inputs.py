@@ -12,6 +12,7 @@ from codesyntax_dataset import corpus
 from codesyntax_dataset.errors import CodeSyntaxError, SourceError
 from codesyntax_dataset.languages import LANGUAGES
 from codesyntax_dataset.protocol import PAPER_LENGTH
+from codesyntax_dataset.schema import Skips
 from codesyntax_dataset.sources import shown
 from probing.models.common import config_and_tokenizer
 from probing.models.location import loading, locate
@@ -123,11 +124,12 @@ def read(
                 missing[config] = f"no source of {LANGUAGES[language].title} was given"
                 continue
             try:
-                functions, _ = corpus.read(given[language][0], config, excluded if language in CODE else ())
+                functions = corpus.read(given[language][0], config, Skips(), excluded if language in CODE else ())
+                lengths = [len(function.code) / _CHARACTERS for function in functions if function.partition == "test"]
             except SourceError as error:
                 missing[config] = _reason(error, given[language][0])
             else:
-                lengths = [len(function.code) / _CHARACTERS for function in functions["test"]][:limit]
+                lengths = lengths[:limit]
                 found[config] = Read(len(lengths), sum(length for length in lengths if length <= PAPER_LENGTH))
     for source in sources:
         of_source = list(_by_language([source], CODE))

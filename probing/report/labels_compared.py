@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from operator import attrgetter
 from typing import Any
 
 from rich.markup import escape
@@ -14,7 +15,7 @@ from codesyntax_dataset.arguments import checked
 from codesyntax_dataset.compare import CHANGES, Comparison, Counted, Example, compare
 from codesyntax_dataset.errors import ArgumentError
 from codesyntax_dataset.languages import language_of
-from codesyntax_dataset.protocol import SPLITS
+from codesyntax_dataset.schema import Skips
 from codesyntax_dataset.sources import SAMPLE
 from probing.report.terminal import console, print_table, table
 from probing.runs.data import load_functions
@@ -41,8 +42,8 @@ def compare_labels(configs: Sequence[str], *, source: str | None = None, data: A
 
 def _codes(configs: Sequence[str], source: str | None, data: Any) -> Iterator[str]:
     if data is None:
-        functions, _ = corpus.read(source or SAMPLE, configs[0])
-        codes = [function.code for split in SPLITS for function in functions[split]]
+        functions = corpus.read(source or SAMPLE, configs[0], Skips())
+        codes = [function.code for function in sorted(functions, key=attrgetter("partition"), reverse=True)]
     else:
         codes = load_functions(data, configs[0], "test")[0]["code"][:]
     yield from progress(codes, desc=" and ".join(configs), unit=language_of(configs[0]).unit, leave=False)

@@ -11,6 +11,7 @@ import signal
 import subprocess
 import sys
 import time
+import weakref
 from collections import Counter
 from pathlib import Path
 
@@ -21,7 +22,7 @@ import yaml
 from huggingface_hub import HfApi
 from loopback_hub import LoopbackHub
 
-from codesyntax_dataset import annotate, builder, card, corpus, tokenize
+from codesyntax_dataset import annotate, builder, card, corpus, shards, tokenize
 from codesyntax_dataset.build import BuildReport, build
 from codesyntax_dataset.builder import CodeSyntax
 from codesyntax_dataset.check import check_folder
@@ -132,7 +133,8 @@ def test_only_parquet_the_card_and_metadata_are_written(tmp_path, source):
 
 
 def test_the_same_input_gives_the_same_bytes_however_many_processes_annotate(tmp_path, monkeypatch):
-    monkeypatch.setattr(builder, "SHARD", 3)
+    monkeypatch.setattr(shards, "SHARD", 3)
+    monkeypatch.setattr("codesyntax_dataset.build.ROW_GROUP", 7)
     code = [f"def f{number}(x):\n    return x.y + {number}" for number in range(20)]
     source = write_codesearchnet(tmp_path / "source", code, code[:7])
     for num_proc in (None, 1, 2):
@@ -142,6 +144,24 @@ def test_the_same_input_gives_the_same_bytes_however_many_processes_annotate(tmp
     test, validation = rows(tmp_path / "out2"), rows(tmp_path / "out2", split="validation")
     assert [row["id"] for row in test + validation] == list(range(27))
     assert [row["code"] for row in test] == code
+
+
+@pytest.mark.parametrize(("num_proc", "most"), [(1, 5), (2, 9 + 5)])
+def test_only_some_functions_are_in_memory_at_a_time(tmp_path, monkeypatch, num_proc, most):
+    """Shards that wait, the one at work and the next; `tests/benchmarks/scale.py` measures all of the memory."""
+    read, alive, found = corpus.read, weakref.WeakSet(), []
+
+    def watched(*arguments):
+        for function in read(*arguments):
+            alive.add(function)
+            found.append(len(alive))
+            yield function
+
+    monkeypatch.setattr(corpus, "read", watched)
+    monkeypatch.setattr(shards, "SHARD", 8)
+    source = write_codesearchnet(tmp_path / "source", [FIRST] * 800, [SECOND])
+    build(source, ["python"], tmp_path / "out", num_proc=num_proc)
+    assert len(found) == 801 and max(found) <= 8 * most
 
 
 def test_functions_that_do_not_parse_keep_their_rows_and_are_counted(tmp_path):
@@ -491,13 +511,13 @@ def no_space(*arguments, **options):
 @pytest.mark.parametrize(
     ("function", "num_proc"),
     [
-        ("pyarrow.parquet.write_table", 1),
-        ("datasets.arrow_writer.ArrowWriter.write", 1),
-        ("datasets.arrow_writer.ArrowWriter.write", 2),
+        ("pyarrow.parquet.ParquetWriter.write_table", 1),
+        ("pyarrow.parquet.ParquetWriter.write_table", 2),
+        ("pathlib.Path.write_text", 1),
     ],
 )
 def test_a_full_disk_is_told_in_a_line_and_leaves_what_was_there(tmp_path, monkeypatch, function, num_proc):
-    monkeypatch.setattr(builder, "SHARD", 1)
+    monkeypatch.setattr(shards, "SHARD", 1)
     source = write_codesearchnet(tmp_path / "source", [FIRST, SECOND], [THIRD])
     build(source, ["python"], tmp_path / "out")
     before = files(tmp_path)
@@ -545,28 +565,46 @@ def test_an_output_below_a_file_is_refused(tmp_path, source):
         build(source, ["python"], tmp_path / "file" / "out")
 
 
-def test_an_interrupt_from_the_keyboard_stops_all_processes_and_leaves_nothing(tmp_path, source):
+def building_at_leisure(folder: Path, source: str) -> subprocess.Popen:
+    """A process that builds `source` with two that annotate, of which one has begun a function that takes a minute."""
     script = f"""
 import signal, time
-from codesyntax_dataset import build, builder, corpus
+from codesyntax_dataset import build, corpus
 signal.signal(signal.SIGINT, signal.default_int_handler)
-builder.SHARD = 1
-corpus.label = lambda function, variant: time.sleep(60)
+corpus.label = lambda function, variant: (open("labelling", "w"), time.sleep(60))
 try:
     build.build({source!r}, ["python"], "out", num_proc=2)
 except KeyboardInterrupt:
     print("interrupted")
 """
     process = subprocess.Popen(
-        [sys.executable, "-c", script], cwd=tmp_path, stdout=subprocess.PIPE, text=True, start_new_session=True
+        [sys.executable, "-c", script], cwd=folder, stdout=subprocess.PIPE, text=True, start_new_session=True
     )
     deadline = time.monotonic() + 60
-    while not list(tmp_path.glob(".*/cache/**/*.arrow")):
+    while not (folder / "labelling").exists():
         assert time.monotonic() < deadline
         time.sleep(0.05)
+    return process
+
+
+def test_an_interrupt_from_the_keyboard_stops_all_processes_and_leaves_nothing(tmp_path, source):
+    process = building_at_leisure(tmp_path, source)
     os.killpg(process.pid, signal.SIGINT)  # to all of its processes, as a terminal does
     printed, _ = process.communicate(timeout=60)
     assert printed == "interrupted\n"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["labelling", "source"]
+
+
+def test_processes_that_annotate_end_with_the_one_that_began_them(tmp_path, source):
+    process = building_at_leisure(tmp_path, source)
+    process.kill()
+    process.communicate(timeout=60)  # it ends when all of them have closed their end of the pipe
+
+
+def test_a_process_that_annotates_and_is_killed_is_told(tmp_path, monkeypatch, source):
+    monkeypatch.setattr(corpus, "label", lambda function, variant: os.kill(os.getpid(), signal.SIGKILL))
+    with pytest.raises(DatasetError, match=r"a process that annotates was killed.* try fewer"):
+        build(source, ["python"], tmp_path / "out", num_proc=2)
     assert [path.name for path in tmp_path.iterdir()] == ["source"]
 
 
@@ -576,7 +614,7 @@ def test_labels_that_do_not_fit_the_code_stop_the_build_and_name_the_function(tm
         return corpus.Annotation(tokens, [edge._replace(last=len(tokens)) for edge in edges])
 
     monkeypatch.setattr(corpus, "annotate", beyond)
-    with pytest.raises(DatasetError, match=r"python function 2 \(validation/two/b.py#L2-L3\): edge 0"):
+    with pytest.raises(DatasetError, match=r"python function 0 \(test/one/a.py#L1-L2\): edge 0"):
         build(source, ["python"], tmp_path / "out")
     assert not (tmp_path / "out").exists()
 

@@ -798,13 +798,13 @@ def test_a_file_of_no_known_form_is_refused(tmp_path):
 
 def test_a_folder_without_functions_of_the_language_is_refused(tmp_path):
     with pytest.raises(SourceError, match="has no java functions"):
-        corpus.read(write(tmp_path, {"a.py": b"def f(): pass"}), "java")
+        next(corpus.read(write(tmp_path, {"a.py": b"def f(): pass"}), "java", Skips()))
 
 
 def test_ids_count_through_test_and_then_validation(tmp_path):
-    functions, _ = corpus.read(write(tmp_path, members()), "python")
-    assert [function.id for function in functions["test"] + functions["validation"]] == [0, 1, 2, 3]
-    assert names(functions["test"] + functions["validation"]) == EXPECTED
+    functions = list(corpus.read(write(tmp_path, members()), "python", Skips()))
+    assert [function.id for function in functions] == [0, 1, 2, 3]
+    assert names(functions) == EXPECTED
 
 
 @pytest.mark.parametrize(
@@ -818,9 +818,13 @@ def test_functions_of_excluded_repositories_are_left_out_before_ids_are_given(tm
     }
     (tmp_path / "excluded").write_bytes(content)
     excluded = corpus.read_repositories(tmp_path / "excluded")
-    functions, skips = corpus.read(write(tmp_path / "csn", files), "python", excluded)
-    assert [(function.id, function.func_name) for function in functions["test"]] == [(0, "first"), (1, "third")]
-    assert [function.id for function in functions["validation"]] == [2]
+    skips = Skips()
+    functions = corpus.read(write(tmp_path / "csn", files), "python", skips, excluded)
+    assert [(function.id, function.func_name, function.partition) for function in functions] == [
+        (0, "first", "test"),
+        (1, "third", "test"),
+        (2, "fourth", "validation"),
+    ]
     assert skips.counts == {"repository is excluded": 1}
     assert skips.names == {"repository is excluded": [rows[1]["url"]]}
 
@@ -845,9 +849,9 @@ def test_a_broken_list_of_repositories_is_refused(tmp_path, content, complaint):
 def test_published_functions_name_no_repository_so_none_can_be_excluded(tmp_path):
     source = write(tmp_path, {"CodeSyntax_python.json": labels(PYTHON)})
     with pytest.raises(SourceError, match="does not name the repository"):
-        corpus.read(source, "python", {"a/b"})
+        next(corpus.read(source, "python", Skips(), {"a/b"}))
 
 
 def test_an_id_that_occurs_twice_is_refused(tmp_path):
     with pytest.raises(SourceError, match="id 8679 occurs twice"):
-        corpus.read(write(tmp_path, {"CodeSyntax_python.json": labels(PYTHON, PYTHON)}), "python")
+        list(corpus.read(write(tmp_path, {"CodeSyntax_python.json": labels(PYTHON, PYTHON)}), "python", Skips()))

@@ -9,6 +9,7 @@ import pytest
 
 from codesyntax_dataset import corpus
 from codesyntax_dataset.errors import ModelError
+from codesyntax_dataset.schema import Skips
 from probing.models import location
 from probing.models.location import TINY, embedded_folder, embedded_model, locate
 from probing.models.masked import load_masked
@@ -44,8 +45,9 @@ def test_altered_weights_are_refused(tmp_path, monkeypatch):
 @pytest.mark.slow
 def test_it_restores_as_much_as_its_card_says(shared):
     """Of functions from elsewhere, at least 45 %. Another machine may round a few predictions otherwise."""
-    functions, _ = corpus.read(str(shared / "data/codesearchnet"), "python")
-    found = restored(load_masked(TINY, device="cpu"), [function.code for function in functions["test"]])
+    functions = corpus.read(str(shared / "data/codesearchnet"), "python", Skips())
+    codes = [function.code for function in functions if function.partition == "test"]
+    found = restored(load_masked(TINY, device="cpu"), codes)
     told, of, functions_told = (
         int(number.replace(",", ""))
         for number in re.search(

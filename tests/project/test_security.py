@@ -23,7 +23,7 @@ def test_the_limits_are_those_of_the_code():
         f"{MOST_TOKENS:,} tokens",
         f"{MAX_BRACKETS} nested brackets",
         f"{foreign.LARGEST_FILE >> 20} MiB |",
-        f"{foreign.LARGEST_SOURCE >> 30} GiB of code",
+        f"{foreign.LARGEST_SOURCE >> 40} TiB of code",
         f"CodeSearchNet {codesearchnet.LONGEST_LINE >> 20} MiB",
         f"a treebank file {treebank.LARGEST_FILE >> 20} MiB",
         f"{foreign._LEAST >> 20} MiB, or {foreign._PACKED_ALIKE} times",
