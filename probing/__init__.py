@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from probing.attention.ledger import RankLedger
-    from probing.attention.probe import probe, probe_training
+    from probing.attention.probe import probe
     from probing.attention.result import ProbeResult, load
+    from probing.attention.several import probe_models, probe_training
     from probing.evidence.ablate import ablate
     from probing.evidence.baselines import baseline
     from probing.evidence.merge import merge
@@ -36,6 +37,7 @@ __all__ = [
     "mask_positions",
     "merge",
     "probe",
+    "probe_models",
     "probe_training",
     "reproduce",
     "show",
@@ -55,7 +57,8 @@ _PUBLIC = {
     "mask_positions": "probing.prediction.masking",
     "merge": "probing.evidence.merge",
     "probe": "probing.attention.probe",
-    "probe_training": "probing.attention.probe",
+    "probe_models": "probing.attention.several",
+    "probe_training": "probing.attention.several",
     "reproduce": "probing.paper.reproduce",
     "show": "probing.report.attention_page",
     "show_labels": "probing.report.labels_page",

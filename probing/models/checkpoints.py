@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from codesyntax_dataset.errors import ModelError
-from probing.models.location import EMBEDDED_MODELS, checkpoints_in, loading, locate
+from codesyntax_dataset import foreign
+from codesyntax_dataset.errors import ArgumentError, ModelError
+from probing.models.location import EMBEDDED_MODELS, REQUEST, checkpoints_in, loading, locate
+
+_LARGEST_LIST = 1 << 20  # bytes
 
 
 class Checkpoint(NamedTuple):
@@ -51,3 +55,34 @@ def checkpoints(model: str, revisions: Sequence[str] = ()) -> list[Checkpoint]:
     if None in steps or len(set(steps)) < len(steps):
         steps = list(range(1, len(names) + 1))
     return [Checkpoint(name, step) for name, step in zip(names, steps)]
+
+
+def trainings(models: Iterable[str]) -> list[tuple[str, list[str]]]:
+    """Each model of a list once, with the revisions that NAME@REVISION gives it; without one, it is there by itself.
+
+    A folder whose name has an `@`, and a model on the Hub at `refs/pr/N`, are the model of that name.
+    """
+    found: dict[tuple[str, bool], dict[str, None]] = {}
+    for text in models:
+        name, _, revision = text.rpartition("@")
+        if not name or not revision or revision.startswith(REQUEST) or os.path.isdir(text):
+            name, revision = text, ""
+        named = found.setdefault((name, bool(revision)), {})
+        if revision:
+            named[revision] = None
+    return [(name, list(revisions)) for (name, _), revisions in found.items()]
+
+
+def read_models(file: str | os.PathLike) -> list[str]:
+    """The models in a text file: one a line, without blank lines, and what stands behind a `#` after a blank.
+
+    Raises ArgumentError for a file that cannot be read, or names no model.
+    """
+    try:
+        text = foreign.read(file, _LARGEST_LIST).decode("utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ArgumentError(f"cannot read the models in {file}: {error}; expected a line of UTF-8 for each") from error
+    lines = (re.sub(r"(^|\s)#.*", "", line).strip() for line in text.splitlines())
+    if not (models := [line for line in lines if line]):
+        raise ArgumentError(f"{file} names no model: expected one a line, such as USER/MODEL or USER/MODEL@REVISION")
+    return models

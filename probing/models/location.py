@@ -72,9 +72,9 @@ def locate(model: str, revision: str | None = None) -> Location:
         return Location(str(embedded_model(model)), model, None)
     model, _, request = model.partition("@")
     revision = revision or request or None
-    if (request and not request.startswith(_REQUEST)) or not is_hub_id(model):
+    if (request and not request.startswith(REQUEST)) or not is_hub_id(model):
         raise ModelError("no such folder, and not a valid name of a model on the Hub")
-    request = revision if revision and revision.startswith(_REQUEST) else request
+    request = revision if revision and revision.startswith(REQUEST) else request
     name = f"{model}@{request}" if request else model
     if not hub_answers():  # then everything comes from the cache
         try:
@@ -93,7 +93,7 @@ def checkpoints_in(folder: Path) -> list[str]:
     return sorted(config.parent.name for config in folder.glob("*/config.json"))
 
 
-_REQUEST = "refs/pr/"
+REQUEST = "refs/pr/"
 """The prefix of the Hub's revisions of pull requests."""
 
 

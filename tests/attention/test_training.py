@@ -84,7 +84,7 @@ def test_a_folder_of_checkpoints_stands_for_all_of_them(training, dataset_folder
 
 @pytest.mark.slow
 def test_data_are_read_once_for_all(training, dataset_folder, monkeypatch):
-    import probing.attention.probe as module
+    import probing.attention.several as module
 
     read, real = [], module.read_functions
     monkeypatch.setattr(module, "read_functions", lambda *a, **k: read.append(a) or real(*a, **k))
@@ -181,4 +181,4 @@ def test_the_command_line(training, dataset_folder, tmp_path):
     assert done.output.index("run at step 8 on") < done.output.index("run at step 0 on")
     for more in (some, []):
         refused = CliRunner().invoke(main, [*arguments, *more, "--json"])
-        assert refused.exit_code == 2 and "give one revision" in refused.output
+        assert refused.exit_code == 2 and "one revision" in refused.output
