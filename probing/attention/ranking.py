@@ -19,6 +19,7 @@ import torch
 from codesyntax_metric.topk_uas import HEAD_TO_DEPENDENT, RULES, WORST_RANK
 from probing.attention.align import Alignment
 from probing.attention.edges import EdgeTable
+from probing.models import transfer
 
 if TYPE_CHECKING:
     from probing.models.capture import Rows
@@ -177,7 +178,7 @@ class FirstChoices(BatchListener):
         heads, column = np.unique(self.head_of[:, edges][here], return_inverse=True)
         columns = np.zeros(here.shape, np.int64)  # also for edges of other layers, whose choices are not kept
         columns[here] = column
-        kept, column_of, head_at = (torch.from_numpy(array).to(self.found.device) for array in (here, columns, heads))
+        kept, column_of, head_at = (transfer.send(array, self.found.device) for array in (here, columns, heads))
         chosen = plan.first_choices(plan.pool(rows(), self.layer)[:, head_at], column_of)
         self.found[:, edges] = torch.where(kept, chosen, self.found[:, edges])
 
@@ -219,10 +220,7 @@ class Plan:
         elements: int,
         direction: str,
     ):
-        def send(array: np.ndarray) -> torch.Tensor:
-            tensor = torch.from_numpy(np.ascontiguousarray(array))
-            return tensor.pin_memory().to(device, non_blocking=True) if device.type == "cuda" else tensor.to(device)
-
+        send = partial(transfer.send, device=device)
         tokens = max(1, *(len(function.alignment.first) for function in functions))
         most = max(1, *map(len, readers))
         begins = [function.alignment.first[r].astype(np.int64) for function, r in zip(functions, readers)]
@@ -299,7 +297,7 @@ class Plan:
             if seed is not None:
                 drawn = np.random.default_rng([seed, index, layer]).random((heads, len(mapped))).argsort(axis=-1)
                 function_sources[:, mapped] = mapped[drawn]
-        return torch.from_numpy(sources).to(self.token.device)
+        return transfer.send(sources, self.token.device)
 
     def rank(self, weights: torch.Tensor, slack: float | None = None) -> torch.Tensor:
         """Ranks in the word-level rows (G * N, H, T): uint8 (rules, E, H).
@@ -315,10 +313,10 @@ class Plan:
         if self.by_head:
             return best[self.slot, columns].masked_fill(self.lost[:, 0], -1)
         pairs = best[self.slot, columns[:, self.edge]].masked_fill(self.lost[:, 0], -1)  # (rules, C)
-        chosen = torch.stack([pairs[0, self.first_pair], pairs[1, self.first_pair], pairs[2, self.last_pair]])
-        hit = pairs[RULES.index("any")] == self.target
-        chosen[RULES.index("any"), self.edge[hit]] = self.target[hit]
-        return chosen
+        hit = (pairs[RULES.index("any")] == self.target).byte()
+        hit = torch.zeros_like(self.first_pair, dtype=torch.uint8).scatter_reduce_(0, self.edge, hit, "amax")
+        either = torch.where(hit.bool(), self.target[self.first_pair], pairs[1, self.first_pair])
+        return torch.stack([pairs[0, self.first_pair], either, pairs[2, self.last_pair]])
 
     def _rank_dependents(self, weights: torch.Tensor, slack: float | None) -> torch.Tensor:
         ranks = torch.empty(

@@ -42,8 +42,8 @@ def rows_of(maps: torch.Tensor) -> Rows:
 # Other arguments of attention functions that do not change the probabilities: sliding windows are in the mask,
 # positions in the queries and keys. Any further argument may, so a model that passes one is probed by its eager maps.
 _HARMLESS = frozenset(
-    "cache_position deterministic output_attentions output_hidden_states past_key_values position_ids return_dict "
-    "sliding_window use_cache".split()
+    "cache_position deterministic output_attentions output_hidden_states output_router_logits past_key_values "
+    "position_ids return_dict sliding_window use_cache".split()
 )
 
 Editor = Callable[[torch.Tensor], None]

@@ -21,6 +21,7 @@ from codesyntax_dataset.errors import ModelError
 from probing.models.catalogue import positions
 from probing.models.cubert.tokenizer import CubertTokenizer
 from probing.models.location import Location
+from probing.models.transfer import send
 from probing.models.untrusted import check_growth, check_parts
 
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16}
@@ -174,10 +175,7 @@ def padded(
             f"the tokenizer of {name} gives the id {input_ids.max()}, but the model has embeddings for "
             f"{vocabulary} only: do the two belong together?"
         )
-    tensors = {"input_ids": torch.from_numpy(input_ids), "attention_mask": torch.from_numpy(mask)}
-    if device.type == "cuda":
-        return {name: x.pin_memory().to(device, non_blocking=True) for name, x in tensors.items()}
-    return {name: x.to(device) for name, x in tensors.items()}
+    return {"input_ids": send(input_ids, device), "attention_mask": send(mask, device)}
 
 
 @contextlib.contextmanager

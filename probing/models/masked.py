@@ -79,19 +79,15 @@ class MaskedModel:
     def scores(self, inputs: Mapping[str, torch.Tensor], rows: torch.Tensor, columns: torch.Tensor) -> torch.Tensor:
         """What the model restores at masked positions, and how likely it finds what was there: float64 (M, 4).
 
-        `inputs`: a batch with its true sub-tokens; `rows`, `columns` (M,): what to mask in it. The four numbers are the
-        id with the largest logit, of equal ones the lowest; within how many of KS the true one is; its log-probability,
-        in nats; and 1 if another order of logits within NEAR of each other could change the first two, otherwise 0.
+        `inputs`: a batch with its true sub-tokens; `rows`, `columns` (M,): what to mask in it, on its device. The four
+        numbers are the id with the largest logit, of equal ones the lowest; within how many of KS the true one is; its
+        log-probability, in nats; and 1 if another order of logits within NEAR of each other could change the first two,
+        otherwise 0.
         """
-        rows, columns = rows.to(self.device), columns.to(self.device)
         truth = inputs["input_ids"][rows, columns]
-        masked = {
-            **inputs,
-            "input_ids": inputs["input_ids"].index_put((rows, columns), torch.tensor(self.mask).to(rows)),
-        }
         found = torch.empty(len(rows), 4, dtype=torch.float64, device=self.device)
         start = 0
-        for logits in self._output.logits(masked, rows, columns):
+        for logits in self._output.logits(masked(inputs, rows, columns, self.mask), rows, columns):
             part = slice(start, start := start + len(logits))
             found[part] = _compared(logits.float(), truth[part], NEAR[self.dtype])
         return found
@@ -183,15 +179,26 @@ def mask_of(tokenizer: Any, name: str, vocabulary: float = float("inf")) -> int:
     return mask
 
 
-def _compared(logits: torch.Tensor, truth: torch.Tensor, near: float, largest: int = KS[-1] + 2) -> torch.Tensor:
+def masked(
+    inputs: Mapping[str, torch.Tensor], rows: torch.Tensor, columns: torch.Tensor, mask: int
+) -> dict[str, torch.Tensor]:
+    """A batch in which the sub-tokens at `rows`, `columns` (M,) are the `mask`."""
+    ids = inputs["input_ids"]
+    return {**inputs, "input_ids": ids.index_put((rows, columns), ids.new_full((), mask))}
+
+
+def _compared(logits: torch.Tensor, truth: torch.Tensor, near: float, largest: int | None = KS[-1] + 2) -> torch.Tensor:
     """The numbers that `MaskedModel.scores` describes, for logits (M, vocabulary) and true ids (M,).
 
-    The `largest` logits decide them, unless more than these are equal.
+    The `largest` logits decide them, None for all, unless more than these are equal.
     """
     true = logits.gather(1, truth[:, None])
-    top, ids = logits.topk(min(largest, logits.shape[1]), dim=1)
-    best = top[:, :1]
-    predicted = ids.masked_fill(top != best, logits.shape[1]).amin(dim=1)  # of equal ones the lowest
+    if largest is None or largest >= logits.shape[1]:
+        top, ids, largest = logits, torch.arange(logits.shape[1], device=logits.device), None
+    else:
+        top, ids = logits.topk(largest, dim=1)
+    best = top.amax(dim=1, keepdim=True)
+    predicted = torch.where(top == best, ids, logits.shape[1]).amin(dim=1)  # of equal ones the lowest
     # NaN is larger, so that no hit comes of it
     rank = (~(top <= true)).sum(dim=1) + ((top == true) & (ids < truth[:, None])).sum(dim=1)
     fewest, most = (top > true + near).sum(dim=1), (top > true - near).sum(dim=1) - 1
@@ -201,11 +208,14 @@ def _compared(logits: torch.Tensor, truth: torch.Tensor, near: float, largest: i
     within = torch.stack([rank < k for k in KS]).sum(dim=0).double()
     chance = (true[:, 0] - logits.logsumexp(dim=1)).double()
     found = torch.stack([predicted.clamp(max=logits.shape[1] - 1).double(), within, chance, unsure.double()], dim=1)
-    if largest < logits.shape[1]:
-        least, last = top[:, -1], top[:, KS[-1] - 1]
-        beyond = (least == best[:, 0]) | ((least == true[:, 0]) & (last <= true[:, 0]))  # ties that go on
-        if beyond.any():
-            found[beyond] = _compared(logits[beyond], truth[beyond], near, logits.shape[1])
+    if largest is None:
+        return found
+    least, last = top[:, -1], top[:, KS[-1] - 1]
+    beyond = (least == best[:, 0]) | ((least == true[:, 0]) & (last <= true[:, 0]))  # ties that go on
+    if logits.device.type == "cuda":  # asking which rows these are would be waiting for it
+        return torch.where(beyond[:, None], _compared(logits, truth, near, None), found)
+    if beyond.any():
+        found[beyond] = _compared(logits[beyond], truth[beyond], near, None)
     return found
 
 

@@ -19,9 +19,10 @@ from codesyntax_dataset.errors import ModelError
 from probing.models import capture
 from probing.models.common import vocabulary_of
 from probing.models.encoder import Encoder, attention_of
-from probing.models.masked import mask_of
+from probing.models.masked import mask_of, masked
 from probing.models.output import CAUSAL, MASKED, OutputLayer, load_with_head
 from probing.models.selfcheck import TEXTS
+from probing.models.transfer import send
 
 _LENGTH = 48  # the sub-tokens of the text for the self-check
 
@@ -95,16 +96,14 @@ class LanguageModel:
     ) -> torch.Tensor:
         """How likely the model finds the true sub-tokens at some positions, in nats: float64 (M,).
 
-        `inputs`: a batch with its true sub-tokens; `rows`, `columns` (M,): which ones. A masked language model restores
-        them, all masked together; a decoder predicts each from those before it, so columns count from 1. `silenced`:
-        the head that is silenced in each row of the batch, None for the whole model.
+        `inputs`: a batch with its true sub-tokens; `rows`, `columns` (M,): which ones, on its device. A masked language
+        model restores them, all masked together; a decoder predicts each from those before it, so columns count from 1.
+        `silenced`: the head that is silenced in each row of the batch, None for the whole model.
         """
-        rows, columns = rows.to(self.device), columns.to(self.device)
         truth = inputs["input_ids"][rows, columns]
         read = columns - 1
         if self.mask is not None:
-            mask = torch.tensor(self.mask).to(truth)
-            inputs, read = {**inputs, "input_ids": inputs["input_ids"].index_put((rows, columns), mask)}, columns
+            inputs, read = masked(inputs, rows, columns, self.mask), columns
         found = torch.empty(len(rows), dtype=torch.float64, device=self.device)
         start = 0
         with attention_of(self.encoder.model, capture.NAME), capture.edit(self._silencer(silenced)):
@@ -116,14 +115,17 @@ class LanguageModel:
 
     def _silencer(self, silenced: Sequence[AttentionHead | None]) -> capture.Editor:
         """Puts the mean in place of the outputs of the head that is silenced in each row of a batch."""
-        chosen = [(head[0], row, head[1]) for row, head in enumerate(silenced) if head is not None]
-        cells = torch.tensor(chosen, dtype=torch.long).reshape(-1, 3)
+        layers = [
+            [(row, head[1]) for row, head in enumerate(silenced) if head is not None and head[0] == layer]
+            for layer in range(len(self.means))
+        ]
+        cells = [send(np.array(of_layer, np.int64).reshape(-1, 2).T, self.device) for of_layer in layers]
         layer = -1
 
         def silence(outputs: torch.Tensor) -> None:
             nonlocal layer
             layer += 1
-            _, rows, heads = cells[cells[:, 0] == layer].T.to(outputs.device)
+            rows, heads = cells[layer]
             outputs[rows, :, heads] = self.means[layer][heads][:, None].to(outputs.dtype)
 
         return silence

@@ -14,6 +14,7 @@ from codesyntax_dataset.arguments import checked
 from codesyntax_dataset.errors import ArgumentError
 from probing.models.common import borrowed, full_precision
 from probing.models.masked import KS, NEAR, MaskedModel, mask_of
+from probing.models.transfer import send
 from probing.runs.batches import Batches
 
 DECIMALS = 3
@@ -74,7 +75,7 @@ class Filler(Batches):
         return [found[number] for number in same]
 
     def _scores(self, batch: Sequence[Copy], inputs: Mapping[str, torch.Tensor]) -> torch.Tensor:
-        return self.model.scores(inputs, *places_of(batch))
+        return self.model.scores(inputs, *places_of(batch, self.model.device))
 
 
 class Positioned(Protocol):
@@ -84,11 +85,11 @@ class Positioned(Protocol):
     def positions(self) -> np.ndarray: ...
 
 
-def places_of(batch: Sequence[Positioned]) -> tuple[torch.Tensor, torch.Tensor]:
-    """The rows and the columns of all positions of a batch, int64 (M,) each."""
+def places_of(batch: Sequence[Positioned], device: torch.device) -> tuple[torch.Tensor, torch.Tensor]:
+    """The rows and the columns of all positions of a batch, int64 (M,) each, on a device."""
     rows = np.repeat(np.arange(len(batch)), [len(one.positions) for one in batch])
     columns = np.concatenate([one.positions for one in batch])
-    return torch.from_numpy(rows), torch.from_numpy(columns.astype(np.int64))
+    return send(rows, device), send(columns.astype(np.int64), device)
 
 
 @checked

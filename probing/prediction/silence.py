@@ -151,7 +151,8 @@ class Predictor(Batches):
         return [one for one in batch if one.function == batch[0].function]
 
     def _log_probabilities(self, batch: Sequence[Pass], inputs: Mapping[str, torch.Tensor]) -> torch.Tensor:
-        return self.model.log_probabilities(inputs, *places_of(batch), [one.silenced for one in batch])
+        places = places_of(batch, self.model.device)
+        return self.model.log_probabilities(inputs, *places, [one.silenced for one in batch])
 
 
 def passes_of(source: Source, heads: Mapping[str, Chosen], masked: bool) -> dict[tuple, Pass]:

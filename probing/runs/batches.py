@@ -12,6 +12,7 @@ import torch
 from tqdm.auto import tqdm
 
 from codesyntax_dataset.errors import ModelError
+from probing.models.transfer import fetch
 
 MOST_PADDING = 0.1
 """The most padding in a batch, relative to its sub-tokens."""
@@ -70,7 +71,7 @@ class Batches:
                     raise
                 self._shrink(len(batch), inputs["input_ids"].shape[1])
                 continue
-            done.append(_fetch(result))
+            done.append(fetch(result))  # on a GPU, while the next batch runs
             start += len(batch)
             bar.update(len(batch))
         _release_memory(device)
@@ -104,13 +105,6 @@ class Batches:
 
 def out_of_memory(error: RuntimeError) -> bool:
     return isinstance(error, torch.OutOfMemoryError) or "can't allocate memory" in str(error)
-
-
-def _fetch(result: torch.Tensor) -> torch.Tensor:
-    """Copy the output to the CPU; on CUDA, while the next batch runs."""
-    if result.device.type != "cuda":
-        return result.cpu()
-    return torch.empty(result.shape, dtype=result.dtype, pin_memory=True).copy_(result, non_blocking=True)
 
 
 def _release_memory(device: torch.device) -> None:

@@ -146,6 +146,7 @@ FAMILIES = {  # what its heads are added up by, and its sizes
     "mistral": ("self_attn.o_proj", {**GROUPED, "sliding_window": 8}),
     "qwen2": ("self_attn.o_proj", GROUPED),
     "gemma2": ("self_attn.o_proj", {**GROUPED, "head_dim": 8, "final_logit_softcapping": 5.0}),
+    "mixtral": ("self_attn.o_proj", {**GROUPED, "num_local_experts": 4, "num_experts_per_tok": 2}),
 }
 CODES = ["def largest(values):\n    return max(values)\n", "def f(x):\n    return -x\n", "def g(y):\n    return +y\n"]
 
