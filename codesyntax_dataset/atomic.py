@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -43,6 +44,33 @@ def workplace(folder: Path) -> Iterator[Path]:
     folder.mkdir(parents=True, exist_ok=True)
     with TemporaryDirectory(prefix=_PREFIX, suffix=_SUFFIX, dir=folder) as work:
         yield Path(work)
+
+
+def replace(folder: Path, target: Path) -> None:
+    """Move a complete `folder` to `target`; what was there is then at the place of `folder`, or beside it.
+
+    Both change places in one step where the system can do so, or else in two, each of which leaves a whole folder.
+    """
+    if not target.exists():
+        folder.rename(target)
+    elif not _exchanged(folder, target):
+        replaced = folder.with_name(f"{folder.name}-replaced")
+        target.rename(replaced)
+        try:
+            folder.rename(target)
+        except BaseException:
+            replaced.rename(target)
+            raise
+
+
+def _exchanged(one: Path, other: Path) -> bool:
+    """Exchange two paths by renameat2(2) of Linux; False if the system, or this file system, does not."""
+    try:
+        renameat2 = ctypes.CDLL(None).renameat2
+    except (AttributeError, OSError, TypeError):
+        return False
+    here, exchange = -100, 2  # AT_FDCWD, RENAME_EXCHANGE
+    return renameat2(here, os.fsencode(one), here, os.fsencode(other), exchange) == 0
 
 
 @contextlib.contextmanager

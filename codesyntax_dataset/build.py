@@ -17,7 +17,7 @@ from tqdm.auto import tqdm
 
 from codesyntax_dataset import card, corpus, foreign, metadata, shards, sources
 from codesyntax_dataset.arguments import Positive, checked
-from codesyntax_dataset.atomic import workplace
+from codesyntax_dataset.atomic import replace, workplace
 from codesyntax_dataset.builder import FEATURES
 from codesyntax_dataset.errors import ArgumentError, DatasetError, SourceError, UnknownName
 from codesyntax_dataset.languages import CONFIGS, LANGUAGES, language_of, unedited
@@ -93,7 +93,7 @@ def build(
         _check_ours(output)
         if not overwrite and _digests(output) != there:
             raise DatasetError(f"{output} was changed by another build in the meantime: run this one again")
-        _replace(output, folder, work / "replaced")
+        replace(folder, output)
     return BuildReport(output, reports)
 
 
@@ -212,18 +212,6 @@ def _check_ours(output: Path) -> None:
         raise DatasetError(
             f"{output} would be replaced, but {min(foreign)} in it was not made by `codesyntax build`: move it away"
         )
-
-
-def _replace(output: Path, folder: Path, replaced: Path) -> None:
-    """Move `folder` to `output`, and the previous content of `output` to `replaced`."""
-    try:
-        if output.exists():
-            output.rename(replaced)
-        folder.rename(output)
-    except BaseException:
-        if replaced.exists() and not output.exists():
-            replaced.rename(output)
-        raise
 
 
 @contextmanager

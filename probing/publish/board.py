@@ -32,7 +32,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from codesyntax_dataset.arguments import checked
-from codesyntax_dataset.atomic import write
+from codesyntax_dataset.atomic import workplace, write
 from codesyntax_dataset.errors import EntryError
 from codesyntax_dataset.foreign import printable
 from codesyntax_dataset.languages import CONFIGS
@@ -346,8 +346,8 @@ def _opened(source: str) -> Iterator[tuple[Path, str, list[LeftOut]]]:
     if os.path.isdir(path):
         yield path, path.resolve().name, []
     elif re.fullmatch(r"[\w.-]+/[\w.-]+(@.+)?", source) and not os.path.exists(path):
-        with tempfile.TemporaryDirectory(prefix="codesyntax-board-") as folder:
-            yield Path(folder), source, _download(source, Path(folder))
+        with workplace(Path(tempfile.gettempdir())) as folder:
+            yield folder, source, _download(source, folder)
     else:
         raise EntryError(
             f"{source} is neither a folder nor a results repository on the Hub: expected a folder of entries, such as "

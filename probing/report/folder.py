@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from codesyntax_dataset.atomic import workplace, writing
+from codesyntax_dataset.atomic import replace, workplace, writing
 from codesyntax_dataset.errors import LedgerError
 from probing.report.document import Figure, Section, Table, in_html
 from probing.report.figures import for_page
@@ -35,17 +35,9 @@ def save(report: Report, output: Path) -> Path:
     A report of the same command is replaced. Raises LedgerError if `output` is anything else, or cannot be written.
     """
     with writing(output), workplace(output.parent) as work:
-        folder, replaced = work / "report", work / "replaced"
-        _write(report, folder)
+        _write(report, work / "report")
         check_ours(output, report.command)
-        if output.exists():
-            output.rename(replaced)
-        try:
-            folder.rename(output)
-        except OSError:
-            if replaced.exists():
-                replaced.rename(output)
-            raise
+        replace(work / "report", output)
     return output / "index.html"
 
 

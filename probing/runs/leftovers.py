@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
+import tempfile
 import time
 from collections.abc import Iterable, Iterator
 from fnmatch import fnmatchcase
@@ -22,7 +23,7 @@ CACHED, UNFINISHED, INTERRUPTED = "cached", "unfinished", "interrupted"
 """A run or self-check in the cache; a file or folder that was being written; a run that the same command continues."""
 
 _CACHED = (f"{'[0-9a-f]' * 32}-*.parquet", f"{'[0-9a-f]' * 32}.self-check.json")
-_UNUSED = 3600  # seconds without a change, after which nobody writes there any more
+_UNUSED = 3600  # seconds without a change, after which nobody writes there any more; clocks may be wrong either way
 
 
 class Leftover(NamedTuple):
@@ -36,20 +37,26 @@ class Leftover(NamedTuple):
 
 @checked
 def leftovers(folders: Iterable[str | os.PathLike[str]] = ()) -> Iterator[Leftover]:
-    """Yield what is in the cache, and what killed processes left anywhere in `folders`; links are not followed.
+    """Yield what is in the cache, and what killed processes left in the folder for temporary files and anywhere in
+    `folders`; links are not followed.
 
     Raises LedgerError for a folder that cannot be read.
     """
     cache = kept.folder()
     places = [*([cache] if cache and cache.is_dir() else []), *map(Path, folders)]
-    for place in dict.fromkeys(places):
+    seen: set[Path] = set()  # a folder may be given twice, or be in another one
+    for place in places:
         for parent, inner, files in os.walk(place, onerror=_raise):
+            if Path(parent).resolve() in seen:
+                inner.clear()
+                continue
+            seen.add(Path(parent).resolve())
             for name in sorted(inner):
                 path = Path(parent, name)
                 if path.is_symlink():
                     continue
                 if fnmatchcase(name, WORKPLACES):
-                    yield Leftover(path, UNFINISHED, _size(path), time.time() - _changed(path) < _UNUSED)
+                    yield _unfinished(path)
                 elif fnmatchcase(name, ".*.parts"):
                     yield Leftover(path, INTERRUPTED, _size(path), _is_locked(path))
             inner[:] = sorted(name for name in inner if not name.startswith("."))
@@ -57,6 +64,13 @@ def leftovers(folders: Iterable[str | os.PathLike[str]] = ()) -> Iterator[Leftov
                 for name in sorted(files):
                     if any(fnmatchcase(name, pattern) for pattern in _CACHED):
                         yield Leftover(Path(parent, name), CACHED, _size(Path(parent, name)), False)
+    temporary = Path(tempfile.gettempdir())
+    if temporary.resolve() not in seen:
+        yield from (_unfinished(path) for path in sorted(temporary.glob(WORKPLACES)) if os.access(path, os.W_OK))
+
+
+def _unfinished(path: Path) -> Leftover:
+    return Leftover(path, UNFINISHED, _size(path), abs(time.time() - _changed(path)) < _UNUSED)
 
 
 def prune(found: Iterable[Leftover]) -> list[Leftover]:
@@ -68,6 +82,8 @@ def prune(found: Iterable[Leftover]) -> list[Leftover]:
                 leftover.path.unlink(missing_ok=True)
             else:
                 shutil.rmtree(leftover.path)
+        except FileNotFoundError:  # its process was alive, and has removed it
+            pass
         except OSError as error:
             _raise(error)
     return removed

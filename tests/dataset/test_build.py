@@ -22,7 +22,7 @@ import yaml
 from huggingface_hub import HfApi
 from loopback_hub import LoopbackHub
 
-from codesyntax_dataset import annotate, builder, card, corpus, shards, tokenize
+from codesyntax_dataset import annotate, atomic, builder, card, corpus, shards, tokenize
 from codesyntax_dataset.build import BuildReport, build
 from codesyntax_dataset.builder import CodeSyntax
 from codesyntax_dataset.check import check_folder
@@ -529,7 +529,13 @@ def test_a_full_disk_is_told_in_a_line_and_leaves_what_was_there(tmp_path, monke
 
 
 @pytest.mark.parametrize(
-    "when", ["codesyntax_dataset.corpus.annotate", "codesyntax_dataset.card.render", "pathlib.Path.rename"]
+    "when",
+    [
+        "codesyntax_dataset.corpus.annotate",
+        "codesyntax_dataset.card.render",
+        "codesyntax_dataset.atomic._exchanged",
+        "pathlib.Path.rename",
+    ],
 )
 def test_an_interrupt_leaves_what_was_there_and_nothing_else(tmp_path, monkeypatch, source, when):
     def interrupt(*arguments):
@@ -538,6 +544,7 @@ def test_an_interrupt_leaves_what_was_there_and_nothing_else(tmp_path, monkeypat
     build(source, ["python"], tmp_path / "out")
     before = files(tmp_path)
     with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(atomic, "_exchanged", lambda *folders: False)
         patch.setattr(when, interrupt)
         build(source, ["java"], tmp_path / "out")
     assert files(tmp_path) == before
@@ -554,9 +561,20 @@ def test_what_was_there_comes_back_if_the_new_folder_cannot_take_its_place(tmp_p
         return rename(path, target)
 
     with monkeypatch.context() as patch, pytest.raises(DatasetError, match=r"cannot write .*out: .*Permission denied"):
+        patch.setattr(atomic, "_exchanged", lambda *folders: False)
         patch.setattr(Path, "rename", refuse_the_new)
         build(source, ["java"], tmp_path / "out")
     assert files(tmp_path) == before
+
+
+@pytest.mark.parametrize("exchanges", [True, False])
+def test_a_dataset_is_replaced_with_and_without_an_exchange(tmp_path, monkeypatch, source, exchanges):
+    build(source, ["python"], tmp_path / "out")
+    if not exchanges:
+        monkeypatch.setattr(atomic, "_exchanged", lambda *folders: False)
+    build(source, ["java"], tmp_path / "out", overwrite=True)
+    assert sorted(path.name for path in (tmp_path / "out").iterdir() if path.is_dir()) == ["java"]
+    assert [path for path in tmp_path.iterdir() if path.name.startswith(".")] == []
 
 
 def test_an_output_below_a_file_is_refused(tmp_path, source):

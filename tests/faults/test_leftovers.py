@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -36,6 +37,7 @@ with atomic.beside(folder / "codesyntax") as place, filelock.FileLock(folder / "
 @pytest.fixture
 def place(tmp_path, monkeypatch):
     monkeypatch.setenv("CODESYNTAX_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "temporary"))
     return tmp_path / "cache"
 
 
@@ -76,7 +78,22 @@ def test_the_cache_is_private_listed_and_emptied(place, tmp_path):
     assert "removed 2" in ran.output and os.listdir(place) == ["mine.parquet"]
 
 
-def test_there_may_be_no_cache(monkeypatch):
+def test_what_is_in_the_cache_or_for_a_while_is_found_once_in_whatever_is_named(place, tmp_path):
+    works = [folder / ".codesyntax-x.tmp" for folder in (place, tmp_path / "temporary", tmp_path / "results")]
+    for hours, work in zip((2, -2, 0), works):  # a clock may have been ahead
+        work.mkdir(parents=True)
+        os.utime(work, (time.time() - 3600 * hours,) * 2)
+    for folders in ([tmp_path], [tmp_path / "results", place, tmp_path, place]):
+        found = {one.path: one.in_use for one in leftovers(folders)}
+        assert len(list(leftovers(folders))) == 3 and found == dict(zip(works, (False, False, True)))
+    assert {one.path for one in leftovers()} == set(works[:2])
+    found = list(leftovers([tmp_path]))
+    works[0].rmdir()  # by its process, in the meantime
+    assert len(prune(found)) == 2 and [work.exists() for work in works] == [False, False, True]
+
+
+def test_there_may_be_no_cache(monkeypatch, tmp_path):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     for name in ("", "/nowhere/at/all"):
         monkeypatch.setenv("CODESYNTAX_CACHE", name)
         assert list(leftovers()) == []

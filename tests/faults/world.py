@@ -1,0 +1,177 @@
+"""A small world: one of every kind of file that the commands write, and commands run in children of a warm process.
+
+A command that starts from nothing spends seconds on imports. Here one process imports everything and runs each command
+once; a child forked from it does the same in a tenth of a second, and can be killed, starved and misled.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import shutil
+import signal
+import sys
+import tempfile
+import traceback
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "support"))  # where pytest looks, too
+os.environ |= {"HF_HUB_OFFLINE": "1", "HF_HUB_DISABLE_PROGRESS_BARS": "1", "TOKENIZERS_PARALLELISM": "false"}
+os.environ["OMP_NUM_THREADS"] = "1"  # a child would wait for the threads of its parent, which it does not have
+
+import pytest
+from loopback_hub import LoopbackHub
+from masked_entries import entries, masked
+
+import codesyntax_dataset
+from probing.attention import probe
+from probing.cli import main
+from probing.evidence import entry
+from probing.prediction import mask, silence
+
+Tree = dict[str, bytes]
+"""Path -> content, of all files of a folder."""
+
+_READS = "tiny-code-mlm --data data --config python --quiet"
+_MASKS = f"mask {_READS} --draws 1 --node-types parameters,if_statement --output masked"
+_PROJECTS = ("test/spans", "validation/unitconv")
+
+EARLIER = {
+    "build": "build --source code --config python --output data",
+    "probe": f"probe {_READS} --split test --split validation --output results",
+    "mask": f"{_MASKS} --limit 2",
+    "report": "report results --output report",
+    "board": "board report/entries --output board",
+}
+"""What has been done in the world when it begins."""
+
+COMMANDS = {
+    "build": "build --source code --config python --config python_exact --output data",
+    "build, two processes": "build --source code --config python --num-proc 2 --output another",
+    "probe": f"probe {_READS} --split test --split validation --max-length 300 --output results",
+    "mask": f"{_MASKS} --limit 9",
+    "ablate": f"ablate {_READS} --limit 2 --draws 1 --output silenced",
+    "report": "report results masked --output report",
+    "push": "push dataset data --repo user/codesyntax",
+    "board": "board user/results --output board",
+}
+"""What is done then: every output has an earlier one, which it replaces or stands beside."""
+
+
+class World:
+    """A world in `folder`: `place` is where commands run, and `hub` the Hub that they see."""
+
+    def __init__(self, folder: Path, hub: LoopbackHub):
+        self.place, self._start, self.hub = folder / "place", folder / "start", hub
+        self.log = folder / "log"
+        hub.server.handle_error = lambda *_: None  # who was asking is dead
+        self._start.mkdir(parents=True)
+        sample = Path(codesyntax_dataset.__file__).parent / "sample"
+        for project in _PROJECTS:
+            shutil.copytree(sample / project, self._start / "code" / project)
+        self._start.rename(self.place)
+        for arguments in EARLIER.values():
+            self.run(arguments)
+        hub.add("user/results", {f"entries/{path.name}": path.read_bytes() for path in self._entries()})
+        hub.add("user/codesyntax", {})
+        self._repositories = {name: hub.files(name) for _, name in hub.repositories}
+        shutil.copytree(self.place, self._start)
+
+    def _entries(self) -> Iterator[Path]:
+        """An entry on attention, that of the report, and one on masked syntax, of a model that nobody ran."""
+        yield from (self.place / "report/entries").glob("*.json")
+        with tempfile.TemporaryDirectory() as folder:
+            for of_masks in entries([masked()], Path(folder)):
+                path = Path(folder, "masked.json")
+                path.write_text(entry.to_json(of_masks))
+                yield path
+
+    def again(self) -> None:
+        """Begin anew, in the same place."""
+        shutil.rmtree(self.place)
+        shutil.copytree(self._start, self.place)
+        for name, files in self._repositories.items():
+            if self.hub.files(name) != files:
+                self.hub.add(name, files)
+
+    def run(self, arguments: str) -> int:
+        """Run a command in a child until it ends, with its output in `log`; return its exit status."""
+        return self.ended(self.start(arguments))
+
+    def start(self, arguments: str, prepare: Callable[[], object] = lambda: None) -> int:
+        """Start a command in a child, after `prepare` there; return its process id."""
+        begun, tell = os.pipe()
+        pid = os.fork()
+        if not pid:
+            status = 70
+            try:
+                os.setsid()
+                log = os.open(self.log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+                os.dup2(log, 1), os.dup2(log, 2)
+                sys.stdout, sys.stderr = (open(number, "w", encoding="utf-8", closefd=False) for number in (1, 2))  # noqa: SIM115
+                os.chdir(self.place)
+                os.environ |= {"CODESYNTAX_CACHE": str(self.place / "cache"), "TMPDIR": str(self.place / "tmp")}
+                Path("tmp").mkdir(exist_ok=True)
+                tempfile.tempdir = os.environ["TMPDIR"]
+                prepare()
+                os.close(tell)
+                main(arguments.split(), prog_name="codesyntax")
+            except SystemExit as end:
+                status = end.code if isinstance(end.code, int) else 0
+            except BaseException:
+                traceback.print_exc()
+            finally:
+                signal.signal(signal.SIGINT, signal.SIG_IGN)
+                with contextlib.suppress(Exception):
+                    sys.stdout.flush(), sys.stderr.flush()
+                os._exit(status)
+        os.close(tell)
+        os.read(begun, 1)  # until the child closes its end, too
+        os.close(begun)
+        return pid
+
+    def ended(self, pid: int) -> int:
+        """The exit status of a child, minus the signal that killed it; its own children end with it."""
+        status = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(pid, signal.SIGKILL)
+        return status
+
+    def tree(self) -> Tree:
+        """Everything in the place and on the Hub."""
+        files = {
+            str(path.relative_to(self.place)): path.read_bytes() for path in self.place.rglob("*") if path.is_file()
+        }
+        for name in self._repositories:
+            files |= {f"Hub: {name}/{path}": content for path, content in self.hub.files(name).items()}
+        return files
+
+
+@contextlib.contextmanager
+def world() -> Iterator[World]:
+    """A world of its own, with a Hub on the loopback interface, and runs that are saved in many parts."""
+    with (
+        tempfile.TemporaryDirectory(prefix="codesyntax-faults-") as folder,
+        LoopbackHub() as hub,
+        pytest.MonkeyPatch.context() as patch,
+    ):
+        hub.connect(patch, Path(folder, "hub"))
+        patch.setenv("HF_TOKEN", "hf_anything")
+        for module, functions in ((probe, 4), (mask, 2), (silence, 1)):
+            patch.setattr(module, "PART", functions)
+        _import_everything(Path(folder))
+        yield World(Path(folder, "world"), hub)
+
+
+def _import_everything(folder: Path) -> None:
+    """Let this process do once what imports modules where it is needed."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("CODESYNTAX_CACHE", "")
+        patch.chdir(folder)
+        shutil.copytree(Path(codesyntax_dataset.__file__).parent / "sample/validation/unitconv", "code/validation/p")
+        shutil.copytree("code/validation", "code/test")
+        for arguments in (EARLIER["build"], EARLIER["probe"] + " --limit 2", EARLIER["mask"], COMMANDS["report"]):
+            with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
+                main(arguments.split(), standalone_mode=False)
