@@ -50,7 +50,9 @@ from codesyntax_metric.topk_uas import (
 )
 from probing.attention.edges import EdgeTable, stacked
 from probing.attention.ledger import RankLedger
-from probing.evidence.selection import Choice, Outcomes, apply, estimate, held_out, means, published, summary
+from probing.evidence.outcomes import Choice, Outcomes
+from probing.evidence.selection import apply, held_out, published
+from probing.evidence.uncertainty import estimate, means, summary
 from probing.runs.data import label_digest, load_functions, rows
 
 KINDS = BASELINES[:-1]

@@ -27,9 +27,11 @@ from probing.attention.edges import EdgeTable
 from probing.attention.ledger import RankLedger
 from probing.evidence import baselines
 from probing.evidence.baselines import Edges
+from probing.evidence.outcomes import Outcomes
 from probing.evidence.random_attention import by_relation
-from probing.evidence.selection import Comparison, Estimate, Outcomes, compare, estimate, held_out
+from probing.evidence.selection import held_out
 from probing.evidence.statistics import FEW_FUNCTIONS
+from probing.evidence.uncertainty import Comparison, Estimate, compare, estimate
 
 AVOIDED = (1, 3)
 """The numbers of offsets, n, that hard edges are defined by."""
@@ -114,7 +116,7 @@ def beyond(validation: RankLedger, test: RankLedger, avoided: int) -> Beyond | N
     return Beyond(
         offsets=offsets,
         outcomes=hard.only(functions.keys() - few.keys()),
-        easy=dict(zip(easy.relations, (100 * easy.hits[0].sum(axis=1) / easy.edges.sum(axis=0)).T)),
+        easy=dict(zip(easy.relations, (100 * easy.total[0] / easy.edges.sum(axis=0)).T)),
         edges={name: (left, of) for name, left, of in zip(test.relations, *counts) if of},
         few=few,
     )

@@ -7,17 +7,19 @@ that makes up for it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from codesyntax_dataset.errors import LedgerError
-from codesyntax_dataset.protocol import BEST_BASELINE
+from codesyntax_dataset.protocol import BEST_BASELINE, KS
 from codesyntax_metric.topk_uas import RULES
 from probing.evidence import baselines
 from probing.evidence.gather import Probed
-from probing.evidence.selection import Comparison, Outcomes, compare, held_out, mean_of
+from probing.evidence.outcomes import Outcomes
+from probing.evidence.selection import held_out
+from probing.evidence.uncertainty import Comparison, compare, mean_of
 from probing.runs.data import find_data
 
 HEADS, OFFSET = "heads", baselines.KINDS[0]
@@ -89,12 +91,11 @@ def _found(probed: Probed, test: np.ndarray, validation: np.ndarray, data: Any) 
     rivals = baselines.held_out_outcomes(chosen_on, scored, picks)
     heads = held_out(probed.validation.ledger, probed.test.ledger)
     outcomes = {HEADS: heads, **{kind: rivals[kind] for kind in WHO[1:]}}
-    rule = RULES.index("first")
-    return {who: replace(one, hits=one.hits[rule : rule + 1, :1]) for who, one in outcomes.items()}
+    return {who: one.at(RULES[:1], KS[:1]) for who, one in outcomes.items()}
 
 
 def _change(before: Outcomes, after: Outcomes) -> Change:
     edges = after.edges.sum(axis=0)
-    hits = np.array([side.hits[0, 0].sum(axis=0) for side in (before, after)])
+    hits = np.array([side.total[0, 0] for side in (before, after)])
     one, other = mean_of(hits[:, after.in_mean], edges[after.in_mean]).tolist()
     return Change(one, other, 100 * hits / edges, compare(after, before))

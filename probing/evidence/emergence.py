@@ -8,15 +8,17 @@ do not depend on the model: they are a line that training may or may not cross.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
+from codesyntax_dataset.protocol import KS
 from codesyntax_metric.topk_uas import RULES
 from probing.evidence.beyond import AVOIDED
 from probing.evidence.gather import Evidence
-from probing.evidence.selection import Outcomes, compare, estimate
+from probing.evidence.outcomes import Outcomes
 from probing.evidence.statistics import holm
+from probing.evidence.uncertainty import compare, estimate
 
 _RULE = RULES.index("first")
 
@@ -106,5 +108,4 @@ def _course(models: Sequence[Outcomes], offsets: Outcomes) -> Course:
 
 def _one_guess(outcomes: Outcomes, relations: Sequence[str]) -> Outcomes:
     """The hits by the rule `first` at k = 1, on these relations."""
-    kept = outcomes.only(relations)
-    return replace(kept, hits=kept.hits[_RULE : _RULE + 1, :1])
+    return outcomes.only(relations).at(RULES[_RULE : _RULE + 1], KS[:1])

@@ -22,12 +22,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from codesyntax_dataset.errors import EntryError
-from codesyntax_dataset.protocol import BEYOND_OFFSET, KS, PROTOCOLS, TABLE_KS
+from codesyntax_dataset.protocol import BEYOND_OFFSET, PROTOCOLS, TABLE_KS
 from codesyntax_metric.topk_uas import NOT_IN_MEAN, RULES
 from probing.evidence.entry_checks import check_difference, check_interval
+from probing.evidence.outcomes import Outcomes
 from probing.evidence.packing import packed, unpacked
 from probing.evidence.schema import Entry
-from probing.evidence.selection import SAME_RELATIONS, Outcomes
+from probing.evidence.selection import SAME_RELATIONS
 from probing.evidence.statistics import FEW_FUNCTIONS
 from probing.runs.untrusted_json import fields, mapping, shown
 
@@ -312,5 +313,5 @@ def _refuse_narrow(said: list[float] | None, spread: np.ndarray, at: str) -> Non
 
 
 def _hits(outcomes: Outcomes) -> str:
-    at_ks = outcomes.hits[:, [KS.index(int(k)) for k in TABLE_KS]].swapaxes(-1, -2)  # (rules, k, R, F)
+    at_ks = outcomes.at(RULES, [int(k) for k in TABLE_KS]).hits.swapaxes(-1, -2)  # (rules, k, R, F)
     return packed(at_ks[..., outcomes.edges.T > 0])

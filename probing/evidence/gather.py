@@ -26,17 +26,9 @@ from probing.evidence import baselines, entry_functions
 from probing.evidence.baselines import BaselineResult, Edges
 from probing.evidence.beyond import AVOIDED, Beyond, Rivals, beyond, rivals
 from probing.evidence.entry import FORMAT
-from probing.evidence.selection import (
-    Comparison,
-    Estimate,
-    Outcomes,
-    compare,
-    estimate,
-    held_out,
-    means,
-    published,
-    summary,
-)
+from probing.evidence.outcomes import Outcomes
+from probing.evidence.selection import held_out, published
+from probing.evidence.uncertainty import Comparison, Estimate, compare, estimate, means, summary
 from probing.runs.controls import check_control
 from probing.runs.data import find_data
 from probing.runs.ledger_file import MASKING, SILENCING, instrument_of

@@ -19,12 +19,12 @@ import numpy as np
 import pandas
 
 from codesyntax_dataset.protocol import BEST_BASELINE, HELD_OUT
-from codesyntax_metric.topk_uas import RULES
 from probing.evidence.effect import Effect
 from probing.evidence.gather import Evidence
 from probing.evidence.masked import MaskedType
-from probing.evidence.selection import Outcomes, mean_of
+from probing.evidence.outcomes import Outcomes
 from probing.evidence.statistics import FEW_FUNCTIONS, RESAMPLES, bca
+from probing.evidence.uncertainty import mean_of
 from probing.prediction.schema import MaskSettings
 from probing.runs.data import find_data, label_digest, load_functions
 from probing.runs.settings import Settings
@@ -232,4 +232,4 @@ def rank_correlation(one: np.ndarray, other: np.ndarray) -> np.ndarray:
 
 
 def _hits(outcomes: Outcomes) -> np.ndarray:
-    return outcomes.hits[RULES.index("first"), 0].copy()  # of all k it would keep the memory
+    return outcomes.at(["first"], [1]).hits[0, 0]

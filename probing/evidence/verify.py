@@ -51,7 +51,8 @@ from probing.evidence.checks import (
     same,
     without_replacement,
 )
-from probing.evidence.selection import Choice, apply, choose
+from probing.evidence.outcomes import Choice
+from probing.evidence.selection import apply, choose
 from probing.evidence.verify_masked import verify_masked
 from probing.runs.data import find_data
 from probing.runs.ledger_file import MASKING, SILENCING, instrument_of

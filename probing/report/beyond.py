@@ -11,8 +11,8 @@ from codesyntax_dataset.protocol import BASELINES, BEST_BASELINE, TABLE_KS
 from codesyntax_metric.topk_uas import HEAD_TO_DEPENDENT, NOT_IN_MEAN, RULES
 from probing.evidence.baselines import kinds_of
 from probing.evidence.beyond import AVOIDED, Beyond, Rivals
-from probing.evidence.selection import bounded, estimate
 from probing.evidence.statistics import FEW_FUNCTIONS, holm
+from probing.evidence.uncertainty import bounded, estimate
 from probing.report import figures
 from probing.report.document import (
     COLOURED,
@@ -215,7 +215,7 @@ def _against(compared: Any, rivals: Rivals, name: str, rule: int, place: int) ->
         return None, None
     known, column = rivals.outcomes[BEST_BASELINE], compared.relations.index(name)
     baseline = known.relations.index(name)
-    hits, edges = known.hits[rule, place, :, baseline].sum(), known.edges[:, baseline].sum()
+    hits, edges = known.total[rule, place, baseline], known.edges[:, baseline].sum()
     difference = compared.difference.relations[:, rule, place, column].tolist()
     return float(100 * hits / edges), [*difference, float(compared.p_holm[rule, place, column])]
 
@@ -248,7 +248,7 @@ def _figure(findings: Findings, avoided: int) -> Figure:
             easy = np.array([model.easy[name][0] if name in model.easy else np.nan for name in names])
             series.append(Points(f"{subject.name}, easy", easy, colour, False))
     best = rivals.of(BEST_BASELINE, first)
-    shares = 100 * best.hits[number, 0].sum(axis=0) / best.edges.sum(axis=0)
+    shares = 100 * best.total[number, 0] / best.edges.sum(axis=0)
     baseline = np.array([shares[best.relations.index(name)] if name in best.relations else np.nan for name in names])
     series.append(Points(f"{_rival(findings)}, hard", baseline, INK, False))
     series.append(Points("chance, hard", np.array([rivals.chance[name][number, 0] for name in names]), FAINT, True))

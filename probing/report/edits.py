@@ -14,8 +14,8 @@ from codesyntax_dataset.protocol import BEST_BASELINE, EDITS
 from codesyntax_metric.topk_uas import NOT_IN_MEAN
 from probing.evidence.edited import HEADS, OFFSET, WHO, Changes, changes
 from probing.evidence.gather import Probed, find
-from probing.evidence.selection import bounded
 from probing.evidence.statistics import holm
+from probing.evidence.uncertainty import bounded
 from probing.report import figures
 from probing.report.document import (
     COLOURED,

@@ -23,18 +23,11 @@ from probing.evidence.beyond import Beyond, Rivals
 from probing.evidence.emergence import Emergence, emergence
 from probing.evidence.gather import PUBLISHED_FIRST, Evidence, alike, files_of, find, gather
 from probing.evidence.mechanism import OneGuess, one_guess
+from probing.evidence.outcomes import Outcomes
 from probing.evidence.random_attention import expected as expected_scores
 from probing.evidence.random_attention import random_attention
-from probing.evidence.selection import (
-    SAME_RELATIONS,
-    Comparison,
-    Outcomes,
-    compare,
-    estimate,
-    held_out,
-    means,
-    published,
-)
+from probing.evidence.selection import SAME_RELATIONS, held_out, published
+from probing.evidence.uncertainty import Comparison, compare, estimate, means
 from probing.runs.progress import progress
 from probing.runs.saved import read_text
 from probing.runs.settings import Settings

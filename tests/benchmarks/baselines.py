@@ -29,8 +29,10 @@ from codesyntax_dataset.protocol import KS, TABLE_KS
 from codesyntax_metric.topk_uas import HEAD_TO_DEPENDENT, RULES, WORST_RANK, score
 from probing.attention.ledger import RankLedger
 from probing.evidence.baselines import KINDS, Edges, evaluate, ledger, pick, read_edges
+from probing.evidence.outcomes import Outcomes
 from probing.evidence.random_attention import random_attention
-from probing.evidence.selection import Outcomes, compare, estimate, held_out, published
+from probing.evidence.selection import held_out, published
+from probing.evidence.uncertainty import compare, estimate
 
 FUNCTIONS = 18_701
 EDGES = paper.edges("python")  # Shen et al. 2022, Table 8
@@ -169,7 +171,7 @@ def noise(data: str, simulations: int = 200, heads: int = 12, pool: int = 40) ->
 
 
 def _at_table_ks(outcomes: Outcomes) -> Outcomes:
-    return dataclasses.replace(outcomes, hits=outcomes.hits[:, [int(k) - 1 for k in TABLE_KS]])
+    return outcomes.at(RULES, [int(k) for k in TABLE_KS])
 
 
 def coverage(simulations: int = 500, functions: int = 150, heads: int = 12) -> None:
@@ -197,10 +199,7 @@ def coverage(simulations: int = 500, functions: int = 150, heads: int = 12) -> N
         for protocol, full in (("published", published(test)), ("held-out", held_out(validation, test))):
             heads_of = [full.choice["first"][name][0][1] for name in names]
             truth = 100 * accuracy[heads_of, np.arange(len(names))]
-            outcomes = Outcomes(  # one rule and k is enough
-                full.relations, full.functions, full.edges, full.hits[:1, :1], full.choice, full.unchosen
-            )
-            found = estimate(outcomes, seed=seed)
+            found = estimate(full.at(RULES[:1], [1]), seed=seed)  # one rule and k is enough
             middle, low, high = found.relations[:, 0, 0]
             inside[protocol].append((low <= truth) & (truth <= high))
             means[protocol].append(found.mean[1, 0, 0] <= truth.mean() <= found.mean[2, 0, 0])

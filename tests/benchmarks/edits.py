@@ -24,7 +24,8 @@ from codesyntax_dataset.folder import read_split
 from codesyntax_dataset.protocol import EDITS, SPLITS
 from probing.evidence import baselines
 from probing.evidence.baselines import Edges
-from probing.evidence.selection import Outcomes, mean_of
+from probing.evidence.outcomes import Outcomes
+from probing.evidence.uncertainty import mean_of
 
 SHARED = ROOT.parent / "shared" / "data" / "codesearchnet"
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import math
 
@@ -28,7 +27,8 @@ from probing.evidence.baselines import (
     read_edges,
 )
 from probing.evidence.random_attention import random_attention
-from probing.evidence.selection import compare, estimate, held_out, published
+from probing.evidence.selection import held_out, published
+from probing.evidence.uncertainty import compare, estimate
 from probing.models.random_weights import with_random_weights
 from probing.runs import controls
 
@@ -338,8 +338,7 @@ def test_noise_is_not_better_than_the_baseline(both_splits):
     for seed in range(5):
         model = held_out(noise_nearby(validation, rng), noise_nearby(test, rng))
         model, baselines = (
-            dataclasses.replace(outcomes, hits=outcomes.hits[:, [0, 2, 9, 19]])
-            for outcomes in (model, result.outcomes["held-out"]["combined"])
+            outcomes.at(RULES, [1, 3, 10, 20]) for outcomes in (model, result.outcomes["held-out"]["combined"])
         )
         found = compare(model, baselines, permutations=199, seed=seed)
         alarms.append((found.p_mean <= 0.05) & (found.difference.mean[0] > 0))

@@ -12,8 +12,10 @@ from interval_coverage import coverage, predictors
 from codesyntax_dataset.errors import LedgerError
 from codesyntax_metric.topk_uas import RULES, rank_attention, score
 from probing.attention.ledger import RankLedger
-from probing.evidence.selection import Outcomes, apply, choose, compare, estimate, held_out, published, summary
+from probing.evidence.outcomes import from_hits
+from probing.evidence.selection import apply, choose, held_out, published
 from probing.evidence.statistics import bca, holm, student
+from probing.evidence.uncertainty import compare, estimate, summary
 
 TEST, ARGS, COMPREHENSION = "If:if->test", "Call:func->args", "comprehension:target->iter"
 
@@ -39,7 +41,7 @@ def ledger_of(rows, heads=1):
 def outcomes_of(hits, edges, relations=None):
     """Outcomes of (rules, k, F, R) hits on (F, R) edges, whoever made them."""
     relations = relations or [f"r{number}" for number in range(edges.shape[1])]
-    return Outcomes(relations, np.arange(len(edges)), edges, hits, {}, {})
+    return from_hits(relations, edges, hits)
 
 
 def everywhere(hits):

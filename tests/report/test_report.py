@@ -24,8 +24,8 @@ from probing.evidence.baselines import Edges
 from probing.evidence.beyond import beyond
 from probing.evidence.gather import PUBLISHED_FIRST, find, gather
 from probing.evidence.selection import SAME_RELATIONS as SAME
-from probing.evidence.selection import compare
 from probing.evidence.statistics import holm
+from probing.evidence.uncertainty import compare
 from probing.report import figures, findings, folder, headline
 from probing.report.document import COUNT, DIFFERENCE, SCORE, Column, Table, in_html
 from probing.report.findings import Subject

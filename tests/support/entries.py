@@ -15,7 +15,7 @@ from probing.attention.result import ProbeResult
 from probing.attention.schema import Signature
 from probing.evidence import selection
 from probing.evidence.gather import Evidence, Probed
-from probing.evidence.selection import compare, estimate
+from probing.evidence.uncertainty import compare, estimate
 from probing.runs.settings import Settings
 
 MODELS = (

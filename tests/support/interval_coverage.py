@@ -18,7 +18,9 @@ import numpy as np
 from codesyntax_dataset.protocol import TABLE_KS
 from codesyntax_metric.topk_uas import RULES
 from probing.evidence.baselines import KINDS, ledger, only, pick, read_edges
-from probing.evidence.selection import Estimate, Outcomes, compare, estimate, published
+from probing.evidence.outcomes import Outcomes, from_hits
+from probing.evidence.selection import published
+from probing.evidence.uncertainty import Estimate, compare, estimate
 
 FEWEST = 30
 """Functions that a relation has to have, to be drawn from."""
@@ -46,7 +48,7 @@ def predictors(data: str | Path, config: str) -> list[list[Predictor]]:
         of_relation: dict[tuple, Predictor] = {}
         for outcomes, rule, k in itertools.product(of_kinds, RULES, TABLE_KS):
             holds = outcomes.edges[:, column] > 0
-            hits = outcomes.hits[RULES.index(rule), int(k) - 1, holds, column]
+            hits = outcomes.at([rule], [int(k)]).only([outcomes.relations[column]]).hits[0, 0, holds, 0]
             one = Predictor(rule, outcomes.edges[holds, column], hits)
             if holds.sum() >= FEWEST and 0 < one.score < 100:
                 of_relation.setdefault((rule, *hits.tolist()), one)
@@ -58,7 +60,7 @@ def drawn(predictor: Predictor, places: np.ndarray) -> Outcomes:
     """Outcomes on the functions at `places` (functions, draws): each draw is a relation."""
     edges, hits = predictor.edges[places], predictor.hits[places]
     names = [f"draw {number}" for number in range(places.shape[1])]
-    return Outcomes(names, np.arange(len(places)), edges, hits[None, None], {}, {})
+    return from_hits(names, edges, hits[None, None])
 
 
 def covered(

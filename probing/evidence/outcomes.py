@@ -1,0 +1,168 @@
+"""What chosen heads hit, by function, and sums of it over functions that are drawn or exchanged at random.
+
+Of a whole dataset most of these numbers are the same, or 0: a relation is in a part of the functions, and its hits are
+often equal for several rules and k. They are therefore kept relation by relation, for its functions only and once for
+each distinct column, and summed in this form. Sums of whole numbers in float32 are exact below 2**24 edges, in any
+order, so they are what sums over all functions are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+
+import numpy as np
+
+from codesyntax_dataset.protocol import KS
+from codesyntax_metric.topk_uas import NOT_IN_MEAN, RULES
+from probing.evidence.statistics import signs
+
+Choice = dict[str, dict[str, list[tuple[int, int]]]]
+"""Rule -> relation -> an attention head (layer, head) for each k of KS."""
+
+_DRAWS = 1024
+"""Exchanges in memory at once: a multiple of 8, as they are kept as bits."""
+
+
+@dataclass(frozen=True, eq=False)
+class Found:
+    """The counts of one relation in the f functions that have it, such as its hits.
+
+    `places` (f,): which functions these are; `edges` int64 (f,); `columns`: integers (columns, f), each column once;
+    `which` (rules, k): the index in `columns`.
+    """
+
+    places: np.ndarray
+    edges: np.ndarray
+    columns: np.ndarray
+    which: np.ndarray
+
+    @classmethod
+    def of(cls, places: np.ndarray, edges: np.ndarray, counts: np.ndarray) -> Found:
+        """From `counts` (rules, k, f)."""
+        rules, ks, functions = counts.shape
+        distinct: dict[bytes, int] = {}
+        rows = np.ascontiguousarray(counts.reshape(rules * ks, functions))
+        which = [distinct.setdefault(row.tobytes(), len(distinct)) for row in rows]
+        firsts = np.unique(which, return_index=True)[1]
+        return cls(places, edges.astype(np.int64), rows[firsts], np.reshape(which, (rules, ks)))
+
+    @property
+    def counts(self) -> np.ndarray:
+        """(rules, k, f)."""
+        return self.columns[self.which]
+
+    @property
+    def total(self) -> np.ndarray:
+        """Over all functions: int64 (rules, k)."""
+        return self.columns.sum(axis=1, dtype=np.int64)[self.which]
+
+    def minus(self, other: Found) -> Found:
+        """The differences to another one of the same edges."""
+        return Found.of(self.places, self.edges, self.counts.astype(np.int32) - other.counts)
+
+
+@dataclass(frozen=True, eq=False)
+class Outcomes:
+    """The hits of the chosen heads by function: F functions, R relations sorted by name.
+
+    `functions` (F,): positions in the split; `edges`: int32 (F, R); `found`: the hits of each relation. `unchosen`:
+    relations that have edges to score but none to choose on, with their number of edges; not in `relations`.
+    """
+
+    relations: list[str]
+    functions: np.ndarray
+    edges: np.ndarray
+    found: list[Found]
+    choice: Choice
+    unchosen: dict[str, int]
+
+    @property
+    def in_mean(self) -> np.ndarray:
+        """Which relations count in the mean: bool (R,)."""
+        return np.array([name not in NOT_IN_MEAN for name in self.relations], bool)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The number of rules and of k."""
+        return self.found[0].which.shape if self.found else (len(RULES), len(KS))
+
+    @property
+    def hits(self) -> np.ndarray:
+        """The hits of all functions, most of them 0: integers (rules, k, F, R)."""
+        kind = np.result_type(np.int16, *(found.columns.dtype for found in self.found))
+        dense = np.zeros((len(self.found), *self.shape, len(self.functions)), kind)
+        for found, of_relation in zip(self.found, dense):
+            of_relation[..., found.places] = found.counts
+        return np.moveaxis(dense, 0, -1)
+
+    @property
+    def total(self) -> np.ndarray:
+        """The hits in all functions: int64 (rules, k, R)."""
+        totals = np.array([found.total for found in self.found], np.int64).reshape(-1, *self.shape)
+        return np.moveaxis(totals, 0, -1)
+
+    def only(self, relations: Iterable[str]) -> Outcomes:
+        """The same, restricted to these relations, such as those of the other protocol, so that means compare."""
+        columns = [self.relations.index(name) for name in sorted(relations)]
+        names = [self.relations[column] for column in columns]
+        return replace(self, relations=names, edges=self.edges[:, columns], found=[self.found[at] for at in columns])
+
+    def at(self, rules: Sequence[str], ks: Sequence[int]) -> Outcomes:
+        """The same, restricted to these of RULES and KS."""
+        cells = np.ix_([RULES.index(rule) for rule in rules], [KS.index(k) for k in ks])
+        return replace(
+            self, found=[Found.of(one.places, one.edges, one.columns[one.which[cells]]) for one in self.found]
+        )
+
+
+def from_hits(relations: list[str], edges: np.ndarray, hits: np.ndarray) -> Outcomes:
+    """Outcomes of hits (rules, k, F, R) on edges (F, R), whoever found them."""
+    found = []
+    for column in range(len(relations)):
+        places = np.flatnonzero(edges[:, column])
+        found.append(Found.of(places, edges[places, column], hits[..., places, column]))
+    return Outcomes(relations, np.arange(len(edges)), edges, found, {}, {})
+
+
+def resampled(parts: Sequence[Found], functions: int, resamples: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Sums over functions drawn with replacement: of edges (B, R), and of counts (B, rules * k, R), both float32."""
+    weight = _weights(functions, resamples, seed)
+    edges = np.empty((resamples, len(parts)), np.float32)
+    counts = np.empty((resamples, parts[0].which.size, len(parts)), np.float32)
+    for number, part in enumerate(parts):
+        sums = np.vstack([part.edges, part.columns]).astype(np.float32) @ weight[part.places].astype(np.float32)
+        edges[:, number] = sums[0]
+        counts[:, :, number] = sums[1 + part.which.ravel()].T
+    return edges, counts
+
+
+def exchanged(parts: Sequence[Found], functions: int, permutations: int, seed: int) -> Iterator[list[np.ndarray]]:
+    """Sums of the columns of each part over functions, each exchanged (its sign changed) or not, at random.
+
+    Yields the parts' sums (columns, exchanges), some exchanges at a time.
+    """
+    bits = _exchanges(functions, permutations, seed)
+    rows = [part.columns.any(axis=0) for part in parts]  # what is 0 has no sign
+    columns = [part.columns[:, kept].astype(np.float32) for part, kept in zip(parts, rows)]
+    for start in range(0, permutations, _DRAWS):
+        number = min(_DRAWS, permutations - start)
+        kept_as = np.unpackbits(bits[:, start // 8 : (start + _DRAWS) // 8], axis=1, count=number).astype(np.float32)
+        yield [
+            2 * (of_part @ kept_as[part.places[kept]]) - of_part.sum(axis=1, keepdims=True)
+            for part, kept, of_part in zip(parts, rows, columns)
+        ]
+
+
+@lru_cache(maxsize=4)
+def _weights(functions: int, resamples: int, seed: int) -> np.ndarray:
+    """How often each function is drawn in each resample: (F, B)."""
+    drawn = np.random.default_rng(seed).multinomial(functions, np.full(functions, 1 / functions), resamples)
+    return np.ascontiguousarray(drawn.T, np.min_scalar_type(drawn.max(initial=0)))
+
+
+@lru_cache(maxsize=4)
+def _exchanges(functions: int, permutations: int, seed: int) -> np.ndarray:
+    """Which functions keep their sign in each exchange, as bits: uint8 (F, exchanges / 8)."""
+    return np.hstack([np.packbits(sign.T > 0, axis=1) for sign in signs(functions, permutations, seed, _DRAWS)])

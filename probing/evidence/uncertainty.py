@@ -1,0 +1,277 @@
+"""The uncertainty of scores, and of differences between scores.
+
+Edges of one function are not independent, so the unit of all statistics is the function. The heads are not chosen again
+in each resample: an interval belongs to the chosen heads. The intervals of *published* therefore do not include the
+optimism of choosing and scoring on the same data; the distance to *held-out* shows it.
+
+Intervals are 95 % intervals. For a mean over relations, they come from a BCa bootstrap over functions (Efron 1987),
+with levels for the number of functions that the mean rests on (`_degrees`); for a single relation, they are Wilson
+intervals (1927) with the effective number of independent edges, because a bootstrap has too little coverage for few
+functions, and no width if all of them score the same. In tests/benchmarks, beyond.py measures the coverage of the
+first, coverage.py that of the second. A relation in fewer than FEW_FUNCTIONS functions has a score but no interval.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from codesyntax_dataset.errors import LedgerError
+from codesyntax_dataset.protocol import KS
+from codesyntax_metric.topk_uas import NOT_IN_MEAN, RULES
+from probing.evidence.outcomes import Found, Outcomes, exchanged, resampled
+from probing.evidence.statistics import FEW_FUNCTIONS, NORMAL, PERMUTATIONS, RESAMPLES, bca, holm
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """Scores, or differences of scores, in percent, with 95 % intervals.
+
+    `relations`: float64 (3, rules, k, R), score, lower and upper bound, the bounds NaN for relations in fewer than
+    FEW_FUNCTIONS functions; `mean`: (3, rules, k), over the relations that count, NaN if there are none.
+    """
+
+    relations: np.ndarray
+    mean: np.ndarray
+
+
+def estimate(outcomes: Outcomes, *, resamples: int = RESAMPLES, seed: int = 0) -> Estimate:
+    """Scores with intervals: of relations from `_scored`, of means from the bootstrap.
+
+    A resample without edges of a relation excludes it from its mean.
+    """
+    relations = [_scored(found, outcomes.edges)[0][:, found.which] for found in outcomes.found]
+    return Estimate(_percent(relations, outcomes), _mean(outcomes, outcomes.found, resamples, seed))
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Differences between the scores of two on the same edges, with intervals and p-values.
+
+    `relations`: the R names; `difference`: as in `Estimate`; `p`: (rules, k, R), two-sided, uncorrected; `p_holm`: the
+    same, corrected for the R relations (Holm 1979) within a rule and k; `p_mean`: (rules, k), for the mean over
+    relations, which is a single test and not corrected.
+    """
+
+    relations: list[str]
+    difference: Estimate
+    p: np.ndarray
+    p_holm: np.ndarray
+    p_mean: np.ndarray
+
+
+def compare(one: Outcomes, other: Outcomes, *, permutations: int = PERMUTATIONS, seed: int = 0) -> Comparison:
+    """Compare two models, or a model and a baseline, by a paired permutation test over functions.
+
+    If neither is better, the two are exchangeable in each function: the test counts how often random exchanges give a
+    difference at least as large (Noreen 1989). Relations for which either has no chosen head are excluded.
+
+    Raises LedgerError unless the two were scored on the same edges of the same functions.
+    """
+    one, other = _same_edges(one, other)
+    gained = [mine.minus(theirs) for mine, theirs in zip(one.found, other.found)]
+    p, p_mean = _permutation_test(one, gained, permutations, seed)
+    relations = [_differing(mine, theirs, one.edges) for mine, theirs in zip(one.found, other.found)]
+    difference = Estimate(_percent(relations, one), _mean(one, gained, RESAMPLES, seed))
+    return Comparison(one.relations, difference, p, np.apply_along_axis(holm, -1, p), p_mean)
+
+
+def _same_edges(one: Outcomes, other: Outcomes) -> tuple[Outcomes, Outcomes]:
+    """The two, restricted to the relations of both; raises LedgerError for other edges or functions."""
+    common = len(np.intersect1d(one.functions, other.functions))
+    names = set(one.relations) & set(other.relations)
+    mine, theirs = one.only(names), other.only(names)
+    if not (np.array_equal(one.functions, other.functions) and np.array_equal(mine.edges, theirs.edges)):
+        raise LedgerError(
+            f"one was scored on {len(one.functions)} functions and the other on {len(other.functions)}, with {common} "
+            "in common, or on different edges: probe with --also-fits, or make the baseline for the model's functions"
+        )
+    return mine, theirs
+
+
+def summary(outcomes: Outcomes, estimated: Estimate) -> dict[str, Any]:
+    """Everything about a protocol's scores, as JSON.
+
+    `{"scores": {rule: {k: [score, low, high] or None}}, "relations": {name: {"edges", "functions", "few_functions",
+    "in_mean", rule: {k: {"score": [score, low, high], "layer", "head"}}}}, "unchosen": {name: edges}}`. Relations in
+    few functions have no interval: `[score, None, None]`.
+    """
+    relations: dict[str, Any] = {}
+    for column, name in enumerate(outcomes.relations):
+        functions = int(np.count_nonzero(outcomes.edges[:, column]))
+        entry = relations[name] = {
+            "edges": int(outcomes.edges[:, column].sum()),
+            "functions": functions,
+            "few_functions": functions < FEW_FUNCTIONS,
+            "in_mean": name not in NOT_IN_MEAN,
+        }
+        for number, rule in enumerate(RULES):
+            entry[rule] = {
+                str(k): {
+                    "score": bounded(estimated.relations[:, number, place, column]),
+                    "layer": outcomes.choice[rule][name][place][0],
+                    "head": outcomes.choice[rule][name][place][1],
+                }
+                for place, k in enumerate(KS)
+            }
+    return {"scores": means(estimated), "relations": relations, "unchosen": outcomes.unchosen}
+
+
+def means(estimated: Estimate) -> dict[str, dict[str, list[float] | None]]:
+    """The means as JSON: rule -> k -> [score, low, high], or None if no relation counts."""
+    return {
+        rule: {
+            str(k): None if math.isnan((mean := estimated.mean[:, number, place])[0]) else mean.tolist()
+            for place, k in enumerate(KS)
+        }
+        for number, rule in enumerate(RULES)
+    }
+
+
+def bounded(cell: np.ndarray) -> list[float | None]:
+    """Score, lower and upper bound as JSON, with None for NaN."""
+    return [None if math.isnan(value) else value for value in cell.tolist()]
+
+
+def _scored(found: Found, table: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Shares (3, columns) of the edges of a relation that its columns hit, with lower and upper bounds; and the
+    residuals (columns, f), hits minus expected hits. `table` (F, R): the edges of all relations.
+
+    The bounds are Wilson's for the effective sample size: the number of independent edges whose share would vary as
+    much (Franco et al. 2019, Journal of Survey Statistics and Methodology 7). It is at most the number of edges and, if
+    the functions with the relation do not differ, the number of these.
+    """
+    total, functions = found.edges.sum(), len(found.edges)
+    share = found.columns.sum(axis=1, dtype=np.int64) / total
+    residuals = found.columns - share[:, None] * found.edges
+    variance = _sum(residuals**2, found, table) / total**2 * functions / max(functions - 1, 1)
+    varies = variance > 1e-15  # smaller values are rounding errors
+    effective = np.divide(share * (1 - share), variance, out=np.full(len(share), float(functions)), where=varies)
+    size, z = np.minimum(effective, total), NORMAL.inv_cdf(0.975)
+    middle = (share + z**2 / (2 * size)) / (1 + z**2 / size)
+    away = z * np.sqrt(share * (1 - share) / size + (z / (2 * size)) ** 2) / (1 + z**2 / size)
+    # at 0 and 1 rounding must not push a bound past the share, or off the scale
+    low, high = np.clip(middle - away, 0, share), np.clip(middle + away, share, 1)
+    return np.stack([share, low, high]), residuals
+
+
+def _sum(values: np.ndarray, found: Found, table: np.ndarray) -> np.ndarray:
+    """The sums (columns,) of `values` (columns, f) over functions, rounded like those of the columns of `table` (F, R).
+
+    numpy adds a column of a table in C order from top to bottom, and one in Fortran order pairwise.
+    """
+    if not table.flags.f_contiguous:
+        return np.add.accumulate(values, axis=1)[:, -1]
+    of_all = np.zeros((len(values), len(table)))
+    of_all[:, found.places] = values
+    return of_all.sum(axis=1)
+
+
+def _differing(mine: Found, theirs: Found, table: np.ndarray) -> np.ndarray:
+    """Differences (3, rules, k) of the shares that two hit of the same edges, with lower and upper bounds.
+
+    Computed from the bounds of both and their correlation over functions (Newcombe 1998, Statistics in Medicine 17,
+    method 10; for clusters: Zou and Donner 2008, Statistics in Medicine 27).
+    """
+    both, which = np.unique([mine.which.ravel(), theirs.which.ravel()], axis=1, return_inverse=True)
+    sides = [_scored(side, table) for side in (mine, theirs)]
+    (one, low, high), (other, others_low, others_high) = (scored[:, at] for (scored, _), at in zip(sides, both))
+    residuals, others_residuals = (of_side for _, of_side in sides)
+    spreads = (_sum(of_side**2, mine, table)[at] for (_, of_side), at in zip(sides, both))
+    spread = np.sqrt(np.prod(list(spreads), axis=0))
+    product = _sum(residuals[both[0]] * others_residuals[both[1]], mine, table)
+    correlation = np.divide(product, spread, out=np.zeros(len(spread)), where=spread > 1e-12)
+
+    def away(mine: np.ndarray, theirs: np.ndarray) -> np.ndarray:
+        return np.sqrt(np.maximum(mine**2 - 2 * correlation * mine * theirs + theirs**2, 0))
+
+    below, above = away(one - low, others_high - other), away(high - one, other - others_low)
+    difference = one - other
+    bounded = np.stack([difference, np.maximum(difference - below, -1), np.minimum(difference + above, 1)])
+    return bounded[:, which.reshape(mine.which.shape)]
+
+
+def _percent(relations: list[np.ndarray], outcomes: Outcomes) -> np.ndarray:
+    """Shares with bounds, (3, rules, k) for each relation, in the form of Estimate: percent, no bounds for few
+    functions."""
+    result = 100 * np.moveaxis(np.array(relations).reshape(-1, 3, *outcomes.shape), 0, -1)  # (3, rules, k, R)
+    result[1:, ..., np.count_nonzero(outcomes.edges, axis=0) < FEW_FUNCTIONS] = np.nan
+    return result
+
+
+def _mean(outcomes: Outcomes, counts: Sequence[Found], resamples: int, seed: int) -> np.ndarray:
+    """The mean over relations (3, rules, k) of `counts` of each, hits or differences of hits."""
+    (rules, ks), in_mean = outcomes.shape, outcomes.in_mean
+    if not in_mean.any():
+        return np.full((3, rules, ks), np.nan)
+    counts, edges = [one for one, kept in zip(counts, in_mean) if kept], outcomes.edges[:, in_mean]
+    degrees, total = _degrees(edges), edges.sum(axis=0)
+    drawn_edges, drawn = resampled(counts, len(edges), resamples, seed)
+    drawn_scores = mean_of(drawn, drawn_edges[:, None]).reshape(resamples, rules, ks)
+    of_all = np.stack([one.total for one in counts], axis=-1)  # (rules, k, R)
+    result = np.empty((3, rules, ks))
+    for rule in range(rules):
+        scores = mean_of(of_all[rule], total)  # (k,)
+        left_out = np.stack([_without_each(counts, edges, rule, k) for k in range(ks)], axis=-1)
+        low, high = bca(scores, np.ascontiguousarray(drawn_scores[:, rule]), left_out, degrees)
+        # with many relations of very few edges, their bias can push the interval past the score
+        result[:, rule] = scores, np.minimum(low, scores), np.maximum(high, scores)
+    return result
+
+
+def _without_each(counts: Sequence[Found], edges: np.ndarray, rule: int, k: int) -> np.ndarray:
+    """The mean over relations without each of the functions: (F,)."""
+    left = np.empty(edges.shape, np.int64)
+    for column, one in enumerate(counts):
+        of_relation = one.columns[one.which[rule, k]]
+        left[:, column] = of_relation.sum(dtype=np.int64)
+        left[one.places, column] -= of_relation
+    return mean_of(left, edges.sum(axis=0) - edges)
+
+
+def _degrees(edges: np.ndarray) -> float:
+    """The degrees of freedom of the spread of a mean over relations, for `edges` (F, R): the functions it rests on.
+
+    Each relation has the same weight, so a function that is one of few with a relation has a large share of the mean,
+    and the spread over functions is mostly that of a few of them. Its degrees of freedom are Satterthwaite's (1946,
+    Biometrics Bulletin 2; for clusters: Bell and McCaffrey 2002, Survey Methodology 28), if what a function adds to the
+    mean varies as its share in it: as many as there are functions if all have the same share, and at least 1.
+    """
+    share = (edges / edges.sum(axis=0)).sum(axis=1)
+    return float((share**2).sum() ** 2 / (share**4).sum())
+
+
+def mean_of(hits: np.ndarray, edges: np.ndarray) -> np.ndarray:
+    """The mean over the percentages (..., R) that have edges: (...); NaN if none has."""
+    scores = np.multiply(hits, 100, dtype=np.float64, order="C")  # the order of memory decides how the sum rounds
+    scores /= np.maximum(edges, 1)  # without edges nothing is hit
+    total = scores.sum(axis=-1)
+    number = np.broadcast_to(np.count_nonzero(edges, axis=-1), total.shape)
+    return np.divide(total, number, out=np.full(total.shape, np.nan), where=number > 0)
+
+
+def _permutation_test(
+    outcomes: Outcomes, gained: Sequence[Found], permutations: int, seed: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Two-sided p-values of `gained` in each relation: (rules, k, R) for relations, and (rules, k) for their mean."""
+    share = np.where(outcomes.in_mean, 1 / outcomes.edges.sum(axis=0), 0)  # what a hit adds to the mean, up to a factor
+    # rounding must not make an equal difference smaller
+    least = [np.abs(one.columns.sum(axis=1)) - 1e-9 for one in gained]
+    of_mean = np.zeros(outcomes.shape)
+    for weight, one in zip(share, gained):
+        of_mean += weight * one.total
+    # the observed exchange is one of the possible ones
+    as_large, mean_as_large = [np.ones(len(one.columns)) for one in gained], np.ones(of_mean.shape)
+    for sums in exchanged(gained, len(outcomes.functions), permutations, seed):
+        for count, of_relation, bound in zip(as_large, sums, least):
+            count += (np.abs(of_relation) >= bound[:, None]).sum(axis=1)
+        means = np.zeros((*of_mean.shape, sums[0].shape[1] if sums else 0))
+        for weight, one, of_relation in zip(share, gained, sums):
+            means += weight * of_relation[one.which] if weight else 0
+        mean_as_large += (np.abs(means) >= np.abs(of_mean)[..., None] - 1e-9).sum(axis=-1)
+    p = np.array([count[one.which] for count, one in zip(as_large, gained)]).reshape(-1, *outcomes.shape)
+    return np.moveaxis(p, 0, -1) / (permutations + 1), mean_as_large / (permutations + 1)
