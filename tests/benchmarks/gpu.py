@@ -51,6 +51,7 @@ from tqdm import tqdm
 from transformers import AutoModel, AutoTokenizer, BertConfig, BertModel, LlamaConfig, LlamaModel
 
 from codesyntax_dataset import corpus, languages
+from codesyntax_dataset.schema import Skips
 from probing.attention.probe import RankJob, Runner, prepare
 from probing.attention.ranking import RankBounds
 from probing.evidence.verify import SLACK
@@ -187,9 +188,8 @@ class Bench:
 
 def sample() -> list[dict[str, Any]]:
     """The rows of the embedded sample in Python."""
-    functions, _ = corpus.read("sample", "python")
     variant = languages.variant_of("python")
-    return [corpus.to_row(*corpus.label(one, variant)[:2]) for of in functions.values() for one in of]
+    return [corpus.to_row(*corpus.label(one, variant)[:2]) for one in corpus.read("sample", "python", Skips())]
 
 
 def batches(job: RankJob) -> Iterator[Any]:
