@@ -263,7 +263,7 @@ class Plan:
             slot = slots[function_of, head]
             self.first, self.last = send(first.astype(np.int64)), send(last.astype(np.int64))  # (E,)
             # a quarter of real edges differ from another one only in the relation, and have the same ranks
-            key = ((slot + 1) * tokens + first) * tokens + last
+            key = (slot * tokens + first) * tokens + last
             _, distinct, same = np.unique(key, return_index=True, return_inverse=True)
             self.distinct, self.same = send(distinct), send(same)  # (D,) indices of edges, (E,) of `distinct`
             self.several = send(np.flatnonzero(first[distinct] != last[distinct]))  # of `distinct`

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import errno
+import hashlib
+import json
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -49,6 +51,19 @@ def test_a_byte_stands_where_the_format_says(tmp_path):
     cells = pq.read_table(tmp_path / "a.parquet")["ranks"][1].as_py()
     assert cells[(2 * 2 + 1) * 3 + 2] == ledger.ranks[2, 1, 1, 2]
     assert len(cells) == 3 * 2 * 3
+
+
+def test_the_digest_is_that_of_the_content():
+    """Its settings, names, numbers and ranks, these for 4096 edges after the other; whatever the order of the names."""
+    ledger = ledger_of(np.arange(5000))
+    names = ["Call:func->args", "If:if->test"]  # sorted
+    header = json.dumps(
+        {"relations": names, "settings": {"settings": {"model": "m"}}, "shape": [3, 5000, 2, 3]}
+    ).encode()
+    columns = (1 - ledger.relation, ledger.function, ledger.head, ledger.first, ledger.last, ledger.tokens)
+    content = [len(header).to_bytes(8, "little"), header, *(column.astype("<i4").tobytes() for column in columns)]
+    content += [ledger.ranks[:, :4096].tobytes(), ledger.ranks[:, 4096:].tobytes()]
+    assert ledger.digest() == hashlib.sha256(b"".join(content)).hexdigest()
 
 
 def test_sorted_keeps_the_edges_of_a_function_in_order():

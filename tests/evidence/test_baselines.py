@@ -133,6 +133,21 @@ def test_an_example_by_hand():
     assert ranks[RULES.index("last")].tolist() == [[0, 255], [0, 255], [1, 255]]
 
 
+def test_as_many_keywords_as_eight_bits_tell_apart():
+    """By hand: `x` is the head of an early one and of the last; in the other direction the last one is a head."""
+    own = LANGUAGES["python"].keywords
+    further = tuple(f"w{number}" for number in range(128 - len(own)))
+    dataset = dataset_of((["x", "if", "y", further[-1], "z"], [("r", 0, 1, 1), ("s", 0, 3, 3), ("t", 3, 4, 4)]))
+    of_function = read_edges(dataset, "python", "test", None, further)
+    assert of_function.keyword.tolist() == [-1, own.index("if"), -1, 127, -1]
+    picks = pick(of_function)
+    assert [picks.names("keyword", "first", name) for name in "rst"] == [["if"], [further[-1]], []]
+    assert ledger(of_function, picks).ranks[0, :, 0, 1].tolist() == [0, 0, 255]
+    assert pick(of_function, DEPENDENT_FIRST).names("keyword", "first", "t") == [further[-1]]
+    with pytest.raises(DatasetError, match="129 keywords, expected at most 128"):
+        read_edges(dataset, "python", "test", None, ("one", *further))
+
+
 def test_equal_gains_go_to_the_nearer_offset_and_the_first_keyword_and_are_listed():
     words = "a b c True not".split()
     edges = [("r", 0, 2, 2), ("r", 0, 1, 1), ("s", 0, 4, 4), ("s", 0, 3, 3)]
@@ -273,6 +288,9 @@ def test_held_out_lists_are_filled_with_what_is_near_or_frequent():
     assert filled.names("offset", "first", "s") == list(range(1, 21))  # no offset hits what is before the head
     keywords = filled.names("keyword", "first", "r")
     assert keywords[:5] == ["else", "in", "if", "False", "None"] and len(set(keywords)) == 20
+    without = picks.filled(of_function, useless={"r": [2, 6]})  # which only the rule first cannot use
+    assert without.names("offset", "first", "r") == [7, 1, 8, 3, 5, 9, 4, 10, *range(11, 23)]
+    assert without.names("offset", "last", "r") == nearest
     backwards = pick(of_function, DEPENDENT_FIRST).filled(of_function)
     assert backwards.names("offset", "first", "r") == [-offset for offset in nearest]
     assert np.array_equal(ledger(of_function, filled).ranks, ledger(of_function, picks).ranks)

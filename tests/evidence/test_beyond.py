@@ -70,6 +70,10 @@ def test_a_plain_computation_from_the_ledgers_agrees(evidence, avoided):
     assert all(found.edges[name] == (plain.hard[name], plain.edges[name]) for name in counted)
 
 
+def test_hard_edges_avoid_the_best_offset_or_the_three_best():
+    assert AVOIDED == (1, 3)
+
+
 def test_best_offsets_are_those_of_the_offset_baseline(edges):
     """As long as it gains anything: greedy choice and frequency are the same where an edge has one distance."""
     baseline = pick(edges["validation"])

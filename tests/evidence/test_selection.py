@@ -134,6 +134,11 @@ def test_few_functions_are_marked_and_some_relations_do_not_count():
     assert summary(nothing, estimate(nothing))["scores"]["first"]["1"] is None
 
 
+def test_without_edges_there_is_nothing():
+    nothing = apply(ledger_of([]), choose(ledger_of([(0, TEST, 0)])))
+    assert (nothing.relations, nothing.edges.shape, nothing.unchosen) == ([], (0, 0), {})
+
+
 def test_heads_of_another_model_are_refused():
     with pytest.raises(LedgerError, match="head 0-1 was chosen for If:if->test, but the ledger has 1 layers of 1"):
         apply(ledger_of([(0, TEST, 0)]), choose(ledger_of([(0, TEST, 3, 1)], heads=2)))
@@ -193,6 +198,13 @@ def test_quantiles_of_students_t_are_those_of_the_tables(degrees, quantile):
     assert student(0.025, degrees) == pytest.approx(-student(0.975, degrees))
 
 
+def test_the_expansion_of_students_t_by_hand():
+    """Abramowitz and Stegun's terms are 1/2, 1/4, 1/16 and -11/1920 at 1; at 2 they are 5/2, 49/16, 183/64 and 5665/3072."""
+    assert student(NormalDist().cdf(1), 1) == pytest.approx(1 + 1 / 2 + 1 / 4 + 1 / 16 - 11 / 1920)
+    at_2 = 2 + 5 / 2 / 3 + 49 / 16 / 3**2 + 183 / 64 / 3**3 + 5665 / 3072 / 3**4
+    assert student(NormalDist().cdf(2), 3) == pytest.approx(at_2)
+
+
 def plain_bca(score, resampled, left_out):
     """The bounds as Efron (1987) words them, of one score."""
     normal = NormalDist()
@@ -210,12 +222,12 @@ def test_bca_intervals_are_those_of_the_formula():
     """Of scores with bias, ties, skew, and resamples or functions that have none."""
     rng = np.random.default_rng(0)
     resampled = np.column_stack(
-        [rng.normal(50, 5, 200), rng.integers(45, 52, 200), rng.gamma(2, 5, 200), np.full(200, 40), np.arange(200)]
+        [rng.normal(50, 5, 200), rng.integers(45, 52, 200), rng.gamma(2, 5, 200), *np.tile(np.arange(200), (3, 1))]
     )
-    resampled[::7, 1] = np.nan
-    left_out = np.column_stack([rng.normal(50, 1, 30), rng.gamma(1, 3, 30), rng.gamma(2, 5, 30), np.full((30, 2), 40)])
-    left_out[3, 1] = np.nan
-    score = np.array([51, 48, 8, 40, -1.0])
+    resampled[::7, :3] = resampled[:-1, 3] = np.nan
+    left_out = np.column_stack([rng.normal(50, 1, 30), rng.gamma(1, 3, 30), rng.gamma(2, 5, 30), np.full((30, 3), 40)])
+    left_out[3, :3] = np.nan
+    score = np.array([51, 48, 8, 199, -1, 60])
     expected = [plain_bca(*column) for column in zip(score, resampled.T, left_out.T)]
     assert bca(score, resampled, left_out).T == pytest.approx(np.array(expected))
 
@@ -336,6 +348,16 @@ def test_p_values_are_those_of_all_exchanges():
     assert found.p[0, 0] == pytest.approx(exact[:2], abs=0.02)
     assert found.p_mean[0, 0] == pytest.approx(exact[2], abs=0.02)
     assert found.difference.relations[0, 0, 0] == pytest.approx(100 * (one - other).sum(axis=0) / 40)
+
+
+def test_the_test_of_a_mean_leaves_out_what_does_not_count():
+    """Where one relation counts, the mean is that relation, whatever the other one says."""
+    rng = np.random.default_rng(3)
+    edges, names = np.full((9, 2), 5), [TEST, COMPREHENSION]
+    one, other = (outcomes_of(everywhere(rng.integers(0, 6, (9, 2))), edges, names) for _ in range(2))
+    found = compare(one, other, permutations=199)
+    assert found.p_mean[0, 0] == found.p[0, 0, 0] != found.p[0, 0, 1]
+    assert found.difference.mean[0, 0, 0] == pytest.approx(found.difference.relations[0, 0, 0, 0])
 
 
 def test_equal_models_are_told_apart_in_5_of_100_simulations_and_different_ones_more_often():

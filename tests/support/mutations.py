@@ -47,6 +47,9 @@ _OPPOSITES = (
 )
 _NAMES = {one: other for pair in map(str.split, _OPPOSITES) for one, other in (pair, pair[::-1])}
 
+_SYMMETRIC = {"max", "min", "maximum", "minimum", "swapaxes", "array_equal", "intersect1d"}
+"""Functions whose arguments may be swapped."""
+
 
 @dataclass(frozen=True)
 class Edit:
@@ -217,11 +220,10 @@ class _Finder:
 
     def call(self, node: ast.Call) -> None:
         name = node.func
-        if isinstance(name, (ast.Name, ast.Attribute)):
-            text = name.id if isinstance(name, ast.Name) else name.attr
-            if text in _NAMES:
-                self.add(self.end(name) - len(text), self.end(name), _NAMES[text], "opposite")
-        for one, other in zip(node.args, node.args[1:]):
+        text = name.id if isinstance(name, ast.Name) else name.attr if isinstance(name, ast.Attribute) else ""
+        if text in _NAMES:
+            self.add(self.end(name) - len(text), self.end(name), _NAMES[text], "opposite")
+        for one, other in zip(node.args, node.args[1:]) if text not in _SYMMETRIC else ():
             if type(one) is type(other) and not isinstance(one, ast.Starred) and self.text(one) != self.text(other):
                 between = self.data[self.end(one) : self.begin(other)].decode()
                 swapped = self.text(other) + between + self.text(one)
