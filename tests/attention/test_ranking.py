@@ -9,7 +9,7 @@ from edge_tables import edge_table
 
 from codesyntax_metric.topk_uas import DEPENDENT_TO_HEAD, DIRECTIONS, HEAD_TO_DEPENDENT, RULES, rank_attention
 from probing.attention.align import Alignment
-from probing.attention.ranking import BatchRanker, EncodedFunction
+from probing.attention.ranking import BatchRanker, EncodedFunction, _group_by_size
 from probing.models.capture import rows_of
 
 
@@ -85,6 +85,20 @@ def test_batch_ranker_like_a_plain_loop(direction, elements):
         np.testing.assert_array_equal(ranker.found.numpy(), expected)
         numpy_ranks = [rank_attention(w, e, direction) for w, e in zip(words, edges)]
         np.testing.assert_array_equal(np.concatenate(numpy_ranks, axis=1), expected)
+
+
+def test_functions_are_read_together_as_far_as_their_rows_fit():
+    """By hand, of functions with so many rows: each takes as many as the longest of its group, and at least one."""
+
+    def groups(rows, most_rows):
+        first = np.zeros(1, np.int32)
+        functions = [EncodedFunction(0, first, Alignment(first, first + many - 1), edge_table(1, [])) for many in rows]
+        found = _group_by_size(functions, [np.arange(1)] * len(rows), most_rows)
+        return [rows[group] for group in found]
+
+    assert groups([2, 3, 1, 4, 0, 0], 6) == [[2, 3], [1], [4], [0, 0]]
+    assert groups([0, 0, 0], 1) == [[0], [0], [0]]
+    assert groups([9, 9], 6) == [[9], [9]]
 
 
 def test_hand_counted():

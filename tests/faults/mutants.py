@@ -45,6 +45,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "support"))
 
 from equivalent_mutants import EQUIVALENT
 from mutations import Edit, edits
+from rows import Row
 from tests_by_line import Lines, Selection
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -57,8 +58,10 @@ CORE = (
     "probing/attention/ranking.py",
     "probing/evidence/baselines.py",
     "probing/evidence/beyond.py",
+    "probing/evidence/outcomes.py",
     "probing/evidence/selection.py",
     "probing/evidence/statistics.py",
+    "probing/evidence/uncertainty.py",
 )
 """From attention to the numbers of a report."""
 
@@ -67,6 +70,8 @@ TESTS = ("metric", "attention", "evidence", "cli", "paper", "prediction", "repor
 
 SLOW_TESTS = ("tests/metric", "tests/attention", "tests/evidence/test_baselines", "tests/evidence/test_selection")
 """Of others, only the quick tests are run."""
+
+TIMES = 200
 
 LIBRARIES = ("datasets", "hypothesis", "matplotlib.pyplot", "rich", "torch", "transformers.models.bert.modeling_bert")
 
@@ -221,10 +226,12 @@ def fates(repository: Repository, mutants: Sequence[Mutant]) -> Iterator[Fate]:
         yield fate
 
 
-def row(found: Sequence[Fate]) -> dict[str, int]:
-    """How many mutants were made and met each fate."""
+def row(found: Sequence[Fate]) -> Row:
     counts = Counter(fate.name for fate in found)
-    return {"mutants": len(found)} | {name: counts[name] for name in ("killed", "does not end", "equivalent", "lives")}
+    killed = f"{counts['killed'] + counts['does not end']} killed, {counts['does not end']} of them by a time limit"
+    return Row(
+        "mutants of the core", len(found), f"{killed}; {counts['equivalent']} equivalent; {counts['lives']} live"
+    )
 
 
 def measure(count: int, seed: int, modules: Sequence[str] = CORE) -> list[Fate]:
@@ -241,21 +248,25 @@ def measure(count: int, seed: int, modules: Sequence[str] = CORE) -> list[Fate]:
         return list(fates(repository, draw(ROOT, modules, count, seed)))
 
 
+def run(seed: int, times: int) -> Row:
+    found = measure(times, seed)
+    alive = [fate.mutant.diff() for fate in found if fate.name == "lives"]
+    assert not alive, "\n".join(alive)
+    return row(found)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--mutants", type=int, default=200)
+    parser.add_argument("--mutants", type=int, default=TIMES)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--module", choices=CORE, action="append", help="only of these modules of the core")
     args = parser.parse_args()
     found = measure(args.mutants, args.seed, args.module or CORE)
     for fate in found:
-        if fate.name == "lives":
-            print(f"\nlives:\n{fate.mutant.diff()}")
-        elif fate.mutant.reason:
-            print(f"\n{fate.name}: {fate.mutant.reason}\n{fate.mutant.diff()}")
-    print(", ".join(f"{count} {name}" for name, count in row(found).items()))
-    wrong = any(fate.name == "lives" or (fate.by and fate.mutant.reason) for fate in found)
-    sys.exit(int(wrong))
+        if fate.by is None or fate.mutant.reason:
+            print(f"\n{fate.name}, {fate.mutant.reason or 'a test is missing'}\n{fate.mutant.diff()}", end="")
+    print(f"\n{row(found).what}: {len(found)} made, {row(found).outcome}")
+    sys.exit(any(fate.name == "lives" for fate in found))
 
 
 if __name__ == "__main__":
