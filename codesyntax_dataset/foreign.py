@@ -9,7 +9,7 @@ from __future__ import annotations
 import errno
 import os
 import stat
-from typing import BinaryIO
+from io import BufferedReader
 
 LONGEST_FUNCTION = 1_000_000
 """Characters of code of a function: a longer one is left out."""
@@ -23,7 +23,7 @@ LARGEST_SOURCE = 1 << 40
 _PACKED_ALIKE, _LEAST = 200, 1 << 28
 
 
-def opened(path: str | os.PathLike) -> BinaryIO:
+def opened(path: str | os.PathLike) -> BufferedReader:
     """Open a regular file, or a link to one, for reading; raises OSError for anything else."""
     number = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
     try:  # asked of what is open, which nobody can exchange any more

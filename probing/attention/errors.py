@@ -199,9 +199,9 @@ def _hits(ledger: RankLedger, direction: str, chosen: np.ndarray) -> np.ndarray:
 def _compare(ledger: RankLedger, settings: Settings, picked: np.ndarray, hit: np.ndarray) -> dict[str, int]:
     """Rule -> number of edges whose hits differ from the ledger's; raises LedgerError if rounding cannot explain it."""
     differing = {}
+    ranks = ledger.of_heads(picked[..., 0], picked[..., 1])  # (rules, E)
     for number, rule in enumerate(RULES):
-        layer, head = picked[number, ledger.relation].T
-        differs = (ledger.ranks[number, np.arange(len(ledger)), layer, head] == 0) != hit[number]
+        differs = (ranks[number] == 0) != hit[number]
         differing[rule] = int(differs.sum())
         if differing[rule] > max(1, MOST_DIFFERING[settings.dtype] * len(ledger)):
             raise LedgerError(

@@ -9,12 +9,11 @@ compresses well. The settings that made it are in the file's metadata under `cod
 
 from __future__ import annotations
 
-import dataclasses
 import hashlib
 import json
 import os
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -24,6 +23,11 @@ from codesyntax_dataset.errors import LedgerError
 from codesyntax_metric.topk_uas import RULES, RankCounts
 from probing.attention.edges import COLUMNS, EdgeTable, stacked
 from probing.runs import ledger_file
+
+EDGES_AT_ONCE = 4096
+"""Edges whose ranks are in memory at once, where a ledger is read in parts."""
+
+_KIND = "rank ledger", "probe"
 
 _NUMBERS = (
     "function",
@@ -38,31 +42,62 @@ _NUMBERS = (
 class RankLedger(EdgeTable):
     """E edges, and the ranks of their dependents by L x H attention heads.
 
-    `ranks`: uint8 (rules, E, layers, heads), rules in the order of RULES. `settings`: how it was made, as JSON.
+    `ranks`: uint8 (rules, E, layers, heads), rules in the order of RULES, in memory or in a file. `settings`: how it
+    was made, as JSON.
     """
 
-    ranks: np.ndarray
+    ranks: np.ndarray | StoredRanks
     settings: dict[str, Any]
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, RankLedger):
             return NotImplemented
         same = (self.relations, self.settings) == (other.relations, other.settings)
-        return same and all(np.array_equal(getattr(self, name), getattr(other, name)) for name in (*COLUMNS, "ranks"))
+        same = same and all(np.array_equal(getattr(self, name), getattr(other, name)) for name in COLUMNS)
+        return same and self.same_ranks(other)
 
     def __repr__(self) -> str:
         layers, heads = self.ranks.shape[2:]
         return f"RankLedger: {len(self)} edges of {len(self.relations)} relations, {layers} layers of {heads} heads"
 
-    def counts(self, edges_at_once: int = 4096) -> RankCounts:
+    def parts(self, edges_at_once: int = EDGES_AT_ONCE) -> Iterator[tuple[slice, np.ndarray]]:
+        """Which edges, and their ranks (rules, some edges, layers, heads), so many edges at a time.
+
+        Raises LedgerError if the ranks are in a file that is damaged, or has changed since it was opened.
+        """
+        if isinstance(self.ranks, StoredRanks):
+            yield from self.ranks.parts(edges_at_once)
+            return
+        for start in range(0, len(self), edges_at_once):
+            part = slice(start, min(len(self), start + edges_at_once))
+            yield part, self.ranks[:, part]
+
+    def counts(self, edges_at_once: int = EDGES_AT_ONCE) -> RankCounts:
         """The number of times that each rank occurs, for the metric's `score`."""
         counts = RankCounts(*self.ranks.shape[2:])
         names = np.asarray(self.relations, dtype=object)
-        for start in range(0, len(self), edges_at_once):
-            part = slice(start, start + edges_at_once)
-            counts.add(names[self.relation[part]], self.ranks[:, part])
+        for part, ranks in self.parts(edges_at_once):
+            counts.add(names[self.relation[part]], ranks)
         counts.functions = len(np.unique(self.function))
         return counts
+
+    def of_heads(self, layer: np.ndarray, head: np.ndarray) -> np.ndarray:
+        """The ranks of one head for each rule and relation: uint8 (..., rules, E), of integers (..., rules, relations).
+
+        So several choices of heads are read at once.
+        """
+        found = np.empty((*layer.shape[:-1], len(self)), np.uint8)
+        rule = np.arange(len(RULES))[:, None]
+        for part, ranks in self.parts():
+            relation = self.relation[part]
+            found[..., part] = ranks[rule, np.arange(len(relation)), layer[..., relation], head[..., relation]]
+        return found
+
+    def same_ranks(self, other: RankLedger) -> bool:
+        """Whether another ledger has the same ranks in the same order."""
+        if self.ranks.shape != other.ranks.shape:
+            return False
+        return all(np.array_equal(one, ranks) for (_, one), (_, ranks) in zip(self.parts(), other.parts()))
 
     def digest(self) -> str:
         """SHA-256 over the content of the ledger, independent of the file format."""
@@ -73,8 +108,8 @@ class RankLedger(EdgeTable):
         digest.update(len(text).to_bytes(8, "little") + text)
         for numbers in (relation, self.function, self.head, self.first, self.last, self.tokens):
             digest.update(numbers.astype("<i4").tobytes())
-        for start in range(0, len(self), 4096):
-            digest.update(self.ranks[:, start : start + 4096].tobytes())
+        for _, ranks in self.parts(EDGES_AT_ONCE):
+            digest.update(ranks.tobytes())
         return digest.hexdigest()
 
     def sorted(self) -> RankLedger:
@@ -84,7 +119,7 @@ class RankLedger(EdgeTable):
     def take(self, edges: np.ndarray) -> RankLedger:
         """Some of the edges, by their indices or a mask (E,)."""
         columns = {name: column[edges] for name, column in self.columns.items()}
-        return dataclasses.replace(self, **columns, ranks=self.ranks[:, edges])
+        return replace(self, **columns, ranks=self.ranks[:, edges])
 
     def only(self, functions: np.ndarray) -> RankLedger:
         """The edges of some functions: places in the split, as in the column `function`."""
@@ -102,7 +137,7 @@ class RankLedger(EdgeTable):
         parts = list(parts)
         if any(part.relations != parts[0].relations or part.settings != parts[0].settings for part in parts):
             raise LedgerError("these ledgers do not belong together: their relations or settings differ")
-        ranks = np.concatenate([part.ranks for part in parts], axis=1)
+        ranks = np.concatenate([np.asarray(part.ranks) for part in parts], axis=1)
         return cls.of(stacked(parts), ranks, parts[0].settings).sorted()
 
     def save(self, path: str | os.PathLike) -> None:
@@ -110,7 +145,7 @@ class RankLedger(EdgeTable):
         layers, heads = self.ranks.shape[2:]
         columns = {name: pa.array(getattr(self, name).astype(np.int32)) for name in _NUMBERS}
         columns["relation"] = pa.DictionaryArray.from_arrays(pa.array(self.relation.astype(np.int32)), self.relations)
-        cells = np.ascontiguousarray(self.ranks.swapaxes(0, 1))  # (E, rules, layers, heads)
+        cells = np.ascontiguousarray(np.asarray(self.ranks).swapaxes(0, 1))  # (E, rules, layers, heads)
         width = pa.binary(len(RULES) * layers * heads)
         columns["ranks"] = pa.Array.from_buffers(width, len(self), [None, pa.py_buffer(cells)])
         header = {"layers": layers, "heads": heads, "settings": self.settings}
@@ -118,23 +153,87 @@ class RankLedger(EdgeTable):
 
     @classmethod
     def load(cls, path: str | os.PathLike) -> RankLedger:
-        """Read a ledger; raises LedgerError if the file is not a ledger or is damaged."""
-        with ledger_file.opened(path, "rank ledger", "probe") as (table, header):
+        """Read a ledger into memory; raises LedgerError if the file is not a ledger or is damaged."""
+        ledger = cls.open(path)
+        return replace(ledger, ranks=np.asarray(ledger.ranks))
+
+    @classmethod
+    def open(cls, path: str | os.PathLike) -> RankLedger:
+        """Read the edges of a ledger; its ranks stay in the file, and are read some at a time when they are needed.
+
+        Raises LedgerError if the file is not a ledger, or if its edges are damaged; damaged ranks are found when they
+        are read.
+        """
+        with ledger_file.opened(path, *_KIND, columns=[*_NUMBERS, "relation"]) as (table, header, schema, identity):
             layers, heads = header["layers"], header["heads"]
             relation = table["relation"].combine_chunks().dictionary_encode()
-            cells = table["ranks"].combine_chunks()
-            width = cells.type.byte_width
-            ranks = np.frombuffer(cells.buffers()[1], np.uint8, len(cells) * width, cells.offset * width)
-            ranks = ranks.reshape(len(table), len(RULES), layers, heads).swapaxes(0, 1)
             columns = {name: table[name].to_numpy().astype(np.int32) for name in _NUMBERS}
             names = relation.dictionary.to_pylist()
             if min(layers, heads) < 1 or not all(isinstance(name, str) for name in names):
                 raise ValueError("fields that are empty or no names")
-            settings = header["settings"]
+            width, expected = schema.field("ranks").type.byte_width, len(RULES) * layers * heads
+            if width != expected:
+                raise ValueError(f"ranks of {width} bytes, expected {expected}")
+            shape, settings = (len(RULES), len(table), layers, heads), header["settings"]
         return cls(
             relations=names,
             relation=relation.indices.to_numpy().astype(np.int32),
-            ranks=ranks,
+            ranks=StoredRanks(path, identity, shape),
             settings=settings,
             **columns,
         )
+
+
+class StoredRanks:
+    """The ranks of a ledger in its file, or those of some edges: like an array, but read some edges at a time.
+
+    `shape`: (rules, E, layers, heads) of the file; `edges`: which of its edges, ascending; None: all. Raises
+    LedgerError when they are read, if the file is damaged, or has changed since it was opened.
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike,
+        identity: ledger_file.Identity,
+        shape: tuple[int, int, int, int],
+        edges: np.ndarray | None = None,
+    ):
+        self._path, self._identity, self._of_file, self._edges = path, identity, shape, edges
+        self.shape = (shape[0], shape[1] if edges is None else len(edges), *shape[2:])
+
+    def parts(self, edges_at_once: int) -> Iterator[tuple[slice, np.ndarray]]:
+        """As `RankLedger.parts`."""
+        rules, of_file, layers, heads = self._of_file
+        done = read = 0
+        waiting = np.empty((0, rules, layers, heads), np.uint8)
+        for batch in ledger_file.parts(self._path, *_KIND, "ranks", edges_at_once, self._identity):
+            width = batch.type.byte_width
+            cells = np.frombuffer(batch.buffers()[1], np.uint8, len(batch) * width, batch.offset * width)
+            cells = cells.reshape(-1, rules, layers, heads)
+            if self._edges is not None:
+                first, last = np.searchsorted(self._edges, [read, read + len(cells)])
+                cells = cells[self._edges[first:last] - read]
+            read += len(batch)
+            waiting = np.concatenate([waiting, cells]) if len(waiting) else cells
+            while len(waiting) >= edges_at_once:
+                yield slice(done, done + edges_at_once), waiting[:edges_at_once].swapaxes(0, 1)
+                done, waiting = done + edges_at_once, waiting[edges_at_once:]
+        if read != of_file:
+            raise LedgerError(f"{self._path} has ranks of {read} edges, expected {of_file}: the file is damaged")
+        if len(waiting):
+            yield slice(done, done + len(waiting)), waiting.swapaxes(0, 1)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        ranks = np.empty(self.shape, np.uint8)
+        for part, of_part in self.parts(EDGES_AT_ONCE):
+            ranks[:, part] = of_part
+        return ranks if dtype is None else ranks.astype(dtype)
+
+    def __getitem__(self, place: Any) -> Any:
+        """Those of edges in ascending order, or of a mask (E,), `[:, edges]`, stay in the file; others are read."""
+        if isinstance(place, tuple) and len(place) == 2 and isinstance(place[0], slice):
+            edges = np.arange(self.shape[1])[place[1]]
+            if edges.ndim and (np.diff(edges) > 0).all():
+                kept = edges if self._edges is None else self._edges[edges]
+                return StoredRanks(self._path, self._identity, self._of_file, kept)
+        return np.asarray(self)[place]

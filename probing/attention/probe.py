@@ -228,7 +228,7 @@ class RankJob:
         return RankLedger.of(stacked([function.edges for function in part]), found, self.made)
 
     def found(self, table: RankLedger) -> np.ndarray:
-        return table.ranks
+        return np.asarray(table.ranks)
 
     def load(self, file: Path) -> RankLedger:
         return RankLedger.load(file)

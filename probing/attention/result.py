@@ -62,7 +62,7 @@ class ProbeResult(SavedResult):
 
     @classmethod
     def from_file(cls, ledger: Path) -> ProbeResult:
-        return cls.from_ledger(RankLedger.load(ledger))
+        return cls.from_ledger(RankLedger.open(ledger))
 
     @classmethod
     def from_ledger(cls, ledger: RankLedger) -> ProbeResult:

@@ -117,7 +117,6 @@ def score(ledgers: tuple[Path, ...], wide: bool, as_json: bool) -> None:
 
     The ledgers of a model on the splits test and validation also give its score beyond offsets.
     """
-    from probing.attention.ledger import RankLedger
     from probing.attention.result import ProbeResult
     from probing.prediction.ledger import MaskingLedger
     from probing.prediction.result import MaskResult
@@ -134,7 +133,7 @@ def score(ledgers: tuple[Path, ...], wide: bool, as_json: bool) -> None:
         elif instrument == MASKING:
             print_one(MaskResult.from_ledger(MaskingLedger.load(ledger)), wide, as_json)
         else:
-            probed.append(ProbeResult.from_ledger(RankLedger.load(ledger)))
+            probed.append(ProbeResult.from_file(ledger))
             print_one(probed[-1], wide, as_json)
     if len(probed) > 1:
         from probing.report.tables import print_beyond

@@ -13,7 +13,6 @@ import torch
 from codesyntax_dataset.arguments import Natural, Positive, checked
 from codesyntax_dataset.protocol import PAPER_LENGTH
 from codesyntax_metric.topk_uas import RULES
-from probing.attention.ledger import RankLedger
 from probing.attention.probe import probe
 from probing.attention.result import ProbeResult
 from probing.evidence.beyond import AVOIDED, best_offsets, is_hard
@@ -133,10 +132,15 @@ def choose(validation: ProbeResult, test: ProbeResult, draws: int, seed: int) ->
     """
     ledger = test.ledger
     hard = is_hard(ledger, best_offsets(validation.ledger, AVOIDED[0]))
+    best = [
+        validation.relations[name][RULES[0]]["1"] if name in validation.relations else {"score": 0}
+        for name in ledger.relations
+    ]
+    layers, numbers = ([[cell.get(part, 0) for cell in best]] * len(RULES) for part in ("layer", "head"))
+    hit = ledger.of_heads(np.array(layers), np.array(numbers))[0] == 0  # (E,), rule first
     heads = {}
-    for number, name in enumerate(ledger.relations):
+    for number, (name, cell) in enumerate(zip(ledger.relations, best)):
         edges = ledger.relation == number
-        cell = validation.relations[name][RULES[0]]["1"] if name in validation.relations else {"score": 0}
         if not (edges.any() and cell["score"]):
             continue
         layer, head = cell["layer"], cell["head"]
@@ -148,13 +152,8 @@ def choose(validation: ProbeResult, test: ProbeResult, draws: int, seed: int) ->
             head=head,
             matched=tuple(others.tolist()),
             edges=int(edges.sum()),
-            score=_score(ledger, edges, layer, head),
+            score=float(100 * hit[edges].mean()),
             hard=int((edges & hard).sum()),
-            beyond=_score(ledger, edges & hard, layer, head) if (edges & hard).any() else None,
+            beyond=float(100 * hit[edges & hard].mean()) if (edges & hard).any() else None,
         )
     return heads
-
-
-def _score(ledger: RankLedger, edges: np.ndarray, layer: int, head: int) -> float:
-    """The percentage of some edges, a mask (E,), that a head finds with one guess, rule first."""
-    return float(100 * (ledger.ranks[0, edges, layer, head] == 0).mean())

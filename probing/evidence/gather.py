@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from codesyntax_dataset import foreign
 from codesyntax_dataset.errors import LedgerError
 from codesyntax_dataset.protocol import BEST_BASELINE, PROTOCOLS, REDRAWN_DEPENDENTS, TABLE_KS
 from codesyntax_metric.topk_uas import RULES
@@ -74,7 +75,7 @@ def find(paths: Sequence[str | os.PathLike]) -> list[Probed]:
         if result.settings.split == "validation":
             continue
         if same := [pair for pair in pairs if pair.test.settings == result.settings]:
-            if not np.array_equal(same[0].test.ledger.ranks, result.ledger.ranks):
+            if not same[0].test.ledger.same_ranks(result.ledger):
                 raise LedgerError(
                     f"{file} and {same[0].files['test']} are two runs of one probe, but their ranks differ: give only "
                     "one"
@@ -289,6 +290,8 @@ def gather(probed: Sequence[Probed], data: Any = None) -> list[Evidence]:
 def _only(result: ProbeResult, functions: np.ndarray) -> ProbeResult:
     """The same, restricted to some functions; those that it loses are counted as skipped."""
     ledger = result.ledger.only(functions)
+    if ledger is result.ledger:
+        return result
     if lost := result.functions - len(np.unique(ledger.function)):
         skips = {**result.skips, "not in the results that it was compared with": lost}
         ledger = replace(ledger, settings={**ledger.settings, "skips": skips})
@@ -340,4 +343,5 @@ def alike(result: ProbeResult) -> Settings:
 
 
 def _sha256(path: Path) -> str:
-    return hashlib.sha256(path.read_bytes()).hexdigest()
+    with foreign.opened(path) as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

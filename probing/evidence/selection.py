@@ -10,6 +10,8 @@ Two protocols, always reported side by side:
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from codesyntax_dataset.errors import LedgerError
@@ -43,10 +45,12 @@ def apply(ledger: RankLedger, choice: Choice) -> Outcomes:
     present = np.bincount(ledger.relation, minlength=len(ledger.relations))
     names = sorted(name for name, edges in zip(ledger.relations, present) if edges)
     chosen = [name for name in names if name in choice[RULES[0]]]
-    layers, heads = ledger.ranks.shape[2:]
+    guesses = _heads_by_guess(ledger, choice, chosen)
+    ranks = np.minimum(ledger.of_heads(*guesses), _WORST)  # (guesses, rules, E)
     edges, found = np.zeros((len(functions), len(chosen)), np.int32), []
     for column, name in enumerate(chosen):
-        index = np.flatnonzero(ledger.relation == ledger.relations.index(name))
+        number = ledger.relations.index(name)
+        index = np.flatnonzero(ledger.relation == number)
         edges[:, column] = np.bincount(row[index], minlength=len(functions))
         places, own = np.unique(row[index], return_inverse=True)
         of_relation = edges[places, column]
@@ -54,21 +58,34 @@ def apply(ledger: RankLedger, choice: Choice) -> Outcomes:
         hits = np.zeros((len(RULES), len(KS), len(places)), small)
         for rule, kind in enumerate(RULES):
             heads_by_k = choice[kind][name]
-            for layer, head in set(heads_by_k):
-                if not (layer < layers and head < heads):
-                    raise LedgerError(
-                        f"head {layer}-{head} was chosen for {name}, but the ledger has {layers} layers of {heads} "
-                        "heads: choose on a ledger of the same model"
-                    )
-                rank = np.minimum(ledger.ranks[rule, index, layer, head], _WORST)
-                cells = np.bincount(own * (_WORST + 1) + rank, minlength=len(places) * (_WORST + 1))
+            for guess, cell in enumerate(dict.fromkeys(heads_by_k)):
+                cells = np.bincount(
+                    own * (_WORST + 1) + ranks[guess, rule, index], minlength=len(places) * (_WORST + 1)
+                )
                 within = cells.reshape(len(places), -1).cumsum(axis=1)  # (f, ranks)
                 for place, k in enumerate(KS):
-                    if heads_by_k[place] == (layer, head):
+                    if heads_by_k[place] == cell:
                         hits[rule, place] = within[:, k - 1]
         found.append(Found.of(places, of_relation, hits))
     unchosen = {name: int(present[ledger.relations.index(name)]) for name in names if name not in chosen}
     return Outcomes(chosen, functions, edges, found, choice, unchosen)
+
+
+def _heads_by_guess(ledger: RankLedger, choice: Choice, names: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
+    """Layers and heads, each (n, rules, relations of the ledger): the first, second ... head that a relation chose."""
+    layers, heads = ledger.ranks.shape[2:]
+    distinct = {(rule, name): list(dict.fromkeys(choice[rule][name])) for rule in RULES for name in names}
+    most = max(map(len, distinct.values()), default=0)
+    cells = np.zeros((2, most, len(RULES), len(ledger.relations)), np.intp)
+    for (rule, name), chosen in distinct.items():
+        for layer, head in chosen:
+            if not (layer < layers and head < heads):
+                raise LedgerError(
+                    f"head {layer}-{head} was chosen for {name}, but the ledger has {layers} layers of {heads} "
+                    "heads: choose on a ledger of the same model"
+                )
+        cells[:, : len(chosen), RULES.index(rule), ledger.relations.index(name)] = np.transpose(chosen)
+    return cells[0], cells[1]
 
 
 def published(ledger: RankLedger) -> Outcomes:

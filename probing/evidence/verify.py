@@ -89,7 +89,7 @@ def verify(
     if instrument == MASKING:
         return verify_masked(result, model=model, data=data, device=device, functions=functions, seed=seed)
     text = read_text(result)
-    ledger = RankLedger.load(ledger_path(result))
+    ledger = RankLedger.open(ledger_path(result))
     found = ProbeResult.from_ledger(ledger)
     settings, difference = found.settings, found.difference(text)
     said = f"numbers differ from the ledger's: {difference}" if difference else "every number follows from the ledger"

@@ -42,7 +42,7 @@ def example(model: Model, data: Path, measured: Measured, ledger: Path, device: 
 
     `data`: the dataset; `ledger`: the file with the model's ranks. The model runs on this function.
     """
-    ranks = RankLedger.load(ledger)
+    ranks = RankLedger.open(ledger)
     ours, offset = (
         scores["first"]["relations"] for scores in (measured.models[model.name], measured.baselines["offset"])
     )

@@ -53,7 +53,7 @@ def measure(folder: Path, config: str, ledgers: Mapping[str, Path], limit: int |
 
     One ledger is in memory at a time. Raises LedgerError if the models have no function in common.
     """
-    read_by = [np.unique(RankLedger.load(file).function) for file in ledgers.values()]
+    read_by = [np.unique(RankLedger.open(file).function) for file in ledgers.values()]
     functions = reduce(np.intersect1d, read_by) if read_by else None if limit is None else np.arange(limit)
     if functions is not None and not len(functions):
         raise LedgerError(f"{', '.join(ledgers)} have no function of {config} in common: reproduce with fewer models")

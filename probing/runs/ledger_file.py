@@ -7,7 +7,7 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO, NamedTuple
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -38,21 +38,79 @@ def save(
         raise LedgerError(f"cannot write the ledger {path}: {error.strerror or error}; is the disk full?") from error
 
 
-@contextmanager
-def opened(path: str | os.PathLike, kind: str, command: str) -> Iterator[tuple[pa.Table, dict[str, Any]]]:
-    """The table and header of a ledger; whatever goes wrong while they are read is a LedgerError.
+class Identity(NamedTuple):
+    """What changes when a file is replaced or written to."""
 
-    `kind`: what the file should be, such as `rank ledger`; `command`: of the command line, that writes it.
+    device: int
+    number: int
+    bytes: int
+    written: int
+    changed: int
+
+    @classmethod
+    def of(cls, file: BinaryIO) -> Identity:
+        found = os.fstat(file.fileno())
+        return cls(found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)
+
+
+class Opened(NamedTuple):
+    """What is read of a ledger: its table, all of it or some columns, its header, and which file it was."""
+
+    table: pa.Table
+    header: dict[str, Any]
+    schema: pa.Schema
+    identity: Identity
+
+
+@contextmanager
+def opened(path: str | os.PathLike, kind: str, command: str, columns: Sequence[str] | None = None) -> Iterator[Opened]:
+    """What is in a ledger; whatever goes wrong while it is read is a LedgerError.
+
+    `kind`: what the file should be, such as `rank ledger`; `command`: of the command line, that writes it; `columns`:
+    those to read, by default all.
     """
-    try:
+    with _refusing(path, kind, command):
         with foreign.opened(path) as file:
-            parquet = pq.ParquetFile(file)
-            _check_size(parquet, os.fstat(file.fileno()).st_size)
-            table = parquet.read()
+            identity, parquet = Identity.of(file), pq.ParquetFile(file)
+            _check_size(parquet, identity.bytes)
+            table = parquet.read(columns=columns)
         header = json.loads(table.schema.metadata[_METADATA])
-        if any(column.null_count for column in table.columns):
-            raise ValueError("empty fields")
-        yield table, header
+        _check_full(table.columns)
+        yield Opened(table, header, parquet.schema_arrow, identity)
+
+
+def parts(
+    path: str | os.PathLike, kind: str, command: str, column: str, rows: int, identity: Identity
+) -> Iterator[pa.Array]:
+    """Read one column of a ledger, up to so many rows at a time.
+
+    `identity`: that of the file when it was opened. Raises LedgerError as `opened` does, and if the file has changed
+    since: numbers would be of two files.
+    """
+    with _refusing(path, kind, command), foreign.opened(path) as file:
+        _check_same(file, identity, path)
+        for batch in pq.ParquetFile(file).iter_batches(rows, columns=[column], use_threads=False):
+            _check_full(batch.columns)
+            yield batch.column(0)
+            _check_same(file, identity, path)
+
+
+def _check_same(file: BinaryIO, identity: Identity, path: str | os.PathLike) -> None:
+    if Identity.of(file) != identity:
+        raise LedgerError(f"{path} was written to while it was read: give the command again, when nothing writes to it")
+
+
+def _check_full(columns: Sequence[pa.Array]) -> None:
+    if any(column.null_count for column in columns):
+        raise ValueError("empty fields")
+
+
+@contextmanager
+def _refusing(path: str | os.PathLike, kind: str, command: str) -> Iterator[None]:
+    try:
+        yield
+    except LedgerError:
+        raise
     except (OSError, pa.ArrowException, KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
         raise LedgerError(
             f"{path} is no {kind}, or a damaged one ({error}): expected the Parquet file that `codesyntax {command}` "

@@ -7,6 +7,7 @@ import hashlib
 import json
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
@@ -122,3 +123,66 @@ def test_a_full_disk_leaves_the_old_file_and_nothing_else(tmp_path, monkeypatch)
         ledger_of([2]).save(tmp_path / "a.parquet")
     assert [file.name for file in tmp_path.iterdir()] == ["a.parquet"]
     assert (tmp_path / "a.parquet").read_bytes() == before
+
+
+@pytest.mark.parametrize("at_once", [1, 3, 7, 4096])
+def test_parts_of_a_file_are_the_ledger(tmp_path, monkeypatch, at_once):
+    """Whatever the size of the parts and of the file's row groups, and whichever edges are taken."""
+    whole = ledger_of(sorted(np.random.default_rng(1).integers(0, 9, 40).tolist()))
+    whole.save(tmp_path / "a.parquet")
+    table = pq.read_table(tmp_path / "a.parquet")
+    pq.write_table(table, tmp_path / "b.parquet", row_group_size=5)
+    mask = np.random.default_rng(2).random(40) < 0.5
+    for file in ("a.parquet", "b.parquet"):
+        stored = RankLedger.open(tmp_path / file)
+        for one, other in ((stored, whole), (stored.take(mask), whole.take(mask))):
+            again = one.take(np.arange(2, len(one))), other.take(np.arange(2, len(other)))
+            for mine, theirs in ((one, other), again, (one.only(np.array([3, 4])), other.only(np.array([3, 4])))):
+                parts = list(mine.parts(at_once))
+                assert [part.stop - part.start for part, _ in parts[:-1]] == [at_once] * (len(parts) - 1)
+                assert same(mine, theirs) and mine.digest() == theirs.digest()
+                counted, expected = mine.counts(at_once), theirs.counts()
+                assert counted.counts.keys() == expected.counts.keys()
+                assert all(np.array_equal(counted.counts[name], expected.counts[name]) for name in counted.counts)
+        assert same(stored.take(np.array([7, 3])), whole.take(np.array([7, 3])))
+
+
+def test_ranks_of_chosen_heads_are_gathered_at_once():
+    ledger = ledger_of([0, 0, 1, 2], layers=2, heads=3)
+    layer, head = (np.random.default_rng(0).integers(0, most, (5, 3, 2)) for most in (2, 3))
+    found = ledger.of_heads(layer, head)
+    for guess, rule, edge in np.ndindex(found.shape):
+        place = guess, rule, ledger.relation[edge]
+        assert found[guess, rule, edge] == ledger.ranks[rule, edge, layer[place], head[place]]
+
+
+@pytest.mark.parametrize("change", ["replaced", "written to", "gone", "flipped"])
+def test_a_file_that_changes_under_us_gives_no_number(tmp_path, change):
+    path = tmp_path / "a.parquet"
+    ledger_of([0] * 5000).save(path)
+    ledger = RankLedger.open(path)
+    parts = ledger.parts()
+    next(parts)
+    if change == "replaced":
+        ledger_of([0] * 5000, seed=1).save(path)
+    elif change == "gone":
+        path.unlink()
+    else:
+        data = bytearray(path.read_bytes())
+        data[len(data) // 2 if change == "flipped" else -1] ^= 1
+        path.write_bytes(data)
+    if change in ("written to", "flipped"):
+        with pytest.raises(LedgerError, match="was written to while"):
+            list(parts)
+    with pytest.raises(LedgerError, match="no rank ledger" if change == "gone" else "was written to while"):
+        ledger.counts()
+
+
+def test_ranks_of_another_size_are_refused(tmp_path):
+    path = _saved(tmp_path)
+    table = pq.read_table(path)
+    ranks = [cells.as_py()[:-1] for cells in table["ranks"]]
+    narrower = table.set_column(table.schema.get_field_index("ranks"), "ranks", [pa.array(ranks, pa.binary(17))])
+    pq.write_table(narrower, path)
+    with pytest.raises(LedgerError, match="ranks of 17 bytes, expected 18"):
+        RankLedger.open(path)
