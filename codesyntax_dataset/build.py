@@ -35,6 +35,7 @@ def build(
     edits: Sequence[str] = (),
     exclude_repositories: str | os.PathLike[str] | None = None,
     validation_fraction: float | int | None = None,
+    column: str | None = None,
     overwrite: bool = False,
     num_proc: Positive | None = None,
 ) -> BuildReport:
@@ -42,7 +43,7 @@ def build(
 
     `source` is anything that `codesyntax_dataset.sources` reads, `configs` are names in `CONFIGS`, `edits` are names in
     `EDITS`, each of which adds a further config to those that are named like a language, such as `python_layout`,
-    `exclude_repositories` is a file that lists repositories to exclude, `validation_fraction` is as in
+    `exclude_repositories` is a file that lists repositories to exclude, `validation_fraction` and `column` are as in
     `codesyntax_dataset.sources`, and `num_proc` is the number of annotating processes. The same input gives the same
     rows and versions (and, with the same version of pyarrow, the same bytes), regardless of the number of processes
     or builds. The folder holds `{config}/{split}.parquet`, `README.md` (the card) and the files of
@@ -58,7 +59,7 @@ def build(
     if not configs:
         raise DatasetError(f"no config to build: expected some of {', '.join(unedited())}")
     for config in configs:
-        sources.reader(source, config)
+        sources.reader(source, config, column)
     excluded, exclusion = _exclusion(exclude_repositories)
     output = Path(output).resolve()
     _check_ours(output)
@@ -68,7 +69,7 @@ def build(
         reports = {}
         for config in [*there, *(config for config in configs if config not in there)]:
             skips = Skips()
-            functions = corpus.read(source, config, skips, excluded, validation_fraction)
+            functions = corpus.read(source, config, skips, excluded, validation_fraction, column)
             try:
                 reports[config] = _write(functions, config, folder / config, engine, skips)
             except SourceError as error:
@@ -78,14 +79,7 @@ def build(
             if config in there and reports[config].digest != there[config]:
                 raise _other_source(output, config, source, "its functions or how they are split differ")
         reports = {config: reports[config] for config in CONFIGS if config in reports}
-        origins = {
-            config: card.Origin(
-                form=(reader := sources.reader(source, config)).FORM,
-                labels=reader.LABELS,
-                splitting=sources.splitting(source, config, validation_fraction),
-            )
-            for config in reports
-        }
+        origins = {config: sources.origin(source, config, validation_fraction, column) for config in reports}
         text = card.render(reports, origins, sources.shown(source), exclusion)
         for name, content in {metadata.CARD: text, **metadata.render(folder, reports)}.items():
             (folder / name).write_text(content, encoding="utf-8", newline="\n")

@@ -67,6 +67,7 @@ class CodeSyntaxConfig(datasets.BuilderConfig):
     source: str = "code-search-net/code_search_net"
     exclude_repositories: str | None = None
     validation_fraction: float | None = None
+    column: str | None = None
 
 
 class _Computed:
@@ -113,4 +114,4 @@ class CodeSyntax(datasets.GeneratorBasedBuilder):
     def _functions(self) -> Iterator[SourceFunction]:
         config = self.config
         excluded = corpus.read_repositories(config.exclude_repositories) if config.exclude_repositories else ()
-        return corpus.read(config.source, config.name, Skips(), excluded, config.validation_fraction)
+        return corpus.read(config.source, config.name, Skips(), excluded, config.validation_fraction, config.column)

@@ -20,10 +20,13 @@ from codesyntax_dataset.languages.variants import EXACT
 from codesyntax_dataset.measure import ConfigReport
 from codesyntax_dataset.protocol import EDITS
 from codesyntax_dataset.schema import LABELS
+from codesyntax_dataset.sources import Origin
 
 MARKER = "<!-- Made by `codesyntax build`, which replaces this folder as a whole. -->"
 """A line in every card; `build` may replace a folder whose card has it."""
 
+
+_USED, _WHOLE = "Training data is not used.", "All of its splits are used."
 
 _BY_RULES = f"made by rules (version {LABELS}) from the code alone; they were not reviewed one by one"
 
@@ -33,17 +36,6 @@ class Exclusion(NamedTuple):
 
     names: int
     digest: str  # SHA-256 of the file
-
-
-class Origin(NamedTuple):
-    """Where the functions of a config come from, in words, as the reader of the source has it.
-
-    `labels`: whose labels they are; None if rules made them.
-    """
-
-    form: str
-    labels: str | None
-    splitting: str
 
 
 def render(
@@ -77,6 +69,7 @@ def render(
         ours=any(origin.labels is None for origin in origins.values()),
         labels=list(dict.fromkeys(origin.labels or _BY_RULES for origin in origins.values())),
         source=source,
+        used=_WHOLE if any(origin.whole for origin in origins.values()) else _USED,
         exclusion=exclusion,
         package_version=version("codesyntax"),
         number=lambda count: f"{count:,}" if count else "-",
@@ -102,7 +95,7 @@ def left_out(card: str, config: str) -> str | None:
 
 def origin(card: str) -> str | None:
     """The card's line on where the functions come from; None if it has none."""
-    line = re.search(r"^- [A-Z][a-z ]+: (.*)\. Training data is not used\.", card, flags=re.MULTILINE)
+    line = re.search(rf"^- [A-Z][a-z ]+: (.*)\. (?:{_USED}|{_WHOLE})", card, flags=re.MULTILINE)
     return line and line[1]
 
 

@@ -24,17 +24,18 @@ def read(
     skips: Skips,
     excluded: Collection[str] = (),
     validation_fraction: float | None = None,
+    column: str | None = None,
 ) -> Iterator[SourceFunction]:
     """The functions of `config`, each with its id, as the source yields them: those of the test partition first.
 
-    `validation_fraction` is as in `codesyntax_dataset.sources`. Functions of the repositories `excluded` are left out
-    first; all that are left out are counted in `skips`. Ids then count from 0 through the test partition and continue
-    through the validation partition, as in the published dataset; functions that come with an id keep it. Raises
-    SourceError if the source cannot be read, has no functions of the language, or repeats an id.
+    `validation_fraction` and `column` are as in `codesyntax_dataset.sources`. Functions of the repositories `excluded`
+    are left out first; all that are left out are counted in `skips`. Ids then count from 0 through the test partition
+    and continue through the validation partition, as in the published dataset; functions that come with an id keep it.
+    Raises SourceError if the source cannot be read, has no functions of the language, or repeats an id.
     """
     number = size = 0
     seen: set[int] = set()  # of ids that come with the functions
-    for function in sources.read(source, config, skips, validation_fraction):
+    for function in sources.read(source, config, skips, validation_fraction, column):
         if excluded and not function.repo:
             raise SourceError(f"{source} does not name the repository of a function, so none can be excluded")
         if function.repo in excluded:

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from codesyntax_dataset.batches import batches
 from codesyntax_dataset.builder import FEATURES
 from codesyntax_dataset.languages import Language, language_of
 from codesyntax_dataset.schema import LABELS, Skips
@@ -127,7 +128,7 @@ def measure(folder: Path, skips: Skips) -> ConfigReport:
         functions.begin(parquet.metadata.num_rows)
         rows.begin(parquet.metadata.num_rows)
         size = 0
-        for batch in parquet.iter_batches(ROW_GROUP):
+        for batch in batches(parquet, ROW_GROUP):
             functions.update(batch)
             rows.update(batch)
             size += batch.nbytes
@@ -153,7 +154,7 @@ def digest(folder: Path) -> str:
     for file in _parquet(folder):
         parquet = pq.ParquetFile(file)
         functions.begin(parquet.metadata.num_rows)
-        for batch in parquet.iter_batches(ROW_GROUP, columns=ORIGIN):
+        for batch in batches(parquet, ROW_GROUP, ORIGIN):
             functions.update(batch)
     return functions.hexdigest()
 

@@ -40,8 +40,7 @@ def read(source: str, config: str, skips: Skips) -> Iterator[SourceFunction]:
     language = name_of(config)
     repository, _, revision = source.partition("@")
     part = {"data_dir": language} if revision == PARQUET_EXPORT else {"name": language}
-    if not constants.is_offline_mode() and not hub_answers():
-        raise SourceError(f"cannot read {source}: {UNREACHABLE} A downloaded copy of CodeSearchNet v2 works, too")
+    check_reachable(source)
     try:
         splits = load_dataset(repository, revision=revision or None, streaming=True, **part)
         for partition in ("test", "validation"):
@@ -51,10 +50,17 @@ def read(source: str, config: str, skips: Skips) -> Iterator[SourceFunction]:
     except SourceError:
         raise
     except Exception as error:  # datasets and huggingface_hub raise errors of many types
-        raise SourceError(f"cannot read {source}: {_reason(error)}. {_hint(error, repository)}") from error
+        raise SourceError(f"cannot read {source}: {reason(error)}. {_hint(error, repository)}") from error
 
 
-def _reason(error: Exception) -> str:
+def check_reachable(source: str) -> None:
+    """Raise SourceError if the Hub does not answer, and only its cache is not what is wanted."""
+    if not constants.is_offline_mode() and not hub_answers():
+        raise SourceError(f"cannot read {source}: {UNREACHABLE} A downloaded copy works, too")
+
+
+def reason(error: Exception) -> str:
+    """What an error says, in one line."""
     return f"{type(error).__name__}: {' '.join(str(error).split())[:300]}".rstrip(".")
 
 

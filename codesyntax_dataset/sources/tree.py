@@ -13,27 +13,29 @@ folder holds several git clones; the repository of a file outside all clones is 
 from __future__ import annotations
 
 import errno
-import hashlib
-import json
 import os
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from tempfile import TemporaryFile
 
 from codesyntax_dataset import foreign
 from codesyntax_dataset.errors import SourceError
 from codesyntax_dataset.foreign import LARGEST_FILE
 from codesyntax_dataset.languages import Definition, Language, language_of
 from codesyntax_dataset.schema import Skips, SourceFunction
+from codesyntax_dataset.sources.files import (
+    NO_TEXT,
+    TOO_LARGE,
+    UNPARSED,
+    VALIDATION_FRACTION,
+    SourceFile,
+    definitions,
+    drawn,
+    functions,
+)
 from codesyntax_dataset.sources.text import encodable
 
 FORM = "folder of source files"
 LABELS: str | None = None
-
-VALIDATION_FRACTION = 0.2
-"""The default share of a folder's files or repositories that is for validation."""
-
-_TOO_LARGE = f"file is larger than {LARGEST_FILE:,} bytes"
 
 
 def fits(source: str, language: Language) -> bool:
@@ -56,53 +58,36 @@ def read(
     """The functions of `config`'s language under the folder `source`, test partition first, by path and line.
 
     If the folder is not partitioned, `validation_fraction` of the files (or repositories) that have such functions are
-    for validation, rounded to a whole number; of two or more, each partition gets at least one. Chosen are those whose
-    paths have the lowest SHA-256, so the choice depends neither on their order nor on other languages.
+    drawn for validation, as `sources.files.drawn` does, so the choice does not depend on other languages.
 
     Counted in `skips` are files that are not text in UTF-8 or their declared encoding, cannot be read, are too large,
     or do not parse; symbolic links; and folders that cannot be read. Raises SourceError if a partition is a link.
     """
     language = language_of(config)
     root = Path(source).resolve()
-    if partitioned(source):
-        for partition in ("test", "validation"):
-            folder = root / partition
-            if folder.is_symlink():
-                raise SourceError(f"{folder} is a symbolic link, and links in a source are not followed: move it there")
-            for file, functions in _parsed(root, folder, language, skips):
-                project, _, path = file.relative_to(folder).as_posix().partition("/")
-                if not path:
-                    project, path = root.name, project
-                yield from _rows(functions, language.name, project, path, file.relative_to(root).as_posix(), partition)
+    if not partitioned(source):
+        yield from drawn(_drawable(root, language, skips), language.name, validation_fraction)
         return
+    for partition in ("test", "validation"):
+        folder = root / partition
+        if folder.is_symlink():
+            raise SourceError(f"{folder} is a symbolic link, and links in a source are not followed: move it there")
+        for file, found in _parsed(root, folder, language, skips):
+            project, _, path = file.relative_to(folder).as_posix().partition("/")
+            if not path:
+                project, path = root.name, project
+            url = file.relative_to(root).as_posix()
+            yield from functions(SourceFile(url, project, path, url, found), language.name, partition)
+
+
+def _drawable(root: Path, language: Language, skips: Skips) -> Iterator[SourceFile]:
+    """The files that have functions, to be drawn by file, or by repository if there are several."""
     clones = _clones(root)
-    with TemporaryFile() as spool:  # of the functions of each file, because all files take part in the draw
-        files = []
-        for file, functions in _parsed(root, root, language, skips):
-            path = file.relative_to(root).as_posix()
-            clone = next((clone for clone in clones if path.startswith(f"{clone}/")), None)
-            shown = path.removeprefix(f"{clone}/") if clone else path
-            files.append((clone or path, clone or root.name, shown, path, spool.tell()))
-            spool.write(json.dumps(functions).encode() + b"\n")
-        drawn = _drawn({unit for unit, *_ in files}, validation_fraction)
-        for partition in ("test", "validation"):
-            for unit, project, path, url, place in files:
-                if (unit in drawn) == (partition == "validation"):
-                    spool.seek(place)
-                    yield from _rows(json.loads(spool.readline()), language.name, project, path, url, partition)
-
-
-def _rows(
-    functions: Iterable[Definition], language: str, project: str, path: str, url: str, partition: str
-) -> Iterator[SourceFunction]:
-    for name, first, last, code in functions:
-        yield SourceFunction(language, code, project, path, name, f"{url}#L{first}-L{last}", partition)
-
-
-def _drawn(units: Collection[str], fraction: float) -> set[str]:
-    """The files or repositories chosen for validation."""
-    number = min(max(round(fraction * len(units)), 1), len(units) - 1) if fraction and units else 0
-    return set(sorted(units, key=lambda unit: hashlib.sha256(unit.encode()).digest())[:number])
+    for file, found in _parsed(root, root, language, skips):
+        url = file.relative_to(root).as_posix()
+        clone = next((clone for clone in clones if url.startswith(f"{clone}/")), None)
+        path = url.removeprefix(f"{clone}/") if clone else url
+        yield SourceFile(clone or url, clone or root.name, path, url, found)
 
 
 def _clones(root: Path) -> list[str]:
@@ -121,8 +106,6 @@ def _clones(root: Path) -> list[str]:
 def _parsed(root: Path, folder: Path, language: Language, skips: Skips) -> Iterator[tuple[Path, list[Definition]]]:
     """Yield the files under `folder` that have functions, by path, with the functions; skips are named from `root`."""
 
-    assert language.definitions is not None  # see `fits`
-
     def skip(reason: str, path: Path) -> None:
         skips.add(reason, os.fsencode(path.relative_to(root).as_posix()).decode("utf-8", "backslashreplace"))
 
@@ -136,25 +119,23 @@ def _parsed(root: Path, folder: Path, language: Language, skips: Skips) -> Itera
         try:
             data = foreign.read(file, LARGEST_FILE)
         except OSError as error:
-            skip(_TOO_LARGE if error.errno == errno.EFBIG else "file cannot be read", file)
+            skip(TOO_LARGE if error.errno == errno.EFBIG else "file cannot be read", file)
             continue
         try:
             text = language.decode(data)
             text.encode()  # a declared encoding may spell unpaired surrogates
         except (SyntaxError, LookupError, ValueError):
-            skip("file is no text in UTF-8 or the encoding that it declares", file)
+            skip(NO_TEXT, file)
             continue
-        try:
-            functions = list(language.definitions(text))
-        except (SyntaxError, ValueError, RecursionError, MemoryError):
-            skip("file does not parse", file)
-            continue
-        if functions:
-            yield file, functions
+        found = definitions(text, language)
+        if found is None:
+            skip(UNPARSED, file)
+        elif found:
+            yield file, found
 
 
-def _files(folder: Path, suffixes: tuple[str, ...], skip: Callable[[str, Path], None]) -> list[Path]:
-    paths = []
+def _files(folder: Path, suffixes: tuple[str, ...], skip: Callable[[str, Path], None]) -> Iterator[Path]:
+    paths: list[str] = []  # shorter than a Path, and there may be millions
 
     def unreadable(error: OSError) -> None:
         skip("folder cannot be read", Path(error.filename))
@@ -164,5 +145,6 @@ def _files(folder: Path, suffixes: tuple[str, ...], skip: Callable[[str, Path], 
             if Path(parent, name).is_symlink():
                 skip("folder is a symbolic link", Path(parent, name))
         folders[:] = [name for name in folders if not name.startswith(".")]
-        paths += [Path(parent, name) for name in files if name.endswith(suffixes)]
-    return sorted(paths, key=lambda file: file.parts)
+        paths += [os.path.join(parent, name) for name in files if name.endswith(suffixes)]
+    paths.sort(key=lambda path: path.replace(os.sep, "\0"))  # part by part
+    return map(Path, paths)

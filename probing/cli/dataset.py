@@ -31,8 +31,11 @@ from probing.cli.group import main, note
 @click.option(
     "--validation-fraction",
     type=click.FloatRange(0, 1, max_open=True),
-    help="Share of validation among the files of a source folder (or among its repositories, if it holds several git "
-    "clones), unless it has the folders test/ and validation/.  [default: 0.2]",
+    help="Share of validation among the source files of a folder or column (or among their repositories, if there are "
+    "several), unless the source has its own.  [default: 0.2]",
+)
+@click.option(
+    "--column", help="The column of whole source files, if SOURCE is a corpus in Parquet files, such as content."
 )
 @click.option(
     "--overwrite", is_flag=True, help="Replace an existing dataset from another source, with all its configs."
@@ -44,7 +47,8 @@ def build(source: str, configs: tuple[str, ...], output: Path, **given: Any) -> 
     SOURCE is a dataset on the Hub (code-search-net/code_search_net, optionally with @revision), a folder or zip of
     CodeSearchNet v2, the dataset as its authors published it (CodeSyntax_python.json or its zip), any folder of source
     files, a treebank (a file or a folder in CoNLL-U, for the configs english, german and ud), or `sample`, the
-    functions and sentences included in this package.
+    functions and sentences included in this package. With --column, it is a Parquet file, a folder of them, or such a
+    dataset on the Hub, of which a folder may be named, too (owner/name/data/python).
 
     If the output is a dataset from the same source, the configs are added to it; a dataset from another source is not
     changed without --overwrite.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from codesyntax_dataset import foreign, network
+from codesyntax_dataset import batches, foreign, network
 from codesyntax_dataset.languages.java.labels import MOST_TOKENS
 from codesyntax_dataset.languages.python.tree import MAX_BRACKETS
 from codesyntax_dataset.sources import codesearchnet, treebank
@@ -27,6 +27,7 @@ def test_the_limits_are_those_of_the_code():
         f"CodeSearchNet {codesearchnet.LONGEST_LINE >> 20} MiB",
         f"a treebank file {treebank.LARGEST_FILE >> 20} MiB",
         f"{foreign._LEAST >> 20} MiB, or {foreign._PACKED_ALIKE} times",
+        f"Parquet, also {batches.LARGEST_ROW_GROUP >> 30} GiB",
         f"{untrusted.MOST_PARTS:,} layers times experts",
         f"{board.MOST_FILES:,} entries of {board.LARGEST >> 20} MiB, {board.MOST_BYTES // 10**9} GB",
         f"{network.LONGEST_WAIT:.0f} seconds for each part",

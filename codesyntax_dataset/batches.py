@@ -1,0 +1,34 @@
+"""Rows of Parquet files in batches: neither a large file nor one that was made to exhaust readers fills the memory."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from codesyntax_dataset.foreign import explodes
+
+LARGEST_ROW_GROUP = 1 << 31
+"""Bytes that the columns of a row group which are read may unpack to."""
+
+
+def batches(parquet: pq.ParquetFile, rows: int, columns: Collection[str] | None = None) -> Iterator[pa.RecordBatch]:
+    """Batches of so many rows, the last with fewer.
+
+    Raises pa.ArrowInvalid for a row group that unpacks to gigabytes.
+    """
+    for number in range(parquet.num_row_groups):
+        group = parquet.metadata.row_group(number)
+        chunks = [group.column(place) for place in range(group.num_columns)]
+        chunks = [chunk for chunk in chunks if columns is None or chunk.path_in_schema.split(".")[0] in columns]
+        unpacked, packed = (
+            sum(getattr(chunk, name) for chunk in chunks)
+            for name in ("total_uncompressed_size", "total_compressed_size")
+        )
+        if unpacked > LARGEST_ROW_GROUP or explodes(unpacked, packed):
+            raise pa.ArrowInvalid(
+                f"row group {number} unpacks to {unpacked:,} bytes, from {packed:,}: expected at most "
+                f"{LARGEST_ROW_GROUP:,}, write it again with smaller row groups"
+            )
+    yield from parquet.iter_batches(rows, columns=columns)
