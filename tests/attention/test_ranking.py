@@ -9,7 +9,7 @@ from edge_tables import edge_table
 
 from codesyntax_metric.topk_uas import DEPENDENT_TO_HEAD, DIRECTIONS, HEAD_TO_DEPENDENT, RULES, rank_attention
 from probing.attention.align import Alignment
-from probing.attention.ranking import BatchRanker, EncodedFunction, _group_by_size
+from probing.attention.ranking import BatchRanker, EncodedFunction, Plan, _group_by_size
 from probing.models.capture import rows_of
 
 
@@ -85,6 +85,27 @@ def test_batch_ranker_like_a_plain_loop(direction, elements):
         np.testing.assert_array_equal(ranker.found.numpy(), expected)
         numpy_ranks = [rank_attention(w, e, direction) for w, e in zip(words, edges)]
         np.testing.assert_array_equal(np.concatenate(numpy_ranks, axis=1), expected)
+
+
+@pytest.mark.parametrize(
+    ("direction", "edges_at_once"),
+    [(HEAD_TO_DEPENDENT, [3, 3, 3, 2, 3, 3, 1, 1]), (DEPENDENT_TO_HEAD, [3] * 5)],
+)
+def test_no_more_weights_at_once_than_allowed(monkeypatch, direction, edges_at_once):
+    """Rows of four tokens by two heads have eight weights. Of 24, those of three edges: of the 11 different ones by the first
+    token, and of the four with several tokens again by all and by the last; or of the 15 tokens of their dependents."""
+    seen, real = [], Plan._rank_of
+    monkeypatch.setattr(Plan, "_rank_of", lambda plan, rows, *rest: seen.append(len(rows)) or real(plan, rows, *rest))
+    single = [(head, token, token) for head, token in ((0, 1), (0, 2), (0, 3), (1, 0), (1, 2), (1, 3), (2, 0))]
+    several = [(0, 1, 2), (0, 2, 3), (1, 2, 3), (2, 0, 1)]
+    place = np.arange(4, dtype=np.int32)
+    edges = edge_table(4, [*single, *several, single[0]])  # the last has the ranks of the first
+    edges = edges if direction == HEAD_TO_DEPENDENT else edge_table(4, [*single, *several])
+    function = EncodedFunction(0, place, Alignment(place, place), edges)
+    ranker = BatchRanker([function] * 2, 1, 2, 4, torch.device("cpu"), 24, direction)
+    ranker(rows_of(torch.rand(2, 2, 4, 4)))
+    assert [group for group, _ in ranker.groups] == [slice(0, 1), slice(1, 2)]
+    assert seen == 2 * edges_at_once
 
 
 def test_functions_are_read_together_as_far_as_their_rows_fit():

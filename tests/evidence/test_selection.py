@@ -18,6 +18,7 @@ from probing.evidence.statistics import bca, holm, student
 from probing.evidence.uncertainty import compare, estimate, summary
 
 TEST, ARGS, COMPREHENSION = "If:if->test", "Call:func->args", "comprehension:target->iter"
+NORMAL = NormalDist()
 
 
 def ledger_of(rows, heads=1):
@@ -200,22 +201,21 @@ def test_quantiles_of_students_t_are_those_of_the_tables(degrees, quantile):
 
 def test_the_expansion_of_students_t_by_hand():
     """Abramowitz and Stegun's terms are 1/2, 1/4, 1/16 and -11/1920 at 1; at 2 they are 5/2, 49/16, 183/64 and 5665/3072."""
-    assert student(NormalDist().cdf(1), 1) == pytest.approx(1 + 1 / 2 + 1 / 4 + 1 / 16 - 11 / 1920, rel=1e-9)
+    assert student(NORMAL.cdf(1), 1) == pytest.approx(1 + 1 / 2 + 1 / 4 + 1 / 16 - 11 / 1920, rel=1e-9)
     at_2 = 2 + 5 / 2 / 3 + 49 / 16 / 3**2 + 183 / 64 / 3**3 + 5665 / 3072 / 3**4
-    assert student(NormalDist().cdf(2), 3) == pytest.approx(at_2, rel=1e-9)
+    assert student(NORMAL.cdf(2), 3) == pytest.approx(at_2, rel=1e-9)
 
 
-def plain_bca(score, resampled, left_out):
-    """The bounds as Efron (1987) words them, of one score."""
-    normal = NormalDist()
+def plain_bca(score, resampled, left_out, quantile=NORMAL.inv_cdf):
+    """The bounds as Efron (1987) words them, of one score; `quantile`: of the distribution that the levels are of."""
     resampled, left_out = ([value for value in values if value == value] for values in (resampled, left_out))
     below = sum((value < score) + 0.5 * (value == score) for value in resampled) / len(resampled)
-    bias = normal.inv_cdf(min(max(below, 0.5 / len(resampled)), 1 - 0.5 / len(resampled)))
+    bias = NORMAL.inv_cdf(min(max(below, 0.5 / len(resampled)), 1 - 0.5 / len(resampled)))
     away = [np.mean(left_out) - value for value in left_out]
     spread = sum(value**2 for value in away)
     skew = sum(value**3 for value in away) / (6 * spread**1.5) if spread else 0
-    tails = [bias + normal.inv_cdf(tail) for tail in (0.025, 0.975)]
-    return [np.quantile(resampled, normal.cdf(bias + tail / (1 - skew * tail))) for tail in tails]
+    tails = [bias + quantile(tail) for tail in (0.025, 0.975)]
+    return [np.quantile(resampled, NORMAL.cdf(bias + tail / (1 - skew * tail))) for tail in tails]
 
 
 def test_bca_intervals_are_those_of_the_formula():
@@ -230,6 +230,27 @@ def test_bca_intervals_are_those_of_the_formula():
     score = np.array([51, 48, 8, 199, -1, 300])
     expected = [plain_bca(*column) for column in zip(score, resampled.T, left_out.T)]
     assert bca(score, resampled, left_out).T == pytest.approx(np.array(expected))
+
+
+def test_the_interval_of_a_mean_is_that_of_a_plain_computation():
+    """Of two relations that count and one that does not; one of them is in two functions, so some resamples lack it."""
+    rng = np.random.default_rng(2)
+    edges = rng.integers(0, 5, (12, 3)) * ((np.arange(12) < 2)[:, None] | [True, False, True]) + [[1, 0, 1]]
+    hits = rng.integers(0, edges + 1)
+
+    def mean(times):  # that each function is counted
+        totals = [(times @ hits[:, r], times @ edges[:, r]) for r in (0, 1)]
+        return np.mean([100 * hit / total for hit, total in totals if total])
+
+    share = (edges[:, :2] / edges[:, :2].sum(axis=0)).sum(axis=1)
+    degrees = (share**2).sum() ** 2 / (share**4).sum()  # Satterthwaite's
+    drawn = np.random.default_rng(5).multinomial(12, np.full(12, 1 / 12), 300)
+    assert (drawn @ edges[:, 1] == 0).any() and 2 < degrees < 12
+    score, left_out = mean(np.ones(12)), [mean(1 - one) for one in np.eye(12)]
+    low, high = plain_bca(score, list(map(mean, drawn)), left_out, lambda level: student(level, degrees))
+    found = estimate(outcomes_of(everywhere(hits), edges, [TEST, ARGS, COMPREHENSION]), resamples=300, seed=5)
+    assert low < score < high
+    assert found.mean[:, 0, 0] == pytest.approx([score, low, high])
 
 
 def test_resamples_that_tie_with_the_score_count_half():
@@ -344,16 +365,21 @@ def test_an_interval_is_the_same_each_time_and_belongs_to_functions_not_edges():
 
 
 def test_p_values_are_those_of_all_exchanges():
-    """Of 8 functions all 256 exchanges are counted here; the test draws some at random."""
+    """Of 8 functions all 256 exchanges are counted here; the test draws some at random, the same each time."""
     rng = np.random.default_rng(3)
     edges = np.full((8, 2), 5)
     one, other = rng.integers(2, 6, (8, 2)), rng.integers(0, 5, (8, 2))
     found = compare(outcomes_of(everywhere(one), edges), outcomes_of(everywhere(other), edges))
     gained = np.column_stack([one - other, (one - other).sum(axis=1)])  # the relations have as many edges each
-    sums = np.array([np.array(signs) @ gained for signs in itertools.product((-1, 1), repeat=8)])
-    exact = (np.abs(sums) >= np.abs(gained.sum(axis=0))).mean(axis=0)
+
+    def as_large(signs):
+        return np.abs(np.asarray(signs) @ gained) >= np.abs(gained.sum(axis=0))
+
+    exact = as_large(list(itertools.product((-1, 1), repeat=8))).mean(axis=0)
     assert found.p[0, 0] == pytest.approx(exact[:2], abs=0.02)
     assert found.p_mean[0, 0] == pytest.approx(exact[2], abs=0.02)
+    drawn = (1 + as_large(2 * np.random.default_rng(0).integers(0, 2, (9999, 8)) - 1).sum(axis=0)) / 10000
+    assert [*found.p[0, 0], found.p_mean[0, 0]] == pytest.approx(drawn)
     assert found.difference.relations[0, 0, 0] == pytest.approx(100 * (one - other).sum(axis=0) / 40)
 
 
