@@ -8,8 +8,8 @@ is killed if a test fails that passes without it, or does not end. Only tests th
 the quickest first, each mutant in a process forked from one that has imported the libraries. A mutant that lives is printed
 as a diff: a test is missing, or nobody can see what it changes; then it belongs in `equivalent_mutants.py`, with the reason.
 
-Why none of the tools that exist: mutmut leaves out decorated functions and constants of modules; cosmic-ray edits the
-working tree, and starts a process for each mutant, which here takes eight seconds.
+Why none of the tools that exist: mutmut leaves out properties, other decorated functions and constants of modules;
+cosmic-ray edits the working tree, and starts a process for each mutant, whose imports alone take six seconds here.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ CORE = (
 )
 """From attention to the numbers of a report."""
 
-TESTS = ("metric", "attention", "evidence", "cli", "paper", "prediction", "report")
+TESTS = ("metric", "attention", "evidence", "cli", "report")
 """The rooms of tests that execute the core."""
 
 SLOW_TESTS = ("tests/metric", "tests/attention", "tests/evidence/test_baselines", "tests/evidence/test_selection")
