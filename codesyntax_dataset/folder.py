@@ -21,6 +21,9 @@ from codesyntax_dataset.card import MARKER
 from codesyntax_dataset.errors import DatasetError, UnknownName
 from codesyntax_dataset.metadata import CARD, SUMS
 
+OF_METADATA = (ValueError, TypeError, LookupError, AttributeError, RecursionError)
+"""What `datasets` raises for a Parquet file with damaged metadata of its own."""
+
 
 def read_split(folder: Path, config: str, split: str, columns: Sequence[str]) -> tuple[datasets.Dataset, str]:
     """The given columns of a split, and the version of its config.
@@ -51,8 +54,9 @@ def read_split(folder: Path, config: str, split: str, columns: Sequence[str]) ->
     try:
         table = pq.read_table(pa.BufferReader(data), columns=list(columns))
         return datasets.Dataset(table, fingerprint=sums[name][:16]), version  # the fingerprint saves hashing the table
-    except (pa.ArrowException, OSError) as error:
-        raise DatasetError(f"{folder}: {name} cannot be read ({error}): build it again") from error
+    except (OSError, pa.ArrowException, *OF_METADATA) as error:
+        reason = foreign.printable(" ".join(str(error).split()))
+        raise DatasetError(f"{folder}: {name} cannot be read ({reason}): build it again") from error
 
 
 def _sums(folder: Path) -> dict[str, str]:

@@ -100,7 +100,7 @@ def load(path: str | os.PathLike) -> ErrorAnalysis:
             f"{path} is no error analysis ({explain(error, 'its settings')}): expected what `codesyntax errors` wrote; "
             "run it again"
         ) from error
-    except (OSError, ValueError, TypeError, LookupError, AttributeError) as error:
+    except (OSError, ValueError, TypeError, LookupError, AttributeError, RecursionError) as error:
         raise LedgerError(
             f"{path} is not an error analysis ({error}): expected what `codesyntax errors` wrote; run it again"
         ) from error

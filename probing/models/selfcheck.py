@@ -89,7 +89,7 @@ def recall(file: Path) -> Findings | None:
     try:
         layers, heads, causal, checks, why = json.loads(file.read_text(encoding="utf-8"))
         return Findings(int(layers), int(heads), bool(causal), [Check(*check) for check in checks], str(why))
-    except (OSError, ValueError, TypeError):
+    except (OSError, ValueError, TypeError, RecursionError):
         return None
 
 

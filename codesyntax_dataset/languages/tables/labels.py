@@ -143,7 +143,10 @@ class Labels:
         if root.has_error:
             node = root
             while not (node.is_error or node.is_missing):
-                node = next(child for child in node.children if child.has_error or child.is_missing)
+                inside = next((child for child in node.children if child.has_error or child.is_missing), None)
+                if inside is None:  # the error is in a part of the node that the tree does not show
+                    break
+                node = inside
             return node
         if start:
             frame = root.descendant_for_byte_range(start - 1, root.end_byte)

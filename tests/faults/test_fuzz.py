@@ -1,0 +1,86 @@
+"""Random inputs in short, and what the long run found (`python tests/faults --only fuzz`)."""
+
+from __future__ import annotations
+
+import hashlib
+import shutil
+from collections import Counter
+from pathlib import Path
+
+import fuzz
+import pyarrow.parquet as pq
+import pytest
+
+from codesyntax_dataset import annotate
+from codesyntax_dataset.errors import DatasetError, LedgerError, ParseError
+from codesyntax_dataset.folder import read_split
+from probing.attention import errors
+from probing.attention.ledger import RankLedger
+from probing.runs.data import COLUMNS
+
+FORMER = Path(__file__).resolve().parents[1] / "data/format-1"
+
+
+@pytest.mark.parametrize(("files", "inputs"), [(False, 250), pytest.param(True, 300, marks=pytest.mark.slow)])
+def test_random_inputs_are_read_or_refused(files, inputs):
+    found = [*fuzz.tried(1, range(inputs), files)]
+    assert [one for one in found if one.became in fuzz.WRONG] == []
+    became = Counter(one.became for one in found)
+    assert became.total() == inputs and min(became["accepted"], became["refused"]) > inputs / 10
+    assert len({one.target for one in found}) > (40 if files else 20)
+
+
+def test_what_goes_wrong_is_noticed(monkeypatch):
+    def crash(*_):
+        raise RecursionError
+
+    def wastes(*_):
+        sum(range(30_000_000))
+
+    for work, became in ((crash, "foreign exception"), (wastes, "too slow")):
+        monkeypatch.setattr(fuzz, "SECONDS", 0.1)
+        monkeypatch.setattr(fuzz, "input_of", lambda *_, work=work: fuzz.Input("t", 1, work))
+        assert [one.became for one in fuzz.tried(0, [0], files=False)] == [became]
+
+
+HIDDEN = {  # errors that tree-sitter reports of a node, but of none of its parts
+    "a call behind a signature": ("python", 'ifier(name)return"".o()'),
+    "generics in backquotes": ("go", "``<``<``<``<``<``<``>``>``>``>``"),
+}
+
+
+@pytest.mark.parametrize(("language", "code"), HIDDEN.values(), ids=HIDDEN)
+def test_an_error_that_no_part_of_the_tree_has(language, code):
+    with pytest.raises(ParseError):
+        annotate(code, language, "exact")
+
+
+DEEP = b"[" * 100_000
+
+
+@pytest.mark.parametrize("metadata", [b'{"info": 7}', DEEP, b'{"info": {"features": {"a": {"_type": "X"}}}}'])
+def test_a_dataset_with_damaged_metadata_is_refused(metadata, tmp_path):
+    folder = shutil.copytree(FORMER / "zoo", tmp_path / "zoo")
+    file = folder / "python/test.parquet"
+    before = hashlib.sha256(file.read_bytes()).hexdigest()
+    pq.write_table(pq.read_table(file).replace_schema_metadata({b"huggingface": metadata}), file)
+    sums = (folder / "SHA256SUMS").read_text()
+    (folder / "SHA256SUMS").write_text(sums.replace(before, hashlib.sha256(file.read_bytes()).hexdigest()))
+    with pytest.raises(DatasetError, match="test.parquet cannot be read"):
+        read_split(folder, "python", "test", COLUMNS)
+
+
+def test_an_error_analysis_nested_too_deeply_is_refused(tmp_path):
+    (tmp_path / "a.errors.json").write_bytes(DEEP)
+    with pytest.raises(LedgerError, match="is not an error analysis"):
+        errors.load(tmp_path / "a.errors.json")
+
+
+def test_a_damaged_ledger_is_refused_in_one_line(tmp_path):
+    data = bytearray((FORMER / "results/mouse.python.test.c22e27d8.ledger.parquet").read_bytes())
+    size = int.from_bytes(data[-8:-4], "little")
+    data[-8 - size : -8] = b"\xff" * size  # the footer, which says what is where
+    (tmp_path / "a.ledger.parquet").write_bytes(data)
+    with pytest.raises(LedgerError, match="a damaged one") as refused:
+        RankLedger.load(tmp_path / "a.ledger.parquet")
+    assert "\n" not in str(refused.value)
