@@ -19,11 +19,16 @@ The command line prints the message on one line and exits with status 1; any oth
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Iterable
 
 
 class CodeSyntaxError(ValueError):
-    """Base class of all errors. The message says what was given, what was expected and what to try."""
+    """Base class of all errors. The message, one line, says what was given, what was expected and what to try."""
+
+    def __init__(self, message: str = ""):
+        lines = (line.strip() for line in re.split("[\r\n]+", message))  # those of libraries may have several
+        super().__init__(" ".join(line for line in lines if line))
 
 
 class ParseError(CodeSyntaxError):

@@ -55,8 +55,7 @@ def read_split(folder: Path, config: str, split: str, columns: Sequence[str]) ->
         table = pq.read_table(pa.BufferReader(data), columns=list(columns))
         return datasets.Dataset(table, fingerprint=sums[name][:16]), version  # the fingerprint saves hashing the table
     except (OSError, pa.ArrowException, *OF_METADATA) as error:
-        reason = foreign.printable(" ".join(str(error).split()))
-        raise DatasetError(f"{folder}: {name} cannot be read ({reason}): build it again") from error
+        raise DatasetError(f"{folder}: {name} cannot be read ({error}): build it again") from error
 
 
 def _sums(folder: Path) -> dict[str, str]:

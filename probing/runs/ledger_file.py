@@ -112,9 +112,8 @@ def _refusing(path: str | os.PathLike, kind: str, command: str) -> Iterator[None
     except LedgerError:
         raise
     except (OSError, pa.ArrowException, KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
-        reason = foreign.printable(" ".join(str(error).split()))
         raise LedgerError(
-            f"{path} is no {kind}, or a damaged one ({reason}): expected the Parquet file that `codesyntax {command}` "
+            f"{path} is no {kind}, or a damaged one ({error}): expected the Parquet file that `codesyntax {command}` "
             "wrote"
         ) from error
 

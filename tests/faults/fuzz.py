@@ -26,6 +26,7 @@ import traceback
 import warnings
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
@@ -95,7 +96,6 @@ def input_of(seed: int, number: int, files: bool) -> Input:
 
 def tried(seed: int, numbers: Iterable[int], files: bool = True) -> Iterator[Outcome]:
     """What becomes of inputs, in this process."""
-    logging.disable(logging.WARNING)
     if files:
         import fuzzed_files
 
@@ -105,8 +105,7 @@ def tried(seed: int, numbers: Iterable[int], files: bool = True) -> Iterator[Out
         one = input_of(seed, number, files)
         began, became, said = time.process_time(), "accepted", ""
         try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")
+            with quiet():
                 one.work()
         except CodeSyntaxError as error:
             became = "refused"
@@ -126,6 +125,17 @@ def tried(seed: int, numbers: Iterable[int], files: bool = True) -> Iterator[Out
                 became, said = "too large", f"{(peak - base) >> 10:,} MB for {one.size:,} characters"
             base = peak
         yield Outcome(number, one.target, became, seconds, said)
+
+
+@contextmanager
+def quiet() -> Iterator[None]:
+    logging.disable(logging.WARNING)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        logging.disable(logging.NOTSET)
 
 
 def _where(error: BaseException) -> str:
