@@ -178,10 +178,12 @@ class RankCounts:
                 f"ranks have the shape {ranks.shape}, expected {(len(RULES), len(relations), self.layers, self.heads)}:"
                 " rules first, any, last; edges; layers; heads, the same model for every function"
             )
-        names, relation_of = np.unique(np.asarray(relations, dtype=object).astype(str), return_inverse=True)
+        names = sorted(set(relations))
+        numbers = {name: number for number, name in enumerate(names)}
+        relation_of = np.fromiter((numbers[name] for name in relations), np.intp, len(relations))
         cells = len(RULES) * self.layers * self.heads
         width = WORST_RANK + 1
-        for index, name in enumerate(names.tolist()):
+        for index, name in enumerate(names):
             chosen = ranks[:, relation_of == index].transpose(0, 2, 3, 1).reshape(cells, -1)  # (cells, edges)
             flat = np.bincount((chosen + np.arange(cells)[:, None] * width).ravel(), minlength=cells * width)
             self._of(name)[...] += flat.reshape(len(RULES), self.layers, self.heads, width)

@@ -24,7 +24,7 @@ from codesyntax_metric.topk_uas import RULES, RankCounts
 from probing.attention.edges import COLUMNS, EdgeTable, stacked
 from probing.runs import ledger_file
 
-EDGES_AT_ONCE = 4096
+EDGES_AT_ONCE = 1 << 14
 """Edges whose ranks are in memory at once, where a ledger is read in parts."""
 
 _KIND = "rank ledger", "probe"
@@ -108,7 +108,7 @@ class RankLedger(EdgeTable):
         digest.update(len(text).to_bytes(8, "little") + text)
         for numbers in (relation, self.function, self.head, self.first, self.last, self.tokens):
             digest.update(numbers.astype("<i4").tobytes())
-        for _, ranks in self.parts(EDGES_AT_ONCE):
+        for _, ranks in self.parts(4096):  # digests of before are of parts of this size
             digest.update(ranks.tobytes())
         return digest.hexdigest()
 

@@ -28,7 +28,7 @@ from probing.evidence.baselines import BaselineResult, Edges
 from probing.evidence.beyond import AVOIDED, Beyond, Rivals, beyond, rivals
 from probing.evidence.entry import FORMAT
 from probing.evidence.outcomes import Outcomes
-from probing.evidence.selection import held_out, published
+from probing.evidence.selection import apply, choice_of, held_out
 from probing.evidence.uncertainty import Comparison, Estimate, compare, estimate, means, summary
 from probing.runs.controls import check_control
 from probing.runs.data import find_data
@@ -143,8 +143,11 @@ class Evidence:
     @cached_property
     def outcomes(self) -> dict[str, Outcomes]:
         """Protocol -> the hits of the model's heads."""
-        test, validation = self.probed.test.ledger, self.probed.validation.ledger
-        return {"published": published(test), "held-out": held_out(validation, test)}
+        test, validation = self.probed.test, self.probed.validation
+        return {
+            "published": apply(test.ledger, choice_of(test)),
+            "held-out": held_out(validation.ledger, test.ledger, choice_of(validation)),
+        }
 
     @cached_property
     def estimates(self) -> dict[str, Estimate]:

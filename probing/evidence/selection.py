@@ -18,6 +18,7 @@ from codesyntax_dataset.errors import LedgerError
 from codesyntax_dataset.protocol import KS
 from codesyntax_metric.topk_uas import RULES, score
 from probing.attention.ledger import RankLedger
+from probing.attention.result import ProbeResult
 from probing.evidence.outcomes import Choice, Found, Outcomes
 
 SAME_RELATIONS = "published, held-out's relations"
@@ -37,6 +38,17 @@ def choose(ledger: RankLedger) -> Choice:
             name: [(entry[str(k)]["layer"], entry[str(k)]["head"]) for k in KS] for name, entry in relations.items()
         }
     return choice
+
+
+def choice_of(result: ProbeResult) -> Choice:
+    """The heads of the scores of a result: what `choose` chooses on its ledger."""
+    return {
+        rule: {
+            name: [(entry[rule][str(k)]["layer"], entry[rule][str(k)]["head"]) for k in KS]
+            for name, entry in result.relations.items()
+        }
+        for rule in RULES
+    }
 
 
 def apply(ledger: RankLedger, choice: Choice) -> Outcomes:
@@ -93,9 +105,10 @@ def published(ledger: RankLedger) -> Outcomes:
     return apply(ledger, choose(ledger))
 
 
-def held_out(validation: RankLedger, test: RankLedger) -> Outcomes:
+def held_out(validation: RankLedger, test: RankLedger, choice: Choice | None = None) -> Outcomes:
     """The held-out protocol: the heads are chosen on `validation` and scored on `test`, two ledgers of the same model.
 
+    `choice`: the heads, if they were chosen on `validation` already.
     Raises LedgerError for ledgers with different settings, or of the same split.
     """
     one, other = (ledger.settings.get("settings", {}) for ledger in (validation, test))
@@ -107,4 +120,4 @@ def held_out(validation: RankLedger, test: RankLedger) -> Outcomes:
             )
     if one and one["split"] == other["split"]:
         raise LedgerError(f"both ledgers are of the split {one['split']}: choose on another, such as validation")
-    return apply(test, choose(validation))
+    return apply(test, choose(validation) if choice is None else choice)

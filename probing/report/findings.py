@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
@@ -24,8 +24,8 @@ from probing.evidence.emergence import Emergence, emergence
 from probing.evidence.gather import PUBLISHED_FIRST, Evidence, alike, files_of, find, gather
 from probing.evidence.mechanism import OneGuess, one_guess
 from probing.evidence.outcomes import Outcomes
+from probing.evidence.random_attention import by_relation, random_attention
 from probing.evidence.random_attention import expected as expected_scores
-from probing.evidence.random_attention import random_attention
 from probing.evidence.selection import SAME_RELATIONS, held_out, published
 from probing.evidence.uncertainty import Comparison, compare, estimate, means
 from probing.runs.progress import progress
@@ -270,6 +270,7 @@ def _gathered(title: str, name: str, files: list[Path], data: Any) -> Findings:
         (one, other): {mean: compare(outcomes[one][mean], outcomes[other][mean]) for mean in outcomes[one]}
         for one, other in combinations(models, 2)
     }
+    guessed = by_relation(test, direction)
     drawn = max(int(np.prod(one.probed.test.ledger.ranks.shape[2:])) for one in evidence)
     return Findings(
         title=title,
@@ -278,7 +279,7 @@ def _gathered(title: str, name: str, files: list[Path], data: Any) -> Findings:
         baselines=subjects[0].entry["baselines"],
         random_heads=drawn,
         random=_random(validation, test, direction, drawn),
-        chance={mean: _chance(test, direction, outcome.relations) for mean, outcome in outcomes[0].items()},
+        chance={mean: _chance(guessed, outcome.relations) for mean, outcome in outcomes[0].items()},
         picked={protocol: picks.to_dict()["picked"] for protocol, picks in first.baselines.picks.items()},
         chosen={
             protocol: {
@@ -332,8 +333,13 @@ def _names(probed: Sequence[ProbeResult]) -> list[str]:
 
 
 def _heads(evidence: Evidence) -> dict[str, np.ndarray]:
-    counts = evidence.probed.test.ledger.counts()
-    return {name: 100 * counts.hits(name, "first")[..., 0] / counts.edges(name) for name in sorted(counts.counts)}
+    ledger = evidence.probed.test.ledger
+    found = {name: np.zeros(ledger.ranks.shape[2:], np.int64) for name in ledger.relations}
+    for part, ranks in ledger.parts():
+        for number, name in enumerate(ledger.relations):
+            found[name] += (ranks[0, ledger.relation[part] == number] == 0).sum(axis=0)
+    edges = np.bincount(ledger.relation, minlength=len(ledger.relations))
+    return {name: 100 * found[name] / count for name, count in sorted(zip(ledger.relations, edges.tolist())) if count}
 
 
 def _offsets(edges: Edges) -> dict[str, dict[int, int]]:
@@ -359,8 +365,8 @@ def _side_by_side(outcomes: dict[str, Outcomes]) -> dict[str, Outcomes]:
     return {**outcomes, SAME_RELATIONS: outcomes["published"].only(outcomes["held-out"].relations)}
 
 
-def _chance(edges: Edges, direction: str, relations: Sequence[str]) -> dict[str, dict[str, float | None]]:
-    expected = expected_scores(edges, direction, relations)
+def _chance(of_relation: Mapping[str, np.ndarray], relations: Sequence[str]) -> dict[str, dict[str, float | None]]:
+    expected = expected_scores(of_relation, relations)
     places = {str(k): place for place, k in enumerate(KS)}
     return {
         rule: {k: _number(expected[number, place]) for k, place in places.items()} for number, rule in enumerate(RULES)

@@ -266,18 +266,22 @@ def one_edge(*left_out: int) -> Edges:
     return Edges(["If:if->test"], **arrays, keyword=np.full(5, -1), left_out=never, language="java", settings={})
 
 
+def guess(edges, direction, relations=None):
+    return random_attention.expected(random_attention.by_relation(edges, direction), relations)
+
+
 def test_chance_counted_by_hand():
     """Of the 4 other tokens 1 is among the best k with k/4, by `any` one of 2 is missed by the best two with 2/4 * 1/3.
     Read from the dependent, each row finds the head with k/4. What is never predicted takes nobody's place."""
-    first, anyone, _ = random_attention.expected(one_edge(), DIRECTIONS[0])
+    first, anyone, _ = guess(one_edge(), DIRECTIONS[0])
     assert first[:5].tolist() == pytest.approx([25, 50, 75, 100, 100])
     assert anyone[:3].tolist() == pytest.approx([50, 100 * (1 - 2 / 4 * 1 / 3), 100])
-    _, anyone, _ = random_attention.expected(one_edge(), DIRECTIONS[1])
+    _, anyone, _ = guess(one_edge(), DIRECTIONS[1])
     assert anyone[:2].tolist() == pytest.approx([100 * (1 - 0.75**2), 75])
-    assert np.isnan(random_attention.expected(one_edge(), DIRECTIONS[0], [])).all()  # no relation counts
-    first, anyone, last = random_attention.expected(one_edge(3, 4), DIRECTIONS[0])
+    assert np.isnan(guess(one_edge(), DIRECTIONS[0], [])).all()  # no relation counts
+    first, anyone, last = guess(one_edge(3, 4), DIRECTIONS[0])
     assert first[:2].tolist() == anyone[:2].tolist() == [50, 100] and last.tolist() == [0] * len(last)
-    assert not random_attention.expected(one_edge(0), DIRECTIONS[0]).any()
+    assert not guess(one_edge(0), DIRECTIONS[0]).any()
 
 
 def test_random_attention_never_predicts_what_models_may_not():
