@@ -425,11 +425,10 @@ def _offset_patterns(edges: Edges) -> tuple[list[np.ndarray], Callable[[np.ndarr
 def _keyword_codes(edges: Edges, direction: str) -> np.ndarray:
     """For each rule and edge the keywords that hit, as bits: uint64 (rules, E), or (rules, E, integers) of many."""
     place = np.flatnonzero(edges.keyword >= 0)
-    function = np.searchsorted(np.unique(edges.begin), place, side="right")
-    group = function * len(edges.keywords) + edges.keyword[place]
-    order = np.argsort(group, kind="stable")
-    same = group[order][1:] == group[order][:-1]
-    earlier, later = place[order][:-1][same], place[order][1:][same]  # neighbours among a function's equal keywords
+    order = place[np.argsort(edges.keyword[place], kind="stable")]
+    same = edges.keyword[order][1:] == edges.keyword[order][:-1]
+    # neighbours among equal keywords; one of another function is further than all tokens of an edge
+    earlier, later = order[:-1][same], order[1:][same]
     head, first, last = (edges.begin + column for column in (edges.head, edges.first, edges.last))
     behind = np.maximum(first, head + 1)  # the first token of the dependent that is behind the head
     bits = np.zeros((len(RULES), len(edges), max(1, -(-len(edges.keywords) // _WORD))), np.uint64)

@@ -65,7 +65,7 @@ def test_white_space_in_a_sub_token():
 
 
 def test_empty_token_and_no_sub_tokens_own_nothing():
-    assert aligned("ab", [(0, 0), (0, 2), (2, 2)], [(0, 2)], [False]) == [(-1, -1), (0, 0), (-1, -1)]
+    assert aligned("ab", [(0, 0), (0, 2), (1, 1), (2, 2)], [(0, 2)], [False]) == [(-1, -1), (0, 0), *[(-1, -1)] * 2]
     assert aligned("ab", [(0, 2)], [(0, 0)], [True]) == [(-1, -1)]
 
 

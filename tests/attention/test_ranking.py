@@ -9,7 +9,7 @@ from edge_tables import edge_table
 
 from codesyntax_metric.topk_uas import DEPENDENT_TO_HEAD, DIRECTIONS, HEAD_TO_DEPENDENT, RULES, rank_attention
 from probing.attention.align import Alignment
-from probing.attention.ranking import BatchRanker, EncodedFunction, Plan, _group_by_size
+from probing.attention.ranking import BatchRanker, EncodedFunction, Plan, RankBounds, _group_by_size
 from probing.models.capture import rows_of
 
 
@@ -131,6 +131,20 @@ def test_hand_counted():
     edge = [("If:if->test", 1, 2, 3)]
     assert rank_attention(attention, edge, HEAD_TO_DEPENDENT).ravel().tolist() == [1, 0, 0]  # first, any, last
     assert rank_attention(attention, edge, DEPENDENT_TO_HEAD).ravel().tolist() == [2, 0, 0]
+
+
+def test_bounds_of_ranks_by_hand():
+    """If weights are off by a tenth, .50 and .48 may change places, and what is 0 may be before or behind all else that is."""
+    place = np.arange(5, dtype=np.int32)
+    function = EncodedFunction(
+        0, place, Alignment(place, place), edge_table(5, [(0, token, token) for token in (1, 2, 3, 4)])
+    )
+    bounds = RankBounds([function], 1, 1, 5, torch.device("cpu"), 1000, slack=0.1)
+    attention = torch.zeros(1, 1, 5, 5)
+    attention[0, 0, 0] = torch.tensor([0.02, 0.5, 0.48, 0, 0])
+    bounds(rows_of(attention))
+    # of each dependent: rank, best and worst rank
+    assert bounds.found[0, :, 0, 0].tolist() == [[0, 0, 1], [1, 0, 1], [3, 2, 4], [4, 2, 4]]
 
 
 def test_ranks_saturate_at_255():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections import Counter
 
 import numpy as np
@@ -111,3 +112,13 @@ def test_without_hard_edges_there_is_no_score(edges):
     table = EdgeTable(["r"], head, head * 0, head, head + 1, head + 1, head + 9)
     ledgers = [planted(table, head), planted(table, head)]
     assert beyond(*ledgers, 1) is None
+
+
+def test_without_hard_edges_in_one_split_there_are_no_rivals(edges):
+    offsets, easy = best_offsets(edges["validation"], 1), {}
+    for split, some in edges.items():
+        kept = ~is_hard(some, offsets)
+        columns = {name: column[kept] for name, column in some.columns.items()}
+        easy[split] = dataclasses.replace(some, **columns, begin=some.begin[kept])
+    assert rivals(edges["validation"], easy["test"], 1) is None
+    assert rivals(easy["validation"], edges["test"], 1) is None

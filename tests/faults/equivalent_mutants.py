@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 AT_ONCE = "memory and time only: the numbers do not depend on how many are computed at once"
+PADDING = "what pads a function to the size of the largest has no weight in anything"
 
 EQUIVALENT: dict[str, dict[tuple[str, str], str]] = {
     "probing/attention/align.py": {
@@ -11,11 +12,23 @@ EQUIVALENT: dict[str, dict[tuple[str, str], str]] = {
             "behind = np.append(0, np.maximum.accumulate(np.where(space, -1, place + 1)))  # of the last that is no space",
         ): "the end is at least the begin, which is at least 0",
     },
+    "probing/attention/ranking.py": {
+        (
+            "tokens = max(1, *(len(function.alignment.first) for function in functions))",
+            "tokens = max(2, *(len(function.alignment.first) for function in functions))",
+        ): PADDING,
+    },
     "probing/evidence/baselines.py": {
         (
             "chosen = int(gained > 0) if gained else chosen",
             "chosen = int(gained > -1) if gained else chosen",
         ): "a whole number other than 0",
+    },
+    "probing/evidence/selection.py": {
+        (
+            "small = np.int16 if of_relation.max() < 2**15 else np.int32",
+            "small = np.int16 if of_relation.max() < 2*15 else np.int32",
+        ): "memory only: both types hold the numbers",
     },
     "probing/evidence/statistics.py": {
         (
@@ -30,6 +43,12 @@ EQUIVALENT: dict[str, dict[tuple[str, str], str]] = {
             "def signs(functions: int, permutations: int, seed: int, at_once: int = 500) -> Iterator[np.ndarray]:",
             "def signs(functions: int, permutations: int, seed: int, at_once: int = 501) -> Iterator[np.ndarray]:",
         ): AT_ONCE,
+    },
+    "probing/evidence/uncertainty.py": {
+        (
+            "str(k): None if math.isnan((mean := estimated.mean[:, number, place])[0]) else mean.tolist()",
+            "str(k): None if math.isnan((mean := estimated.mean[:, number, place])[1]) else mean.tolist()",
+        ): "a mean has a score and bounds, or none of them",
     },
 }
 """Module -> the changed lines before and after, without indentation -> why nothing changes."""
