@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from codesyntax_metric.topk_uas import DEPENDENT_TO_HEAD, HEAD_TO_DEPENDENT
-from probing.attention.align import OffsetsError, align
+from probing.attention.align import Alignment, OffsetsError, align
 from probing.attention.ranking import EncodedFunction
 
 
@@ -74,6 +74,13 @@ def test_the_first_sub_token_is_one_like_any_other():
     found = align("a b", np.array([0, 1, 2]), np.array([1, 2, 3]), np.array([(0, 1), (2, 3)]), np.zeros(2, bool))
     assert found.first.tolist() == [0, -1, 1]
     assert found.mapped.tolist() == [True, False, True]
+
+
+def test_tokens_that_are_never_predicted_have_no_sub_tokens():
+    place = np.arange(3, dtype=np.int32)
+    left = Alignment(place, place + 1).without(";", "a;b", place, place + 1)
+    assert (left.first.tolist(), left.last.tolist()) == ([0, -1, 2], [1, -1, 3])
+    assert Alignment(place, place).without(None, "a;b", place, place + 1).mapped.all()
 
 
 def test_offsets_that_cannot_be_followed():

@@ -4,8 +4,15 @@ from __future__ import annotations
 
 AT_ONCE = "memory and time only: the numbers do not depend on how many are computed at once"
 PADDING = "what pads a function to the size of the largest has no weight in anything"
+NEWCOMBE = "his bounds are from -1 to 1 but for rounding, as a share and its bounds are from 0 to 1"
 
 EQUIVALENT: dict[str, dict[tuple[str, str], str]] = {
+    "codesyntax_metric/topk_uas.py": {
+        (
+            "chosen = ranks[:, relation_of == index].transpose(0, 2, 3, 1).reshape(cells, -1)  # (cells, edges)",
+            "chosen = ranks[:, relation_of == index].transpose(0, 2, 3, 1).reshape(cells, -2)  # (cells, edges)",
+        ): "numpy takes any negative size for the one that is not given",
+    },
     "probing/attention/align.py": {
         (
             "behind = np.append(0, np.maximum.accumulate(np.where(space, 0, place + 1)))  # of the last that is no space",
@@ -45,6 +52,14 @@ EQUIVALENT: dict[str, dict[tuple[str, str], str]] = {
         ): AT_ONCE,
     },
     "probing/evidence/uncertainty.py": {
+        (
+            "bounded = np.stack([difference, np.maximum(difference - below, -1), np.minimum(difference + above, 1)])",
+            "bounded = np.stack([difference, np.maximum(difference - below, -2), np.minimum(difference + above, 1)])",
+        ): NEWCOMBE,
+        (
+            "bounded = np.stack([difference, np.maximum(difference - below, -1), np.minimum(difference + above, 1)])",
+            "bounded = np.stack([difference, np.maximum(difference - below, -1), np.minimum(difference + above, 2)])",
+        ): NEWCOMBE,
         (
             "str(k): None if math.isnan((mean := estimated.mean[:, number, place])[0]) else mean.tolist()",
             "str(k): None if math.isnan((mean := estimated.mean[:, number, place])[1]) else mean.tolist()",
