@@ -9,7 +9,7 @@ from edge_tables import edge_table
 
 from codesyntax_metric.topk_uas import DEPENDENT_TO_HEAD, DIRECTIONS, HEAD_TO_DEPENDENT, RULES, rank_attention
 from probing.attention.align import Alignment
-from probing.attention.ranking import BatchRanker, EncodedFunction, Plan, RankBounds, _group_by_size
+from probing.attention.ranking import BatchListener, BatchRanker, EncodedFunction, Plan, RankBounds, _group_by_size
 from probing.models.capture import rows_of
 
 
@@ -106,6 +106,7 @@ def test_no_more_weights_at_once_than_allowed(monkeypatch, direction, edges_at_o
     ranker(rows_of(torch.rand(2, 2, 4, 4)))
     assert [group for group, _ in ranker.groups] == [slice(0, 1), slice(1, 2)]
     assert seen == 2 * edges_at_once
+    assert BatchListener([function], 1, 2, 4, torch.device("cpu"), 24).found.numel() == 0  # it keeps nothing by itself
 
 
 def test_functions_are_read_together_as_far_as_their_rows_fit():

@@ -296,6 +296,16 @@ def test_held_out_lists_are_filled_with_what_is_near_or_frequent():
     assert np.array_equal(ledger(of_function, filled).ranks, ledger(of_function, picks).ranks)
 
 
+def test_an_empty_list_is_filled_from_the_nearest_offset_on():
+    """No offset leads from a token to itself; in natural language they lead to both sides."""
+    of_function = read_edges(dataset_of((["a", "b"], [("r", 1, 1, 1)])), "english", "test")
+    picks = pick(of_function)
+    assert picks.names("offset", "first", "r") == []
+    assert picks.filled(of_function).names("offset", "first", "r") == [
+        sign * i for i in range(1, 11) for sign in (1, -1)
+    ]
+
+
 @pytest.fixture(scope="module", params=["sample python", "sample java", "slices python", "slices java"])
 def both_splits(request):
     """Edges of validation and of test, and the baselines."""

@@ -45,7 +45,10 @@ def test_offsets_find_nothing_and_knowledge_everything(edges, avoided):
     assert copies.in_mean == knows.in_mean and copies.share == knows.share
     drawn = [random_attention(edges[split], HEAD_TO_DEPENDENT, 1, seed) for seed, split in enumerate(edges)]
     guesses = beyond(*drawn, avoided)
-    chance = rivals(edges["validation"], edges["test"], avoided).guessed(guesses)
+    others = rivals(edges["validation"], edges["test"], avoided)
+    assert others.of("offset", guesses).relations == guesses.outcomes.relations  # without those in few functions
+    assert set(others.outcomes["offset"].relations) > {*guesses.outcomes.relations}
+    chance = others.guessed(guesses)
     _, low, high = guesses.estimate.mean[:, 0]
     assert (low[[0, 2, 9, 19]] <= chance[0, [0, 2, 9, 19]]).all()
     assert (chance[0, [0, 2, 9, 19]] <= high[[0, 2, 9, 19]]).all()

@@ -9,6 +9,10 @@ NEWCOMBE = "his bounds are from -1 to 1 but for rounding, as a share and its bou
 EQUIVALENT: dict[str, dict[tuple[str, str], str]] = {
     "codesyntax_metric/topk_uas.py": {
         (
+            "attention = attention.float() if attention.element_size() < 4 else attention",
+            "attention = attention.float() if attention.element_size() < 5 else attention",
+        ): "a float of four bytes is what `float` makes",
+        (
             "chosen = ranks[:, relation_of == index].transpose(0, 2, 3, 1).reshape(cells, -1)  # (cells, edges)",
             "chosen = ranks[:, relation_of == index].transpose(0, 2, 3, 1).reshape(cells, -2)  # (cells, edges)",
         ): "numpy takes any negative size for the one that is not given",
@@ -26,6 +30,10 @@ EQUIVALENT: dict[str, dict[tuple[str, str], str]] = {
         ): PADDING,
     },
     "probing/evidence/baselines.py": {
+        (
+            "return bits[..., 0] if bits.shape[-1] == 1 else bits",
+            "return bits[..., -1] if bits.shape[-1] == 1 else bits",
+        ): "the only one is the last one",
         (
             "chosen = int(gained > 0) if gained else chosen",
             "chosen = int(gained > -1) if gained else chosen",
@@ -52,6 +60,10 @@ EQUIVALENT: dict[str, dict[tuple[str, str], str]] = {
         ): AT_ONCE,
     },
     "probing/evidence/uncertainty.py": {
+        (
+            "of_mean += weight * one.total",
+            "of_mean -= weight * one.total",
+        ): "only its absolute value counts",
         (
             "bounded = np.stack([difference, np.maximum(difference - below, -1), np.minimum(difference + above, 1)])",
             "bounded = np.stack([difference, np.maximum(difference - below, -2), np.minimum(difference + above, 1)])",

@@ -75,7 +75,7 @@ TIMES = 200
 
 LIBRARIES = ("datasets", "hypothesis", "matplotlib.pyplot", "rich", "torch", "transformers.models.bert.modeling_bert")
 
-QUICK, MOST = 3, 30
+QUICK, MOST = 3, 20
 """Seconds of tests that are tried before others, and altogether: a mutant that outlives them lives."""
 
 
