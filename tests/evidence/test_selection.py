@@ -299,14 +299,15 @@ def test_the_interval_of_a_relation_is_wilsons_for_the_edges_that_its_functions_
     assert found[1:] == pytest.approx([theirs.low, theirs.high], abs=1e-6)
 
 
-@pytest.mark.parametrize("counts", [(9, 6, 1, 4), (1, 0, 0, 5)])
+@pytest.mark.parametrize("counts", [(9, 6, 1, 4), (1, 0, 0, 5), (6, 4, 0, 0)])
 def test_the_interval_of_a_difference_is_newcombes(counts):
     """His method 10, of functions with one edge each: of so many both, one, the other or neither of two models hits it."""
     one, other = (np.repeat(hits, counts) for hits in ([1, 1, 0, 0], [1, 0, 1, 0]))
     both, only_one, only_other, neither = counts
     phi = both * neither - only_one * only_other
-    phi /= np.sqrt(one.sum() * (1 - one).sum() * other.sum() * (1 - other).sum())
-    (low, high), (others_low, others_high) = (wilson(hits.mean(), len(hits) - 1) for hits in (one, other))
+    phi /= np.sqrt(one.sum() * (1 - one).sum() * other.sum() * (1 - other).sum()) or 1
+    worth = [len(hits) - (hits.std() > 0) for hits in (one, other)]
+    (low, high), (others_low, others_high) = (wilson(hits.mean(), size) for hits, size in zip((one, other), worth))
     below, above = (
         np.sqrt(mine**2 - 2 * phi * mine * theirs + theirs**2)
         for mine, theirs in (

@@ -19,13 +19,13 @@ import bisect
 import compileall
 import difflib
 import gc
+import hashlib
 import importlib
 import itertools
 import json
 import math
 import os
 import py_compile
-import random
 import shutil
 import signal
 import subprocess
@@ -95,10 +95,15 @@ class Mutant(NamedTuple):
 
 
 def draw(root: Path, modules: Sequence[str], count: int, seed: int) -> list[Mutant]:
-    """So many of all mutants of the modules, in random order."""
+    """So many of all mutants of the modules, in random order; of a line that does not change, the same ones are drawn."""
     sources = {module: (root / module).read_text(encoding="utf-8") for module in modules}
     every = [Mutant(module, source, edit) for module, source in sources.items() for edit in edits(source)]
-    return random.Random(seed).sample(every, min(count, len(every)))
+
+    def number(mutant: Mutant) -> bytes:
+        what = seed, mutant.module, mutant.edit.new, *mutant.edit.texts(mutant.source)
+        return hashlib.sha256(repr(what).encode()).digest()
+
+    return sorted(every, key=number)[:count]
 
 
 class Repository:
