@@ -23,6 +23,7 @@ from codesyntax_dataset.arguments import checked
 from codesyntax_dataset.atomic import write
 from codesyntax_dataset.errors import LedgerError
 from codesyntax_dataset.languages import language_of
+from codesyntax_dataset.sealed import sealed, unsealed
 from codesyntax_metric.topk_uas import HEAD_TO_DEPENDENT, RULES
 from probing.attention.error_classes import CLASSES, PLACES, Tokens, place
 from probing.attention.ledger import RankLedger
@@ -70,7 +71,7 @@ class ErrorAnalysis:
     def to_json(self) -> str:
         """The same analysis gives the same text."""
         fields = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
-        return json.dumps({**fields, "settings": self.settings.model_dump()}, indent=1, allow_nan=False) + "\n"
+        return json.dumps(sealed({**fields, "settings": self.settings.model_dump()}), indent=1, allow_nan=False) + "\n"
 
 
 def errors_path(result: str | os.PathLike) -> Path:
@@ -87,7 +88,7 @@ def save(analysis: ErrorAnalysis, result: str | os.PathLike) -> Path:
 def load(path: str | os.PathLike) -> ErrorAnalysis:
     """Load the analysis that `save` wrote to `path`; raises LedgerError if there is none."""
     try:
-        fields = json.loads(foreign.read(path, LARGEST))
+        fields = unsealed(json.loads(foreign.read(path, LARGEST)))
         # earlier ones also said here how the probe ran
         made = {name: value for name, value in fields["settings"].items() if name in Settings.model_fields}
         analysis = ErrorAnalysis(**{**fields, "settings": Settings.model_validate(made)})

@@ -118,23 +118,19 @@ def score(ledgers: tuple[Path, ...], wide: bool, as_json: bool) -> None:
     The ledgers of a model on the splits test and validation also give its score beyond offsets.
     """
     from probing.attention.result import ProbeResult
-    from probing.prediction.ledger import MaskingLedger
     from probing.prediction.result import MaskResult
     from probing.prediction.silencing_result import SilencingResult
     from probing.runs.ledger_file import MASKING, SILENCING, instrument_of
 
     if as_json and len(ledgers) > 1:
         raise click.UsageError("--json prints one result: give one ledger")
+    kinds: dict[str | None, type[MaskResult | SilencingResult]] = {MASKING: MaskResult, SILENCING: SilencingResult}
     probed: list[ProbeResult] = []
     for ledger in ledgers:
-        instrument = instrument_of(ledger)
-        if instrument == SILENCING:
-            print_one(SilencingResult.from_file(ledger), wide, as_json)
-        elif instrument == MASKING:
-            print_one(MaskResult.from_ledger(MaskingLedger.load(ledger)), wide, as_json)
-        else:
-            probed.append(ProbeResult.from_file(ledger))
-            print_one(probed[-1], wide, as_json)
+        result = kinds.get(instrument_of(ledger), ProbeResult).scored(ledger)
+        print_one(result, wide, as_json)
+        if isinstance(result, ProbeResult):
+            probed.append(result)
     if len(probed) > 1:
         from probing.report.tables import print_beyond
 

@@ -21,6 +21,7 @@ from transformers.utils import ModelOutput
 
 from codesyntax_dataset.atomic import write
 from codesyntax_dataset.errors import LedgerError, ModelError
+from codesyntax_dataset.sealed import sealed, unsealed
 from probing.models import capture
 from probing.models.kept import private
 from probing.models.subtokens import tells_characters
@@ -87,9 +88,9 @@ class Findings(NamedTuple):
 def recall(file: Path) -> Findings | None:
     """The findings that `remember` wrote; None if there are none, or damaged ones."""
     try:
-        layers, heads, causal, checks, why = json.loads(file.read_text(encoding="utf-8"))
+        layers, heads, causal, checks, why = unsealed(json.loads(file.read_text(encoding="utf-8")))["findings"]
         return Findings(int(layers), int(heads), bool(causal), [Check(*check) for check in checks], str(why))
-    except (OSError, ValueError, TypeError, RecursionError):
+    except (OSError, ValueError, TypeError, LookupError, RecursionError):
         return None
 
 
@@ -97,7 +98,7 @@ def remember(findings: Findings, file: Path) -> None:
     """Keep the findings on a model's files for the next time; failing to do so is not an error."""
     with contextlib.suppress(LedgerError, OSError):
         private(file.parent)
-        write(file, json.dumps(findings))
+        write(file, json.dumps(sealed({"findings": findings})))
 
 
 def examine(encoder: Encoder) -> Findings:

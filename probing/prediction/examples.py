@@ -21,6 +21,7 @@ from codesyntax_dataset.atomic import write
 from codesyntax_dataset.errors import EntryError, LedgerError
 from codesyntax_dataset.languages import language_of
 from codesyntax_dataset.languages.grammar import parse
+from codesyntax_dataset.sealed import sealed, unsealed
 from codesyntax_metric.ast_similarity.similarity import Similarity
 from probing.prediction.copies import Restoration, masked_copies
 from probing.prediction.ledger import HITS, SIMILARITIES
@@ -84,7 +85,7 @@ class Examples(Record):
 
     def to_json(self) -> str:
         """The same examples give the same text."""
-        return json.dumps(self.model_dump(mode="json"), indent=1, allow_nan=False) + "\n"
+        return json.dumps(sealed(self.model_dump(mode="json")), indent=1, allow_nan=False) + "\n"
 
 
 def examples_path(result: str | os.PathLike) -> Path:
@@ -96,7 +97,8 @@ def examples_path(result: str | os.PathLike) -> Path:
 def load(path: Path, result: MaskResult) -> list[Worked]:
     """The examples in a file, of this result; raises LedgerError if it holds none, or those of another result."""
     try:
-        found = Examples.model_validate(untrusted_json.parse(untrusted_json.read(path, _LARGEST), _LARGEST))
+        fields = untrusted_json.parse(untrusted_json.read(path, _LARGEST), _LARGEST)
+        found = Examples.model_validate(unsealed(fields))
     except (EntryError, ValidationError) as error:
         reason = explain(error, "the file") if isinstance(error, ValidationError) else error
         raise LedgerError(

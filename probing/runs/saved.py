@@ -22,6 +22,8 @@ logger = logging.getLogger(__name__)
 FORMAT = 2
 """The format of a result's JSON: changes whenever its fields, or their meanings, change. Format 1 does not state it."""
 
+_LEDGER = ".ledger.parquet"
+
 LARGEST = 16 * 2**20
 """The most bytes of a result's JSON, many times the usual size."""
 
@@ -110,6 +112,22 @@ class SavedResult(ABC):
         return result
 
     @classmethod
+    def scored(cls, ledger: Path) -> Self:
+        """Compute the result from the file of a ledger, which the result beside it, if there is one, must be of.
+
+        Raises LedgerError if it is no ledger, or another one. What else is wrong with the result does not matter.
+        """
+        result, beside = cls.from_file(ledger), ledger.with_name(ledger.name.removesuffix(_LEDGER) + ".json")
+        if ledger.name.endswith(_LEDGER) and beside.exists():
+            said = _field(read_text(beside), "ledger")
+            if said is not None and said != result.ledger.digest():
+                raise LedgerError(
+                    f"{ledger} is not the ledger of the result beside it: one of the two is damaged, or of another "
+                    f"run. Run the command that wrote them again, or move {beside.name} away to score this ledger alone"
+                )
+        return result
+
+    @classmethod
     def finished(cls, file: Path, made: dict[str, Any], data_folder: Path | None) -> Self | None:
         """The result of an earlier run with the settings `made`, if it is complete; its data is in `data_folder`."""
         try:
@@ -142,7 +160,7 @@ def read_text(path: str | os.PathLike) -> str:
 def ledger_path(result: str | os.PathLike) -> Path:
     """The path of a result's ledger, beside its JSON."""
     path = Path(result)
-    return path.with_name(path.name.removesuffix(".json") + ".ledger.parquet")
+    return path.with_name(path.name.removesuffix(".json") + _LEDGER)
 
 
 def data_path_of(text: str) -> str | None:

@@ -19,7 +19,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -188,23 +188,26 @@ def _difference(now: Tree, expected: Tree) -> str:
 TIMES = 400
 
 
-def run(seed: int, times: int, commands: dict[str, str] = COMMANDS) -> Row:
-    """Kill these commands, drawn at random, until as many kills have struck."""
-    rng, struck = random.Random(seed), Counter[str]()
+def run(seed: int, times: int) -> Row:
     with world() as of:
-        usual = {name: undisturbed(of, command) for name, command in commands.items()}
-        while struck.total() < times:
-            name = rng.choice(list(commands))
-            kill, prune_first = drawn(rng, usual[name]), rng.random() < 0.5
-            try:
-                if survive(of, commands[name], usual[name], kill, prune_first):
-                    struck[name.split(",")[0]] += 1
-            except AssertionError as error:
-                raise AssertionError(f"{name}, {kill}, seed {seed}: {error}") from None
+        struck = trials(of, random.Random(seed), times)
     told = ", ".join(f"{name} {count}" for name, count in sorted(struck.items()))
-    return Row(
-        "kills at random moments", struck.total(), f"all survived: earlier results intact, then the same bytes ({told})"
-    )
+    return Row("kills at random moments", times, f"all survived: earlier results intact, then the same bytes ({told})")
+
+
+def trials(of: World, rng: random.Random, times: int, commands: Sequence[str] = tuple(COMMANDS)) -> Counter[str]:
+    """Kill commands, drawn at random, until as many kills have struck; how many of each did."""
+    struck = Counter[str]()
+    usual = {name: undisturbed(of, COMMANDS[name]) for name in commands}
+    while struck.total() < times:
+        name = rng.choice(commands)
+        kill, prune_first = drawn(rng, usual[name]), rng.random() < 0.5
+        try:
+            if survive(of, COMMANDS[name], usual[name], kill, prune_first):
+                struck[name.split(",")[0]] += 1
+        except AssertionError as error:
+            raise AssertionError(f"{name}, {kill}: {error}") from None
+    return struck
 
 
 if __name__ == "__main__":
