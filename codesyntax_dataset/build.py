@@ -37,6 +37,7 @@ def build(
     validation_fraction: float | int | None = None,
     column: str | None = None,
     overwrite: bool = False,
+    engine: str = "local",
     num_proc: Positive | None = None,
 ) -> BuildReport:
     """Annotate the functions of `source` and write the dataset folder `output`, or add `configs` to an existing one.
@@ -44,7 +45,8 @@ def build(
     `source` is anything that `codesyntax_dataset.sources` reads, `configs` are names in `CONFIGS`, `edits` are names in
     `EDITS`, each of which adds a further config to those that are named like a language, such as `python_layout`,
     `exclude_repositories` is a file that lists repositories to exclude, `validation_fraction` and `column` are as in
-    `codesyntax_dataset.sources`, and `num_proc` is the number of annotating processes. The same input gives the same
+    `codesyntax_dataset.sources`, `engine` is what runs the annotating processes, one of `ENGINES`, and `num_proc` is
+    their number. The same input gives the same
     rows and versions (and, with the same version of pyarrow, the same bytes), regardless of the number of processes
     or builds. The folder holds `{config}/{split}.parquet`, `README.md` (the card) and the files of
     `codesyntax_dataset.metadata`. It is written as a whole or not at all.
@@ -64,14 +66,14 @@ def build(
     output = Path(output).resolve()
     _check_ours(output)
     there = {} if overwrite else _digests(output)
-    with _plain_errors(output), workplace(output.parent) as work, shards.local(num_proc or 1) as engine:
+    with _plain_errors(output), workplace(output.parent) as work, shards.engine(engine, num_proc) as label:
         folder = work / "dataset"
         reports = {}
         for config in [*there, *(config for config in configs if config not in there)]:
             skips = Skips()
             functions = corpus.read(source, config, skips, excluded, validation_fraction, column)
             try:
-                reports[config] = _write(functions, config, folder / config, engine, skips)
+                reports[config] = _write(functions, config, folder / config, label, skips)
             except SourceError as error:
                 if config in configs:
                     raise
@@ -109,7 +111,7 @@ def _with_edits(configs: Sequence[str], edits: Sequence[str]) -> list[str]:
 
 
 def _write(
-    functions: Iterator[SourceFunction], config: str, folder: Path, engine: shards.Engine, skips: Skips
+    functions: Iterator[SourceFunction], config: str, folder: Path, label: shards.Engine, skips: Skips
 ) -> ConfigReport:
     """Label functions, write them to `{split}.parquet` in `folder` as they come, and measure these files.
 
@@ -132,7 +134,7 @@ def _write(
                 (folder / f"{split}.parquet").open("xb") as file,
                 pq.ParquetWriter(file, FEATURES.arrow_schema, compression="zstd") as writer,
             ):
-                for row_group in _row_groups(rows(engine(of_split, config))):
+                for row_group in _row_groups(rows(label(of_split, config))):
                     writer.write_table(row_group)
     skips.extend(without_labels)
     return measure(folder, skips)

@@ -6,6 +6,9 @@ Hub loads it without this package; a test keeps the two equal.
 
 from __future__ import annotations
 
+ENGINES = ("local", "ray")
+"""What runs the processes that annotate: this computer, or a cluster."""
+
 SPLITS = ("validation", "test")
 """The splits of a dataset. Scores are computed on `test`; held-out scores choose attention heads on `validation`."""
 

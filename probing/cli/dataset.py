@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from codesyntax_dataset.languages import unedited
-from codesyntax_dataset.protocol import EDITS
+from codesyntax_dataset.protocol import EDITS, ENGINES
 from probing.cli import options
 from probing.cli.group import main, note
 
@@ -40,7 +40,17 @@ from probing.cli.group import main, note
 @click.option(
     "--overwrite", is_flag=True, help="Replace an existing dataset from another source, with all its configs."
 )
-@click.option("--num-proc", type=click.IntRange(min=1), help="Number of processes that annotate.")
+@click.option(
+    "--engine",
+    default="local",
+    type=click.Choice(ENGINES),
+    help="What runs the processes that annotate: this computer, or Ray, on the cluster at RAY_ADDRESS or else here.",
+)
+@click.option(
+    "--num-proc",
+    type=click.IntRange(min=1),
+    help="Number of processes that annotate; a cluster has its own.  [default: 1, of Ray the number of CPUs]",
+)
 def build(source: str, configs: tuple[str, ...], output: Path, **given: Any) -> None:
     """Build the dataset: a folder that load_dataset() reads and that can be uploaded unchanged.
 

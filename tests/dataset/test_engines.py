@@ -1,0 +1,67 @@
+"""Where functions are labelled does not matter: on Ray, a killed worker included, the bytes are those of here."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from importlib.util import find_spec
+
+import pytest
+
+from codesyntax_dataset import shards
+from codesyntax_dataset.build import build
+from codesyntax_dataset.errors import ArgumentError, DatasetError, UnknownName
+
+ON_RAY = """
+import os, pathlib, signal, sys
+from codesyntax_dataset import build, shards
+label_shard = shards.label_shard
+
+def killed_once(shard, config, killed=pathlib.Path(sys.argv[1])):
+    if shard[0].id == 48 and not killed.exists():
+        killed.write_text(str(os.getpid()))
+        os.kill(os.getpid(), signal.SIGKILL)
+    return label_shard(shard, config)
+
+shards.SHARD, shards.label_shard = 16, killed_once
+build.build("sample", ["python"], sys.argv[2], engine="ray", num_proc=2)
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(find_spec("ray") is None, reason="Ray is not installed: pip install codesyntax[ray]")
+def test_ray_gives_the_bytes_of_here_though_a_worker_is_killed(tmp_path):
+    here, there = build("sample", ["python"], tmp_path / "here").output, tmp_path / "there"
+    command = [sys.executable, "-c", ON_RAY, str(tmp_path / "killed"), str(there)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "killed").exists()
+    names = sorted(path.relative_to(here) for path in here.rglob("*"))
+    assert names == sorted(path.relative_to(there) for path in there.rglob("*"))
+    assert all((here / name).read_bytes() == (there / name).read_bytes() for name in names if (here / name).is_file())
+
+
+def test_without_ray_the_engine_says_how_to_get_it(tmp_path, monkeypatch):
+    monkeypatch.setattr(shards, "find_spec", lambda name: None)
+    with pytest.raises(ArgumentError, match=r"needs Ray, which is not installed: pip install codesyntax\[ray\]"):
+        build("sample", ["python"], tmp_path / "out", engine="ray")
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_cluster_has_its_own_number_of_processes(tmp_path, monkeypatch):
+    monkeypatch.setattr(shards, "find_spec", lambda name: "there")
+    monkeypatch.setenv("RAY_ADDRESS", "127.0.0.1:1")
+    with pytest.raises(ArgumentError, match="leave out --num-proc"):
+        build("sample", ["python"], tmp_path / "out", engine="ray", num_proc=2)
+
+
+@pytest.mark.skipif(find_spec("ray") is None, reason="Ray is not installed: pip install codesyntax[ray]")
+def test_a_cluster_that_is_not_there_is_told_at_once(tmp_path, monkeypatch):
+    monkeypatch.setenv("RAY_ADDRESS", "127.0.0.1:1")
+    with pytest.raises(DatasetError, match=r"Ray at RAY_ADDRESS=127.0.0.1:1 \(expected HOST:PORT\) cannot be used: "):
+        build("sample", ["python"], tmp_path / "out", engine="ray")
+
+
+def test_an_unknown_engine_is_refused_with_those_there_are(tmp_path):
+    with pytest.raises(UnknownName, match="unknown engine 'spark': known are local, ray"):
+        build("sample", ["python"], tmp_path / "out", engine="spark")
