@@ -6,8 +6,10 @@ These are Table 8 and Figure 3 of Shen et al. (2022), for any dataset with our c
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import asdict, dataclass
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import asdict, dataclass, field
+from itertools import chain
 from typing import Any, NamedTuple
 
 import datasets
@@ -16,6 +18,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from codesyntax_dataset.errors import DatasetError
+
+_ROWS = 1000  # at a time
 
 
 class Distribution(NamedTuple):
@@ -75,31 +79,44 @@ class Statistics:
 
 
 def statistics(splits: datasets.Dataset | Iterable[datasets.Dataset]) -> Statistics:
-    """Count one split, or several together, as loaded by `load_dataset`. Raises DatasetError if columns are missing."""
+    """Count one split, or several together, as loaded by `load_dataset`. Raises DatasetError if columns are missing.
+
+    Only the counts of equal numbers are in memory, whatever the number of functions.
+    """
     splits = [splits] if isinstance(splits, datasets.Dataset) else list(splits)
-    table = pa.concat_tables([_columns(split) for split in splits])
-    lengths = {name: _to_numpy(pc.list_value_length(table[name])) for name in ("token_start", "relations")}
-    characters = _to_numpy(pc.utf8_length(table["code"]))
-    edges = pc.list_flatten(table["relations"]).combine_chunks()
-    names = pc.struct_field(edges, "relation").dictionary_encode()
-    head, first, last = (_to_numpy(pc.struct_field(edges, name)).astype(np.int64) for name in ("head", "first", "last"))
-    function = np.repeat(np.arange(len(table)), lengths["relations"])
-    relation = _to_numpy(names.indices)
-    by_relation = np.argsort(relation, kind="stable")
-    ends = np.cumsum(np.bincount(relation, minlength=len(names.dictionary)))
-    relations = {
-        name: _relation_statistics(function[index], (first - head)[index], (last - first + 1)[index])
-        for name, index in zip(names.dictionary.to_pylist(), np.split(by_relation, ends[:-1]))
-    }
+    functions = without_relations = without_tokens = 0
+    tokens, characters, edges, dependent = (_Histogram() for _ in range(4))
+    relations: dict[str, _Relation] = {}
+    for rows in chain.from_iterable(map(_rows, splits)):
+        lengths = {name: _to_numpy(pc.list_value_length(rows[name])) for name in ("token_start", "relations")}
+        functions += len(rows)
+        without_relations += int((lengths["relations"] == 0).sum())
+        without_tokens += int((lengths["token_start"] == 0).sum())
+        tokens.add(lengths["token_start"])
+        edges.add(lengths["relations"])
+        characters.add(_to_numpy(pc.utf8_length(rows["code"])))
+        flat = pc.list_flatten(rows["relations"]).combine_chunks()
+        names = pc.struct_field(flat, "relation").dictionary_encode()
+        head, first, last = (
+            _to_numpy(pc.struct_field(flat, name)).astype(np.int64) for name in ("head", "first", "last")
+        )
+        dependent.add(last - first + 1)
+        function, relation = np.repeat(np.arange(len(rows)), lengths["relations"]), _to_numpy(names.indices)
+        for number, name in enumerate(names.dictionary.to_pylist()):
+            index = relation == number
+            counts = relations.setdefault(name, _Relation())
+            counts.functions += len(np.unique(function[index]))
+            counts.offset.add((first - head)[index])
+            counts.dependent.add((last - first + 1)[index])
     return Statistics(
-        functions=len(table),
-        without_relations=int((lengths["relations"] == 0).sum()),
-        without_tokens=int((lengths["token_start"] == 0).sum()),
-        tokens=_distribution_of_any(lengths["token_start"]),
-        characters=_distribution_of_any(characters),
-        edges=_distribution_of_any(lengths["relations"]),
-        dependent=_distribution_of_any(last - first + 1),
-        relations=dict(sorted(relations.items())),
+        functions=functions,
+        without_relations=without_relations,
+        without_tokens=without_tokens,
+        tokens=tokens.distribution_of_any(),
+        characters=characters.distribution_of_any(),
+        edges=edges.distribution_of_any(),
+        dependent=dependent.distribution_of_any(),
+        relations={name: counts.statistics() for name, counts in sorted(relations.items())},
     )
 
 
@@ -109,36 +126,64 @@ def edges_by_relation(rows: pa.RecordBatch) -> dict[str, int]:
     return {count["values"]: count["counts"] for count in pc.value_counts(names).to_pylist()}
 
 
-def _columns(split: datasets.Dataset) -> pa.Table:
+def _rows(split: datasets.Dataset) -> Iterator[pa.Table]:
+    """The rows of a split, some at a time."""
     needed = ["code", "token_start", "relations"]
     if missing := [name for name in needed if name not in (getattr(split, "column_names", None) or ())]:
         raise DatasetError(
             f"the dataset lacks the columns {', '.join(missing)}: expected one that `codesyntax build` wrote"
         )
-    return split.select_columns(needed).with_format("arrow")[:]
+    return split.select_columns(needed).with_format("arrow").iter(_ROWS)
 
 
 def _to_numpy(array: pa.Array | pa.ChunkedArray) -> np.ndarray:
     return array.to_numpy() if isinstance(array, pa.ChunkedArray) else array.to_numpy(zero_copy_only=False)
 
 
-def _relation_statistics(function: np.ndarray, offset: np.ndarray, dependent: np.ndarray) -> RelationStatistics:
-    values, counts = np.unique(offset, return_counts=True)
-    return RelationStatistics(
-        edges=len(offset),
-        functions=len(np.unique(function)),
-        offset=_distribution(offset),
-        mode=int(values[counts.argmax()]),
-        mode_share=100 * int(counts.max()) / len(offset),
-        offsets=dict(zip(values.tolist(), counts.tolist())),
-        dependent=_distribution(dependent),
-    )
+class _Histogram(Counter[int]):
+    """How often each number occurs."""
+
+    def add(self, values: np.ndarray) -> None:
+        for value, count in zip(*(part.tolist() for part in np.unique(values, return_counts=True))):
+            self[value] += count
+
+    def distribution_of_any(self) -> Distribution | None:
+        return self.distribution() if self else None
+
+    def distribution(self) -> Distribution:
+        values = sorted(self)
+        counts = np.cumsum([self[value] for value in values])
+        number = int(counts[-1])
+
+        def quantile(share: float) -> float:
+            """Between the two numbers around its place, as `numpy.quantile`."""
+            place, beyond = divmod((number - 1) * share, 1)
+            low, high = (
+                values[int(np.searchsorted(counts, min(at, number - 1), side="right"))] for at in (place, place + 1)
+            )
+            return low + (high - low) * beyond
+
+        mean = sum(value * count for value, count in self.items()) / number
+        return Distribution(mean, values[0], quantile(0.25), quantile(0.5), quantile(0.75), values[-1])
 
 
-def _distribution_of_any(values: np.ndarray) -> Distribution | None:
-    return _distribution(values) if len(values) else None
+@dataclass
+class _Relation:
+    """Counts of the edges of a relation."""
 
+    functions: int = 0
+    offset: _Histogram = field(default_factory=_Histogram)
+    dependent: _Histogram = field(default_factory=_Histogram)
 
-def _distribution(values: np.ndarray) -> Distribution:
-    q1, median, q3 = np.quantile(values, [0.25, 0.5, 0.75]).tolist()
-    return Distribution(float(values.mean()), int(values.min()), q1, median, q3, int(values.max()))
+    def statistics(self) -> RelationStatistics:
+        edges, offsets = self.offset.total(), dict(sorted(self.offset.items()))
+        mode = max(offsets, key=lambda offset: offsets[offset])  # the lowest of equals, because they are sorted
+        return RelationStatistics(
+            edges=edges,
+            functions=self.functions,
+            offset=self.offset.distribution(),
+            mode=mode,
+            mode_share=100 * offsets[mode] / edges,
+            offsets=offsets,
+            dependent=self.dependent.distribution(),
+        )
