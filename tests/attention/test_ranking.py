@@ -120,6 +120,7 @@ def test_functions_are_read_together_as_far_as_their_rows_fit():
 
     assert groups([2, 3, 1, 4, 0, 0], 6) == [[2, 3], [1], [4], [0, 0]]
     assert groups([0, 0, 0], 1) == [[0], [0], [0]]
+    assert groups([1, 1, 1, 9, 1, 1], 3) == [[1, 1, 1], [9], [1, 1]]
     assert groups([9, 9], 6) == [[9], [9]]
 
 

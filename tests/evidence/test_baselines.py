@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 
 import datasets
 import numpy as np
@@ -397,6 +398,7 @@ def test_the_command_prints_a_table_or_json_and_saves_the_same(dataset_folder, t
         assert words in printed.stdout
     told = CliRunner().invoke(main, [*arguments, "--json", "--output", str(tmp_path)], catch_exceptions=False)
     (saved,) = tmp_path.iterdir()
+    assert re.fullmatch(r"baselines\.java\.test\.[0-9a-f]{8}\.json", saved.name)
     assert saved.read_text(encoding="utf-8") == told.stdout
     result = json.loads(told.stdout)
     for protocol in ("published", "held-out"):

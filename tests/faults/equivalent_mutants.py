@@ -5,6 +5,8 @@ from __future__ import annotations
 AT_ONCE = "memory and time only: the numbers do not depend on how many are computed at once"
 PADDING = "what pads a function to the size of the largest has no weight in anything"
 NEWCOMBE = "his bounds are from -1 to 1 but for rounding, as a share and its bounds are from 0 to 1"
+TYPES = "memory only: both types hold the numbers"
+OF_A_MEAN = "a mean has a score and bounds, or none of them"
 
 EQUIVALENT: dict[str, dict[tuple[str, str], str]] = {
     "codesyntax_metric/topk_uas.py": {
@@ -43,7 +45,11 @@ EQUIVALENT: dict[str, dict[tuple[str, str], str]] = {
         (
             "small = np.int16 if of_relation.max() < 2**15 else np.int32",
             "small = np.int16 if of_relation.max() < 2*15 else np.int32",
-        ): "memory only: both types hold the numbers",
+        ): TYPES,
+        (
+            "small = np.int16 if of_relation.max() < 2**15 else np.int32",
+            "small = np.int16 if of_relation.max() < 2**14 else np.int32",
+        ): TYPES,
     },
     "probing/evidence/statistics.py": {
         (
@@ -75,7 +81,11 @@ EQUIVALENT: dict[str, dict[tuple[str, str], str]] = {
         (
             "str(k): None if math.isnan((mean := estimated.mean[:, number, place])[0]) else mean.tolist()",
             "str(k): None if math.isnan((mean := estimated.mean[:, number, place])[1]) else mean.tolist()",
-        ): "a mean has a score and bounds, or none of them",
+        ): OF_A_MEAN,
+        (
+            "str(k): None if math.isnan((mean := estimated.mean[:, number, place])[0]) else mean.tolist()",
+            "str(k): None if math.isnan((mean := estimated.mean[:, number, place])[-1]) else mean.tolist()",
+        ): OF_A_MEAN,
     },
 }
 """Module -> the changed lines before and after, without indentation -> why nothing changes."""
