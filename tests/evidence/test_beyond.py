@@ -117,6 +117,15 @@ def test_without_hard_edges_there_is_no_score(edges):
     assert beyond(*ledgers, 1) is None
 
 
+def test_a_relation_counts_if_its_hard_edges_are_in_six_functions():
+    """Of two relations, in 6 and in 5 functions with two edges at distance 1 and one at 5 in each."""
+    function, distance = np.repeat(np.arange(11, dtype=np.int32), 3), np.tile(np.array([1, 1, 5], np.int32), 11)
+    head = np.zeros(33, np.int32)
+    table = EdgeTable(["r", "s"], function, (function > 5).astype(np.int32), head, distance, distance, head + 9)
+    found = beyond(planted(table, head), planted(table, head), 1)
+    assert (found.in_mean, found.few, found.share) == (["r"], {"s": 5}, pytest.approx(100 / 3))
+
+
 def test_without_hard_edges_in_one_split_there_are_no_rivals(edges):
     offsets, easy = best_offsets(edges["validation"], 1), {}
     for split, some in edges.items():
