@@ -135,6 +135,20 @@ def test_hand_counted():
     assert rank_attention(attention, edge, DEPENDENT_TO_HEAD).ravel().tolist() == [2, 0, 0]
 
 
+def test_shuffled_attention_is_that_of_other_tokens():
+    """Of each token that which a seed, the function and the layer draw, for each head, and the same in all rows."""
+    edges = [(0, 1, 2), (3, 0, 0), (4, 2, 4)]
+    place = np.arange(5, dtype=np.int32)
+    function = EncodedFunction(7, place, Alignment(place, place), edge_table(5, edges, 7), shuffled_by=3)
+    ranker = BatchRanker([function], 1, 2, 5, torch.device("cpu"), 1000)
+    weights = torch.rand(1, 2, 5, 5)
+    ranker(rows_of(weights))
+    weights[..., place, place] = 0
+    drawn = np.random.default_rng([3, 7, 0]).random((2, 5)).argsort(axis=-1)
+    shuffled = np.stack([of_head[:, tokens] for of_head, tokens in zip(weights[0].numpy(), drawn)])[None]
+    assert ranker.found.tolist() == plain_ranks(shuffled, [("r", *edge) for edge in edges], HEAD_TO_DEPENDENT).tolist()
+
+
 def test_bounds_of_ranks_by_hand():
     """If weights are off by a tenth, .50 and .48 may change places, and what is 0 may be before or behind all else that is."""
     place = np.arange(5, dtype=np.int32)

@@ -7,13 +7,18 @@ PADDING = "what pads a function to the size of the largest has no weight in anyt
 NEWCOMBE = "his bounds are from -1 to 1 but for rounding, as a share and its bounds are from 0 to 1"
 TYPES = "memory only: both types hold the numbers"
 OF_A_MEAN = "a mean has a score and bounds, or none of them"
+FLOAT = "a float of four bytes is what `float` makes"
 
 EQUIVALENT: dict[str, dict[tuple[str, str], str]] = {
     "codesyntax_metric/topk_uas.py": {
         (
             "attention = attention.float() if attention.element_size() < 4 else attention",
             "attention = attention.float() if attention.element_size() < 5 else attention",
-        ): "a float of four bytes is what `float` makes",
+        ): FLOAT,
+        (
+            "attention = attention.float() if attention.element_size() < 4 else attention",
+            "attention = attention.float() if attention.element_size() <= 4 else attention",
+        ): FLOAT,
         (
             "chosen = ranks[:, relation_of == index].transpose(0, 2, 3, 1).reshape(cells, -1)  # (cells, edges)",
             "chosen = ranks[:, relation_of == index].transpose(0, 2, 3, 1).reshape(cells, -2)  # (cells, edges)",
@@ -26,6 +31,10 @@ EQUIVALENT: dict[str, dict[tuple[str, str], str]] = {
         ): "the end is at least the begin, which is at least 0",
     },
     "probing/attention/ranking.py": {
+        (
+            "self.rows = send(_pad(rows, max(1, *map(len, rows)), 0))  # (G, R)",
+            "self.rows = send(_pad(rows, max(1, *map(len, rows)), 1))  # (G, R)",
+        ): PADDING,
         (
             "tokens = max(1, *(len(function.alignment.first) for function in functions))",
             "tokens = max(2, *(len(function.alignment.first) for function in functions))",
