@@ -25,6 +25,8 @@ from codesyntax_dataset.measure import ROW_GROUP, BuildReport, ConfigReport, dig
 from codesyntax_dataset.protocol import EDITS
 from codesyntax_dataset.schema import Skips, SourceFunction
 
+_LARGEST_ROW_GROUP = 1 << 28  # bytes in memory; a thousand functions have a few millions
+
 
 @checked
 def build(
@@ -141,14 +143,17 @@ def _write(
 
 
 def _row_groups(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
-    """The rows of batches, in tables of `ROW_GROUP` rows and one of the rest.
+    """The rows of batches, in tables of `ROW_GROUP` rows, fewer if they are long, and one of the rest.
 
     Each is in one piece: otherwise pages would depend on the batches.
     """
     waiting: list[pa.RecordBatch] = []
     for batch in batches:
         waiting.append(batch)
-        if sum(batch.num_rows for batch in waiting) >= ROW_GROUP:
+        if (
+            sum(batch.num_rows for batch in waiting) >= ROW_GROUP
+            or sum(batch.nbytes for batch in waiting) >= _LARGEST_ROW_GROUP
+        ):
             table = pa.Table.from_batches(waiting)
             yield table.slice(0, ROW_GROUP).combine_chunks()
             waiting = table.slice(ROW_GROUP).to_batches()

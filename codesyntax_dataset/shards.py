@@ -19,7 +19,6 @@ from concurrent.futures.process import BrokenProcessPool
 from contextlib import AbstractContextManager, contextmanager
 from importlib import import_module
 from importlib.util import find_spec
-from itertools import islice
 from typing import Any, NamedTuple
 
 import pyarrow as pa
@@ -33,6 +32,9 @@ from codesyntax_dataset.schema import SourceFunction
 
 SHARD = 64
 """Functions per shard, the smallest unit of work of a process."""
+
+CHARACTERS = 1 << 20
+"""Characters of code after which a shard ends."""
 
 _AHEAD = 4  # shards per process that wait to be labelled or written
 
@@ -143,8 +145,14 @@ def label_shard(shard: list[SourceFunction], config: str) -> Labelled:
 
 
 def shards(functions: Iterable[SourceFunction]) -> Iterator[list[SourceFunction]]:
-    remaining = iter(functions)
-    while shard := list(islice(remaining, SHARD)):
+    """The functions in shards of `SHARD`, or fewer if they are long."""
+    shard: list[SourceFunction] = []
+    for function in functions:
+        shard.append(function)
+        if len(shard) == SHARD or sum(len(function.code) for function in shard) >= CHARACTERS:
+            yield shard
+            shard = []
+    if shard:
         yield shard
 
 

@@ -52,7 +52,9 @@ _ON_HUB = re.compile(r"(?P<name>[\w-][\w.-]*/[\w.-]+)(?:/(?P<folder>[\w./-]+))?(
 
 
 def fits(source: str, language: Language) -> bool:
-    return language.definitions is not None and (os.path.exists(source) or _ON_HUB.fullmatch(source) is not None)
+    there = os.path.isfile(source) or os.path.isdir(source)
+    on_hub = not os.path.exists(source) and _ON_HUB.fullmatch(source) is not None
+    return language.definitions is not None and (there or on_hub)
 
 
 def read(

@@ -164,6 +164,18 @@ def test_only_some_functions_are_in_memory_at_a_time(tmp_path, monkeypatch, num_
     assert len(found) == 801 and max(found) <= 8 * most
 
 
+def test_row_groups_end_early_where_functions_are_long(tmp_path, monkeypatch):
+    source = write_codesearchnet(tmp_path / "source", [FIRST, SECOND] * 10, [THIRD])
+    plain = build(source, ["python"], tmp_path / "plain").configs["python"]
+    monkeypatch.setattr("codesyntax_dataset.build._LARGEST_ROW_GROUP", 5000)
+    monkeypatch.setattr(shards, "CHARACTERS", 100)
+    short = build(source, ["python"], tmp_path / "short").configs["python"]
+    assert pq.ParquetFile(tmp_path / "short/python/test.parquet").num_row_groups > 1
+    assert rows(tmp_path / "short") == rows(tmp_path / "plain")
+    assert (short.digest, short.version) == (plain.digest, plain.version)
+    check_folder(tmp_path / "short")
+
+
 def test_functions_that_do_not_parse_keep_their_rows_and_are_counted(tmp_path):
     unparsable, no_tokens = "def f(x):\n    return x +", 'def f(x):\n    return """'
     source = write_codesearchnet(

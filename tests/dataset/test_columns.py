@@ -98,8 +98,10 @@ def test_a_source_without_columns_is_refused(tmp_path):
         read(tmp_path)
     with pytest.raises(SourceError, match="cannot read"):
         read(tmp_path / "a.py")
-    with pytest.raises(SourceError, match="has no column 'content' for english: expected Parquet files"):
-        sources.reader(str(tmp_path), "english", "content")
+    os.mkfifo(tmp_path / "a.parquet")
+    for source, config in ((tmp_path, "english"), (tmp_path / "a.parquet", "python"), ("nothing", "python")):
+        with pytest.raises(SourceError, match=f"has no column 'content' for {config}: expected Parquet files"):
+            sources.reader(str(source), config, "content")
 
 
 def test_a_row_group_that_unpacks_to_too_much_is_refused(tmp_path, monkeypatch):
