@@ -86,7 +86,7 @@ def stats(
     from probing.report import statistics
 
     datasets.disable_progress_bars()
-    collected = statistics.collect(data, list(dict.fromkeys(configs)), list(dict.fromkeys(splits)))
+    collected = statistics.collect(data, list(dict.fromkeys(configs)), sorted(set(splits)))
     if as_json:
         click.echo(collected.to_json(), nl=False)
     else:
