@@ -150,6 +150,8 @@ class RankLedger(EdgeTable):
         columns["ranks"] = pa.Array.from_buffers(width, len(self), [None, pa.py_buffer(cells)])
         header = {"layers": layers, "heads": heads, "settings": self.settings}
         ledger_file.save(path, columns, header, repeated=["relation"])
+        if isinstance(self.ranks, StoredRanks):  # perhaps in the very file that was replaced
+            self.ranks = type(self).open(path).ranks
 
     @classmethod
     def load(cls, path: str | os.PathLike) -> RankLedger:

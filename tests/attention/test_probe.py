@@ -480,6 +480,12 @@ def test_the_sample_has_more_than_one_part(result):
 # Controls and the semicolon ablation ---------------------------------------------------------------------------------
 
 
+def test_a_finished_result_can_be_used_where_it_was_written_again(tiny_model, dataset_folder, tmp_path):
+    """Its ranks stay in the file that its own ledger replaces."""
+    first, again = (probe(str(tiny_model), dataset_folder, limit=2, output=tmp_path) for _ in range(2))
+    assert again.ledger.digest() == first.ledger.digest() and again.to_json() == first.to_json()
+
+
 def test_a_control_says_so_and_comes_out_again(tiny_model, dataset_folder, result, tmp_path):
     """Random weights are those of the seed; redrawn dependents are other labels of the same functions."""
     fresh = probe(str(tiny_model), dataset_folder, "python", control="random-weights", seed=3, output=tmp_path)
