@@ -15,7 +15,7 @@ from probing.attention.ledger import RankLedger
 from probing.evidence.outcomes import from_hits
 from probing.evidence.selection import apply, choose, held_out, published
 from probing.evidence.statistics import bca, holm, student
-from probing.evidence.uncertainty import compare, estimate, summary
+from probing.evidence.uncertainty import _sum, compare, estimate, summary
 
 TEST, ARGS, COMPREHENSION = "If:if->test", "Call:func->args", "comprehension:target->iter"
 NORMAL = NormalDist()
@@ -339,6 +339,17 @@ def test_intervals_of_relations_hold_in_real_functions_too(dataset_folder):
             share, width = coverage(of_relations, sizes, differences, draws=40, most=30, seed=1)
             assert 88 <= share.mean() <= 98
             assert width.mean() < 55
+
+
+@pytest.mark.parametrize("order", "CF")
+def test_sums_round_as_those_of_the_whole_table_do(order):
+    """So that no digit of a result depends on how its hits are kept; in the two orders of memory numpy sums otherwise."""
+    rng = np.random.default_rng(0)
+    table = np.asarray(rng.integers(1, 5, (999, 3)), order=order)
+    values = np.asarray(rng.random((999, 3)), order=order)
+    values[::7, 1] = table[::7, 1] = 0
+    found = from_hits(["r0", "r1", "r2"], table, everywhere(table)).found[1]
+    assert _sum(values[None, found.places, 1], found, table).tolist() == [values.sum(axis=0)[1]]
 
 
 def test_no_interval_lacks_a_width_or_leaves_the_scale():

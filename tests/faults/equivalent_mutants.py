@@ -30,6 +30,12 @@ EQUIVALENT: dict[str, dict[tuple[str, str], str]] = {
             "behind = np.append(0, np.maximum.accumulate(np.where(space, -1, place + 1)))  # of the last that is no space",
         ): "the end is at least the begin, which is at least 0",
     },
+    "probing/attention/ledger.py": {
+        (
+            "return all(np.array_equal(one, ranks) for (_, one), (_, ranks) in zip(self.parts(), other.parts()))",
+            "return all(np.array_equal(one, ranks) for (_, one), (_, ranks) in zip(other.parts(), self.parts()))",
+        ): "both are of the same length, and equal in either order",
+    },
     "probing/attention/ranking.py": {
         (
             "self.rows = send(_pad(rows, max(1, *map(len, rows)), 0))  # (G, R)",
