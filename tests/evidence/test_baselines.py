@@ -21,6 +21,7 @@ from probing.cli import main
 from probing.evidence.baselines import (
     KINDS,
     baseline,
+    better,
     evaluate,
     ledger,
     only,
@@ -332,6 +333,11 @@ def test_more_guesses_find_no_less(both_splits):
     for rule, near in zip(RULES, near_by_rule):
         next_tokens = np.mean([100 * near[names == name].mean() for name in np.array(held.relations)[held.in_mean]])
         assert curves["offset"][RULES.index(rule), 19] > next_tokens - 1
+
+
+def test_of_two_that_find_as_much_the_offset_is_chosen():
+    of_function = read_edges(dataset_of((["x", "if"], [("r", 0, 1, 1)])), "python", "test")
+    assert better(ledger(of_function, pick(of_function)))["first"]["r"] == [(0, 0)] * 20
 
 
 def test_what_reaches_a_score_with_fewer_guesses_stays_chosen():

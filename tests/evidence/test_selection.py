@@ -108,6 +108,7 @@ def test_held_out_scores_the_head_that_validation_chose():
     assert held.edges.tolist() == [[2], [1], [1]]
     assert held.hits[0, 0].tolist() == [[1], [0], [0]]
     same = published(test)
+    assert same.relations == [ARGS, TEST] and same.edges.tolist() == [[0, 2], [0, 1], [1, 1]]
     assert same.hits[0, 0, :, same.relations.index(TEST)].tolist() == [2, 1, 0]
     found = summary(held, estimate(held))
     assert found["scores"]["first"]["1"][0] == 25.0

@@ -31,6 +31,8 @@ EQUIVALENT: dict[str, dict[tuple[str, str], str]] = {
         ): "the end is at least the begin, which is at least 0",
     },
     "probing/attention/ledger.py": {
+        ("EDGES_AT_ONCE = 1 << 14", "EDGES_AT_ONCE = 1 << 13"): AT_ONCE,
+        ("EDGES_AT_ONCE = 1 << 14", "EDGES_AT_ONCE = 1 << 15"): AT_ONCE,
         (
             "return all(np.array_equal(one, ranks) for (_, one), (_, ranks) in zip(self.parts(), other.parts()))",
             "return all(np.array_equal(one, ranks) for (_, one), (_, ranks) in zip(other.parts(), self.parts()))",
