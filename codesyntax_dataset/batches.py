@@ -14,10 +14,13 @@ LARGEST_ROW_GROUP = 1 << 31
 
 
 def batches(parquet: pq.ParquetFile, rows: int, columns: Collection[str] | None = None) -> Iterator[pa.RecordBatch]:
-    """Batches of so many rows, the last with fewer.
+    """Batches of so many rows, the last with fewer; raises what `check_row_groups` does."""
+    check_row_groups(parquet, columns)
+    yield from parquet.iter_batches(rows, columns=columns)
 
-    Raises pa.ArrowInvalid for a row group that unpacks to gigabytes.
-    """
+
+def check_row_groups(parquet: pq.ParquetFile, columns: Collection[str] | None = None) -> None:
+    """Raise pa.ArrowInvalid for a row group whose `columns` unpack to gigabytes, or to far more than code does."""
     for number in range(parquet.num_row_groups):
         group = parquet.metadata.row_group(number)
         chunks = [group.column(place) for place in range(group.num_columns)]
@@ -31,4 +34,3 @@ def batches(parquet: pq.ParquetFile, rows: int, columns: Collection[str] | None 
                 f"row group {number} unpacks to {unpacked:,} bytes, from {packed:,}: expected at most "
                 f"{LARGEST_ROW_GROUP:,}, write it again with smaller row groups"
             )
-    yield from parquet.iter_batches(rows, columns=columns)

@@ -17,6 +17,7 @@ import pyarrow.parquet as pq
 import yaml
 
 from codesyntax_dataset import foreign
+from codesyntax_dataset.batches import check_row_groups
 from codesyntax_dataset.card import MARKER
 from codesyntax_dataset.errors import DatasetError, UnknownName
 from codesyntax_dataset.metadata import CARD, SUMS
@@ -52,6 +53,7 @@ def read_split(folder: Path, config: str, split: str, columns: Sequence[str]) ->
     data = _read(folder, name)
     _check(folder, name, data, sums)
     try:
+        check_row_groups(pq.ParquetFile(pa.BufferReader(data)), columns)
         table = pq.read_table(pa.BufferReader(data), columns=list(columns))
         return datasets.Dataset(table, fingerprint=sums[name][:16]), version  # the fingerprint saves hashing the table
     except (OSError, pa.ArrowException, *OF_METADATA) as error:

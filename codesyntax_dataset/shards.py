@@ -167,8 +167,9 @@ def ahead(begun: Iterable[Any], most: int) -> Iterator[Any]:
 
 
 def _end_with_parent() -> None:
-    """Let a process that annotates end by an interrupt without a word, and when the one that began it was killed."""
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    """Let a process that annotates end by a signal without a word, and when the one that began it was killed."""
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.SIG_DFL)
     parent = multiprocessing.parent_process()
     assert parent is not None
 

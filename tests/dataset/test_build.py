@@ -22,11 +22,12 @@ import yaml
 from huggingface_hub import HfApi
 from loopback_hub import LoopbackHub
 
-from codesyntax_dataset import annotate, atomic, builder, card, corpus, shards, tokenize
+from codesyntax_dataset import annotate, atomic, builder, card, corpus, foreign, shards, tokenize
 from codesyntax_dataset.build import BuildReport, build
 from codesyntax_dataset.builder import CodeSyntax
 from codesyntax_dataset.check import check_folder
 from codesyntax_dataset.errors import DatasetError, ParseError, SourceError, UnknownName
+from codesyntax_dataset.folder import read_split
 from codesyntax_dataset.languages import CONFIGS, language_of, unedited
 
 pytestmark = pytest.mark.slow
@@ -460,6 +461,16 @@ def test_a_dataset_from_another_source_is_replaced_on_request_only(tmp_path, sou
     report = build(other, ["java"], tmp_path / "out", overwrite=True, **options)
     assert list(report.configs) == ["java"]
     assert not (tmp_path / "out" / "python").exists()
+
+
+def test_a_dataset_that_unpacks_to_far_more_than_code_does_is_refused(tmp_path, monkeypatch):
+    source = write_codesearchnet(tmp_path / "source", ["def f(x):\n" + "    x = x\n" * 10_000], [FIRST])
+    folder = build(source, ["python"], tmp_path / "out").output
+    monkeypatch.setattr(foreign, "_LEAST", 1000)
+    monkeypatch.setattr(foreign, "_PACKED_ALIKE", 1)
+    for read in (check_folder, lambda folder: read_split(folder, "python", "test", ["code"])):
+        with pytest.raises(DatasetError, match=r"row group 0 unpacks to [\d,]+ bytes, from"):
+            read(folder)
 
 
 def test_a_dataset_that_cannot_be_read_is_not_added_to(tmp_path, source):
