@@ -29,14 +29,21 @@ from probing.report.document import (
 )
 from probing.report.figures import FAINT, INK, Points
 from probing.report.findings import Findings, Subject
-from probing.report.scored import RULE, K, figure, head_name_of, styled, tests_in_words
+from probing.report.scored import RULE, K, drawn_in_words, figure, head_name_of, styled, tests_in_words
 
 TITLE = "Beyond offsets"
 
 
-def section(all_findings: Sequence[Findings]) -> Section:
-    """What heads find of the edges that no fixed offset finds: a figure and tables for each config."""
-    return Section("beyond", TITLE, _method(), [_config(findings) for findings in all_findings])
+def section(all_findings: Sequence[Findings], *, of_models: bool) -> Section:
+    """What heads find of the edges that no fixed offset finds: a figure and tables for each config; `of_models`: with
+    the relations of each model."""
+    return Section("beyond", TITLE, _method(), [_config(findings, of_models) for findings in all_findings])
+
+
+def relations(findings: Findings, subject: Subject) -> list[Table]:
+    """What a model finds of the hard edges of each relation; none if there are too few."""
+    shown = _shown(findings)
+    return [_relations(findings, subject, shown)] if shown else []
 
 
 def sentence(findings: Findings, subject: Subject) -> str:
@@ -54,6 +61,15 @@ def sentence(findings: Findings, subject: Subject) -> str:
         f"{PERCENT.show(high)}, mean over {len(model.in_mean)} relations). A guess among all tokens finds "
         f"{PERCENT.show(chance)} % of them, {_rival(findings)} {PERCENT.show(best)} %."
     )
+
+
+def score(subject: Subject) -> list[float] | None:
+    """What a model finds beyond the best offset with one guess, with its interval; None where `sentence` has no
+    score."""
+    model = subject.beyond[AVOIDED[0]]
+    if model is None or not model.in_mean:
+        return None
+    return list(model.estimate.mean[:, RULES.index(RULE), int(K) - 1].tolist())
 
 
 def _rival(findings: Findings) -> str:
@@ -74,15 +90,20 @@ def _method() -> list[str]:
     ]
 
 
-def _config(findings: Findings) -> Section:
+def _config(findings: Findings, of_models: bool) -> Section:
     key = f"{findings.name}-beyond"
-    shown = [avoided for avoided in AVOIDED if _scored(findings, avoided)]
+    shown = _shown(findings)
     if not shown:
         return Section(key, findings.title, ["Too few edges lie beyond the best offsets of their relations."])
     parts: list[str | Table | Figure] = [_figure(findings, shown[0]), _means(findings, shown)]
-    parts += [_relations(findings, subject, shown) for subject in findings.models]
+    parts += [_relations(findings, subject, shown) for subject in findings.models if of_models]
     notes = [note for avoided in shown for note in _left_out(findings, avoided)]
     return Section(key, findings.title, [*parts, *notes])
+
+
+def _shown(findings: Findings) -> list[int]:
+    """The numbers of offsets to avoid beyond which there is something to score."""
+    return [avoided for avoided in AVOIDED if _scored(findings, avoided)]
 
 
 def _scored(findings: Findings, avoided: int) -> bool:
@@ -255,7 +276,8 @@ def _figure(findings: Findings, avoided: int) -> Figure:
     return figure(
         f"{findings.name}-beyond",
         f"{findings.title}: top-1 UAS by relation, on the edges at its best offset (easy, circles) and on all others "
-        "(hard, dots), each by the head that is best on edges of that kind on validation.",
+        "(hard, dots), each by the head that is best on edges of that kind on validation. "
+        f"{drawn_in_words(findings)}".rstrip(),
         f"Points for {', '.join(names)}; the numbers are in the tables.",
         f"{findings.name}-beyond",
         lambda: figures.rows(names, {"top-1 UAS, %": series}),

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
@@ -35,6 +36,53 @@ from probing.report.scored import RULE
 from probing.report.served import Silenced
 from probing.report.syntaxeval import Group
 
+TOGETHER = 5
+"""The most models whose details are on the page itself: with more, each has a page of its own."""
+
+
+def pages(all_findings: Sequence[Findings]) -> dict[str, str]:
+    """Name of a model -> the file of its page; empty if the details of all models are on one page."""
+    if all(len(findings.models) <= TOGETHER for findings in all_findings):
+        return {}
+    names = sorted({model.name for findings in all_findings for model in findings.models})
+    return {
+        name: f"{re.sub(r'[^A-Za-z0-9._-]+', '--', name)[:80].lstrip('.')}-{number}.html"
+        for number, name in enumerate(names, start=1)
+    }
+
+
+def of_models(all_findings: Sequence[Findings], names: Iterable[str]) -> dict[str, list[Section]]:
+    """Name of a model -> the sections of its page: its results on each config, and by language."""
+    pairs = {findings.name: means.pairs(findings) for findings in all_findings if findings.pairs}
+    unedited = _unedited(all_findings)
+    return {
+        name: [
+            *(
+                _model(findings, subject, pairs.get(findings.name))
+                for findings in all_findings
+                for subject in findings.models
+                if subject.name == name
+            ),
+            *languages.sections(unedited, only=name),
+        ]
+        for name in names
+    }
+
+
+def _model(findings: Findings, subject: Subject, pairs: Table | None) -> Section:
+    key = findings.name
+    sections = [
+        Section(f"{key}-relations", "Relation by relation", [relations.table(findings, subject)]),
+        relations.layers(findings, subject),
+    ]
+    if hard := beyond.relations(findings, subject):
+        sections.insert(0, Section(f"{key}-beyond", beyond.TITLE, hard))
+    if pairs is not None:
+        others = means.against(findings, subject, pairs)
+        sections.append(Section(f"{key}-pairs", "Model against model", [others]))
+    sections.append(Section(f"{key}-errors", "What heads find where they are wrong", _errors(findings, subject)))
+    return Section(key, findings.title, [headline.of_model(findings, subject)], sections)
+
 
 def sections(
     all_findings: Sequence[Findings],
@@ -42,33 +90,41 @@ def sections(
     both: Sequence[Both] = (),
     silenced: Sequence[Silenced] = (),
     edited: Mapping[str, Sequence[Edited]] = MappingProxyType({}),
+    links: Mapping[str, str] = MappingProxyType({}),
 ) -> list[Section]:
     """The whole report: on the attention probe, on masked syntax, on silenced heads, or on several of these. It opens
-    with what was found."""
-    first = headline.section(all_findings) if all_findings else Section("finding", headline.TITLE)
+    with what was found. `links`: name of a model -> the link to its page, which has its details."""
+    first = headline.section(all_findings, of_models=not links) if all_findings else Section("finding", headline.TITLE)
     first.sections += [*syntaxeval.findings(masked), *served.findings(silenced)]
     return [
         first,
-        *(_attention(all_findings, edited) if all_findings else []),
+        *(_attention(all_findings, edited, links) if all_findings else []),
         *(syntaxeval.sections(masked) if masked else []),
         *([mechanism.section(both)] if both else []),
         *([served.section(silenced)] if silenced else []),
     ]
 
 
-def _attention(all_findings: Sequence[Findings], edited: Mapping[str, Sequence[Edited]]) -> list[Section]:
-    unedited = [findings for findings in all_findings if variant_of(findings.config).edit is None]
+def _unedited(all_findings: Sequence[Findings]) -> list[Findings]:
+    return [findings for findings in all_findings if variant_of(findings.config).edit is None]
+
+
+def _attention(
+    all_findings: Sequence[Findings], edited: Mapping[str, Sequence[Edited]], links: Mapping[str, str]
+) -> list[Section]:
+    unedited, of_models = _unedited(all_findings), not links
     ablation_sections = ablations.sections(unedited)
     return [
+        *([Section("models", "Models", [headline.models(all_findings, links)])] if links else []),
         Section("curves", "Curves", [means.curves(findings) for findings in all_findings]),
-        beyond.section(all_findings),
+        beyond.section(all_findings, of_models=of_models),
         *([edits.section(all_findings, edited)] if edited else []),
         *emergence.sections(all_findings),
         Section("overview", "Overview", [means.overview(all_findings)]),
         *code_and_language.sections(unedited),
-        *languages.sections(unedited),
+        *(languages.sections(unedited) if of_models else []),
         _method(),
-        *map(_config, all_findings),
+        *(_config(findings, of_models) for findings in all_findings),
         *([Section("ablations", "Ablations", ablations.notes(), ablation_sections)] if ablation_sections else []),
         _provenance(all_findings),
     ]
@@ -115,7 +171,7 @@ def _method() -> Section:
     )
 
 
-def _config(findings: Findings) -> Section:
+def _config(findings: Findings, of_models: bool) -> Section:
     functions, edges, units = findings.functions, findings.edges, findings.language.units
     settings = findings.settings
     intro = (
@@ -138,15 +194,18 @@ def _config(findings: Findings) -> Section:
     key = findings.name
     tables = [means.table(findings), means.differences(findings)]
     sections = [Section(f"{key}-means", "Models, controls and baselines", tables, drawn=[means.curve_points(findings)])]
+    detailed = findings.models if of_models else []
     if findings.models:
         preview = relations.preview(findings)
-        parts = [*([preview] if preview else ()), *(relations.table(findings, subject) for subject in findings.models)]
+        parts = [*([preview] if preview else ()), *(relations.table(findings, subject) for subject in detailed)]
         sections.append(Section(f"{key}-relations", "Relation by relation", parts))
-    sections += [relations.layers(findings, subject) for subject in findings.models]
+    sections += [relations.layers(findings, subject) for subject in detailed]
     if findings.pairs:
-        sections.append(Section(f"{key}-pairs", "Model against model", [means.pairs(findings)]))
-    if findings.models:
-        errors = [part for subject in findings.models for part in _errors(findings, subject)]
+        every = means.pairs(findings)
+        title, shown = "Model against model", [every] if of_models else ["Each model has this table on its page."]
+        sections.append(Section(f"{key}-pairs", title, shown, drawn=[] if of_models else [every]))
+    if detailed:
+        errors = [part for subject in detailed for part in _errors(findings, subject)]
         sections.append(Section(f"{key}-errors", "What heads find where they are wrong", errors))
     return Section(key, findings.title, notes, sections)
 

@@ -52,6 +52,7 @@ def separated(p: float) -> bool:
 TEXT = Kind(str, look="t")
 NAME = Kind(str, look="r")  # stays on one line
 MARKED = Kind(str, ("", ", marks"), look="r")
+LINK = Kind(str, ("", ", page"), look="t")  # a text, and where it leads
 CODE = Kind(str, look="c")
 COUNT = Kind("{:,}".format)
 COUNT_DIFFERENCE = Kind(lambda count: f"{count:+,}".replace("-", "−").replace("+0", "0"))
@@ -201,6 +202,9 @@ def in_html(cell: Cell, kind: Kind) -> Markup:
 
     A difference is coloured by its sign if its p separates it from 0.
     """
+    if kind is LINK:
+        text, place = cell
+        return Markup('<td class="{}"><a href="{}">{}</a>').format(kind.look, place, text)
     value, *below = _lines(cell, kind, " to ")
     look = kind.look
     if kind in (DIFFERENCE, EFFECT) and cell is not None and separated(cell[3]):

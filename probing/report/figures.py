@@ -372,7 +372,8 @@ class Points(NamedTuple):
 
 def rows(names: Sequence[str], panels: dict[str, list[Points]]) -> Figure:
     """Points in rows that all panels share; a panel has its own numbers on its axis."""
-    figure = _figure(3.1 * len(panels) + 1.2, max(2.4, 0.22 * len(names) + 1.1))  # room for the legend
+    listed = max(0, *(len(series) - 8 for series in panels.values()))  # beyond what there is room for in the legend
+    figure = _figure(3.1 * len(panels) + 1.2, max(2.4, 0.22 * len(names) + 1.1) + 0.18 * listed)
     axes = figure.subplots(1, len(panels), sharey=True, squeeze=False)
     for axis, (label, series) in zip(axes[0], panels.items()):
         for points in series:

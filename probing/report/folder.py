@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,14 +13,18 @@ from probing.report.document import Figure, Section, Table, in_html
 from probing.report.figures import for_page
 from probing.report.pages import environment, fill
 
-_OURS = {"tables": {".csv"}, "figures": {".svg", ".png"}, "entries": {".json"}}
+MODELS = "models"
+"""The folder of the pages of models."""
+
+_OURS = {"tables": {".csv"}, "figures": {".svg", ".png"}, "entries": {".json"}, MODELS: {".html"}}
 """The folders of a report, and the files in them."""
 
 
 @dataclass(frozen=True)
 class Report:
     """What is written. `command`: the one that makes it, such as `report`; `source`: what it is made from, in words;
-    `entries`: file name -> JSON; `entry`: what each of these is, in words, if the page is to say it."""
+    `entries`: file name -> JSON; `entry`: what each of these is, in words, if the page is to say it; `models`: file
+    name -> title and sections of the page of each model, if they have any."""
 
     command: str
     source: str
@@ -27,6 +32,7 @@ class Report:
     sections: Sequence[Section]
     entries: Mapping[str, str] = field(default_factory=dict)
     entry: str = ""
+    models: Mapping[str, tuple[str, Sequence[Section]]] = field(default_factory=dict)
 
 
 def save(report: Report, output: Path) -> Path:
@@ -71,9 +77,15 @@ def _marker(command: str) -> str:
 
 
 def _write(report: Report, folder: Path) -> None:
+    pages = {
+        name: dataclasses.replace(report, title=title, sections=of_one)
+        for name, (title, of_one) in report.models.items()
+    }
     for name in _OURS:
-        (folder / name).mkdir(parents=True)
-    for part in [part for section in report.sections for part in section.all_parts()]:
+        if name != MODELS or pages:
+            (folder / name).mkdir(parents=True)
+    sections = [section for page in (report, *pages.values()) for section in page.sections]
+    for part in [part for section in sections for part in section.all_parts()]:
         if isinstance(part, Table):
             _text(folder / "tables" / f"{part.name}.csv", part.to_csv())
         elif isinstance(part, Figure):
@@ -81,19 +93,22 @@ def _write(report: Report, folder: Path) -> None:
             (folder / "figures" / f"{part.name}.png").write_bytes(part.png)
     for file, entry in report.entries.items():
         _text(folder / "entries" / file, entry)
-    sections = "\n".join(section.to_markdown() for section in report.sections)
-    _text(folder / "report.md", f"# {report.title}\n\n{_marker(report.command)}\n\n{sections}")
+    text = "\n".join(section.to_markdown() for section in report.sections)
+    _text(folder / "report.md", f"# {report.title}\n\n{_marker(report.command)}\n\n{text}")
     _text(folder / "index.html", _page(report))
+    for name, page in pages.items():
+        _text(folder / MODELS / name, _page(page, "../"))
 
 
-def _page(report: Report) -> str:
+def _page(report: Report, root: str = "") -> str:
+    """A page; `root`: the way from it to the folder of the report."""
     templates = environment()
     templates.globals |= {"in_html": in_html, "for_page": for_page}
     templates.tests |= {
         "table": lambda part: isinstance(part, Table),
         "figure": lambda part: isinstance(part, Figure),
     }
-    return fill(templates.get_template("report.html.jinja"), report=report)
+    return fill(templates.get_template("report.html.jinja"), report=report, root=root)
 
 
 def _text(path: Path, text: str) -> None:

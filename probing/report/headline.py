@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from codesyntax_dataset.protocol import BEST_BASELINE, TABLE_KS
 from codesyntax_metric.topk_uas import HEAD_TO_DEPENDENT
 from probing.evidence.statistics import FEW_FUNCTIONS
 from probing.report import beyond, emergence
-from probing.report.document import DIFFERENCE, P, Section, separated
+from probing.report.document import COLOURED, DIFFERENCE, LINK, SCORE, Column, P, Section, Table, separated
 from probing.report.findings import Findings, Subject
 from probing.report.scored import RULE, Gain, K, Scored, best_model, gains, head_name, scored_rows
 
@@ -22,24 +22,63 @@ NAMED = 3
 _PROTOCOL = "held-out"
 
 
-def section(all_findings: Sequence[Findings]) -> Section:
-    """The finding on each config: each model against the best baseline, then relations and layers of the best model."""
+def section(all_findings: Sequence[Findings], *, of_models: bool) -> Section:
+    """The finding on each config: each model against the best baseline, then relations and layers of the best model;
+    unless `of_models`, of the others nothing is said."""
     return Section(
         "finding",
         TITLE,
         ["Attention heads are chosen on the split validation and scored on unseen data (held-out)."],
-        [Section(f"{findings.name}-finding", findings.title, _config(findings)) for findings in all_findings],
+        [
+            Section(f"{findings.name}-finding", findings.title, _config(findings, of_models))
+            for findings in all_findings
+        ],
     )
 
 
-def _config(findings: Findings) -> list[str]:
+def of_model(findings: Findings, model: Subject) -> str:
+    """The sentences on one model."""
+    return _model(findings, model, {scored.name: scored for scored in scored_rows(findings)})
+
+
+def models(all_findings: Sequence[Findings], pages: Mapping[str, str]) -> Table:
+    """The models, best first, with what they find of all edges and beyond offsets; `pages`: name of a model -> the link
+    to its page."""
+    cells: dict[str, list[Any]] = {name: [] for name in pages}
+    columns = [Column("name", LINK)]
+    for findings in all_findings:
+        rows = {scored.name: scored for scored in scored_rows(findings)}
+        subjects = {model.name: model for model in findings.models}
+        for name, row in cells.items():
+            row += [None] * 3 if name not in subjects else [
+                rows[name].cell(_PROTOCOL, RULE, K),
+                rows[name].difference(_PROTOCOL, RULE, K),
+                beyond.score(subjects[name]),
+            ]  # fmt: skip
+        columns += [
+            Column("score", SCORE, findings.title),
+            Column("vs best baseline", DIFFERENCE, findings.title),
+            Column("beyond offsets", SCORE, findings.title),
+        ]
+    best_first = sorted(cells, key=lambda name: [-(cell or [-1])[0] for cell in cells[name][::3]])
+    return Table(
+        "models",
+        f"{len(pages)} models, each with a page of its own: mean over relations, k = {K}, rule {RULE}",
+        columns,
+        [[[name, pages[name]], *cells[name]] for name in best_first],
+        f"Percent with 95 % intervals, held-out. Vs best baseline: p is corrected (Holm) for the models of a config. "
+        f"{COLOURED} Beyond offsets: on the edges that do not lie at the best offset of their relation.",
+    )
+
+
+def _config(findings: Findings, of_models: bool) -> list[str]:
     rows = {scored.name: scored for scored in scored_rows(findings)}
     if not findings.models:
         return ["Only controls were probed, and no model.", _controls(findings, rows)]
-    texts = [_model(findings, model, rows) for model in findings.models]
+    best = best_model(findings)
+    texts = [_model(findings, model, rows) for model in (findings.models if of_models else [best])]
     texts += [emergence.sentence(training) for training in findings.trainings]
     texts.append(_controls(findings, rows))
-    best = best_model(findings)
     sentences = [_relations(best, findings.language.units), _layers(best)]
     if len(findings.models) > 1:
         sentences.insert(0, f"Of {len(findings.models)} models, none scores higher than {best.name}.")

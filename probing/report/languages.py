@@ -40,10 +40,13 @@ _Shared = dict[str, dict[str, dict[str, _Scores]]]
 """k -> relation -> title of a language that has it -> scores."""
 
 
-def sections(all_findings: Sequence[Findings]) -> list[Section]:
-    """A section on the models that were probed in several programming languages; none if there is no such model."""
+def sections(all_findings: Sequence[Findings], only: str | None = None) -> list[Section]:
+    """A section on the models that were probed in several programming languages, or on one of them; none if there is no
+    such model."""
     parts: list[Table | Figure] = []
     for number, model in enumerate(dict.fromkeys(one.name for findings in all_findings for one in findings.models), 1):
+        if only not in (None, model):
+            continue
         languages = _languages(all_findings, model)
         shared = {k: _shared(languages, model, k) for k in TABLE_KS}
         if shared[K]:

@@ -14,8 +14,18 @@ from probing.evidence.statistics import holm
 from probing.report import figures
 from probing.report.document import COLOURED, COUNT, DIFFERENCE, NAME, SCORE, Column, Figure, Table
 from probing.report.figures import FAINT, INK, Line
-from probing.report.findings import Findings
-from probing.report.scored import FILTERS, figure, line, paper_rows, scored_rows, shown_means, styled, tests_in_words
+from probing.report.findings import Findings, Subject
+from probing.report.scored import (
+    FILTERS,
+    drawn_in_words,
+    figure,
+    line,
+    paper_rows,
+    scored_rows,
+    shown_means,
+    styled,
+    tests_in_words,
+)
 
 _BASELINE_STYLES = {"offset": "--", "keyword": ":", "combined": "-"}
 
@@ -138,7 +148,8 @@ def curves(findings: Findings) -> Figure:
     return figure(
         f"{findings.name}-curves",
         f"{findings.title}: mean top-k UAS over k, by rule (rows) and protocol (columns). "
-        f"{_compares(shown_means([findings]))}Bands are 95 % intervals. Lines without colour are baselines, broken "
+        f"{_compares(shown_means([findings]))}{drawn_in_words(findings)}"
+        "Bands are 95 % intervals. Lines without colour are baselines, broken "
         "coloured lines are controls; circles are the paper's numbers on its own data.",
         f"Curves of the mean score over k from 1 to 20 on {findings.title}; the numbers are in the CSV file of the "
         "same name.",
@@ -158,6 +169,24 @@ def curve_points(findings: Findings) -> Table:
     ]
     names = [Column(name) for name in ("rule", "protocol", "name", "kind")]
     return Table(f"{findings.name}-curves", "", [*names, Column("k", COUNT), Column("score", SCORE)], rows)
+
+
+def against(findings: Findings, subject: Subject, every: Table) -> Table:
+    """The rows of `pairs` that are about one model, as the one that is compared with the others."""
+    rows = []
+    for rule, k, one, other, *cells in every.rows:
+        if one == subject.name:
+            rows.append([rule, k, other, *cells])
+        elif other == subject.name:
+            rows.append([rule, k, one, *([-value, -high, -low, p] for value, low, high, p in cells)])
+    return Table(
+        f"{every.name}-{findings.subjects.index(subject) + 1}",
+        f"{subject.name} against each other model, mean over relations",
+        [*FILTERS, *every.columns[len(FILTERS) + 1 :]],
+        rows,
+        every.notes,
+        filters=2,
+    )
 
 
 def pairs(findings: Findings) -> Table:

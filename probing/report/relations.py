@@ -29,7 +29,7 @@ from probing.report.document import (
 )
 from probing.report.figures import FAINT, Bars
 from probing.report.findings import Findings, Subject
-from probing.report.scored import FILTERS, RULE, K, best_model, figure, gains, head_name, styled
+from probing.report.scored import FILTERS, RULE, K, best_model, drawn_in_words, figure, gains, head_name, styled
 
 PREVIEWED = 5
 """Relations at each end of the preview bars."""
@@ -58,6 +58,7 @@ def preview(findings: Findings) -> Figure | None:
     return figure(
         f"{findings.name}-preview",
         f"{findings.title}: models and the best baseline, with its offset or keyword at the bar; top-1, first token. "
+        f"{drawn_in_words(findings)}"
         f"Of the relations in at least {FEW_FUNCTIONS} {findings.language.units}, those where {best.name} gains most "
         "over the best baseline (top) and loses most (bottom), held-out. Bars without a line have no interval.",
         f"Bars of the top-1 scores of {', '.join(chosen)}; the numbers are in the table of relations.",

@@ -13,7 +13,7 @@ from probing.evidence.gather import by_instrument
 from probing.report import contents
 from probing.report.edits import read_edited
 from probing.report.findings import Findings, read_findings
-from probing.report.folder import Report, check_ours, save
+from probing.report.folder import MODELS, Report, check_ours, save
 from probing.report.mechanism import read_both
 from probing.report.served import read_silenced
 from probing.report.syntaxeval import Group, read_groups
@@ -32,8 +32,9 @@ def report(results: Sequence[str | os.PathLike], output: str | os.PathLike, data
     Returns the path of its page.
 
     `data`: the location of the dataset, if not the one in the results. The folder holds `index.html`, `report.md`,
-    `tables/*.csv`, `figures/*.svg` and `*.png`, and `entries/*.json`. It is written as a whole or not at all; an
-    existing report is replaced. The same results give the same bytes.
+    `tables/*.csv`, `figures/*.svg` and `*.png`, and `entries/*.json`; with many models also `models/*.html`, a page
+    with the details of each. It is written as a whole or not at all; an existing report is replaced. The same results
+    give the same bytes.
 
     Raises LedgerError if `results` are not results, or if `output` exists and is not a report.
     """
@@ -43,6 +44,8 @@ def report(results: Sequence[str | os.PathLike], output: str | os.PathLike, data
     masked, silenced = read_groups(masking), read_silenced(silencing)
     all_findings = read_findings(probed, data) if probed or not (masked or silenced) else []
     sources = {"rank": all_findings, "masking": masked, "silencing": silenced}
+    pages = contents.pages(all_findings)
+    of_models = contents.of_models(all_findings, pages)
     made = Report(
         command=COMMAND,
         source=" and ".join(name for name, found in sources.items() if found) + " ledgers",
@@ -53,9 +56,11 @@ def report(results: Sequence[str | os.PathLike], output: str | os.PathLike, data
             read_both(all_findings, masked, data),
             silenced,
             read_edited(all_findings, data),
+            {name: f"{MODELS}/{page}" for name, page in pages.items()},
         ),
         entries=_entries(all_findings, masked),
         entry=("attention result" if masked else "result") if all_findings else "",
+        models={page: (name, of_models[name]) for name, page in pages.items()},
     )
     return save(made, output)
 

@@ -109,7 +109,23 @@ def tests_in_words(all_findings: Sequence[Findings]) -> str:
 
 def best_model(findings: Findings) -> Subject:
     """The model with the highest held-out mean, or with the highest published mean if none has a held-out one."""
-    return max(findings.models, key=lambda model: [_mean(model, protocol) for protocol in PROTOCOLS])
+    return max(findings.models, key=_means)
+
+
+def drawn(findings: Findings) -> list[Subject]:
+    """The models in figures of several: all, or as many of the best as there are colours."""
+    best = {model.name for model in sorted(findings.models, key=_means, reverse=True)[: len(COLOURS)]}
+    return [model for model in findings.models if model.name in best]
+
+
+def drawn_in_words(findings: Findings) -> str:
+    """A sentence on the models that figures leave out, if they do."""
+    every, some = len(findings.models), len(drawn(findings))
+    return "" if every == some else f"Of {every} models, the {some} with the highest mean (top-1, held-out). "
+
+
+def _means(model: Subject) -> list[float]:
+    return [_mean(model, protocol) for protocol in PROTOCOLS]
 
 
 def _mean(model: Subject, protocol: str) -> float:
@@ -164,10 +180,18 @@ def line(scores: dict[str, Any], rule: str) -> np.ndarray:
 
 
 def styled(findings: Findings) -> list[tuple[Subject, str, str]]:
-    """Subjects with their colour and line style: a control has the colour of its model."""
-    models = list(dict.fromkeys(subject.settings.model for subject in findings.subjects))
+    """The subjects that figures draw, with their colour and line style: a control has the colour of its model."""
+    chosen = drawn(findings)
+    left_out = {model.settings.model for model in findings.models} - {model.settings.model for model in chosen}
+    names = {model.name for model in chosen}
+    subjects = [
+        subject
+        for subject in findings.subjects
+        if (subject.name in names if subject.is_model else subject.settings.model not in left_out)
+    ]
+    models = list(dict.fromkeys(subject.settings.model for subject in subjects))
     result, seen = [], 0
-    for subject in findings.subjects:
+    for subject in subjects:
         if subject.is_model:
             colour, style = COLOURS[seen % len(COLOURS)], "-"
             seen += 1

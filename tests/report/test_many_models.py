@@ -1,0 +1,162 @@
+"""The report of many models: the page has what compares them, each model's page the rest, and a box filters by name."""
+
+from __future__ import annotations
+
+import csv
+from copy import deepcopy
+from dataclasses import replace
+from itertools import combinations
+
+import numpy as np
+import pytest
+
+from probing import probe
+from probing.evidence.uncertainty import Comparison, Estimate
+from probing.report import contents, figures
+from probing.report import report as module
+from probing.report.figures import COLOURS
+from probing.report.findings import MEANS, read_findings
+from probing.report.scored import drawn, drawn_in_words, styled
+
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("one_thread")]
+
+NAMES = [
+    "ada/code-small",
+    "ada/code-small, revision 2",
+    *(f"bert/number-{number}" for number in range(8)),
+    "../<b>&'x'",
+]
+"""Some begin alike, and one is a path and mark-up."""
+
+
+def compared(one: int, other: int) -> Comparison:
+    """With a difference by which the pair is known, and an interval that is not symmetric."""
+    difference = np.stack([np.full((3, 20), 20 * one - other + shift) for shift in (0, -1, 2)])
+    return Comparison([], Estimate(np.empty(0), difference), np.empty(0), np.empty(0), np.full((3, 20), 0.5))
+
+
+@pytest.fixture(scope="module")
+def all_findings(tiny_model, dataset_folder, tmp_path_factory):
+    """As of NAMES, which are copies of one model with other means, and of a control of the first."""
+    results = tmp_path_factory.mktemp("results")
+    for split in ("test", "validation"):
+        probe(str(tiny_model), dataset_folder, "python", split, limit=10, output=results)
+        probe(str(tiny_model), dataset_folder, "python", split, limit=10, control="random-weights", output=results)
+    (findings,) = read_findings([results], dataset_folder)
+    first, control = findings.subjects
+    subjects = []
+    for number, name in enumerate(sorted(NAMES)):
+        entry = deepcopy(first.entry)
+        entry["settings"]["model"] = name
+        for by_k in entry["protocols"]["held-out"]["scores"].values():
+            by_k.update({k: [value + number for value in cell] for k, cell in by_k.items()})
+        subjects.append(replace(first, name=name, entry=entry))
+    pairs = {
+        (one, other): dict.fromkeys(MEANS, compared(one, other)) for one, other in combinations(range(len(NAMES)), 2)
+    }
+    entry = deepcopy(control.entry)
+    entry["settings"]["model"] = NAMES[0]
+    subjects.append(replace(control, name=f"{NAMES[0]}, random-weights", entry=entry))
+    return [replace(findings, subjects=subjects, pairs=pairs)]
+
+
+@pytest.fixture(scope="module")
+def written(all_findings, tmp_path_factory):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module, "by_instrument", lambda _: ([], [], ["probed"]))
+        patch.setattr(module, "read_findings", lambda *_: all_findings)
+        for drawing in ("by_layer", "agreement", "curves", "bars", "rows", "lay_out"):
+            patch.setattr(figures, drawing, lambda *_: None)  # figures take nearly all of the time
+        patch.setattr(figures, "to_svg", lambda _: "<svg></svg>")
+        patch.setattr(figures, "to_png", lambda _: b"")
+        return module.report(["probed"], tmp_path_factory.mktemp("written") / "report").parent
+
+
+@pytest.fixture
+def opened(page, written):
+    page.set_viewport_size({"width": 400, "height": 900})
+    page.goto((written / "index.html").as_uri())
+    return page
+
+
+def rows_of(written, table):
+    with (written / "tables" / f"{table}.csv").open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def names_in(opened, table):
+    rows = opened.locator(f"#table-{table} tbody:not([hidden]) tr:not([hidden])")
+    return [row.locator("td").first.inner_text() for row in rows.all()]
+
+
+def test_few_models_have_no_pages(all_findings):
+    (findings,) = all_findings
+    few = replace(findings, subjects=findings.subjects[: contents.TOGETHER])
+    assert contents.pages([few]) == {} and len(contents.pages([few, findings])) == len(NAMES)
+    assert drawn_in_words(few) == "" and len(drawn(few)) == len(few.models)
+
+
+def test_figures_draw_the_best(all_findings):
+    """As many as there are colours; here the last names have the highest means."""
+    best = sorted(NAMES)[-len(COLOURS) :]
+    (findings,) = all_findings
+    assert [model.name for model in drawn(findings)] == best
+    assert drawn_in_words(findings) == "Of 11 models, the 8 with the highest mean (top-1, held-out). "
+    assert [subject.name for subject, _, _ in styled(findings)] == best  # and no control of another
+
+
+def test_each_model_has_a_page_of_its_own(opened, written):
+    """Best first, each with a link; whatever its name, the file is in the folder. It leads back, and to its tables."""
+    best_first = sorted(NAMES, reverse=True)
+    assert names_in(opened, "models") == best_first
+    files = {file.name for file in (written / "models").iterdir()}
+    assert len(files) == len(NAMES) and not list(written.parent.glob("*.html"))
+    links = {row["name"]: row["name, page"] for row in rows_of(written, "models")}
+    assert {f"models/{name}" for name in files} == set(links.values())
+    assert opened.locator("[id^=table-python-relations-]").count() == 0
+    for name in ("../<b>&'x'", "ada/code-small"):
+        opened.get_by_role("link", name=name, exact=True).click()
+        assert opened.locator("h1").inner_text() == name
+        number = sorted(NAMES).index(name) + 1
+        for table in ("relations", "beyond", "heads", "pairs"):
+            assert opened.locator(f"#table-python-{table}-{number}").count() == 1
+            assert (written / "tables" / f"python-{table}-{number}.csv").exists()
+        for link in opened.locator("a[href$='.csv']").all():
+            assert (written / "models" / link.get_attribute("href")).exists()
+        opened.get_by_role("link", name="All models").click()
+
+
+def test_pairs_are_seen_from_the_model_of_the_page(written):
+    """A difference to a model before it has the other sign, and the other end of the interval first."""
+    ordered = sorted(NAMES)
+    rows = [row for row in rows_of(written, "python-pairs-3") if (row["rule"], row["k"]) == ("first", "1")]
+    assert [row["vs model"] for row in rows] == ordered[:2] + ordered[3:]
+    known = [[float(row[f"held-out: difference{part}"]) for part in ("", ", low", ", high")] for row in rows]
+    assert known[0] == [2, 0, 3] and known[1] == [-18, -20, -17]  # 2 and 20 - 2, turned round
+    assert known[2] == [40 - 3, 40 - 4, 40 - 1]
+    every = [row for row in rows_of(written, "python-pairs") if (row["rule"], row["k"]) == ("first", "1")]
+    assert len(every) == 11 * 10 / 2
+
+
+def test_the_box_shows_the_models_with_a_name(opened):
+    """By keyboard, in all tables at once; what is hidden is said; baselines stay, controls go with their model."""
+    box, told = opened.get_by_role("searchbox", name="Models"), opened.locator("output")
+    assert told.inner_text() == "11 models"
+    everything = names_in(opened, "python-means")
+    box.press_sequentially("SMALL  ada")
+    assert told.inner_text() == "2 of 11 models, in all tables"
+    assert names_in(opened, "models") == ["ada/code-small, revision 2", "ada/code-small"]
+    left = names_in(opened, "python-means")
+    assert left == [name for name in everything if "number-" not in name and name != "../<b>&'x'"]
+    assert "ada/code-small, random-weights" in left and "combined" in left
+    opened.locator("#table-models thead button").first.press("Enter")  # sorted, the same are hidden
+    assert names_in(opened, "models") == ["ada/code-small", "ada/code-small, revision 2"]
+    box.press("Enter")
+    assert opened.url.endswith("index.html")
+    box.fill("revision")
+    assert "ada/code-small, random-weights" not in names_in(opened, "python-means")
+    box.fill("nobody")
+    assert told.inner_text() == "0 of 11 models, in all tables" and names_in(opened, "models") == []
+    box.press("Escape")
+    assert told.inner_text() == "11 models" and names_in(opened, "python-means") == everything
+    assert opened.evaluate("document.documentElement.scrollWidth") <= 400
