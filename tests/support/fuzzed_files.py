@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import cubert_release
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 from fuzzed_code import LANGUAGES_OF_CODE, STRANGE, code, functions
@@ -39,6 +40,8 @@ from probing.models.location import TINY
 from probing.prediction.ledger import MaskingLedger
 from probing.prediction.mask import mask
 from probing.prediction.result import load as load_masked
+from probing.prediction.silencing_ledger import SilencingLedger
+from probing.prediction.silencing_result import SilencingResult
 from probing.publish import board
 from probing.runs import shards
 from probing.runs.data import COLUMNS
@@ -210,7 +213,7 @@ def folder_of_code(rng: random.Random) -> File:
     language = rng.choice(LANGUAGES_OF_CODE)
     text = code(rng, language) if rng.random() < 0.4 else "\n\n".join(rng.choices(functions(language), k=3))
     data = bytes_of(rng, text.encode("utf-8", "surrogatepass"))
-    data = text.encode("utf-16") if rng.random() < 0.02 else data
+    data = text.encode("utf-16", "surrogatepass") if rng.random() < 0.02 else data
     path = file(f"code/project/a{LANGUAGES[language].suffixes[0]}", data)
     config = rng.choice([*LANGUAGES[language].configs])
     if "_" in config and LANGUAGES[language].configs[config].edit:
@@ -337,6 +340,27 @@ def masking_result(rng: random.Random) -> File:
 
 
 @functools.cache
+def silenced() -> Path:
+    rows = np.zeros(6, SilencingLedger.ROW)
+    rows["silenced"], rows["head"] = [0, 1, 2, 0, 1, 2], [-1, 1, 0, -1, 1, 0]
+    rows["relation"], rows["log_probability"] = [0, 0, 0, 1, 1, 1], -1
+    rows["edges"], rows["sub_tokens"], rows["length"] = 1, 2, 30
+    path = place() / "silenced.ledger.parquet"
+    SilencingLedger(["If:if->test", "For:for->target"], rows, {"seed": 0}).save(path)
+    return path
+
+
+def silencing_ledger(rng: random.Random) -> File:
+    data = parquet_of(rng, silenced(), b"codesyntax")
+    path = file("a.ledger.parquet", data)
+    return (
+        "silencing ledger",
+        len(data),
+        rng.choice([lambda: SilencingLedger.load(path), lambda: SilencingResult.from_file(path)]),
+    )
+
+
+@functools.cache
 def honest_entry() -> dict[str, Any]:
     (probed,) = gather.find([FORMER / "results"])
     (evidence,) = gather.gather([probed], FORMER / "zoo")
@@ -432,6 +456,7 @@ FORMATS: dict[Callable[[random.Random], File], float] = {
     result: 1.5,
     analysis: 3,
     masking_result: 2,
+    silencing_ledger: 2,
     entry_of_a_board: 4,
     dataset: 1.5,
     model: 0.6,
@@ -443,7 +468,7 @@ FORMATS: dict[Callable[[random.Random], File], float] = {
 
 def place_all() -> None:
     """Make what takes long to make, so that no input takes the time and the memory for it."""
-    for make in (masked, honest_entry, cubert, now):
+    for make in (masked, silenced, honest_entry, cubert, now):
         make()
 
 

@@ -195,7 +195,9 @@ def _indices(index: Any) -> Any:
 def _devices(args: Any, kwargs: Any) -> list[Any]:
     """The devices among the arguments."""
     named = [kwargs["device"]] if kwargs.get("device") is not None else []
-    return [one for one in args if isinstance(one, torch.device) or one in ("cuda", "cpu")] + named
+    return [
+        one for one in args if isinstance(one, torch.device) or (isinstance(one, str) and one in ("cuda", "cpu"))
+    ] + named
 
 
 def _on_host(arguments: Any) -> Any:
