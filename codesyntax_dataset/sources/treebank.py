@@ -150,9 +150,13 @@ def _read_conllu(lines: Sequence[str]) -> tuple[str, list[_Word]]:
         raise _Malformed("has ids that do not count from 1")
     # empty columns at the end of a line are lost
     words = [_Word(row["form"].strip(), row.get("head"), row.get("deprel", ""), _ends_joined(row)) for row in rows]
+    end = 0
     for row in sentence:
         match row["id"]:
             case (first, "-", last):  # a multi-word range, which is spaced as a whole
+                if first <= end:
+                    raise _Malformed("has multi-word ranges that overlap")
+                end = last
                 part = words[first - 1 : last]
                 spelled = "".join(word.form for word in part) == row["form"].strip()
                 ends = [spelled] * (len(part) - 1) + [_ends_joined(row)]
@@ -202,7 +206,7 @@ def _check(words: Sequence[_Word], language: Language) -> None:
                 raise _Malformed("has heads that run in a circle")
             path[number] = None
             number = words[number - 1].head
-        reached |= path.keys()
+        reached.update(path)
 
 
 def _annotated(words: Sequence[_Word], spaced: bool) -> tuple[str, Annotation]:

@@ -84,11 +84,12 @@ class RowLedger:
             names, settings = header[f"{cls.NAMED}s"], header["settings"]
             if header["instrument"] != cls.INSTRUMENT or not all(isinstance(name, str) for name in names):
                 raise ValueError("another kind of ledger")
+            places = {name: place for place, name in enumerate(names)}
             rows = np.zeros(len(table), cls.ROW)
             for name in cls.ROW.names or ():
                 column = table[name].combine_chunks()
                 if name == cls.NAMED:
-                    column = pa.array([names.index(kind) for kind in column.to_pylist()], pa.int32())
+                    column = pa.array([places[kind] for kind in column.to_pylist()], pa.int32())
                 rows[name] = column.to_numpy(zero_copy_only=False)
             if not _in_order([rows[name] for name in cls.ORDER]):
                 raise ValueError("rows out of order")

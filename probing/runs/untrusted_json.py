@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import stat
+from collections import Counter
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
@@ -54,8 +55,8 @@ def _no_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         raise EntryError(f"an object has {len(pairs):,} fields, expected at most {_MOST_FIELDS:,}")
     fields = dict(pairs)
     if len(fields) < len(pairs):
-        names = [name for name, _ in pairs]
-        duplicate = next(name for name in names if names.count(name) > 1)
+        times = Counter(name for name, _ in pairs)
+        duplicate = next(name for name, number in times.items() if number > 1)
         raise EntryError(f"the field {shown(duplicate)} occurs twice")
     return fields
 

@@ -115,6 +115,7 @@ MALFORMED = {
     "has ids that do not count from 1 ": GOOD.replace("1\tDogs", "_\tDogs"),
     "has no root, or several": GOOD.replace("\t2\tnsubj", "\t0\troot"),
     "has heads that run in a circle": words(("a", 2, "dep"), ("b", 1, "dep"), ("c", 0, "root")),
+    "has multi-word ranges that overlap": ("1-2\tDogsbark" + "\t_" * 8 + "\n") * 2 + GOOD,
     "has a word without text": GOOD.replace("Dogs", " "),
     "has a relation without a proper name": GOOD.replace("nsubj", "<b>"),
     "has the relation root below a word": GOOD.replace("nsubj", "root"),

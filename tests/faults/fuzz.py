@@ -145,6 +145,8 @@ def _where(error: BaseException) -> str:
 
 def worker(seed: int, first: int, last: int, progress: str) -> None:
     """Try inputs, and print what became of each; the file `progress` has the number of the one that is tried."""
+    told = os.fdopen(os.dup(1), "w", buffering=1)
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # libraries print, too
     with open(progress, "w") as file:
 
         def numbers() -> Iterator[int]:
@@ -153,7 +155,7 @@ def worker(seed: int, first: int, last: int, progress: str) -> None:
                 yield number
 
         for outcome in tried(seed, numbers()):
-            print(json.dumps(outcome), flush=True)
+            print(json.dumps(outcome), file=told)
 
 
 def outcomes(seed: int, inputs: int) -> Iterator[Outcome]:

@@ -4,18 +4,23 @@ from __future__ import annotations
 
 import hashlib
 import shutil
+import time
 from collections import Counter
+from contextlib import suppress
 from pathlib import Path
 
 import fuzz
+import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from codesyntax_dataset import annotate
+from codesyntax_dataset import annotate, corpus
 from codesyntax_dataset.errors import DatasetError, LedgerError, ParseError
 from codesyntax_dataset.folder import read_split
+from codesyntax_dataset.schema import Skips
 from probing.attention import errors
 from probing.attention.ledger import RankLedger
+from probing.prediction.ledger import MaskingLedger
 from probing.runs.data import COLUMNS
 
 FORMER = Path(__file__).resolve().parents[1] / "data/format-1"
@@ -74,6 +79,24 @@ def test_an_error_analysis_nested_too_deeply_is_refused(tmp_path):
     (tmp_path / "a.errors.json").write_bytes(DEEP)
     with pytest.raises(LedgerError, match="is not an error analysis"):
         errors.load(tmp_path / "a.errors.json")
+
+
+def test_a_long_chain_of_words_takes_no_square_of_its_length(tmp_path):
+    words = 60_000  # seven seconds once
+    (tmp_path / "x.txt").write_text("".join(f"w {number}-x\n" for number in range(words)))
+    before = time.process_time()
+    (sentence,) = corpus.read(str(tmp_path / "x.txt"), "ud", Skips())
+    assert len(sentence.annotation.edges) == words - 1 and time.process_time() - before < 2
+
+
+def test_a_masking_ledger_of_many_names_takes_no_square_of_their_number(tmp_path):
+    rows = np.zeros(30_000, MaskingLedger.ROW)
+    rows["function"] = rows[MaskingLedger.NAMED] = np.arange(len(rows))
+    MaskingLedger([f"n{number}" for number in range(len(rows))], rows, {}).save(tmp_path / "a.ledger.parquet")
+    before = time.process_time()
+    with suppress(LedgerError):
+        MaskingLedger.load(tmp_path / "a.ledger.parquet")
+    assert time.process_time() - before < 1  # three seconds once
 
 
 def test_a_damaged_ledger_is_refused_in_one_line(tmp_path):
