@@ -145,11 +145,12 @@ class Repository:
                 if not files:
                     break
                 status, told = self._pytest(["--exitfirst", *files], Selection(tests, self.answer))
-                if os.WIFSIGNALED(status):
-                    ended = os.WTERMSIG(status) not in (signal.SIGXCPU, signal.SIGALRM)
-                    return Fate(mutant, told.get("by", "import"), ended)
-                if os.WEXITSTATUS(status) not in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED):
-                    return Fate(mutant, told.get("by") or "import")
+                if status < 0:
+                    return Fate(mutant, told.get("by", "import"), ended=-status not in (signal.SIGXCPU, signal.SIGALRM))
+                if status in (pytest.ExitCode.TESTS_FAILED, pytest.ExitCode.INTERRUPTED):
+                    return Fate(mutant, told["by"] or "import")
+                if status not in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED):
+                    raise SystemExit(f"pytest ended with the status {status}:\n{self.log.read_text()[-2000:]}")
         finally:
             path.write_text(mutant.source, encoding="utf-8")
         return Fate(mutant, None)
@@ -170,11 +171,11 @@ class Repository:
         return dict(sorted(costs.items(), key=lambda item: item[1]))
 
     def _pytest(self, arguments: Sequence[str], plugin: Lines | Selection) -> tuple[int, dict[str, Any]]:
-        """Run tests in a forked process: its status, as of `waitpid`, and what the plugin told."""
+        """Run tests in a forked process: its exit status, negative for a signal, and what the plugin told."""
         self.scratch.mkdir()
         child = os.fork()
         if not child:
-            status = 1
+            status = int(pytest.ExitCode.INTERNAL_ERROR)
             try:
                 status = self._in_child(arguments, plugin)
                 self.answer.write_text(json.dumps(plugin.told()))
@@ -185,7 +186,7 @@ class Repository:
             os.killpg(child, signal.SIGKILL)  # processes that its tests started
         told = json.loads(self.answer.read_text()) if self.answer.exists() else {}
         shutil.rmtree(self.scratch)
-        return status, told
+        return os.waitstatus_to_exitcode(status), told
 
     def _in_child(self, arguments: Sequence[str], plugin: Lines | Selection) -> int:
         os.setsid()
@@ -250,6 +251,10 @@ def measure(count: int, seed: int, modules: Sequence[str] = CORE) -> list[Fate]:
             importlib.import_module(library)
         gc.freeze()  # so that collections in each process are cheap
         repository = Repository(ROOT, folder, CORE, [f"tests/{room}" for room in TESTS], SLOW_TESTS)
+        failed = [test for test, outcome in repository.known["not passed"].items() if outcome == "failed"]
+        print(
+            f"{len(repository.known['fixtures'])} tests pass; that fail without a mutant: {', '.join(failed) or 'none'}"
+        )
         return list(fates(repository, draw(ROOT, modules, count, seed)))
 
 
@@ -269,7 +274,8 @@ def main() -> None:
     found = measure(args.mutants, args.seed, args.module or CORE)
     for fate in found:
         if fate.by is None or fate.mutant.reason:
-            print(f"\n{fate.name}, {fate.mutant.reason or 'a test is missing'}\n{fate.mutant.diff()}", end="")
+            noticed = " although listed as equivalent" if fate.by else ""
+            print(f"\n{fate.name}{noticed}: {fate.mutant.reason or 'a test is missing'}\n{fate.mutant.diff()}", end="")
     print(f"\n{row(found).what}: {len(found)} made, {row(found).outcome}")
     sys.exit(any(fate.name == "lives" for fate in found))
 

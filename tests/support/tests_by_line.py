@@ -24,7 +24,7 @@ class Lines:
     """A plugin of pytest that tells what each test costs and executes.
 
     A context is a test, or a fixture that several tests share. `seconds`: context -> CPU time; `fixtures`: test that
-    passes -> the fixtures it uses; `lines`: module -> line -> contexts.
+    passes -> the fixtures it uses; `not passed`: test -> outcome; `lines`: module -> line -> contexts.
     """
 
     def __init__(self, folder: Path, modules: Sequence[str], slow: Sequence[str]):
@@ -33,13 +33,13 @@ class Lines:
         self.within = [""]
         self.seconds: Counter[str] = Counter()
         self.fixtures: dict[str, list[str]] = {}
-        self.failed: set[str] = set()
+        self.not_passed: dict[str, str] = {}
 
     def told(self) -> dict[str, Any]:
         self.coverage.stop()
         lines = {module: self.coverage.get_data().contexts_by_lineno(path) for module, path in self.paths.items()}
-        passed = {test: fixtures for test, fixtures in self.fixtures.items() if test not in self.failed}
-        return {"seconds": self.seconds, "fixtures": passed, "lines": lines}
+        passed = {test: fixtures for test, fixtures in self.fixtures.items() if test not in self.not_passed}
+        return {"seconds": self.seconds, "fixtures": passed, "not passed": self.not_passed, "lines": lines}
 
     def pytest_configure(self) -> None:
         self.coverage = coverage.Coverage(data_file=None, include=list(self.paths.values()))
@@ -61,7 +61,7 @@ class Lines:
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         if not report.passed:  # a test that is skipped kills nothing, either
-            self.failed.add(report.nodeid)
+            self.not_passed[report.nodeid] = report.outcome
 
     @contextmanager
     def _context(self, name: str) -> Iterator[None]:
