@@ -62,6 +62,7 @@ def test_white_space_in_a_sub_token():
     assert aligned("  x", [(0, 2), (2, 3)], [(0, 2), (2, 3)], [False] * 2) == [(-1, -1), (1, 1)]
     # one without characters is nobody's, at the beginning of the code, too
     assert aligned("ab", [(0, 1), (1, 2)], [(0, 0), (0, 1), (1, 1), (1, 2)], [False] * 4) == [(1, 1), (3, 3)]
+    assert aligned("ab", [(0, 2)], [(0, 1), (1, 1)], [False] * 2) == [(0, 0)]
     # inside a token they count as anything else
     assert aligned("'  '", [(0, 4)], [(0, 1), (1, 3), (3, 4)], [False] * 3) == [(0, 2)]
 

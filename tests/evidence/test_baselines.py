@@ -299,13 +299,13 @@ def test_held_out_lists_are_filled_with_what_is_near_or_frequent():
 
 
 def test_an_empty_list_is_filled_from_the_nearest_offset_on():
-    """No offset leads from a token to itself; in natural language they lead to both sides."""
-    of_function = read_edges(dataset_of((["a", "b"], [("r", 1, 1, 1)])), "english", "test")
-    picks = pick(of_function)
-    assert picks.names("offset", "first", "r") == []
-    assert picks.filled(of_function).names("offset", "first", "r") == [
-        sign * i for i in range(1, 11) for sign in (1, -1)
-    ]
+    """No offset leads from a token to itself; in natural language they lead to both sides. Keywords come by frequency."""
+    dataset = dataset_of(("a b if False False".split(), [("r", 1, 1, 1)]))
+    code, text = (read_edges(dataset, config, "test") for config in ("python", "english"))
+    assert pick(text).names("offset", "first", "r") == pick(code).names("keyword", "first", "r") == []
+    both_sides = [sign * i for i in range(1, 11) for sign in (1, -1)]
+    assert pick(text).filled(text).names("offset", "first", "r") == both_sides
+    assert pick(code).filled(code).names("keyword", "first", "r")[:3] == ["False", "if", "None"]
 
 
 @pytest.fixture(scope="module", params=["sample python", "sample java", "slices python", "slices java"])

@@ -119,7 +119,6 @@ class Repository:
             "PYTHONPATH": str(self.folder),
             "PYTHONDONTWRITEBYTECODE": "",
             "TMPDIR": str(self.scratch),
-            "CI": "1",  # hypothesis draws the same examples, in any time
         }
         listed = ["git", "-C", str(root), "ls-files", "-z", "--cached", "--others", "--exclude-standard"]
         for name in subprocess.run(listed, check=True, capture_output=True, text=True).stdout.split("\0"):
@@ -247,6 +246,7 @@ def measure(count: int, seed: int, modules: Sequence[str] = CORE) -> list[Fate]:
     with tempfile.TemporaryDirectory(prefix="codesyntax-mutants-") as name:
         folder = Path(name)
         os.environ["HF_HOME"] = str(folder / "scratch/hf")  # each mutant's own
+        os.environ["CI"] = "1"  # hypothesis draws the same examples each time
         for library in LIBRARIES:
             importlib.import_module(library)
         gc.freeze()  # so that collections in each process are cheap
