@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator
+from pathlib import Path
+from typing import IO
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -11,6 +13,13 @@ from codesyntax_dataset.foreign import explodes
 
 LARGEST_ROW_GROUP = 1 << 31
 """Bytes that the columns of a row group which are read may unpack to."""
+
+_BUFFER = 1 << 18  # bytes that are read ahead, of each column
+
+
+def parquet_file(source: Path | IO[bytes]) -> pq.ParquetFile:
+    """A Parquet file, of which only what is being read is in memory; by default Arrow would keep all that was read."""
+    return pq.ParquetFile(source, pre_buffer=False, buffer_size=_BUFFER)
 
 
 def batches(parquet: pq.ParquetFile, rows: int, columns: Collection[str] | None = None) -> Iterator[pa.RecordBatch]:

@@ -10,9 +10,8 @@ from pathlib import Path
 import datasets
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 
-from codesyntax_dataset.batches import batches
+from codesyntax_dataset.batches import batches, parquet_file
 from codesyntax_dataset.builder import FEATURES
 from codesyntax_dataset.languages import Language, language_of
 from codesyntax_dataset.schema import LABELS, Skips
@@ -124,7 +123,7 @@ def measure(folder: Path, skips: Skips) -> ConfigReport:
     splits = datasets.SplitDict()
     treebanks: set[str] = set()
     for file in _parquet(folder):
-        split, parquet = file.stem, pq.ParquetFile(file)
+        split, parquet = file.stem, parquet_file(file)
         functions.begin(parquet.metadata.num_rows)
         rows.begin(parquet.metadata.num_rows)
         size = 0
@@ -152,7 +151,7 @@ def digest(folder: Path) -> str:
     """The digest of the functions in the folder of a config, as in its report."""
     functions = _Digest(ORIGIN)
     for file in _parquet(folder):
-        parquet = pq.ParquetFile(file)
+        parquet = parquet_file(file)
         functions.begin(parquet.metadata.num_rows)
         for batch in batches(parquet, ROW_GROUP, ORIGIN):
             functions.update(batch)

@@ -23,7 +23,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from huggingface_hub import HfFileSystem
 
-from codesyntax_dataset.batches import batches
+from codesyntax_dataset.batches import batches, parquet_file
 from codesyntax_dataset.errors import SourceError
 from codesyntax_dataset.foreign import LARGEST_FILE, opened
 from codesyntax_dataset.languages import Language, language_of
@@ -46,7 +46,6 @@ LABELS: str | None = None
 _REPOSITORY = ("max_stars_repo_name", "repo_name", "repo")
 _PATH = ("max_stars_repo_path", "path")
 _PARTITIONS = ("test", "validation")
-_BUFFER = 1 << 20  # bytes that are read ahead of a column
 _HUB = "hf://datasets/"
 _ON_HUB = re.compile(r"(?P<name>[\w-][\w.-]*/[\w.-]+)(?:/(?P<folder>[\w./-]+))?(?:@(?P<revision>[\w./-]+))?")
 
@@ -140,7 +139,7 @@ def _parsed(source: str, files: Iterable[str], column: str, language: Language, 
 def _cells(file: str, name: str, column: str) -> Iterator[tuple[bytes | None, str | None, str | None]]:
     """The text of `column` in each row, not decoded, and its repository and path, if they are known."""
     with _open(file) as stream:
-        parquet = pq.ParquetFile(stream, buffer_size=_BUFFER)
+        parquet = parquet_file(stream)
         texts = _texts(parquet.schema_arrow)
         if column not in texts:
             names = parquet.schema_arrow.names
