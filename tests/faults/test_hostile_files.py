@@ -7,6 +7,7 @@ import io
 import json
 import os
 import shutil
+import stat
 import threading
 import zipfile
 from pathlib import Path
@@ -37,7 +38,7 @@ def row(code: str) -> bytes:
     return json.dumps(fields | {"language": "python", "partition": "test"}).encode() + b"\n"
 
 
-def zipped(members: dict[str, bytes]) -> bytes:
+def zipped(members: dict[str | zipfile.ZipInfo, bytes]) -> bytes:
     data = io.BytesIO()
     with zipfile.ZipFile(data, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, content in members.items():
@@ -77,6 +78,26 @@ def linked_partition(folder: Path) -> Path:
     return folder / "code"
 
 
+def altered(data: bytes, *changes: tuple[bytes, bytes]) -> bytes:
+    for old, new in changes:
+        assert old in data
+        data = data.replace(old, new)
+    return data
+
+
+def a_linked_member() -> bytes:
+    link = zipfile.ZipInfo(MEMBER)
+    link.external_attr = (stat.S_IFLNK | 0o777) << 16
+    return zipped({link: b"/etc/passwd"})
+
+
+GZ = gzip.compress(row("def f(): pass"))
+ZIP = zipped({MEMBER: GZ})
+LOCAL, CENTRAL = (
+    b"PK\x03\x04\x14\0",
+    b"PK\x01\x02\x14\x03\x14\0",
+)  # what each of the two headers of a member begins with
+
 SOURCES = {
     "lines of blanks in a gz": (file(f"csn/{MEMBER}", gzip.compress((b" " * 9999 + b"\n") * 300)), "Expecting value"),
     "a bomb of gz": (file(f"csn/{MEMBER}", gzip.compress(row("def f(): pass") * 30_000)), "unpack to more than"),
@@ -93,6 +114,56 @@ SOURCES = {
         "longer|unpack to more than",
     ),
     "a zip that climbs out": (file("python.zip", zipped({f"../../{MEMBER}": b""})), "has no python functions"),
+    "an absolute path in a zip": (file("python.zip", zipped({f"/{MEMBER}": GZ})), "has no python functions"),
+    "a path with backslashes in a zip": (
+        file("python.zip", zipped({f"..\\..\\{MEMBER}": GZ})),
+        "has no python functions",
+    ),
+    "a link in a zip": (file("python.zip", a_linked_member()), "Not a gzipped file"),
+    "an encrypted zip": (
+        file("python.zip", altered(ZIP, (LOCAL + b"\0\0", LOCAL + b"\1\0"), (CENTRAL + b"\0\0", CENTRAL + b"\1\0"))),
+        "is encrypted",
+    ),
+    "an unknown compression in a zip": (
+        file(
+            "python.zip",
+            altered(ZIP, (LOCAL + b"\0\0\x08", LOCAL + b"\0\0c"), (CENTRAL + b"\0\0\x08", CENTRAL + b"\0\0c")),
+        ),
+        "compression method is not supported",
+    ),
+    "a zip that lies about sizes": (
+        file(
+            "CodeSyntax.zip",
+            altered(
+                zipped({"CodeSyntax_python.json": b"[" + b" " * 20_000_000}),
+                ((20_000_001).to_bytes(4, "little"), (10).to_bytes(4, "little")),
+            ),
+        ),
+        "Bad CRC-32",
+    ),
+    "a zip that ends early": (file("python.zip", ZIP[:-30]), "not a zip archive"),
+    "no zip": (file("python.zip", b"PK\x03\x04" + bytes(100)), "not a zip archive"),
+    "a zip in a zip": (file("python.zip", zipped({"python.zip": ZIP})), "expected"),
+    "a damaged member of a zip": (file("python.zip", altered(ZIP, (GZ[10:20], bytes(10)))), "Bad CRC-32"),
+    "a gz that ends early": (file(f"csn/{MEMBER}", GZ[:-10]), "ended before"),
+    "a gz with another checksum": (file(f"csn/{MEMBER}", GZ[:-8] + bytes(4) + GZ[-4:]), "CRC check failed"),
+    "a gz with another length": (file(f"csn/{MEMBER}", GZ[:-4] + bytes(4)), "Incorrect length"),
+    "a gz with rubbish behind": (file(f"csn/{MEMBER}", GZ + b"rubbish"), "Not a gzipped file"),
+    "no gz": (file(f"csn/{MEMBER}", row("def f(): pass")), "Not a gzipped file"),
+    "zeros in a gz": (file(f"csn/{MEMBER}", gzip.compress(bytes(1000))), "Expecting value"),
+    "another encoding in a gz": (file(f"csn/{MEMBER}", gzip.compress("{}".encode("utf-16"))), "not UTF-8"),
+    "nested JSON in a gz": (file(f"csn/{MEMBER}", gzip.compress(b"[" * 100_000)), "nested too deeply"),
+    "nested JSON in a zip": (
+        file("CodeSyntax.zip", zipped({"CodeSyntax_python.json": b"[" * 100_000})),
+        "nested too deeply",
+    ),
+    "an unpaired surrogate in a zip": (
+        file(
+            "CodeSyntax.zip",
+            zipped({"CodeSyntax_python.json": b'[{"code": "\\ud800", "tokens": [], "id": 0, "relns": {}}]'}),
+        ),
+        "unpaired surrogate",
+    ),
     "a pipe for a zip": (pipe("python.zip"), "a pipe or device"),
     "a pipe for a gz": (pipe(f"csn/{MEMBER}"), "a pipe or device"),
     "a pipe for labels": (pipe("CodeSyntax_python.json"), "a pipe or device"),
