@@ -14,6 +14,7 @@ import json
 import os
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -150,7 +151,7 @@ class RankLedger(EdgeTable):
         columns["ranks"] = pa.Array.from_buffers(width, len(self), [None, pa.py_buffer(cells)])
         header = {"layers": layers, "heads": heads, "settings": self.settings}
         ledger_file.save(path, columns, header, repeated=["relation"])
-        if isinstance(self.ranks, StoredRanks):  # perhaps in the very file that was replaced
+        if isinstance(self.ranks, StoredRanks) and self.ranks.path.resolve() == Path(path).resolve():  # it was replaced
             self.ranks = type(self).open(path).ranks
 
     @classmethod
@@ -200,7 +201,7 @@ class StoredRanks:
         shape: tuple[int, int, int, int],
         edges: np.ndarray | None = None,
     ):
-        self._path, self._identity, self._of_file, self._edges = path, identity, shape, edges
+        self.path, self._identity, self._of_file, self._edges = Path(path), identity, shape, edges
         self.shape = (shape[0], shape[1] if edges is None else len(edges), *shape[2:])
 
     def parts(self, edges_at_once: int) -> Iterator[tuple[slice, np.ndarray]]:
@@ -208,7 +209,7 @@ class StoredRanks:
         rules, of_file, layers, heads = self._of_file
         done = read = 0
         waiting = np.empty((0, rules, layers, heads), np.uint8)
-        for batch in ledger_file.parts(self._path, *_KIND, "ranks", edges_at_once, self._identity):
+        for batch in ledger_file.parts(self.path, *_KIND, "ranks", edges_at_once, self._identity):
             width = batch.type.byte_width
             cells = np.frombuffer(batch.buffers()[1], np.uint8, len(batch) * width, batch.offset * width)
             cells = cells.reshape(-1, rules, layers, heads)
@@ -221,7 +222,7 @@ class StoredRanks:
                 yield slice(done, done + edges_at_once), waiting[:edges_at_once].swapaxes(0, 1)
                 done, waiting = done + edges_at_once, waiting[edges_at_once:]
         if read != of_file:
-            raise LedgerError(f"{self._path} has ranks of {read} edges, expected {of_file}: the file is damaged")
+            raise LedgerError(f"{self.path} has ranks of {read} edges, expected {of_file}: the file is damaged")
         if len(waiting):
             yield slice(done, done + len(waiting)), waiting.swapaxes(0, 1)
 
@@ -237,5 +238,5 @@ class StoredRanks:
             edges = np.arange(self.shape[1])[place[1]]
             if edges.ndim and (np.diff(edges) > 0).all():
                 kept = edges if self._edges is None else self._edges[edges]
-                return StoredRanks(self._path, self._identity, self._of_file, kept)
+                return StoredRanks(self.path, self._identity, self._of_file, kept)
         return np.asarray(self)[place]

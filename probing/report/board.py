@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from codesyntax_dataset import paper
-from codesyntax_dataset.atomic import write, writing
+from codesyntax_dataset.atomic import workplace, writing
 from codesyntax_dataset.errors import LedgerError
 from codesyntax_dataset.foreign import printable
 from codesyntax_dataset.languages import language_of
@@ -102,8 +102,11 @@ def save(board: Board, folder: str | os.PathLike) -> Path:
     }
     if board.masked:
         texts["masking.csv"] = board_masked.to_csv(board.masked)
-    for name, text in texts.items():
-        write(folder / name, text)
+    with writing(folder), workplace(folder) as work:
+        for name, text in texts.items():
+            (work / name).write_text(text, encoding="utf-8", newline="\n")
+        for name in texts:  # when all are complete
+            os.replace(work / name, folder / name)
     return folder / "index.html"
 
 

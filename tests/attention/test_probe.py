@@ -480,9 +480,14 @@ def test_the_sample_has_more_than_one_part(result):
 # Controls and the semicolon ablation ---------------------------------------------------------------------------------
 
 
-def test_a_finished_result_can_be_used_where_it_was_written_again(tiny_model, dataset_folder, tmp_path):
-    """Its ranks stay in the file that its own ledger replaces."""
-    first, again = (probe(str(tiny_model), dataset_folder, limit=2, output=tmp_path) for _ in range(2))
+@pytest.mark.parametrize("cache", ["", "cache"])
+def test_a_finished_result_can_be_used_when_it_was_written_again(
+    tiny_model, dataset_folder, tmp_path, monkeypatch, cache
+):
+    """Its ranks stay in the file that its own ledger replaces, and not in that of the cache, which moves."""
+    first = probe(str(tiny_model), dataset_folder, limit=2, output=tmp_path)
+    monkeypatch.setenv("CODESYNTAX_CACHE", cache and str(tmp_path / cache))
+    again = probe(str(tiny_model), dataset_folder, limit=2, output=tmp_path)
     assert again.ledger.digest() == first.ledger.digest() and again.to_json() == first.to_json()
 
 

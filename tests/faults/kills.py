@@ -132,7 +132,7 @@ def survive(of: World, command: str, usual: Undisturbed, kill: Kill, prune_first
         f"it ended with {status} and said {said[-2000:]}"
     )
     now = of.tree()
-    _check_final(now, usual)
+    check_final(now, usual)
     found = _found(of)
     hidden = {
         path
@@ -155,7 +155,7 @@ def _final(tree: Tree) -> Tree:
     return {path: content for path, content in tree.items() if not any(part[0] == "." for part in Path(path).parts)}
 
 
-def _check_final(now: Tree, usual: Undisturbed) -> None:
+def check_final(now: Tree, usual: Undisturbed) -> None:
     now, before, after = map(_final, (now, usual.before, usual.after))
     for path, content in now.items():
         assert content in (before.get(path), after.get(path)), f"{path} is neither the earlier nor the new one"
