@@ -60,6 +60,10 @@ EQUIVALENT: dict[str, dict[tuple[str, str], str]] = {
     },
     "probing/evidence/selection.py": {
         (
+            "edges, found = np.zeros((len(functions), len(chosen)), np.int32), []",
+            "edges, found = np.ones((len(functions), len(chosen)), np.int32), []",
+        ): "every column is written",
+        (
             "small = np.int16 if of_relation.max() < 2**15 else np.int32",
             "small = np.int16 if of_relation.max() < 2*15 else np.int32",
         ): TYPES,
