@@ -33,7 +33,8 @@ def limit_waiting() -> None:
 
 @contextmanager
 def within(seconds: float) -> Iterator[None]:
-    """Let requests of this thread fail with a TimeoutError after some time: a Hub may send pages without end."""
+    """Let requests of this thread fail with a TimeoutError after some time: a Hub may send pages without end, or a
+    file byte by byte."""
     before = _DEADLINE.set(time.monotonic() + seconds)
     try:
         yield
@@ -41,9 +42,14 @@ def within(seconds: float) -> Iterator[None]:
         _DEADLINE.reset(before)
 
 
-def _limited(request: Any) -> None:
+def check_time() -> None:
+    """Raise TimeoutError if the time of `within` is over: called before each request, and while an answer drips."""
     if time.monotonic() > _DEADLINE.get():
         raise TimeoutError(f"{constants.ENDPOINT} did not complete its answer in time")
+
+
+def _limited(request: Any) -> None:
+    check_time()
     given = request.extensions.get("timeout") or {}
     parts = ("connect", "read", "write", "pool")
     request.extensions["timeout"] = {part: given.get(part) or LONGEST_WAIT for part in parts}

@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from codesyntax_dataset.errors import LedgerError
+from codesyntax_dataset.foreign import printable
 from codesyntax_dataset.languages import unedited
 from codesyntax_dataset.protocol import DIRECTIONS
 from probing.cli import options
@@ -39,14 +40,14 @@ def verify(results: tuple[Path, ...], functions: int, everything: bool, **given:
     verdicts = set()
     for result in results:
         if len(results) > 1:
-            click.echo(f"{result}:")
+            click.echo(f"{printable(str(result))}:")
         try:
             verification = run(result, functions=None if everything else functions, **given)
         except LedgerError as error:
-            click.echo(f"?    result: {' '.join(str(error).split())}\n{UNCHECKED.upper()}")
+            click.echo(f"?    result: {printable(' '.join(str(error).split()), 10_000)}\n{UNCHECKED.upper()}")
             verdicts.add(UNCHECKED)
         else:
-            click.echo("\n".join(report(verification)))
+            click.echo("\n".join(printable(line, 10_000) for line in report(verification)))
             verdicts.add(verification.verdict)
     sys.exit(next(status for verdict, status in ((REJECTED, 1), (UNCHECKED, 3), (ACCEPTED, 0)) if verdict in verdicts))
 

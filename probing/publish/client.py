@@ -33,7 +33,7 @@ from huggingface_hub.utils import (
 
 from codesyntax_dataset.errors import CodeSyntaxError, HubError
 from codesyntax_dataset.foreign import printable
-from codesyntax_dataset.network import limit_waiting
+from codesyntax_dataset.network import check_time, limit_waiting
 
 MOST_WAITING = 600
 """Most seconds to wait in total when the Hub asks to; it counts requests in windows of five minutes."""
@@ -102,7 +102,8 @@ def fetch(repo: str, path: str, revision: str, size: int) -> bytes:
         url = hf_hub_url(repo, path, repo_type="dataset", revision=revision)
         with get_session().stream("GET", url, headers=build_hf_headers(), follow_redirects=True) as answer:
             hf_raise_for_status(answer)
-            for block in answer.iter_bytes(1 << 16):
+            for block in answer.iter_bytes():  # as they come
+                check_time()
                 data += block
                 if len(data) > size:
                     break

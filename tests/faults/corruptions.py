@@ -1,6 +1,6 @@
 """Corrupt the files that commands read, and see whether a number changes.
 
-    python tests/faults/corruptions.py [--seed 0] [--times 4000]
+    python tests/faults/corruptions.py [--seed 0] [--times 1200]
 
 One file of a small world is truncated, emptied, overwritten in a block, has bits flipped, bytes swapped or rubbish appended,
 or has the content of another of its kind. Whatever reads it must then refuse it with an error of our family, leave it out
@@ -187,7 +187,7 @@ def corrupt(rng: random.Random, content: bytes, others: list[bytes]) -> tuple[st
             return "another file of its kind", rng.choice(others)
 
 
-TIMES = 4000
+TIMES = 1200
 
 
 def run(seed: int, times: int) -> Row:

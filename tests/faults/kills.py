@@ -1,6 +1,6 @@
 """Kill commands at random moments, and see what is left.
 
-    python tests/faults/kills.py [--seed 0] [--times 400]
+    python tests/faults/kills.py [--seed 0] [--times 210]
 
 A command is killed at a random time, or just before a random change that Python makes to a file or folder, or at a random
 byte of a file that it writes; two of three times by SIGKILL (at a byte always by a signal that cannot be caught either),
@@ -185,7 +185,7 @@ def _difference(now: Tree, expected: Tree) -> str:
     return ", ".join(f"{name}: {sorted(paths)[:5]}" for name, paths in parts.items() if paths) or "nothing differs"
 
 
-TIMES = 400
+TIMES = 210
 
 
 def run(seed: int, times: int) -> Row:

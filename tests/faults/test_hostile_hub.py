@@ -73,6 +73,22 @@ def a_body_without_end(handler) -> bool:
     return True
 
 
+def drips_for_ever(handler) -> bool:
+    """A byte at a time, each before the client would stop to wait."""
+    if "/tree/" in handler.path:
+        handler._send(json.dumps([{"type": "file", "oid": "0", "size": 1000, "path": ENTRY}]).encode(), {})
+        return True
+    if "/resolve/" not in handler.path:
+        return False
+    handler._send(b"", {"Content-Length": "1000"})
+    try:
+        while not handler.hub.stopped.wait(0.1):
+            handler.wfile.write(b" ")
+    except OSError:
+        handler.close_connection = True
+    return True
+
+
 def climbs_out(handler) -> bool:
     if "/tree/" not in handler.path:
         return False
@@ -89,6 +105,7 @@ SERVERS = {
     "a file larger than listed": (sends(b" " * 100_000), "does not have the 2 bytes that are listed"),
     "a file smaller than listed": (sends(b""), "does not have the 2 bytes that are listed"),
     "a file without end": (a_body_without_end, "does not have the 2 bytes that are listed"),
+    "a file that drips": (drips_for_ever, "in time"),
     "a file that explodes": (
         sends(gzip.compress(b" " * 10_000_000), {"Content-Encoding": "gzip"}),
         "does not have the 2 bytes that are listed",

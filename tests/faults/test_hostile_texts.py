@@ -173,3 +173,22 @@ def test_warnings_that_the_hub_sends_are_printable():
     finally:
         logger.removeHandler(handler)
     assert [record.getMessage() for record in records] == [printable("The Hub says \x1b]0;owned\x07")]
+
+
+ARGUMENTS = {
+    "verified": (3, "verify", "a\udcff\x1b[2J.json", "b.json"),
+    "built from": (1, "build", "--source", "a\udcff.py", "--config", "python", "--output", "data"),
+    "shown": (1, "show", "--labels", "--code", "a\udcff.py"),
+    "scored": (1, "score", "a\udcff.ledger.parquet"),
+    "reported": (1, "report", "a\udcff"),
+    "made a board": (1, "board", "a\udcff"),
+}
+
+
+@pytest.mark.parametrize("arguments", ARGUMENTS.values(), ids=ARGUMENTS)
+def test_an_argument_that_is_no_text_is_told_in_a_line(arguments, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    status, *arguments = arguments
+    ran = CliRunner().invoke(main, arguments)
+    assert ran.exit_code == status and "\\udcff" in ran.output
+    assert all(line.isprintable() for line in ran.output.split("\n"))
