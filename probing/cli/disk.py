@@ -14,7 +14,7 @@ from probing.cli.group import main, note, quiet_hub
 @click.argument("folders", metavar="[FOLDER]...", nargs=-1, type=options.FOLDER)
 @click.option("--prune", "pruning", is_flag=True, help="Remove what is listed, except what is in use.")
 def cache(folders: tuple[Path, ...], pruning: bool) -> None:
-    """List the cache of runs and self-checks, and what killed processes left in each FOLDER, with sizes in bytes.
+    """List the cache of runs, self-checks and statistics, and what killed processes left in each FOLDER, in bytes.
 
     `interrupted` is a run that the same command continues, `unfinished` a file or folder that was being written. All of
     it can be removed at any time; an interrupted run then begins anew.

@@ -87,6 +87,12 @@ class Edges(EdgeTable):
     settings: dict[str, Any]
     further_keywords: tuple[str, ...] = ()
 
+    def content(self) -> Iterator[bytes]:
+        """All that statistics of these edges depend on."""
+        yield repr([self.relations, self.language, self.further_keywords]).encode()
+        for column in (*self.columns.values(), self.begin, self.keyword, self.left_out):
+            yield np.ascontiguousarray(column, np.int64).tobytes()
+
     @property
     def keywords(self) -> tuple[str, ...]:
         return LANGUAGES[self.language].keywords + self.further_keywords

@@ -83,6 +83,14 @@ class Outcomes:
         """Which relations count in the mean: bool (R,)."""
         return np.array([name not in NOT_IN_MEAN for name in self.relations], bool)
 
+    def content(self) -> Iterator[bytes]:
+        """All that statistics of these outcomes depend on."""
+        yield repr([self.relations, len(self.functions), self.shape, self.edges.flags.f_contiguous]).encode()
+        for found in self.found:
+            for array in (found.places, found.edges, found.columns, found.which):
+                yield repr(array.shape).encode()
+                yield np.ascontiguousarray(array, np.int64).tobytes()
+
     @property
     def shape(self) -> tuple[int, ...]:
         """The number of rules and of k."""

@@ -16,6 +16,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -24,6 +25,7 @@ from codesyntax_dataset.errors import LedgerError
 from codesyntax_dataset.protocol import KS
 from codesyntax_metric.topk_uas import NOT_IN_MEAN, RULES
 from probing.evidence.outcomes import Found, Outcomes, exchanged, resampled
+from probing.evidence.remembered import Arrays, remembered
 from probing.evidence.statistics import FEW_FUNCTIONS, NORMAL, PERMUTATIONS, RESAMPLES, bca, holm
 
 
@@ -44,8 +46,15 @@ def estimate(outcomes: Outcomes, *, resamples: int = RESAMPLES, seed: int = 0) -
 
     A resample without edges of a relation excludes it from its mean.
     """
-    relations = [_scored(found, outcomes.edges)[0][:, found.which] for found in outcomes.found]
-    return Estimate(_percent(relations, outcomes), _mean(outcomes, outcomes.found, resamples, seed))
+
+    def compute() -> Arrays:
+        relations = [_scored(found, outcomes.edges)[0][:, found.which] for found in outcomes.found]
+        return {
+            "relations": _percent(relations, outcomes),
+            "mean": _mean(outcomes, outcomes.found, resamples, seed),
+        }
+
+    return Estimate(**remembered(f"estimate {resamples} {seed}", outcomes.content(), compute))
 
 
 @dataclass(frozen=True)
@@ -73,11 +82,81 @@ def compare(one: Outcomes, other: Outcomes, *, permutations: int = PERMUTATIONS,
     Raises LedgerError unless the two were scored on the same edges of the same functions.
     """
     one, other = _same_edges(one, other)
-    gained = [mine.minus(theirs) for mine, theirs in zip(one.found, other.found)]
-    p, p_mean = _permutation_test(one, gained, permutations, seed)
-    relations = [_differing(mine, theirs, one.edges) for mine, theirs in zip(one.found, other.found)]
-    difference = Estimate(_percent(relations, one), _mean(one, gained, RESAMPLES, seed))
-    return Comparison(one.relations, difference, p, np.apply_along_axis(holm, -1, p), p_mean)
+
+    def compute() -> Arrays:
+        gained = [mine.minus(theirs) for mine, theirs in zip(one.found, other.found)]
+        p, p_mean = _permutation_test(one, gained, permutations, seed)
+        relations = [_differing(mine, theirs, one.edges) for mine, theirs in zip(one.found, other.found)]
+        return {
+            "relations": _percent(relations, one),
+            "mean": _mean(one, gained, RESAMPLES, seed),
+            "p": p,
+            "p_mean": p_mean,
+        }
+
+    made_of = chain(one.content(), other.content())
+    found = remembered(f"compare {permutations} {seed}", made_of, compute)
+    difference, p = Estimate(found["relations"], found["mean"]), found["p"]
+    return Comparison(one.relations, difference, p, np.apply_along_axis(holm, -1, p), found["p_mean"])
+
+
+@dataclass(frozen=True)
+class MeanComparison:
+    """The difference of two means over relations: `mean` (3, rules, k), with bounds; `p` (rules, k), as `p_mean`."""
+
+    mean: np.ndarray
+    p: np.ndarray
+
+
+def compare_means(
+    several: Sequence[Outcomes],
+    pairs: Sequence[tuple[int, int]],
+    *,
+    resamples: int = RESAMPLES,
+    permutations: int = PERMUTATIONS,
+    seed: int = 0,
+) -> list[MeanComparison]:
+    """The means of some pairs of several models, compared as in `compare`: functions are drawn once for all models.
+
+    Raises LedgerError unless all were scored on the same edges of the same functions.
+    """
+    names = set.intersection(*(set(one.relations) for one in several))
+    several = [_same_edges(several[0], one.only(names))[1] for one in several]
+    (rules, ks), in_mean = several[0].shape, several[0].in_mean
+    if not in_mean.any():
+        return [MeanComparison(np.full((3, rules, ks), np.nan), np.ones((rules, ks))) for _ in pairs]
+    made_of = chain([repr(pairs).encode()], *(one.content() for one in several))
+    found = remembered(
+        f"compare means {resamples} {permutations} {seed}",
+        made_of,
+        lambda: _compare_means(several, pairs, resamples, permutations, seed),
+    )
+    return list(map(MeanComparison, found["mean"], found["p"]))
+
+
+def _compare_means(
+    several: Sequence[Outcomes], pairs: Sequence[tuple[int, int]], resamples: int, permutations: int, seed: int
+) -> Arrays:
+    """The means (pairs, 3, rules, k) and p (pairs, rules, k) of `compare_means`."""
+    first, (rules, ks), in_mean = several[0], several[0].shape, several[0].in_mean
+    kept = [one.only(np.array(first.relations)[in_mean].tolist()) for one in several]
+    edges, functions = kept[0].edges, len(first.functions)
+    by_relation = list(zip(*(one.found for one in kept)))
+    joint = [Found.of(one[0].places, one[0].edges, np.concatenate([of.counts for of in one])) for one in by_relation]
+    share, of_all = 1 / edges.sum(axis=0), np.stack([one.total for one in kept])  # (models, rules, k, R)
+    least = [np.abs(((of_all[one] - of_all[other]) * share).sum(axis=-1)) - 1e-9 for one, other in pairs]
+    as_large = np.ones((len(pairs), rules, ks))
+    for sums in exchanged(joint, functions, permutations, seed):
+        means = _weighted(share, joint, sums).reshape(len(several), rules, ks, -1)
+        for place, (one, other) in enumerate(pairs):
+            as_large[place] += (np.abs(means[one] - means[other]) >= least[place][..., None]).sum(axis=-1)
+    drawn_edges, drawn = resampled(joint, functions, resamples, seed)
+    drawn = drawn.reshape(resamples, len(several), rules * ks, -1)
+    mean = np.empty((len(pairs), 3, rules, ks))
+    for place, (one, other) in enumerate(pairs):
+        gained = [of[one].minus(of[other]) for of in by_relation]
+        mean[place] = _with_bounds(gained, edges, drawn_edges, drawn[:, one] - drawn[:, other])
+    return {"mean": mean, "p": as_large / (permutations + 1)}
 
 
 def _same_edges(one: Outcomes, other: Outcomes) -> tuple[Outcomes, Outcomes]:
@@ -205,12 +284,17 @@ def _percent(relations: list[np.ndarray], outcomes: Outcomes) -> np.ndarray:
 
 def _mean(outcomes: Outcomes, counts: Sequence[Found], resamples: int, seed: int) -> np.ndarray:
     """The mean over relations (3, rules, k) of `counts` of each, hits or differences of hits."""
-    (rules, ks), in_mean = outcomes.shape, outcomes.in_mean
+    in_mean = outcomes.in_mean
     if not in_mean.any():
-        return np.full((3, rules, ks), np.nan)
+        return np.full((3, *outcomes.shape), np.nan)
     counts, edges = [one for one, kept in zip(counts, in_mean) if kept], outcomes.edges[:, in_mean]
+    return _with_bounds(counts, edges, *resampled(counts, len(edges), resamples, seed))
+
+
+def _with_bounds(counts: Sequence[Found], edges: np.ndarray, drawn_edges: np.ndarray, drawn: np.ndarray) -> np.ndarray:
+    """The mean (3, rules, k) of `counts` on `edges` (F, R), from sums over drawn functions, as of `resampled`."""
+    (rules, ks), resamples = counts[0].which.shape, len(drawn)
     degrees, total = _degrees(edges), edges.sum(axis=0)
-    drawn_edges, drawn = resampled(counts, len(edges), resamples, seed)
     drawn_scores = mean_of(drawn, drawn_edges[:, None]).reshape(resamples, rules, ks)
     of_all = np.stack([one.total for one in counts], axis=-1)  # (rules, k, R)
     result = np.empty((3, rules, ks))
@@ -266,12 +350,19 @@ def _permutation_test(
         of_mean += weight * one.total
     # the observed exchange is one of the possible ones
     as_large, mean_as_large = [np.ones(len(one.columns)) for one in gained], np.ones(of_mean.shape)
-    for sums in exchanged(gained, len(outcomes.functions), permutations, seed):
+    for sums in exchanged(gained, len(outcomes.functions), permutations, seed) if gained else ():
         for count, of_relation, bound in zip(as_large, sums, least):
             count += (np.abs(of_relation) >= bound[:, None]).sum(axis=1)
-        means = np.zeros((*of_mean.shape, sums[0].shape[1] if sums else 0))
-        for weight, one, of_relation in zip(share, gained, sums):
-            means += weight * of_relation[one.which] if weight else 0
+        means = _weighted(share, gained, sums)
         mean_as_large += (np.abs(means) >= np.abs(of_mean)[..., None] - 1e-9).sum(axis=-1)
     p = np.array([count[one.which] for count, one in zip(as_large, gained)]).reshape(-1, *outcomes.shape)
     return np.moveaxis(p, 0, -1) / (permutations + 1), mean_as_large / (permutations + 1)
+
+
+def _weighted(share: np.ndarray, parts: Sequence[Found], sums: Sequence[np.ndarray]) -> np.ndarray:
+    """The means over relations (..., exchanges), up to a factor, of the sums of each relation's columns."""
+    means = np.zeros((*parts[0].which.shape, sums[0].shape[1]))
+    for weight, one, of_relation in zip(share, parts, sums):
+        if weight:
+            means += weight * of_relation[one.which]
+    return means

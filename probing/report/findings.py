@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import combinations
+from itertools import chain, combinations
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -13,7 +13,7 @@ import numpy as np
 from codesyntax_dataset import paper
 from codesyntax_dataset.errors import LedgerError, UnknownName
 from codesyntax_dataset.languages import CONFIGS, Language, language_of
-from codesyntax_dataset.protocol import BEST_BASELINE, HELD_OUT, KS, PUBLISHED
+from codesyntax_dataset.protocol import BEST_BASELINE, HELD_OUT, KS, PUBLISHED, TABLE_KS
 from codesyntax_metric.topk_uas import RULES
 from probing.attention.errors import ErrorAnalysis, errors_path, load
 from probing.attention.result import ProbeResult
@@ -26,8 +26,9 @@ from probing.evidence.mechanism import OneGuess, one_guess
 from probing.evidence.outcomes import Outcomes
 from probing.evidence.random_attention import by_relation, random_attention
 from probing.evidence.random_attention import expected as expected_scores
-from probing.evidence.selection import SAME_RELATIONS, held_out, published
-from probing.evidence.uncertainty import Comparison, compare, estimate, means
+from probing.evidence.remembered import remembered
+from probing.evidence.selection import SAME_RELATIONS, apply, choose, published
+from probing.evidence.uncertainty import Comparison, Estimate, MeanComparison, compare_means, estimate, means
 from probing.runs.progress import progress
 from probing.runs.saved import read_text
 from probing.runs.settings import Settings
@@ -101,7 +102,8 @@ class Findings:
     intervals, for a single random head on average. `picked`: protocol -> kind -> rule -> relation -> offsets or
     keywords, best first. `chosen`: protocol -> rule -> relation -> the kind that the best baseline uses for each k of
     KS. `offsets`: relation -> offset from head to dependent, in tokens -> edges. `rules`: those that differ, only the
-    first if every dependent is one token. `pairs`: (index of one model, of the other) -> one of MEANS -> comparison.
+    first if every dependent is one token. `pairs`: (index of one model, of the other) -> one of MEANS -> comparison at
+    TABLE_KS.
     `guessed`: name of a model -> what its best heads find with one guess, by function. `rivals`: number of avoided
     offsets -> what needs no model there. `trainings`: models of which several checkpoints were probed; their last ones
     are the subjects.
@@ -118,7 +120,7 @@ class Findings:
     chosen: dict[str, dict[str, dict[str, list[str]]]]
     offsets: dict[str, dict[int, int]]
     rules: tuple[str, ...]
-    pairs: dict[tuple[int, int], dict[str, Comparison]]
+    pairs: dict[tuple[int, int], dict[str, MeanComparison]]
     guessed: dict[str, OneGuess]
     rivals: dict[int, Rivals | None]
     trainings: list[Emergence]
@@ -266,9 +268,10 @@ def _gathered(title: str, name: str, files: list[Path], data: Any) -> Findings:
     evidence = [evidence[place] for place in order]
     models = [place for place, subject in enumerate(subjects) if subject.is_model]
     outcomes = [_side_by_side(one.outcomes) for one in evidence]
-    pairs = {
-        (one, other): {mean: compare(outcomes[one][mean], outcomes[other][mean]) for mean in outcomes[one]}
-        for one, other in combinations(models, 2)
+    pairs = list(combinations(models, 2))
+    of_pairs = {
+        mean: compare_means([one[mean].at(RULES, [int(k) for k in TABLE_KS]) for one in outcomes[: len(models)]], pairs)
+        for mean in (outcomes[0] if pairs else ())
     }
     guessed = by_relation(test, direction)
     drawn = max(int(np.prod(one.probed.test.ledger.ranks.shape[2:])) for one in evidence)
@@ -290,7 +293,7 @@ def _gathered(title: str, name: str, files: list[Path], data: Any) -> Findings:
         },
         offsets=_offsets(test),
         rules=RULES if (test.first != test.last).any() else RULES[:1],
-        pairs=pairs,
+        pairs=dict(zip(pairs, ({mean: of[at] for mean, of in of_pairs.items()} for at in range(len(pairs))))),
         guessed={subjects[place].name: one_guess(evidence[place]) for place in models},
         rivals=first.rivals,
         trainings=[emergence(training) for training in trainings if training[0].probed.test.settings.control is None],
@@ -353,11 +356,15 @@ def _offsets(edges: Edges) -> dict[str, dict[int, int]]:
 
 
 def _random(validation: Edges, test: Edges, direction: str, heads: int) -> dict[str, Any]:
-    chosen_on, scored = (
-        random_attention(edges, direction, heads, seed) for seed, edges in enumerate((validation, test))
-    )
-    side_by_side = _side_by_side({"published": published(scored), "held-out": held_out(chosen_on, scored)})
-    return {mean: means(estimate(outcomes)) for mean, outcomes in side_by_side.items()}
+    def compute() -> dict[str, np.ndarray]:
+        choice = choose(random_attention(validation, direction, heads, 0))
+        scored = random_attention(test, direction, heads, 1)
+        side_by_side = _side_by_side({PUBLISHED: published(scored), HELD_OUT: apply(scored, choice)})
+        return {mean: estimate(outcomes).mean for mean, outcomes in side_by_side.items()}
+
+    made_of = chain(validation.content(), test.content())
+    found = remembered(f"random attention {direction} {heads}", made_of, compute)
+    return {mean: means(Estimate(np.empty(0), of_mean)) for mean, of_mean in found.items()}
 
 
 def _side_by_side(outcomes: dict[str, Outcomes]) -> dict[str, Outcomes]:

@@ -193,19 +193,15 @@ def pairs(findings: Findings) -> Table:
     side_by_side = shown_means([findings])
     rows = []
     for rule_number, rule in enumerate(findings.rules):
-        for k in TABLE_KS:
+        for at, k in enumerate(TABLE_KS):
             corrected = {
-                mean: holm(
-                    np.array(
-                        [comparisons[mean].p_mean[rule_number, int(k) - 1] for comparisons in findings.pairs.values()]
-                    )
-                )
+                mean: holm(np.array([comparisons[mean].p[rule_number, at] for comparisons in findings.pairs.values()]))
                 for mean in side_by_side
             }
             for place, ((one, other), comparisons) in enumerate(findings.pairs.items()):
                 row: list[object] = [rule, k, findings.subjects[one].name, findings.subjects[other].name]
                 for mean in side_by_side:
-                    difference = comparisons[mean].difference.mean[:, rule_number, int(k) - 1].tolist()
+                    difference = comparisons[mean].mean[:, rule_number, at].tolist()
                     row.append([*difference, float(corrected[mean][place])])
                 rows.append(row)
     columns = [Column("model"), Column("vs model")]

@@ -20,9 +20,11 @@ from codesyntax_dataset.errors import LedgerError
 from probing.models import kept
 
 CACHED, UNFINISHED, INTERRUPTED = "cached", "unfinished", "interrupted"
-"""A run or self-check in the cache; a file or folder that was being written; a run that the same command continues."""
+"""A run, self-check or statistics in the cache; a file or folder that was being written; a run that the same command
+continues."""
 
-_CACHED = (f"{'[0-9a-f]' * 32}-*.parquet", f"{'[0-9a-f]' * 32}.self-check.json")
+_KEY = "[0-9a-f]" * 32
+_CACHED = (f"{_KEY}-*.parquet", f"{_KEY}.self-check.json", f"{_KEY}-*.statistics.json")
 _UNUSED = 3600  # seconds without a change, after which nobody writes there any more; clocks may be wrong either way
 
 

@@ -6,10 +6,11 @@ import numpy as np
 import pytest
 from plain_uncertainty import plain_mean, plain_p
 
+from codesyntax_dataset.errors import LedgerError
 from codesyntax_metric.topk_uas import RULES
 from probing.evidence.outcomes import Found, exchanged, from_hits, resampled
 from probing.evidence.statistics import signs
-from probing.evidence.uncertainty import _degrees, compare, estimate
+from probing.evidence.uncertainty import _degrees, compare, compare_means, estimate
 
 FUNCTIONS, KS = 60, 4
 
@@ -71,3 +72,20 @@ def test_columns_of_a_relation_are_told_apart_by_all_their_counts():
     counts[0, 2, 4] = 1
     found = Found.of(np.arange(5), np.full(5, 300), counts)
     assert len(found.columns) == 3 and np.array_equal(found.counts, counts)
+
+
+def test_means_of_pairs_are_compared_as_each_pair_is():
+    names, edges, _ = tables(0)
+    several = [from_hits(names, edges, tables(0)[2]) for _ in range(2)]
+    rng = np.random.default_rng(7)
+    several += [
+        from_hits(names, edges, np.sort(rng.integers(0, edges + 1, (len(RULES), KS, *edges.shape)), axis=1))
+        for _ in range(2)
+    ]
+    pairs = [(0, 1), (0, 2), (3, 1), (2, 3)]
+    for (one, other), found in zip(pairs, compare_means(several, pairs, permutations=300)):
+        expected = compare(several[one], several[other], permutations=300)
+        assert np.array_equal(found.mean, expected.difference.mean)
+        assert np.array_equal(found.p, expected.p_mean)
+    with pytest.raises(LedgerError, match="or on different edges"):
+        compare_means([several[0], from_hits(names, edges + 1, several[0].hits)], [(0, 1)])

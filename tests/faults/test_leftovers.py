@@ -10,11 +10,13 @@ import tempfile
 import time
 from pathlib import Path
 
+import numpy as np
 import pytest
 from click.testing import CliRunner
 
 from codesyntax_dataset import atomic
 from probing.cli import main
+from probing.evidence.remembered import remembered, remembering
 from probing.models import kept
 from probing.models.selfcheck import Findings, recall, remember
 from probing.runs import cache
@@ -71,11 +73,13 @@ def test_the_cache_is_private_listed_and_emptied(place, tmp_path):
     assert recall(place / f"{key}.self-check.json")
     cache.Slot(place, key, "main").save(lambda file: file.write_bytes(b"ledger"), "main")
     (place / "mine.parquet").write_text("mine")
+    with remembering():
+        remembered("score", [b"edges"], lambda: {"mean": np.ones(2)})
     assert place.stat().st_mode & 0o777 == 0o700
     ran = CliRunner().invoke(main, ["cache"])
-    assert [line.split()[1] for line in ran.output.splitlines()] == ["cached", "cached", "bytes"]
+    assert [line.split()[1] for line in ran.output.splitlines()] == ["cached", "cached", "cached", "bytes"]
     ran = CliRunner().invoke(main, ["cache", "--prune"])
-    assert "removed 2" in ran.output and os.listdir(place) == ["mine.parquet"]
+    assert "removed 3" in ran.output and os.listdir(place) == ["mine.parquet"]
 
 
 def test_what_is_in_the_cache_or_for_a_while_is_found_once_in_whatever_is_named(place, tmp_path):
