@@ -12,6 +12,7 @@ from __future__ import annotations
 import gzip
 import json
 import random
+import shutil
 import zipfile
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -31,7 +32,7 @@ from probing.attention import errors
 from probing.attention.result import ProbeResult
 from probing.cli import main
 from probing.cli.options import BESIDE
-from probing.models.location import locate
+from probing.models.location import TINY, embedded_folder, locate
 from probing.models.selfcheck import recall
 from probing.prediction import examples
 from probing.prediction.result import MaskResult
@@ -117,7 +118,10 @@ def _cache(place: Path) -> object:
 
 def _model(place: Path) -> object:
     """The revision by which results name a model: with another one it is another model."""
-    return locate(str(place / "model")).revision()
+    revision = locate(str(place / "model")).revision()
+    if revision != locate(TINY).revision():
+        raise LeftOut(f"results say that they are of {revision}")
+    return revision
 
 
 FILES = {
@@ -131,6 +135,7 @@ FILES = {
     "gz": Files("sources/gz/**/*.gz", _source("gz")),
     "zip": Files("sources/*.zip", _source("CodeSyntax.zip")),
     "caches": Files("cache/*.*", _cache),
+    "models": Files("model/*", _model),
 }
 """What is corrupted, and what reads it."""
 
@@ -139,6 +144,7 @@ def furnish(of: World) -> None:
     """Add what an ordinary world does not have: all kinds of results, and compressed sources."""
     for command in (COMMANDS["mask"], COMMANDS["ablate"], "errors results"):
         assert of.run(command) == 0, of.log.read_text()
+    shutil.copytree(embedded_folder(TINY), of.place / "model")
     for path, content in of.hub.files("user/results").items():
         write(of.place / path, content)
     functions = load_functions(of.place / "data", "python", "test")[0].to_list()
