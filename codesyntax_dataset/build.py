@@ -48,10 +48,9 @@ def build(
     `EDITS`, each of which adds a further config to those that are named like a language, such as `python_layout`,
     `exclude_repositories` is a file that lists repositories to exclude, `validation_fraction` and `column` are as in
     `codesyntax_dataset.sources`, `engine` is what runs the annotating processes, one of `ENGINES`, and `num_proc` is
-    their number. The same input gives the same
-    rows and versions (and, with the same version of pyarrow, the same bytes), regardless of the number of processes
-    or builds. The folder holds `{config}/{split}.parquet`, `README.md` (the card) and the files of
-    `codesyntax_dataset.metadata`. It is written as a whole or not at all.
+    their number. The same input gives the same rows and versions (and, with the same version of pyarrow, the same
+    bytes), regardless of engine, processes or builds. The folder holds `{config}/{split}.parquet`, `README.md` (the
+    card) and the files of `codesyntax_dataset.metadata`. It is written as a whole or not at all.
 
     An existing dataset must come from the same source with the same settings: its configs are rebuilt, too, and must
     give the same functions. With `overwrite`, an existing dataset is replaced by one of these `configs`.
@@ -70,11 +69,12 @@ def build(
     there = {} if overwrite else _digests(output)
     with _plain_errors(output), workplace(output.parent) as work, shards.engine(engine, num_proc) as label:
         folder = work / "dataset"
-        reports = {}
+        reports, origins = {}, {}
         for config in [*there, *(config for config in configs if config not in there)]:
             skips = Skips()
             functions = corpus.read(source, config, skips, excluded, validation_fraction, column)
             try:
+                origins[config] = sources.origin(source, config, validation_fraction, column)
                 reports[config] = _write(functions, config, folder / config, label, skips)
             except SourceError as error:
                 if config in configs:
@@ -83,7 +83,7 @@ def build(
             if config in there and reports[config].digest != there[config]:
                 raise _other_source(output, config, source, "its functions or how they are split differ")
         reports = {config: reports[config] for config in CONFIGS if config in reports}
-        origins = {config: sources.origin(source, config, validation_fraction, column) for config in reports}
+        origins = {config: origins[config] for config in reports}
         text = card.render(reports, origins, sources.shown(source), exclusion)
         for name, content in {metadata.CARD: text, **metadata.render(folder, reports)}.items():
             (folder / name).write_text(content, encoding="utf-8", newline="\n")
