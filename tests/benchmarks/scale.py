@@ -89,7 +89,7 @@ def measured(source: str, language: str, number: int, num_proc: int = 1) -> tupl
     with tempfile.TemporaryDirectory() as folder:
         write(Path(folder), source, language, number)
         command = [sys.executable, __file__, "--build", folder, "--language", language, "--num-proc", str(num_proc)]
-        functions, seconds, peak = subprocess.run(command, check=True, capture_output=True, text=True).stdout.split()
+        functions, seconds, peak = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout.split()
     return int(functions), float(seconds), int(peak)
 
 
