@@ -117,4 +117,6 @@ def _is_locked(parts: Path) -> bool:
                 pass
         except filelock.Timeout:
             return True
+        except OSError:  # on a disk that nobody can write to
+            pass
     return False

@@ -250,12 +250,13 @@ def _telling_what_is_kept(kept: Path) -> Iterator[None]:
 @contextlib.contextmanager
 def _only_run_in(kept: Path, processes: Processes) -> Iterator[None]:
     """Lock this process's share of a run until the block ends, so that two runs of the same job do not interfere."""
-    try:
-        lock = filelock.FileLock(kept / f"lock.{processes.rank}", timeout=0).acquire().lock
-    except filelock.Timeout:
-        raise LedgerError(
-            f"another run of the same settings is writing to {kept.parent}: wait for it, or choose another folder"
-        ) from None
+    with writing(kept):
+        try:
+            lock = filelock.FileLock(kept / f"lock.{processes.rank}", timeout=0).acquire().lock
+        except filelock.Timeout:
+            raise LedgerError(
+                f"another run of the same settings is writing to {kept.parent}: wait for it, or choose another folder"
+            ) from None
     try:
         yield
     finally:
