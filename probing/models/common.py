@@ -42,6 +42,10 @@ def config_and_tokenizer(source: Location) -> tuple[transformers.PreTrainedConfi
     if get_tokenizer_config(source.place, revision=source.commit).get("tokenizer_class") == CubertTokenizer.__name__:
         return config, CubertTokenizer.from_pretrained(source.place, revision=source.commit or "main")
     tokenizer = AutoTokenizer.from_pretrained(source.place, config=config, **options)
+    if not isinstance(tokenizer.model_max_length, (int, float)):
+        raise ModelError(
+            f"its tokenizer's model_max_length is a {type(tokenizer.model_max_length).__name__}, no number"
+        )
     check_growth(tokenizer)
     return config, tokenizer
 

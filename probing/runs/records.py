@@ -61,7 +61,10 @@ def exactly(names: Iterable[str]) -> BeforeValidator:
 
 def explain(error: ValidationError, what: str) -> str:
     """The first thing that is wrong with `what`: where it stands, what came, and what was expected."""
-    first = error.errors(include_url=False)[0]
+    try:
+        first = error.errors(include_url=False)[0]
+    except UnicodeEncodeError:
+        return f"{what} has a name with a lone surrogate, half of a character"
     kind, given, context = first["type"], shown(first["input"]), first.get("ctx", {})
     path = [step if re.fullmatch(_STEP, step, re.ASCII) else shown(step) for step in map(str, first["loc"])]
     if kind in ("missing", "extra_forbidden"):

@@ -8,20 +8,24 @@ import time
 from collections import Counter
 from contextlib import suppress
 from pathlib import Path
+from typing import Annotated
 
 import fuzz
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
+from pydantic import TypeAdapter, ValidationError
 
 from codesyntax_dataset import annotate, corpus
-from codesyntax_dataset.errors import DatasetError, LedgerError, ParseError
+from codesyntax_dataset.errors import DatasetError, LedgerError, ModelError, ParseError
 from codesyntax_dataset.folder import read_split
 from codesyntax_dataset.schema import Skips
 from probing.attention import errors
 from probing.attention.ledger import RankLedger
+from probing.models.encoder import load_tokenizer
 from probing.prediction.ledger import MaskingLedger
 from probing.runs.data import COLUMNS
+from probing.runs.records import exactly, explain
 
 FORMER = Path(__file__).resolve().parents[1] / "data/format-1"
 
@@ -97,6 +101,20 @@ def test_a_masking_ledger_of_many_names_takes_no_square_of_their_number(tmp_path
     with suppress(LedgerError):
         MaskingLedger.load(tmp_path / "a.ledger.parquet")
     assert time.process_time() - before < 1  # three seconds once
+
+
+def test_a_name_that_is_half_of_a_character_is_explained():
+    kind = TypeAdapter(Annotated[dict[str, int], exactly(["a"])])
+    with pytest.raises(ValidationError) as wrong:
+        kind.validate_python({"a": 1, "\udfff": 2})
+    assert explain(wrong.value, "the entry") == "the entry has a name with a lone surrogate, half of a character"
+
+
+def test_a_tokenizer_whose_limit_is_no_number_is_refused(tmp_path):
+    folder = shutil.copytree(FORMER / "mouse", tmp_path / "mouse")
+    (folder / "tokenizer_config.json").write_text('{"tokenizer_class": "BertTokenizerFast", "model_max_length": [1]}')
+    with pytest.raises(ModelError, match="model_max_length is a list, no number"):
+        load_tokenizer(str(folder))
 
 
 def test_a_damaged_ledger_is_refused_in_one_line(tmp_path):
