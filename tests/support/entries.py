@@ -13,7 +13,7 @@ import numpy as np
 from codesyntax_metric.topk_uas import WORST_RANK
 from probing.attention.result import ProbeResult
 from probing.attention.schema import Signature
-from probing.evidence import selection
+from probing.evidence import uncertainty
 from probing.evidence.gather import Evidence, Probed
 from probing.evidence.uncertainty import compare, estimate
 from probing.runs.settings import Settings
@@ -42,7 +42,7 @@ def of_model(evidence: Evidence, name: str, skill: float, seed: int = 0, **setti
         ledger = result.ledger
         of_edge = np.array([share.get(relation, skill) for relation in ledger.relations])[ledger.relation]
         moved = rng.random(len(ledger)) < np.abs(of_edge)
-        ranks = ledger.ranks.copy()
+        ranks = np.array(ledger.ranks)
         ranks[:, moved & (of_edge > 0)] //= 16
         ranks[:, moved & (of_edge < 0)] = WORST_RANK
         return ProbeResult.from_ledger(dataclasses.replace(ledger, ranks=ranks))
@@ -51,7 +51,7 @@ def of_model(evidence: Evidence, name: str, skill: float, seed: int = 0, **setti
     altered = Probed(changed(probed.test), changed(probed.validation), probed.files)
     made = Evidence(altered, evidence.baselines, evidence.edges, evidence.rivals)
     made.estimates = {protocol: estimate(outcomes, resamples=100) for protocol, outcomes in made.outcomes.items()}
-    with mock.patch.object(selection, "RESAMPLES", 100):
+    with mock.patch.object(uncertainty, "RESAMPLES", 100):
         made.comparisons = {
             protocol: compare(outcomes, evidence.baselines.outcomes[protocol]["combined"], permutations=1999)
             for protocol, outcomes in made.outcomes.items()
