@@ -8,7 +8,7 @@ from collections.abc import Iterable
 import tree_sitter
 
 from codesyntax_dataset.errors import ArgumentError, ParseError, UnknownName
-from codesyntax_dataset.languages import LANGUAGES
+from codesyntax_dataset.languages import LANGUAGES, bounded
 from codesyntax_dataset.languages.tables.labels import grammar
 
 ERROR = "ERROR"
@@ -62,7 +62,7 @@ def checked_node_types(language: str, names: Iterable[str] | None = None) -> lis
 def parse(code: str, language: str) -> tree_sitter.Tree:
     """The tree of some code, with ERROR nodes where it does not parse; positions are those of its UTF-8 bytes.
 
-    Raises ParseError for a lone surrogate, which has no UTF-8 bytes.
+    Raises ParseError for a lone surrogate, which has no UTF-8 bytes, and as `bounded.parse`.
     """
     try:
         data = code.encode()
@@ -70,4 +70,4 @@ def parse(code: str, language: str) -> tree_sitter.Tree:
         before = code[: error.start]
         line, column = before.count("\n") + 1, len(before) - before.rfind("\n") - 1
         raise ParseError("a lone surrogate, half of a character", line, column) from None
-    return tree_sitter.Parser(grammar_of(language)).parse(data)
+    return bounded.parse(grammar_of(language), data)

@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterable, Iterator
 from tempfile import TemporaryFile
 from typing import NamedTuple
 
+from codesyntax_dataset.errors import ParseError
 from codesyntax_dataset.foreign import LARGEST_FILE
 from codesyntax_dataset.languages import Definition, Language
 from codesyntax_dataset.schema import SourceFunction
@@ -35,7 +36,7 @@ def definitions(text: str, language: Language) -> list[Definition] | None:
     assert language.definitions is not None
     try:
         return list(language.definitions(text))
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+    except (SyntaxError, ParseError, ValueError, RecursionError, MemoryError):
         return None
 
 

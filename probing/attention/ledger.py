@@ -12,7 +12,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -157,8 +157,7 @@ class RankLedger(EdgeTable):
     @classmethod
     def load(cls, path: str | os.PathLike) -> RankLedger:
         """Read a ledger into memory; raises LedgerError if the file is not a ledger or is damaged."""
-        ledger = cls.open(path)
-        return replace(ledger, ranks=np.asarray(ledger.ranks))
+        return cls._read(path, [*_NUMBERS, "relation", "ranks"])
 
     @classmethod
     def open(cls, path: str | os.PathLike) -> RankLedger:
@@ -167,7 +166,12 @@ class RankLedger(EdgeTable):
         Raises LedgerError if the file is not a ledger, or if its edges are damaged; damaged ranks are found when they
         are read.
         """
-        with ledger_file.opened(path, *_KIND, columns=[*_NUMBERS, "relation"]) as (table, header, schema, identity):
+        return cls._read(path, [*_NUMBERS, "relation"])
+
+    @classmethod
+    def _read(cls, path: str | os.PathLike, read: Sequence[str]) -> RankLedger:
+        """A ledger whose ranks are in memory if they are among the columns to `read`."""
+        with ledger_file.opened(path, *_KIND, columns=read) as (table, header, schema, identity):
             layers, heads = header["layers"], header["heads"]
             relation = table["relation"].combine_chunks().dictionary_encode()
             columns = {name: table[name].to_numpy().astype(np.int32) for name in _NUMBERS}
@@ -178,13 +182,23 @@ class RankLedger(EdgeTable):
             if width != expected:
                 raise ValueError(f"ranks of {width} bytes, expected {expected}")
             shape, settings = (len(RULES), len(table), layers, heads), header["settings"]
+            ranks: np.ndarray | StoredRanks = StoredRanks(path, identity, shape)
+            if "ranks" in read:
+                ranks = _cells(table["ranks"].combine_chunks(), layers, heads).swapaxes(0, 1)
         return cls(
             relations=names,
             relation=relation.indices.to_numpy().astype(np.int32),
-            ranks=StoredRanks(path, identity, shape),
+            ranks=ranks,
             settings=settings,
             **columns,
         )
+
+
+def _cells(column: pa.Array, layers: int, heads: int) -> np.ndarray:
+    """The ranks in a column: uint8 (E, rules, layers, heads), of the column's memory."""
+    width = column.type.byte_width
+    cells = np.frombuffer(column.buffers()[1], np.uint8, len(column) * width, column.offset * width)
+    return cells.reshape(-1, len(RULES), layers, heads)
 
 
 class StoredRanks:
@@ -210,9 +224,7 @@ class StoredRanks:
         done = read = 0
         waiting = np.empty((0, rules, layers, heads), np.uint8)
         for batch in ledger_file.parts(self.path, *_KIND, "ranks", edges_at_once, self._identity):
-            width = batch.type.byte_width
-            cells = np.frombuffer(batch.buffers()[1], np.uint8, len(batch) * width, batch.offset * width)
-            cells = cells.reshape(-1, rules, layers, heads)
+            cells = _cells(batch, layers, heads)
             if self._edges is not None:
                 first, last = np.searchsorted(self._edges, [read, read + len(cells)])
                 cells = cells[self._edges[first:last] - read]

@@ -9,8 +9,9 @@ import time
 
 import pytest
 
-from codesyntax_dataset import annotate
+from codesyntax_dataset import annotate, sources
 from codesyntax_dataset.errors import ParseError
+from codesyntax_dataset.schema import Skips
 
 pytestmark = pytest.mark.slow
 
@@ -45,6 +46,22 @@ TOO_LONG = {
 def test_java_beyond_what_its_parser_survives_is_refused(code):
     with pytest.raises(ParseError, match="more than 100,000 tokens"):
         annotate(code, "java")
+
+
+@pytest.mark.parametrize("language", ["javascript", "typescript"])
+def test_code_that_the_parser_recovers_from_again_and_again_is_refused(language):
+    before = time.process_time()
+    with pytest.raises(ParseError, match="takes too long"):
+        annotate("function f() { " + "->]" * 20_000 + " }", language)
+    assert time.process_time() - before < 10  # minutes where a square is in it
+
+
+def test_a_file_that_the_parser_recovers_from_again_and_again_does_not_parse(tmp_path):
+    (tmp_path / "a.ts").write_text("function f() { return 1 }")
+    (tmp_path / "b.ts").write_text("->]" * 20_000)
+    skips = Skips()
+    assert len(list(sources.read(str(tmp_path), "typescript", skips))) == 1
+    assert skips.counts == {"file does not parse": 1}
 
 
 @pytest.mark.parametrize("limit", ["0", "640", "4300"])

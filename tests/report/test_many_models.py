@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from probing import probe
-from probing.evidence.uncertainty import Comparison, Estimate
+from probing.evidence.uncertainty import MeanComparison
 from probing.report import contents, figures, scored
 from probing.report import report as module
 from probing.report.findings import MEANS, read_findings
@@ -28,10 +28,10 @@ NAMES = [
 """Some begin alike, and one is a path and mark-up."""
 
 
-def compared(one: int, other: int) -> Comparison:
+def compared(one: int, other: int) -> MeanComparison:
     """With a difference by which the pair is known, and an interval that is not symmetric."""
     difference = np.stack([np.full((3, 20), 20 * one - other + shift) for shift in (0, -1, 2)])
-    return Comparison([], Estimate(np.empty(0), difference), np.empty(0), np.empty(0), np.full((3, 20), 0.5))
+    return MeanComparison(difference, np.full((3, 20), 0.5))
 
 
 @pytest.fixture(scope="module")

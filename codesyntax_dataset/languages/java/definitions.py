@@ -7,9 +7,10 @@ from collections.abc import Iterator
 import tree_sitter
 import tree_sitter_java
 
+from codesyntax_dataset.languages import bounded
 from codesyntax_dataset.languages.language import Definition
 
-_PARSER = tree_sitter.Parser(tree_sitter.Language(tree_sitter_java.language()))
+_LANGUAGE = tree_sitter.Language(tree_sitter_java.language())
 
 _TYPES = {
     "annotation_type_declaration",
@@ -23,9 +24,9 @@ _TYPES = {
 def definitions(text: str) -> Iterator[Definition]:
     """The methods with a body in a file's classes, from the first modifier on.
 
-    Raises SyntaxError where the file does not parse.
+    Raises SyntaxError where the file does not parse, and ParseError as `bounded.parse`.
     """
-    tree = _PARSER.parse(text.encode())
+    tree = bounded.parse(_LANGUAGE, text.encode())
     if tree.root_node.has_error:
         raise SyntaxError("not Java")
 

@@ -14,6 +14,7 @@ import tree_sitter
 import tree_sitter_java
 
 from codesyntax_dataset.errors import ParseError
+from codesyntax_dataset.languages import bounded
 from codesyntax_dataset.languages.java.tokens import DecodedCode
 from codesyntax_dataset.schema import Token
 
@@ -26,7 +27,7 @@ _LATER_WORDS = {"assert", "enum", "record", "yield"}  # identifiers in Java 1.3
 
 def parse(text: str) -> tree_sitter.Tree:
     """tree-sitter's tree of a class that contains `text`. The positions of its nodes are bytes in the whole class."""
-    return tree_sitter.Parser(_LANGUAGE).parse(_BEFORE + text.encode() + _AFTER)
+    return bounded.parse(_LANGUAGE, _BEFORE + text.encode() + _AFTER)
 
 
 def token_positions(tokens: Iterable[Token], text: str) -> list[int]:

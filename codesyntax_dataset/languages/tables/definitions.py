@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import tree_sitter
 
+from codesyntax_dataset.languages import bounded
 from codesyntax_dataset.languages.language import Definition
 from codesyntax_dataset.languages.tables.labels import grammar
 from codesyntax_dataset.languages.tables.parts import Find, compiled
@@ -15,10 +16,10 @@ from codesyntax_dataset.languages.tables.table import Table
 def definitions(text: str, table: Table) -> Iterator[Definition]:
     """The named functions and methods of a file, in order; nested ones are part of the outer one.
 
-    Raises SyntaxError where the file does not parse.
+    Raises SyntaxError where the file does not parse, and ParseError as `bounded.parse`.
     """
     data = text.encode()
-    root = tree_sitter.Parser(grammar(table.file_grammar or table.grammar)).parse(data).root_node
+    root = bounded.parse(grammar(table.file_grammar or table.grammar), data).root_node
     if root.has_error:
         raise SyntaxError(f"not code that {table.grammar} reads")
     functions = {node: compiled(path) for node, path in table.functions.items()}

@@ -21,6 +21,7 @@ from typing import NamedTuple
 import tree_sitter
 
 from codesyntax_dataset.errors import ParseError
+from codesyntax_dataset.languages import bounded
 from codesyntax_dataset.languages.tables.constructs import CHILDREN, CONSTRUCTS, FROM_LAST_TOKEN
 from codesyntax_dataset.languages.tables.parts import Find, Nodes, compiled, named_children
 from codesyntax_dataset.languages.tables.table import Table
@@ -131,7 +132,7 @@ class Labels:
         trees = []
         for before, after in self._table.frames:
             start = len(before.encode())
-            root = tree_sitter.Parser(self._grammar).parse(before.encode() + data + after.encode()).root_node
+            root = bounded.parse(self._grammar, before.encode() + data + after.encode()).root_node
             error = self._error(root, start)
             trees.append(_Tree(root, start, start + len(data), error))
             if error is None:
