@@ -17,6 +17,7 @@ import base64
 import hashlib
 import json
 import re
+import sys
 import threading
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -199,6 +200,8 @@ class LoopbackHub:
         patch.setattr(constants, "HF_HUB_OFFLINE", False)
         patch.setattr(constants, "HF_HUB_DISABLE_XET", self.lfs)
         patch.setattr(constants, "HF_HUB_CACHE", str(cache))
+        if client := sys.modules.get("transformers.utils.hub"):  # it keeps the address of the first Hub, which is gone
+            patch.setattr(client, "_hf_api", None, raising=False)
 
     def __enter__(self) -> LoopbackHub:
         threading.Thread(target=self.server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True).start()
