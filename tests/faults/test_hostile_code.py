@@ -77,3 +77,8 @@ def test_labels_do_not_depend_on_how_many_digits_are_converted(limit):
 def test_a_long_number_that_python_refuses_is_refused():
     with pytest.raises(ParseError):
         annotate(f"def f():\n    return 0{'1' * 5000}\n", "python")
+
+
+def test_a_long_number_without_a_blank_behind_it_is_refused():
+    with pytest.raises(ParseError):
+        annotate(f"def f(a):\n    return [{'9' * 5000}for b in g(a)]\n", "python")

@@ -103,13 +103,19 @@ class TokenIndex:
         self._ending = dict(zip(reversed(ends), reversed(range(len(tokens)))))
 
     def start(self, node: Placed) -> int:
-        """The index of the token that starts where `node` does."""
-        return self._starting[self._lines[node.lineno - 1] + node.col_offset]
+        """The index of the token that starts where `node` does; raises ParseError if none does."""
+        return self._token(self._starting, node.lineno, node.col_offset)
 
     def end(self, node: Placed) -> int:
-        """The index of the token that ends where `node` does."""
+        """The index of the token that ends where `node` does; raises ParseError if none does."""
         assert node.end_lineno is not None and node.end_col_offset is not None  # `ast.parse` leaves them to no one else
-        return self._ending[self._lines[node.end_lineno - 1] + node.end_col_offset]
+        return self._token(self._ending, node.end_lineno, node.end_col_offset)
+
+    def _token(self, tokens: dict[int, int], line: int, column: int) -> int:
+        place = self._lines[line - 1] + column
+        if place not in tokens:  # of random texts only
+            raise ParseError("the parser and the tokens do not agree here", line, column)
+        return tokens[place]
 
     def node(self, token: int) -> ast.JoinedStr:
         """A node that stands where the token does."""
