@@ -15,6 +15,7 @@ import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import IO
@@ -29,16 +30,7 @@ from codesyntax_dataset.foreign import LARGEST_FILE, opened
 from codesyntax_dataset.languages import Language, language_of
 from codesyntax_dataset.schema import Skips, SourceFunction
 from codesyntax_dataset.sources import hub
-from codesyntax_dataset.sources.files import (
-    NO_TEXT,
-    TOO_LARGE,
-    UNPARSED,
-    VALIDATION_FRACTION,
-    SourceFile,
-    definitions,
-    drawn,
-    functions,
-)
+from codesyntax_dataset.sources.files import TOO_LARGE, VALIDATION_FRACTION, SourceFile, definitions, drawn, functions
 
 FORM = "Parquet files with the column"
 LABELS: str | None = None
@@ -128,11 +120,7 @@ def _parsed(source: str, files: Iterable[str], column: str, language: Language, 
                 skips.add("row has no text", place)
             elif len(data) > LARGEST_FILE:
                 skips.add(TOO_LARGE, place)
-            elif (text := _decoded(data)) is None:
-                skips.add(NO_TEXT, place)
-            elif (found := definitions(text, language)) is None:
-                skips.add(UNPARSED, place)
-            elif found:
+            elif found := definitions(_decoded(data), language, partial(skips.add, name=place)):
                 yield SourceFile(repo or place, repo or _name(source), path or place, place, found)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from tempfile import TemporaryFile
 from typing import NamedTuple
 
@@ -17,8 +17,6 @@ VALIDATION_FRACTION = 0.2
 """The default share of files or repositories that is for validation."""
 
 TOO_LARGE = f"file is larger than {LARGEST_FILE:,} bytes"
-NO_TEXT = "file is no text in UTF-8 or the encoding that it declares"
-UNPARSED = "file does not parse"
 
 
 class SourceFile(NamedTuple):
@@ -31,13 +29,17 @@ class SourceFile(NamedTuple):
     functions: list[Definition]
 
 
-def definitions(text: str, language: Language) -> list[Definition] | None:
-    """The functions of a file; None if it does not parse."""
+def definitions(text: str | None, language: Language, skip: Callable[[str], None]) -> list[Definition]:
+    """The functions of a file; `skip` is told why there are none if it is no text (None), or does not parse."""
     assert language.definitions is not None
+    if text is None:
+        skip("file is no text in UTF-8 or the encoding that it declares")
+        return []
     try:
         return list(language.definitions(text))
     except (SyntaxError, ParseError, ValueError, RecursionError, MemoryError):
-        return None
+        skip("file does not parse")
+        return []
 
 
 def functions(file: SourceFile, language: str, partition: str) -> Iterator[SourceFunction]:

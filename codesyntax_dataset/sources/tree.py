@@ -15,6 +15,7 @@ from __future__ import annotations
 import errno
 import os
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 from codesyntax_dataset import foreign
@@ -22,16 +23,7 @@ from codesyntax_dataset.errors import SourceError
 from codesyntax_dataset.foreign import LARGEST_FILE
 from codesyntax_dataset.languages import Definition, Language, language_of
 from codesyntax_dataset.schema import Skips, SourceFunction
-from codesyntax_dataset.sources.files import (
-    NO_TEXT,
-    TOO_LARGE,
-    UNPARSED,
-    VALIDATION_FRACTION,
-    SourceFile,
-    definitions,
-    drawn,
-    functions,
-)
+from codesyntax_dataset.sources.files import TOO_LARGE, VALIDATION_FRACTION, SourceFile, definitions, drawn, functions
 from codesyntax_dataset.sources.text import encodable
 
 FORM = "folder of source files"
@@ -121,17 +113,18 @@ def _parsed(root: Path, folder: Path, language: Language, skips: Skips) -> Itera
         except OSError as error:
             skip(TOO_LARGE if error.errno == errno.EFBIG else "file cannot be read", file)
             continue
-        try:
-            text = language.decode(data)
-            text.encode()  # a declared encoding may spell unpaired surrogates
-        except (SyntaxError, LookupError, ValueError):
-            skip(NO_TEXT, file)
-            continue
-        found = definitions(text, language)
-        if found is None:
-            skip(UNPARSED, file)
-        elif found:
+        if found := definitions(_decoded(data, language), language, partial(skip, path=file)):
             yield file, found
+
+
+def _decoded(data: bytes, language: Language) -> str | None:
+    """The text of a file; None if it is none."""
+    try:
+        text = language.decode(data)
+        text.encode()  # a declared encoding may spell unpaired surrogates
+        return text
+    except (SyntaxError, LookupError, ValueError):
+        return None
 
 
 def _files(folder: Path, suffixes: tuple[str, ...], skip: Callable[[str, Path], None]) -> Iterator[Path]:

@@ -70,13 +70,13 @@ def do(folder: Path, given: dict[str, Any], rng: random.Random) -> dict[str, byt
     sources = Path(codesyntax_dataset.__file__).parent / "sample"
     files = [path for name in ("test/spans", "validation/unitconv") for path in (sources / name).rglob("*.py")]
     for path in rng.sample(files, len(files)):  # a folder lists its files as they came
-        copy = folder / "work/code" / path.relative_to(sources)
+        copy = folder / "here/code" / path.relative_to(sources)
         copy.parent.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(path, copy)
         os.utime(copy, (3.15e7 * (given["year"] - 1970) + rng.randrange(10**6),) * 2)
     elsewhere, home = folder / "elsewhere", folder / "home"
     elsewhere.mkdir(), home.mkdir()
-    base = "" if given["relative"] else f"{folder}/work/"
+    base = "" if given["relative"] else f"{folder}/here/"
     commands = [
         command.replace("{}", base).replace("{processes}", str(given["processes"])).split() for command in COMMANDS
     ]
@@ -95,14 +95,14 @@ def do(folder: Path, given: dict[str, Any], rng: random.Random) -> dict[str, byt
     ran = subprocess.run(
         [sys.executable, "-c", _PROGRAM],
         input=json.dumps({"umask": given["umask"], "commands": commands}),
-        cwd=folder / "work" if given["relative"] else elsewhere,
+        cwd=folder / "here" if given["relative"] else elsewhere,
         env=environment,
         capture_output=True,
         text=True,
     )
     assert ran.returncode == 0, f"{given}: {ran.stderr[-2000:]}"
-    made = [path for name in OUTPUTS for path in (folder / "work" / name).rglob("*") if path.is_file()]
-    return {path.relative_to(folder / "work").as_posix(): path.read_bytes() for path in made}
+    made = [path for name in OUTPUTS for path in (folder / "here" / name).rglob("*") if path.is_file()]
+    return {path.relative_to(folder / "here").as_posix(): path.read_bytes() for path in made}
 
 
 def _turned(command: list[str]) -> list[str]:

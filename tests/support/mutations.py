@@ -10,31 +10,17 @@ import ast
 from collections import Counter
 from dataclasses import dataclass
 
-_COMPARISONS = {
-    ast.Lt: ("<", "<=", ">="),
-    ast.LtE: ("<=", "<", ">"),
-    ast.Gt: (">", ">=", "<="),
-    ast.GtE: (">=", ">", "<"),
-    ast.Eq: ("==", "!="),
-    ast.NotEq: ("!=", "=="),
-    ast.Is: ("is", "is not"),
-    ast.IsNot: ("is not", "is"),
-    ast.In: ("in", "not in"),
-    ast.NotIn: ("not in", "in"),
+_INSTEAD = """
+Lt < <= >=; LtE <= < >; Gt > >= <=; GtE >= > <; Eq == !=; NotEq != ==
+Is is is_not; IsNot is_not is; In in not_in; NotIn not_in in; And and or; Or or and
+Add + -; Sub - +; Mult * /; Div / *; FloorDiv // *; Mod % *; Pow ** *; BitAnd & |; BitOr | &; LShift << >>
+"""
+_OPERATORS = {
+    getattr(ast, name): [text.replace("_", " ") for text in texts]
+    for name, *texts in map(str.split, _INSTEAD.replace("\n", ";").strip(";").split(";"))
 }
-_ARITHMETIC = {
-    ast.Add: ("+", "-"),
-    ast.Sub: ("-", "+"),
-    ast.Mult: ("*", "/"),
-    ast.Div: ("/", "*"),
-    ast.FloorDiv: ("//", "*"),
-    ast.Mod: ("%", "*"),
-    ast.Pow: ("**", "*"),
-    ast.BitAnd: ("&", "|"),
-    ast.BitOr: ("|", "&"),
-    ast.LShift: ("<<", ">>"),
-}
-_LOGIC = {ast.And: ("and", "or"), ast.Or: ("or", "and")}
+"""Operator -> its text, and those that may stand for it."""
+
 _OPPOSITES = (
     "min max",
     "minimum maximum",
@@ -110,7 +96,7 @@ class _Finder:
     def replace(self, node: ast.AST, new: str, kind: str) -> None:
         self.add(self.begin(node), self.end(node), new, kind)
 
-    def operator(self, left: ast.AST, right: ast.AST, texts: tuple[str, ...], kind: str) -> None:
+    def operator(self, left: ast.AST, right: ast.AST, texts: list[str], kind: str) -> None:
         """Replace the operator between two operands, `texts[0]`, by each of the others."""
         begin = self.data.index(texts[0].encode(), self.end(left), self.begin(right))
         for new in texts[1:]:
@@ -155,7 +141,7 @@ class _Finder:
         if isinstance(node, (ast.If, ast.While)):
             self.negate(node.test)
         if isinstance(node, ast.AugAssign):
-            text = _ARITHMETIC.get(type(node.op))
+            text = _OPERATORS.get(type(node.op))
             if text:
                 self.operator(node.target, node.value, text, "arithmetic")
         if isinstance(node, ast.Raise):  # its text is for people
@@ -173,13 +159,13 @@ class _Finder:
             return
         if isinstance(node, ast.Compare):
             for left, operator, right in zip([node.left, *node.comparators], node.ops, node.comparators):
-                self.operator(left, right, _COMPARISONS[type(operator)], "comparison")
-        elif isinstance(node, ast.BinOp) and type(node.op) in _ARITHMETIC:
+                self.operator(left, right, _OPERATORS[type(operator)], "comparison")
+        elif isinstance(node, ast.BinOp) and type(node.op) in _OPERATORS:
             if not _is_string(node.left) and not _is_string(node.right):
-                self.operator(node.left, node.right, _ARITHMETIC[type(node.op)], "arithmetic")
+                self.operator(node.left, node.right, _OPERATORS[type(node.op)], "arithmetic")
         elif isinstance(node, ast.BoolOp):
             for left, right in zip(node.values, node.values[1:]):
-                self.operator(left, right, _LOGIC[type(node.op)], "and, or")
+                self.operator(left, right, _OPERATORS[type(node.op)], "and, or")
         elif isinstance(node, ast.UnaryOp):
             if isinstance(node.op, ast.USub) and isinstance(node.operand, ast.Constant):
                 self.number(node, -node.operand.value)
