@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-from codesyntax_dataset import annotate, sources
+from codesyntax_dataset import annotate, sources, tokenize
 from codesyntax_dataset.errors import ParseError
 from codesyntax_dataset.schema import Skips
 
@@ -62,6 +62,19 @@ def test_a_file_that_the_parser_recovers_from_again_and_again_does_not_parse(tmp
     skips = Skips()
     assert len(list(sources.read(str(tmp_path), "typescript", skips))) == 1
     assert skips.counts == {"file does not parse": 1}
+
+
+@pytest.mark.parametrize(
+    "language, code, comment",
+    [
+        ("javascript", "function f() { return <p> some words, { x } and more </p>; } ) ]", "//"),
+        ("ruby", "def f\n  x = <<~A\n    some text\n  A\nend ) ]", "#"),
+    ],
+)
+def test_long_code_that_does_not_parse_has_the_tokens_of_short_code(language, code, comment):
+    tokens = tokenize(code, language)
+    assert any(" " in token.text for token in tokens)  # of plain text, whose ends are those of its letters
+    assert tokenize(f"{code}\n{comment}{' a comment' * 300}\n", language) == tokens
 
 
 @pytest.mark.parametrize("limit", ["0", "640", "4300"])

@@ -26,7 +26,7 @@ def definitions(text: str) -> Iterator[Definition]:
 
     Raises SyntaxError where the file does not parse, and ParseError as `bounded.parse`.
     """
-    tree = bounded.parse(_LANGUAGE, text.encode())
+    tree = bounded.parse(_LANGUAGE, text.encode(), keep_text=False)
     if tree.root_node.has_error:
         raise SyntaxError("not Java")
 

@@ -19,7 +19,7 @@ def definitions(text: str, table: Table) -> Iterator[Definition]:
     Raises SyntaxError where the file does not parse, and ParseError as `bounded.parse`.
     """
     data = text.encode()
-    root = bounded.parse(grammar(table.file_grammar or table.grammar), data).root_node
+    root = bounded.parse(grammar(table.file_grammar or table.grammar), data, keep_text=False).root_node
     if root.has_error:
         raise SyntaxError(f"not code that {table.grammar} reads")
     functions = {node: compiled(path) for node, path in table.functions.items()}

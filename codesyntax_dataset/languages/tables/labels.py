@@ -41,9 +41,10 @@ class _Rule(NamedTuple):
 
 
 class _Tree(NamedTuple):
-    """The tree of a function in its frame: the function is the bytes from `start` to `end`."""
+    """The tree of a function in its frame: the function is the bytes of `data` from `start` to `end`."""
 
     root: tree_sitter.Node
+    data: bytes
     start: int
     end: int
     error: tree_sitter.Node | None  # the first node that the language does not have
@@ -132,9 +133,10 @@ class Labels:
         trees = []
         for before, after in self._table.frames:
             start = len(before.encode())
-            root = bounded.parse(self._grammar, before.encode() + data + after.encode()).root_node
+            framed = before.encode() + data + after.encode()
+            root = bounded.parse(self._grammar, framed, keep_text=False).root_node
             error = self._error(root, start)
-            trees.append(_Tree(root, start, start + len(data), error))
+            trees.append(_Tree(root, framed, start, start + len(data), error))
             if error is None:
                 return trees[-1]
         return max(trees, key=lambda tree: tree.error.start_byte - tree.start if tree.error else 0)
@@ -174,7 +176,7 @@ class Labels:
                 else:
                     children = node.children
                 if kind in text:
-                    walk.leaves.extend(_stripped(node))
+                    walk.leaves.extend(_stripped(tree.data, start, end))
                 elif not children and end > start:
                     walk.leaves.append((start, end))
                 if kind in brackets:
@@ -240,10 +242,10 @@ class Labels:
         return nodes
 
 
-def _stripped(node: tree_sitter.Node) -> list[tuple[int, int]]:
-    """Where a node of plain text begins and ends without white space around it; nothing if it is only white space."""
-    text = node.text or b""
-    start = node.start_byte + len(text) - len(text.lstrip())
+def _stripped(data: bytes, start: int, end: int) -> list[tuple[int, int]]:
+    """Where plain text begins and ends without white space around it; nothing if it is only white space."""
+    text = data[start:end]
+    start += len(text) - len(text.lstrip())
     return [(start, start + len(text.strip()))] if text.strip() else []
 
 
