@@ -52,7 +52,7 @@ from probing.attention.edges import EdgeTable, stacked
 from probing.attention.ledger import RankLedger
 from probing.evidence.outcomes import Choice, Outcomes
 from probing.evidence.selection import apply, held_out, published
-from probing.evidence.uncertainty import estimate, means, summary
+from probing.evidence.uncertainty import estimate, mean_score, means, summary
 from probing.runs.data import label_digest, load_functions, rows
 
 KINDS = BASELINES[:-1]
@@ -317,7 +317,7 @@ class BaselineResult:
         """Baseline -> the means of *published* over the relations of *held-out*, which compare with its means."""
         both = zip(self.outcomes["published"].items(), self.outcomes["held-out"].values())
         restricted = {name: outcome.only(held.relations) for (name, outcome), held in both}
-        return {name: means(estimate(outcome)) for name, outcome in restricted.items()}
+        return {name: means(mean_score(outcome)) for name, outcome in restricted.items()}
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON: settings, chosen predictors and summaries of each protocol, and `same_relations`."""

@@ -27,7 +27,7 @@ from probing.attention.edges import EdgeTable
 from probing.attention.ledger import RankLedger
 from probing.evidence import baselines
 from probing.evidence.baselines import Edges
-from probing.evidence.outcomes import Outcomes
+from probing.evidence.outcomes import TABLE_PLACES, Outcomes
 from probing.evidence.random_attention import by_relation
 from probing.evidence.selection import held_out
 from probing.evidence.statistics import FEW_FUNCTIONS
@@ -135,7 +135,7 @@ class Rivals:
 
     def against(self, model: Beyond) -> Comparison:
         """The differences of a model to the combined baseline, on the relations of its score."""
-        return compare(model.outcomes, self.of(BEST_BASELINE, model))
+        return compare(model.outcomes, self.of(BEST_BASELINE, model), relations_at=TABLE_PLACES)
 
     def of(self, kind: str, model: Beyond) -> Outcomes:
         """The hits of a baseline on the relations of a model's score."""

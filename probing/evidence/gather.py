@@ -27,9 +27,19 @@ from probing.evidence import baselines, entry_functions
 from probing.evidence.baselines import BaselineResult, Edges
 from probing.evidence.beyond import AVOIDED, Beyond, Rivals, beyond, rivals
 from probing.evidence.entry import FORMAT
-from probing.evidence.outcomes import Outcomes
+from probing.evidence.outcomes import TABLE_PLACES, Outcomes
 from probing.evidence.selection import apply, choice_of, held_out
-from probing.evidence.uncertainty import Comparison, Estimate, compare, estimate, means, summary
+from probing.evidence.uncertainty import (
+    Comparison,
+    Estimate,
+    MeanComparison,
+    compare,
+    compare_means,
+    estimate,
+    mean_score,
+    means,
+    summary,
+)
 from probing.runs.controls import check_control
 from probing.runs.data import find_data
 from probing.runs.ledger_file import MASKING, SILENCING, instrument_of
@@ -160,16 +170,17 @@ class Evidence:
         if self.probed.test.settings.control == REDRAWN_DEPENDENTS:
             return {}
         return {
-            protocol: compare(outcomes, self.baselines.outcomes[protocol][BEST_BASELINE])
+            protocol: compare(outcomes, self.baselines.outcomes[protocol][BEST_BASELINE], relations_at=TABLE_PLACES)
             for protocol, outcomes in self.outcomes.items()
         }
 
     @cached_property
-    def same_relations(self) -> tuple[Estimate, Comparison | None]:
-        """`estimates` and `comparisons` of *published* over the relations of *held-out*, which compare with its own."""
+    def same_relations(self) -> tuple[np.ndarray, MeanComparison | None]:
+        """The means of *published* over the relations of *held-out*, which compare with its own, and their comparison
+        with the best baseline."""
         outcomes = self.outcomes["published"].only(self.outcomes["held-out"].relations)
         best = self.baselines.outcomes["published"][BEST_BASELINE]
-        return estimate(outcomes), compare(outcomes, best) if self.comparisons else None
+        return mean_score(outcomes), compare_means([outcomes, best], [(0, 1)])[0] if self.comparisons else None
 
     @cached_property
     def beyond(self) -> dict[int, Beyond | None]:
@@ -203,7 +214,7 @@ class Evidence:
                     "scores": summed["scores"],
                     "relations": _bare_scores(summed["relations"]),
                 }
-        estimated, compared = self.same_relations
+        same, compared = self.same_relations
         return {
             "format": FORMAT,
             "signature": test.signature,
@@ -224,11 +235,14 @@ class Evidence:
             },
             "protocols": {name: summary(self.outcomes[name], self.estimates[name]) for name in PUBLISHED_FIRST},
             "baselines": baseline_scores,
-            "differences": {protocol: _differences(comparison) for protocol, comparison in self.comparisons.items()},
+            "differences": {
+                protocol: _differences(comparison.difference.mean, comparison.p_mean)
+                for protocol, comparison in self.comparisons.items()
+            },
             "same_relations": {
-                "scores": means(estimated),
+                "scores": means(same),
                 "baselines": self.baselines.same_relations,
-                "differences": {} if compared is None else _differences(compared),
+                "differences": {} if compared is None else _differences(compared.mean, compared.p),
             },
             "beyond_offset": self._beyond_offset(),
             "by_function": entry_functions.pack(
@@ -246,9 +260,9 @@ class Evidence:
             return None
         combined = rival.of(BEST_BASELINE, model)
         return {
-            "scores": _at_table_ks(means(model.estimate)),
-            "combined": _at_table_ks(means(estimate(combined))),
-            "differences": _at_table_ks(_differences(compared)),
+            "scores": _at_table_ks(means(model.estimate.mean)),
+            "combined": _at_table_ks(means(mean_score(combined))),
+            "differences": _at_table_ks(_differences(compared.difference.mean, compared.p_mean)),
             **entry_functions.pack_beyond(model.outcomes, combined, self.outcomes["published"].functions),
         }
 
@@ -311,15 +325,13 @@ def _common(ledgers: Sequence[RankLedger]) -> np.ndarray:
     return common
 
 
-def _differences(comparison: Comparison) -> dict[str, Any]:
+def _differences(difference: np.ndarray, p: np.ndarray) -> dict[str, Any]:
     """Rule -> k -> the difference of the means, with interval and p-value; without the k that have none."""
     return {
         rule: {
-            k: {"difference": cell, "p": float(comparison.p_mean[number, int(k) - 1])}
-            for k, cell in by_k.items()
-            if cell is not None
+            k: {"difference": cell, "p": float(p[number, int(k) - 1])} for k, cell in by_k.items() if cell is not None
         }
-        for number, (rule, by_k) in enumerate(means(comparison.difference).items())
+        for number, (rule, by_k) in enumerate(means(difference).items())
     }
 
 

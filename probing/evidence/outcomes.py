@@ -14,15 +14,19 @@ from functools import lru_cache
 
 import numpy as np
 
-from codesyntax_dataset.protocol import KS
+from codesyntax_dataset.protocol import KS, TABLE_KS
 from codesyntax_metric.topk_uas import NOT_IN_MEAN, RULES
-from probing.evidence.statistics import signs
+from probing.evidence.statistics import unexchanged
 
 Choice = dict[str, dict[str, list[tuple[int, int]]]]
 """Rule -> relation -> an attention head (layer, head) for each k of KS."""
 
-_DRAWS = 1024
-"""Exchanges in memory at once: a multiple of 8, as they are kept as bits."""
+TABLE_PLACES = [KS.index(int(k)) for k in TABLE_KS]
+"""Where the k of tables are among KS."""
+
+_AT_ONCE = 128
+"""Draws or exchanges of a relation's functions in memory at once, which fit a processor's cache: a multiple of 8, as
+exchanges are kept as bits."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -140,9 +144,12 @@ def resampled(parts: Sequence[Found], functions: int, resamples: int, seed: int)
     edges = np.empty((resamples, len(parts)), np.float32)
     counts = np.empty((resamples, parts[0].which.size, len(parts)), np.float32)
     for number, part in enumerate(parts):
-        sums = np.vstack([part.edges, part.columns]).astype(np.float32) @ weight[part.places].astype(np.float32)
-        edges[:, number] = sums[0]
-        counts[:, :, number] = sums[1 + part.which.ravel()].T
+        columns, which = np.vstack([part.edges, part.columns]).astype(np.float32), 1 + part.which.ravel()
+        for start in range(0, resamples, _AT_ONCE):
+            drawn = slice(start, min(start + _AT_ONCE, resamples))
+            sums = columns @ weight[part.places, drawn].astype(np.float32)
+            edges[drawn, number] = sums[0]
+            counts[drawn, :, number] = sums[which].T
     return edges, counts
 
 
@@ -151,16 +158,31 @@ def exchanged(parts: Sequence[Found], functions: int, permutations: int, seed: i
 
     Yields the parts' sums (columns, exchanges), some exchanges at a time.
     """
-    bits = _exchanges(functions, permutations, seed)
     rows = [part.columns.any(axis=0) for part in parts]  # what is 0 has no sign
+    places = [part.places[kept] for part, kept in zip(parts, rows)]
     columns = [part.columns[:, kept].astype(np.float32) for part, kept in zip(parts, rows)]
-    for start in range(0, permutations, _DRAWS):
-        number = min(_DRAWS, permutations - start)
-        kept_as = np.unpackbits(bits[:, start // 8 : (start + _DRAWS) // 8], axis=1, count=number).astype(np.float32)
-        yield [
-            2 * (of_part @ kept_as[part.places[kept]]) - of_part.sum(axis=1, keepdims=True)
-            for part, kept, of_part in zip(parts, rows, columns)
-        ]
+    for bits, number in _blocks(functions, permutations, seed):
+        yield [_sums(of_part, bits[at], number) for of_part, at in zip(columns, places)]
+
+
+def exchanged_together(table: np.ndarray, permutations: int, seed: int) -> Iterator[np.ndarray]:
+    """The same for float64 (n, F), such as weighted sums of all relations: yields (n, exchanges)."""
+    for bits, number in _blocks(table.shape[1], permutations, seed):
+        yield _sums(table, bits, number)
+
+
+def _blocks(functions: int, permutations: int, seed: int) -> Iterator[tuple[np.ndarray, int]]:
+    """The exchanges, some at a time, as bits (F, exchanges / 8), and how many they are."""
+    exchanges = _exchanges(functions, permutations, seed)
+    for start in range(0, permutations, _AT_ONCE):
+        bits = np.ascontiguousarray(exchanges[:, start // 8 : (start + _AT_ONCE) // 8])
+        yield bits, min(_AT_ONCE, permutations - start)
+
+
+def _sums(columns: np.ndarray, bits: np.ndarray, number: int) -> np.ndarray:
+    """The sums (columns, exchanges) of `columns` (columns, f), each of the f with its sign."""
+    kept = np.unpackbits(bits, axis=1, count=number).astype(columns.dtype)
+    return 2 * (columns @ kept) - columns.sum(axis=1, keepdims=True)
 
 
 @lru_cache(maxsize=4)
@@ -173,4 +195,5 @@ def _weights(functions: int, resamples: int, seed: int) -> np.ndarray:
 @lru_cache(maxsize=4)
 def _exchanges(functions: int, permutations: int, seed: int) -> np.ndarray:
     """Which functions keep their sign in each exchange, as bits: uint8 (F, exchanges / 8)."""
-    return np.hstack([np.packbits(sign.T > 0, axis=1) for sign in signs(functions, permutations, seed, _DRAWS)])
+    some = unexchanged(functions, permutations, seed, _AT_ONCE)
+    return np.hstack([np.packbits(kept.T.astype(bool), axis=1) for kept in some])

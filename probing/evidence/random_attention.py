@@ -109,10 +109,10 @@ def by_relation(edges: Edges, direction: str = HEAD_TO_DEPENDENT) -> dict[str, n
     of_all = before[edges.begin + edges.tokens] - before[edges.begin] - 1  # other tokens of the function (E,)
     found, alike = [], []
     for rule in RULES:
-        # many edges have the same chance: (distinct, 3), and which of these (E,)
+        # many edges have the same chance: one of each (3, distinct), and which of these (E,)
         cells = np.stack([of_all, sought[rule] - (own[rule] & may), sought[rule] > 0])  # m without the own one
-        distinct, which = np.unique(cells, axis=1, return_inverse=True)
-        others, m, there = distinct[..., None]
+        _, one, which = np.unique(_as_one(cells), return_index=True, return_inverse=True)
+        others, m, there = cells[:, one, None]
         left = np.maximum(others - (k - 1), 1)  # tokens left for the k-th place
         if direction == HEAD_TO_DEPENDENT:
             missed = np.cumprod(np.clip(1 - m / left, 0, 1), axis=1)
@@ -120,10 +120,18 @@ def by_relation(edges: Edges, direction: str = HEAD_TO_DEPENDENT) -> dict[str, n
             missed = np.clip(1 - k / np.maximum(others, 1), 0, 1) ** m
         # so many guesses are all tokens, the token itself included
         found.append(np.where((k > others) & (there > 0), 1, 1 - missed))
-        alike.append(which.reshape(-1))
+        alike.append(which)
     places = {name: np.flatnonzero(edges.relation == number) for number, name in enumerate(edges.relations)}
     return {
         name: 100 * np.stack([of_rule[which[at]].mean(axis=0) for of_rule, which in zip(found, alike)])
         for name, at in sorted(places.items())
         if len(at)
     }
+
+
+def _as_one(cells: np.ndarray) -> np.ndarray:
+    """One number for each column of whole numbers (n, E), of which those of a row are few."""
+    one = np.zeros(cells.shape[1], np.int64)
+    for row in cells - cells.min(axis=1, keepdims=True, initial=0):
+        one = one * (row.max(initial=0) + 1) + row
+    return one

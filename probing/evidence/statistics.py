@@ -78,6 +78,11 @@ def bca(score: np.ndarray, resampled: np.ndarray, left_out: np.ndarray, degrees:
 
 def signs(functions: int, permutations: int, seed: int, at_once: int = 500) -> Iterator[np.ndarray]:
     """Yield random exchanges, some at a time: -1 where the two are exchanged, float64 (permutations, functions)."""
+    return (kept * 2.0 - 1 for kept in unexchanged(functions, permutations, seed, at_once))
+
+
+def unexchanged(functions: int, permutations: int, seed: int, at_once: int) -> Iterator[np.ndarray]:
+    """The same as whole numbers, 0 where the two are exchanged and 1 where not: int64 (permutations, functions)."""
     rng = np.random.default_rng(seed)
     for start in range(0, permutations, at_once):
-        yield rng.integers(0, 2, (min(at_once, permutations - start), functions)) * 2.0 - 1
+        yield rng.integers(0, 2, (min(at_once, permutations - start), functions))

@@ -24,7 +24,7 @@ import numpy as np
 from codesyntax_dataset.errors import LedgerError
 from codesyntax_dataset.protocol import KS
 from codesyntax_metric.topk_uas import NOT_IN_MEAN, RULES
-from probing.evidence.outcomes import Found, Outcomes, exchanged, resampled
+from probing.evidence.outcomes import Found, Outcomes, exchanged, exchanged_together, resampled
 from probing.evidence.remembered import Arrays, remembered
 from probing.evidence.statistics import FEW_FUNCTIONS, NORMAL, PERMUTATIONS, RESAMPLES, bca, holm
 
@@ -61,9 +61,9 @@ def estimate(outcomes: Outcomes, *, resamples: int = RESAMPLES, seed: int = 0) -
 class Comparison:
     """Differences between the scores of two on the same edges, with intervals and p-values.
 
-    `relations`: the R names; `difference`: as in `Estimate`; `p`: (rules, k, R), two-sided, uncorrected; `p_holm`: the
-    same, corrected for the R relations (Holm 1979) within a rule and k; `p_mean`: (rules, k), for the mean over
-    relations, which is a single test and not corrected.
+    `relations`: the R names; `difference`: as in `Estimate`; `p`: (rules, k, R), two-sided, uncorrected, NaN where
+    relations were not tested; `p_holm`: the same, corrected for the R relations (Holm 1979) within a rule and k;
+    `p_mean`: (rules, k), for the mean over relations, which is a single test and not corrected.
     """
 
     relations: list[str]
@@ -73,8 +73,17 @@ class Comparison:
     p_mean: np.ndarray
 
 
-def compare(one: Outcomes, other: Outcomes, *, permutations: int = PERMUTATIONS, seed: int = 0) -> Comparison:
+def compare(
+    one: Outcomes,
+    other: Outcomes,
+    *,
+    relations_at: Sequence[int] | None = None,
+    permutations: int = PERMUTATIONS,
+    seed: int = 0,
+) -> Comparison:
     """Compare two models, or a model and a baseline, by a paired permutation test over functions.
+
+    `relations_at`: the places on the axis of k where relations are tested, too, most of the work; by default all.
 
     If neither is better, the two are exchangeable in each function: the test counts how often random exchanges give a
     difference at least as large (Noreen 1989). Relations for which either has no chosen head are excluded.
@@ -82,10 +91,11 @@ def compare(one: Outcomes, other: Outcomes, *, permutations: int = PERMUTATIONS,
     Raises LedgerError unless the two were scored on the same edges of the same functions.
     """
     one, other = _same_edges(one, other)
+    tested = list(range(one.shape[1]) if relations_at is None else relations_at)
 
     def compute() -> Arrays:
         gained = [mine.minus(theirs) for mine, theirs in zip(one.found, other.found)]
-        p, p_mean = _permutation_test(one, gained, permutations, seed)
+        p, p_mean = _permutation_test(one, gained, tested, permutations, seed)
         relations = [_differing(mine, theirs, one.edges) for mine, theirs in zip(one.found, other.found)]
         return {
             "relations": _percent(relations, one),
@@ -95,9 +105,16 @@ def compare(one: Outcomes, other: Outcomes, *, permutations: int = PERMUTATIONS,
         }
 
     made_of = chain(one.content(), other.content())
-    found = remembered(f"compare {permutations} {seed}", made_of, compute)
+    found = remembered(f"compare {tested} {permutations} {seed}", made_of, compute)
     difference, p = Estimate(found["relations"], found["mean"]), found["p"]
     return Comparison(one.relations, difference, p, np.apply_along_axis(holm, -1, p), found["p_mean"])
+
+
+def mean_score(outcomes: Outcomes) -> np.ndarray:
+    """The mean of `estimate`, with bounds: (3, rules, k)."""
+    return remembered("mean", outcomes.content(), lambda: {"mean": _mean(outcomes, outcomes.found, RESAMPLES, 0)})[
+        "mean"
+    ]
 
 
 @dataclass(frozen=True)
@@ -143,13 +160,14 @@ def _compare_means(
     edges, functions = kept[0].edges, len(first.functions)
     by_relation = list(zip(*(one.found for one in kept)))
     joint = [Found.of(one[0].places, one[0].edges, np.concatenate([of.counts for of in one])) for one in by_relation]
-    share, of_all = 1 / edges.sum(axis=0), np.stack([one.total for one in kept])  # (models, rules, k, R)
-    least = [np.abs(((of_all[one] - of_all[other]) * share).sum(axis=-1)) - 1e-9 for one, other in pairs]
+    table = np.concatenate([_shares(one.found, 1 / edges.sum(axis=0), functions, one.shape) for one in kept])
+    of_all = table.sum(axis=1).reshape(len(several), rules, ks)
+    least = [np.abs(of_all[one] - of_all[other])[..., None] - 1e-9 for one, other in pairs]
     as_large = np.ones((len(pairs), rules, ks))
-    for sums in exchanged(joint, functions, permutations, seed):
-        means = _weighted(share, joint, sums).reshape(len(several), rules, ks, -1)
+    for sums in exchanged_together(table, permutations, seed):
+        means = sums.reshape(len(several), rules, ks, -1)
         for place, (one, other) in enumerate(pairs):
-            as_large[place] += (np.abs(means[one] - means[other]) >= least[place][..., None]).sum(axis=-1)
+            as_large[place] += (np.abs(means[one] - means[other]) >= least[place]).sum(axis=-1)
     drawn_edges, drawn = resampled(joint, functions, resamples, seed)
     drawn = drawn.reshape(resamples, len(several), rules * ks, -1)
     mean = np.empty((len(pairs), 3, rules, ks))
@@ -197,14 +215,14 @@ def summary(outcomes: Outcomes, estimated: Estimate) -> dict[str, Any]:
                 }
                 for place, k in enumerate(KS)
             }
-    return {"scores": means(estimated), "relations": relations, "unchosen": outcomes.unchosen}
+    return {"scores": means(estimated.mean), "relations": relations, "unchosen": outcomes.unchosen}
 
 
-def means(estimated: Estimate) -> dict[str, dict[str, list[float] | None]]:
-    """The means as JSON: rule -> k -> [score, low, high], or None if no relation counts."""
+def means(estimated: np.ndarray) -> dict[str, dict[str, list[float] | None]]:
+    """The means (3, rules, k) as JSON: rule -> k -> [score, low, high], or None if no relation counts."""
     return {
         rule: {
-            str(k): None if math.isnan((mean := estimated.mean[:, number, place])[0]) else mean.tolist()
+            str(k): None if math.isnan((cell := estimated[:, number, place])[0]) else cell.tolist()
             for place, k in enumerate(KS)
         }
         for number, rule in enumerate(RULES)
@@ -295,26 +313,27 @@ def _with_bounds(counts: Sequence[Found], edges: np.ndarray, drawn_edges: np.nda
     """The mean (3, rules, k) of `counts` on `edges` (F, R), from sums over drawn functions, as of `resampled`."""
     (rules, ks), resamples = counts[0].which.shape, len(drawn)
     degrees, total = _degrees(edges), edges.sum(axis=0)
+    left = total - edges  # without each function
     drawn_scores = mean_of(drawn, drawn_edges[:, None]).reshape(resamples, rules, ks)
     of_all = np.stack([one.total for one in counts], axis=-1)  # (rules, k, R)
     result = np.empty((3, rules, ks))
     for rule in range(rules):
         scores = mean_of(of_all[rule], total)  # (k,)
-        left_out = np.stack([_without_each(counts, edges, rule, k) for k in range(ks)], axis=-1)
+        left_out = np.stack([_without_each(counts, left, rule, k) for k in range(ks)], axis=-1)
         low, high = bca(scores, np.ascontiguousarray(drawn_scores[:, rule]), left_out, degrees)
         # with many relations of very few edges, their bias can push the interval past the score
         result[:, rule] = scores, np.minimum(low, scores), np.maximum(high, scores)
     return result
 
 
-def _without_each(counts: Sequence[Found], edges: np.ndarray, rule: int, k: int) -> np.ndarray:
-    """The mean over relations without each of the functions: (F,)."""
-    left = np.empty(edges.shape, np.int64)
+def _without_each(counts: Sequence[Found], left: np.ndarray, rule: int, k: int) -> np.ndarray:
+    """The mean over relations without each of the functions, of which `left` (F, R) edges are left: (F,)."""
+    hits = np.empty(left.shape, np.int64)
     for column, one in enumerate(counts):
         of_relation = one.columns[one.which[rule, k]]
-        left[:, column] = of_relation.sum(dtype=np.int64)
-        left[one.places, column] -= of_relation
-    return mean_of(left, edges.sum(axis=0) - edges)
+        hits[:, column] = of_relation.sum(dtype=np.int64)
+        hits[one.places, column] -= of_relation
+    return mean_of(hits, left)
 
 
 def _degrees(edges: np.ndarray) -> float:
@@ -339,30 +358,32 @@ def mean_of(hits: np.ndarray, edges: np.ndarray) -> np.ndarray:
 
 
 def _permutation_test(
-    outcomes: Outcomes, gained: Sequence[Found], permutations: int, seed: int
+    outcomes: Outcomes, gained: Sequence[Found], tested: Sequence[int], permutations: int, seed: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Two-sided p-values of `gained` in each relation: (rules, k, R) for relations, and (rules, k) for their mean."""
+    """Two-sided p-values of `gained` in each relation: (rules, k, R) for relations, and (rules, k) for their mean.
+
+    Relations are tested at the places `tested` of k only; elsewhere theirs is NaN.
+    """
     share = np.where(outcomes.in_mean, 1 / outcomes.edges.sum(axis=0), 0)  # what a hit adds to the mean, up to a factor
-    # rounding must not make an equal difference smaller
-    least = [np.abs(one.columns.sum(axis=1)) - 1e-9 for one in gained]
-    of_mean = np.zeros(outcomes.shape)
-    for weight, one in zip(share, gained):
-        of_mean += weight * one.total
-    # the observed exchange is one of the possible ones
-    as_large, mean_as_large = [np.ones(len(one.columns)) for one in gained], np.ones(of_mean.shape)
-    for sums in exchanged(gained, len(outcomes.functions), permutations, seed) if gained else ():
+    table = _shares(gained, share, len(outcomes.functions), outcomes.shape)
+    # the observed exchange is one of the possible ones; rounding must not make an equal mean smaller
+    parts = [Found.of(one.places, one.edges, one.columns[one.which[:, tested]]) for one in gained]
+    as_large, least = [np.ones(len(one.columns)) for one in parts], [abs(one.columns.sum(axis=1)) for one in parts]
+    for sums in exchanged(parts, len(outcomes.functions), permutations, seed) if parts else ():
         for count, of_relation, bound in zip(as_large, sums, least):
             count += (np.abs(of_relation) >= bound[:, None]).sum(axis=1)
-        means = _weighted(share, gained, sums)
-        mean_as_large += (np.abs(means) >= np.abs(of_mean)[..., None] - 1e-9).sum(axis=-1)
-    p = np.array([count[one.which] for count, one in zip(as_large, gained)]).reshape(-1, *outcomes.shape)
-    return np.moveaxis(p, 0, -1) / (permutations + 1), mean_as_large / (permutations + 1)
+    mean_as_large, least_mean = np.ones(len(table)), np.abs(table.sum(axis=1)) - 1e-9
+    for sums_of_means in exchanged_together(table, permutations, seed):
+        mean_as_large += (np.abs(sums_of_means) >= least_mean[:, None]).sum(axis=1)
+    p = np.full((*outcomes.shape, len(parts)), np.nan)
+    for place, (count, one) in enumerate(zip(as_large, parts)):
+        p[:, tested, place] = count[one.which] / (permutations + 1)
+    return p, mean_as_large.reshape(outcomes.shape) / (permutations + 1)
 
 
-def _weighted(share: np.ndarray, parts: Sequence[Found], sums: Sequence[np.ndarray]) -> np.ndarray:
-    """The means over relations (..., exchanges), up to a factor, of the sums of each relation's columns."""
-    means = np.zeros((*parts[0].which.shape, sums[0].shape[1]))
-    for weight, one, of_relation in zip(share, parts, sums):
-        if weight:
-            means += weight * of_relation[one.which]
-    return means
+def _shares(parts: Sequence[Found], share: np.ndarray, functions: int, shape: tuple[int, ...]) -> np.ndarray:
+    """What each function adds to the means over relations, up to a factor: float64 (rules * k, F)."""
+    added = np.zeros((math.prod(shape), functions))
+    for weight, one in zip(share, parts):
+        added[:, one.places] += weight * one.columns[one.which.ravel()]
+    return added

@@ -28,7 +28,7 @@ from probing.evidence.random_attention import by_relation, random_attention
 from probing.evidence.random_attention import expected as expected_scores
 from probing.evidence.remembered import remembered
 from probing.evidence.selection import SAME_RELATIONS, apply, choose, published
-from probing.evidence.uncertainty import Comparison, Estimate, MeanComparison, compare_means, estimate, means
+from probing.evidence.uncertainty import Comparison, MeanComparison, compare_means, mean_score, means
 from probing.runs.progress import progress
 from probing.runs.saved import read_text
 from probing.runs.settings import Settings
@@ -360,11 +360,11 @@ def _random(validation: Edges, test: Edges, direction: str, heads: int) -> dict[
         choice = choose(random_attention(validation, direction, heads, 0))
         scored = random_attention(test, direction, heads, 1)
         side_by_side = _side_by_side({PUBLISHED: published(scored), HELD_OUT: apply(scored, choice)})
-        return {mean: estimate(outcomes).mean for mean, outcomes in side_by_side.items()}
+        return {mean: mean_score(outcomes) for mean, outcomes in side_by_side.items()}
 
     made_of = chain(validation.content(), test.content())
     found = remembered(f"random attention {direction} {heads}", made_of, compute)
-    return {mean: means(Estimate(np.empty(0), of_mean)) for mean, of_mean in found.items()}
+    return {mean: means(scores) for mean, scores in found.items()}
 
 
 def _side_by_side(outcomes: dict[str, Outcomes]) -> dict[str, Outcomes]:

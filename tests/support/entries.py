@@ -15,7 +15,7 @@ from probing.attention.result import ProbeResult
 from probing.attention.schema import Signature
 from probing.evidence import uncertainty
 from probing.evidence.gather import Evidence, Probed
-from probing.evidence.uncertainty import compare, estimate
+from probing.evidence.uncertainty import compare, compare_means, estimate, mean_score
 from probing.runs.settings import Settings
 
 MODELS = (
@@ -58,7 +58,8 @@ def of_model(evidence: Evidence, name: str, skill: float, seed: int = 0, **setti
         }
         alike = made.outcomes["published"].only(made.outcomes["held-out"].relations)
         best = evidence.baselines.outcomes["published"]["combined"]
-        made.same_relations = estimate(alike, resamples=100), compare(alike, best, permutations=1999)
+        (same,) = compare_means([alike, best], [(0, 1)], resamples=100, permutations=1999)
+        made.same_relations = mean_score(alike), same
         made.beyond_compared = {
             avoided: compare(model.outcomes, evidence.rivals[avoided].of("combined", model), permutations=1999)
             for avoided, model in made.beyond.items()
