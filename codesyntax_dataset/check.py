@@ -46,7 +46,15 @@ def check_folder(folder: str | os.PathLike[str]) -> BuildReport:
             reports[config] = measure(folder / config, Skips())
         except DatasetError:
             raise
-        except (pa.ArrowException, OSError, ValueError, TypeError, LookupError, AttributeError) as error:
+        except (
+            pa.ArrowException,
+            OSError,
+            ValueError,
+            TypeError,
+            LookupError,
+            AttributeError,
+            RecursionError,
+        ) as error:
             # for empty cells and malformed metadata `datasets` and we raise errors of many types
             raise _not_as_built(folder, f"{config} cannot be read: {error}") from error
         _check_ids(folder, config, files)

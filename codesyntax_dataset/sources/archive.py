@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import struct
 import zipfile
 import zlib
 from collections.abc import Iterator
@@ -11,7 +12,16 @@ from pathlib import Path
 from codesyntax_dataset.errors import SourceError
 from codesyntax_dataset.foreign import opened
 
-ERRORS = (EOFError, NotImplementedError, OSError, RuntimeError, zipfile.BadZipFile, zlib.error)
+ERRORS = (
+    EOFError,
+    NotImplementedError,
+    OSError,
+    RuntimeError,
+    UnicodeDecodeError,
+    struct.error,
+    zipfile.BadZipFile,
+    zlib.error,
+)
 """Errors of reading compressed data: truncated, unknown method, damaged, encrypted."""
 
 

@@ -91,12 +91,19 @@ def a_linked_member() -> bytes:
     return zipped({link: b"/etc/passwd"})
 
 
+def far_off(data: bytes) -> bytes:
+    """A zip whose list of members says of the first that it begins just before the end of the file."""
+    at = data.rindex(b"PK\x01\x02") + 42
+    return data[:at] + (len(data) - 8).to_bytes(4, "little") + data[at + 4 :]
+
+
 GZ = gzip.compress(row("def f(): pass"))
 ZIP = zipped({MEMBER: GZ})
 LOCAL, CENTRAL = (
     b"PK\x03\x04\x14\0",
     b"PK\x01\x02\x14\x03\x14\0",
 )  # what each of the two headers of a member begins with
+NAMED = altered(ZIP, (LOCAL + b"\0\0", LOCAL + b"\0\x08"), (CENTRAL + b"\0\0", CENTRAL + b"\0\x08"))  # in UTF-8
 
 SOURCES = {
     "lines of blanks in a gz": (file(f"csn/{MEMBER}", gzip.compress((b" " * 9999 + b"\n") * 300)), "Expecting value"),
@@ -145,6 +152,12 @@ SOURCES = {
     "no zip": (file("python.zip", b"PK\x03\x04" + bytes(100)), "not a zip archive"),
     "a zip in a zip": (file("python.zip", zipped({"python.zip": ZIP})), "expected"),
     "a damaged member of a zip": (file("python.zip", altered(ZIP, (GZ[10:20], bytes(10)))), "Bad CRC-32"),
+    "a zip whose names are no text": (file("python.zip", NAMED.replace(b"test_0", b"test_\xff")), "can't decode"),
+    "a member whose own name is no text": (
+        file("python.zip", NAMED.replace(b"test_0", b"test_\xff", 1)),
+        "can't decode",
+    ),
+    "a member with no room for its header": (file("python.zip", far_off(ZIP)), "cannot be read"),
     "a gz that ends early": (file(f"csn/{MEMBER}", GZ[:-10]), "ended before"),
     "a gz with another checksum": (file(f"csn/{MEMBER}", GZ[:-8] + bytes(4) + GZ[-4:]), "CRC check failed"),
     "a gz with another length": (file(f"csn/{MEMBER}", GZ[:-4] + bytes(4)), "Incorrect length"),

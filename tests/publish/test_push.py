@@ -395,6 +395,10 @@ def link(folder: Path) -> None:
         (with_sums(edited("README.md", "configs:", "date: 2026-99-99\nconfigs:")), "does not begin with the YAML"),
         (with_sums(edited("README.md", "configs:", f"deep: {'[' * 5000}\nconfigs:")), "does not begin with the YAML"),
         (with_sums(rewritten(lambda table: table.replace_schema_metadata({"huggingface": "{"}))), "cannot be read"),
+        (
+            with_sums(rewritten(lambda table: table.replace_schema_metadata({"huggingface": "[" * 100_000}))),
+            "cannot be read",
+        ),
         (with_sums(rewritten(without_code)), "python cannot be read"),
     ],
 )
