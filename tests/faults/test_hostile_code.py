@@ -56,6 +56,13 @@ def test_code_that_the_parser_recovers_from_again_and_again_is_refused(language)
     assert time.process_time() - before < 10  # minutes where a square is in it
 
 
+def test_short_code_that_the_parser_never_ends_with_is_refused():
+    before = time.process_time()
+    with pytest.raises(ParseError, match="takes too long"):
+        annotate("[,Z" * 14, "typescript")
+    assert time.process_time() - before < 5  # forever, and 20 GB
+
+
 def test_a_file_that_the_parser_recovers_from_again_and_again_does_not_parse(tmp_path):
     (tmp_path / "a.ts").write_text("function f() { return 1 }")
     (tmp_path / "b.ts").write_text("->]" * 20_000)
