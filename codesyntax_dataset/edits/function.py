@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import random
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from functools import cached_property
 from typing import TypeVar
 
@@ -35,6 +36,19 @@ class Draws:
         return [item for _, item in sorted(zip(keys, items), key=lambda pair: pair[0])]
 
 
+def covered(spans: Iterable[tuple[int, int]]) -> set[int]:
+    """The places in at least one of some spans, which may be many and inside each other."""
+    changes: Counter[int] = Counter()
+    for start, end in spans:
+        changes[start] += 1
+        changes[end] -= 1
+    places, depth, since = set(), 0, 0
+    for place, change in sorted(changes.items()):
+        places |= {*range(since, place)} if depth else set()
+        depth, since = depth + change, place
+    return places
+
+
 class Function:
     """The code of a function with what edits ask of it; `edit` is the name of the edit that draws are for."""
 
@@ -62,8 +76,7 @@ class Function:
     def verbatim(self) -> set[int]:
         """The characters that are text, not code, and stand as they are."""
         kinds = self.editing.verbatim
-        texts = (node for node in self.nodes if node.type in kinds) if kinds else ()
-        return {place for node in texts for place in range(*self.span(node))}
+        return covered(self.span(node) for node in self.nodes if node.type in kinds) if kinds else set()
 
     @cached_property
     def _taken(self) -> set[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from codesyntax_dataset.edits.changes import Change
-from codesyntax_dataset.edits.function import Function
+from codesyntax_dataset.edits.function import Function, covered
 from codesyntax_dataset.edits.words import some_words
 
 _LINE = re.compile(r"(?<!\\)\n(?P<blanks>[ \t]*)(?=[^\s]|\r?\n)")
@@ -16,15 +16,16 @@ def layout(function: Function) -> list[Change]:
 
     Equal indentations stay equal, and none stays none: labels of Python depend on that.
     """
-    inside = set(function.verbatim)  # or of a token, or of brackets
     brackets: list[int] = []
+    spans = []  # of tokens, or in brackets
     for text, start, end in function.tokens:
         if "\n" in text.strip():
-            inside |= {*range(start, end)}
+            spans.append((start, end))
         elif text in ("(", "["):
             brackets.append(start)
         elif text in (")", "]") and brackets:
-            inside |= {*range(brackets.pop(), end)}
+            spans.append((brackets.pop(), end))
+    inside = function.verbatim | covered(spans)
     continued = function.editing.continued
     changes = []
     for line in _LINE.finditer(function.code):

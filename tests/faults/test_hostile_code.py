@@ -10,6 +10,7 @@ import time
 import pytest
 
 from codesyntax_dataset import annotate, sources, tokenize
+from codesyntax_dataset.edits import edit
 from codesyntax_dataset.errors import ParseError
 from codesyntax_dataset.schema import Skips
 
@@ -61,6 +62,14 @@ def test_short_code_that_the_parser_never_ends_with_is_refused():
     with pytest.raises(ParseError, match="takes too long"):
         annotate("[,Z" * 14, "typescript")
     assert time.process_time() - before < 5  # forever, and 20 GB
+
+
+def test_the_layout_of_deep_brackets_is_edited_in_time():
+    before = time.process_time()
+    code = "def f\n  x = " + "(" * 50_000 + "1" + ")" * 50_000 + "\n  y = 2\nend"
+    edited, _ = edit(code, "ruby", "layout")
+    assert edited != code and code.split("\n")[1].strip() in edited  # what is in brackets stays
+    assert time.process_time() - before < 10  # minutes where a square is in it
 
 
 def test_a_file_that_the_parser_recovers_from_again_and_again_does_not_parse(tmp_path):

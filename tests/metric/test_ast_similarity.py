@@ -242,6 +242,15 @@ def test_means_and_lists():
     ] != lists["jaccard"]  # fmt: skip
 
 
+def test_code_with_which_the_parser_never_ends_is_a_failure():
+    endless = "class A {" + "[,Z" * 14 + "\n}"
+    with pytest.raises(CodeSyntaxError, match="takes too long to repair"):
+        node_types(endless, "typescript")
+    metric = codesyntax_metric.ast_similarity.load()
+    found = metric.compute(predictions=[endless, "f()"], references=["f()", "f()"], language="typescript")
+    assert (found["jaccard"], found["failed"]) == (1, 1)
+
+
 def test_a_failure_is_counted_and_no_zero():
     huge, broken = "(" * MOST_NODES, "a = '\ud800'"
     metric = codesyntax_metric.ast_similarity.load()
