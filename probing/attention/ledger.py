@@ -43,11 +43,11 @@ _NUMBERS = (
 class RankLedger(EdgeTable):
     """E edges, and the ranks of their dependents by L x H attention heads.
 
-    `ranks`: uint8 (rules, E, layers, heads), rules in the order of RULES, in memory or in a file. `settings`: how it
-    was made, as JSON.
+    `ranks`: uint8 (rules, E, layers, heads), rules in the order of RULES, in memory or made when they are needed.
+    `settings`: how it was made, as JSON.
     """
 
-    ranks: np.ndarray | StoredRanks
+    ranks: np.ndarray | RanksInParts
     settings: dict[str, Any]
 
     def __eq__(self, other: object) -> bool:
@@ -66,7 +66,7 @@ class RankLedger(EdgeTable):
 
         Raises LedgerError if the ranks are in a file that is damaged, or has changed since it was opened.
         """
-        if isinstance(self.ranks, StoredRanks):
+        if isinstance(self.ranks, RanksInParts):
             yield from self.ranks.parts(edges_at_once)
             return
         for start in range(0, len(self), edges_at_once):
@@ -128,7 +128,7 @@ class RankLedger(EdgeTable):
         return self if kept.all() else self.take(kept)
 
     @classmethod
-    def of(cls, edges: EdgeTable, ranks: np.ndarray, settings: dict[str, Any]) -> RankLedger:
+    def of(cls, edges: EdgeTable, ranks: np.ndarray | RanksInParts, settings: dict[str, Any]) -> RankLedger:
         """The ledger of `edges`, whatever else their table has."""
         return cls(edges.relations, **edges.columns, ranks=ranks, settings=settings)
 
@@ -182,7 +182,7 @@ class RankLedger(EdgeTable):
             if width != expected:
                 raise ValueError(f"ranks of {width} bytes, expected {expected}")
             shape, settings = (len(RULES), len(table), layers, heads), header["settings"]
-            ranks: np.ndarray | StoredRanks = StoredRanks(path, identity, shape)
+            ranks: np.ndarray | RanksInParts = StoredRanks(path, identity, shape)
             if "ranks" in read:
                 ranks = _cells(table["ranks"].combine_chunks(), layers, heads).swapaxes(0, 1)
         return cls(
@@ -201,8 +201,38 @@ def _cells(column: pa.Array, layers: int, heads: int) -> np.ndarray:
     return cells.reshape(-1, len(RULES), layers, heads)
 
 
-class StoredRanks:
-    """The ranks of a ledger in its file, or those of some edges: like an array, but read some edges at a time.
+class RanksInParts:
+    """Ranks that are not in memory: like an array, but of some edges at a time. `shape`: (rules, E, layers, heads)."""
+
+    shape: tuple[int, ...]
+
+    def chunks(self, edges_at_once: int) -> Iterator[np.ndarray]:
+        """The ranks of the edges, of as many at a time as are at hand: uint8 (some edges, rules, layers, heads)."""
+        raise NotImplementedError
+
+    def parts(self, edges_at_once: int) -> Iterator[tuple[slice, np.ndarray]]:
+        """As `RankLedger.parts`."""
+        done, waiting = 0, np.empty((0, self.shape[0], *self.shape[2:]), np.uint8)
+        for cells in self.chunks(edges_at_once):
+            waiting = np.concatenate([waiting, cells]) if len(waiting) else cells
+            while len(waiting) >= edges_at_once:
+                yield slice(done, done + edges_at_once), waiting[:edges_at_once].swapaxes(0, 1)
+                done, waiting = done + edges_at_once, waiting[edges_at_once:]
+        if len(waiting):
+            yield slice(done, done + len(waiting)), waiting.swapaxes(0, 1)
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        ranks = np.empty(self.shape, np.uint8)
+        for part, of_part in self.parts(EDGES_AT_ONCE):
+            ranks[:, part] = of_part
+        return ranks if dtype is None else ranks.astype(dtype)
+
+    def __getitem__(self, place: Any) -> Any:
+        return np.asarray(self)[place]
+
+
+class StoredRanks(RanksInParts):
+    """The ranks of a ledger in its file, or those of some edges.
 
     `shape`: (rules, E, layers, heads) of the file; `edges`: which of its edges, ascending; None: all. Raises
     LedgerError when they are read, if the file is damaged, or has changed since it was opened.
@@ -218,31 +248,18 @@ class StoredRanks:
         self.path, self._identity, self._of_file, self._edges = Path(path), identity, shape, edges
         self.shape = (shape[0], shape[1] if edges is None else len(edges), *shape[2:])
 
-    def parts(self, edges_at_once: int) -> Iterator[tuple[slice, np.ndarray]]:
-        """As `RankLedger.parts`."""
-        rules, of_file, layers, heads = self._of_file
-        done = read = 0
-        waiting = np.empty((0, rules, layers, heads), np.uint8)
+    def chunks(self, edges_at_once: int) -> Iterator[np.ndarray]:
+        _, of_file, layers, heads = self._of_file
+        read = 0
         for batch in ledger_file.parts(self.path, *_KIND, "ranks", edges_at_once, self._identity):
             cells = _cells(batch, layers, heads)
             if self._edges is not None:
                 first, last = np.searchsorted(self._edges, [read, read + len(cells)])
                 cells = cells[self._edges[first:last] - read]
             read += len(batch)
-            waiting = np.concatenate([waiting, cells]) if len(waiting) else cells
-            while len(waiting) >= edges_at_once:
-                yield slice(done, done + edges_at_once), waiting[:edges_at_once].swapaxes(0, 1)
-                done, waiting = done + edges_at_once, waiting[edges_at_once:]
+            yield cells
         if read != of_file:
             raise LedgerError(f"{self.path} has ranks of {read} edges, expected {of_file}: the file is damaged")
-        if len(waiting):
-            yield slice(done, done + len(waiting)), waiting.swapaxes(0, 1)
-
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
-        ranks = np.empty(self.shape, np.uint8)
-        for part, of_part in self.parts(EDGES_AT_ONCE):
-            ranks[:, part] = of_part
-        return ranks if dtype is None else ranks.astype(dtype)
 
     def __getitem__(self, place: Any) -> Any:
         """Those of edges in ascending order, or of a mask (E,), `[:, edges]`, stay in the file; others are read."""
@@ -251,4 +268,4 @@ class StoredRanks:
             if edges.ndim and (np.diff(edges) > 0).all():
                 kept = edges if self._edges is None else self._edges[edges]
                 return StoredRanks(self.path, self._identity, self._of_file, kept)
-        return np.asarray(self)[place]
+        return super().__getitem__(place)

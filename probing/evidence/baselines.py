@@ -317,7 +317,12 @@ class BaselineResult:
         """Baseline -> the means of *published* over the relations of *held-out*, which compare with its means."""
         both = zip(self.outcomes["published"].items(), self.outcomes["held-out"].values())
         restricted = {name: outcome.only(held.relations) for (name, outcome), held in both}
-        return {name: means(mean_score(outcome)) for name, outcome in restricted.items()}
+        return {
+            name: self.summaries["published"][name]["scores"]
+            if outcome is self.outcomes["published"][name]
+            else means(mean_score(outcome))
+            for name, outcome in restricted.items()
+        }
 
     def to_dict(self) -> dict[str, Any]:
         """As JSON: settings, chosen predictors and summaries of each protocol, and `same_relations`."""

@@ -178,9 +178,13 @@ class Evidence:
     def same_relations(self) -> tuple[np.ndarray, MeanComparison | None]:
         """The means of *published* over the relations of *held-out*, which compare with its own, and their comparison
         with the best baseline."""
-        outcomes = self.outcomes["published"].only(self.outcomes["held-out"].relations)
+        published, compared = self.outcomes["published"], self.comparisons.get("published")
+        outcomes = published.only(self.outcomes["held-out"].relations)
+        if outcomes is published:  # held-out has all relations
+            same = None if compared is None else MeanComparison(compared.difference.mean, compared.p_mean)
+            return self.estimates["published"].mean, same
         best = self.baselines.outcomes["published"][BEST_BASELINE]
-        return mean_score(outcomes), compare_means([outcomes, best], [(0, 1)])[0] if self.comparisons else None
+        return mean_score(outcomes), compare_means([outcomes, best], [(0, 1)])[0] if compared else None
 
     @cached_property
     def beyond(self) -> dict[int, Beyond | None]:
@@ -261,7 +265,7 @@ class Evidence:
         combined = rival.of(BEST_BASELINE, model)
         return {
             "scores": _at_table_ks(means(model.estimate.mean)),
-            "combined": _at_table_ks(means(mean_score(combined))),
+            "combined": _at_table_ks(means(mean_score(combined, [int(k) for k in TABLE_KS]))),
             "differences": _at_table_ks(_differences(compared.difference.mean, compared.p_mean)),
             **entry_functions.pack_beyond(model.outcomes, combined, self.outcomes["published"].functions),
         }

@@ -19,7 +19,7 @@ _MOST_NUMBERS = 10**7
 def packed(numbers: np.ndarray) -> str:
     """Numbers from 0 to 2 ** 32 - 1, of any shape, in C order."""
     lowest_first = np.ascontiguousarray(numbers, "<u4").reshape(-1, 1).view(np.uint8).T
-    return base64.b64encode(zlib.compress(lowest_first.tobytes(), 9)).decode()
+    return base64.b64encode(zlib.compress(lowest_first.tobytes())).decode()
 
 
 def unpacked(value: Any, at: str, count: int) -> np.ndarray:

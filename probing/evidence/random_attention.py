@@ -2,80 +2,127 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
 from codesyntax_dataset.protocol import KS
 from codesyntax_metric.topk_uas import HEAD_TO_DEPENDENT, NOT_IN_MEAN, RULES, WORST_RANK
-from probing.attention.ledger import RankLedger
+from probing.attention.ledger import RankLedger, RanksInParts
 from probing.evidence.baselines import Edges
+
+GUESSES = max(KS)
+"""As many tokens of a row are ranked: no score needs more."""
+
+_EDGES = 1 << 11  # at once, and the rest of their function
 
 
 def random_attention(edges: Edges, direction: str = HEAD_TO_DEPENDENT, heads: int = 12, seed: int = 0) -> RankLedger:
-    """The ledger of one layer of `heads` attention heads with random weights, ranked like any attention.
+    """The ledger of one layer of `heads` attention heads, each of whose rows ranks the other tokens in random order.
 
-    The weights of a function are `np.random.default_rng(seed).random((heads, tokens, tokens))`, function by function.
-    Only the rows that edges need are kept, and only the tokens that they seek are ranked. Two weights of a row are
-    equal once in 2**53: neither is then ranked before the other.
+    The ranks are drawn from `np.random.default_rng(seed)` each time that they are read, function by function. Of each
+    row the best GUESSES tokens are known, those behind them have WORST_RANK. A token itself comes after all others of
+    its row, and those that are never predicted have WORST_RANK.
     """
-    rng = np.random.default_rng(seed)
-    ranks = np.empty((len(RULES), len(edges), 1, heads), np.uint8)
-    starts = np.flatnonzero(np.diff(edges.function, prepend=-1))  # edges come function by function
-    for start, end in zip(starts, [*starts[1:], len(edges)]):
-        tokens, part = int(edges.tokens[start]), slice(start, end)
-        left_out = edges.left_out[edges.begin[start] : edges.begin[start] + tokens]
-        head, first, last = edges.head[part], edges.first[part], edges.last[part]
-        if direction == HEAD_TO_DEPENDENT:
-            readers, row = np.unique(head, return_inverse=True)
-            weights = _rows(rng, readers, tokens, heads, left_out)
+    settings = {"random_attention": {**edges.settings, "direction": direction, "seed": seed}}
+    return RankLedger.of(edges, _RandomRanks(edges, direction, heads, seed), settings)
+
+
+class _RandomRanks(RanksInParts):
+    def __init__(self, edges: Edges, direction: str, heads: int, seed: int):
+        self._edges, self._direction, self._heads, self._seed = edges, direction, heads, seed
+        self.shape = (len(RULES), len(edges), 1, heads)
+        self._may = ~edges.left_out
+        self._before = np.append(0, np.cumsum(self._may))  # how many tokens before each may be predicted
+
+    def chunks(self, edges_at_once: int) -> Iterator[np.ndarray]:
+        rng = np.random.default_rng(self._seed)
+        starts = np.flatnonzero(np.diff(self._edges.function, prepend=-1))  # edges come function by function
+        start = 0
+        while start < len(self._edges):
+            later = starts[np.searchsorted(starts, start + _EDGES) :]
+            end = int(later[0]) if len(later) else len(self._edges)
+            yield self._of_edges(rng, slice(start, end))
+            start = end
+
+    def _of_edges(self, rng: np.random.Generator, part: slice) -> np.ndarray:
+        """The ranks of the edges of some functions: uint8 (edges, rules, 1, heads)."""
+        edges = self._edges
+        begin = edges.begin[part].astype(np.int64)
+        end, head, first, last = (
+            begin + column[part] for column in (edges.tokens, edges.head, edges.first, edges.last)
+        )
+        ranks = np.empty((len(begin), len(RULES), 1, self._heads), np.uint8)
+        if self._direction == HEAD_TO_DEPENDENT:
             several = np.flatnonzero(first < last)  # of one token, the three rules seek the same
-            span = [weights[:, row[at], first[at] : last[at] + 1].max(axis=-1) for at in several]
-            of_last = weights[:, row[several], last[several]]
-            sought = np.concatenate([weights[:, row, first], *(one[:, None] for one in span), of_last], axis=1)
-            found = _ranks(weights, np.concatenate([row, row[several], row[several]]), sought)
-            by_rule = np.repeat(found[:, None, : len(row)], len(RULES), axis=1)
-            by_rule[:, 1, several], by_rule[:, 2, several] = np.split(found[:, len(row) :], 2, axis=1)
-            by_rule[..., left_out[head]] = WORST_RANK
+            sought = np.concatenate([np.arange(len(head)), several, several])
+            low, high = (
+                np.concatenate([first, first[several], last[several]]),
+                np.concatenate([first, last[several], last[several]]),
+            )
+            found = self._found(rng, head[sought], low, high, begin[sought], end[sought])
+            ranks[:, :, 0] = found[: len(head), None]
+            ranks[several, 1, 0], ranks[several, 2, 0] = np.split(found[len(head) :], 2)
         else:
             size = last - first + 1
-            begin = size.cumsum() - size
-            token = np.arange(size.sum()) + np.repeat(first - begin, size)  # of each dependent, edge by edge
-            readers, row = np.unique(token, return_inverse=True)
-            weights = _rows(rng, readers, tokens, heads, left_out)
-            found = _ranks(weights, row, weights[:, row, np.repeat(head, size)])
-            found[:, left_out[token]] = WORST_RANK
-            parts = found[:, begin], np.minimum.reduceat(found, begin, axis=-1), found[:, begin + size - 1]
-            by_rule = np.stack(parts, axis=1)
-        ranks[:, part, 0] = np.moveaxis(by_rule, 0, -1)
-    settings = {"random_attention": {**edges.settings, "direction": direction, "seed": seed}}
-    return RankLedger.of(edges, ranks, settings)
+            of = np.repeat(np.arange(len(size)), size)  # each token of each dependent looks for the head
+            at = size.cumsum() - size
+            token = first[of] + np.arange(len(of)) - at[of]
+            found = self._found(rng, token, head[of], head[of], begin[of], end[of])
+            ranks[:, 0, 0], ranks[:, 2, 0] = found[at], found[at + size - 1]
+            ranks[:, 1, 0] = np.minimum.reduceat(found, at, axis=0)
+        return ranks
+
+    def _found(
+        self,
+        rng: np.random.Generator,
+        reader: np.ndarray,
+        first: np.ndarray,
+        last: np.ndarray,
+        begin: np.ndarray,
+        end: np.ndarray,
+    ) -> np.ndarray:
+        """Where the row of each of q readers has its first token from `first` to `last`: uint8 (q, heads).
+
+        All are places among the tokens of all functions; those of the reader's own are from `begin` until `end`.
+        """
+        before, may = self._before, self._may
+        _, one, row = np.unique(reader, return_index=True, return_inverse=True)
+        others = before[end] - before[begin] - may[reader]
+        guesses = _guesses(rng, others[one], self._heads)
+        # from which to which of the others is sought
+        low = before[first] - before[begin] - (may[reader] & (reader < first))
+        high = before[last + 1] - before[begin] - (may[reader] & (reader <= last))
+        low, width = (part.astype(guesses.dtype)[:, None] for part in (low, high - low))
+        found = np.full((len(reader), self._heads), WORST_RANK, np.uint8)
+        for place in reversed(range(GUESSES)):
+            within = guesses[place].take(row, axis=0) - low < width  # below 0 it wraps around
+            found ^= (found ^ np.uint8(place)) * within
+        own = np.flatnonzero((first <= reader) & (reader <= last) & (others < GUESSES))
+        found[own] = np.minimum(found[own], others[own, None].astype(np.uint8))
+        found[~may[reader]] = WORST_RANK
+        return found
 
 
-def _rows(rng: np.random.Generator, readers: np.ndarray, tokens: int, heads: int, left_out: np.ndarray) -> np.ndarray:
-    """The rows of `readers` of random weights (heads, tokens, tokens): (heads, readers, tokens).
+def _guesses(rng: np.random.Generator, others: np.ndarray, heads: int) -> np.ndarray:
+    """The best GUESSES of so many `others` (rows,), without one twice: unsigned (GUESSES, rows, heads).
 
-    A token's own weight is 0, and that of a token that is left out -1, which is below every other.
+    Fisher and Yates: the n-th is drawn from place n on, and what stood at n takes its place. So what stands at a place
+    is found by following, from the last exchange back to the first, where it came from.
     """
-    weights, drawn = np.empty((heads, len(readers), tokens)), np.empty((tokens, tokens))
-    for of_head in weights:
-        rng.random(out=drawn)  # to skip the other rows would take longer
-        of_head[:] = drawn[readers]
-    weights[:, np.arange(len(readers)), readers] = 0
-    weights[:, :, left_out] = -1
-    return weights
-
-
-def _ranks(weights: np.ndarray, row: np.ndarray, sought: np.ndarray) -> np.ndarray:
-    """How many weights of its row (heads, rows, tokens) are larger than each of `sought` (heads, n), which is in `row`
-    (n,): uint8 (heads, n), the worst rank for a token that is left out."""
-    found = np.empty(sought.shape, np.uint8)
-    order = np.argsort(row, kind="stable")
-    for number, places in enumerate(np.split(order, np.searchsorted(row[order], np.arange(1, weights.shape[1])))):
-        larger = weights[:, number, None] > sought[:, places, None]
-        found[:, places] = np.minimum(np.add.reduce(larger.view(np.uint8), axis=-1, dtype=np.uint16), WORST_RANK)
-    found[sought < 0] = WORST_RANK
-    return found
+    kind = np.uint16 if others.max(initial=0) < 2**16 - GUESSES else np.uint32
+    drawn = np.empty((GUESSES, len(others), heads), kind)
+    for place, chosen in enumerate(drawn):
+        # as float32 a draw is below 1 by 2**-24 at least, so that its product stays below the number of the rest
+        rest = np.maximum(others - place, 0).astype(np.float32)[:, None]
+        chosen[:] = rng.random(chosen.shape, np.float32) * rest
+        chosen += kind(place)
+    guesses = drawn.copy()
+    for place, guess in enumerate(guesses):
+        for earlier in reversed(range(place)):
+            guess ^= (guess ^ kind(earlier)) * (guess == drawn[earlier])
+        guess[others <= place] = np.iinfo(kind).max  # no token is left
+    return guesses
 
 
 def expected(of_relation: Mapping[str, np.ndarray], relations: Sequence[str] | None = None) -> np.ndarray:

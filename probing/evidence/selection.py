@@ -53,12 +53,23 @@ def choice_of(result: ProbeResult) -> Choice:
 
 def apply(ledger: RankLedger, choice: Choice) -> Outcomes:
     """Score `ledger` with chosen heads. Raises LedgerError for heads that the ledger does not have."""
+    return apply_each(ledger, [choice])[0]
+
+
+def apply_each(ledger: RankLedger, choices: Sequence[Choice]) -> list[Outcomes]:
+    """The same for several choices of heads, for which the ranks are read once."""
+    guesses = [_heads_by_guess(ledger, choice) for choice in choices]
+    ranks = np.minimum(ledger.of_heads(*np.concatenate(guesses, axis=1)), _WORST)  # (all guesses, rules, E)
+    ends = np.cumsum([heads.shape[1] for heads in guesses])[:-1]
+    return [_outcomes(ledger, choice, own) for choice, own in zip(choices, np.split(ranks, ends))]
+
+
+def _outcomes(ledger: RankLedger, choice: Choice, ranks: np.ndarray) -> Outcomes:
+    """What a choice hits, from the ranks (guesses, rules, E) of its heads as in `_heads_by_guess`."""
     functions, row = np.unique(ledger.function, return_inverse=True)
     present = np.bincount(ledger.relation, minlength=len(ledger.relations))
     names = sorted(name for name, edges in zip(ledger.relations, present) if edges)
     chosen = [name for name in names if name in choice[RULES[0]]]
-    guesses = _heads_by_guess(ledger, choice, chosen)
-    ranks = np.minimum(ledger.of_heads(*guesses), _WORST)  # (guesses, rules, E)
     edges, found = np.zeros((len(functions), len(chosen)), np.int32), []
     for column, name in enumerate(chosen):
         number = ledger.relations.index(name)
@@ -83,9 +94,14 @@ def apply(ledger: RankLedger, choice: Choice) -> Outcomes:
     return Outcomes(chosen, functions, edges, found, choice, unchosen)
 
 
-def _heads_by_guess(ledger: RankLedger, choice: Choice, names: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
-    """Layers and heads, each (n, rules, relations of the ledger): the first, second ... head that a relation chose."""
+def _heads_by_guess(ledger: RankLedger, choice: Choice) -> np.ndarray:
+    """Layers and heads (2, n, rules, relations of the ledger): the first, second ... head that a relation chose."""
     layers, heads = ledger.ranks.shape[2:]
+    names = [
+        ledger.relations[number]
+        for number in np.unique(ledger.relation)
+        if ledger.relations[number] in choice[RULES[0]]
+    ]
     distinct = {(rule, name): list(dict.fromkeys(choice[rule][name])) for rule in RULES for name in names}
     most = max(map(len, distinct.values()), default=0)
     cells = np.zeros((2, most, len(RULES), len(ledger.relations)), np.intp)
@@ -97,7 +113,7 @@ def _heads_by_guess(ledger: RankLedger, choice: Choice, names: Sequence[str]) ->
                     "heads: choose on a ledger of the same model"
                 )
         cells[:, : len(chosen), RULES.index(rule), ledger.relations.index(name)] = np.transpose(chosen)
-    return cells[0], cells[1]
+    return cells
 
 
 def published(ledger: RankLedger) -> Outcomes:

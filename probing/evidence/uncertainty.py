@@ -110,11 +110,13 @@ def compare(
     return Comparison(one.relations, difference, p, np.apply_along_axis(holm, -1, p), found["p_mean"])
 
 
-def mean_score(outcomes: Outcomes) -> np.ndarray:
-    """The mean of `estimate`, with bounds: (3, rules, k)."""
-    return remembered("mean", outcomes.content(), lambda: {"mean": _mean(outcomes, outcomes.found, RESAMPLES, 0)})[
-        "mean"
-    ]
+def mean_score(outcomes: Outcomes, ks: Sequence[int] = KS) -> np.ndarray:
+    """The mean of `estimate`, with bounds: (3, rules, k), NaN for k of KS that are not among `ks`."""
+    some = outcomes.at(RULES, ks)
+    found = remembered("mean", some.content(), lambda: {"mean": _mean(some, some.found, RESAMPLES, 0)})
+    scores = np.full((3, len(RULES), len(KS)), np.nan)
+    scores[..., [KS.index(k) for k in ks]] = found["mean"]
+    return scores
 
 
 @dataclass(frozen=True)

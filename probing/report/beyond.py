@@ -116,7 +116,9 @@ def _means(findings: Findings, shown: Sequence[int]) -> Table:
     for avoided in shown:
         rivals, first = findings.rivals[avoided], findings.subjects[0].beyond[avoided]
         assert rivals is not None and first is not None
-        baselines = {kind: mean_score(rivals.of(kind, first)) for kind in kinds_of(findings.config)}
+        baselines = {
+            kind: mean_score(rivals.of(kind, first), [int(k) for k in TABLE_KS]) for kind in kinds_of(findings.config)
+        }
         for number, rule in enumerate(findings.rules):
             for k in TABLE_KS:
                 place = int(k) - 1
@@ -172,7 +174,7 @@ def _sizes(model: Beyond) -> tuple[int, int, float]:
 
 def _mean_of(rivals: Rivals, kind: str, model: Beyond) -> np.ndarray:
     """The mean score of a baseline, (3,), where one rule and k are shown."""
-    return mean_score(rivals.of(kind, model))[:, RULES.index(RULE), int(K) - 1]
+    return mean_score(rivals.of(kind, model), [int(K)])[:, RULES.index(RULE), int(K) - 1]
 
 
 def _relations(findings: Findings, subject: Subject, shown: Sequence[int]) -> Table:

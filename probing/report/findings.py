@@ -27,7 +27,7 @@ from probing.evidence.outcomes import Outcomes
 from probing.evidence.random_attention import by_relation, random_attention
 from probing.evidence.random_attention import expected as expected_scores
 from probing.evidence.remembered import remembered
-from probing.evidence.selection import SAME_RELATIONS, apply, choose, published
+from probing.evidence.selection import SAME_RELATIONS, apply_each, choose
 from probing.evidence.uncertainty import Comparison, MeanComparison, compare_means, mean_score, means
 from probing.runs.progress import progress
 from probing.runs.saved import read_text
@@ -359,8 +359,10 @@ def _random(validation: Edges, test: Edges, direction: str, heads: int) -> dict[
     def compute() -> dict[str, np.ndarray]:
         choice = choose(random_attention(validation, direction, heads, 0))
         scored = random_attention(test, direction, heads, 1)
-        side_by_side = _side_by_side({PUBLISHED: published(scored), HELD_OUT: apply(scored, choice)})
-        return {mean: mean_score(outcomes) for mean, outcomes in side_by_side.items()}
+        of_published, of_held_out = apply_each(scored, [choose(scored), choice])
+        same = of_published.only(of_held_out.relations)
+        scores = {PUBLISHED: mean_score(of_published), HELD_OUT: mean_score(of_held_out)}
+        return {**scores, SAME_RELATIONS: scores[PUBLISHED] if same is of_published else mean_score(same)}
 
     made_of = chain(validation.content(), test.content())
     found = remembered(f"random attention {direction} {heads}", made_of, compute)
