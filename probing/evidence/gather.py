@@ -28,7 +28,7 @@ from probing.evidence.baselines import BaselineResult, Edges
 from probing.evidence.beyond import AVOIDED, Beyond, Rivals, beyond, rivals
 from probing.evidence.entry import FORMAT
 from probing.evidence.outcomes import TABLE_PLACES, Outcomes
-from probing.evidence.selection import apply, choice_of, held_out
+from probing.evidence.selection import apply_each, check_alike, choice_of
 from probing.evidence.uncertainty import (
     Comparison,
     Estimate,
@@ -154,10 +154,9 @@ class Evidence:
     def outcomes(self) -> dict[str, Outcomes]:
         """Protocol -> the hits of the model's heads."""
         test, validation = self.probed.test, self.probed.validation
-        return {
-            "published": apply(test.ledger, choice_of(test)),
-            "held-out": held_out(validation.ledger, test.ledger, choice_of(validation)),
-        }
+        check_alike(validation.ledger, test.ledger)
+        choices = choice_of(test), choice_of(validation)
+        return dict(zip(PUBLISHED_FIRST, apply_each(test.ledger, choices)))
 
     @cached_property
     def estimates(self) -> dict[str, Estimate]:

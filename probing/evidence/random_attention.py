@@ -16,7 +16,7 @@ GUESSES = max(KS)
 
 _FEW = 4  # tokens that a row seeks, one by one: it is faster to draw where they stand than what is best
 
-_EDGES = 1 << 11  # at once, and the rest of their function
+_EDGES = 1 << 12  # at once, and the rest of their function
 
 
 def random_attention(edges: Edges, direction: str = HEAD_TO_DEPENDENT, heads: int = 12, seed: int = 0) -> RankLedger:
@@ -102,10 +102,11 @@ class _RandomRanks(RanksInParts):
         several = np.zeros(len(one), bool)
         several[row[(width > 1) | (number >= _FEW)]] = True
         found = np.full((len(reader), self._heads), WORST_RANK, np.uint8)
-        for rows in (several, ~several):
+        short = others[one] < 2**8 - GUESSES  # of which places are bytes, which takes half the time
+        for rows, by_place in ((several & short, False), (several & ~short, False), (~several, True)):
             sought = np.flatnonzero(rows[row] & (width > 0))
             at = (np.cumsum(rows) - 1)[row[sought]]
-            if rows is several:
+            if not by_place:
                 best = _different(rng, others[one[rows]], self._heads, GUESSES)
                 found[sought] = _first_within(best, at, low[sought], width[sought])
             else:  # where the few that are sought stand is as random as which stand at the best places
@@ -135,7 +136,7 @@ def _different(rng: np.random.Generator, below: np.ndarray, heads: int, number: 
     is found by following, from the last exchange back to the first, where it came from. Where no number is left, the
     largest of the type stands for none.
     """
-    kind = np.uint16 if below.max(initial=0) < 2**16 - number else np.uint32
+    kind = np.min_scalar_type(int(below.max(initial=0)) + number).type
     drawn = np.empty((number, len(below), heads), kind)
     for place, chosen in enumerate(drawn):
         # as float32 a draw is below 1 by 2**-24 at least, so that its product stays below the number of the rest

@@ -121,12 +121,17 @@ def published(ledger: RankLedger) -> Outcomes:
     return apply(ledger, choose(ledger))
 
 
-def held_out(validation: RankLedger, test: RankLedger, choice: Choice | None = None) -> Outcomes:
-    """The held-out protocol: the heads are chosen on `validation` and scored on `test`, two ledgers of the same model.
+def held_out(validation: RankLedger, test: RankLedger) -> Outcomes:
+    """The held-out protocol: the heads are chosen on `validation` and scored on `test`.
 
-    `choice`: the heads, if they were chosen on `validation` already.
-    Raises LedgerError for ledgers with different settings, or of the same split.
+    Raises what `check_alike` does.
     """
+    check_alike(validation, test)
+    return apply(test, choose(validation))
+
+
+def check_alike(validation: RankLedger, test: RankLedger) -> None:
+    """Raise LedgerError unless these are ledgers of the same model and settings, and of two splits."""
     one, other = (ledger.settings.get("settings", {}) for ledger in (validation, test))
     for name in sorted({*one, *other} - {"split", "labels", "limit"}):
         if one.get(name) != other.get(name):
@@ -136,4 +141,3 @@ def held_out(validation: RankLedger, test: RankLedger, choice: Choice | None = N
             )
     if one and one["split"] == other["split"]:
         raise LedgerError(f"both ledgers are of the split {one['split']}: choose on another, such as validation")
-    return apply(test, choose(validation) if choice is None else choice)
