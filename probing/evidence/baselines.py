@@ -316,12 +316,11 @@ class BaselineResult:
     def same_relations(self) -> dict[str, Any]:
         """Baseline -> the means of *published* over the relations of *held-out*, which compare with its means."""
         both = zip(self.outcomes["published"].items(), self.outcomes["held-out"].values())
-        restricted = {name: outcome.only(held.relations) for (name, outcome), held in both}
         return {
             name: self.summaries["published"][name]["scores"]
-            if outcome is self.outcomes["published"][name]
-            else means(mean_score(outcome))
-            for name, outcome in restricted.items()
+            if outcome.relations == held.relations
+            else means(mean_score(outcome.only(held.relations)))
+            for (name, outcome), held in both
         }
 
     def to_dict(self) -> dict[str, Any]:

@@ -178,11 +178,12 @@ class Evidence:
         """The means of *published* over the relations of *held-out*, which compare with its own, and their comparison
         with the best baseline."""
         published, compared = self.outcomes["published"], self.comparisons.get("published")
-        outcomes = published.only(self.outcomes["held-out"].relations)
-        if outcomes is published:  # held-out has all relations
+        relations = self.outcomes["held-out"].relations
+        if relations == published.relations:
             same = None if compared is None else MeanComparison(compared.difference.mean, compared.p_mean)
             return self.estimates["published"].mean, same
         best = self.baselines.outcomes["published"][BEST_BASELINE]
+        outcomes = published.only(relations)
         return mean_score(outcomes), compare_means([outcomes, best], [(0, 1)])[0] if compared else None
 
     @cached_property

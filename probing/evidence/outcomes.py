@@ -118,8 +118,6 @@ class Outcomes:
     def only(self, relations: Iterable[str]) -> Outcomes:
         """The same, restricted to these relations, such as those of the other protocol, so that means compare."""
         columns = [self.relations.index(name) for name in sorted(relations)]
-        if columns == list(range(len(self.relations))):
-            return self
         names = [self.relations[column] for column in columns]
         return replace(self, relations=names, edges=self.edges[:, columns], found=[self.found[at] for at in columns])
 

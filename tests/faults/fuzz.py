@@ -103,6 +103,7 @@ def tried(seed: int, numbers: Iterable[int], files: bool = True) -> Iterator[Out
     base = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     for number in numbers:
         one = input_of(seed, number, files)
+        held = _resident()
         began, became, said = time.process_time(), "accepted", ""
         try:
             with quiet():
@@ -120,11 +121,16 @@ def tried(seed: int, numbers: Iterable[int], files: bool = True) -> Iterator[Out
         if became not in WRONG and seconds > SECONDS * max(1, min(one.size, LONGEST_FUNCTION) / 50_000):
             became, said = "too slow", f"{seconds:.1f} s for {one.size:,} characters"
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-        if peak > base + MEGABYTES * 1024:
-            if became not in WRONG:
-                became, said = "too large", f"{(peak - base) >> 10:,} MB for {one.size:,} characters"
-            base = peak
+        if peak > base and peak > held + MEGABYTES * 1024 and became not in WRONG:
+            became, said = "too large", f"{(peak - held) >> 10:,} MB for {one.size:,} characters"
+        base = peak
         yield Outcome(number, one.target, became, seconds, said)
+
+
+def _resident() -> int:
+    """Kilobytes in memory now: what inputs before have loaded, such as torch, is not of the next one."""
+    pages = int(Path("/proc/self/statm").read_text().split()[1])
+    return pages * resource.getpagesize() >> 10
 
 
 @contextmanager
