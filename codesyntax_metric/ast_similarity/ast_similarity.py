@@ -29,7 +29,8 @@ Returns:
     {"jaccard": float, "sorensen_dice": float, "levenshtein": float, "pairs": int, "failed": int, "signature": str}; the
     similarities from 0 to 1: their means over the pairs that did not fail, None if all did; without `average`, lists
     with a number for each pair, None for those that failed. A pair fails if either text has no UTF-8 form (a lone
-    surrogate) or more than 100,000 nodes. Code that does not parse does not fail: its tree has `ERROR` nodes.
+    surrogate), or more than 100,000 nodes, or cannot be repaired in reasonable time. Other code that does not parse
+    does not fail: its tree has `ERROR` nodes.
 Raises:
     ValueError if nothing was added, for anything but code or trees, and for a language without a grammar.
 Example:

@@ -64,6 +64,23 @@ def test_short_code_that_the_parser_never_ends_with_is_refused():
     assert time.process_time() - before < 5  # forever, and 20 GB
 
 
+def test_code_whose_repair_takes_ever_more_memory_is_refused():
+    before = time.process_time()
+    with pytest.raises(ParseError):
+        annotate("?>%w[b'" * 7_000, "go")  # a minute, and 14 GB
+    assert time.process_time() - before < 5
+
+
+def test_here_documents_that_crash_the_parser_are_refused():
+    """In a process of its own, as a crash would end this one."""
+    program = "from codesyntax_dataset import annotate; annotate('x = ' + '/*<<finally<!--' * {}, 'ruby')"
+    for times, said in ((60, "something is missing"), (200, "too many here-documents")):
+        ran = subprocess.run([sys.executable, "-c", program.format(times)], capture_output=True, text=True)
+        assert ran.returncode == 1 and "ParseError: line 1" in ran.stderr and said in ran.stderr
+    many = "def f\n" + "".join(f"  a{n} = <<~WORDS\n    text\n  WORDS\n" for n in range(300)) + "end"
+    assert annotate(many, "ruby").tokens  # one after the other
+
+
 def test_the_layout_of_deep_brackets_is_edited_in_time():
     before = time.process_time()
     code = "def f\n  x = " + "(" * 50_000 + "1" + ")" * 50_000 + "\n  y = 2\nend"
