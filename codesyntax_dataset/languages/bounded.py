@@ -2,9 +2,9 @@
 
 Its recovery from errors can take the square of the length, and with some code, such as `class A {` and then `[,Z` 14
 times in TypeScript, it never ends and fills the memory. It can be stopped between steps, but not in the last one, which
-in Go can take the square of the brackets that nobody closes (7,000 in 50 KB: a minute and 14 GB). And the grammar of
-Ruby writes behind the end of a buffer if too many here-documents are open. Grammars are told apart by their nodes, as
-they do not know their names.
+can take the square of the brackets that nobody closes (7,000 in 50 KB of Go: a minute and 14 GB; in Java, never). And
+the grammar of Ruby writes behind the end of a buffer if too many here-documents are open. Grammars are told apart by
+their nodes, as they do not know their names.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _STEPS, _STEPS_PER_BYTE = 1_000, 0.06
 took more than a third of them; a number of steps, unlike a time, is the same on every computer."""
 
 _UNCLOSED = 500
-"""Brackets of Go, those in texts and comments included. No real file has as many."""
+"""Brackets, those in texts and comments included: 19 of 71,335 real files have more, all of them data in one text."""
 
 _HEREDOC = re.compile(rb"""<<[~-]?["'`]?(\w+)""")
 _OPEN = 800
@@ -34,7 +34,7 @@ def parse(language: tree_sitter.Language, data: bytes, keep_text: bool = True) -
     Without `keep_text`, the nodes of code that does not parse need not know their text: it takes half the time.
     """
     unclosed = sum(map(data.count, b"([{")) - sum(map(data.count, b")]}"))
-    if unclosed > _UNCLOSED and language.id_for_node_kind("go_statement", True) is not None:
+    if unclosed > _UNCLOSED and language.id_for_node_kind("enhanced_for_statement", True) is None:  # not Java
         raise ParseError("too many brackets that nobody closes", 1, 0)
     if language.id_for_node_kind("heredoc_beginning", True) is not None:
         _check_heredocs(data)
