@@ -88,8 +88,8 @@ EQUIVALENT: dict[str, dict[tuple[str, str], str]] = {
     },
     "probing/evidence/uncertainty.py": {
         (
-            "of_mean += weight * one.total",
-            "of_mean -= weight * one.total",
+            "added[:, one.places] += weight * one.columns[one.which.ravel()]",
+            "added[:, one.places] -= weight * one.columns[one.which.ravel()]",
         ): "only its absolute value counts",
         (
             "bounded = np.stack([difference, np.maximum(difference - below, -1), np.minimum(difference + above, 1)])",
@@ -100,12 +100,12 @@ EQUIVALENT: dict[str, dict[tuple[str, str], str]] = {
             "bounded = np.stack([difference, np.maximum(difference - below, -1), np.minimum(difference + above, 2)])",
         ): NEWCOMBE,
         (
-            "str(k): None if math.isnan((mean := estimated.mean[:, number, place])[0]) else mean.tolist()",
-            "str(k): None if math.isnan((mean := estimated.mean[:, number, place])[1]) else mean.tolist()",
+            "str(k): None if math.isnan((cell := estimated[:, number, place])[0]) else cell.tolist()",
+            "str(k): None if math.isnan((cell := estimated[:, number, place])[1]) else cell.tolist()",
         ): OF_A_MEAN,
         (
-            "str(k): None if math.isnan((mean := estimated.mean[:, number, place])[0]) else mean.tolist()",
-            "str(k): None if math.isnan((mean := estimated.mean[:, number, place])[-1]) else mean.tolist()",
+            "str(k): None if math.isnan((cell := estimated[:, number, place])[0]) else cell.tolist()",
+            "str(k): None if math.isnan((cell := estimated[:, number, place])[-1]) else cell.tolist()",
         ): OF_A_MEAN,
     },
 }
