@@ -86,7 +86,21 @@ EQUIVALENT: dict[str, dict[tuple[str, str], str]] = {
             "def signs(functions: int, permutations: int, seed: int, at_once: int = 501) -> Iterator[np.ndarray]:",
         ): AT_ONCE,
     },
+    "probing/evidence/outcomes.py": {
+        (
+            "bits = np.ascontiguousarray(exchanges[:, start // 8 : (start + _AT_ONCE) // 8])",
+            "bits = np.ascontiguousarray(exchanges[:, start // 8 : (start + _AT_ONCE) // 8 + 1])",
+        ): "of the bits only as many are unpacked as there are exchanges",
+    },
     "probing/evidence/uncertainty.py": {
+        (
+            "means = sums.reshape(len(several), rules, ks, -1)",
+            "means = sums.reshape(len(several), rules, ks, -2)",
+        ): "numpy takes any negative size for the one that is not given",
+        (
+            "first, (rules, ks), in_mean = several[0], several[0].shape, several[0].in_mean",
+            "first, (rules, ks), in_mean = several[0], several[0].shape, several[-1].in_mean",
+        ): "all have the same relations",
         (
             "added[:, one.places] += weight * one.columns[one.which.ravel()]",
             "added[:, one.places] -= weight * one.columns[one.which.ravel()]",
