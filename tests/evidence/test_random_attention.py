@@ -90,7 +90,7 @@ def test_tokens_behind_the_last_guess_are_worst(few, monkeypatch):
     assert (ranks[0] == ranks[1])[ranks[0] < 255].sum() == 0  # one place is not taken by two tokens
 
 
-def test_ranks_are_the_same_whatever_is_read_at_once(monkeypatch):
+def test_ranks_are_the_same_whatever_is_read_at_once():
     functions = [(30, [(0, 1, 4), (0, 9, 9), (3, 2, 2)]), (40, [(5, 6, 6)]), (25, [(1, 2, 8), (2, 3, 3)])] * 900
     ledger = random_attention(edges_of(*functions), heads=3, seed=4)
     whole = np.asarray(ledger.ranks)

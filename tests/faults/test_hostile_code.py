@@ -64,7 +64,15 @@ def test_short_code_that_the_parser_never_ends_with_is_refused():
     assert time.process_time() - before < 5  # forever, and 20 GB
 
 
-@pytest.mark.parametrize(("language", "code"), [("go", "?>%w[b'" * 7_000), ("php", "==={{/*while" * 17_000)])
+@pytest.mark.parametrize(
+    ("language", "code"),
+    [
+        ("go", "?>%w[b'" * 7_000),
+        ("go", "]" * 7_000 + "?>%w[b'" * 7_000),
+        ("go", "?>%w[b')" * 7_000),
+        ("php", "==={{/*while" * 17_000),
+    ],
+)
 def test_code_whose_repair_takes_ever_more_memory_is_refused(language, code):
     """A minute, and more than 10 GB."""
     before = time.process_time()
