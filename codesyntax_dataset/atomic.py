@@ -13,29 +13,29 @@ from codesyntax_dataset.errors import LedgerError
 
 _PREFIX, _SUFFIX = ".codesyntax-", ".tmp"
 
-WORKPLACES = f"{_PREFIX}*{_SUFFIX}"
-"""A pattern for the names of folders that `workplace` made: those of a process that was killed remain."""
+TEMPORARY_FOLDERS = f"{_PREFIX}*{_SUFFIX}"
+"""A pattern for the names of folders that `temporary_folder` made: those of a process that was killed remain."""
 
 
 def write(path: str | os.PathLike, content: str | bytes) -> Path:
     """Write a file, creating its parent folders; return its path. Raises LedgerError if it cannot be written."""
     target = Path(path)
-    with writing(target), beside(target) as place:
+    with os_errors_as_ledger_errors(target), atomic_path(target) as place:
         place.write_bytes(content.encode("utf-8") if isinstance(content, str) else content)
     return target
 
 
 @contextlib.contextmanager
-def beside(target: Path) -> Iterator[Path]:
+def atomic_path(target: Path) -> Iterator[Path]:
     """Yield a temporary path for a new file or folder: renamed to `target` on success, removed on failure."""
-    with workplace(target.parent) as work:
+    with temporary_folder(target.parent) as work:
         place = work / target.name
         yield place
         os.replace(place, target)
 
 
 @contextlib.contextmanager
-def workplace(folder: Path) -> Iterator[Path]:
+def temporary_folder(folder: Path) -> Iterator[Path]:
     """Yield a new folder in `folder`, removed in the end: what is made there is renamed when it is complete.
 
     Its name is random and only its owner can write to it, so that nobody can place a link there, and two writers of the
@@ -74,7 +74,7 @@ def _exchanged(one: Path, other: Path) -> bool:
 
 
 @contextlib.contextmanager
-def writing(path: Path) -> Iterator[None]:
+def os_errors_as_ledger_errors(path: Path) -> Iterator[None]:
     """Turn an OSError into a LedgerError whose one-line message names `path`."""
     try:
         yield

@@ -9,7 +9,7 @@ from typing import IO
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from codesyntax_dataset.foreign import explodes
+from codesyntax_dataset.safe_files import explodes
 
 LARGEST_ROW_GROUP = 1 << 31
 """Bytes that the columns of a row group which are read may unpack to."""

@@ -15,9 +15,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from tqdm.auto import tqdm
 
-from codesyntax_dataset import card, corpus, foreign, metadata, shards, sources
+from codesyntax_dataset import card, corpus, metadata, safe_files, shards, sources
 from codesyntax_dataset.arguments import Positive, checked
-from codesyntax_dataset.atomic import replace, workplace
+from codesyntax_dataset.atomic import replace, temporary_folder
 from codesyntax_dataset.builder import FEATURES
 from codesyntax_dataset.errors import ArgumentError, DatasetError, SourceError, UnknownName
 from codesyntax_dataset.languages import CONFIGS, LANGUAGES, language_of, unedited
@@ -67,7 +67,7 @@ def build(
     output = Path(output).resolve()
     _check_ours(output)
     there = {} if overwrite else _digests(output)
-    with _plain_errors(output), workplace(output.parent) as work, shards.engine(engine, num_proc) as label:
+    with _plain_errors(output), temporary_folder(output.parent) as work, shards.engine(engine, num_proc) as label:
         folder = work / "dataset"
         reports, origins = {}, {}
         for config in [*there, *(config for config in configs if config not in there)]:
@@ -191,7 +191,7 @@ def _exclusion(file: str | os.PathLike[str] | None) -> tuple[Collection[str], ca
     if file is None:
         return (), None
     names = corpus.read_repositories(file)
-    return names, card.Exclusion(len(names), hashlib.sha256(foreign.read(file, corpus.LARGEST_LIST)).hexdigest())
+    return names, card.Exclusion(len(names), hashlib.sha256(safe_files.read(file, corpus.LARGEST_LIST)).hexdigest())
 
 
 def _check_ours(output: Path) -> None:

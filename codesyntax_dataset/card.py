@@ -14,11 +14,11 @@ import yaml
 from datasets.info import DatasetInfosDict
 
 from codesyntax_dataset.builder import COLUMNS, FEATURES
-from codesyntax_dataset.foreign import printable
 from codesyntax_dataset.languages import LANGUAGES, Variant, in_order, variant_of
 from codesyntax_dataset.languages.variants import EXACT
 from codesyntax_dataset.measure import ConfigReport
 from codesyntax_dataset.protocol import EDITS
+from codesyntax_dataset.safe_files import printable
 from codesyntax_dataset.schema import LABELS
 from codesyntax_dataset.sources import Origin
 

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import yaml
 
-from codesyntax_dataset import card, foreign, metadata
+from codesyntax_dataset import card, metadata, safe_files
 from codesyntax_dataset.builder import FEATURES
 from codesyntax_dataset.errors import DatasetError
 from codesyntax_dataset.languages import CONFIGS, unedited
@@ -194,7 +194,7 @@ def _text(folder: Path, name: str) -> str:
 
 def _bytes(folder: Path, name: str) -> bytes:
     try:
-        with foreign.opened(folder / name) as file:
+        with safe_files.opened(folder / name) as file:
             return file.read()
     except OSError as error:
         raise _not_as_built(folder, f"{name} cannot be read: {error.strerror}") from error

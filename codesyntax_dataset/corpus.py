@@ -7,11 +7,11 @@ from collections.abc import Collection, Iterator
 from dataclasses import replace
 from typing import Any
 
-from codesyntax_dataset import foreign, sources
+from codesyntax_dataset import safe_files, sources
 from codesyntax_dataset.edits import edit
 from codesyntax_dataset.errors import CodeSyntaxError, DatasetError, EditError, ParseError, SourceError
-from codesyntax_dataset.foreign import LARGEST_SOURCE, LONGEST_FUNCTION
 from codesyntax_dataset.languages import LANGUAGES, Variant, annotate, language_of, tokenize
+from codesyntax_dataset.safe_files import LARGEST_SOURCE, LONGEST_FUNCTION
 from codesyntax_dataset.schema import Annotation, Skips, SourceFunction, check
 from codesyntax_dataset.sources.text import decode, parse_json, texts
 
@@ -69,7 +69,7 @@ def read_repositories(file: str | os.PathLike[str]) -> frozenset[str]:
     The latter are the manifests of CuBERT's pre-training data. Raises SourceError naming file and line.
     """
     try:
-        lines = foreign.read(file, LARGEST_LIST).splitlines()
+        lines = safe_files.read(file, LARGEST_LIST).splitlines()
     except OSError as error:
         raise SourceError(f"{file}: cannot be read ({error.strerror})") from error
     names = set()

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import yaml
 
-from codesyntax_dataset import foreign
+from codesyntax_dataset import safe_files
 from codesyntax_dataset.batches import check_row_groups
 from codesyntax_dataset.card import MARKER
 from codesyntax_dataset.errors import DatasetError, UnknownName
@@ -75,7 +75,7 @@ def _check(folder: Path, name: str, data: bytes, sums: dict[str, str]) -> None:
 
 def _read(folder: Path, name: str) -> bytes:
     try:
-        with foreign.opened(folder / name) as file:
+        with safe_files.opened(folder / name) as file:
             return file.read()
     except OSError as error:
         raise DatasetError(

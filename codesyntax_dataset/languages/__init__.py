@@ -10,7 +10,6 @@ from collections.abc import Iterable
 
 from codesyntax_dataset.arguments import checked
 from codesyntax_dataset.errors import ArgumentError, ParseError, UnknownName
-from codesyntax_dataset.foreign import LONGEST_FUNCTION
 from codesyntax_dataset.languages.go import GO
 from codesyntax_dataset.languages.java import JAVA
 from codesyntax_dataset.languages.javascript import JAVASCRIPT
@@ -21,6 +20,7 @@ from codesyntax_dataset.languages.python import PYTHON
 from codesyntax_dataset.languages.ruby import RUBY
 from codesyntax_dataset.languages.rust import RUST
 from codesyntax_dataset.languages.typescript import TYPESCRIPT
+from codesyntax_dataset.safe_files import LONGEST_FUNCTION
 from codesyntax_dataset.schema import Annotation, Token
 
 __all__ = [

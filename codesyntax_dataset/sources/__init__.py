@@ -14,8 +14,8 @@ from types import ModuleType
 from typing import Any, NamedTuple
 
 from codesyntax_dataset.errors import SourceError
-from codesyntax_dataset.foreign import printable
 from codesyntax_dataset.languages import language_of
+from codesyntax_dataset.safe_files import printable
 from codesyntax_dataset.schema import Skips, SourceFunction
 from codesyntax_dataset.sources import codesearchnet, columns, hub, published, tree, treebank
 from codesyntax_dataset.sources.files import VALIDATION_FRACTION

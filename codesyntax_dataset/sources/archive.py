@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from codesyntax_dataset.errors import SourceError
-from codesyntax_dataset.foreign import opened
+from codesyntax_dataset.safe_files import opened
 
 ERRORS = (
     EOFError,

@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import IO
 
 from codesyntax_dataset.errors import SourceError
-from codesyntax_dataset.foreign import explodes, opened
 from codesyntax_dataset.languages import LANGUAGES, Language, language_of
+from codesyntax_dataset.safe_files import explodes, opened
 from codesyntax_dataset.schema import Skips, SourceFunction
 from codesyntax_dataset.sources.archive import ERRORS, open_zip
 from codesyntax_dataset.sources.text import parse_json, texts

@@ -26,8 +26,8 @@ from huggingface_hub import HfFileSystem
 
 from codesyntax_dataset.batches import batches, parquet_file
 from codesyntax_dataset.errors import SourceError
-from codesyntax_dataset.foreign import LARGEST_FILE, opened
 from codesyntax_dataset.languages import Language, language_of
+from codesyntax_dataset.safe_files import LARGEST_FILE, opened
 from codesyntax_dataset.schema import Skips, SourceFunction
 from codesyntax_dataset.sources import hub
 from codesyntax_dataset.sources.files import TOO_LARGE, VALIDATION_FRACTION, SourceFile, definitions, drawn, functions

@@ -9,8 +9,8 @@ from tempfile import TemporaryFile
 from typing import NamedTuple
 
 from codesyntax_dataset.errors import ParseError
-from codesyntax_dataset.foreign import LARGEST_FILE
 from codesyntax_dataset.languages import Definition, Language
+from codesyntax_dataset.safe_files import LARGEST_FILE
 from codesyntax_dataset.schema import SourceFunction
 
 VALIDATION_FRACTION = 0.2

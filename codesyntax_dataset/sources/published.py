@@ -13,11 +13,11 @@ from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from codesyntax_dataset import foreign
+from codesyntax_dataset import safe_files
 from codesyntax_dataset.errors import CodeSyntaxError, SourceError
-from codesyntax_dataset.foreign import explodes
 from codesyntax_dataset.languages import Language, language_of, unedited, variant_of
 from codesyntax_dataset.languages.variants import EXACT
+from codesyntax_dataset.safe_files import explodes
 from codesyntax_dataset.schema import Annotation, Edge, Skips, SourceFunction, Token, check
 from codesyntax_dataset.sources.archive import ERRORS, open_zip
 from codesyntax_dataset.sources.text import encodable, parse_json, texts
@@ -93,7 +93,7 @@ def _bytes(base: Path, member: str) -> tuple[str, bytes]:
                     raise SourceError(f"{base}/{member} unpacks to {size} bytes, from {base.stat().st_size}")
                 return f"{base}/{member}", archive.read(member)
         file = base / member if base.is_dir() else base
-        return str(file), foreign.read(file, LARGEST_FILE)
+        return str(file), safe_files.read(file, LARGEST_FILE)
     except ERRORS as error:
         raise SourceError(f"{base}: cannot read {member} ({error}): is the file complete?") from error
 

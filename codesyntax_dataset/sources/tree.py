@@ -18,10 +18,10 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 
-from codesyntax_dataset import foreign
+from codesyntax_dataset import safe_files
 from codesyntax_dataset.errors import SourceError
-from codesyntax_dataset.foreign import LARGEST_FILE
 from codesyntax_dataset.languages import Definition, Language, language_of
+from codesyntax_dataset.safe_files import LARGEST_FILE
 from codesyntax_dataset.schema import Skips, SourceFunction
 from codesyntax_dataset.sources.files import TOO_LARGE, VALIDATION_FRACTION, SourceFile, definitions, drawn, functions
 from codesyntax_dataset.sources.text import encodable
@@ -109,7 +109,7 @@ def _parsed(root: Path, folder: Path, language: Language, skips: Skips) -> Itera
             skip("file has a name that is not UTF-8", file)
             continue
         try:
-            data = foreign.read(file, LARGEST_FILE)
+            data = safe_files.read(file, LARGEST_FILE)
         except OSError as error:
             skip(TOO_LARGE if error.errno == errno.EFBIG else "file cannot be read", file)
             continue

@@ -23,7 +23,7 @@ from typing import NamedTuple
 
 import conllu
 
-from codesyntax_dataset import foreign
+from codesyntax_dataset import safe_files
 from codesyntax_dataset.errors import SourceError
 from codesyntax_dataset.languages import Language, language_of, variant_of
 from codesyntax_dataset.languages.variants import SPACED
@@ -123,7 +123,7 @@ def _files(source: Path, language: Language) -> dict[str, list[Path]]:
 def _sentences(file: Path) -> Iterator[tuple[int, int, list[str]]]:
     """Yield (number of the sentence, number of its first line, its lines), all numbers from 1."""
     try:
-        text = decode(foreign.read(file, LARGEST_FILE), str(file))
+        text = decode(safe_files.read(file, LARGEST_FILE), str(file))
     except OSError as error:
         raise SourceError(f"{file}: cannot be read ({error.strerror})") from error
     number, lines = 0, []

@@ -18,12 +18,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from pydantic import ValidationError
 
-from codesyntax_dataset import foreign
+from codesyntax_dataset import safe_files
 from codesyntax_dataset.arguments import checked
 from codesyntax_dataset.atomic import write
+from codesyntax_dataset.checksummed_json import with_checksum, without_checksum
 from codesyntax_dataset.errors import LedgerError
 from codesyntax_dataset.languages import language_of
-from codesyntax_dataset.sealed import sealed, unsealed
 from codesyntax_metric.topk_uas import HEAD_TO_DEPENDENT, RULES
 from probing.attention.error_classes import CLASSES, PLACES, Tokens, place
 from probing.attention.ledger import RankLedger
@@ -71,7 +71,8 @@ class ErrorAnalysis:
     def to_json(self) -> str:
         """The same analysis gives the same text."""
         fields = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
-        return json.dumps(sealed({**fields, "settings": self.settings.model_dump()}), indent=1, allow_nan=False) + "\n"
+        fields["settings"] = self.settings.model_dump()
+        return json.dumps(with_checksum(fields), indent=1, allow_nan=False) + "\n"
 
 
 def errors_path(result: str | os.PathLike) -> Path:
@@ -88,7 +89,7 @@ def save(analysis: ErrorAnalysis, result: str | os.PathLike) -> Path:
 def load(path: str | os.PathLike) -> ErrorAnalysis:
     """Load the analysis that `save` wrote to `path`; raises LedgerError if there is none."""
     try:
-        fields = unsealed(json.loads(foreign.read(path, LARGEST)))
+        fields = without_checksum(json.loads(safe_files.read(path, LARGEST)))
         # earlier ones also said here how the probe ran
         made = {name: value for name, value in fields["settings"].items() if name in Settings.model_fields}
         analysis = ErrorAnalysis(**{**fields, "settings": Settings.model_validate(made)})

@@ -26,8 +26,8 @@ from probing.attention.ledger import RankLedger
 from probing.attention.ranking import BatchListener, BatchRanker, EncodedFunction
 from probing.attention.result import ProbeResult
 from probing.attention.schema import Provenance, Run, at_step
+from probing.models.cache_dir import versions
 from probing.models.checkpoints import Checkpoint, step_of
-from probing.models.kept import versions
 from probing.models.location import no_panic
 from probing.runs import cache
 from probing.runs.batches import Batches, out_of_memory

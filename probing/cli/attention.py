@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from codesyntax_dataset.foreign import printable
 from codesyntax_dataset.languages import unedited
 from codesyntax_dataset.protocol import CONTROLS, RULES, SPLITS
+from codesyntax_dataset.safe_files import printable
 from probing.cli import options
 from probing.cli.group import main, note, quiet_libraries
 

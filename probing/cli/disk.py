@@ -20,10 +20,10 @@ def cache(folders: tuple[Path, ...], pruning: bool) -> None:
     it can be removed at any time; an interrupted run then begins anew.
     """
     quiet_hub()
-    from codesyntax_dataset.foreign import printable
-    from probing.runs.leftovers import leftovers, prune
+    from codesyntax_dataset.safe_files import printable
+    from probing.runs.disk_use import items, prune
 
-    found = list(leftovers(folders))
+    found = list(items(folders))
     for path, kind, size, in_use in found:
         click.echo(f"{size:>15,}  {kind:11}  {printable(str(path), most=10_000)}{' (in use)' if in_use else ''}")
     click.echo(f"{sum(one.size for one in found):>15,}  bytes in all")

@@ -9,9 +9,9 @@ from typing import Any
 import click
 
 from codesyntax_dataset.errors import LedgerError
-from codesyntax_dataset.foreign import printable
 from codesyntax_dataset.languages import unedited
 from codesyntax_dataset.protocol import DIRECTIONS
+from codesyntax_dataset.safe_files import printable
 from probing.cli import options
 from probing.cli.attention import note_shard, print_saved
 from probing.cli.group import main, note, quiet_libraries

@@ -13,7 +13,7 @@ from typing import Any
 import click
 
 from codesyntax_dataset.errors import CodeSyntaxError
-from codesyntax_dataset.foreign import printable
+from codesyntax_dataset.safe_files import printable
 
 _QUIET = "codesyntax.quiet"
 _STATUS_INTERRUPTED, _STATUS_TERMINATED = 128 + 2, 128 + 15

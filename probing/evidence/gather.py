@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from codesyntax_dataset import foreign
+from codesyntax_dataset import safe_files
 from codesyntax_dataset.errors import LedgerError
 from codesyntax_dataset.protocol import BEST_BASELINE, PROTOCOLS, REDRAWN_DEPENDENTS, TABLE_KS
 from codesyntax_metric.topk_uas import RULES
@@ -362,5 +362,5 @@ def alike(result: ProbeResult) -> Settings:
 
 
 def _sha256(path: Path) -> str:
-    with foreign.opened(path) as file:
+    with safe_files.opened(path) as file:
         return hashlib.file_digest(file, "sha256").hexdigest()

@@ -11,7 +11,7 @@ from pydantic_core import PydanticCustomError
 from codesyntax_dataset.languages import CONFIGS
 from codesyntax_dataset.protocol import DIRECTIONS
 from probing.attention.schema import Signature
-from probing.models.kept import VERSIONS
+from probing.models.cache_dir import VERSIONS
 from probing.prediction import schema as prediction
 from probing.prediction.masking import CONTROLS, PROTOCOLS
 from probing.runs import records

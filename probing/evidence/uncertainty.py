@@ -25,8 +25,8 @@ from codesyntax_dataset.errors import LedgerError
 from codesyntax_dataset.protocol import KS
 from codesyntax_metric.topk_uas import NOT_IN_MEAN, RULES
 from probing.evidence.outcomes import Found, Outcomes, exchanged, exchanged_together, resampled
-from probing.evidence.remembered import Arrays, remembered
 from probing.evidence.statistics import FEW_FUNCTIONS, NORMAL, PERMUTATIONS, RESAMPLES, bca, holm
+from probing.evidence.statistics_cache import Arrays, cached
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ def estimate(outcomes: Outcomes, *, resamples: int = RESAMPLES, seed: int = 0) -
             "mean": _mean(outcomes, outcomes.found, resamples, seed),
         }
 
-    return Estimate(**remembered(f"estimate {resamples} {seed}", outcomes.content(), compute))
+    return Estimate(**cached(f"estimate {resamples} {seed}", outcomes.content(), compute))
 
 
 @dataclass(frozen=True)
@@ -105,7 +105,7 @@ def compare(
         }
 
     made_of = chain(one.content(), other.content())
-    found = remembered(f"compare {tested} {permutations} {seed}", made_of, compute)
+    found = cached(f"compare {tested} {permutations} {seed}", made_of, compute)
     difference, p = Estimate(found["relations"], found["mean"]), found["p"]
     return Comparison(one.relations, difference, p, np.apply_along_axis(holm, -1, p), found["p_mean"])
 
@@ -113,7 +113,7 @@ def compare(
 def mean_score(outcomes: Outcomes, ks: Sequence[int] = KS) -> np.ndarray:
     """The mean of `estimate`, with bounds: (3, rules, k), NaN for k of KS that are not among `ks`."""
     some = outcomes.at(RULES, ks)
-    found = remembered("mean", some.content(), lambda: {"mean": _mean(some, some.found, RESAMPLES, 0)})
+    found = cached("mean", some.content(), lambda: {"mean": _mean(some, some.found, RESAMPLES, 0)})
     scores = np.full((3, len(RULES), len(KS)), np.nan)
     scores[..., [KS.index(k) for k in ks]] = found["mean"]
     return scores
@@ -145,7 +145,7 @@ def compare_means(
     if not in_mean.any():
         return [MeanComparison(np.full((3, rules, ks), np.nan), np.ones((rules, ks))) for _ in pairs]
     made_of = chain([repr(pairs).encode()], *(one.content() for one in several))
-    found = remembered(
+    found = cached(
         f"compare means {resamples} {permutations} {seed}",
         made_of,
         lambda: _compare_means(several, pairs, resamples, permutations, seed),

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from codesyntax_dataset import foreign
+from codesyntax_dataset import safe_files
 from codesyntax_dataset.errors import ArgumentError, ModelError
 from probing.models.location import EMBEDDED_MODELS, REQUEST, checkpoints_in, loading, locate
 
@@ -79,7 +79,7 @@ def read_models(file: str | os.PathLike) -> list[str]:
     Raises ArgumentError for a file that cannot be read, or names no model.
     """
     try:
-        text = foreign.read(file, _LARGEST_LIST).decode("utf-8-sig")
+        text = safe_files.read(file, _LARGEST_LIST).decode("utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         raise ArgumentError(f"cannot read the models in {file}: {error}; expected a line of UTF-8 for each") from error
     lines = (re.sub(r"(^|\s)#.*", "", line).strip() for line in text.splitlines())

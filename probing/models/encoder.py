@@ -17,7 +17,7 @@ from transformers import AutoModel
 from codesyntax_dataset.arguments import Natural, Positive, checked
 from codesyntax_dataset.errors import ModelError
 from codesyntax_dataset.protocol import PAPER_LENGTH
-from probing.models import capture, kept, subtokens
+from probing.models import cache_dir, capture, subtokens
 from probing.models.common import (
     DTYPES,
     body_of,
@@ -188,7 +188,7 @@ def load(
         loaded = loaded.to(target)
     revision = source.revision()
     # kept for weights read from files; a control and a model in memory are checked each time
-    findings = kept.self_check(revision, dtype, target.type, max_length) if random_weights is None else None
+    findings = cache_dir.self_check(revision, dtype, target.type, max_length) if random_weights is None else None
     return Encoder(loaded, tokenizer, source.name, revision, dtype, max_length, findings)
 
 

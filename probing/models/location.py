@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from huggingface_hub import HfApi, hf_hub_download
 from huggingface_hub.errors import HFValidationError, LocalEntryNotFoundError
 
-from codesyntax_dataset import foreign
+from codesyntax_dataset import safe_files
 from codesyntax_dataset.errors import ModelError
 from codesyntax_dataset.network import UNREACHABLE, hub_answers, is_hub_id
 
@@ -197,7 +197,7 @@ def files(folder: Path) -> list[str]:
 def _json(file: Path) -> dict[str, Any]:
     """The JSON object in a file; empty if it is not readable, because transformers will report that."""
     try:
-        content = json.loads(foreign.read(file, _LARGEST_JSON))
+        content = json.loads(safe_files.read(file, _LARGEST_JSON))
     except (OSError, ValueError, RecursionError):
         return {}
     return content if isinstance(content, dict) else {}

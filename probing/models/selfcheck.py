@@ -20,10 +20,10 @@ import torch
 from transformers.utils import ModelOutput
 
 from codesyntax_dataset.atomic import write
+from codesyntax_dataset.checksummed_json import with_checksum, without_checksum
 from codesyntax_dataset.errors import LedgerError, ModelError
-from codesyntax_dataset.sealed import sealed, unsealed
 from probing.models import capture
-from probing.models.kept import private
+from probing.models.cache_dir import private
 from probing.models.subtokens import tells_characters
 
 if TYPE_CHECKING:
@@ -88,7 +88,7 @@ class Findings(NamedTuple):
 def recall(file: Path) -> Findings | None:
     """The findings that `remember` wrote; None if there are none, or damaged ones."""
     try:
-        layers, heads, causal, checks, why = unsealed(json.loads(file.read_text(encoding="utf-8")))["findings"]
+        layers, heads, causal, checks, why = without_checksum(json.loads(file.read_text(encoding="utf-8")))["findings"]
         return Findings(int(layers), int(heads), bool(causal), [Check(*check) for check in checks], str(why))
     except (OSError, ValueError, TypeError, LookupError, RecursionError):
         return None
@@ -98,7 +98,7 @@ def remember(findings: Findings, file: Path) -> None:
     """Keep the findings on a model's files for the next time; failing to do so is not an error."""
     with contextlib.suppress(LedgerError, OSError):
         private(file.parent)
-        write(file, json.dumps(sealed({"findings": findings})))
+        write(file, json.dumps(with_checksum({"findings": findings})))
 
 
 def examine(encoder: Encoder) -> Findings:

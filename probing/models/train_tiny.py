@@ -30,7 +30,7 @@ from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors, 
 from transformers import ModernBertConfig, ModernBertForMaskedLM, PreTrainedTokenizerFast
 
 from codesyntax_dataset.arguments import Natural, Positive, checked
-from codesyntax_dataset.atomic import beside
+from codesyntax_dataset.atomic import atomic_path
 from codesyntax_dataset.errors import CodeSyntaxError, ModelError, SourceError
 from codesyntax_dataset.folder import read_split
 from codesyntax_dataset.languages import language_of
@@ -280,7 +280,7 @@ class Training:
             "seconds": str(self.seconds),
             "settings": self.settings,
         }
-        with beside(path) as place:
+        with atomic_path(path) as place:
             save_file(tensors, place, about)
 
     def resume(self, path: Path) -> None:
@@ -359,7 +359,7 @@ def train(
 
 def write(folder: Path, training: Training, evaluated: Sequence[str] | None) -> None:
     """Write the model as it is now, its tokenizer and its card into a new folder, whole or not at all."""
-    with beside(folder) as place:
+    with atomic_path(folder) as place:
         with quiet():
             training.model.save_pretrained(place)
             training.tokenizer.save_pretrained(place)

@@ -13,7 +13,7 @@ from typing import Any
 import filelock
 
 from codesyntax_dataset.arguments import Positive, checked
-from codesyntax_dataset.atomic import WORKPLACES, writing
+from codesyntax_dataset.atomic import TEMPORARY_FOLDERS, os_errors_as_ledger_errors
 from codesyntax_dataset.build import build
 from codesyntax_dataset.errors import LedgerError
 from codesyntax_dataset.statistics import Statistics
@@ -128,14 +128,14 @@ def _check_ours(output: Path) -> None:
 def _alone_in(output: Path) -> Iterator[None]:
     """Let only one run write to `output`, and remove what a run that was killed could not: files not yet renamed."""
     lock = output / ".lock"
-    with writing(output):
+    with os_errors_as_ledger_errors(output):
         output.mkdir(parents=True, exist_ok=True)
         try:
             held = filelock.FileLock(lock, timeout=0).acquire()
         except filelock.Timeout:
             raise LedgerError(f"another run is writing to {output}: wait for it, or choose another output") from None
     try:
-        _remove(output, f"**/{WORKPLACES}")
+        _remove(output, f"**/{TEMPORARY_FOLDERS}")
         yield
         _remove(output, f"{RESULTS}/.*.parts")
     except KeyboardInterrupt as stop:

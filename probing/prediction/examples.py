@@ -18,10 +18,10 @@ import numpy as np
 from pydantic import Field, ValidationError
 
 from codesyntax_dataset.atomic import write
+from codesyntax_dataset.checksummed_json import with_checksum, without_checksum
 from codesyntax_dataset.errors import EntryError, LedgerError
 from codesyntax_dataset.languages import language_of
 from codesyntax_dataset.languages.grammar import parse
-from codesyntax_dataset.sealed import sealed, unsealed
 from codesyntax_metric.ast_similarity.similarity import Similarity
 from probing.prediction.copies import Restoration, masked_copies
 from probing.prediction.ledger import HITS, SIMILARITIES
@@ -85,7 +85,7 @@ class Examples(Record):
 
     def to_json(self) -> str:
         """The same examples give the same text."""
-        return json.dumps(sealed(self.model_dump(mode="json")), indent=1, allow_nan=False) + "\n"
+        return json.dumps(with_checksum(self.model_dump(mode="json")), indent=1, allow_nan=False) + "\n"
 
 
 def examples_path(result: str | os.PathLike) -> Path:
@@ -98,7 +98,7 @@ def load(path: Path, result: MaskResult) -> list[Worked]:
     """The examples in a file, of this result; raises LedgerError if it holds none, or those of another result."""
     try:
         fields = untrusted_json.parse(untrusted_json.read(path, _LARGEST), _LARGEST)
-        found = Examples.model_validate(unsealed(fields))
+        found = Examples.model_validate(without_checksum(fields))
     except (EntryError, ValidationError) as error:
         reason = explain(error, "the file") if isinstance(error, ValidationError) else error
         raise LedgerError(

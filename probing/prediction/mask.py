@@ -24,7 +24,7 @@ from codesyntax_dataset.errors import ArgumentError, LedgerError, UnknownName
 from codesyntax_dataset.languages import language_of
 from codesyntax_dataset.protocol import PAPER_LENGTH
 from codesyntax_metric.ast_similarity.similarity import parser_version
-from probing.models.kept import versions
+from probing.models.cache_dir import versions
 from probing.prediction import examples
 from probing.prediction.copies import Pair, Restoration, Restored, masked_copies
 from probing.prediction.ledger import HITS, ROW, SIMILARITIES, MaskingLedger

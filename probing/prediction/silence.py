@@ -22,7 +22,7 @@ from tqdm.auto import tqdm
 from codesyntax_dataset.errors import LedgerError
 from probing.attention.probe import encode_functions
 from probing.attention.ranking import EncodedFunction
-from probing.models.kept import versions
+from probing.models.cache_dir import versions
 from probing.prediction.copies import Finished
 from probing.prediction.fill import places_of
 from probing.prediction.row_job import RowJob

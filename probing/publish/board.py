@@ -32,9 +32,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from codesyntax_dataset.arguments import checked
-from codesyntax_dataset.atomic import workplace, write
+from codesyntax_dataset.atomic import temporary_folder, write
 from codesyntax_dataset.errors import EntryError
-from codesyntax_dataset.foreign import printable
 from codesyntax_dataset.languages import CONFIGS
 from codesyntax_dataset.protocol import (
     BASELINES,
@@ -45,6 +44,7 @@ from codesyntax_dataset.protocol import (
     PUBLISHED,
     TABLE_KS,
 )
+from codesyntax_dataset.safe_files import printable
 from codesyntax_metric.topk_uas import RULES
 from probing.evidence.entry import LARGEST, load
 from probing.evidence.entry_functions import CELLS, unpack
@@ -346,7 +346,7 @@ def _opened(source: str) -> Iterator[tuple[Path, str, list[LeftOut]]]:
     if os.path.isdir(path):
         yield path, path.resolve().name, []
     elif re.fullmatch(r"[\w.-]+/[\w.-]+(@.+)?", source) and not os.path.exists(path):
-        with workplace(Path(tempfile.gettempdir())) as folder:
+        with temporary_folder(Path(tempfile.gettempdir())) as folder:
             yield folder, source, _download(source, folder)
     else:
         raise EntryError(

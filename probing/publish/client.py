@@ -32,8 +32,8 @@ from huggingface_hub.utils import (
 )
 
 from codesyntax_dataset.errors import CodeSyntaxError, HubError
-from codesyntax_dataset.foreign import printable
 from codesyntax_dataset.network import check_time, limit_waiting
+from codesyntax_dataset.safe_files import printable
 
 MOST_WAITING = 600
 """Most seconds to wait in total when the Hub asks to; it counts requests in windows of five minutes."""

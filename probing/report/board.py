@@ -15,11 +15,11 @@ from pathlib import Path
 from typing import Any
 
 from codesyntax_dataset import paper
-from codesyntax_dataset.atomic import workplace, writing
+from codesyntax_dataset.atomic import os_errors_as_ledger_errors, temporary_folder
 from codesyntax_dataset.errors import LedgerError
-from codesyntax_dataset.foreign import printable
 from codesyntax_dataset.languages import language_of
 from codesyntax_dataset.protocol import BEYOND_OFFSET, PROTOCOLS, TABLE_KS
+from codesyntax_dataset.safe_files import printable
 from codesyntax_metric.topk_uas import RULES
 from probing.evidence.baselines import kinds_of
 from probing.evidence.entry_masked import HEADLINE
@@ -102,7 +102,7 @@ def save(board: Board, folder: str | os.PathLike) -> Path:
     }
     if board.masked:
         texts["masking.csv"] = board_masked.to_csv(board.masked)
-    with writing(folder), workplace(folder) as work:
+    with os_errors_as_ledger_errors(folder), temporary_folder(folder) as work:
         for name, text in texts.items():
             (work / name).write_text(text, encoding="utf-8", newline="\n")
         for name in texts:  # when all are complete
@@ -114,7 +114,7 @@ def check_place(folder: str | os.PathLike) -> None:
     """Raise LedgerError if `save` would replace a file that it did not write."""
     for name, mark in _OURS.items():
         file = Path(folder, name)
-        with writing(file):
+        with os_errors_as_ledger_errors(file):
             if not os.path.lexists(file):
                 continue
             ours = file.is_file() and not file.is_symlink()

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from codesyntax_dataset.errors import LedgerError
-from codesyntax_dataset.foreign import printable
+from codesyntax_dataset.safe_files import printable
 from probing.evidence.entry_masked import HEADLINE
 from probing.evidence.statistics import FEW_FUNCTIONS
 from probing.prediction.result import OUTCOMES

@@ -26,8 +26,8 @@ from probing.evidence.mechanism import OneGuess, one_guess
 from probing.evidence.outcomes import Outcomes
 from probing.evidence.random_attention import by_relation, random_attention
 from probing.evidence.random_attention import expected as expected_scores
-from probing.evidence.remembered import remembered
 from probing.evidence.selection import SAME_RELATIONS, apply_each, choose
+from probing.evidence.statistics_cache import cached
 from probing.evidence.uncertainty import Comparison, MeanComparison, compare_means, mean_score, means
 from probing.runs.progress import progress
 from probing.runs.saved import read_text
@@ -368,7 +368,7 @@ def _random(validation: Edges, test: Edges, direction: str, heads: int) -> dict[
 
     on_validation = [validation.relations[number] for number in np.unique(validation.relation)]
     made_of = chain([repr(on_validation).encode()], test.content())
-    found = remembered(f"random attention {direction} {heads}", made_of, compute)
+    found = cached(f"random attention {direction} {heads}", made_of, compute)
     return {mean: means(scores) for mean, scores in found.items()}
 
 

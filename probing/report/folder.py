@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from codesyntax_dataset.atomic import replace, workplace, writing
+from codesyntax_dataset.atomic import os_errors_as_ledger_errors, replace, temporary_folder
 from codesyntax_dataset.errors import LedgerError
 from probing.report.document import Figure, Section, Table, in_html
 from probing.report.figures import for_page
@@ -40,7 +40,7 @@ def save(report: Report, output: Path) -> Path:
 
     A report of the same command is replaced. Raises LedgerError if `output` is anything else, or cannot be written.
     """
-    with writing(output), workplace(output.parent) as work:
+    with os_errors_as_ledger_errors(output), temporary_folder(output.parent) as work:
         _write(report, work / "report")
         check_ours(output, report.command)
         replace(work / "report", output)

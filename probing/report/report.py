@@ -10,7 +10,7 @@ from typing import Any
 from codesyntax_dataset.arguments import checked
 from probing.evidence import entry, entry_masked
 from probing.evidence.gather import by_instrument
-from probing.evidence.remembered import remembering
+from probing.evidence.statistics_cache import caching
 from probing.report import contents
 from probing.report.edits import read_edited
 from probing.report.findings import Findings, read_findings
@@ -43,7 +43,7 @@ def report(results: Sequence[str | os.PathLike], output: str | os.PathLike, data
     check_ours(output, COMMAND)
     masking, silencing, probed = by_instrument(results)
     masked, silenced = read_groups(masking), read_silenced(silencing)
-    with remembering():
+    with caching():
         all_findings = read_findings(probed, data) if probed or not (masked or silenced) else []
     sources = {"rank": all_findings, "masking": masked, "silencing": silenced}
     pages = contents.pages(all_findings)

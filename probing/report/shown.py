@@ -9,10 +9,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from codesyntax_dataset import annotate, foreign
+from codesyntax_dataset import annotate, safe_files
 from codesyntax_dataset.errors import CodeSyntaxError, DatasetError, ModelError, ParseError, SourceError, UnknownName
-from codesyntax_dataset.foreign import LARGEST_FILE
 from codesyntax_dataset.languages import in_order, language_of, variant_of
+from codesyntax_dataset.safe_files import LARGEST_FILE
 from codesyntax_dataset.schema import Edge
 from codesyntax_dataset.sources.text import decode
 from probing.runs.data import load_functions, rows
@@ -81,7 +81,7 @@ def _labelled(code: str | os.PathLike, config: str) -> Shown:
 
 def _read(file: Path) -> str:
     try:
-        return decode(foreign.read(file, LARGEST_FILE), str(file))
+        return decode(safe_files.read(file, LARGEST_FILE), str(file))
     except OSError as error:
         raise SourceError(f"{file}: cannot be read ({error.strerror})") from error
 

@@ -10,7 +10,7 @@ from rich.cells import cell_len
 from rich.console import Console
 from rich.table import Column, Table
 
-from codesyntax_dataset.foreign import printable
+from codesyntax_dataset.safe_files import printable
 
 _WIDE = 250  # characters, wider than any of our tables
 

@@ -1,6 +1,6 @@
 """The cache of runs: a repeated run is answered at once from the files of an earlier one.
 
-They are in the folder of `probing.models.kept`. A run is found by a digest of everything that its ranks depend on: the
+They are in the folder of `probing.models.cache_dir`. A run is found by a digest of all that its ranks depend on: the
 commit of the model and of every model in `also_fits`, or the files of a local folder; the current labels; all settings;
 the type of the device; the versions of the libraries; and our code. A dataset in memory is identified by its labels. A
 model in memory is always probed, because it may run any code.
@@ -16,9 +16,9 @@ from typing import Any, NamedTuple, TypeVar
 
 import torch
 
-from codesyntax_dataset.atomic import workplace
+from codesyntax_dataset.atomic import temporary_folder
 from codesyntax_dataset.errors import LedgerError
-from probing.models import kept
+from probing.models import cache_dir
 from probing.models.location import loading, locate, sha256
 from probing.runs.data import Functions, folder_of
 from probing.runs.runner import Processes
@@ -57,7 +57,7 @@ class Slot(NamedTuple):
         if revision != self.revision:
             return
         try:
-            with workplace(kept.private(self.folder)) as place:
+            with temporary_folder(cache_dir.private(self.folder)) as place:
                 file = place / "run.parquet"
                 write(file)
                 os.replace(file, self.folder / f"{self.key}-{sha256([file])}.parquet")
@@ -92,7 +92,7 @@ def slot(
     Requests the model's commit, but loads and tokenizes nothing. Raises what `probe` raises for a model that does not
     exist.
     """
-    place = kept.folder()
+    place = cache_dir.folder()
     if place is None or not isinstance(model, str):
         return None
     identity = _identity(model, revision)
@@ -104,7 +104,7 @@ def slot(
         "control": functions.control and [functions.control, functions.seed],
         "settings": settings,
     }
-    return Slot(place, kept.key(makes), identity[1])
+    return Slot(place, cache_dir.key(makes), identity[1])
 
 
 def _identity(model: str, revision: str | None = None) -> tuple[str, str]:

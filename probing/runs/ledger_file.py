@@ -12,8 +12,8 @@ from typing import Any, BinaryIO, NamedTuple
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from codesyntax_dataset import foreign
-from codesyntax_dataset.atomic import beside
+from codesyntax_dataset import safe_files
+from codesyntax_dataset.atomic import atomic_path
 from codesyntax_dataset.errors import LedgerError
 
 ATTENTION, MASKING, SILENCING = "attention", "masking", "silencing"
@@ -32,7 +32,7 @@ def save(
     """
     table = pa.table(dict(columns)).replace_schema_metadata({_METADATA: json.dumps(header)})
     try:
-        with beside(Path(path)) as place:
+        with atomic_path(Path(path)) as place:
             pq.write_table(table, place, compression="zstd", use_dictionary=list(repeated), row_group_size=1 << 16)
     except OSError as error:
         raise LedgerError(f"cannot write the ledger {path}: {error.strerror or error}; is the disk full?") from error
@@ -70,7 +70,7 @@ def opened(path: str | os.PathLike, kind: str, command: str, columns: Sequence[s
     those to read, by default all.
     """
     with _refusing(path, kind, command):
-        with foreign.opened(path) as file:
+        with safe_files.opened(path) as file:
             identity, parquet = Identity.of(file), pq.ParquetFile(file)
             _check_size(parquet, identity.bytes)
             table = parquet.read(columns=columns)
@@ -87,7 +87,7 @@ def parts(
     `identity`: that of the file when it was opened. Raises LedgerError as `opened` does, and if the file has changed
     since: numbers would be of two files.
     """
-    with _refusing(path, kind, command), foreign.opened(path) as file:
+    with _refusing(path, kind, command), safe_files.opened(path) as file:
         _check_same(file, identity, path)
         for batch in pq.ParquetFile(file).iter_batches(rows, columns=[column], use_threads=False):
             _check_full(batch.columns)
@@ -126,7 +126,7 @@ def _check_size(parquet: pq.ParquetFile, packed: int) -> None:
         raise ValueError("columns of other types")
     row = sum(getattr(kind, "index_type", kind).bit_width for kind in types) // 8
     unpacked = max(sum(group.total_byte_size for group in groups), row * parquet.metadata.num_rows)
-    if foreign.explodes(unpacked, packed):
+    if safe_files.explodes(unpacked, packed):
         raise ValueError(f"{packed:,} bytes unpack to {unpacked:,}")
 
 
@@ -138,7 +138,7 @@ def instrument_of(path: str | os.PathLike) -> str | None:
 def kind_of(path: str | os.PathLike) -> tuple[str | None, Any]:
     """`instrument_of` and the settings in the header of a ledger, which is not read further."""
     try:
-        with foreign.opened(path) as file:
+        with safe_files.opened(path) as file:
             header = json.loads(pq.read_schema(file).metadata[_METADATA])
             return header.get("instrument", ATTENTION), header["settings"]
     except (OSError, pa.ArrowException, KeyError, TypeError, ValueError, AttributeError, RecursionError):

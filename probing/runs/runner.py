@@ -15,7 +15,7 @@ import numpy as np
 import torch
 from tqdm.auto import tqdm
 
-from codesyntax_dataset.atomic import writing
+from codesyntax_dataset.atomic import os_errors_as_ledger_errors
 from codesyntax_dataset.errors import ArgumentError, LedgerError
 from probing.runs import shards
 from probing.runs.progress import progress
@@ -226,7 +226,7 @@ def _load(job: Job[F, T, R], file: Path, shard: Shard) -> T | None:
 def _kept_in(output: Path, name: str, processes: Processes) -> Iterator[Path]:
     """Yield the hidden folder of a run of this name, which only this run uses, removed when the run is finished."""
     kept = output / f".{name}.parts"
-    with writing(kept):
+    with os_errors_as_ledger_errors(kept):
         kept.mkdir(parents=True, exist_ok=True)
     with _telling_what_is_kept(kept), _only_run_in(kept, processes):
         yield kept
@@ -250,7 +250,7 @@ def _telling_what_is_kept(kept: Path) -> Iterator[None]:
 @contextlib.contextmanager
 def _only_run_in(kept: Path, processes: Processes) -> Iterator[None]:
     """Lock this process's share of a run until the block ends, so that two runs of the same job do not interfere."""
-    with writing(kept):
+    with os_errors_as_ledger_errors(kept):
         try:
             lock = filelock.FileLock(kept / f"lock.{processes.rank}", timeout=0).acquire().lock
         except filelock.Timeout:

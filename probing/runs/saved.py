@@ -11,8 +11,8 @@ from typing import Any, ClassVar, Self
 
 from pydantic import ValidationError
 
-from codesyntax_dataset import foreign
-from codesyntax_dataset.atomic import write, writing
+from codesyntax_dataset import safe_files
+from codesyntax_dataset.atomic import os_errors_as_ledger_errors, write
 from codesyntax_dataset.errors import EntryError, LedgerError
 from probing.runs.records import Record, explain
 from probing.runs.untrusted_json import parse
@@ -88,7 +88,7 @@ class SavedResult(ABC):
     def save(self, path: str | os.PathLike) -> Path:
         """Write the result and its ledger into the folder `path`; return the path of the result's JSON."""
         target, ledger = self.paths(path)
-        with writing(target.parent):
+        with os_errors_as_ledger_errors(target.parent):
             target.parent.mkdir(parents=True, exist_ok=True)
         self.ledger.save(ledger)
         data_path = None if self.data_folder is None else seen_from(target.parent, self.data_folder)
@@ -143,7 +143,7 @@ class SavedResult(ABC):
 def read_text(path: str | os.PathLike) -> str:
     """The text of a result's JSON; raises LedgerError if it cannot be read, or has a newer format."""
     try:
-        text = foreign.read(path, LARGEST).decode("utf-8")
+        text = safe_files.read(path, LARGEST).decode("utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise LedgerError(
             f"cannot read the result {path}: {error}; expected the JSON that `codesyntax probe` wrote"

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-from codesyntax_dataset import foreign
+from codesyntax_dataset import safe_files
 from codesyntax_dataset.errors import EntryError
 
 PLAIN = "[ -;=?-~]"
@@ -28,7 +28,7 @@ def read(path: Path, most: int) -> bytes:
         status = path.lstat()
         if not stat.S_ISREG(status.st_mode):
             raise EntryError("this is a link, a device or a folder, expected a regular file")
-        with foreign.opened(path) as file:
+        with safe_files.opened(path) as file:
             return file.read(most + 1)
     except EntryError:
         raise

@@ -22,7 +22,7 @@ import yaml
 from huggingface_hub import HfApi
 from loopback_hub import LoopbackHub
 
-from codesyntax_dataset import annotate, atomic, builder, card, corpus, foreign, shards, tokenize
+from codesyntax_dataset import annotate, atomic, builder, card, corpus, safe_files, shards, tokenize
 from codesyntax_dataset.build import BuildReport, build
 from codesyntax_dataset.builder import CodeSyntax
 from codesyntax_dataset.check import check_folder
@@ -466,8 +466,8 @@ def test_a_dataset_from_another_source_is_replaced_on_request_only(tmp_path, sou
 def test_a_dataset_that_unpacks_to_far_more_than_code_does_is_refused(tmp_path, monkeypatch):
     source = write_codesearchnet(tmp_path / "source", ["def f(x):\n" + "    x = x\n" * 10_000], [FIRST])
     folder = build(source, ["python"], tmp_path / "out").output
-    monkeypatch.setattr(foreign, "_LEAST", 1000)
-    monkeypatch.setattr(foreign, "_PACKED_ALIKE", 1)
+    monkeypatch.setattr(safe_files, "_LEAST", 1000)
+    monkeypatch.setattr(safe_files, "_PACKED_ALIKE", 1)
     for read in (check_folder, lambda folder: read_split(folder, "python", "test", ["code"])):
         with pytest.raises(DatasetError, match=r"row group 0 unpacks to [\d,]+ bytes, from"):
             read(folder)

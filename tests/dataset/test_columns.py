@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 from loopback_hub import LoopbackHub
 
-from codesyntax_dataset import foreign, sources
+from codesyntax_dataset import safe_files, sources
 from codesyntax_dataset.build import build
 from codesyntax_dataset.errors import SourceError
 from codesyntax_dataset.schema import Skips
@@ -105,7 +105,7 @@ def test_a_source_without_columns_is_refused(tmp_path):
 
 
 def test_a_row_group_that_unpacks_to_too_much_is_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr(foreign, "_LEAST", 1000)
+    monkeypatch.setattr(safe_files, "_LEAST", 1000)
     bomb = tmp_path / "a.parquet"
     pq.write_table(pa.table({"content": ["#" * 1_000_000], "other": ["x"]}), bomb, compression="zstd")
     with pytest.raises(SourceError, match=r"row group 0 unpacks to 1,\d+,\d+ bytes, from"):

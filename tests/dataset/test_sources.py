@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 import pytest
 from loopback_hub import LoopbackHub
 
-from codesyntax_dataset import annotate, corpus, foreign
+from codesyntax_dataset import annotate, corpus, safe_files
 from codesyntax_dataset.errors import SourceError
 from codesyntax_dataset.languages import CONFIGS, LANGUAGES
 from codesyntax_dataset.schema import Edge, Skips, SourceFunction, Token
@@ -595,7 +595,7 @@ def test_whatever_lies_in_a_folder_the_rest_of_it_is_read(tmp_path, monkeypatch)
     (tmp_path / "code/linked").symlink_to(tmp_path / "code/elsewhere")
     os.mkfifo(tmp_path / "code/pipe.py")
     (tmp_path / "code" / os.fsdecode(b"\xff.py")).write_bytes(b"def h(): pass")
-    opened, scandir = foreign.opened, os.scandir
+    opened, scandir = safe_files.opened, os.scandir
 
     def deleted_meanwhile(path):
         if path.name == "gone.py":
@@ -607,7 +607,7 @@ def test_whatever_lies_in_a_folder_the_rest_of_it_is_read(tmp_path, monkeypatch)
             raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
         return scandir(path)
 
-    monkeypatch.setattr(foreign, "opened", deleted_meanwhile)
+    monkeypatch.setattr(safe_files, "opened", deleted_meanwhile)
     monkeypatch.setattr(os, "scandir", locked)
     skips = Skips()
     assert sorted(function.func_name for function in read(source, "python", skips)) == ["a", "g"]

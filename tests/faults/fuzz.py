@@ -38,9 +38,9 @@ from rows import Row
 from codesyntax_dataset import annotate, tokenize
 from codesyntax_dataset.edits import edit
 from codesyntax_dataset.errors import CodeSyntaxError
-from codesyntax_dataset.foreign import LONGEST_FUNCTION
 from codesyntax_dataset.languages import LANGUAGES
 from codesyntax_dataset.protocol import EDITS
+from codesyntax_dataset.safe_files import LONGEST_FUNCTION
 
 TIMES = 200_000
 SECONDS = 2.0

@@ -27,7 +27,7 @@ import pytest
 from rows import Row, script
 from world import COMMANDS, Tree, World, world
 
-from probing.runs.leftovers import Leftover, leftovers, prune
+from probing.runs.disk_use import DiskItem, items, prune
 
 WHOLE = ("data", "another", "report", "Hub: user/codesyntax")
 """What is there as a whole or not at all."""
@@ -166,14 +166,14 @@ def check_final(now: Tree, usual: Undisturbed) -> None:
         assert parts[0] in parts[1:], f"{whole} is neither the earlier nor the new one"
 
 
-def _found(of: World) -> list[Leftover]:
+def _found(of: World) -> list[DiskItem]:
     """What `codesyntax cache` lists an hour later."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("CODESYNTAX_CACHE", str(of.place / "cache"))
         patch.setattr(tempfile, "tempdir", str(of.place / "tmp"))
         later = time.time() + 3601
         patch.setattr(time, "time", lambda: later)
-        return list(leftovers([of.place]))
+        return list(items([of.place]))
 
 
 def _difference(now: Tree, expected: Tree) -> str:

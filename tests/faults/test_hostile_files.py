@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from codesyntax_dataset import annotate, atomic, check, corpus, foreign, tokenize
+from codesyntax_dataset import annotate, atomic, check, corpus, safe_files, tokenize
 from codesyntax_dataset.build import build
 from codesyntax_dataset.errors import CodeSyntaxError
 from codesyntax_dataset.languages import LANGUAGES
@@ -191,7 +191,7 @@ SOURCES = {
 
 @pytest.mark.parametrize(("make", "reason"), SOURCES.values(), ids=SOURCES)
 def test_a_hostile_source_is_refused(tmp_path, monkeypatch, make, reason):
-    monkeypatch.setattr(foreign, "_LEAST", 1 << 20)  # otherwise bombs would have to be large
+    monkeypatch.setattr(safe_files, "_LEAST", 1 << 20)  # otherwise bombs would have to be large
     with pytest.raises(CodeSyntaxError, match=reason):
         list(read(str(make(tmp_path)), "python", Skips()))
 
@@ -200,9 +200,9 @@ LEFT_OUT = {
     "a pipe": (pipe("code/a.py"), "file cannot be read"),
     "a link": (lambda folder: (folder / "code/a.py").symlink_to("/etc/passwd"), "file is a symbolic link"),
     "a linked folder": (lambda folder: (folder / "code/a").symlink_to("/etc"), "folder is a symbolic link"),
-    "a large file": (file("code/a.py", b"#" * (foreign.LARGEST_FILE + 1)), "file is larger than 4,194,304 bytes"),
+    "a large file": (file("code/a.py", b"#" * (safe_files.LARGEST_FILE + 1)), "file is larger than 4,194,304 bytes"),
     "a long function": (
-        file("code/a.py", b"def f():\n    return '" + b"a" * foreign.LONGEST_FUNCTION + b"'"),
+        file("code/a.py", b"def f():\n    return '" + b"a" * safe_files.LONGEST_FUNCTION + b"'"),
         "longer than 1,000,000 characters",
     ),
 }
@@ -273,7 +273,7 @@ def test_a_link_where_a_file_is_written_is_replaced_and_not_followed(tmp_path):
 def test_nobody_knows_or_enters_the_place_of_a_file_before_it_is_complete(tmp_path):
     seen = []
     for _ in range(2):
-        with atomic.beside(tmp_path / "result.json") as place:
+        with atomic.atomic_path(tmp_path / "result.json") as place:
             seen.append(place.parent)
             assert place.parent.stat().st_mode & 0o077 == 0
             place.write_text("{}")

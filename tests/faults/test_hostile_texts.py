@@ -15,7 +15,7 @@ from click.testing import CliRunner
 
 from codesyntax_dataset import card, sources
 from codesyntax_dataset.errors import CodeSyntaxError
-from codesyntax_dataset.foreign import printable
+from codesyntax_dataset.safe_files import printable
 from probing.cli.group import main, note
 from probing.publish.client import plain_errors
 from probing.report import figures, pages, terminal

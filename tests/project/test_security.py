@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from codesyntax_dataset import batches, foreign, network
+from codesyntax_dataset import batches, network, safe_files
 from codesyntax_dataset.languages.java.labels import MOST_TOKENS
 from codesyntax_dataset.languages.python.tree import MAX_BRACKETS
 from codesyntax_dataset.sources import codesearchnet, treebank
@@ -19,14 +19,14 @@ def test_the_limits_are_those_of_the_code():
     from probing.publish import board
 
     for limit in (
-        f"{foreign.LONGEST_FUNCTION:,} characters",
+        f"{safe_files.LONGEST_FUNCTION:,} characters",
         f"{MOST_TOKENS:,} tokens",
         f"{MAX_BRACKETS} nested brackets",
-        f"{foreign.LARGEST_FILE >> 20} MiB |",
-        f"{foreign.LARGEST_SOURCE >> 40} TiB of code",
+        f"{safe_files.LARGEST_FILE >> 20} MiB |",
+        f"{safe_files.LARGEST_SOURCE >> 40} TiB of code",
         f"CodeSearchNet {codesearchnet.LONGEST_LINE >> 20} MiB",
         f"a treebank file {treebank.LARGEST_FILE >> 20} MiB",
-        f"{foreign._LEAST >> 20} MiB, or {foreign._PACKED_ALIKE} times",
+        f"{safe_files._LEAST >> 20} MiB, or {safe_files._PACKED_ALIKE} times",
         f"Parquet, also {batches.LARGEST_ROW_GROUP >> 30} GiB",
         f"{untrusted.MOST_PARTS:,} layers times experts",
         f"{board.MOST_FILES:,} entries of {board.LARGEST >> 20} MiB, {board.MOST_BYTES // 10**9} GB",

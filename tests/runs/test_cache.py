@@ -19,7 +19,7 @@ from probing.attention.ledger import RankLedger
 from probing.attention.probe import Runner
 from probing.attention.result import ProbeResult
 from probing.evidence.verify import verify
-from probing.models import kept
+from probing.models import cache_dir
 from probing.runs import cache, data
 from probing.runs.data import label_digest
 
@@ -141,10 +141,10 @@ def test_everything_that_matters_is_in_the_key(place, tiny_model, dataset_folder
         "shuffled otherwise": key(control="redrawn-dependents", seed=1),
     }
     with monkeypatch.context() as patch:
-        patch.setattr(kept, "versions", lambda: {"torch": "0.0"})
+        patch.setattr(cache_dir, "versions", lambda: {"torch": "0.0"})
         keys["versions"] = key()
     with monkeypatch.context() as patch:
-        patch.setattr(kept, "_code", lambda: "changed")
+        patch.setattr(cache_dir, "_code", lambda: "changed")
         keys["code"] = key()
     assert len(set(keys.values())) == len(keys), keys
     assert key() == keys[""]
@@ -161,12 +161,12 @@ def test_code_in_every_room_counts(tmp_path, monkeypatch):
         module.parent.mkdir(parents=True)
         module.write_text("1\n")
     for package, name in zip(packages, ("codesyntax_dataset", "codesyntax_metric")):
-        monkeypatch.setattr(getattr(kept, name), "__file__", str(package / "__init__.py"))
-    monkeypatch.setattr(kept, "__file__", str(packages[2] / "models/kept.py"))
-    digests = [kept._code.__wrapped__()]
+        monkeypatch.setattr(getattr(cache_dir, name), "__file__", str(package / "__init__.py"))
+    monkeypatch.setattr(cache_dir, "__file__", str(packages[2] / "models/cache_dir.py"))
+    digests = [cache_dir._code.__wrapped__()]
     for module in modules:
         module.write_text("2\n")
-        digests.append(kept._code.__wrapped__())
+        digests.append(cache_dir._code.__wrapped__())
     assert len(set(digests)) == 4
 
 

@@ -19,7 +19,7 @@ from typing import NamedTuple
 import google_crc32c
 import numpy as np
 
-from codesyntax_dataset import foreign
+from codesyntax_dataset import safe_files
 from codesyntax_dataset.errors import ModelError
 
 _MAGIC = 0xDB4775248B80FB57
@@ -118,7 +118,7 @@ def _prefix(path: Path) -> Path:
 def _read(file: Path, offset: int = 0, size: int | None = None) -> bytes:
     """Some bytes of a data file, or all of an index; raises ModelError if the file does not have them."""
     try:
-        with foreign.opened(file) as stream:
+        with safe_files.opened(file) as stream:
             length = os.fstat(stream.fileno()).st_size
             wanted = min(length, _LARGEST_INDEX) if size is None else size
             if offset + wanted > length:

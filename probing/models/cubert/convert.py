@@ -13,7 +13,7 @@ from safetensors.numpy import save_file
 from transformers import BertConfig
 
 from codesyntax_dataset.arguments import checked
-from codesyntax_dataset.atomic import beside, writing
+from codesyntax_dataset.atomic import atomic_path, os_errors_as_ledger_errors
 from codesyntax_dataset.errors import ModelError
 from probing.models.cubert.checkpoint import Checkpoint
 from probing.models.cubert.tokenizer import CubertTokenizer
@@ -84,7 +84,7 @@ def convert(
     for name, weight in weights_of(sizes).items():
         values = source.read(name)
         weights[weight.name] = np.ascontiguousarray(values.T) if weight.transposed else values
-    with writing(target), beside(target) as place:
+    with os_errors_as_ledger_errors(target), atomic_path(target) as place:
         config.save_pretrained(place)
         tokenizer.save_pretrained(place)
         try:

@@ -9,7 +9,7 @@ from typing import Any
 
 from transformers import BatchEncoding, PreTrainedTokenizer
 
-from codesyntax_dataset import foreign
+from codesyntax_dataset import safe_files
 from codesyntax_dataset.atomic import write
 from codesyntax_dataset.errors import ModelError, UnknownName
 from probing.models.cubert import DROPPABLE, LANGUAGES
@@ -111,7 +111,7 @@ class CubertTokenizer(PreTrainedTokenizer):
 def read_vocabulary(file: str | os.PathLike) -> Vocabulary:
     """The vocabulary in a file of a release; raises ModelError if there is none."""
     try:
-        return Vocabulary(foreign.read(file, _LARGEST).decode())
+        return Vocabulary(safe_files.read(file, _LARGEST).decode())
     except (OSError, UnicodeDecodeError, TypeError) as error:
         reason = getattr(error, "strerror", None) or error
         raise ModelError(f"the vocabulary {file} cannot be read: {reason}; expected a text file in UTF-8") from error

@@ -11,16 +11,16 @@ from codesyntax_dataset.errors import EntryError
 _DIGEST = "sha256"
 
 
-def sealed(fields: dict[str, Any]) -> dict[str, Any]:
+def with_checksum(fields: dict[str, Any]) -> dict[str, Any]:
     """An object with its digest as a further field."""
     return {**fields, _DIGEST: hashlib.sha256(json.dumps(fields, sort_keys=True).encode()).hexdigest()}
 
 
-def unsealed(value: Any) -> Any:
+def without_checksum(value: Any) -> Any:
     """An object without its digest, which older files lack; raises EntryError if it is of another content."""
     if not isinstance(value, dict) or _DIGEST not in value:
         return value
     fields = {name: part for name, part in value.items() if name != _DIGEST}
-    if sealed(fields) != value:
+    if with_checksum(fields) != value:
         raise EntryError("it was altered since it was written: its digest is of another content")
     return fields

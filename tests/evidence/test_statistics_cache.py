@@ -7,7 +7,7 @@ import pytest
 
 from probing.evidence import uncertainty
 from probing.evidence.outcomes import from_hits
-from probing.evidence.remembered import remembered, remembering
+from probing.evidence.statistics_cache import cached, caching
 from probing.evidence.uncertainty import compare, compare_means, estimate
 
 
@@ -36,7 +36,7 @@ def test_the_same_numbers_are_found_again_and_others_computed(cache, monkeypatch
     made = counted(monkeypatch)
     for times in (3, 0):  # computed once
         made.clear()
-        with remembering():
+        with caching():
             found = estimate(one), compare(one, other), compare_means([one, other], [(0, 1)])
         assert len(made) == times
         for mine, theirs in zip(found[0].__dict__.values(), plain[0].__dict__.values()):
@@ -44,7 +44,7 @@ def test_the_same_numbers_are_found_again_and_others_computed(cache, monkeypatch
         assert np.array_equal(found[1].p_holm, plain[1].p_holm) and np.array_equal(found[1].p_mean, plain[1].p_mean)
         np.testing.assert_array_equal(found[1].difference.relations, plain[1].difference.relations)
         assert np.array_equal(found[2][0].mean, plain[2][0].mean) and np.array_equal(found[2][0].p, plain[2][0].p)
-    with remembering():
+    with caching():
         estimate(outcomes_of([1, 0, 0, 1, 1, 0, 1, 1]))  # one hit more
         estimate(one, seed=1)
         estimate(one.only(["r0"]))
@@ -58,8 +58,8 @@ def test_the_same_numbers_are_found_again_and_others_computed(cache, monkeypatch
 @pytest.mark.parametrize("edit", ["one digit", "renamed to fit nothing", "empty", "a list", "not UTF-8"])
 def test_a_file_that_was_altered_is_not_believed(cache, edit, caplog):
     def found():
-        with remembering():
-            return remembered("score", [b"edges"], lambda: {"mean": np.array([1.5, np.nan])})["mean"]
+        with caching():
+            return cached("score", [b"edges"], lambda: {"mean": np.array([1.5, np.nan])})["mean"]
 
     found()
     (file,) = cache.iterdir()
@@ -80,11 +80,11 @@ def test_a_file_that_was_altered_is_not_believed(cache, edit, caplog):
 
 def test_nothing_is_kept_where_nothing_can_be_or_shall_be(cache, monkeypatch, caplog):
     cache.write_text("a file, not a folder")
-    with remembering():
-        assert remembered("score", [b""], lambda: {"mean": np.ones(1)})["mean"] == 1
+    with caching():
+        assert cached("score", [b""], lambda: {"mean": np.ones(1)})["mean"] == 1
     assert "cannot be kept" in caplog.text
     monkeypatch.setenv("CODESYNTAX_CACHE", "")
-    with remembering():
-        assert remembered("score", [b""], lambda: {"mean": np.ones(1)})["mean"] == 1
-    remembered("score", [b""], lambda: {"mean": np.ones(1)})
+    with caching():
+        assert cached("score", [b""], lambda: {"mean": np.ones(1)})["mean"] == 1
+    cached("score", [b""], lambda: {"mean": np.ones(1)})
     assert cache.read_text() == "a file, not a folder"

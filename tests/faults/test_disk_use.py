@@ -16,11 +16,11 @@ from click.testing import CliRunner
 
 from codesyntax_dataset import atomic
 from probing.cli import main
-from probing.evidence.remembered import remembered, remembering
-from probing.models import kept
+from probing.evidence.statistics_cache import cached, caching
+from probing.models import cache_dir
 from probing.models.selfcheck import Findings, recall, remember
 from probing.runs import cache
-from probing.runs.leftovers import leftovers, prune
+from probing.runs.disk_use import items, prune
 
 KILLED = """
 import os, signal, sys
@@ -28,7 +28,7 @@ from pathlib import Path
 import filelock
 from codesyntax_dataset import atomic
 folder = Path(sys.argv[1])
-with atomic.beside(folder / "codesyntax") as place, filelock.FileLock(folder / ".run.parts/lock.0"):
+with atomic.atomic_path(folder / "codesyntax") as place, filelock.FileLock(folder / ".run.parts/lock.0"):
     place.mkdir()
     (place / "README.md").write_text("x" * 1000)
     print("ready", flush=True)
@@ -53,13 +53,13 @@ def test_what_a_killed_process_leaves_is_found_in_use_until_then_and_removed(pla
     (folder / ".link.parts").symlink_to(tmp_path)
     process = subprocess.Popen([sys.executable, "-c", KILLED, str(folder)], stdout=subprocess.PIPE)
     assert process.stdout.readline() == b"ready\n"
-    found = {leftover.kind: leftover for leftover in leftovers([folder])}
+    found = {item.kind: item for item in items([folder])}
     assert found.keys() == {"interrupted", "unfinished"} and all(one.in_use for one in found.values())
     assert prune(found.values()) == []
     process.send_signal(signal.SIGKILL)
     process.wait()
     unfinished = found["unfinished"].path
-    assert [one.in_use for one in leftovers([folder])] == [True, False]  # nobody knows of the first, so for an hour
+    assert [one.in_use for one in items([folder])] == [True, False]  # nobody knows of the first, so for an hour
     for path in (unfinished, *unfinished.rglob("*")):
         os.utime(path, (time.time() - 3601,) * 2)
     ran = CliRunner().invoke(main, ["cache", str(folder), "--prune"])
@@ -73,8 +73,8 @@ def test_the_cache_is_private_listed_and_emptied(place, tmp_path):
     assert recall(place / f"{key}.self-check.json")
     cache.Slot(place, key, "main").save(lambda file: file.write_bytes(b"ledger"), "main")
     (place / "mine.parquet").write_text("mine")
-    with remembering():
-        remembered("score", [b"edges"], lambda: {"mean": np.ones(2)})
+    with caching():
+        cached("score", [b"edges"], lambda: {"mean": np.ones(2)})
     assert place.stat().st_mode & 0o777 == 0o700
     ran = CliRunner().invoke(main, ["cache"])
     assert [line.split()[1] for line in ran.output.splitlines()] == ["cached", "cached", "cached", "bytes"]
@@ -88,10 +88,10 @@ def test_what_is_in_the_cache_or_for_a_while_is_found_once_in_whatever_is_named(
         work.mkdir(parents=True)
         os.utime(work, (time.time() - 3600 * hours,) * 2)
     for folders in ([tmp_path], [tmp_path / "results", place, tmp_path, place]):
-        found = {one.path: one.in_use for one in leftovers(folders)}
-        assert len(list(leftovers(folders))) == 3 and found == dict(zip(works, (False, False, True)))
-    assert {one.path for one in leftovers()} == set(works[:2])
-    found = list(leftovers([tmp_path]))
+        found = {one.path: one.in_use for one in items(folders)}
+        assert len(list(items(folders))) == 3 and found == dict(zip(works, (False, False, True)))
+    assert {one.path for one in items()} == set(works[:2])
+    found = list(items([tmp_path]))
     works[0].rmdir()  # by its process, in the meantime
     assert len(prune(found)) == 2 and [work.exists() for work in works] == [False, False, True]
 
@@ -100,10 +100,10 @@ def test_there_may_be_no_cache(monkeypatch, tmp_path):
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     for name in ("", "/nowhere/at/all"):
         monkeypatch.setenv("CODESYNTAX_CACHE", name)
-        assert list(leftovers()) == []
-        assert kept.folder() in (None, Path(name))
+        assert list(items()) == []
+        assert cache_dir.folder() in (None, Path(name))
 
 
 def test_workplaces_have_the_name_by_which_they_are_found(tmp_path):
-    with atomic.workplace(tmp_path) as work:
-        assert list(tmp_path.glob(atomic.WORKPLACES)) == [work]
+    with atomic.temporary_folder(tmp_path) as work:
+        assert list(tmp_path.glob(atomic.TEMPORARY_FOLDERS)) == [work]

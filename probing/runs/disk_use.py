@@ -15,9 +15,9 @@ from typing import NamedTuple
 import filelock
 
 from codesyntax_dataset.arguments import checked
-from codesyntax_dataset.atomic import WORKPLACES
+from codesyntax_dataset.atomic import TEMPORARY_FOLDERS
 from codesyntax_dataset.errors import LedgerError
-from probing.models import kept
+from probing.models import cache_dir
 
 CACHED, UNFINISHED, INTERRUPTED = "cached", "unfinished", "interrupted"
 """A run, self-check or statistics in the cache; a file or folder that was being written; a run that the same command
@@ -28,7 +28,7 @@ _CACHED = (f"{_KEY}-*.parquet", f"{_KEY}.self-check.json", f"{_KEY}-*.statistics
 _UNUSED = 3600  # seconds without a change, after which nobody writes there any more; clocks may be wrong either way
 
 
-class Leftover(NamedTuple):
+class DiskItem(NamedTuple):
     """A file or folder, its size in bytes, and whether a process may still be writing to it."""
 
     path: Path
@@ -38,13 +38,13 @@ class Leftover(NamedTuple):
 
 
 @checked
-def leftovers(folders: Iterable[str | os.PathLike[str]] = ()) -> Iterator[Leftover]:
+def items(folders: Iterable[str | os.PathLike[str]] = ()) -> Iterator[DiskItem]:
     """Yield what is in the cache, and what killed processes left in the folder for temporary files and anywhere in
     `folders`; links are not followed.
 
     Raises LedgerError for a folder that cannot be read.
     """
-    cache = kept.folder()
+    cache = cache_dir.folder()
     places = [*([cache] if cache and cache.is_dir() else []), *map(Path, folders)]
     seen: set[Path] = set()  # a folder may be given twice, or be in another one
     for place in places:
@@ -57,33 +57,33 @@ def leftovers(folders: Iterable[str | os.PathLike[str]] = ()) -> Iterator[Leftov
                 path = Path(parent, name)
                 if path.is_symlink():
                     continue
-                if fnmatchcase(name, WORKPLACES):
+                if fnmatchcase(name, TEMPORARY_FOLDERS):
                     yield _unfinished(path)
                 elif fnmatchcase(name, ".*.parts"):
-                    yield Leftover(path, INTERRUPTED, _size(path), _is_locked(path))
+                    yield DiskItem(path, INTERRUPTED, _size(path), _is_locked(path))
             inner[:] = sorted(name for name in inner if not name.startswith("."))
             if place == cache and Path(parent) == cache:
                 for name in sorted(files):
                     if any(fnmatchcase(name, pattern) for pattern in _CACHED):
-                        yield Leftover(Path(parent, name), CACHED, _size(Path(parent, name)), False)
+                        yield DiskItem(Path(parent, name), CACHED, _size(Path(parent, name)), False)
     temporary = Path(tempfile.gettempdir())
     if temporary.resolve() not in seen:
-        yield from (_unfinished(path) for path in sorted(temporary.glob(WORKPLACES)) if os.access(path, os.W_OK))
+        yield from (_unfinished(path) for path in sorted(temporary.glob(TEMPORARY_FOLDERS)) if os.access(path, os.W_OK))
 
 
-def _unfinished(path: Path) -> Leftover:
-    return Leftover(path, UNFINISHED, _size(path), abs(time.time() - _changed(path)) < _UNUSED)
+def _unfinished(path: Path) -> DiskItem:
+    return DiskItem(path, UNFINISHED, _size(path), abs(time.time() - _changed(path)) < _UNUSED)
 
 
-def prune(found: Iterable[Leftover]) -> list[Leftover]:
+def prune(found: Iterable[DiskItem]) -> list[DiskItem]:
     """Remove what no process is using; return what was removed. Raises LedgerError if something cannot be removed."""
-    removed = [leftover for leftover in found if not leftover.in_use]
-    for leftover in removed:
+    removed = [item for item in found if not item.in_use]
+    for item in removed:
         try:
-            if leftover.kind == CACHED:
-                leftover.path.unlink(missing_ok=True)
+            if item.kind == CACHED:
+                item.path.unlink(missing_ok=True)
             else:
-                shutil.rmtree(leftover.path)
+                shutil.rmtree(item.path)
         except FileNotFoundError:  # its process was alive, and has removed it
             pass
         except OSError as error:

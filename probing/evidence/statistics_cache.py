@@ -1,10 +1,10 @@
 """Statistics that are kept between reports: each is computed once, and found again by a digest of all it depends on.
 
-They are in the cache (`probing.models.kept`), not beside the results: these travel, and may be in a folder that cannot
-be written. A file is named after the digest of the numbers that the statistic is made from, as they were read just now
-from the ledgers and the data, of our code and of the libraries; and after that of its own content, so that a damaged
-one is computed again. Whoever can write to the cache can forge what a report says, so only reports, within
-`remembering`, take anything from it: `verify`, `submit` and `board` compute.
+They are in the cache (`probing.models.cache_dir`), not beside the results: these travel, and may be in a folder that
+cannot be written. A file is named after the digest of the numbers that the statistic is made from, as they were read
+just now from the ledgers and the data, of our code and of the libraries; and after that of its own content, so that a
+damaged one is computed again. Whoever can write to the cache can forge what a report says, so only reports, within
+`caching`, take anything from it: `verify`, `submit` and `board` compute.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from pathlib import Path
 
 import numpy as np
 
-from codesyntax_dataset import foreign
+from codesyntax_dataset import safe_files
 from codesyntax_dataset.atomic import write
 from codesyntax_dataset.errors import LedgerError
-from probing.models import kept
+from probing.models import cache_dir
 
 logger = logging.getLogger(__name__)
 
@@ -33,22 +33,22 @@ Arrays = Mapping[str, np.ndarray]
 _LARGEST = 1 << 26
 """The most bytes of a file, many times the usual size."""
 
-_remembering = ContextVar("remembering", default=False)
+_caching = ContextVar("caching", default=False)
 
 
 @contextmanager
-def remembering() -> Iterator[None]:
+def caching() -> Iterator[None]:
     """Take statistics from the cache within this block, and keep them there."""
-    before = _remembering.set(True)
+    before = _caching.set(True)
     try:
         yield
     finally:
-        _remembering.reset(before)
+        _caching.reset(before)
 
 
-def remembered(what: str, made_of: Iterable[bytes], compute: Callable[[], Arrays]) -> Arrays:
+def cached(what: str, made_of: Iterable[bytes], compute: Callable[[], Arrays]) -> Arrays:
     """What `compute` returns, float64 arrays, or what it returned for the same `what` and `made_of` before."""
-    place = kept.folder() if _remembering.get() else None
+    place = cache_dir.folder() if _caching.get() else None
     if place is None:
         return compute()
     digest = hashlib.sha256(f"{_of_code()} {what}".encode())
@@ -67,13 +67,13 @@ def remembered(what: str, made_of: Iterable[bytes], compute: Callable[[], Arrays
 
 @functools.cache
 def _of_code() -> str:
-    return kept.key("statistics")
+    return cache_dir.key("statistics")
 
 
 def _read(file: Path) -> Arrays | None:
     """The arrays in a file; None if it is damaged."""
     try:
-        data = foreign.read(file, _LARGEST)
+        data = safe_files.read(file, _LARGEST)
         if file.name.split("-")[1] != f"{hashlib.sha256(data).hexdigest()}.statistics.json":
             return None
         return {
@@ -92,6 +92,6 @@ def _keep(arrays: Arrays, place: Path, key: str) -> None:
     }
     text = json.dumps(fields)
     try:
-        write(kept.private(place) / f"{key}-{hashlib.sha256(text.encode()).hexdigest()}.statistics.json", text)
+        write(cache_dir.private(place) / f"{key}-{hashlib.sha256(text.encode()).hexdigest()}.statistics.json", text)
     except (OSError, LedgerError) as error:
         logger.warning("statistics cannot be kept: %s", error)
