@@ -38,9 +38,9 @@ _GOLDEN = """{title} has no rules yet. CONTRIBUTING.md, "Add a language", has al
 
 1. Register {constant} of codesyntax_dataset/languages/{name}.py in codesyntax_dataset/languages/__init__.py, TABLE in
    TABLES of tests/dataset/test_labels_exact.py, and the grammar in pyproject.toml and constraints.txt.
-2. Put a function into a file: python tests/support/syntax_tree.py {name} FILE prints its tree.
+2. Put a function into a file: python tests/support/labels/syntax_tree.py {name} FILE prints its tree.
 3. Give TABLE one Rule after the other, each with an example.
-4. Print a golden pair: python tests/support/golden_pairs.py {name} FILE. Read it by eye, and put it here.
+4. Print a golden pair: python tests/support/labels/golden_pairs.py {name} FILE. Read it by eye, and put it here.
 
 === code
 

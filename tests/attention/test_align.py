@@ -6,9 +6,9 @@ import itertools
 
 import numpy as np
 import pytest
-from edge_tables import edge_table
 from hypothesis import given
 from hypothesis import strategies as st
+from support.labels.edge_tables import edge_table
 
 from codesyntax_metric.topk_uas import DEPENDENT_TO_HEAD, HEAD_TO_DEPENDENT
 from probing.attention.align import Alignment, OffsetsError, align

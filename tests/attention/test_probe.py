@@ -17,7 +17,7 @@ import filelock
 import numpy as np
 import pytest
 import torch
-from edge_tables import edge_table
+from support.labels.edge_tables import edge_table
 from tokenizers import processors
 from transformers import AutoModel, AutoTokenizer, BertModel, GPT2Config, GPT2Model, PreTrainedTokenizerFast
 

@@ -7,7 +7,7 @@ import shutil
 import numpy as np
 import pytest
 from click.testing import CliRunner
-from loopback_hub import LoopbackHub
+from support.hub.loopback_hub import LoopbackHub
 
 from codesyntax_dataset.errors import ModelError
 from probing import probe, probe_training

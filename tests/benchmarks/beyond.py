@@ -18,9 +18,9 @@ from pathlib import Path
 
 import numpy as np
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "support"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from plain_beyond import plain_beyond
+from support.references.plain_beyond import plain_beyond
 
 from codesyntax_metric.topk_uas import RULES
 from probing.attention.ledger import RankLedger

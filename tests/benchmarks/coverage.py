@@ -1,4 +1,4 @@
-"""How often the 95 % intervals of single relations hold: the simulation of tests/support/interval_coverage.py.
+"""How often the 95 % intervals of single relations hold: the simulation of tests/support/simulations/interval_coverage.py.
 
     python tests/benchmarks/coverage.py                        # on the embedded sample
     python tests/benchmarks/coverage.py --data codesyntax      # on the test splits of a dataset
@@ -16,9 +16,9 @@ from pathlib import Path
 
 import numpy as np
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "support"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from interval_coverage import coverage, predictors
+from support.simulations.interval_coverage import coverage, predictors
 
 SIZES = {"6-10": (6, 8, 10), "11-30": (11, 20, 30), "31-100": (31, 60, 100), "over 100": (101, 200, 400)}
 """Functions that hold the relation: how they are grouped, and the numbers that are drawn."""

@@ -1,4 +1,4 @@
-"""How often the intervals of effects hold: the simulation of tests/support/effect_coverage.py, 300 times.
+"""How often the intervals of effects hold: the simulation of tests/support/simulations/effect_coverage.py, 300 times.
 
 python tests/benchmarks/effects.py
 python tests/benchmarks/effects.py --functions 100
@@ -10,10 +10,10 @@ import argparse
 import sys
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "support"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 import numpy as np
-from effect_coverage import coverage
+from support.simulations.effect_coverage import coverage
 
 
 def main() -> None:

@@ -21,9 +21,9 @@ import numpy as np
 import torch
 from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "support"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-import device_jobs
+from support.models import device_jobs
 
 from probing.runs import batches
 
@@ -77,7 +77,9 @@ def failures(family: str) -> Iterator[tuple[str, str]]:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("families", nargs="*", default=device_jobs.FAMILIES, help="of tests/support/device_jobs.py")
+    parser.add_argument(
+        "families", nargs="*", default=device_jobs.FAMILIES, help="of tests/support/models/device_jobs.py"
+    )
     options = parser.parse_args()
     if not torch.backends.cuda.is_built():
         print(f"torch {torch.__version__} is not built with CUDA: install a build that is, as from PyPI on Linux")

@@ -3,7 +3,7 @@
     python tests/benchmarks/forgeries.py               # the embedded encoder on the embedded sample's Python
     python tests/benchmarks/forgeries.py --draws 100 --honest 0
 
-- *forgeries*: those of tests/support/forgeries.py: the share of cells that they change, the points that the means gain at most
+- *forgeries*: those of tests/support/attacks/forgeries.py: the share of cells that they change, the points that the means gain at most
   (any rule and k), and how many draws of 64 functions refuse them.
 - *hidden gain*: points of the mean (first token, k = 1) that are invented in the functions that are drawn least.
 - *honest runs*: other batches, threads and processes, in both precisions; none may be refused.
@@ -25,10 +25,10 @@ import numpy as np
 import torch
 from tqdm.auto import tqdm
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "support"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-import forgeries
-import reprobed
+from support.attacks import forgeries
+from support.evidence import reprobed
 
 from codesyntax_dataset.build import build
 from codesyntax_dataset.protocol import KS

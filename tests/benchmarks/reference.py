@@ -18,7 +18,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from support.reference_parsers import Place, places
+from support.references.reference_parsers import Place, places
 
 from codesyntax_dataset import annotate
 from codesyntax_dataset.errors import ParseError

@@ -20,7 +20,7 @@ import pyarrow.parquet as pq
 import pytest
 import yaml
 from huggingface_hub import HfApi
-from loopback_hub import LoopbackHub
+from support.hub.loopback_hub import LoopbackHub
 
 from codesyntax_dataset import annotate, atomic, builder, card, corpus, safe_files, shards, tokenize
 from codesyntax_dataset.build import BuildReport, build

@@ -12,7 +12,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from loopback_hub import LoopbackHub
+from support.hub.loopback_hub import LoopbackHub
 
 from codesyntax_dataset import safe_files, sources
 from codesyntax_dataset.build import build

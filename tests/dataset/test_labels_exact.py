@@ -7,8 +7,8 @@ from collections import Counter
 
 import pytest
 from conftest import ROOT
-from support.golden_pairs import GOLDEN, cases, spell_edges, spell_tokens
-from support.reference_parsers import places
+from support.labels.golden_pairs import GOLDEN, cases, spell_edges, spell_tokens
+from support.references.reference_parsers import places
 
 from codesyntax_dataset import annotate, tokenize
 from codesyntax_dataset.errors import ParseError

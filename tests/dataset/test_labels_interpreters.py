@@ -14,13 +14,13 @@ import subprocess
 import sys
 from pathlib import Path
 
-import label_checksums
 import pytest
 from conftest import ROOT
+from support.labels import label_checksums
 
 pytestmark = pytest.mark.slow
 
-SCRIPT = ROOT / "tests/support/label_checksums.py"
+SCRIPT = ROOT / "tests/support/labels/label_checksums.py"
 SHARED = Path(os.environ.get("CODESYNTAX_SHARED", ROOT.parent / "shared")).resolve()
 FOLDERS = [ROOT, *([SHARED] if (SHARED / "data").is_dir() else [])]
 OTHERS = [f"python3.{minor}" for minor in range(10, 15) if minor != sys.version_info.minor]
@@ -56,5 +56,5 @@ def test_pyodide_gives_the_same_labels(folder, request):
     if not PYODIDE or not shutil.which("node"):
         pytest.skip("needs node, and CODESYNTAX_PYODIDE to name a folder with node_modules/pyodide")
     # Pyodide keeps Python's stack on node's, which is small: the deepest snippets need more.
-    other = run("node", "--stack-size=16000", ROOT / "tests/support/pyodide_run.mjs", folder, SCRIPT, *FOLDERS)
+    other = run("node", "--stack-size=16000", ROOT / "tests/support/labels/pyodide_run.mjs", folder, SCRIPT, *FOLDERS)
     assert other["checksums"] == request.getfixturevalue("checksums")

@@ -14,13 +14,13 @@ from keyword import iskeyword
 from pathlib import Path
 from random import Random
 
-import golden_pairs
-import published_python
 import pytest
 from conftest import ROOT
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from python_snippets import ALWAYS, BOUNDS, LATER, NEVER
+from support.labels import golden_pairs
+from support.labels.python_snippets import ALWAYS, BOUNDS, LATER, NEVER
+from support.references import published_python
 
 from codesyntax_dataset import ParseError, annotate, tokenize
 from codesyntax_dataset.languages.python.relations import RELATIONS

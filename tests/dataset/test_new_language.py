@@ -6,7 +6,7 @@ import importlib.util
 
 import pytest
 from click.testing import CliRunner
-from golden_pairs import cases, spell_edges, spell_tokens
+from support.labels.golden_pairs import cases, spell_edges, spell_tokens
 
 from codesyntax_dataset.languages.skeleton import new_language
 from probing.cli import main

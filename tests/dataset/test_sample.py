@@ -9,7 +9,7 @@ from functools import cache
 
 import pytest
 from conftest import ROOT
-from published_relations import published_relations
+from support.references.published_relations import published_relations
 
 from codesyntax_dataset import SourceFunction, annotate
 from codesyntax_dataset.languages import LANGUAGES

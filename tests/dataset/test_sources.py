@@ -16,7 +16,7 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from loopback_hub import LoopbackHub
+from support.hub.loopback_hub import LoopbackHub
 
 from codesyntax_dataset import annotate, corpus, safe_files
 from codesyntax_dataset.errors import SourceError

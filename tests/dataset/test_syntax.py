@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 import pytest
-from published_relations import published_relations
+from support.references.published_relations import published_relations
 
 from codesyntax_dataset import annotate
 from codesyntax_dataset.languages import LANGUAGES

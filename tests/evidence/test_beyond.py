@@ -7,7 +7,7 @@ from collections import Counter
 
 import numpy as np
 import pytest
-from plain_beyond import plain_beyond
+from support.references.plain_beyond import plain_beyond
 
 from codesyntax_metric.topk_uas import HEAD_TO_DEPENDENT, NOT_IN_MEAN, RULES
 from probing.attention.edges import EdgeTable

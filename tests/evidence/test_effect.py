@@ -7,7 +7,7 @@ import json
 
 import numpy as np
 import pytest
-from effect_coverage import coverage, draw_unpaired
+from support.simulations.effect_coverage import coverage, draw_unpaired
 
 from codesyntax_dataset.errors import ArgumentError
 from probing.evidence.effect import paired, published, unpaired

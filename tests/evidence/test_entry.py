@@ -7,13 +7,13 @@ import json
 import os
 import re
 
-import forgeries
 import pytest
-from entries import of_model
 from huggingface_hub.errors import HFValidationError
 from huggingface_hub.utils import validate_repo_id
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.attacks import forgeries
+from support.evidence.entries import of_model
 
 from codesyntax_dataset.errors import EntryError
 from probing.evidence import entry

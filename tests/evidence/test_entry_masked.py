@@ -10,7 +10,7 @@ from collections import defaultdict
 
 import numpy as np
 import pytest
-from masked_entries import TYPES, entries, masked
+from support.evidence.masked_entries import TYPES, entries, masked
 
 from codesyntax_dataset.errors import EntryError
 from probing.evidence import effect, entry, entry_masked, over_types

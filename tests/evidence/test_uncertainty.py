@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from plain_uncertainty import plain_mean, plain_p
+from support.references.plain_uncertainty import plain_mean, plain_p
 
 from codesyntax_dataset.errors import LedgerError
 from codesyntax_metric.topk_uas import RULES

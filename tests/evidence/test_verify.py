@@ -8,12 +8,12 @@ import shutil
 from pathlib import Path
 
 import datasets
-import forgeries
 import numpy as np
 import pytest
-import reprobed
 import torch
 from click.testing import CliRunner
+from support.attacks import forgeries
+from support.evidence import reprobed
 
 import probing.attention.probe
 import probing.models.encoder

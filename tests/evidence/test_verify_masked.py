@@ -6,8 +6,8 @@ import shutil
 
 import numpy as np
 import pytest
-from byte_tokenizer import byte_model
 from click.testing import CliRunner
+from support.models.byte_tokenizer import byte_model
 
 from probing import mask
 from probing.cli import main

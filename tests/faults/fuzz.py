@@ -4,7 +4,7 @@
     python tests/faults/fuzz.py --seed 0 --only 4711      # one input again, with its traceback
 
 An input depends on the seed and its number alone. Inputs are code for the annotators and edits of all languages
-(tests/support/fuzzed_code.py) and files of every foreign format (tests/support/fuzzed_files.py). A plain generator, not
+(tests/support/attacks/fuzzed_code.py) and files of every foreign format (tests/support/attacks/fuzzed_files.py). A plain generator, not
 hypothesis: 200,000 inputs take minutes, and what it finds is small anyway; atheris would guide by the coverage of Python,
 but the parsers are C. A process of its own takes the inputs; if it dies or hangs, that counts, and the next goes on.
 """
@@ -30,10 +30,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "support"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-import fuzzed_code
 from rows import Row
+from support.attacks import fuzzed_code
 
 from codesyntax_dataset import annotate, tokenize
 from codesyntax_dataset.edits import edit
@@ -88,7 +88,7 @@ def code_input(rng: random.Random) -> Input:
 def input_of(seed: int, number: int, files: bool) -> Input:
     rng = random.Random(f"{seed}-{number}")
     if files and rng.random() < 0.25:
-        import fuzzed_files
+        from support.attacks import fuzzed_files
 
         return Input(*fuzzed_files.file_input(rng))
     return code_input(rng)
@@ -97,7 +97,7 @@ def input_of(seed: int, number: int, files: bool) -> Input:
 def tried(seed: int, numbers: Iterable[int], files: bool = True) -> Iterator[Outcome]:
     """What becomes of inputs, in this process."""
     if files:
-        import fuzzed_files
+        from support.attacks import fuzzed_files
 
         fuzzed_files.place_all()
     base = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss

@@ -3,7 +3,7 @@
     python tests/faults/mutants.py --mutants 200 --seed 0
     python tests/faults/mutants.py --mutants 30 --seed 1 --module probing/attention/align.py
 
-A mutant is the core with one edit of `tests/support/mutations.py`, drawn at random, in a private copy of the repository. It
+A mutant is the core with one edit of `tests/support/attacks/mutations.py`, drawn at random, in a private copy of the repository. It
 is killed if a test fails that passes without it, or does not end. Of TESTS, those that execute the edited statement are run,
 the quickest first, each mutant in a process forked from one that has imported the libraries. A mutant that lives is printed
 as a diff: a test is missing, or nobody can see what it changes; then it belongs in `equivalent_mutants.py`, with the reason.
@@ -41,12 +41,12 @@ from typing import Any, NamedTuple
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "support"))
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from equivalent_mutants import EQUIVALENT
-from mutations import Edit, edits
 from rows import Row
-from tests_by_line import Lines, Selection
+from support.attacks.mutations import Edit, edits
+from support.attacks.tests_by_line import Lines, Selection
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -196,7 +196,7 @@ class Repository:
         os.dup2(log, sys.stderr.fileno())
         os.environ.update(self.environment)
         sys.dont_write_bytecode = False
-        ours = {str(ROOT), *(str(ROOT / folder) for folder in ("tests", "tests/support", "tests/faults"))}
+        ours = {str(ROOT), *(str(ROOT / folder) for folder in ("tests", "tests/faults"))}
         sys.path[:] = [str(self.folder), *(path for path in sys.path if path not in ours)]
         options = "-p no:xdist -p no:cacheprovider -p no:unraisableexception --assert=plain -o addopts= -q"
         return int(pytest.main([*options.split(), *arguments], [plugin]))

@@ -9,7 +9,7 @@ import threading
 import time
 
 import pytest
-from loopback_hub import LoopbackHub
+from support.hub.loopback_hub import LoopbackHub
 
 from codesyntax_dataset import network
 from codesyntax_dataset.errors import CodeSyntaxError

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from conftest import ROOT
-from mutations import edits
+from support.attacks.mutations import edits
 
 CORE = '''"""The core."""
 
@@ -69,7 +69,9 @@ SCRIPT = """
 import json, sys
 from pathlib import Path
 
-import mutants, tests_by_line
+import mutants
+
+from support.attacks import tests_by_line
 
 tests_by_line.PATIENCE = 1
 root, folder, wanted = Path(sys.argv[1]), Path(sys.argv[2]), json.loads(sys.argv[3])

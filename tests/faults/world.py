@@ -17,13 +17,13 @@ import traceback
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "support"))  # where pytest looks, too
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # where pytest looks, too
 os.environ |= {"HF_HUB_OFFLINE": "1", "HF_HUB_DISABLE_PROGRESS_BARS": "1", "TOKENIZERS_PARALLELISM": "false"}
 os.environ["OMP_NUM_THREADS"] = "1"  # a child would wait for the threads of its parent, which it does not have
 
 import pytest
-from loopback_hub import LoopbackHub
-from masked_entries import entries, masked
+from support.evidence.masked_entries import entries, masked
+from support.hub.loopback_hub import LoopbackHub
 
 import codesyntax_dataset
 from probing.attention import probe

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pytest
 import torch
-from edge_tables import edge_table
+from support.labels.edge_tables import edge_table
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors, trainers
 from tqdm import tqdm
 from transformers import CONFIG_MAPPING, AutoModel, PreTrainedTokenizerFast

@@ -9,7 +9,7 @@ import json
 import time
 
 from click.testing import CliRunner
-from loopback_hub import LoopbackHub
+from support.hub.loopback_hub import LoopbackHub
 from test_architectures import FAMILIES
 
 from probing.cli import main

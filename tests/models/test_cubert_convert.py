@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 import torch
 from click.testing import CliRunner
-from cubert_release import ENTRIES, variables, with_optimizer, write_release, write_vocabulary
-from loopback_hub import LoopbackHub
 from safetensors import SafetensorError
-from tensor_bundle import table, write_bundle
+from support.hub.loopback_hub import LoopbackHub
+from support.models.cubert_release import ENTRIES, variables, with_optimizer, write_release, write_vocabulary
+from support.models.tensor_bundle import table, write_bundle
 from transformers import BertConfig, BertForPreTraining, BertModel
 
 from codesyntax_dataset.errors import CodeSyntaxError, ModelError

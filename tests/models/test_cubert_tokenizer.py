@@ -9,10 +9,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from cubert_release import ENTRIES, write_vocabulary
 from hypothesis import example, given
 from hypothesis import strategies as st
-from published_cubert import published_alignment
+from support.models.cubert_release import ENTRIES, write_vocabulary
+from support.references.published_cubert import published_alignment
 
 from codesyntax_dataset.errors import ModelError, UnknownName
 from codesyntax_dataset.languages import tokenize

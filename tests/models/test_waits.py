@@ -8,11 +8,11 @@ import sys
 from collections import Counter
 from pathlib import Path
 
-import device_jobs
 import numpy as np
 import pytest
 import torch
-from pretended_gpu import GPU, PretendedGpu
+from support.models import device_jobs
+from support.models.pretended_gpu import GPU, PretendedGpu
 
 from probing.attention.ranking import Plan
 from probing.models.masked import _compared

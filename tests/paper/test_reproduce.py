@@ -287,7 +287,7 @@ def test_inputs_are_checked_before_anything_runs(sources, models, error, message
 
 def test_a_model_of_one_language_is_probed_on_that(tmp_path):
     """As CuBERT is."""
-    from cubert_release import write_release
+    from support.models.cubert_release import write_release
 
     from probing.models.cubert.convert import convert
     from probing.paper import inputs

@@ -6,7 +6,7 @@ import json
 
 import datasets
 import pytest
-from byte_tokenizer import all_but, byte_model
+from support.models.byte_tokenizer import all_but, byte_model
 
 import codesyntax_metric
 from codesyntax_dataset import annotate

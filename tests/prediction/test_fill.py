@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 import torch
 import transformers
-from byte_tokenizer import byte_tokenizer
 from safetensors.torch import load_file, save_file
+from support.models.byte_tokenizer import byte_tokenizer
 from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors
 from transformers import BertConfig, BertForMaskedLM, BertModel, PreTrainedTokenizerFast
 

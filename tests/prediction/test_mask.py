@@ -10,8 +10,8 @@ from collections import Counter
 import numpy as np
 import pytest
 import torch
-from byte_tokenizer import byte_model, byte_tokenizer
 from click.testing import CliRunner
+from support.models.byte_tokenizer import byte_model, byte_tokenizer
 
 from codesyntax_dataset.errors import ArgumentError, LedgerError, UnknownName
 from codesyntax_dataset.folder import read_split

@@ -11,7 +11,7 @@ from collections import Counter
 
 import numpy as np
 import pytest
-from byte_tokenizer import byte_tokenizer
+from support.models.byte_tokenizer import byte_tokenizer
 from transformers import AutoTokenizer, PreTrainedTokenizerBase
 
 import probing

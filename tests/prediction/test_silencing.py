@@ -10,7 +10,7 @@ import pytest
 import torch
 import transformers
 from click.testing import CliRunner
-from copying_models import BYTES, COPIER, HEADS, copied, log_probability, masked_copier, next_copier
+from support.models.copying_models import BYTES, COPIER, HEADS, copied, log_probability, masked_copier, next_copier
 from tqdm import tqdm
 
 from codesyntax_dataset.errors import LedgerError, ModelError

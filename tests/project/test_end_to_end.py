@@ -13,8 +13,8 @@ from tempfile import TemporaryDirectory
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
-from end_to_end import BOARD, DATASET, METRIC, MODEL, PROJECTS, TOKEN, walk
-from loopback_hub import LoopbackHub
+from support.hub.end_to_end import BOARD, DATASET, METRIC, MODEL, PROJECTS, TOKEN, walk
+from support.hub.loopback_hub import LoopbackHub
 
 from codesyntax_dataset.check import check_folder
 from codesyntax_metric.topk_uas import NOT_IN_MEAN

@@ -10,8 +10,8 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from end_to_end import Walk
-from loopback_hub import LoopbackHub
+from support.hub.end_to_end import Walk
+from support.hub.loopback_hub import LoopbackHub
 
 from probing.cli.report import RECIPE
 from probing.models.location import embedded_model

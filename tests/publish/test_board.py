@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 import pytest
 from click.testing import CliRunner
-from entries import MODELS, of_model, settled
-from forgeries import ENTRIES
-from loopback_hub import LoopbackHub
+from support.attacks.forgeries import ENTRIES
+from support.evidence.entries import MODELS, of_model, settled
+from support.hub.loopback_hub import LoopbackHub
 
 from codesyntax_dataset.errors import EntryError
 from codesyntax_dataset.protocol import TABLE_KS

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from masked_entries import TYPES, entries, masked, save
+from support.evidence.masked_entries import TYPES, entries, masked, save
 
 from codesyntax_dataset.errors import EntryError
 from probing.prediction.result import OUTCOMES

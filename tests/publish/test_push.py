@@ -23,7 +23,7 @@ import pytest
 import yaml
 from click.testing import CliRunner
 from huggingface_hub import HfApi, constants
-from loopback_hub import READ_ONLY, Fault, LoopbackHub
+from support.hub.loopback_hub import READ_ONLY, Fault, LoopbackHub
 
 from codesyntax_dataset import metadata
 from codesyntax_dataset.build import build

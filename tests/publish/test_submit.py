@@ -7,7 +7,6 @@ import re
 import shutil
 from types import SimpleNamespace
 
-import forgeries
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
@@ -16,7 +15,8 @@ from click.testing import CliRunner
 from huggingface_hub import HfApi, ModelCard, parse_eval_result_entries
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from loopback_hub import READ_ONLY, Fault, LoopbackHub
+from support.attacks import forgeries
+from support.hub.loopback_hub import READ_ONLY, Fault, LoopbackHub
 
 from codesyntax_dataset.errors import CodeSyntaxError, HubError, LedgerError
 from codesyntax_dataset.metadata import sha256sums

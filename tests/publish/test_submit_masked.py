@@ -10,10 +10,10 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 import yaml
-from byte_tokenizer import byte_model
 from click.testing import CliRunner
 from huggingface_hub import HfApi, ModelCard, parse_eval_result_entries
-from loopback_hub import LoopbackHub
+from support.hub.loopback_hub import LoopbackHub
+from support.models.byte_tokenizer import byte_model
 
 from codesyntax_dataset.errors import CodeSyntaxError, HubError, LedgerError
 from codesyntax_dataset.metadata import sha256sums

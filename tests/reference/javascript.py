@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from support.reference_parsers import Place, Program
+from support.references.reference_parsers import Place, Program
 
 from codesyntax_dataset.schema import Token
 

@@ -7,7 +7,7 @@ import subprocess
 from collections import Counter
 
 import pytest
-from support.reference_parsers import Place, Program
+from support.references.reference_parsers import Place, Program
 
 from codesyntax_dataset.schema import Token
 

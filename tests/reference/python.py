@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterator
 from itertools import accumulate
 
-from support.reference_parsers import Place, balanced
+from support.references.reference_parsers import Place, balanced
 
 from codesyntax_dataset.schema import Token
 

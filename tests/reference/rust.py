@@ -12,7 +12,7 @@ from itertools import accumulate
 from typing import NamedTuple
 
 import pytest
-from support.reference_parsers import Place
+from support.references.reference_parsers import Place
 
 from codesyntax_dataset.schema import Token
 

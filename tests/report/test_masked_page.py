@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 
 import pytest
-from byte_tokenizer import all_but, byte_model, byte_tokenizer
 from click.testing import CliRunner
+from support.models.byte_tokenizer import all_but, byte_model, byte_tokenizer
 from transformers import AutoModelForMaskedLM
 
 import codesyntax_metric

@@ -11,7 +11,7 @@ from types import SimpleNamespace
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
-from byte_tokenizer import all_but, byte_tokenizer
+from support.models.byte_tokenizer import all_but, byte_tokenizer
 from transformers import BertConfig, BertForMaskedLM
 
 from codesyntax_dataset import syntaxeval as published

@@ -329,7 +329,7 @@ def test_a_large_ledger_is_written_again_with_the_same_bytes(tmp_path):
 HUB = """
 import os, sys
 sys.path.insert(0, {tests!r})
-from loopback_hub import LoopbackHub
+from support.hub.loopback_hub import LoopbackHub
 
 with LoopbackHub() as hub:
     os.environ.update(HF_ENDPOINT=hub.url, HF_HUB_OFFLINE="0", HF_HOME={home!r}, CODESYNTAX_CACHE={home!r})
@@ -364,7 +364,7 @@ with LoopbackHub() as hub:
 
 def test_a_model_on_the_hub_is_known_by_its_commit(dataset_folder, tmp_path, request):
     """Two small requests tell that a branch has not moved. Clients read the Hub's address when they are imported."""
-    tests = str(request.path.parents[1] / "support")
+    tests = str(request.path.parents[1])
     code = HUB.format(tests=tests, home=str(tmp_path), data=str(dataset_folder), arguments=ARGUMENTS)
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr

@@ -17,11 +17,11 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import cubert_release
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-from fuzzed_code import LANGUAGES_OF_CODE, STRANGE, code, functions
+from support.attacks.fuzzed_code import LANGUAGES_OF_CODE, STRANGE, code, functions
+from support.models import cubert_release
 
 from codesyntax_dataset import check, corpus
 from codesyntax_dataset.folder import read_split
@@ -46,7 +46,7 @@ from probing.publish import board
 from probing.runs import shards
 from probing.runs.data import COLUMNS
 
-FORMER = Path(__file__).resolve().parents[1] / "data/format-1"
+FORMER = Path(__file__).resolve().parents[2] / "data/format-1"
 RESULT, VALIDATION = "mouse.python.test.c22e27d8", "mouse.python.validation.5246b551"
 
 Work = Callable[[], object]

@@ -1,6 +1,6 @@
 // Runs a Python script with Pyodide, a CPython for node, which sees the folders given under their own paths.
 //
-//     node tests/support/pyodide_run.mjs FOLDER_WITH_NODE_MODULES SCRIPT [FOLDER ...]
+//     node tests/support/labels/pyodide_run.mjs FOLDER_WITH_NODE_MODULES SCRIPT [FOLDER ...]
 //
 // The script gets the folders as its arguments. The first of them has to hold the script.
 import fs from "node:fs";

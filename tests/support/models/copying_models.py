@@ -10,7 +10,7 @@ import math
 
 import numpy as np
 import torch
-from byte_tokenizer import byte_tokenizer
+from support.models.byte_tokenizer import byte_tokenizer
 from transformers import BertConfig, BertForMaskedLM, GPT2Config, GPT2LMHeadModel
 
 BYTES = byte_tokenizer()

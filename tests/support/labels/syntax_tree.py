@@ -1,6 +1,6 @@
 """The tree of code by the grammar of its language, with the names of fields, as a table refers to them.
 
-python tests/support/syntax_tree.py rust FILE
+python tests/support/labels/syntax_tree.py rust FILE
 """
 
 from __future__ import annotations

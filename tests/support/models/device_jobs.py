@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import torch
 import transformers
-from byte_tokenizer import byte_tokenizer
-from edge_tables import edge_table
+from support.labels.edge_tables import edge_table
+from support.models.byte_tokenizer import byte_tokenizer
 from tqdm import tqdm
 
 from codesyntax_metric.topk_uas import DEPENDENT_TO_HEAD, DIRECTIONS, RULES

@@ -4,7 +4,7 @@ A file says what it shows, then has the sections `=== code` and `=== <variant>`.
 with its index, and after an empty line one line per edge: relation, head, `=>`, first and last token of the dependent.
 In tokens ⏎ is a line break, ␣ a blank and ∅ no character at all. The code ends without a line break.
 
-    python tests/support/golden_pairs.py rust FILE
+    python tests/support/labels/golden_pairs.py rust FILE
 
 prints these sections of the function in a file, with its exact labels as they are now, to be read by eye.
 """
@@ -21,7 +21,7 @@ import pytest
 from codesyntax_dataset import annotate
 from codesyntax_dataset.schema import Annotation, Token
 
-GOLDEN = Path(__file__).parents[1] / "golden"
+GOLDEN = Path(__file__).parents[2] / "golden"
 
 
 def cases(language: str, golden: Path = GOLDEN, *, of: Collection[str]) -> list:

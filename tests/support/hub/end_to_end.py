@@ -1,7 +1,7 @@
 """The whole way of a user, from source files to a board, every step in a process of its own, against the loopback Hub.
 
-    python tests/support/end_to_end.py          # files are uploaded as regular ones
-    python tests/support/end_to_end.py --lfs    # Parquet files are uploaded by LFS, without xet
+    python tests/support/hub/end_to_end.py          # files are uploaded as regular ones
+    python tests/support/hub/end_to_end.py --lfs    # Parquet files are uploaded by LFS, without xet
 
 prints each step, its time and the beginning of what it said. `walk` is what the test runs.
 """
@@ -21,7 +21,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from loopback_hub import LoopbackHub
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+
+from support.hub.loopback_hub import LoopbackHub
 
 import codesyntax_dataset
 from probing.models.location import embedded_model

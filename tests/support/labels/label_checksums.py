@@ -1,6 +1,6 @@
 """Checksums of our Python labels, as JSON; needs nothing but the standard library, so that any interpreter can run it.
 
-python tests/support/label_checksums.py ../shared      # the folder of reference material, if it is there
+python tests/support/labels/label_checksums.py ../shared      # the folder of reference material, if it is there
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ import sys
 from collections.abc import Iterable
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(ROOT), str(ROOT / "tests/support")]
+ROOT = Path(__file__).resolve().parents[3]
+sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
 
-from python_snippets import ALWAYS, BOUNDS, LATER, NEVER
+from support.labels.python_snippets import ALWAYS, BOUNDS, LATER, NEVER
 
 from codesyntax_dataset import ParseError, annotate, tokenize
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
-from tensor_bundle import write_bundle
+from support.models.tensor_bundle import write_bundle
 
 NAMES = ("<pad>_", "<EOS>_", "[CLS]_", "[SEP]_", "[MASK]_", "[UNK]_")
 NAMED = [rf"\u\u\u{name}\u\u\u_" for name in ("INDENT", "DEDENT", "NL", "NLCHAR", "CR", "CARET", "NEWLINE")]

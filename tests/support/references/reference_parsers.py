@@ -78,7 +78,7 @@ class Program:
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 text=True,
-                cwd=Path(__file__).parents[1] / "reference",
+                cwd=Path(__file__).parents[2] / "reference",
                 env=os.environ | ({"NODE_PATH": _installed(self._npm)} if self._npm else {}),
             )
             atexit.register(self._process.kill)
