@@ -40,10 +40,18 @@ syntax tree are masked and restored; the value, in percent, is the mean over nod
 trees before and after, most of which is never masked, or of the share of masked sub-tokens that are restored exactly.
 """
 
+_URL = "https://arxiv.org/abs/2210.14473"
+
 _CITATION = (
     "Shen, Chen, Wang, Sen and Song: Benchmarking Language Models for Code Syntax Understanding. "
-    "Findings of EMNLP 2022. https://arxiv.org/abs/2210.14473"
+    f"Findings of EMNLP 2022. {_URL}"
 )
+
+_LICENSE = "https://choosealicense.com/licenses/other/"
+"""The address that the Hub gives for the `license: other` of the card."""
+
+_PUBLISHED = "2026-11-23"
+"""The date of the current label rules. The date of the build would give the same functions other bytes each day."""
 
 _TERMS = (
     "arrayShape citeAs column conformsTo containedIn equivalentProperty extract field fileObject fileProperty fileSet "
@@ -112,7 +120,7 @@ def sha256(file: Path) -> str:
 
 
 def _croissant(folder: Path, configs: Mapping[str, ConfigReport]) -> dict[str, Any]:
-    """One FileObject per Parquet file and one RecordSet for its rows; no date, so that builds are reproducible."""
+    """One FileObject per Parquet file and one RecordSet for its rows."""
     files, records = [], []
     for name, config in configs.items():
         units = config.language.units
@@ -146,7 +154,11 @@ def _croissant(folder: Path, configs: Mapping[str, ConfigReport]) -> dict[str, A
         "conformsTo": "http://mlcommons.org/croissant/1.1",
         "name": "CodeSyntax",
         "description": f"{_SUMMARY}.",
-        "license": "Each function keeps the licence of its repository, each sentence that of its treebank.",
+        "license": _LICENSE,
+        "usageInfo": "Each function keeps the licence of its repository, each sentence that of its treebank.",
+        "creator": {"@type": "sc:Organization", "name": "The CodeSyntax developers"},
+        "url": _URL,
+        "datePublished": _PUBLISHED,
         "version": f"{LABELS}.0",
         "citeAs": _CITATION,
         "keywords": ["code", "syntax", "probing", "attention"],

@@ -509,7 +509,11 @@ def test_croissant_passes_its_validator_and_reads_the_rows_of_the_parquet_files(
     dataset = mlcroissant.Dataset(str(dataset_folder / "croissant.json"))
     issues = dataset.metadata.ctx.issues
     assert not issues.errors
-    assert [warning for warning in issues.warnings if "datePublished" not in warning] == []
+    assert not issues.warnings
+    metadata = json.loads((dataset_folder / "croissant.json").read_text())
+    for field in ("license", "url"):
+        assert metadata[field].startswith("https://"), field
+    assert {"creator", "citeAs", "datePublished"} <= metadata.keys()
     assert {file.id: file.sha256 for file in dataset.metadata.distribution} == {
         name: hashlib.sha256(data).hexdigest()
         for name, data in files(dataset_folder).items()
