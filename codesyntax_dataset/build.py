@@ -22,6 +22,7 @@ from codesyntax_dataset.builder import FEATURES
 from codesyntax_dataset.errors import ArgumentError, DatasetError, SourceError, UnknownName
 from codesyntax_dataset.languages import CONFIGS, LANGUAGES, language_of, unedited
 from codesyntax_dataset.measure import ROW_GROUP, BuildReport, ConfigReport, digest, measure
+from codesyntax_dataset.owned_folder import check_owned
 from codesyntax_dataset.protocol import EDITS
 from codesyntax_dataset.schema import Skips, SourceFunction
 
@@ -196,23 +197,8 @@ def _exclusion(file: str | os.PathLike[str] | None) -> tuple[Collection[str], ca
 
 def _check_ours(output: Path) -> None:
     """Raise DatasetError unless `output` does not exist, or holds a dataset that `build` wrote and nothing else."""
-    if not output.exists():
-        return
-    if not output.is_dir():
-        raise DatasetError(f"{output} is a file, expected a folder or a new path: choose another output")
-    paths = [path for path in output.rglob("*") if path.is_symlink() or not path.is_dir()]
-    files = {path.relative_to(output).as_posix() for path in paths}
-    if not files:
-        return
-    readme = output / metadata.CARD
-    if not readme.is_file() or card.MARKER not in readme.read_text(encoding="utf-8", errors="replace"):
-        raise DatasetError(
-            f"{output} is not empty and was not made by `codesyntax build`: choose another output or remove it"
-        )
-    if foreign := files - metadata.files():
-        raise DatasetError(
-            f"{output} would be replaced, but {min(foreign)} in it was not made by `codesyntax build`: move it away"
-        )
+    mark = metadata.CARD, card.MARKER
+    check_owned(output, "build", mark, ours=metadata.files().__contains__, error=DatasetError)
 
 
 @contextmanager

@@ -16,6 +16,7 @@ from codesyntax_dataset.arguments import Positive, checked
 from codesyntax_dataset.atomic import TEMPORARY_FOLDERS, os_errors_as_ledger_errors
 from codesyntax_dataset.build import build
 from codesyntax_dataset.errors import LedgerError
+from codesyntax_dataset.owned_folder import check_owned
 from codesyntax_dataset.statistics import Statistics
 from probing.attention.probe import probe
 from probing.paper import inputs, page
@@ -34,6 +35,7 @@ DATASET = "codesyntax"
 """The name of each dataset, in signatures, too."""
 
 RESULTS, REPORT = "results", "report"
+_FOLDERS = tuple(f"{name}/" for name in (*CONFIGS, RESULTS, REPORT))
 """The folders beside those of the languages."""
 
 
@@ -114,13 +116,7 @@ def _probed(
 
 def _check_ours(output: Path) -> None:
     """Raise LedgerError unless `output` does not exist, or has only what `reproduce` writes."""
-    if output.exists() and not output.is_dir():
-        raise LedgerError(f"{output} is a file, expected a folder or a new path: choose another output")
-    there = {path.name for path in output.glob("[!.]*")}
-    if foreign := there - {*CONFIGS, RESULTS, REPORT}:
-        raise LedgerError(
-            f"{output / min(foreign)} was not made by `codesyntax {COMMAND}`: choose another output, or move it away"
-        )
+    check_owned(output, COMMAND, ours=lambda file: file.startswith((".", *_FOLDERS)))
     folder.check_ours(output / REPORT, COMMAND)
 
 

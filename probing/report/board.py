@@ -16,8 +16,8 @@ from typing import Any
 
 from codesyntax_dataset import paper
 from codesyntax_dataset.atomic import os_errors_as_ledger_errors, temporary_folder
-from codesyntax_dataset.errors import LedgerError
 from codesyntax_dataset.languages import language_of
+from codesyntax_dataset.owned_folder import check_owned
 from codesyntax_dataset.protocol import BEYOND_OFFSET, PROTOCOLS, TABLE_KS
 from codesyntax_dataset.safe_files import printable
 from codesyntax_metric.topk_uas import RULES
@@ -112,17 +112,9 @@ def save(board: Board, folder: str | os.PathLike) -> Path:
 
 def check_place(folder: str | os.PathLike) -> None:
     """Raise LedgerError if `save` would replace a file that it did not write."""
-    for name, mark in _OURS.items():
-        file = Path(folder, name)
-        with os_errors_as_ledger_errors(file):
-            if not os.path.lexists(file):
-                continue
-            ours = file.is_file() and not file.is_symlink()
-            if ours:
-                with file.open("rb") as opened:
-                    ours = mark.encode() in opened.read(2000)
-        if not ours:
-            raise LedgerError(f"{file} was not made by `codesyntax board`: choose another folder, or move it away")
+    with os_errors_as_ledger_errors(Path(folder)):
+        for name, mark in _OURS.items():
+            check_owned(Path(folder), "board", (name, mark), only=[name])
 
 
 def to_html(board: Board) -> str:

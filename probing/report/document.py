@@ -9,6 +9,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from markupsafe import Markup
@@ -28,7 +29,8 @@ COLOURED = f"Green or red: p is less than {SEPARATED}."
 
 
 class Kind(NamedTuple):
-    """The format of the cells of a column. `parts`: the suffixes of its columns in CSV; `look`: its CSS class."""
+    """The format of the cells of a column. `parts`: the suffixes of its columns in CSV; `look`: its CSS classes, `n`
+    for numbers, with `least` if a click sorts the smallest first."""
 
     show: Callable[[Any], str]
     parts: tuple[str, ...] = ("",)
@@ -36,7 +38,7 @@ class Kind(NamedTuple):
 
     @property
     def numeric(self) -> bool:
-        return self.look == "n"
+        return self.look.startswith("n")
 
 
 def _signed(value: float, digits: int = 1) -> str:
@@ -52,7 +54,7 @@ def separated(p: float) -> bool:
 TEXT = Kind(str, look="t")
 NAME = Kind(str, look="r")  # stays on one line
 MARKED = Kind(str, ("", ", marks"), look="r")
-LINK = Kind(str, ("", ", page"), look="t")  # a text, and where it leads
+LINK = Kind(str, ("", ", page"), look="t")  # a text, and where it leads; or a text alone
 CODE = Kind(str, look="c")
 COUNT = Kind("{:,}".format)
 COUNT_DIFFERENCE = Kind(lambda count: f"{count:+,}".replace("-", "−").replace("+0", "0"))
@@ -68,7 +70,8 @@ EFFECT = Kind(SIGNED.show, (*DIFFERENCE.parts, ", marks"))
 COST = Kind(SIGNED.show, SCORE.parts)
 NATS = Kind(partial(_signed, digits=2))
 CORRELATION = Kind(NATS.show, SCORE.parts)
-P = Kind(lambda p: f"{p:.4f}" if p < 0.001 else f"{p:.3f}")
+P = Kind(lambda p: f"{p:.4f}" if p < 0.001 else f"{p:.3f}", look="n least")
+RANK = Kind(str, look="n least")  # a text: a rank, or the first and the last of a range
 
 
 class Column(NamedTuple):
@@ -84,7 +87,7 @@ class Table:
     """Columns and rows. `name`: of its CSV file, without extension.
 
     The first `filters` columns become filters on the page, initially at their first values; CSV has all rows. `notes`
-    are shown below the table.
+    are shown below the table. `within`: the file that has its rows instead of a CSV file of its own, or none if empty.
     """
 
     name: str
@@ -93,6 +96,12 @@ class Table:
     rows: list[list[Cell]]
     notes: str = ""
     filters: int = 0
+    within: str | None = None
+
+    @property
+    def file(self) -> str:
+        """The CSV file with its rows, relative to the page."""
+        return f"tables/{self.name}.csv" if self.within is None else self.within
 
     @property
     def shown(self) -> Sequence[Column]:
@@ -146,10 +155,10 @@ class Table:
         lines.append("| " + " | ".join(_escape(_full_name(column)) for column in self.shown) + " |")
         lines.append("| " + " | ".join("---:" if column.kind.numeric else "---" for column in self.shown) + " |")
         lines += [
-            "| " + " | ".join(_escape(in_text(cell, column.kind)) for cell, column in zip(row, self.shown)) + " |"
+            "| " + " | ".join(_in_markdown(cell, column.kind) for cell, column in zip(row, self.shown)) + " |"
             for row in self.bodies.get(first, [])
         ]
-        lines += ["", f"CSV: [{self.name}.csv](tables/{self.name}.csv)"]
+        lines += ["", f"CSV: [{Path(self.file).name}]({self.file})"] if self.file else []
         return "\n".join(lines + (["", _escape(self.notes)] if self.notes else [])) + "\n"
 
 
@@ -197,17 +206,24 @@ def in_text(cell: Cell, kind: Kind) -> str:
     return f"{value} [{'; '.join(below)}]" if below else value
 
 
+def _in_markdown(cell: Cell, kind: Kind) -> str:
+    if kind is LINK and not isinstance(cell, str):
+        text, place = cell
+        return f"[{_escape(text)}]({place})"
+    return _escape(in_text(cell, kind))
+
+
 def in_html(cell: Cell, kind: Kind) -> Markup:
     """A cell as HTML, with all text escaped and optional end tags omitted.
 
     A difference is coloured by its sign if its p separates it from 0.
     """
-    if kind is LINK:
+    if kind is LINK and not isinstance(cell, str):
         text, place = cell
         return Markup('<td class="{}"><a href="{}">{}</a>').format(kind.look, place, text)
     value, *below = _lines(cell, kind, " to ")
     look = kind.look
-    if kind in (DIFFERENCE, EFFECT) and cell is not None and separated(cell[3]):
+    if kind in (DIFFERENCE, EFFECT) and cell is not None and cell[3] is not None and separated(cell[3]):
         look += " up" if cell[0] > 0 else " down"
     small = Markup("").join(Markup("<small>{}</small>").format(line) for line in below)
     return Markup('<td class="{}">{}{}').format(look, value, small)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from codesyntax_dataset.atomic import os_errors_as_ledger_errors, replace, temporary_folder
-from codesyntax_dataset.errors import LedgerError
+from codesyntax_dataset.owned_folder import check_owned
 from probing.report.document import Figure, Section, Table, in_html
 from probing.report.figures import for_page
 from probing.report.pages import environment, fill
@@ -49,26 +49,12 @@ def save(report: Report, output: Path) -> Path:
 
 def check_ours(output: Path, command: str) -> None:
     """Raise LedgerError unless `output` does not exist, or holds a report of this command and nothing else."""
-    if not output.exists():
-        return
-    if not output.is_dir():
-        raise LedgerError(f"{output} is a file, expected a folder or a new path: choose another output")
-    files = {
-        path.relative_to(output).as_posix() for path in output.rglob("*") if path.is_symlink() or not path.is_dir()
-    }
-    if not files:
-        return
-    text = output / "report.md"
-    if not text.is_file() or _marker(command) not in text.read_text(encoding="utf-8", errors="replace"):
-        raise LedgerError(
-            f"{output} is not empty and was not made by `codesyntax {command}`: choose another output or remove it"
-        )
-    for name in sorted(files - {"index.html", "report.md"}):
-        path = Path(name)
-        if path.suffix not in _OURS.get(str(path.parent), set()):
-            raise LedgerError(
-                f"{output} would be replaced, but {name} in it was not made by `codesyntax {command}`: move it away"
-            )
+    check_owned(output, command, ("report.md", _marker(command)), ours=_is_part)
+
+
+def _is_part(file: str) -> bool:
+    path = Path(file)
+    return file in ("index.html", "report.md") or path.suffix in _OURS.get(str(path.parent), ())
 
 
 def _marker(command: str) -> str:
@@ -87,7 +73,8 @@ def _write(report: Report, folder: Path) -> None:
     sections = [section for page in (report, *pages.values()) for section in page.sections]
     for part in [part for section in sections for part in section.all_parts()]:
         if isinstance(part, Table):
-            _text(folder / "tables" / f"{part.name}.csv", part.to_csv())
+            if part.within is None:
+                _text(folder / part.file, part.to_csv())
         elif isinstance(part, Figure):
             _text(folder / "figures" / f"{part.name}.svg", part.svg)
             (folder / "figures" / f"{part.name}.png").write_bytes(part.png)

@@ -21,8 +21,8 @@ from codesyntax_dataset import paper
 from codesyntax_dataset.arguments import checked
 from codesyntax_dataset.atomic import write
 from codesyntax_dataset.card import left_out
-from codesyntax_dataset.errors import LedgerError
 from codesyntax_dataset.languages import language_of
+from codesyntax_dataset.owned_folder import check_owned
 from codesyntax_dataset.statistics import Distribution, Statistics, statistics
 from codesyntax_metric.topk_uas import NOT_IN_MEAN
 from probing.report.document import in_csv
@@ -262,24 +262,9 @@ def save(collected: DatasetStatistics, folder: str | os.PathLike) -> list[Path]:
     from probing.report.figures import style, to_png, to_svg
 
     folder = Path(folder)
-    _check_ours(folder)
+    check_owned(folder, "stats", (FILES[0], f'"made_by": "{MADE_BY}"'), only=FILES)
     with style():
         figure = offsets_figure(collected.configs)
         svg, png = to_svg(figure), to_png(figure)
     contents: list[str | bytes] = [collected.to_json(), *to_csv(collected.configs).values(), svg, png]
     return [write(folder / file, content) for file, content in zip(FILES, contents, strict=True)]
-
-
-def _check_ours(folder: Path) -> None:
-    """Raise LedgerError if a file that would be replaced was not made by `save`."""
-    there = [file for file in FILES if os.path.lexists(folder / file)]
-    try:
-        content = json.loads((folder / FILES[0]).read_bytes())
-        ours = isinstance(content, dict) and content.get("made_by") == MADE_BY
-    except (OSError, ValueError, RecursionError):
-        ours = False
-    if there and not ours:
-        raise LedgerError(
-            f"{folder / there[0]} would be replaced, but was not made by `codesyntax stats`: choose another output, or "
-            "move it away"
-        )

@@ -64,7 +64,7 @@ MISTAKES = [
     ("report altered/result.json", 1, "result.json"),
     ("report empty", 1, "empty has no results"),
     ("report results --data data", 1, "no counterpart on the split validation"),
-    ("report results --output data --data data", 1, "data is not empty and was not made by `codesyntax report`"),
+    ("report results --output data --data data", 1, "was not made by `codesyntax report`, which would replace it"),
     ("board none", 1, "none is neither a folder nor a results repository"),
     ("board empty", 1, "empty has no JSON file"),
     # sources and outputs

@@ -523,7 +523,7 @@ def test_anything_else_at_the_output_is_refused_and_left_as_it_is(tmp_path, sour
 def test_a_file_added_to_a_dataset_of_ours_is_not_thrown_away(tmp_path, source):
     build(source, ["python"], tmp_path / "out")
     (tmp_path / "out" / "notes.txt").write_text("mine", encoding="utf-8")
-    with pytest.raises(DatasetError, match=r"notes\.txt in it was not made by"):
+    with pytest.raises(DatasetError, match=r"notes\.txt was not made by"):
         build(source, ["python"], tmp_path / "out")
 
 

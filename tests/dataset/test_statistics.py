@@ -236,7 +236,7 @@ def test_files_of_others_are_not_replaced(tmp_path):
     (tmp_path / "notes.txt").write_text("mine")
     for name, content in (("relations.csv", "a,b"), ("statistics.json", '{"splits": []}'), ("statistics.json", "[")):
         (tmp_path / name).write_text(content)
-        with pytest.raises(LedgerError, match=f"{name} would be replaced, but was not made by `codesyntax stats`"):
+        with pytest.raises(LedgerError, match=f"{name} was not made by `codesyntax stats`, which would replace it"):
             save(collected, tmp_path)
         assert {path.name: path.read_text() for path in tmp_path.iterdir()} == {"notes.txt": "mine", name: content}
         (tmp_path / name).unlink()
