@@ -9,6 +9,8 @@ CodeSyntaxError (a ValueError)
 ├── DatasetError    a dataset that is damaged, or an output folder that must not be replaced
 │   └── DataNotFound    a dataset that does not exist at its location
 ├── ModelError      a model that cannot be probed
+│   ├── OffsetsError    a tokenizer whose character offsets do not fit the code
+│   └── FailedCheck     a model that does not pass the self-check
 ├── LedgerError     a rank ledger or result that cannot be read, or does not match its data
 ├── EntryError      a published entry that is malformed or inconsistent
 └── HubError        a Hub that cannot be reached, or that rejects a request

@@ -304,6 +304,8 @@ class Plan:
 
         With a `slack`: the number of tokens with more than `1 + slack` times the weight of the ranked one, ignoring
         ties. That is the best rank that rounding allows for a positive slack, and the worst for a negative one.
+
+        `rank_rows` in `codesyntax_metric/topk_uas.py` gives the same ranks with numpy: a tie rule changes in both.
         """
         return self._rank_dependents(weights, slack) if self.by_head else self._rank_heads(weights, slack)
 
@@ -353,8 +355,8 @@ class Plan:
     ) -> torch.Tensor:
         """Ranks of tokens with `weight` (X, H, 1) in `rows` (X, H, T), the worst in rows `lost` (X, 1): uint8 (X, H).
 
-        Of equal weights, those before `place` (X, 1, 1) go first: `place` is the ranked token, or, for the best token
-        of a dependent, its first token.
+        Of equal weights, those before `place` (X, 1, 1) go first, as in `rank_rows`: `place` is the ranked token, or,
+        for the best token of a dependent, its first token.
         """
         if slack is None:
             # floats from 0 on compare as their bits do as integers; adding 1 makes the next larger float

@@ -108,6 +108,7 @@ class World:
             status = 70
             try:
                 os.setsid()
+                signal.signal(signal.SIGINT, signal.default_int_handler)  # which is ignored in a background job
                 log = os.open(self.log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
                 os.dup2(log, 1), os.dup2(log, 2)
                 sys.stdout, sys.stderr = (open(number, "w", encoding="utf-8", closefd=False) for number in (1, 2))  # noqa: SIM115

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import ast
 import importlib.util
+import re
 from graphlib import TopologicalSorter
 from pathlib import Path
 
 from conftest import ROOT
+
+from codesyntax_dataset import errors
 
 ROOMS = (
     "codesyntax_dataset",
@@ -89,3 +92,20 @@ def test_no_circles_and_few_levels():
     for name in TopologicalSorter(rooms).static_order():
         levels[name] = 1 + max((levels[other] for other in rooms[name]), default=0)
     assert max(levels.values()) <= 10
+
+
+def test_the_drawing_of_errors_has_all_of_them():
+    """Names and bases of the public classes, as the docstring of codesyntax_dataset/errors.py draws them."""
+    defined = {
+        (node.name, ast.unparse(node.bases[0]))
+        for path in modules().values()
+        for node in ast.parse(path.read_text(encoding="utf-8")).body
+        if isinstance(node, ast.ClassDef) and node.bases and not node.name.startswith("_")
+    }
+    drawn, parents = {("CodeSyntaxError", "ValueError")}, {-1: "CodeSyntaxError"}
+    for line in errors.__doc__.splitlines():
+        if drawing := re.match(r"([│ ]*)[├└]── (\w+) ", line):
+            depth, parents[len(drawing[1])] = len(drawing[1]), drawing[2]
+            drawn.add((drawing[2], parents[depth - 4 if depth else -1]))
+    errors_of = {"ValueError"} | {name for name, _ in drawn}
+    assert drawn == {(name, base) for name, base in defined if base in errors_of}

@@ -128,9 +128,18 @@ def test_the_result_of_a_probe_shows_all_its_columns(in_terminal):
 # Stopped ----------------------------------------------------------------------------------------------------------------
 
 
+@pytest.fixture
+def interruptible():
+    """SIGINT raises KeyboardInterrupt, also where the tests run in the background, which ignore it from the start."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
 @pytest.mark.parametrize(
     ("by", "parts", "status"), [("SIGINT", 2, 130), ("SIGTERM", 2, 143), ("SIGINT", 0, 130), ("SIGTERM", 0, 143)]
 )
+@pytest.mark.usefixtures("interruptible")
 def test_stopped_by_a_signal(folder, tmp_path, monkeypatch, by, parts, status):
     """It says that the run can go on where parts of it were kept, and only then; otherwise nothing is left."""
     real, runs = Runner.run, []
