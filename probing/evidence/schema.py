@@ -6,7 +6,6 @@ from collections.abc import Collection
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BeforeValidator, FailFast, Field
-from pydantic_core import PydanticCustomError
 
 from codesyntax_dataset.languages import CONFIGS
 from codesyntax_dataset.protocol import DIRECTIONS
@@ -35,7 +34,7 @@ UNCOMPARED = FAILED, UNSHARED = (
 def _none(reason: str) -> BeforeValidator:
     def check(value: Any) -> Any:
         if value is not None:
-            raise PydanticCustomError("expected", "none: {reason}", {"reason": reason})
+            raise ValueError(f"none: {reason}")
         return value
 
     return BeforeValidator(check)
@@ -49,7 +48,7 @@ def _one_of(names: Collection[str]) -> AfterValidator:
         if name not in names:  # looked up on each call: a language may be registered later
             few = [*map(shown, names)][:_FEW]
             further = [f"another of {len(names)}"] if len(names) > _FEW else []
-            raise PydanticCustomError("expected", "{known}", {"known": " or ".join(few + further)})
+            raise ValueError(" or ".join(few + further))
         return name
 
     return AfterValidator(check)

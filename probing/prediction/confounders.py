@@ -7,9 +7,10 @@ They are named by what they are. The published `n_whitespaces_` is the number of
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import NamedTuple
 
-from codesyntax_dataset.errors import ArgumentError, UnknownName
+from codesyntax_dataset.errors import ArgumentError, CodeSyntaxError, UnknownName
 from codesyntax_dataset.languages import LANGUAGES
 from codesyntax_metric.ast_similarity.similarity import parse
 
@@ -41,13 +42,16 @@ def confounders(code: str, language: str = "python") -> Confounders:
     Raises UnknownName for an unknown language, ArgumentError for one that lizard does not read, and CodeSyntaxError for
     code without a UTF-8 form, or without an installed grammar.
     """
-    import lizard
-    from lizard_languages import get_reader_for
-
+    try:
+        lizard, readers = import_module("lizard"), import_module("lizard_languages")
+    except ImportError as error:  # no dependency of this package: nothing else needs it
+        raise CodeSyntaxError(
+            "complexity is lizard's, which is not installed: pip install codesyntax[confounders]"
+        ) from error
     if language not in LANGUAGES:
         raise UnknownName("language", language, LANGUAGES)
     file = f"function{''.join(LANGUAGES[language].suffixes[:1])}"
-    if get_reader_for(file) is None:
+    if readers.get_reader_for(file) is None:
         raise ArgumentError(f"lizard does not read {language}, so that its functions have no complexity")
     cursor = parse(code, language).walk()
     nodes = errors = deepest = 0

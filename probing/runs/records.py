@@ -7,7 +7,6 @@ from collections.abc import Iterable
 from typing import Annotated, Any
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
-from pydantic_core import PydanticCustomError
 
 from probing.runs.untrusted_json import shown
 
@@ -36,10 +35,18 @@ def matching(pattern: str, expected: str) -> AfterValidator:
 
     def check(value: str) -> str:
         if not compiled.fullmatch(value):
-            raise PydanticCustomError("expected", "{expected}", {"expected": expected})
+            raise ValueError(expected)
         return value
 
     return AfterValidator(check)
+
+
+class FieldError(ValueError):
+    """A field that is missing or unknown; `kind`: pydantic's word for it."""
+
+    def __init__(self, kind: str, name: str):
+        super().__init__(name)
+        self.kind = kind
 
 
 def exactly(names: Iterable[str]) -> BeforeValidator:
@@ -50,10 +57,10 @@ def exactly(names: Iterable[str]) -> BeforeValidator:
         if isinstance(value, dict):
             for name in names:
                 if name not in value:
-                    raise PydanticCustomError("missing", "{name}", {"name": name})
+                    raise FieldError("missing", name)
             for name in value:
                 if name not in names:
-                    raise PydanticCustomError("extra_forbidden", "{name}", {"name": name})
+                    raise FieldError("extra_forbidden", name)
         return value
 
     return BeforeValidator(check)
@@ -66,6 +73,9 @@ def explain(error: ValidationError, what: str) -> str:
     except UnicodeEncodeError:
         return f"{what} has a name with a lone surrogate, half of a character"
     kind, given, context = first["type"], shown(first["input"]), first.get("ctx", {})
+    raised = context.get("error")
+    if isinstance(raised, FieldError):
+        kind, context = raised.kind, {"name": str(raised)}
     path = [step if re.fullmatch(_STEP, step, re.ASCII) else shown(step) for step in map(str, first["loc"])]
     if kind in ("missing", "extra_forbidden"):
         name = str(context["name"] if "name" in context else first["loc"][len(path) - 1])
@@ -74,6 +84,8 @@ def explain(error: ValidationError, what: str) -> str:
     at = ".".join(path) or what
     if first["loc"] and first["loc"][-1] == "[key]":
         at = f"a name in {'.'.join(path[:-2]) or what}"
+    if raised is not None:
+        return f"{at} is {given}, expected {raised}"
     expected = _EXPECTED[kind].format(**context) if kind in _EXPECTED else first["msg"].removeprefix("Input should be ")
     return f"{at} is {given}, expected {expected}"
 

@@ -121,11 +121,13 @@ class Processes:
         self.count, self.rank = 1, 0
         self.device: str | None = None
         if int(os.environ.get("WORLD_SIZE", "1")) > 1:
-            from accelerate import PartialState
-
-            self._state = PartialState(cpu=not torch.cuda.is_available())
-            self.count, self.rank = self._state.num_processes, self._state.process_index
-            self.device = str(self._state.device)
+            cuda = torch.cuda.is_available()
+            self.device = f"cuda:{os.environ.get('LOCAL_RANK', '0')}" if cuda else "cpu"
+            if cuda:
+                torch.cuda.set_device(self.device)  # that of collectives
+            if not torch.distributed.is_initialized():
+                torch.distributed.init_process_group("nccl" if cuda else "gloo")
+            self.count, self.rank = torch.distributed.get_world_size(), torch.distributed.get_rank()
 
     @property
     def main(self) -> bool:
@@ -133,7 +135,7 @@ class Processes:
 
     def wait(self) -> None:
         if self.count > 1:
-            self._state.wait_for_everyone()
+            torch.distributed.barrier()
 
     def agree(self, value: bool) -> bool:
         """The value of the main process, on all processes."""

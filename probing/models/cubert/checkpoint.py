@@ -13,10 +13,10 @@ import math
 import os
 import struct
 from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
 from typing import NamedTuple
 
-import google_crc32c
 import numpy as np
 
 from codesyntax_dataset import safe_files
@@ -94,7 +94,7 @@ class Checkpoint:
                 f"{self.prefix}: the variable {name!r} is not float32 in one piece, expected every variable to be"
             )
         values = _read(variable.file, variable.offset, variable.size)
-        if _masked(google_crc32c.value(values)) != variable.checksum:
+        if _checksum(values) != variable.checksum:
             raise ModelError(
                 f"{variable.file}: the variable {name!r} is damaged, its checksum is wrong: download it again"
             )
@@ -162,7 +162,7 @@ def _block(table: bytes, offset: int, size: int) -> Iterator[tuple[bytes, bytes]
     block, trailer = table[offset : offset + size], table[offset + size : offset + size + _TRAILER]
     if len(trailer) < _TRAILER or size < 4:
         raise _Malformed("a block is beyond its end")
-    if struct.unpack("<I", trailer[1:])[0] != _masked(google_crc32c.value(block + trailer[:1])):
+    if struct.unpack("<I", trailer[1:])[0] != _checksum(block + trailer[:1]):
         raise _Malformed("the checksum of a block is wrong")
     if trailer[0]:
         raise _Malformed("it is compressed")
@@ -238,6 +238,13 @@ def _message(fields: dict[int, list[int | bytes]], field: int) -> bytes:
     return b"".join(_messages(fields, field))  # messages of one field are merged
 
 
-def _masked(checksum: int) -> int:
-    """A CRC-32C as LevelDB stores it."""
+def _checksum(data: bytes) -> int:
+    """The CRC-32C of some bytes, as LevelDB stores it."""
+    try:
+        checksum = import_module("google_crc32c").value(data)
+    except ImportError as error:  # no dependency of this package: only those who convert checkpoints need it
+        raise ModelError(
+            "the checksums of TensorFlow's checkpoints need google-crc32c, which is not installed: pip install "
+            "codesyntax[cubert]"
+        ) from error
     return ((checksum >> 15 | checksum << 17) + 0xA282EAD8) & 0xFFFFFFFF
