@@ -7,8 +7,6 @@ import gzip
 import json
 import multiprocessing
 import signal
-import subprocess
-import sys
 import time
 from collections import Counter
 
@@ -18,6 +16,7 @@ import numpy as np
 import pytest
 import torch
 from support.labels.edge_tables import edge_table
+from support.processes import ended, start, together
 from tokenizers import processors
 from transformers import AutoModel, AutoTokenizer, BertModel, GPT2Config, GPT2Model, PreTrainedTokenizerFast
 
@@ -339,8 +338,7 @@ def whole(result, tmp_path_factory):
 
 
 def command(tiny_model, dataset_folder, output, *more):
-    arguments = ["-m", "probing", "probe", str(tiny_model), "--data", str(dataset_folder), "--output", str(output)]
-    return [*arguments, *more]
+    return ["probe", str(tiny_model), "--data", str(dataset_folder), "--output", str(output), *more]
 
 
 def left_in(folder):
@@ -425,12 +423,11 @@ def test_two_runs_in_one_folder(whole, tiny_model, dataset_folder, tmp_path, tmp
     assert whole.items() <= left_in(tmp_path).items()
     assert len(left_in(tmp_path)) == 2 * len(whole)
 
-    real, told, new = Runner.run, [], tmp_path_factory.mktemp("new")
+    real, told, new, log = Runner.run, [], tmp_path_factory.mktemp("new"), tmp_path_factory.mktemp("said") / "log"
 
     def meanwhile(self, functions, bar):
-        arguments = [sys.executable, *command(tiny_model, dataset_folder, new)]
-        done = subprocess.run(arguments, capture_output=True, text=True, timeout=300)
-        told.append((done.returncode, done.stderr.strip().splitlines()[-1]))
+        status = ended(start(command(tiny_model, dataset_folder, new), log))
+        told.append((status, log.read_text().strip().splitlines()[-1]))
         return real(self, functions, bar)
 
     with pytest.MonkeyPatch.context() as patch:
@@ -461,10 +458,7 @@ def test_two_processes_give_the_bytes_of_one(whole, tiny_model, dataset_folder, 
     one, two, kept, cache = (tmp_path_factory.mktemp(name) for name in ("one", "two", "kept", "cache"))
     monkeypatch.setenv("CODESYNTAX_CACHE", str(cache))
     probe(str(tiny_model), dataset_folder, "python", "validation", output=one)
-    launch = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
-    more = command(tiny_model, dataset_folder, two, "--split", "test", "--split", "validation")
-    done = subprocess.run([*launch, *more], capture_output=True, text=True, timeout=300)
-    assert done.returncode == 0, done.stderr
+    together(command(tiny_model, dataset_folder, two, "--split", "test", "--split", "validation"))
     assert left_in(two) == whole | left_in(one)
     assert len(list(cache.glob("*.parquet"))) == 2
     monkeypatch.setattr(Runner, "run", lambda *_: pytest.fail("probed again"))

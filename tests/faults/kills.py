@@ -25,6 +25,7 @@ from typing import NamedTuple
 
 import pytest
 from rows import Row, script
+from support.processes import ended
 from world import COMMANDS, Tree, World, world
 
 from probing.runs.disk_use import DiskItem, items, prune
@@ -87,7 +88,7 @@ def undisturbed(of: World, command: str) -> Undisturbed:
     of.again()
     before, counted = of.tree(), of.place.parent / "count"
     with counted.open("wb", buffering=0) as file:
-        status = of.ended(of.start(command, lambda: changing(lambda count: file.write(b"."))))
+        status = ended(of.start(command, lambda: changing(lambda count: file.write(b"."))))
     assert status == 0, of.log.read_text()
     after = of.tree()
     of.again()
@@ -122,7 +123,7 @@ def survive(of: World, command: str, usual: Undisturbed, kill: Kill, prune_first
     if kill.what == "time":
         time.sleep(kill.at)
         os.kill(pid, kill.signal)
-    status, said = of.ended(pid), of.log.read_text(errors="replace")
+    status, said = ended(pid), of.log.read_text(errors="replace")
     if status == 0:
         assert _final(of.tree()) == _final(usual.after), f"it ended, but {_difference(of.tree(), usual.after)}"
         return False

@@ -11,6 +11,7 @@ import time
 import corruptions
 import kills
 import pytest
+from support.processes import ended
 from world import COMMANDS, world
 
 pytestmark = pytest.mark.slow
@@ -53,7 +54,7 @@ def test_a_file_that_cannot_be_written_to_its_end_is_none(of, usual, name):
     of.again()
     limit = max(usual[name].sizes) - 1
     limits = (limit, resource.RLIM_INFINITY)
-    status = of.ended(of.start(COMMANDS[name], lambda: resource.setrlimit(resource.RLIMIT_FSIZE, limits)))
+    status = ended(of.start(COMMANDS[name], lambda: resource.setrlimit(resource.RLIMIT_FSIZE, limits)))
     said, now = of.log.read_text(), of.tree()
     assert status == 1 and "Error: cannot write" in said and "File too large" in said, said
     kills.check_final(now, usual[name])
@@ -81,7 +82,7 @@ def test_a_full_disk_or_a_read_only_one_is_told_in_a_line(of, name, tmp_path):
 def test_a_clock_that_is_wrong_changes_no_byte(of, usual, now):
     for name in QUICK:
         of.again()
-        assert of.ended(of.start(COMMANDS[name], lambda: setattr(time, "time", lambda: now))) == 0, of.log.read_text()
+        assert ended(of.start(COMMANDS[name], lambda: setattr(time, "time", lambda: now))) == 0, of.log.read_text()
         assert of.tree() == usual[name].after
 
 
@@ -89,6 +90,6 @@ def test_a_clock_that_is_wrong_changes_no_byte(of, usual, now):
 def test_two_at_once_leave_what_one_does(of, usual, name):
     of.again()
     pids = [of.start(COMMANDS[name]) for _ in range(2)]
-    statuses = [of.ended(pid) for pid in pids]
+    statuses = [ended(pid) for pid in pids]
     assert 0 in statuses and set(statuses) <= {0, 1}, statuses
     assert of.tree() == usual[name].after

@@ -10,10 +10,8 @@ import contextlib
 import io
 import os
 import shutil
-import signal
 import sys
 import tempfile
-import traceback
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -24,6 +22,7 @@ os.environ["OMP_NUM_THREADS"] = "1"  # a child would wait for the threads of its
 import pytest
 from support.evidence.masked_entries import entries, masked
 from support.hub.loopback_hub import LoopbackHub
+from support.processes import ended, start
 
 import codesyntax_dataset
 from probing.attention import probe
@@ -98,47 +97,19 @@ class World:
 
     def run(self, arguments: str) -> int:
         """Run a command in a child until it ends, with its output in `log`; return its exit status."""
-        return self.ended(self.start(arguments))
+        return ended(self.start(arguments))
 
     def start(self, arguments: str, prepare: Callable[[], object] = lambda: None) -> int:
         """Start a command in a child, after `prepare` there; return its process id."""
-        begun, tell = os.pipe()
-        pid = os.fork()
-        if not pid:
-            status = 70
-            try:
-                os.setsid()
-                signal.signal(signal.SIGINT, signal.default_int_handler)  # which is ignored in a background job
-                log = os.open(self.log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-                os.dup2(log, 1), os.dup2(log, 2)
-                sys.stdout, sys.stderr = (open(number, "w", encoding="utf-8", closefd=False) for number in (1, 2))  # noqa: SIM115
-                os.chdir(self.place)
-                os.environ |= {"CODESYNTAX_CACHE": str(self.place / "cache"), "TMPDIR": str(self.place / "tmp")}
-                Path("tmp").mkdir(exist_ok=True)
-                tempfile.tempdir = os.environ["TMPDIR"]
-                prepare()
-                os.close(tell)
-                main(arguments.split(), prog_name="codesyntax")
-            except SystemExit as end:
-                status = end.code if isinstance(end.code, int) else 0
-            except BaseException:
-                traceback.print_exc()
-            finally:
-                signal.signal(signal.SIGINT, signal.SIG_IGN)
-                with contextlib.suppress(Exception):
-                    sys.stdout.flush(), sys.stderr.flush()
-                os._exit(status)
-        os.close(tell)
-        os.read(begun, 1)  # until the child closes its end, too
-        os.close(begun)
-        return pid
 
-    def ended(self, pid: int) -> int:
-        """The exit status of a child, minus the signal that killed it; its own children end with it."""
-        status = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(pid, signal.SIGKILL)
-        return status
+        def inside() -> None:
+            os.chdir(self.place)
+            os.environ |= {"CODESYNTAX_CACHE": str(self.place / "cache"), "TMPDIR": str(self.place / "tmp")}
+            Path("tmp").mkdir(exist_ok=True)
+            tempfile.tempdir = os.environ["TMPDIR"]
+            prepare()
+
+        return start(arguments.split(), self.log, inside)
 
     def tree(self) -> Tree:
         """Everything in the place and on the Hub."""

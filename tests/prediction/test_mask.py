@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from collections import Counter
 
 import numpy as np
@@ -12,6 +10,7 @@ import pytest
 import torch
 from click.testing import CliRunner
 from support.models.byte_tokenizer import byte_model, byte_tokenizer
+from support.processes import together
 
 from codesyntax_dataset.errors import ArgumentError, LedgerError, UnknownName
 from codesyntax_dataset.folder import read_split
@@ -212,15 +211,11 @@ def command(model, dataset_folder, output):
         "--output",
         output,
     ]
-    return [str(part) for part in ("-m", "probing", "mask", model, *types, *options)]
+    return [str(part) for part in ("mask", model, *types, *options)]
 
 
 def test_two_processes_give_the_bytes_of_one(model, dataset_folder, whole, tmp_path):
-    launch = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
-    done = subprocess.run(
-        [*launch, *command(model, dataset_folder, tmp_path)], capture_output=True, text=True, timeout=300
-    )
-    assert done.returncode == 0, done.stderr
+    together(command(model, dataset_folder, tmp_path))
     assert files(tmp_path) == whole
 
 

@@ -1,0 +1,68 @@
+"""Commands in children of this process: what it has imported, seconds for a new process, they need not import again."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import sys
+import traceback
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from torch.distributed.launcher.api import LaunchConfig, elastic_launch
+
+from probing.cli import main
+
+
+def start(arguments: Sequence[str], log: Path, prepare: Callable[[], object] = lambda: None) -> int:
+    """Start a command in a child, after `prepare` there, with its output in `log`; return its process id."""
+    begun, tell = os.pipe()
+    pid = os.fork()
+    if not pid:
+        status = 70
+        try:
+            os.setsid()
+            signal.signal(signal.SIGINT, signal.default_int_handler)  # which is ignored in a background job
+            output = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+            os.dup2(output, 1), os.dup2(output, 2)
+            sys.stdout, sys.stderr = (open(number, "w", encoding="utf-8", closefd=False) for number in (1, 2))  # noqa: SIM115
+            prepare()
+            os.close(tell)
+            main([*arguments], prog_name="codesyntax")
+        except SystemExit as end:
+            status = end.code if isinstance(end.code, int) else 0
+        except BaseException:
+            traceback.print_exc()
+        finally:
+            signal.signal(signal.SIGINT, signal.SIG_IGN)
+            with contextlib.suppress(Exception):
+                sys.stdout.flush(), sys.stderr.flush()
+            os._exit(status)
+    os.close(tell)
+    os.read(begun, 1)  # until the child closes its end, too
+    os.close(begun)
+    return pid
+
+
+def ended(pid: int) -> int:
+    """The exit status of a child, minus the signal that killed it; its own children end with it."""
+    status = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(pid, signal.SIGKILL)
+    return status
+
+
+def together(arguments: Sequence[str], count: int = 2) -> None:
+    """Run a command in so many processes that share the work, started as `torchrun` does, but forked.
+
+    Raises ChildFailedError if one fails.
+    """
+    config = LaunchConfig(
+        1, 1, count, run_id="tests", rdzv_backend="c10d", rdzv_endpoint="localhost:0", start_method="fork"
+    )
+    elastic_launch(config, _command)(arguments)
+
+
+def _command(arguments: Sequence[str]) -> None:
+    main([*arguments], standalone_mode=False)
