@@ -15,7 +15,7 @@ import os
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -46,6 +46,8 @@ class RankLedger(EdgeTable):
     `ranks`: uint8 (rules, E, layers, heads), rules in the order of RULES, in memory or made when they are needed.
     `settings`: how it was made, as JSON.
     """
+
+    INSTRUMENT: ClassVar = ledger_file.ATTENTION
 
     ranks: np.ndarray | RanksInParts
     settings: dict[str, Any]

@@ -6,7 +6,7 @@ import logging
 import os
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -24,8 +24,7 @@ from probing.attention.align import OffsetsError, align
 from probing.attention.edges import EdgeTable, stacked
 from probing.attention.ledger import RankLedger
 from probing.attention.ranking import BatchListener, BatchRanker, EncodedFunction
-from probing.attention.result import ProbeResult
-from probing.attention.schema import Provenance, Run, at_step
+from probing.attention.result import ProbeProvenance, ProbeResult, ProbeRun, at_step
 from probing.models.cache_dir import versions
 from probing.models.checkpoints import Checkpoint, step_of
 from probing.models.location import no_panic
@@ -189,9 +188,9 @@ class RankJob:
         return [self.functions[start : start + PART] for start in range(0, len(self.functions), PART)]
 
     @cached_property
-    def provenance(self) -> Provenance:
+    def provenance(self) -> ProbeProvenance:
         """The settings of the ledger."""
-        run = Run(
+        run = ProbeRun(
             family=self.encoder.family,
             attention=self.encoder.path,
             attention_why=self.encoder.why,
@@ -199,7 +198,7 @@ class RankJob:
             step=self.step,
         )
         tied = sum(function.tied(self.settings.direction).sum(axis=1) for function in self.functions)
-        return Provenance(
+        return ProbeProvenance(
             settings=self.settings,
             scoring=SCORING_VERSION,
             skips=dict(sorted(self.skips.items())),
@@ -234,7 +233,7 @@ class RankJob:
         return RankLedger.load(file)
 
     def result(self, tables: Sequence[RankLedger]) -> ProbeResult:
-        return replace(ProbeResult.from_ledger(RankLedger.concatenate(tables)), data_folder=self.data_folder)
+        return ProbeResult.from_ledger(RankLedger.concatenate(tables), self.data_folder)
 
     def finished(self, folder: Path) -> ProbeResult | None:
         return ProbeResult.finished(folder / f"{self.name}.json", self.made, self.data_folder)

@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 import html
-import json
 import os
-from dataclasses import dataclass, field
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+from pydantic import AfterValidator, SerializerFunctionWrapHandler, model_serializer
 
 from codesyntax_dataset.arguments import Positive, checked
 from codesyntax_dataset.errors import UnknownName
+from codesyntax_dataset.languages import CONFIGS, variant_of
 from codesyntax_dataset.protocol import KS, TABLE_KS
-from codesyntax_metric.topk_uas import RULES, score
+from codesyntax_metric.topk_uas import RULES, SCORING_VERSION, score
 from probing.attention.ledger import RankLedger
-from probing.attention.schema import Provenance, ResultFile, Run, Signature, at_step
-from probing.runs.ledger_file import ATTENTION
-from probing.runs.saved import FORMAT, SavedResult
-from probing.runs.settings import Settings
+from probing.runs.records import Count, Number, Record, exactly
+from probing.runs.saved import Provenance, Result
+from probing.runs.settings import Settings, Signature
 
 if TYPE_CHECKING:
     import pandas
@@ -32,66 +33,134 @@ class ByK(dict[str, Any]):
         raise KeyError(k)
 
 
-@dataclass(repr=False)
-class ProbeResult(SavedResult):
-    """Scores of one model on one split.
+class ProbeRun(Record):
+    """How a probe ran."""
 
-    `scores`: {rule: {k: percent}}, the mean over relations. `relations`: {relation: {"edges": n, "in_mean": bool, rule:
-    {k: {"score": percent, "layer": int, "head": int}}}}. k is "1" to "20", or a number; layers and heads count from 0.
-    `functions`: the number of scored functions; `skips`: {reason: number of skipped ones}. `ties`: {rule: percentage of
-    edges decided by a tie}, because the token to be found shares all its sub-tokens with another one, as in `()` for
-    most byte-level tokenizers; the lower index goes first. `data_folder`: the location of the data, if it was a folder;
-    commands look for it there again. It is not part of the result's identity.
-    """
+    family: str | None = None
+    """The architecture in the model's configuration."""
+    attention: str
+    """How attention was read: `captured` or `eager`."""
+    attention_why: str
+    """The reason if it was not captured."""
+    device: str
+    step: Number | None = None
+    """How far a checkpoint is in its training (`probing.models.checkpoints`)."""
 
-    file: ClassVar = ResultFile
+    @model_serializer(mode="wrap")
+    def _without_step(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        """Omits `step` if None, so older ledgers still resume."""
+        fields: dict[str, Any] = handler(self)
+        return {name: value for name, value in fields.items() if name != "step" or value is not None}
 
-    signature: str
-    scores: dict[str, dict[str, float | None]]
-    relations: dict[str, dict[str, Any]]
-    functions: int
-    skips: dict[str, int]
-    ties: dict[str, float]
+
+def at_step(model: str, step: int | None) -> str:
+    """The name of a model, for readers, with its step in training if it is a checkpoint."""
+    return model if step is None else f"{model} at step {step:,}"
+
+
+class ProbeProvenance(Provenance):
+    """How a rank ledger was made."""
+
+    RUN, WHAT, AGAIN = "a probe", "scoring", "probe again"
+    VERSION = SCORING_VERSION
+    VERSIONED = "scoring"
+
     settings: Settings
-    layers: int
-    heads: int
-    run: Run
+    scoring: int
+    skips: dict[str, Count]
+    ties: Annotated[dict[str, Number], exactly(RULES)]
+    """Rule -> number of edges decided by a tie."""
+    run: ProbeRun
     versions: dict[str, str]
-    ledger: RankLedger
-    data_folder: Path | None = field(default=None, compare=False)
+
+
+def signature_of(settings: Settings, functions: int, edges: int) -> Signature:
+    """The signature of a probe with these settings."""
+    return Signature.of(
+        "uas",
+        settings,
+        direction=settings.direction,
+        pool="sum-mean",
+        max_length=settings.max_length,
+        also_fits=",".join(settings.also_fits) or "-",
+        dtype=settings.dtype,
+        functions=functions,
+        edges=edges,
+        scoring=SCORING_VERSION,
+        control=settings.control and f"{settings.control}/{settings.seed}",
+        not_predicted=variant_of(settings.config).never_predicted or None if settings.config in CONFIGS else None,
+    )
+
+
+class Named(Record):
+    """A record whose fields are also found by their names, as in JSON: `cell["score"]`, `{**cell}`."""
+
+    def __getitem__(self, name: str) -> Any:
+        return getattr(self, name)
+
+    def keys(self) -> list[str]:
+        return list(type(self).model_fields)
+
+
+class HeadScore(Named):
+    """The score of a relation by one rule and k, in percent, and the attention head that has it."""
+
+    score: float
+    layer: int
+    head: int
+
+
+CellsByK = Annotated[dict[str, HeadScore], AfterValidator(ByK)]
+
+
+class RelationScores(Named):
+    """The scores of a relation by each rule: k -> score and head."""
+
+    edges: Count
+    in_mean: bool
+    first: CellsByK
+    any: CellsByK
+    last: CellsByK
+
+
+class ProbeResult(Result[RankLedger]):
+    """Scores of one model on one split. k is "1" to "20", or a number; layers and heads count from 0."""
+
+    LEDGER = RankLedger
+
+    instrument: Literal["attention"]
+    settings: Settings
+    run: ProbeRun
+    scores: dict[str, Annotated[dict[str, float | None], AfterValidator(ByK)]]
+    """Rule -> k -> percent, the mean over relations."""
+    relations: dict[str, RelationScores]
+    ties: dict[str, float]
+    """Rule -> percentage of edges decided by a tie: the token to be found shares all its sub-tokens with another one,
+    as in `()` for most byte-level tokenizers; the lower index goes first."""
+    layers: Count
+    heads: Count
 
     @classmethod
-    def from_file(cls, ledger: Path) -> ProbeResult:
-        return cls.from_ledger(RankLedger.open(ledger))
-
-    @classmethod
-    def from_ledger(cls, ledger: RankLedger) -> ProbeResult:
-        """Compute the result from a ledger, with the metric's functions.
-
-        Raises LedgerError if the ledger does not say how it was made, or has another version of scoring.
-        """
-        made, counts = Provenance.of(ledger), ledger.counts()
-        scores: dict[str, dict[str, float | None]] = {}
-        relations: dict[str, dict[str, Any]] = {}
-        for rule in RULES:
-            result = score(counts, KS, rule)
-            scores[rule] = ByK(result["scores"])
-            for name, entry in result["relations"].items():
-                chosen = ByK({str(k): entry[str(k)] for k in KS})
-                relations.setdefault(name, {"edges": entry["edges"], "in_mean": entry["in_mean"]})[rule] = chosen
-        return cls(
-            signature=str(Signature(made.settings, counts.functions, len(ledger))),
-            scores=scores,
-            relations=relations,
+    def from_ledger(cls, ledger: RankLedger, data_folder: Path | None = None) -> ProbeResult:
+        made, counts = ProbeProvenance.of(ledger), ledger.counts()
+        by_rule = {rule: score(counts, KS, rule) for rule in RULES}
+        names = by_rule[RULES[0]]["relations"]
+        relations = {
+            name: {"edges": names[name]["edges"], "in_mean": names[name]["in_mean"]}
+            | {rule: {str(k): by_rule[rule]["relations"][name][str(k)] for k in KS} for rule in RULES}
+            for name in names
+        }
+        return cls._of(
+            ledger,
+            data_folder,
+            made,
+            signature_of(made.settings, counts.functions, len(ledger)),
             functions=counts.functions,
-            skips=made.skips,
+            scores={rule: by_rule[rule]["scores"] for rule in RULES},
+            relations=relations,
             ties={rule: 100 * made.ties[rule] / max(1, len(ledger)) for rule in RULES},
-            settings=made.settings,
             layers=counts.layers,
             heads=counts.heads,
-            run=made.run,
-            versions=made.versions,
-            ledger=ledger,
         )
 
     @checked
@@ -151,10 +220,7 @@ class ProbeResult(SavedResult):
 
     @property
     def title(self) -> str:
-        """The model and the data, for the titles of tables."""
-        made = self.settings
-        partial = "" if made.limit is None else f" (PARTIAL: first {made.limit} functions)"
-        return f"{at_step(made.model, self.run.step)} on {made.data}, {made.config}/{made.split}{partial}"
+        return self._titled(at_step(self.settings.model, self.run.step))
 
     def __repr__(self) -> str:
         lines = [
@@ -183,21 +249,10 @@ class ProbeResult(SavedResult):
         title = f"{self.title}: top-k UAS in percent, first token of the dependent"
         return f"<p>{html.escape(title)}</p><table>{body}</table><p>{html.escape(self.signature)}</p>"
 
-    def to_json(self, data_path: str | None = None) -> str:
-        fields = {"format": FORMAT, "instrument": ATTENTION}
-        for name in ("signature", "scores", "relations", "functions", "skips", "ties"):
-            fields[name] = getattr(self, name)
-        fields["settings"] = self.settings.model_dump()
-        fields |= {"layers": self.layers, "heads": self.heads, "run": self.run.model_dump()}
-        fields |= {"versions": self.versions, "ledger": self.ledger.digest()}
-        if data_path is not None:
-            fields["data_path"] = data_path
-        return json.dumps(fields, indent=1, allow_nan=False) + "\n"
 
-
-def head_name(cell: dict[str, Any]) -> str:
+def head_name(cell: HeadScore | Mapping[str, Any]) -> str:
     """The attention head of a score as layer-head; `-` if the score is 0, so that no head is the best."""
-    return "{layer}-{head}".format(**cell) if cell["score"] else "-"
+    return f"{cell['layer']}-{cell['head']}" if cell["score"] else "-"
 
 
 @checked

@@ -14,11 +14,10 @@ from codesyntax_dataset.arguments import Natural, Positive, checked
 from codesyntax_dataset.protocol import PAPER_LENGTH
 from codesyntax_metric.topk_uas import RULES
 from probing.attention.probe import probe
-from probing.attention.result import ProbeResult
+from probing.attention.result import HeadScore, ProbeResult
 from probing.evidence.beyond import AVOIDED, best_offsets, is_hard
 from probing.prediction.silence import prepare
-from probing.prediction.silencing_result import SilencingResult
-from probing.prediction.silencing_schema import Chosen, Provenance
+from probing.prediction.silencing_result import Chosen, SilencingProvenance, SilencingResult
 from probing.runs import cache
 from probing.runs.data import folder_of, read_functions
 from probing.runs.ledger_file import SILENCING
@@ -114,7 +113,7 @@ def ablate(
     return result
 
 
-def _cost(made: Provenance) -> str:
+def _cost(made: SilencingProvenance) -> str:
     """What a run costs, in words, before it begins."""
     reference, rivals = made.settings.reference, max(len(head.matched) for head in made.heads.values())
     return (
@@ -132,18 +131,18 @@ def choose(validation: ProbeResult, test: ProbeResult, draws: int, seed: int) ->
     """
     ledger = test.ledger
     hard = is_hard(ledger, best_offsets(validation.ledger, AVOIDED[0]))
+    none = HeadScore(score=0, layer=0, head=0)
     best = [
-        validation.relations[name][RULES[0]]["1"] if name in validation.relations else {"score": 0}
-        for name in ledger.relations
+        validation.relations[name].first["1"] if name in validation.relations else none for name in ledger.relations
     ]
-    layers, numbers = ([[cell.get(part, 0) for cell in best]] * len(RULES) for part in ("layer", "head"))
+    layers, numbers = ([[cell[part] for cell in best]] * len(RULES) for part in ("layer", "head"))
     hit = ledger.of_heads(np.array(layers), np.array(numbers))[0] == 0  # (E,), rule first
     heads = {}
     for number, (name, cell) in enumerate(zip(ledger.relations, best)):
         edges = ledger.relation == number
-        if not (edges.any() and cell["score"]):
+        if not (edges.any() and cell.score):
             continue
-        layer, head = cell["layer"], cell["head"]
+        layer, head = cell.layer, cell.head
         others = np.delete(np.arange(test.heads), head)
         if len(others) > draws:
             others = np.sort(np.random.default_rng([seed, layer, head]).choice(others, draws, replace=False))

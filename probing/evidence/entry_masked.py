@@ -31,7 +31,7 @@ from probing.evidence.schema import MASKING_FORMAT, UNCOMPARED, MaskEntry
 from probing.prediction.ledger import SIMILARITIES
 from probing.prediction.masking import CURRENT
 from probing.prediction.result import OUTCOMES
-from probing.prediction.schema import Signature
+from probing.prediction.result import signature_of as masking_signature
 from probing.runs.ledger_file import MASKING
 from probing.runs.untrusted_json import expect, fields, mapping, shown, whole
 
@@ -107,7 +107,7 @@ def check(entry: MaskEntry) -> None:
 
 def signature_of(entry: MaskEntry) -> str:
     """The signature that follows from its settings."""
-    return str(Signature(entry.made, entry.copies))
+    return str(masking_signature(entry.made, entry.copies))
 
 
 def unpack(entry: MaskEntry) -> Pairs:

@@ -17,8 +17,7 @@ from probing.prediction.examples import Worked, examples_path
 from probing.prediction.examples import load as load_examples
 from probing.prediction.ledger import SIMILARITIES
 from probing.prediction.masking import SUB_TOKENS
-from probing.prediction.result import OUTCOMES, Arms, MaskResult, load
-from probing.prediction.schema import MaskRun, MaskSettings, ResultFile
+from probing.prediction.result import OUTCOMES, Arms, MaskResult, MaskRun, MaskSettings, load
 from probing.runs.saved import read_text
 
 OF_MODEL = {"model", "revision", "max_length", "node_types"}
@@ -78,7 +77,7 @@ def comparable(files: Sequence[Path]) -> list[list[Path]]:
     groups: dict[tuple[int, bool, str, str], list[Path]] = {}
     for file in files:
         try:
-            result = ResultFile.read(read_text(file))
+            result = MaskResult.read(read_text(file))
             settings = result.settings
             if settings.config not in CONFIGS:
                 raise UnknownName("config", settings.config, CONFIGS)

@@ -25,7 +25,7 @@ from probing.evidence.masked import MaskedType
 from probing.evidence.outcomes import Outcomes
 from probing.evidence.statistics import FEW_FUNCTIONS, RESAMPLES, bca
 from probing.evidence.uncertainty import mean_of
-from probing.prediction.schema import MaskSettings
+from probing.prediction.result import MaskSettings
 from probing.runs.data import find_data, label_digest, load_functions
 from probing.runs.settings import Settings
 

@@ -14,14 +14,13 @@ from probing.attention.ledger import RankLedger
 from probing.attention.result import ProbeResult
 from probing.prediction.ledger import MaskingLedger
 from probing.prediction.result import MaskResult
-from probing.prediction.silencing_ledger import SilencingLedger
-from probing.prediction.silencing_result import SilencingResult
+from probing.prediction.silencing_result import SilencingLedger, SilencingResult
 from probing.runs import shards
 from probing.runs.ledger_file import ATTENTION, MASKING, SILENCING, kind_of
-from probing.runs.saved import SavedResult
+from probing.runs.saved import Result
 from probing.runs.shards import ShardRecord
 
-_KINDS: dict[str, tuple[Any, type[SavedResult], str]] = {
+_KINDS: dict[str, tuple[Any, type[Result], str]] = {
     ATTENTION: (RankLedger, ProbeResult, "probe"),
     MASKING: (MaskingLedger, MaskResult, "mask"),
     SILENCING: (SilencingLedger, SilencingResult, "ablate"),
@@ -144,7 +143,6 @@ def _merged(run: Sequence[_Shard]) -> Any:
     ledger, result, _ = _KINDS[run[0].instrument]
     once = {shard.record.number: shard.file for shard in run}
     loaded = [shards.load(file, ledger.load) for _, file in sorted(once.items())]
-    whole = result.from_ledger(ledger.concatenate(table for table, _ in loaded))
     data_path = loaded[0][1].data_path
-    whole.data_folder = None if data_path is None else once[1].parent / data_path
-    return whole
+    data_folder = None if data_path is None else once[1].parent / data_path
+    return result.from_ledger(ledger.concatenate(table for table, _ in loaded), data_folder)

@@ -9,13 +9,13 @@ from pydantic import AfterValidator, BeforeValidator, FailFast, Field
 
 from codesyntax_dataset.languages import CONFIGS
 from codesyntax_dataset.protocol import DIRECTIONS
-from probing.attention.schema import Signature
+from probing.attention.result import signature_of
 from probing.models.cache_dir import VERSIONS
-from probing.prediction import schema as prediction
+from probing.prediction import result as prediction
 from probing.prediction.masking import CONTROLS, PROTOCOLS
 from probing.runs import records
 from probing.runs.records import Record, exactly, listed, matching
-from probing.runs.settings import Settings
+from probing.runs.settings import Settings, Signature
 from probing.runs.untrusted_json import PLAIN, shown
 
 FORMAT = 2
@@ -160,8 +160,8 @@ class Entry(Record):
         test = self.settings.probed
         validation = test.model_copy(update={"split": "validation", "labels": self.chosen_on.labels})
         return (
-            Signature(test, self.functions, self.edges),
-            Signature(validation, self.chosen_on.functions, self.chosen_on.edges),
+            signature_of(test, self.functions, self.edges),
+            signature_of(validation, self.chosen_on.functions, self.chosen_on.edges),
         )
 
 
@@ -219,9 +219,9 @@ class MaskEntry(Record):
     verified: Verified | None = None
 
     @property
-    def made(self) -> prediction.Provenance:
+    def made(self) -> prediction.MaskProvenance:
         """How its ledger was made, as it follows from the entry."""
-        return prediction.Provenance(
+        return prediction.MaskProvenance(
             settings=self.settings,
             version=prediction.VERSION,
             functions=self.functions,

@@ -40,8 +40,7 @@ from probing.attention.edges import stacked
 from probing.attention.ledger import RankLedger
 from probing.attention.probe import PART, RankJob, Runner, prepare_again
 from probing.attention.ranking import EncodedFunction, RankBounds
-from probing.attention.result import ProbeResult, load
-from probing.attention.schema import Provenance
+from probing.attention.result import ProbeProvenance, ProbeResult, load
 from probing.evidence.checks import (
     FUNCTIONS,
     MOST_BIASED,
@@ -112,7 +111,7 @@ def verify(
     made = job.provenance
     checks += [
         same("skips", found.skips, dict(sorted(job.skips.items()))),
-        same("ties", Provenance.of(ledger).ties, made.ties),
+        same("ties", ProbeProvenance.of(ledger).ties, made.ties),
         _edges(ledger, job),
     ]
     if not checks[-1].passed:

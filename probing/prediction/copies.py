@@ -17,7 +17,7 @@ from codesyntax_dataset.errors import CodeSyntaxError
 from codesyntax_metric.ast_similarity.similarity import Similarity, compare, node_types
 from probing.prediction.masking import SPANS, SUB_TOKENS, Maskable, Masker, seed_of
 from probing.prediction.restore import Restorer
-from probing.prediction.schema import NO_NODE, NOTHING_MASKED, TOO_MANY
+from probing.prediction.result import NO_NODE, NOTHING_MASKED, TOO_MANY
 
 if TYPE_CHECKING:
     from probing.models.masked import MaskedModel

@@ -29,9 +29,8 @@ from probing.prediction import examples
 from probing.prediction.copies import Pair, Restoration, Restored, masked_copies
 from probing.prediction.ledger import HITS, ROW, SIMILARITIES, MaskingLedger
 from probing.prediction.masking import CONTROLS, CURRENT, PUBLISHED, SPANS, SUB_TOKENS, Maskable, Masker
-from probing.prediction.result import MaskResult
+from probing.prediction.result import DROPPED, VERSION, MaskProvenance, MaskResult, MaskRun, MaskSettings
 from probing.prediction.row_job import RowJob
-from probing.prediction.schema import DROPPED, VERSION, MaskRun, MaskSettings, Provenance
 from probing.runs import cache
 from probing.runs.data import Functions, folder_of, read_functions, rows
 from probing.runs.ledger_file import MASKING
@@ -179,7 +178,7 @@ class MaskJob(RowJob[Source, MaskingLedger, MaskResult]):
         return list(self.settings.node_types)
 
     @cached_property
-    def provenance(self) -> Provenance:
+    def provenance(self) -> MaskProvenance:
         """The settings of the ledger."""
         run = MaskRun(
             family=self.model.family,
@@ -187,7 +186,7 @@ class MaskJob(RowJob[Source, MaskingLedger, MaskResult]):
             output_layer="all positions" if self.model.why else "masked positions",
             parser=parser_version(self.masker.language),
         )
-        return Provenance(
+        return MaskProvenance(
             settings=self.settings,
             version=VERSION,
             functions=self.read,

@@ -2,28 +2,19 @@
 
 from __future__ import annotations
 
-import json
 import os
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
 
 import numpy as np
 
 from codesyntax_dataset.arguments import checked
 from codesyntax_dataset.errors import LedgerError, UnknownName
 from probing.prediction.ledger import HITS, SIMILARITIES, MaskingLedger
-from probing.prediction.schema import (
-    Arm,
-    MaskRun,
-    MaskSettings,
-    Provenance,
-    ResultFile,
-    Signature,
-    TypeScores,
-)
 from probing.runs.ledger_file import MASKING
-from probing.runs.saved import FORMAT, SavedResult
+from probing.runs.records import Count, Number, Record, Texts, exactly
+from probing.runs.saved import Provenance, Result
+from probing.runs.settings import Signature, file_name
 
 if TYPE_CHECKING:
     import pandas
@@ -31,6 +22,122 @@ if TYPE_CHECKING:
 OUTCOMES = (*SIMILARITIES, "restored", "log_probability")
 """What is compared between the two arms: the similarities, from 0 to 1; `restored`, the share of masked sub-tokens of
 which the true one is the most likely, from 0 to 1; `log_probability` of the true ones, in nats."""
+
+VERSION = 1
+"""Of masking, restoring and comparing: raised whenever the same settings give other numbers."""
+
+
+DROPPED = NO_NODE, NOTHING_MASKED, TOO_MANY = (
+    "no node of the type",
+    "no sub-token of its nodes masked",
+    "more sub-tokens counted than it has",
+)
+"""Why nothing is masked for a function and a node type: the second where a rate below 1 draws no node, or nodes hold no
+sub-token; the third in the protocol `published` alone, which counts some sub-tokens twice."""
+
+
+class MaskSettings(Record):
+    """Everything that determines a masking run; the defaults of `mask` are those of Velasco et al. (2024)."""
+
+    model: str
+    revision: str  # commit on the Hub, or digest of a local model
+    data: str  # name@version
+    labels: str  # digest of the functions that were read
+    config: str
+    split: str
+    protocol: str  # one of probing.prediction.masking.PROTOCOLS
+    node_types: Texts
+    rate: float  # share of the nodes that are masked
+    control: str  # one of probing.prediction.masking.CONTROLS
+    draws: int  # controls of each masked copy
+    seed: int
+    max_length: int  # sub-tokens, special tokens included, that a function may have
+    limit: int | None  # only the first functions of the split: a partial run
+
+    @property
+    def name(self) -> str:
+        """A file name, different for different settings."""
+        return file_name(self, MASKING)
+
+
+class MaskRun(Record):
+    """How the masking ran."""
+
+    family: str
+    """The architecture in the model's configuration."""
+    device: str
+    output_layer: str
+    """Where it was computed: `masked positions` or `all positions`."""
+    parser: str
+    """The versions on which trees depend."""
+
+
+class MaskProvenance(Provenance):
+    """How a masking ledger was made."""
+
+    RUN, WHAT, AGAIN = "a masking run", "masking", "mask again"
+    VERSION = VERSION
+
+    settings: MaskSettings
+    version: int
+    functions: Count
+    """How many were read and not skipped."""
+    skips: dict[str, Count]
+    dropped: Annotated[dict[str, Number], exactly(DROPPED)]
+    """Reason -> number of pairs of a function and a node type without a masked copy; with the pairs in the ledger, they
+    add up to functions times node types."""
+    run: MaskRun
+    versions: dict[str, str]
+
+
+def signature_of(made: MaskProvenance, copies: int) -> Signature:
+    """The signature of a masking run with so many copies."""
+    settings = made.settings
+    return Signature.of(
+        "mask",
+        settings,
+        protocol=settings.protocol,
+        node_types=",".join(settings.node_types),
+        rate=settings.rate,
+        control=settings.control,
+        draws=settings.draws,
+        seed=settings.seed,
+        max_length=settings.max_length,
+        functions=made.functions,
+        copies=copies,
+        parser=made.run.parser,
+        version=VERSION,
+    )
+
+
+class Arm(Record):
+    """Means over the functions of one arm.
+
+    Similarities from 0 to 1, None if every comparison failed; `restored`, `top5` and `top10`: the share of masked
+    sub-tokens of which the true one is the most likely, or among the 5 or 10 most likely, in percent; `log_probability`
+    of the true ones, in nats.
+    """
+
+    jaccard: float | None
+    sorensen_dice: float | None
+    levenshtein: float | None
+    restored: float
+    top5: float
+    top10: float
+    log_probability: float
+
+
+class TypeScores(Record):
+    """One node type: functions and sub-tokens that were masked for it, T1 (its nodes) and T0 (as many at random).
+
+    `failed`: copies whose trees could not be compared.
+    """
+
+    functions: Count
+    masked: Count
+    failed: Number
+    t1: Arm
+    t0: Arm
 
 
 class Arms(NamedTuple):
@@ -41,56 +148,38 @@ class Arms(NamedTuple):
     t0: np.ndarray
 
 
-@dataclass(repr=False)
-class MaskResult(SavedResult):
-    """What one masked language model restores on one split, by node type.
+class MaskResult(Result[MaskingLedger]):
+    """What one masked language model restores on one split, by node type."""
 
-    `node_types`: {node type: TypeScores}, only those that occur. `functions`: the number of functions that were read;
-    `copies`: masked copies of them; `skips`: {reason: number of skipped functions}; `dropped`: {reason: number of pairs
-    of a function and a node type that nothing was masked for}. `data_folder`: as in `ProbeResult`.
-    """
+    LEDGER = MaskingLedger
 
-    file: ClassVar = ResultFile
-
-    signature: str
-    node_types: dict[str, TypeScores]
-    functions: int
-    copies: int
-    skips: dict[str, int]
-    dropped: dict[str, int]
+    instrument: Literal["masking"]
     settings: MaskSettings
     run: MaskRun
-    versions: dict[str, str]
-    ledger: MaskingLedger
-    data_folder: Path | None = field(default=None, compare=False)
+    node_types: dict[str, TypeScores]
+    """Only those that occur."""
+    copies: Count
+    """Masked copies of the functions."""
+    dropped: dict[str, Number]
+    """As in the provenance."""
 
     @classmethod
-    def from_file(cls, ledger: Path) -> MaskResult:
-        return cls.from_ledger(MaskingLedger.load(ledger))
-
-    @classmethod
-    def from_ledger(cls, ledger: MaskingLedger) -> MaskResult:
-        """Compute the result from a ledger.
-
-        Raises LedgerError if the ledger does not say how it was made, or does not hold what it says.
-        """
-        made = Provenance.of(ledger)
+    def from_ledger(cls, ledger: MaskingLedger, data_folder: Path | None = None) -> MaskResult:
+        made = MaskProvenance.of(ledger)
         _check_counts(ledger, made)
-        return cls(
-            signature=str(Signature(made, len(ledger))),
+        return cls._of(
+            ledger,
+            data_folder,
+            made,
+            signature_of(made, len(ledger)),
+            functions=made.functions,
             node_types={
                 name: _scores(ledger.rows[ledger.rows["node_type"] == place])
                 for place, name in enumerate(ledger.node_types)
                 if (ledger.rows["node_type"] == place).any()
             },
-            functions=made.functions,
             copies=len(ledger),
-            skips=made.skips,
             dropped=made.dropped,
-            settings=made.settings,
-            run=made.run,
-            versions=made.versions,
-            ledger=ledger,
         )
 
     def arms(self, outcome: str = "jaccard") -> dict[str, Arms]:
@@ -120,13 +209,6 @@ class MaskResult(SavedResult):
             for arm in ("t1", "t0")
         )
 
-    @property
-    def title(self) -> str:
-        """The model and the data, for the titles of tables."""
-        made = self.settings
-        partial = "" if made.limit is None else f" (PARTIAL: first {made.limit} functions)"
-        return f"{made.model} on {made.data}, {made.config}/{made.split}{partial}"
-
     def __repr__(self) -> str:
         lines = [
             f"MaskResult: {self.title}",
@@ -136,25 +218,6 @@ class MaskResult(SavedResult):
             cells = ["-" if arm.jaccard is None else f"{arm.jaccard:.3f}" for arm in (scores.t1, scores.t0)]
             lines.append(f"{name:>24}" + "".join(f"{cell:>8}" for cell in cells))
         return "\n".join([*lines, self.signature])
-
-    def to_json(self, data_path: str | None = None) -> str:
-        fields = {
-            "format": FORMAT,
-            "instrument": MASKING,
-            "signature": self.signature,
-            "node_types": {name: scores.model_dump() for name, scores in self.node_types.items()},
-            "functions": self.functions,
-            "copies": self.copies,
-            "skips": self.skips,
-            "dropped": self.dropped,
-            "settings": self.settings.model_dump(),
-            "run": self.run.model_dump(),
-            "versions": self.versions,
-            "ledger": self.ledger.digest(),
-        }
-        if data_path is not None:
-            fields["data_path"] = data_path
-        return json.dumps(fields, indent=1, allow_nan=False) + "\n"
 
 
 @checked
@@ -218,7 +281,7 @@ def _mean(values: np.ndarray) -> float | None:
     return float(known.mean()) if len(known) else None
 
 
-def _check_counts(ledger: MaskingLedger, made: Provenance) -> None:
+def _check_counts(ledger: MaskingLedger, made: MaskProvenance) -> None:
     """Raise LedgerError unless the ledger holds the copies that its settings say."""
     rows, settings = ledger.rows, made.settings
     t1 = int((rows["copy"] == 0).sum())

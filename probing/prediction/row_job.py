@@ -9,11 +9,11 @@ from typing import Any, ClassVar, Generic, TypeVar, cast
 import numpy as np
 
 from probing.prediction.row_ledger import RowLedger
-from probing.runs.saved import SavedResult
+from probing.runs.saved import Result
 
 F = TypeVar("F")
 L = TypeVar("L", bound=RowLedger)
-R = TypeVar("R", bound=SavedResult)
+R = TypeVar("R", bound=Result)
 
 
 class RowJob(Generic[F, L, R]):
@@ -23,7 +23,7 @@ class RowJob(Generic[F, L, R]):
     """
 
     LEDGER: ClassVar[type[RowLedger]]
-    RESULT: ClassVar[type[SavedResult]]
+    RESULT: ClassVar[type[Result]]
 
     data_folder: Path | None
 
@@ -57,9 +57,7 @@ class RowJob(Generic[F, L, R]):
         return cast(L, self.LEDGER.load(file))
 
     def result(self, tables: Sequence[L]) -> R:
-        whole = self.RESULT.from_ledger(self.LEDGER.concatenate(tables))
-        whole.data_folder = self.data_folder
-        return cast(R, whole)
+        return cast(R, self.RESULT.from_ledger(self.LEDGER.concatenate(tables), self.data_folder))
 
     def finished(self, folder: Path) -> R | None:
         return cast(R | None, self.RESULT.finished(folder / f"{self.name}.json", self.made, self.data_folder))

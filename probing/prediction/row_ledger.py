@@ -96,6 +96,11 @@ class RowLedger:
             cls.check(rows)
         return cls(names, rows, settings)
 
+    @classmethod
+    def open(cls, path: str | os.PathLike) -> Self:
+        """Read a ledger; its rows are few, and stay in memory."""
+        return cls.load(path)
+
 
 def _in_order(columns: list[np.ndarray]) -> bool:
     """Whether places, from the first column to the last, are not negative and rise from row to row."""

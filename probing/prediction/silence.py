@@ -26,16 +26,17 @@ from probing.models.cache_dir import versions
 from probing.prediction.copies import Finished
 from probing.prediction.fill import places_of
 from probing.prediction.row_job import RowJob
-from probing.prediction.silencing_ledger import DECIMALS, SilencingLedger
-from probing.prediction.silencing_result import SilencingResult
-from probing.prediction.silencing_schema import (
+from probing.prediction.silencing_result import (
+    DECIMALS,
     LEFT_OUT,
     NO_HEAD,
     NO_SUB_TOKEN,
     NOT_AFTER,
     VERSION,
     Chosen,
-    Provenance,
+    SilencingLedger,
+    SilencingProvenance,
+    SilencingResult,
     SilencingRun,
     SilencingSettings,
 )
@@ -87,7 +88,7 @@ class SilencingJob(RowJob[Source, SilencingLedger, SilencingResult]):
     RESULT = SilencingResult
 
     model: LanguageModel
-    provenance: Provenance
+    provenance: SilencingProvenance
     functions: list[Source]
     reference: list[np.ndarray]
     data_folder: Path | None = None
@@ -243,7 +244,7 @@ def prepare(
         limit=functions.limit,
     )
     asked_of = {asked.relation for source in sources for asked in source.asked}
-    provenance = Provenance(
+    provenance = SilencingProvenance(
         settings=settings,
         version=VERSION,
         functions=len(sources),

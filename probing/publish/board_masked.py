@@ -21,8 +21,7 @@ from codesyntax_dataset.languages import CONFIGS
 from probing.evidence.entry_masked import HEADLINE, Pairs, unpack
 from probing.evidence.masked import OF_MODEL
 from probing.evidence.schema import MaskEntry, MaskEntrySettings
-from probing.prediction.result import OUTCOMES
-from probing.prediction.schema import VERSION
+from probing.prediction.result import OUTCOMES, VERSION
 from probing.publish.tables import LeftOut, by_table, ranks
 
 PERCENT = 100

@@ -40,8 +40,7 @@ from probing.evidence.gather import Probed, by_instrument, find, gather
 from probing.evidence.schema import Entry, MaskEntry, Verified
 from probing.evidence.verify import verify
 from probing.models.location import Location
-from probing.prediction.result import MaskResult, load
-from probing.prediction.schema import MaskSettings
+from probing.prediction.result import MaskResult, MaskSettings, load
 from probing.publish.client import check_repo, client, plain_errors, retry_when_rate_limited
 from probing.runs.data import label_digest, load_functions
 from probing.runs.settings import Settings

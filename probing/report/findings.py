@@ -16,8 +16,7 @@ from codesyntax_dataset.languages import CONFIGS, Language, language_of
 from codesyntax_dataset.protocol import BEST_BASELINE, HELD_OUT, KS, PUBLISHED, TABLE_KS
 from codesyntax_metric.topk_uas import RULES
 from probing.attention.errors import ErrorAnalysis, errors_path, load
-from probing.attention.result import ProbeResult
-from probing.attention.schema import ResultFile, at_step
+from probing.attention.result import ProbeResult, at_step
 from probing.evidence.baselines import KINDS, Edges
 from probing.evidence.beyond import Beyond, Rivals
 from probing.evidence.emergence import Emergence, emergence
@@ -228,7 +227,7 @@ def _groups(paths: Sequence[Path]) -> list[tuple[_Shared, list[Path]]]:
 def _settings(file: Path) -> Settings:
     text = read_text(file)
     try:
-        settings = ResultFile.read(text).settings
+        settings = ProbeResult.read(text).settings
         if settings.config not in CONFIGS:
             raise UnknownName("config", settings.config, CONFIGS)
         return settings

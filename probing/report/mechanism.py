@@ -12,7 +12,7 @@ from codesyntax_dataset.languages import language_of
 from probing.evidence.effect import Effect
 from probing.evidence.mechanism import LEAST, Mechanism, beside, unlike
 from probing.evidence.statistics import FEW_FUNCTIONS
-from probing.prediction.schema import MaskSettings
+from probing.prediction.result import MaskSettings
 from probing.report import figures
 from probing.report.document import (
     CORRELATION,

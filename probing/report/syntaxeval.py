@@ -17,7 +17,7 @@ from probing.prediction import examples
 from probing.prediction.examples import Example, Worked
 from probing.prediction.ledger import SIMILARITIES
 from probing.prediction.masking import CURRENT, SUB_TOKENS
-from probing.prediction.schema import MaskSettings
+from probing.prediction.result import MaskSettings
 from probing.report import figures
 from probing.report.document import (
     CODE,

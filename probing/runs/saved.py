@@ -1,26 +1,27 @@
-"""Saved results: a JSON file and the ledger beside it, from which its numbers follow."""
+"""Results: the records of JSON files, each computed from the ledger that is saved beside it."""
 
 from __future__ import annotations
 
 import json
 import logging
 import os
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Generic, Literal, Protocol, Self, TypeVar
 
-from pydantic import ValidationError
+from pydantic import Field, PrivateAttr, ValidationError
 
 from codesyntax_dataset import safe_files
 from codesyntax_dataset.atomic import os_errors_as_ledger_errors, write
 from codesyntax_dataset.errors import EntryError, LedgerError
-from probing.runs.records import Record, explain
+from probing.runs.records import Count, Record, explain
+from probing.runs.settings import Signature
 from probing.runs.untrusted_json import parse
 
 logger = logging.getLogger(__name__)
 
-FORMAT = 2
-"""The format of a result's JSON: changes whenever its fields, or their meanings, change. Format 1 does not state it."""
+FORMAT: Literal[2] = 2
+"""The format of a result's JSON: changes whenever its fields, or their meanings, change."""
 
 _LEDGER = ".ledger.parquet"
 
@@ -28,12 +29,123 @@ LARGEST = 16 * 2**20
 """The most bytes of a result's JSON, many times the usual size."""
 
 
-class SavedFile(Record):
-    """The JSON of a saved result."""
+class Ledger(Protocol):
+    """What was measured, row by row; every number of a result follows from it. `settings`: how it was made, as JSON."""
+
+    settings: dict[str, Any]
+
+    @classmethod
+    def open(cls, path: str | os.PathLike) -> Self:
+        """Raises LedgerError for a file that is no such ledger, or is damaged."""
+
+    def save(self, path: str | os.PathLike) -> None: ...
+
+    def digest(self) -> str: ...
+
+
+L = TypeVar("L", bound=Ledger)
+
+
+class Provenance(Record):
+    """How a ledger was made, from its metadata; instruments add fields.
+
+    RUN: what made it, in messages; WHAT: what has a VERSION, in the field VERSIONED, which is raised whenever the same
+    settings give other numbers; AGAIN: what to do with a ledger of another version.
+    """
+
+    RUN: ClassVar[str]
+    WHAT: ClassVar[str]
+    VERSION: ClassVar[int]
+    VERSIONED: ClassVar[str] = "version"
+    AGAIN: ClassVar[str]
+
+    settings: Any
+    """Everything that determines the ledger."""
+
+    @classmethod
+    def of(cls, ledger: Ledger) -> Self:
+        """Raises LedgerError if the ledger does not say how it was made, or is of another version."""
+        made = ledger.settings
+        if isinstance(made, dict) and "settings" in made and (version := made.get(cls.VERSIONED, 1)) != cls.VERSION:
+            raise LedgerError(
+                f"the ledger is of {cls.WHAT} version {version}, this is version {cls.VERSION}, and the two do "
+                f"not compare: {cls.AGAIN}"
+            )
+        try:
+            return cls.model_validate(made)
+        except ValidationError as error:
+            raise LedgerError(
+                f"the settings in the ledger are not those of {cls.RUN} ({explain(error, 'what made it')}): {cls.AGAIN}"
+            ) from error
+
+    def to_json(self) -> dict[str, Any]:
+        """The record as read back from a ledger's file."""
+        return self.model_dump(mode="json")
+
+
+class Result(Record, Generic[L]):
+    """What an instrument measured on one split: the record of its JSON, computed from the `ledger` beside it.
+
+    `data_folder`: the location of the data, if it was a folder; commands look for it there again. It is not part of the
+    result's identity.
+    """
+
+    LEDGER: ClassVar[type[Any]]
+
+    format: Literal[2]
+    instrument: str
+    signature: str
+    """What two numbers must share to compare, and what they were measured on."""
+    settings: Any
+    """Everything that determines the ledger."""
+    run: Any
+    """How the run went."""
+    versions: dict[str, str]
+    """The packages on which numbers may depend."""
+    functions: Count
+    skips: dict[str, Count]
+    """Reason -> number of skipped functions."""
+    ledger_digest: str | None = Field(None, alias="ledger")
+    """In files."""
+    data_path: str | None = None
+    """In files: the folder of the data, relative to the file."""
+
+    _ledger: L | None = PrivateAttr(None)
+    _data_folder: Path | None = PrivateAttr(None)
+
+    @property
+    def ledger(self) -> L:
+        assert self._ledger is not None, "a record that was read without its ledger"
+        return self._ledger
+
+    @property
+    def data_folder(self) -> Path | None:
+        return self._data_folder
+
+    @classmethod
+    @abstractmethod
+    def from_ledger(cls, ledger: L, data_folder: Path | None = None) -> Self:
+        """Compute the result from a ledger.
+
+        Raises LedgerError if the ledger does not say how it was made, or does not hold what it says.
+        """
+
+    @classmethod
+    def _of(cls, ledger: L, data_folder: Path | None, made: Any, signature: Signature, **numbers: Any) -> Self:
+        """The result of a ledger that was `made` so."""
+        shared = {"settings": made.settings, "run": made.run, "versions": made.versions, "skips": made.skips}
+        result = cls(format=FORMAT, instrument=cls.LEDGER.INSTRUMENT, signature=str(signature), **shared, **numbers)
+        result._ledger, result._data_folder = ledger, data_folder
+        return result
+
+    @classmethod
+    def from_file(cls, ledger: Path, data_folder: Path | None = None) -> Self:
+        """Compute the result from the file of a ledger; raises LedgerError if it is none."""
+        return cls.from_ledger(cls.LEDGER.open(ledger), data_folder)
 
     @classmethod
     def read(cls, text: str) -> Self:
-        """Raises LedgerError, with the reason, for a text that is not such a result."""
+        """The record in a result's JSON, without its ledger; raises LedgerError, with the reason, if there is none."""
         try:
             return cls.model_validate(parse(text.encode(), LARGEST))
         except EntryError as error:
@@ -41,44 +153,39 @@ class SavedFile(Record):
         except ValidationError as error:
             raise LedgerError(explain(error, "the result")) from error
 
-
-class SavedResult(ABC):
-    """A result that is saved as two files: its JSON, and the ledger that its numbers follow from.
-
-    `file`: the record of its JSON. `data_folder`: the location of the data, if it was a folder; commands look for it
-    there again. It is not part of the result's identity.
-    """
-
-    file: ClassVar[type[SavedFile]]
-    settings: Any
-    ledger: Any
-    data_folder: Path | None
-
-    @abstractmethod
     def to_json(self, data_path: str | None = None) -> str:
         """The result as JSON, with the digest of its ledger; the same result gives the same text.
 
         `data_path`: the folder of the data, relative to the file for which the text is.
         """
+        fields = self.model_dump(mode="json", by_alias=True, exclude={"data_path"})
+        fields["ledger"] = self.ledger.digest()
+        if data_path is not None:
+            fields["data_path"] = data_path
+        return json.dumps(fields, indent=1, allow_nan=False) + "\n"
 
-    @classmethod
-    @abstractmethod
-    def from_file(cls, ledger: Path) -> Self:
-        """Compute the result from the file of a ledger; raises LedgerError if it is none."""
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, type(self)) and self.to_json() == other.to_json()
 
-    @classmethod
-    @abstractmethod
-    def from_ledger(cls, ledger: Any) -> Self:
-        """Compute the result from a ledger; raises LedgerError if it does not say how it was made."""
+    @property
+    def title(self) -> str:
+        """The model and the data, for the titles of tables."""
+        return self._titled(self.settings.model)
+
+    def _titled(self, model: str, *more: str) -> str:
+        made = self.settings
+        partial = "" if made.limit is None else f" (PARTIAL: first {made.limit} functions)"
+        return f"{model} on {', '.join([made.data, f'{made.config}/{made.split}', *more])}{partial}"
 
     def difference(self, text: str) -> str | None:
-        """How a result in JSON, of any format, differs from this one, except in `data_path`; None if it does not."""
+        """How a result in JSON differs from this one, except in `data_path`; None if it does not."""
         try:
-            theirs, ours = self.file.read(text), self.file.read(self.to_json())
+            theirs, ours = self.read(text), self.read(self.to_json())
         except LedgerError as error:
             return str(error)
-        names = self.file.model_fields.keys() - {"format", "data_path"}
-        return next((f"other {name}" for name in sorted(names) if getattr(theirs, name) != getattr(ours, name)), None)
+        names = type(self).model_fields.keys() - {"data_path"}
+        different = [name for name in sorted(names) if getattr(theirs, name) != getattr(ours, name)]
+        return f"other {different[0].removesuffix('_digest')}" if different else None
 
     def paths(self, folder: str | os.PathLike) -> tuple[Path, Path]:
         """The paths of the result and its ledger in `folder`: `<name>.json` and `<name>.ledger.parquet`."""
@@ -101,14 +208,13 @@ class SavedResult(ABC):
         Raises LedgerError if one of the two is missing or damaged, or if they differ.
         """
         text = read_text(path)
-        result = cls.from_file(ledger_path(path))
+        data_path = data_path_of(text)
+        result = cls.from_file(ledger_path(path), None if data_path is None else Path(path).parent / data_path)
         if difference := result.difference(text):
             raise LedgerError(
                 f"the numbers of {path} do not follow from its ledger ({difference}): one of the two was altered, or "
                 "another version of codesyntax wrote them; `codesyntax score` recomputes them"
             )
-        data_path = data_path_of(text)
-        result.data_folder = None if data_path is None else Path(path).parent / data_path
         return result
 
     @classmethod
@@ -117,13 +223,13 @@ class SavedResult(ABC):
 
         Raises LedgerError if it is no ledger, or another one. What else is wrong with the result does not matter.
         """
-        result, beside = cls.from_file(ledger), ledger.with_name(ledger.name.removesuffix(_LEDGER) + ".json")
-        if ledger.name.endswith(_LEDGER) and beside.exists():
-            said = _field(read_text(beside), "ledger")
-            if said is not None and said != result.ledger.digest():
+        result, file = cls.from_file(ledger), ledger.with_name(ledger.name.removesuffix(_LEDGER) + ".json")
+        if ledger.name.endswith(_LEDGER) and file.exists():
+            digest = _field(read_text(file), "ledger")
+            if digest is not None and digest != result.ledger.digest():
                 raise LedgerError(
                     f"{ledger} is not the ledger of the result beside it: one of the two is damaged, or of another "
-                    f"run. Run the command that wrote them again, or move {beside.name} away to score this ledger alone"
+                    f"run. Run the command that wrote them again, or move {file.name} away to score this ledger alone"
                 )
         return result
 
@@ -136,7 +242,7 @@ class SavedResult(ABC):
             if file.exists():
                 logger.warning("%s cannot be reused: %s", file, error)
             return None
-        result.data_folder = data_folder
+        result._data_folder = data_folder
         return result if result.ledger.settings == made else None
 
 
@@ -152,7 +258,7 @@ def read_text(path: str | os.PathLike) -> str:
     if type(version) is int and version > FORMAT:
         raise LedgerError(
             f"cannot read the result {path}: it is of format {version}, made by a newer codesyntax, and this one reads "
-            f"formats up to {FORMAT}: upgrade codesyntax"
+            f"format {FORMAT}: upgrade codesyntax"
         )
     return text
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 from probing.runs.records import Record, Texts
 
@@ -30,10 +30,7 @@ class Reads(Protocol):
 
 
 class Settings(Record):
-    """Everything that determines a probe's ranks. The defaults of `probe` are those of Shen et al. (2022, section 4).
-
-    Results from before controls existed have neither `control` nor `seed`.
-    """
+    """Everything that determines a probe's ranks. `probe` has the defaults of Shen et al. (2022, section 4)."""
 
     model: str
     revision: str  # commit on the Hub, or digest of a local model
@@ -63,3 +60,27 @@ def file_name(settings: Any, *kind: str) -> str:
     model = re.sub(r"[^A-Za-z0-9._-]+", "--", settings.model)
     partial = [] if settings.limit is None else ["partial"]
     return ".".join([model, *kind, settings.config, settings.split, *partial, digest])
+
+
+class Signature(NamedTuple):
+    """What two numbers must share to compare, and what they were measured on: name -> value, the model first.
+
+    `kind`: what was measured.
+    """
+
+    kind: str
+    parts: dict[str, str]
+
+    @classmethod
+    def of(cls, kind: str, settings: Any, **parts: Any) -> Signature:
+        """The parts of all runs with some `settings`, and those of an instrument; None stands for no part."""
+        shared = {
+            "model": f"{settings.model}@{settings.revision[:12]}",
+            "data": f"{settings.data}/{settings.config}/{settings.split}",
+            "labels": settings.labels,
+        }
+        named = {**shared, **parts, "partial": settings.limit}
+        return cls(kind, {name.replace("_", "-"): str(value) for name, value in named.items() if value is not None})
+
+    def __str__(self) -> str:
+        return "|".join([self.kind, *(f"{name}:{value}" for name, value in self.parts.items())])

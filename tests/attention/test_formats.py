@@ -1,8 +1,8 @@
-"""Files that earlier versions of codesyntax wrote are read, checked and reported as they were then.
+"""Files that an earlier version of codesyntax wrote are read, checked and reported as they were then.
 
-`data/format-1` was written by the last version whose results had no format: `zoo`, a dataset of 11 functions; `mouse`,
-a model of 2 layers and 3 heads with random weights; `results`, its probes of both splits; `partial`, a probe of the
-first three functions for a control; and `entries`, what `codesyntax report` made of `results`.
+`data/small` holds `zoo`, a dataset of 11 functions; `mouse`, a model of 2 layers and 3 heads with random weights;
+`results`, its probes of both splits; `partial`, a probe of the first three functions for a control; and `entries`, what
+`codesyntax report` made of `results`.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from probing.publish.board import read
 from probing.report.findings import read_findings
 from probing.runs.saved import ledger_path
 
-FORMAT_1 = Path(__file__).parents[1] / "data" / "format-1"
-FILES = sorted([*FORMAT_1.glob("results/*.json"), *FORMAT_1.glob("partial/*.json")])
-ENTRY = gzip.decompress(next(FORMAT_1.glob("entries/*.gz")).read_bytes())
+SMALL = Path(__file__).parents[1] / "data" / "small"
+FILES = sorted([*SMALL.glob("results/*.json"), *SMALL.glob("partial/*.json")])
+ENTRY = gzip.decompress(next(SMALL.glob("entries/*.gz")).read_bytes())
 
 by_file = pytest.mark.parametrize("file", FILES, ids=lambda file: file.name)
 
@@ -35,7 +35,7 @@ by_file = pytest.mark.parametrize("file", FILES, ids=lambda file: file.name)
 def test_results_say_what_they_said(file):
     said, result = json.loads(file.read_text()), probing.load(file)
     for name in ("signature", "scores", "relations", "functions", "skips", "ties", "versions"):
-        assert getattr(result, name) == said[name]
+        assert result.model_dump()[name] == said[name]
     assert result.ledger.digest() == said["ledger"]
     assert result.paths(file.parent)[0] == file
 
@@ -46,10 +46,13 @@ def test_results_say_what_they_said(file):
         (lambda fields: fields["scores"]["any"].update({"3": 12.5}), "other scores"),
         (lambda fields: fields["settings"].update(dtype="bfloat16"), "other settings"),
         (lambda fields: fields["settings"].update(temperature=0.5), "settings has an unknown field 'temperature'"),
-        (lambda fields: fields.update(run={}), "settings has an unknown field 'layers'"),
+        (lambda fields: fields.update(ledger="0"), "other ledger"),
+        (lambda fields: fields.pop("ledger"), "other ledger"),
         (lambda fields: fields.pop("ties"), "the result lacks the field ties"),
+        (lambda fields: fields.pop("format"), "the result lacks the field format"),
         (lambda fields: fields.update(format=3), "of format 3, made by a newer codesyntax, .*: upgrade codesyntax"),
-        (lambda fields: fields.update(format="2"), "format is '2', expected 1 or 2"),
+        (lambda fields: fields.update(format=1), "format is 1, expected 2"),
+        (lambda fields: fields.update(format="2"), "format is '2', expected 2"),
     ],
 )
 def test_what_no_longer_follows_is_refused_with_the_place(change, reason, tmp_path):
@@ -62,12 +65,11 @@ def test_what_no_longer_follows_is_refused_with_the_place(change, reason, tmp_pa
         probing.load(file)
 
 
-def test_a_result_of_the_first_format_is_saved_in_that_of_today(tmp_path):
+def test_a_loaded_result_is_saved_as_it_was(tmp_path):
     result = probing.load(FILES[0])
     file = result.save(tmp_path)
-    fields = json.loads(file.read_text())
-    assert (fields["format"], fields["instrument"]) == (2, "attention")
-    assert {*fields["settings"], *fields["run"], "layers", "heads"} == {*json.loads(FILES[0].read_text())["settings"]}
+    same, given = (json.loads(of.read_text()) for of in (file, FILES[0]))
+    assert (same.pop("data_path"), given.pop("data_path")) != (None, None) and same == given
     assert file.name == FILES[0].name
     saved, given = (pyarrow.parquet.read_table(ledger_path(of)) for of in (file, FILES[0]))
     assert saved.equals(given, check_metadata=True)  # the bytes also name the version of pyarrow
@@ -76,11 +78,11 @@ def test_a_result_of_the_first_format_is_saved_in_that_of_today(tmp_path):
 
 @by_file
 def test_results_are_probed_again_where_they_lie(file):
-    assert verify(file, model=FORMAT_1 / "mouse").accepted
+    assert verify(file, model=SMALL / "mouse").accepted
 
 
 def test_evidence_of_results_is_the_entry_that_was_made_of_them():
-    (evidence,) = gather(find([FORMAT_1 / "results"]))
+    (evidence,) = gather(find([SMALL / "results"]))
     made = evidence.entry()
     assert made.pop("beyond_offset")["relations"]  # which entries of that time had not
     assert _rounded(entry.to_json(made)) == _rounded(ENTRY)
@@ -88,7 +90,7 @@ def test_evidence_of_results_is_the_entry_that_was_made_of_them():
 
 
 def test_results_are_reported():
-    (findings,) = read_findings([FORMAT_1 / "results"])
+    (findings,) = read_findings([SMALL / "results"])
     (subject,) = findings.subjects
     assert (findings.config, findings.functions, findings.edges) == ("python", 7, 81)
     assert (subject.name, subject.is_model, subject.marks) == ("mouse", True, "")

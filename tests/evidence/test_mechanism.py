@@ -8,7 +8,7 @@ import pytest
 from codesyntax_dataset.languages import LANGUAGES
 from probing.evidence.masked import MaskedType
 from probing.evidence.mechanism import LEAST, OneGuess, beside, rank_correlation, unlike
-from probing.prediction.schema import MaskSettings
+from probing.prediction.result import MaskSettings
 from probing.runs.data import read_functions
 from probing.runs.settings import Settings
 

@@ -27,7 +27,7 @@ from probing.prediction.ledger import MaskingLedger
 from probing.runs.data import COLUMNS
 from probing.runs.records import exactly, explain
 
-FORMER = Path(__file__).resolve().parents[1] / "data/format-1"
+SMALL = Path(__file__).resolve().parents[1] / "data/small"
 
 
 @pytest.mark.parametrize(("files", "inputs"), [(False, 250), pytest.param(True, 300, marks=pytest.mark.slow)])
@@ -69,7 +69,7 @@ DEEP = b"[" * 100_000
 
 @pytest.mark.parametrize("metadata", [b'{"info": 7}', DEEP, b'{"info": {"features": {"a": {"_type": "X"}}}}'])
 def test_a_dataset_with_damaged_metadata_is_refused(metadata, tmp_path):
-    folder = shutil.copytree(FORMER / "zoo", tmp_path / "zoo")
+    folder = shutil.copytree(SMALL / "zoo", tmp_path / "zoo")
     file = folder / "python/test.parquet"
     before = hashlib.sha256(file.read_bytes()).hexdigest()
     pq.write_table(pq.read_table(file).replace_schema_metadata({b"huggingface": metadata}), file)
@@ -111,14 +111,14 @@ def test_a_name_that_is_half_of_a_character_is_explained():
 
 
 def test_a_tokenizer_whose_limit_is_no_number_is_refused(tmp_path):
-    folder = shutil.copytree(FORMER / "mouse", tmp_path / "mouse")
+    folder = shutil.copytree(SMALL / "mouse", tmp_path / "mouse")
     (folder / "tokenizer_config.json").write_text('{"tokenizer_class": "BertTokenizerFast", "model_max_length": [1]}')
     with pytest.raises(ModelError, match="model_max_length is a list, no number"):
         load_tokenizer(str(folder))
 
 
 def test_a_damaged_ledger_is_refused_in_one_line(tmp_path):
-    data = bytearray((FORMER / "results/mouse.python.test.c22e27d8.ledger.parquet").read_bytes())
+    data = bytearray((SMALL / "results/mouse.python.test.c22e27d8.ledger.parquet").read_bytes())
     size = int.from_bytes(data[-8:-4], "little")
     data[-8 - size : -8] = b"\xff" * size  # the footer, which says what is where
     (tmp_path / "a.ledger.parquet").write_bytes(data)

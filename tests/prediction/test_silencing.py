@@ -22,9 +22,7 @@ from probing.evidence.served import Served, by_chance, served
 from probing.models.location import EMBEDDED
 from probing.models.silencing import load_language_model
 from probing.prediction import silence
-from probing.prediction.silencing_ledger import SilencingLedger
-from probing.prediction.silencing_result import SilencingResult
-from probing.prediction.silencing_schema import Chosen
+from probing.prediction.silencing_result import Chosen, SilencingLedger, SilencingResult
 from probing.report.served import ALIKE, ANOTHER, FEW, LESS, MOST, NOTHING, sentence, verdict
 from probing.runs import batches
 from probing.runs.data import read_functions

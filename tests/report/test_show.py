@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import dataclasses
 import json
 import re
 
@@ -352,7 +351,7 @@ def test_best_head_of_the_dataset_stands_beside_that_of_the_function(tiny_model,
 def test_result_of_something_else_is_refused(tiny_model, probed):
     with pytest.raises(LedgerError, match="the result has the config python, but the page has java"):
         probing.show(str(tiny_model), "int f(A a) { return a.b(); }", config="java", result=probed)
-    other = dataclasses.replace(probed, settings=probed.settings.model_copy(update={"revision": "0" * 40}))
+    other = probed.model_copy(update={"settings": probed.settings.model_copy(update={"revision": "0" * 40})})
     with pytest.raises(LedgerError, match="the result has the model tiny@000000000000, but the page has tiny@"):
         probing.show(str(tiny_model), CODE, result=other)
 

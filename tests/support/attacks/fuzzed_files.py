@@ -40,13 +40,12 @@ from probing.models.location import TINY
 from probing.prediction.ledger import MaskingLedger
 from probing.prediction.mask import mask
 from probing.prediction.result import load as load_masked
-from probing.prediction.silencing_ledger import SilencingLedger
-from probing.prediction.silencing_result import SilencingResult
+from probing.prediction.silencing_result import SilencingLedger, SilencingResult
 from probing.publish import board
 from probing.runs import shards
 from probing.runs.data import COLUMNS
 
-FORMER = Path(__file__).resolve().parents[2] / "data/format-1"
+SMALL = Path(__file__).resolve().parents[2] / "data/small"
 RESULT, VALIDATION = "mouse.python.test.c22e27d8", "mouse.python.validation.5246b551"
 
 Work = Callable[[], object]
@@ -265,7 +264,7 @@ def parquet_of(rng: random.Random, path: Path, metadata: bytes) -> bytes:
 
 
 def rank_ledger(rng: random.Random) -> File:
-    data = parquet_of(rng, FORMER / f"results/{RESULT}.ledger.parquet", b"codesyntax")
+    data = parquet_of(rng, SMALL / f"results/{RESULT}.ledger.parquet", b"codesyntax")
     path = file(f"{RESULT}.ledger.parquet", data)
     reads: list[Work] = [
         lambda: RankLedger.load(path).counts(),
@@ -278,22 +277,21 @@ def rank_ledger(rng: random.Random) -> File:
 def sources_of_result(ledger: Path) -> object:
     """The result beside a ledger, with the text that belongs to the honest ledger."""
     result = ledger.with_name(f"{RESULT}.json")
-    shutil.copy(FORMER / f"results/{RESULT}.json", result)
+    shutil.copy(SMALL / f"results/{RESULT}.json", result)
     return load_result(result)
 
 
 def result(rng: random.Random) -> File:
-    former = json.loads((FORMER / f"results/{RESULT}.json").read_text())
-    data = text_of(rng, rng.choice([former, json.loads(now())]))
+    data = text_of(rng, json.loads(now()))
     path = file(f"{RESULT}.json", data)
-    shutil.copy(FORMER / f"results/{RESULT}.ledger.parquet", path.parent)
+    shutil.copy(SMALL / f"results/{RESULT}.ledger.parquet", path.parent)
     reads: list[Work] = [lambda: load_result(path), lambda: gather.find([path.parent]), lambda: load_masked(path)]
     return "result", len(data), rng.choice(reads)
 
 
 @functools.cache
 def now() -> str:
-    return load_result(FORMER / f"results/{RESULT}.json").to_json()
+    return load_result(SMALL / f"results/{RESULT}.json").to_json()
 
 
 def analysis(rng: random.Random) -> File:
@@ -315,7 +313,7 @@ def analysis(rng: random.Random) -> File:
 def masked() -> Path:
     """A masking result of two functions."""
     result = mask(
-        TINY, FORMER / "zoo", limit=2, draws=1, node_types=["parameters", "identifier"], output=place() / "masked"
+        TINY, SMALL / "zoo", limit=2, draws=1, node_types=["parameters", "identifier"], output=place() / "masked"
     )
     assert result is not None
     return result.paths(place() / "masked")[0]
@@ -362,8 +360,8 @@ def silencing_ledger(rng: random.Random) -> File:
 
 @functools.cache
 def honest_entry() -> dict[str, Any]:
-    (probed,) = gather.find([FORMER / "results"])
-    (evidence,) = gather.gather([probed], FORMER / "zoo")
+    (probed,) = gather.find([SMALL / "results"])
+    (evidence,) = gather.gather([probed], SMALL / "zoo")
     return json.loads(entry.to_json(evidence.entry()))
 
 
@@ -379,7 +377,7 @@ def dataset(rng: random.Random) -> File:
     """A built folder, in which one file is another; its checksum is right, so that it is read."""
     folder = place() / "zoo"
     shutil.rmtree(folder, ignore_errors=True)
-    shutil.copytree(FORMER / "zoo", folder)
+    shutil.copytree(SMALL / "zoo", folder)
     name = rng.choice(
         ["README.md", "README.md", "python/test.parquet", "python/test.parquet", "SHA256SUMS", "eval.yaml"]
     )
@@ -399,7 +397,7 @@ def model(rng: random.Random) -> File:
     """A model's folder, in which one file is another."""
     folder = place() / "mouse"
     shutil.rmtree(folder, ignore_errors=True)
-    shutil.copytree(FORMER / "mouse", folder)
+    shutil.copytree(SMALL / "mouse", folder)
     weights = rng.random() < 0.1
     name = "model.safetensors" if weights else rng.choice(["config.json", "tokenizer.json", "tokenizer_config.json"])
     path = folder / name

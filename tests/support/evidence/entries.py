@@ -11,8 +11,7 @@ from unittest import mock
 import numpy as np
 
 from codesyntax_metric.topk_uas import WORST_RANK
-from probing.attention.result import ProbeResult
-from probing.attention.schema import Signature
+from probing.attention.result import ProbeResult, signature_of
 from probing.evidence import uncertainty
 from probing.evidence.gather import Evidence, Probed
 from probing.evidence.uncertainty import compare, compare_means, estimate, mean_score
@@ -74,9 +73,9 @@ def settled(entry: dict[str, Any], name: str, seed: int = 0, **settings: Any) ->
     entry["settings"] |= {"model": name, "revision": revision, **settings}
     chosen_on = entry["chosen_on"]
     made = Settings.model_validate({field: entry["settings"][field] for field in Settings.model_fields})
-    entry["signature"] = str(Signature(made, entry["functions"], entry["edges"]))
+    entry["signature"] = str(signature_of(made, entry["functions"], entry["edges"]))
     validation = made.model_copy(update={"split": "validation", "labels": chosen_on["labels"]})
-    chosen_on["signature"] = str(Signature(validation, chosen_on["functions"], chosen_on["edges"]))
+    chosen_on["signature"] = str(signature_of(validation, chosen_on["functions"], chosen_on["edges"]))
     entry["ledgers"] = {
         split: hashlib.sha256(f"{name} {seed} {split}".encode()).hexdigest() for split in entry["ledgers"]
     }

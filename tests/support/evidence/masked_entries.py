@@ -11,8 +11,7 @@ import numpy as np
 from probing.evidence import entry_masked
 from probing.evidence.masked import gather
 from probing.prediction.ledger import ROW, MaskingLedger
-from probing.prediction.result import MaskResult
-from probing.prediction.schema import DROPPED, MaskRun, MaskSettings, Provenance
+from probing.prediction.result import DROPPED, MaskProvenance, MaskResult, MaskRun, MaskSettings
 
 TYPES = {"parameters": 1.0, "if_statement": 0.6, "string": 0.3}
 """Node type -> the share of functions that have it."""
@@ -67,7 +66,7 @@ def masked(
     run = MaskRun(
         family="bert", device="cpu", output_layer="masked positions", parser="tree-sitter 1.2, tree-sitter-python 3.4"
     )
-    provenance = Provenance(
+    provenance = MaskProvenance(
         settings=made,
         version=1,
         functions=functions,
