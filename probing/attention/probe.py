@@ -255,7 +255,7 @@ def prepare(
     also_fits: Sequence[str] = (),
 ) -> RankJob:
     """Load the model, tokenize and align every function; arguments as of `probe`; `step`: that of a checkpoint."""
-    from probing.models.encoder import load, load_tokenizer  # transformers takes seconds to import
+    from probing.models.load import load, load_tokenizer  # transformers takes seconds to import
     from probing.models.selfcheck import examine_lengths
     from probing.models.subtokens import check_language
 

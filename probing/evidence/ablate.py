@@ -70,7 +70,7 @@ def ablate(
 
     Raises ArgumentError, ModelError, DatasetError, UnknownName or LedgerError, each with a one-line message.
     """
-    from probing.models.silencing import load_language_model  # transformers takes seconds to import
+    from probing.models.load import load_language_model  # transformers takes seconds to import
 
     processes = Processes()
     share = asked_shard(shard, output, processes)

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 import torch
 
-from probing.models.encoder import load
-from probing.models.selfcheck import Check, FailedCheck
+from probing.models.checks import Check, FailedCheck
+from probing.models.load import load
 
 
 @dataclass(frozen=True)

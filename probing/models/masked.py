@@ -1,23 +1,18 @@
-"""Any Hugging Face masked language model, ready to restore masked sub-tokens: loaded, checked, run batch by batch."""
+"""Any Hugging Face masked language model, which restores masked sub-tokens batch by batch."""
 
 from __future__ import annotations
 
 import logging
-import os
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, Self
 
 import numpy as np
 import torch
-import transformers
 
-from codesyntax_dataset.arguments import Positive, checked
 from codesyntax_dataset.errors import ModelError
-from codesyntax_dataset.protocol import PAPER_LENGTH
-from probing.models import subtokens
-from probing.models.common import checked_dtype, padded, positions_of, vocabulary_of
-from probing.models.output import MASKED, OutputLayer, load_with_head
-from probing.models.selfcheck import DRIFT, TEXTS, Check, FailedCheck, tokenizer_checks
+from probing.models.checks import DRIFT, TEXTS, Check, error_line, largest, tokenizer_checks
+from probing.models.loaded import Loaded, LoadedModel
+from probing.models.output import OutputLayer
 
 logger = logging.getLogger(__name__)
 
@@ -31,50 +26,22 @@ _EVERY = 3  # in the self-check every third sub-token is masked
 _LENGTH = 48  # the sub-tokens of the longer text for the self-check
 
 
-class MaskedModel:
-    """A masked language model and its tokenizer, on a device, with the way to its logits that passed the self-check.
+class MaskedModel(LoadedModel):
+    """A masked language model, with the way to its logits that passed the self-check.
 
-    `family`: its `model_type`; `longest`: the most sub-tokens, special tokens included, of a function; `checks`: the
-    self-check; `why`: empty if the output layer is computed at masked positions only, or why it is at all positions.
-    The model is left unchanged: what a run changes, such as evaluation mode, is restored when the run ends or fails.
+    `why`: empty if the output layer is computed at masked positions only, or why it is at all positions.
 
-    Raises ModelError if the model cannot restore masked sub-tokens: one for each mask, from both sides.
+    Raises ModelError if it has no mask token.
     """
 
-    def __init__(
-        self,
-        model: transformers.PreTrainedModel,
-        tokenizer: transformers.PreTrainedTokenizerBase,
-        name: str,
-        revision: str,
-        dtype: str = "float32",
-        max_length: int = PAPER_LENGTH,
-    ):
-        self.model, self.tokenizer = model, tokenizer
-        self.name, self.revision, self.dtype, self.family = name, revision, dtype, model.config.model_type
-        self.device = next(model.parameters()).device
-        self.longest = min(max_length, positions_of(model) or max_length)
-        self._vocabulary = vocabulary_of(model)
-        self.mask = mask_of(tokenizer, name, self._vocabulary)
-        padding = tokenizer.pad_token_id
-        self._padding = padding if padding is not None and padding < self._vocabulary else 0
-        self._output = OutputLayer(model, self._vocabulary)
-        self.checks: list[Check] = []
-        self._examine()
-        if self.why:
-            logger.warning("the output layer of %s is computed at all positions: %s", name, self.why)
+    def __init__(self, loaded: Loaded):
+        super().__init__(loaded)
+        self.mask = mask_of(self.tokenizer, self.name, self.vocabulary)
+        self._output = OutputLayer(loaded.model, self.vocabulary)
 
     @property
     def why(self) -> str:
         return self._output.why
-
-    def encode(self, texts: Sequence[str]) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
-        """Sub-tokens of each text: ids (S,), character offsets (S, 2), and which are special (S,)."""
-        return subtokens.encode(self.tokenizer, texts)
-
-    def inputs(self, ids: Sequence[np.ndarray]) -> dict[str, torch.Tensor]:
-        """A padded batch: input_ids and attention_mask (B, S), padding on the right."""
-        return padded(ids, self._padding, self._vocabulary, self.name, self.device)
 
     def scores(self, inputs: Mapping[str, torch.Tensor], rows: torch.Tensor, columns: torch.Tensor) -> torch.Tensor:
         """What the model restores at masked positions, and how likely it finds what was there: float64 (M, 4).
@@ -92,15 +59,13 @@ class MaskedModel:
             found[part] = _compared(logits.float(), truth[part], NEAR[self.dtype])
         return found
 
-    def _require(self, name: str, passed: bool, found: str, meaning: str = "") -> None:
-        self.checks.append(Check(name, passed, found, meaning))
-        if not passed:
-            raise FailedCheck(self.name, self.checks)
+    def examine(self) -> Self:
+        """The self-check: of the tokenizer, and of the logits of a text in a batch, alone, and with another end.
 
-    def _examine(self) -> None:
-        """The self-check: of the tokenizer, and of the logits of a text in a batch, alone, and with another end."""
-        for check in tokenizer_checks(self):
-            self._require(*check)
+        Raises FailedCheck if it cannot restore masked sub-tokens: one for each mask, from both sides.
+        """
+        for check in tokenizer_checks(self.tokenizer):
+            self.require(check)
         lengths = (min(self.longest, _LENGTH // 2), min(self.longest, _LENGTH))
         texts, places = [], []
         for (ids, _, special), most in zip(self.encode(TEXTS), lengths):
@@ -119,52 +84,39 @@ class MaskedModel:
                 self._output.everywhere(inputs)[rows, columns] for inputs in (both, alone, changed)
             )
         except Exception as error:  # models that need more than text raise errors of any type
-            said = f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
-            self._require("runs on text", False, said, "it does not run on sub-tokens alone")
+            self.require(Check("runs on text", False, error_line(error), "it does not run on sub-tokens alone"))
         width = batched.shape[-1]
-        self._require(
-            "a logit for every sub-token",
-            batched.ndim == 2 and width >= len(self.tokenizer),
-            f"{width} logits for {len(self.tokenizer)} sub-tokens",
-            "its output layer does not know all sub-tokens of its tokenizer",
+        self.require(
+            Check(
+                "a logit for every sub-token",
+                batched.ndim == 2 and width >= len(self.tokenizer),
+                f"{width} logits for {len(self.tokenizer)} sub-tokens",
+                "its output layer does not know all sub-tokens of its tokenizer",
+            )
         )
         bound = DRIFT[self.dtype]
-        apart = _largest(batched.softmax(-1) - single.softmax(-1))
-        self._require(
-            "padding changes nothing",
-            apart <= bound,
-            f"probabilities at masks in a batch and alone differ by {apart:.2g}, at most {bound:.0e}",
-            "what it restores depends on the batch, or on chance",
+        apart = largest(batched.softmax(-1) - single.softmax(-1))
+        self.require(
+            Check(
+                "padding changes nothing",
+                apart <= bound,
+                f"probabilities at masks in a batch and alone differ by {apart:.2g}, at most {bound:.0e}",
+                "what it restores depends on the batch, or on chance",
+            )
         )
-        moved_by = _largest(moved - single)
-        self._require(
-            "masks see what is behind",
-            moved_by > 1e-6,
-            f"changing the last sub-token moves logits by {moved_by:.2g}",
-            "it restores a mask from what is before it only, as decoders do",
+        moved_by = largest(moved - single)
+        self.require(
+            Check(
+                "masks see what is behind",
+                moved_by > 1e-6,
+                f"changing the last sub-token moves logits by {moved_by:.2g}",
+                "it restores a mask from what is before it only, as decoders do",
+            )
         )
         self.checks.append(self._output.examine(both, rows, columns, batched, self.dtype))
-
-
-@checked
-def load_masked(
-    model: str | os.PathLike | tuple,
-    *,
-    revision: str | None = None,
-    dtype: str | torch.dtype = "float32",
-    device: str | torch.device | None = None,
-    max_length: Positive = PAPER_LENGTH,
-) -> MaskedModel:
-    """Load a masked language model from a Hub id, a local folder, or a (model, tokenizer) pair.
-
-    Arguments as of `probing.models.encoder.load`. Weights are read from safetensors only, none may be missing, and no
-    code from the model's repository is run.
-
-    Raises ModelError if the model does not exist, cannot be loaded, or is no masked language model.
-    """
-    dtype = checked_dtype(dtype)
-    loaded = load_with_head(model, (MASKED,), revision=revision, dtype=dtype, device=device)
-    return MaskedModel(*loaded[:4], dtype, max_length)
+        if self.why:
+            logger.warning("the output layer of %s is computed at all positions: %s", self.name, self.why)
+        return self
 
 
 def mask_of(tokenizer: Any, name: str, vocabulary: float = float("inf")) -> int:
@@ -217,8 +169,3 @@ def _compared(logits: torch.Tensor, truth: torch.Tensor, near: float, largest: i
     if beyond.any():
         found[beyond] = _compared(logits[beyond], truth[beyond], near, None)
     return found
-
-
-def _largest(difference: torch.Tensor) -> float:
-    """The largest absolute value; NaN counts as infinite."""
-    return difference.abs().nan_to_num(nan=float("inf")).max().item()

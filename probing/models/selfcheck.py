@@ -10,10 +10,8 @@ from __future__ import annotations
 
 import contextlib
 import json
-import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import torch
@@ -24,30 +22,21 @@ from codesyntax_dataset.checksummed_json import with_checksum, without_checksum
 from codesyntax_dataset.errors import LedgerError, ModelError
 from probing.models import capture
 from probing.models.cache_dir import private
-from probing.models.subtokens import tells_characters
-
-if TYPE_CHECKING:
-    from probing.models.encoder import Encoder
-    from probing.models.masked import MaskedModel
-
-# A short one, which gets padding, and one longer than the local windows of most models. Both are Python without
-# comments, and are lexed as Java, too, for tokenizers that read one language, and may drop its comments.
-TEXTS = (
-    "def area(w, h):\n    return w * h\n",
-    'def tally(rows, limit=10):\n    """Größe naïve → 数量 😀"""\n    found\t= {}\r\n    for row in rows:\n'
-    "        key = row[0]\n        if key not in found and len(found) != limit:\n"
-    "            found[key] = 1.5 * sum(row[1:])\n        else:\n"
-    "            raise KeyError('unexpected # key: %s' % key)\n    return sorted(found.items())\n",
+from probing.models.checks import (
+    DRIFT,
+    TEXTS,
+    Check,
+    FailedCheck,
+    SelfCheck,
+    error_line,
+    largest,
+    tokenizer_checks,
 )
+from probing.models.encoder import Encoder
 
 # How much probabilities from the same queries and keys may differ, by the precision of the model. bfloat16 has 8 bits,
 # and eager attention rounds its scores to them, so that even a correct probability can change by some hundredths.
 _ROUNDING = {"float32": 1e-5, "bfloat16": 5e-2}
-
-# How much two runs of the whole model may differ, where rounding accumulates: probabilities, or hidden states relative
-# to their norm. An ignored mask, or padding that leaks, changes them by more.
-DRIFT = {"float32": 1e-3, "bfloat16": 2e-1}
-
 
 # Sub-tokens of the longer text for the self-check: few, so that any model is quick, but more than ModernBERT's local
 # window.
@@ -56,61 +45,38 @@ _LENGTH, _LENGTH_WITH_WINDOW = 24, 72
 _ROWS = 16  # rows of a text to compare in a batch and alone
 
 
-class Check(NamedTuple):
-    """Something that must hold, what was measured, and what its failure means."""
-
-    name: str
-    passed: bool
-    found: str
-    meaning: str = ""
-
-
-class FailedCheck(ModelError):
-    """A model that cannot be probed; `checks` are those made so far, of which the last failed."""
-
-    def __init__(self, name: str, checks: list[Check]):
-        failed = checks[-1]
-        super().__init__(f"{name} cannot be probed: {failed.meaning} ({failed.name}: {failed.found})")
-        self.checks = checks
+def self_check(encoder: Encoder, file: Path | None = None) -> Encoder:
+    """Let the encoder accept its self-check, that in `file` if it is there; raises FailedCheck."""
+    outcome = recall(file) if file else None
+    if outcome is None:
+        outcome = examine(encoder)
+        if file:
+            remember(outcome, file)
+    encoder.accept(outcome)
+    return encoder
 
 
-class Findings(NamedTuple):
-    """The result of a self-check: the number of attention layers and of heads in each, whether no sub-token sees a
-    later one, the checks, and why attention must be read from the eager maps (empty if it need not)."""
-
-    layers: int
-    heads: int
-    causal: bool
-    checks: list[Check]
-    why_eager: str
-
-
-def recall(file: Path) -> Findings | None:
-    """The findings that `remember` wrote; None if there are none, or damaged ones."""
+def recall(file: Path) -> SelfCheck | None:
+    """The self-check that `remember` wrote; None if the file is missing or damaged."""
     try:
-        layers, heads, causal, checks, why = without_checksum(json.loads(file.read_text(encoding="utf-8")))["findings"]
-        return Findings(int(layers), int(heads), bool(causal), [Check(*check) for check in checks], str(why))
+        fields = without_checksum(json.loads(file.read_text(encoding="utf-8")))
+        layers, heads, causal, checks, why = fields["self_check"]
+        return SelfCheck(int(layers), int(heads), bool(causal), [Check(*check) for check in checks], str(why))
     except (OSError, ValueError, TypeError, LookupError, RecursionError):
         return None
 
 
-def remember(findings: Findings, file: Path) -> None:
-    """Keep the findings on a model's files for the next time; failing to do so is not an error."""
+def remember(outcome: SelfCheck, file: Path) -> None:
+    """Keep the self-check of a model's files for the next time; failing to do so is not an error."""
     with contextlib.suppress(LedgerError, OSError):
         private(file.parent)
-        write(file, json.dumps(with_checksum({"findings": findings})))
+        write(file, json.dumps(with_checksum({"self_check": outcome})))
 
 
-def examine(encoder: Encoder) -> Findings:
+def examine(encoder: Encoder) -> SelfCheck:
     """Check the tokenizer and the model of an encoder; raises FailedCheck."""
-    checks: list[Check] = []
-
-    def require(check: Check) -> None:
-        checks.append(check)
-        if not check.passed:
-            raise FailedCheck(encoder.name, checks)
-
-    for check in tokenizer_checks(encoder):
+    checks, require = encoder.checks, encoder.require
+    for check in tokenizer_checks(encoder.tokenizer):
         require(check)
     config = getattr(encoder.model, "config", None)
     local = any(getattr(config, name, None) for name in ("local_attention", "sliding_window"))
@@ -125,7 +91,7 @@ def examine(encoder: Encoder) -> Findings:
         maps, hidden = _run(encoder, padded)
         maps_alone, hidden_alone = _run(encoder, alone)
     except Exception as error:  # models that need more than text raise errors of any type
-        require(Check("runs on text", False, _said(error), "it does not run on sub-tokens alone"))
+        require(Check("runs on text", False, error_line(error), "it does not run on sub-tokens alone"))
     require(Check("runs on text", True, f"{len(encoded)} texts of up to {padded['input_ids'].shape[1]} sub-tokens"))
     require(_between_all(maps, padded))
     maps, maps_alone = [m.float() for m in maps], [m.float() for m in maps_alone]
@@ -134,17 +100,17 @@ def examine(encoder: Encoder) -> Findings:
     captured, apart = zip(*(_captured(encoder, *run) for run in both))
     require(_rows_sum_to_one(maps, padded, encoder.dtype, explained=all(check.passed for check in captured)))
     require(_nothing_on_padding(maps, padded))
-    later = max(_largest(m.triu(1).masked_fill(~_texts(padded)[:, None, :, None], 0)) for m in maps)
+    later = max(largest(m.triu(1).masked_fill(~_texts(padded)[:, None, :, None], 0)) for m in maps)
     causal = later <= 1e-6
     changed = (alone["input_ids"][0] != alone["input_ids"][1]).int().argmax()
-    moved = _largest(_apart(hidden_alone[1, :changed], hidden_alone[0, :changed]))
+    moved = largest(_apart(hidden_alone[1, :changed], hidden_alone[0, :changed]))
     require(_maps_are_true(causal, later, moved, encoder.dtype))
     require(_padding_changes_nothing(maps, maps_alone, encoder.dtype))
     checks += captured
     if all(check.passed for check in captured):
         checks.append(_same_output(max(apart), encoder.dtype))
     why = next((f"{check.meaning} ({check.name}: {check.found})" for check in checks if not check.passed), "")
-    return Findings(len(maps), maps[0].shape[1], causal, checks, why)
+    return SelfCheck(len(maps), maps[0].shape[1], causal, checks, why)
 
 
 class _Enough(Exception):
@@ -171,7 +137,7 @@ def examine_lengths(encoder: Encoder, longest: np.ndarray, shortest: np.ndarray)
     except ModelError as error:  # maps of another shape
         passed, found = False, str(error)
     else:
-        apart = max(_largest(rows[..., : len(shortest)] - other) for rows, other in zip(mixed, alone))
+        apart = max(largest(rows[..., : len(shortest)] - other) for rows, other in zip(mixed, alone))
         bound = DRIFT[encoder.dtype]
         passed, found = apart <= bound, f"in a batch and alone, weights differ by {apart:.2g}, at most {bound:.0e}"
     meaning = "its attention depends on the length of the batch; lower --max-length to where it does not"
@@ -199,65 +165,6 @@ def _attention_rows(encoder: Encoder, texts: list[np.ndarray], positions: torch.
     with contextlib.suppress(_Enough), capture.listen(listener):
         encoder.run(inputs, capture.NAME)
     return kept
-
-
-def tokenizer_checks(encoder: Encoder | MaskedModel) -> Iterator[Check]:
-    """Whether character offsets are reliable: each character once, in order, and spelled by its sub-token."""
-    tokenizer = encoder.tokenizer
-    yield Check(
-        "the tokenizer tells characters",
-        tells_characters(tokenizer),
-        type(tokenizer).__name__,
-        "only fast tokenizers tell which characters a sub-token covers; pick a model with a tokenizer.json",
-    )
-    missing, twice, backwards, misspelled, unknown, total = "", "", 0, [], 0, 0
-    for text, (ids, offsets, special) in zip(TEXTS, encoder.encode(TEXTS)):
-        times = np.zeros(len(text), int)  # in how many sub-tokens each character is
-        ids, offsets = ids[~special], offsets[~special]
-        for token, (start, end) in zip(ids.tolist(), offsets.tolist()):
-            piece, spelled = text[start:end], str(tokenizer.decode([token]))
-            if not spelled.strip():  # the marker of a space, which some tokenizers also put before the text
-                continue
-            total += 1
-            times[start:end] += 1
-            if token == tokenizer.unk_token_id:
-                unknown += piece.isascii()
-            elif piece.isascii() and _letters(piece) != _letters(spelled):
-                misspelled.append(f"{spelled!r} at {piece!r}")
-        backwards += int((np.diff(offsets, axis=0) < 0).any(axis=1).sum())
-        visible = [(character, count) for character, count in zip(text, times) if not character.isspace()]
-        missing += "".join(character for character, count in visible if not count)
-        # bytes of one character may be several sub-tokens
-        twice += "".join(character for character, count in visible if count > 1 and character.isascii())
-    yield Check(
-        "sub-tokens are known",
-        2 * unknown < total,
-        f"{total - unknown} of {total}",
-        "its tokenizer has no vocabulary for code, perhaps because files of it are missing",
-    )
-    yield Check(
-        "characters belong to one sub-token",
-        not missing and not twice,
-        f"{missing!r} to none, {twice!r} to several",
-        "its tokenizer's offsets leave characters out, or overlap",
-    )
-    yield Check(
-        "offsets run from left to right",
-        not backwards,
-        f"{backwards} run backwards",
-        "its tokenizer's offsets cannot be followed",
-    )
-    yield Check(
-        "offsets spell the sub-tokens",
-        not misspelled,
-        ", ".join(misspelled[:3]) or f"{total} of {total}",
-        "its tokenizer's offsets point at other characters",
-    )
-
-
-def _letters(text: str) -> str:
-    """The letters and digits in lower case, which no tokenizer marks or cleans."""
-    return re.sub("[^a-z0-9]", "", text.lower())
 
 
 def _run(encoder: Encoder, inputs: Mapping[str, torch.Tensor]) -> tuple[list[torch.Tensor], torch.Tensor]:
@@ -308,7 +215,7 @@ def _captured(
             return None
         reference = maps[len(differences)]
         difference = rows(slice(len(reference)), None) - reference
-        differences.append(_largest(difference.masked_fill(~texts[:, None, :, None], 0)))
+        differences.append(largest(difference.masked_fill(~texts[:, None, :, None], 0)))
         return reference
 
     try:
@@ -318,7 +225,7 @@ def _captured(
         # the mean, because rounding may make a mixture of experts route a sub-token differently
         apart = _apart(ours[texts], hidden[texts]).nan_to_num(nan=float("inf")).mean().item()
     except Exception as error:  # a model's code may fail in any way with an attention function that it does not expect
-        passed, found = False, _said(error)
+        passed, found = False, error_line(error)
     else:
         passed, found = False, f"called {len(differences)} times, expected once for each of {len(maps)} layers"
         if len(differences) == len(maps):
@@ -332,10 +239,6 @@ def _captured(
         "our attention function does not compute what the model's own does",
     )
     return check, apart
-
-
-def _said(error: Exception) -> str:
-    return f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
 
 
 def _same_output(apart: float, dtype: str) -> Check:
@@ -368,7 +271,7 @@ def _rows_sum_to_one(
 def _nothing_on_padding(maps: list[torch.Tensor], inputs: Mapping[str, torch.Tensor]) -> Check:
     texts = _texts(inputs)
     padding = texts[:, None, :, None] & ~texts[:, None, None, :]
-    most = max(_largest(m.masked_fill(~padding, 0)) for m in maps)
+    most = max(largest(m.masked_fill(~padding, 0)) for m in maps)
     return Check("nothing on padding", most <= 1e-6, f"{most:.2g} on its columns", "it attends to padding in a batch")
 
 
@@ -384,7 +287,7 @@ def _maps_are_true(causal: bool, later: float, moved: float, dtype: str) -> Chec
 
 def _padding_changes_nothing(maps: list[torch.Tensor], maps_alone: list[torch.Tensor], dtype: str) -> Check:
     length, bound = maps_alone[0].shape[-1], DRIFT[dtype]
-    apart = max(_largest(m[:1, :, :length, :length] - other[:1]) for m, other in zip(maps, maps_alone))
+    apart = max(largest(m[:1, :, :length, :length] - other[:1]) for m, other in zip(maps, maps_alone))
     return Check(
         "padding changes nothing",
         apart <= bound,
@@ -407,8 +310,3 @@ def _with_another_end(ids: np.ndarray, special: np.ndarray, longest: int) -> np.
 def _apart(ours: torch.Tensor, theirs: torch.Tensor) -> torch.Tensor:
     """The distance of hidden states (..., D) relative to their norm."""
     return (ours - theirs).norm(dim=-1) / theirs.norm(dim=-1).clamp(min=1e-9)
-
-
-def _largest(difference: torch.Tensor) -> float:
-    """The largest absolute value; NaN counts as infinite."""
-    return difference.abs().nan_to_num(nan=float("inf")).max().item()

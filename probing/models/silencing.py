@@ -8,20 +8,19 @@ functions run one by one, in order, so that padding is not in the mean.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
+from typing import Self
 
 import numpy as np
 import torch
-import transformers
 
 from codesyntax_dataset.errors import ModelError
 from probing.models import capture
-from probing.models.common import vocabulary_of
+from probing.models.checks import TEXTS
 from probing.models.encoder import Encoder, attention_of
+from probing.models.loaded import Loaded
 from probing.models.masked import mask_of, masked
-from probing.models.output import CAUSAL, MASKED, OutputLayer, load_with_head
-from probing.models.selfcheck import TEXTS
+from probing.models.output import OutputLayer
 from probing.models.transfer import send
 
 _LENGTH = 48  # the sub-tokens of the text for the self-check
@@ -30,44 +29,18 @@ AttentionHead = tuple[int, int]
 """Layer and query head, both from 0."""
 
 
-class LanguageModel:
+class LanguageModel(Encoder):
     """A language model that predicts single sub-tokens while one of its attention heads is silenced.
 
-    `encoder`: its body, self-checked; `mask`: the id of the mask token of a masked language model, None for a decoder;
-    `output`: its output layer; `means`: of each layer the mean output of its heads (H, D), empty until `learn_means`.
-
-    Raises ModelError if the heads of the model cannot be silenced, or there is nothing to compare them with.
+    `mask`: the id of the mask token of a masked language model, None for a decoder; `output`: its output layer;
+    `means`: of each layer the mean output of its heads (H, D), empty until `learn_means`.
     """
 
-    def __init__(
-        self,
-        model: transformers.PreTrainedModel,
-        tokenizer: transformers.PreTrainedTokenizerBase,
-        name: str,
-        revision: str,
-        masked: bool,
-        max_length: int,
-    ):
-        self.encoder = Encoder(model, tokenizer, name, revision, "float32", max_length)
-        self.name, self.revision, self.device = name, revision, self.encoder.device
-        vocabulary = vocabulary_of(model)
-        self.mask = mask_of(tokenizer, name, vocabulary) if masked else None
+    def __init__(self, loaded: Loaded, masked: bool):
+        super().__init__(loaded)
+        self.mask = mask_of(self.tokenizer, self.name, self.vocabulary) if masked else None
         self.means: list[torch.Tensor] = []
-        if self.encoder.why:
-            raise ModelError(
-                f"the heads of {name} cannot be silenced, which is done in our attention function: {self.encoder.why}"
-            )
-        if self.encoder.heads < 2:
-            raise ModelError(f"{name} has one attention head in each layer, and no other to compare it with")
-        if masked == self.encoder.causal:
-            sees = "cannot see later sub-tokens, but has" if masked else "sees later sub-tokens, but has not"
-            raise ModelError(f"{name} {sees} a head that restores masks: use a masked language model or a decoder")
-        self.output = OutputLayer(model, vocabulary)
-        self._examine()
-
-    def inputs(self, ids: Sequence[np.ndarray]) -> dict[str, torch.Tensor]:
-        """A padded batch: input_ids and attention_mask (B, S), padding on the right."""
-        return self.encoder.inputs(ids)
+        self.output = OutputLayer(loaded.model, self.vocabulary)
 
     def learn_means(self, functions: Sequence[np.ndarray]) -> None:
         """Set the mean outputs of all heads, over all sub-tokens of these functions: ids (S,) each, at least one."""
@@ -80,8 +53,8 @@ class LanguageModel:
         for ids in functions:
             heard.clear()
             with capture.edit(hear):
-                self.encoder.run(self.inputs([ids]), capture.NAME)
-            if [len(outputs) for outputs in heard] != [self.encoder.heads] * self.encoder.layers:
+                self.run(self.inputs([ids]), capture.NAME)
+            if [len(outputs) for outputs in heard] != [self.heads] * self.layers:
                 raise ModelError(f"the heads of {self.name} cannot be silenced: its layers have outputs of other forms")
             sums = [before + outputs for before, outputs in zip(sums, heard)] if sums else [*heard]
         total = sum(map(len, functions))
@@ -106,7 +79,7 @@ class LanguageModel:
             inputs, read = masked(inputs, rows, columns, self.mask), columns
         found = torch.empty(len(rows), dtype=torch.float64, device=self.device)
         start = 0
-        with attention_of(self.encoder.model, capture.NAME), capture.edit(self._silencer(silenced)):
+        with attention_of(self.model, capture.NAME), capture.edit(self._silencer(silenced)):
             for logits in self.output.logits(inputs, rows, read):
                 part = slice(start, start := start + len(logits))
                 true = logits.float().gather(1, truth[part, None])[:, 0]
@@ -130,34 +103,30 @@ class LanguageModel:
 
         return silence
 
-    def _examine(self) -> None:
-        """The self-check of the output layer, beside that of the body."""
-        ids, _, _ = next(self.encoder.encode(TEXTS[1:]))
-        inputs = self.inputs([ids[: min(self.encoder.longest, _LENGTH)]])
+    def examine(self) -> Self:
+        """Check what silencing needs, beside the self-check of attention.
+
+        Raises ModelError if the heads cannot be silenced, or there is nothing to compare them with.
+        """
+        if self.why:
+            raise ModelError(
+                f"the heads of {self.name} cannot be silenced, which is done in our attention function: {self.why}"
+            )
+        if self.heads < 2:
+            raise ModelError(f"{self.name} has one attention head in each layer, and no other to compare it with")
+        if (self.mask is not None) == self.causal:
+            sees = "cannot see later sub-tokens, but has" if self.causal else "sees later sub-tokens, but has not"
+            raise ModelError(f"{self.name} {sees} a head that restores masks: use a masked language model or a decoder")
+        ids, _, _ = next(self.encode(TEXTS[1:]))
+        inputs = self.inputs([ids[: min(self.longest, _LENGTH)]])
         columns = torch.arange(1, inputs["input_ids"].shape[1], device=self.device)
         rows = torch.zeros_like(columns)
-        with attention_of(self.encoder.model, capture.NAME):
+        with attention_of(self.model, capture.NAME):
             expected = self.output.everywhere(inputs)[rows, columns]
-            if expected.shape[-1] < len(self.encoder.tokenizer):
+            if expected.shape[-1] < len(self.tokenizer):
                 raise ModelError(
-                    f"{self.name} has {expected.shape[-1]} logits for {len(self.encoder.tokenizer)} sub-tokens: its "
+                    f"{self.name} has {expected.shape[-1]} logits for {len(self.tokenizer)} sub-tokens: its "
                     "output layer does not know all sub-tokens of its tokenizer"
                 )
-            self.output.examine(inputs, rows, columns, expected, self.encoder.dtype)
-
-
-def load_language_model(
-    model: str | os.PathLike | tuple,
-    *,
-    revision: str | None = None,
-    device: str | torch.device | None = None,
-    max_length: int,
-) -> LanguageModel:
-    """Load a masked language model or a decoder: a Hub id, a local folder, or a (model, tokenizer) pair, in float32.
-
-    Raises ModelError if the model does not exist, cannot be loaded, has no language-model head, or heads that cannot be
-    silenced.
-    """
-    # some families fix their attention when they are built
-    loaded = load_with_head(model, (MASKED, CAUSAL), revision=revision, device=device, attn_implementation="eager")
-    return LanguageModel(*loaded[:4], loaded.head is MASKED, max_length)
+            self.output.examine(inputs, rows, columns, expected, self.dtype)
+        return self

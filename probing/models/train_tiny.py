@@ -35,8 +35,9 @@ from codesyntax_dataset.errors import CodeSyntaxError, ModelError, SourceError
 from codesyntax_dataset.folder import read_split
 from codesyntax_dataset.languages import language_of
 from codesyntax_dataset.languages.python.definitions import definitions
-from probing.models.common import quiet
-from probing.models.masked import MaskedModel, load_masked
+from probing.models.load import load_masked
+from probing.models.loaded import quiet
+from probing.models.masked import MaskedModel
 
 LONGEST = 512
 """The positions of the model: sub-tokens of an input, special tokens included."""

@@ -9,7 +9,7 @@ import numpy as np
 
 from codesyntax_metric.topk_uas import HEAD_TO_DEPENDENT
 from probing.attention.ledger import RankLedger
-from probing.models.encoder import load
+from probing.models.load import load
 from probing.paper.inputs import Model
 from probing.paper.measured import Measured
 from probing.report.attention_page import attention_over

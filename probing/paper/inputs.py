@@ -14,7 +14,7 @@ from codesyntax_dataset.languages import LANGUAGES
 from codesyntax_dataset.protocol import PAPER_LENGTH
 from codesyntax_dataset.schema import Skips
 from codesyntax_dataset.sources import shown
-from probing.models.common import config_and_tokenizer
+from probing.models.load import config_and_tokenizer
 from probing.models.location import loading, locate
 
 CONFIGS = {

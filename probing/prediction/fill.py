@@ -12,7 +12,7 @@ from tqdm.auto import tqdm
 
 from codesyntax_dataset.arguments import checked
 from codesyntax_dataset.errors import ArgumentError
-from probing.models.common import borrowed, full_precision
+from probing.models.loaded import borrowed, full_precision
 from probing.models.masked import KS, NEAR, MaskedModel, mask_of
 from probing.models.transfer import send
 from probing.runs.batches import Batches

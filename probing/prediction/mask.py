@@ -283,7 +283,7 @@ def prepare(
 
 
 def _load(model: str | tuple, **given: Any) -> MaskedModel:
-    from probing.models.masked import load_masked  # transformers takes seconds to import
+    from probing.models.load import load_masked  # transformers takes seconds to import
 
     return load_masked(model, **given)
 

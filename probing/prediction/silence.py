@@ -213,8 +213,8 @@ def prepare(
     `heads`: the best head of each relation, by name; `direction`, `draws`, `seed`: as they were chosen. Raises
     LedgerError if nothing can be asked for.
     """
-    means_of = [one.ids for one in encode_functions(model.encoder, reference)[0][:REFERENCE]]
-    encoded, relations, skips = encode_functions(model.encoder, functions)
+    means_of = [one.ids for one in encode_functions(model, reference)[0][:REFERENCE]]
+    encoded, relations, skips = encode_functions(model, functions)
     left_out = Counter(dict.fromkeys(LEFT_OUT, 0))
     masked = model.mask is not None
     sources = [
@@ -253,10 +253,10 @@ def prepare(
         left_out={reason: left_out[reason] for reason in LEFT_OUT},
         heads={name: heads[name] for name in sorted(asked_of)},
         run=SilencingRun(
-            family=model.encoder.family,
+            family=model.family,
             predicts="masked" if masked else "next",
-            layers=model.encoder.layers,
-            heads=model.encoder.heads,
+            layers=model.layers,
+            heads=model.heads,
             device=model.device.type,
         ),
         versions=versions(),

@@ -20,7 +20,8 @@ from probing.attention.probe import default_direction
 from probing.attention.ranking import BatchListener, EncodedFunction, Plan
 from probing.attention.result import ProbeResult
 from probing.attention.result import load as load_result
-from probing.models.encoder import Encoder, load
+from probing.models.encoder import Encoder
+from probing.models.load import load
 from probing.models.subtokens import check_language
 from probing.report.pages import Page, environment, fill
 from probing.report.shown import Shown, check_length, lines_of, relations_of, shown

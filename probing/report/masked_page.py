@@ -15,7 +15,7 @@ from codesyntax_dataset.errors import ArgumentError
 from codesyntax_dataset.languages import language_of
 from codesyntax_dataset.languages.grammar import checked_node_types
 from codesyntax_metric.ast_similarity.similarity import parser_version
-from probing.models.masked import load_masked
+from probing.models.load import load_masked
 from probing.prediction.copies import Pair, Restoration, Restored, masked_copies
 from probing.prediction.masking import Maskable, Masker
 from probing.prediction.restore import Part

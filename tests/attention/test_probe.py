@@ -31,7 +31,7 @@ from probing.attention.align import Alignment
 from probing.attention.probe import PART, Runner
 from probing.attention.ranking import EncodedFunction
 from probing.evidence.verify import verify
-from probing.models.encoder import load
+from probing.models.load import load
 from probing.models.location import EMBEDDED
 
 pytestmark = pytest.mark.slow
@@ -379,7 +379,7 @@ def test_killed_at_five_random_moments_and_resumed(tiny_model, dataset_folder, t
     options = {"batch_tokens": 1, "limit": 130}  # one function at a time: slow enough to be hit
     probe(str(tiny_model), dataset_folder, "python", output=tmp_path / "whole", **options)
     server = multiprocessing.get_context("forkserver")
-    server.set_forkserver_preload(["probing.models.encoder", "probing.runs.data"])  # what takes seconds, once
+    server.set_forkserver_preload(["probing.models.load", "probing.runs.data"])  # what takes seconds, once
     arguments = (str(tiny_model), str(dataset_folder), "python")
     rng = np.random.default_rng()
     for _ in range(5):

@@ -55,7 +55,7 @@ from codesyntax_dataset.schema import Skips
 from probing.attention.probe import RankJob, Runner, prepare
 from probing.attention.ranking import RankBounds
 from probing.evidence.verify import SLACK
-from probing.models.common import DTYPES, quiet
+from probing.models.loaded import DTYPES, quiet
 from probing.models.location import TINY, embedded_model
 from probing.runs.data import Functions, read_functions
 

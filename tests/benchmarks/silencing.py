@@ -23,7 +23,8 @@ from tqdm.auto import tqdm
 
 from probing.attention.probe import probe
 from probing.evidence.ablate import choose
-from probing.models.silencing import LanguageModel, load_language_model
+from probing.models.load import load_language_model
+from probing.models.silencing import LanguageModel
 from probing.prediction import silence
 from probing.prediction.fill import places_of
 from probing.runs.batches import Batches
@@ -62,7 +63,7 @@ def main() -> None:
     torch.set_num_threads(1)
     validation, test = (probe(args.model, args.data, args.config, split) for split in ("validation", "test"))
     model = load_language_model(args.model, max_length=511)
-    counted, body = [], model.encoder.model
+    counted, body = [], model.model
     own = body.forward
 
     def counting(*arguments, **named):

@@ -24,6 +24,8 @@ from engine import ROUNDS, task_of
 from codesyntax_dataset.build import build
 from probing.attention.probe import RankJob, Runner, prepare
 from probing.models.encoder import Encoder
+from probing.models.loaded import Loaded
+from probing.models.selfcheck import self_check
 from probing.runs.data import load_functions, read_functions
 from probing.runs.runner import Processes, run
 
@@ -47,7 +49,8 @@ def probe(task: RankJob, dataset) -> tuple[float, float]:
     """Seconds of the whole probe, and those of the self-check in it."""
     encoder = task.encoder
     before = time.process_time()
-    Encoder(encoder.model, encoder.tokenizer, encoder.name, encoder.revision, encoder.dtype)
+    loaded = Loaded(encoder.model, encoder.tokenizer, encoder.name, encoder.revision, encoder.dtype)
+    self_check(Encoder(loaded))
     check = time.process_time() - before
     again = prepare((encoder.model, encoder.tokenizer), read_functions(dataset, "python", "test"), device="cpu")
     run(again, Processes(), None)

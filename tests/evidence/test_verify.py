@@ -16,7 +16,7 @@ from support.attacks import forgeries
 from support.evidence import reprobed
 
 import probing.attention.probe
-import probing.models.encoder
+import probing.models.load
 from codesyntax_dataset.errors import LedgerError, ModelError
 from probing import probe
 from probing.attention import ranking
@@ -28,7 +28,8 @@ from probing.evidence.checks import ACCEPTED, REJECTED, UNCHECKED, without_repla
 from probing.evidence.selection import choose
 from probing.evidence.verify import _draw, _probe_again, verify
 from probing.models import capture
-from probing.models.encoder import Encoder, load
+from probing.models.encoder import Encoder
+from probing.models.load import load
 from probing.runs.data import read_functions
 from probing.runs.saved import ledger_path
 
@@ -237,14 +238,14 @@ def padding_attended(patch):
 
 def half_precision(patch):
     """The model runs in bfloat16, but says float32."""
-    real = probing.models.encoder.load
+    real = probing.models.load.load
 
     def halved(*arguments, **options):
         encoder = real(*arguments, **options)
         encoder.model.to(torch.bfloat16)
         return encoder
 
-    patch.setattr(probing.models.encoder, "load", halved)
+    patch.setattr(probing.models.load, "load", halved)
 
 
 @pytest.mark.parametrize("sabotage", [alignment_shifted, special_tokens_ranked, diagonal_kept, half_precision])

@@ -18,7 +18,8 @@ from codesyntax_dataset import atomic
 from probing.cli import main
 from probing.evidence.statistics_cache import cached, caching
 from probing.models import cache_dir
-from probing.models.selfcheck import Findings, recall, remember
+from probing.models.checks import SelfCheck
+from probing.models.selfcheck import recall, remember
 from probing.runs import cache
 from probing.runs.disk_use import items, prune
 
@@ -69,7 +70,7 @@ def test_what_a_killed_process_leaves_is_found_in_use_until_then_and_removed(pla
 
 def test_the_cache_is_private_listed_and_emptied(place, tmp_path):
     key = "0" * 32
-    remember(Findings(1, 1, False, [], ""), place / f"{key}.self-check.json")
+    remember(SelfCheck(1, 1, False, [], ""), place / f"{key}.self-check.json")
     assert recall(place / f"{key}.self-check.json")
     cache.Slot(place, key, "main").save(lambda file: file.write_bytes(b"ledger"), "main")
     (place / "mine.parquet").write_text("mine")

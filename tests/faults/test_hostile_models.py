@@ -11,9 +11,8 @@ from pathlib import Path
 import pytest
 
 from codesyntax_dataset.errors import ModelError
-from probing.models.encoder import load, load_tokenizer
+from probing.models.load import load, load_masked, load_tokenizer
 from probing.models.location import locate
-from probing.models.masked import load_masked
 
 CODE = "from pathlib import Path\nPath(__file__).with_name('ran').touch()\nclass M: pass\n"
 

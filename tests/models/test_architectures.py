@@ -24,8 +24,10 @@ from probing.attention.probe import Runner
 from probing.attention.ranking import EncodedFunction
 from probing.models import capture
 from probing.models.catalogue import describe
+from probing.models.checks import FailedCheck
 from probing.models.encoder import Encoder
-from probing.models.selfcheck import FailedCheck, examine_lengths
+from probing.models.loaded import Loaded
+from probing.models.selfcheck import examine_lengths, self_check
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("one_thread")]
 
@@ -343,10 +345,10 @@ def test_family(family, tokenizer):
     if family.path == "refused":
         assert (known.path, known.why) == ("refused", family.why)
         with pytest.raises(ModelError, match=family.why) as refusal:
-            Encoder(model, tokenizer, family.model, "", "float32")
+            self_check(Encoder(Loaded(model, tokenizer, family.model, "")))
         print(f"\n{family.model:22} refused   {refusal.value}", end="")
         return
-    encoder = Encoder(model, tokenizer, family.model, "", "float32")
+    encoder = self_check(Encoder(Loaded(model, tokenizer, family.model, "")))
     assert (encoder.path, encoder.causal) == (family.path, family.causal), encoder.why
     assert (known.path, known.layers, known.heads) == (encoder.path, encoder.layers, encoder.heads)
     assert known.longest == family.longest
@@ -431,7 +433,7 @@ _LOCAL = (
 )
 def test_sliding_window(family, tokenizer):
     """In the local layers nothing outside the window is attended to, and in the rows that we capture neither."""
-    encoder = Encoder(build(family), tokenizer, family.model, "", "float32")
+    encoder = self_check(Encoder(Loaded(build(family), tokenizer, family.model, "")))
     inputs = encoder.inputs([next(encoder.encode(FUNCTIONS))[0]])
     captured = []
     if encoder.path == "captured":
@@ -461,7 +463,7 @@ def test_attention_that_changes_with_the_length_of_a_batch(name, dtype, tokenize
     family = next(family for family in FAMILIES if family.model == name)
     settings, found = _BY_LENGTH[name]
     model = build(family._replace(settings=settings)).to(getattr(torch, dtype))
-    encoder = Encoder(model, tokenizer, name, "", dtype)
+    encoder = self_check(Encoder(Loaded(model, tokenizer, name, "", dtype)))
     assert getattr(encoder.model, "attention_type", "block_sparse") == "block_sparse"  # though it has read short texts
     ids = np.random.default_rng(0).integers(5, 300, 150).astype(np.int32)
     examine_lengths(encoder, ids[:90], ids[:20])
@@ -491,7 +493,7 @@ def test_a_part_left_out_is_noticed(model, part, tokenizer, monkeypatch):
     whole = capture.probabilities
     monkeypatch.setattr(capture, "probabilities", lambda *rows, **parts: whole(*rows, **{**parts, part: None}))
     try:
-        encoder = Encoder(build(family), tokenizer, model, "", "float32")
+        encoder = self_check(Encoder(Loaded(build(family), tokenizer, model, "")))
     except FailedCheck as refusal:  # rows that sum to less than 1 without a reason that we know
         assert "rows sum to 1" in str(refusal)
     else:

@@ -14,7 +14,7 @@ from test_architectures import FAMILIES
 
 from probing.cli import main
 from probing.models.catalogue import _KNOWN, available
-from probing.models.encoder import load
+from probing.models.load import load
 from probing.models.location import EMBEDDED, TINY
 
 

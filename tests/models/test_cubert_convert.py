@@ -26,7 +26,7 @@ from probing.models.cubert.checkpoint import Checkpoint
 from probing.models.cubert.convert import Sizes, convert, sizes_of, weights_of
 from probing.models.cubert.tokenizer import CubertTokenizer
 from probing.models.doctor import doctor
-from probing.models.encoder import load, load_tokenizer
+from probing.models.load import load, load_tokenizer
 from probing.runs.data import read_functions
 
 pytestmark = pytest.mark.usefixtures("one_thread")

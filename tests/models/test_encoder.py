@@ -27,11 +27,10 @@ from transformers import (
 
 from codesyntax_dataset.errors import ModelError
 from probing.cli import main
-from probing.models import capture, location
-from probing.models import encoder as encoder_module
+from probing.models import capture, location, selfcheck
+from probing.models.checks import TEXTS, FailedCheck
 from probing.models.doctor import doctor
-from probing.models.encoder import load, load_tokenizer
-from probing.models.selfcheck import TEXTS, FailedCheck
+from probing.models.load import load, load_tokenizer
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -235,8 +234,8 @@ def test_pair_without_numbers(tokenizer):
 
 def test_a_self_check_is_remembered_for_the_same_files(folder, model, tokenizer, tmp_path, monkeypatch):
     """Not for other weights or settings, not where it is damaged or nothing is kept, and never for a model in memory."""
-    real, checked = encoder_module.examine, []
-    monkeypatch.setattr(encoder_module, "examine", lambda encoder: checked.append(1) or real(encoder))
+    real, checked = selfcheck.examine, []
+    monkeypatch.setattr(selfcheck, "examine", lambda encoder: checked.append(1) or real(encoder))
     monkeypatch.setenv("CODESYNTAX_CACHE", str(tmp_path / "cache"))
 
     def times(what, **options) -> int:

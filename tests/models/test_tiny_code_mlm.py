@@ -11,8 +11,8 @@ from codesyntax_dataset import corpus
 from codesyntax_dataset.errors import ModelError
 from codesyntax_dataset.schema import Skips
 from probing.models import location
+from probing.models.load import load_masked
 from probing.models.location import TINY, embedded_folder, embedded_model, locate
-from probing.models.masked import load_masked
 from probing.models.train_tiny import STEPS, restored
 
 pytestmark = pytest.mark.usefixtures("one_thread")

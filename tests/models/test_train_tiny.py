@@ -14,8 +14,7 @@ from click.testing import CliRunner
 
 from codesyntax_dataset.errors import ModelError, SourceError
 from probing.models import train_tiny
-from probing.models.encoder import load
-from probing.models.masked import load_masked
+from probing.models.load import load, load_masked
 from probing.models.train_tiny import Sizes, batches, chosen, restored, schedule, train
 
 pytestmark = pytest.mark.usefixtures("one_thread")

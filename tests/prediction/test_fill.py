@@ -18,8 +18,9 @@ from transformers import BertConfig, BertForMaskedLM, BertModel, PreTrainedToken
 from codesyntax_dataset.errors import ArgumentError, ModelError
 from probing import fill_masks, mask_positions
 from probing.models import masked as masked_module
+from probing.models.load import load_masked
 from probing.models.location import EMBEDDED
-from probing.models.masked import MaskedModel, load_masked
+from probing.models.masked import MaskedModel
 from probing.models.subtokens import encode
 from probing.prediction.fill import Copy, Filler
 from probing.prediction.masking import CURRENT, PROTOCOLS, PUBLISHED, Maskable, Masker

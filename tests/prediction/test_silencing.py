@@ -19,8 +19,8 @@ from probing.evidence.ablate import ablate
 from probing.evidence.effect import paired
 from probing.evidence.merge import merge
 from probing.evidence.served import Served, by_chance, served
+from probing.models.load import load_language_model
 from probing.models.location import EMBEDDED
-from probing.models.silencing import load_language_model
 from probing.prediction import silence
 from probing.prediction.silencing_result import Chosen, SilencingLedger, SilencingResult
 from probing.report.served import ALIKE, ANOTHER, FEW, LESS, MOST, NOTHING, sentence, verdict
@@ -169,8 +169,8 @@ def test_against_the_own_code_of_the_model(family):
     ours = load_language_model((model, BYTES), max_length=511)
     adders = [part for name, part in model.named_modules() if name.endswith(FAMILIES[family][0])]
     texts = [torch.tensor(BYTES(code)["input_ids"]) for code in CODES]
-    assert (len(adders), ours.encoder.layers, ours.encoder.heads) == (2, 2, 4)
-    width = ours.encoder.layers * 4  # of a head: 32 / 4
+    assert (len(adders), ours.layers, ours.heads) == (2, 2, 4)
+    width = ours.layers * 4  # of a head: 32 / 4
 
     seen: list[list[torch.Tensor]] = [[] for _ in adders]
     hooks = [

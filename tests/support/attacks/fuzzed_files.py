@@ -34,8 +34,8 @@ from probing.evidence import entry, gather
 from probing.models.checkpoints import read_models
 from probing.models.cubert.checkpoint import Checkpoint
 from probing.models.cubert.tokenizer import CubertTokenizer, read_vocabulary
-from probing.models.encoder import load as load_model
-from probing.models.encoder import load_tokenizer
+from probing.models.load import load as load_model
+from probing.models.load import load_tokenizer
 from probing.models.location import TINY
 from probing.prediction.ledger import MaskingLedger
 from probing.prediction.mask import mask

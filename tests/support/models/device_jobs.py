@@ -22,7 +22,9 @@ from probing.attention.align import align
 from probing.attention.probe import Runner
 from probing.attention.ranking import BatchRanker, EncodedFunction, FirstChoices, RankBounds
 from probing.models.encoder import Encoder
+from probing.models.loaded import Loaded
 from probing.models.masked import MaskedModel
+from probing.models.selfcheck import self_check
 from probing.models.silencing import LanguageModel
 from probing.prediction.fill import Copy, Filler
 from probing.prediction.silence import Pass, Predictor
@@ -86,7 +88,7 @@ class Prepared(NamedTuple):
     def put(self, place: Callable[[torch.nn.Module], None], device: torch.device) -> None:
         """Put the weights onto a device with `place`, and let all jobs run there."""
         place(self.encoder.model if self.masked is None and self.language is None else self._whole)
-        for one in (self.encoder, self.masked, self.language, self.language and self.language.encoder):
+        for one in (self.encoder, self.masked, self.language):
             if one is not None:
                 one.device = device
 
@@ -109,12 +111,14 @@ def prepare(family: str, layers: int = 2) -> Prepared:
     with torch.no_grad():
         for parameter in model.parameters():
             parameter += 0.3 * torch.randn_like(parameter)
-    encoder = Encoder(model, BYTES, family, "", "float32")
-    masked = MaskedModel(model, BYTES, family, "") if family in MASKED else None
-    silenced = family not in ENCODERS and not encoder.why
-    return Prepared(
-        encoder, masked, LanguageModel(model, BYTES, family, "", family in MASKED, 511) if silenced else None
-    )
+    loaded = Loaded(model, BYTES, family, "")
+    encoder = self_check(Encoder(loaded))
+    masked = MaskedModel(loaded).examine() if family in MASKED else None
+    if family in ENCODERS or encoder.why:
+        return Prepared(encoder, masked, None)
+    language = LanguageModel(loaded, family in MASKED)
+    self_check(language)
+    return Prepared(encoder, masked, language.examine())
 
 
 def jobs(prepared: Prepared) -> Iterator[tuple[str, Callable[[], Any]]]:
@@ -137,7 +141,7 @@ def jobs(prepared: Prepared) -> Iterator[tuple[str, Callable[[], Any]]]:
     if masked is not None:
         yield "masking", partial(Filler(masked, 200).fill, [Copy(one, at) for one, at in zip(ids, places)])
     if language is not None:
-        heads = [None, (0, 1), (language.encoder.layers - 1, HEADS - 1)]
+        heads = [None, (0, 1), (language.layers - 1, HEADS - 1)]
         passes = [Pass(number, *one, head) for number, one in enumerate(zip(ids, places)) for head in heads]
         yield "means of heads", partial(means, language, ids)
         by_function = [dict.fromkeys(heads, None)] * len(ids)

@@ -1,0 +1,339 @@
+"""Loads models: from the Hub, a folder, an embedded one or a (model, tokenizer) pair, and lets them be checked.
+
+Weights are read from safetensors only, and no code from a model's repository is run.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import torch
+import transformers
+from transformers import AutoConfig, AutoModel, AutoModelForCausalLM, AutoModelForMaskedLM, AutoTokenizer
+from transformers.models.auto.modeling_auto import (
+    MODEL_FOR_CAUSAL_LM_MAPPING_NAMES,
+    MODEL_FOR_MASKED_LM_MAPPING_NAMES,
+)
+from transformers.models.auto.tokenization_auto import get_tokenizer_config
+
+from codesyntax_dataset.arguments import Natural, Positive, checked
+from codesyntax_dataset.errors import ModelError
+from codesyntax_dataset.protocol import PAPER_LENGTH
+from probing.models import cache_dir
+from probing.models.cubert.tokenizer import CubertTokenizer
+from probing.models.encoder import Encoder, attention_of
+from probing.models.loaded import DTYPES, Loaded, body_of, positions_of, quiet
+from probing.models.location import Location, loading, locate
+from probing.models.masked import MaskedModel
+from probing.models.random_weights import with_random_weights
+from probing.models.selfcheck import self_check
+from probing.models.silencing import LanguageModel
+from probing.models.untrusted import check_growth, check_parts, check_size
+
+
+@checked
+def load(
+    model: str | os.PathLike | tuple,
+    *,
+    revision: str | None = None,
+    dtype: str | torch.dtype = "float32",
+    device: str | torch.device | None = None,
+    max_length: Positive = PAPER_LENGTH,
+    random_weights: Natural | None = None,
+) -> Encoder:
+    """Load an encoder from a Hub id, a local folder, the name of the embedded one, or a (model, tokenizer) pair.
+
+    `device`: by default a CUDA GPU if there is one; a pair stays on its device by default, and must already have the
+    precision `dtype`. `max_length`: the most sub-tokens, special tokens included, of a function, if the model can read
+    so many. `random_weights`: a seed, to use the model's architecture with initial weights instead of its own.
+
+    Raises ModelError if the model does not exist, cannot be loaded, or cannot be probed.
+    """
+    dtype = _dtype_named(dtype)
+    if isinstance(model, tuple):
+        return self_check(Encoder(_encoder_of_pair(model, dtype, device, max_length, random_weights)))
+    model, target = os.fspath(model), _device_named(device)
+    source, config, tokenizer = _described(model, revision)
+    # some families fix their attention when they are built
+    weights, _ = _weights(model, source, config, AutoModel, dtype, attn_implementation="eager")
+    with loading(model), quiet():
+        if random_weights is not None:
+            weights = with_random_weights(weights, random_weights)
+        loaded = Loaded(weights.to(target), tokenizer, source.name, source.revision(), dtype, max_length)
+    if random_weights is not None:  # a control and a model in memory are checked each time
+        return self_check(Encoder(loaded))
+    return self_check(Encoder(loaded), cache_dir.self_check(loaded.revision, dtype, target.type, max_length))
+
+
+@checked
+def load_masked(
+    model: str | os.PathLike | tuple,
+    *,
+    revision: str | None = None,
+    dtype: str | torch.dtype = "float32",
+    device: str | torch.device | None = None,
+    max_length: Positive = PAPER_LENGTH,
+) -> MaskedModel:
+    """Load a masked language model; arguments as of `load`. None of its weights may be missing.
+
+    Raises ModelError if the model does not exist, cannot be loaded, or is no masked language model.
+    """
+    loaded, _ = _with_head(model, (MASKED,), revision, _dtype_named(dtype), device, max_length)
+    return MaskedModel(loaded).examine()
+
+
+def load_language_model(
+    model: str | os.PathLike | tuple,
+    *,
+    revision: str | None = None,
+    device: str | torch.device | None = None,
+    max_length: int,
+) -> LanguageModel:
+    """Load a masked language model or a decoder in float32; arguments as of `load`.
+
+    Raises ModelError if the model does not exist, cannot be loaded, has no language-model head, or heads that cannot be
+    silenced.
+    """
+    # some families fix their attention when they are built
+    options = {"attn_implementation": "eager"}
+    loaded, head = _with_head(model, (MASKED, CAUSAL), revision, "float32", device, max_length, **options)
+    language_model = LanguageModel(loaded, head is MASKED)
+    self_check(language_model)
+    return language_model.examine()
+
+
+def load_tokenizer(model: str, *, max_length: int = PAPER_LENGTH) -> tuple[Any, int]:
+    """A model's tokenizer, and the most sub-tokens of a function for it, without loading its weights."""
+    with loading(model), quiet():
+        config, tokenizer = config_and_tokenizer(locate(model))
+        with torch.device("meta"):
+            empty = AutoModel.from_config(config)
+    return tokenizer, min(max_length, positions_of(empty) or max_length)
+
+
+class Head(NamedTuple):
+    """A kind of head. `names`: model type -> the class with it; `use`: the model to use instead of one without."""
+
+    name: str
+    auto: Any
+    names: Mapping[str, str]
+    use: str
+
+    def missing(self, model: str, why: str) -> ModelError:
+        return ModelError(f"{model} has no {self.name} head ({why}): use a model trained to {self.use}")
+
+
+MASKED = Head("masked-LM", AutoModelForMaskedLM, MODEL_FOR_MASKED_LM_MAPPING_NAMES, "restore masked sub-tokens")
+CAUSAL = Head("causal-LM", AutoModelForCausalLM, MODEL_FOR_CAUSAL_LM_MAPPING_NAMES, "predict the next sub-token")
+
+
+def _with_head(
+    model: str | os.PathLike | tuple,
+    heads: Sequence[Head],
+    revision: str | None,
+    dtype: str,
+    device: str | torch.device | None,
+    max_length: int,
+    **options: Any,
+) -> tuple[Loaded, Head]:
+    """A language model, and its head: of two that its family has, the first, for a decoder the last."""
+    if isinstance(model, tuple):
+        weights, tokenizer = _both_of_pair(model)
+        _check_pair(weights, tokenizer, dtype)
+        name = _name_of_pair(weights)
+        classes = {kind.__name__ for kind in type(weights).__mro__}
+        head = next((head for head in heads if classes & {*head.names.values()}), None)
+        if head is None:
+            head = _head_of(weights.config, name, heads)
+            raise head.missing(name, f"it is a {type(weights).__name__}; load it with {head.auto.__name__}")
+        _head_of(weights.config, name, [head])
+        if device is not None:
+            torch.nn.Module.to(weights, _device_named(device))
+        return Loaded(weights, tokenizer, name, _digest_of_pair(weights, tokenizer), dtype, max_length), head
+    model, target = os.fspath(model), _device_named(device)
+    source, config, tokenizer = _described(model, revision)
+    head = _head_of(config, source.name, heads)
+    weights, missing = _weights(model, source, config, head.auto, dtype, **options)
+    if missing:
+        others = " and others" if len(missing) > 3 else ""
+        raise head.missing(source.name, f"its weights lack {', '.join(missing[:3])}{others}")
+    return Loaded(weights.to(target), tokenizer, source.name, source.revision(), dtype, max_length), head
+
+
+def _head_of(config: transformers.PreTrainedConfig, name: str, heads: Sequence[Head]) -> Head:
+    """The head of a model with this configuration; raises ModelError if it does not predict single sub-tokens."""
+    if config.is_encoder_decoder:
+        raise ModelError(
+            f"{name} ({config.model_type}) restores spans: its mask stands for any number of sub-tokens, which a "
+            "decoder writes, so that none can be compared with the one masked; use a model of BERT's kind"
+        )
+    known = [head for head in heads if config.model_type in head.names]
+    if not known:
+        raise heads[0].missing(name, f"transformers has none for {config.model_type}")
+    return known[-1 if getattr(config, "is_decoder", False) else 0]
+
+
+def _described(model: str, revision: str | None) -> tuple[Location, transformers.PreTrainedConfig, Any]:
+    """Where a model is, its configuration and its tokenizer."""
+    with loading(model), quiet():
+        source = locate(model, revision)
+        return source, *config_and_tokenizer(source)
+
+
+def _weights(
+    model: str, source: Location, config: transformers.PreTrainedConfig, auto: Any, dtype: str, **options: Any
+) -> tuple[Any, list[str]]:
+    """The model that a class of transformers loads, and the names of missing weights outside of its body."""
+    with loading(model), quiet():
+        check_size(source, config)
+        weights, info = auto.from_pretrained(
+            source.place,
+            config=config,
+            revision=source.commit,
+            dtype=DTYPES[dtype],
+            use_safetensors=True,
+            trust_remote_code=False,
+            output_loading_info=True,
+            ignore_mismatched_sizes=True,  # reported by _check_weights, which says which
+            **options,
+        )
+        return weights, _check_weights(weights, info)
+
+
+def _encoder_of_pair(
+    pair: tuple, dtype: str, device: str | torch.device | None, max_length: int, random_weights: int | None
+) -> Loaded:
+    model, tokenizer = _both_of_pair(pair)
+    _check_pair(model, tokenizer, dtype)
+    with attention_of(model, "eager"):
+        if model.config._attn_implementation != "eager":
+            raise ModelError(
+                f"{type(model).__name__} fixes its attention when it is built, and this one has "
+                f"{model.config._attn_implementation}: build it with attn_implementation='eager'"
+            )
+    if device is not None:
+        torch.nn.Module.to(model, _device_named(device))
+    name, identity = _name_of_pair(model), _digest_of_pair(model, tokenizer)
+    if random_weights is not None:
+        model = with_random_weights(model, random_weights)
+    return Loaded(model, tokenizer, name, identity, dtype, max_length)
+
+
+def _dtype_named(dtype: str | torch.dtype) -> str:
+    """The name of a precision; raises ModelError for one that is not in DTYPES."""
+    name = str(dtype).removeprefix("torch.")
+    if name not in DTYPES:
+        raise ModelError(f"dtype is {name!r}, expected one of {', '.join(DTYPES)}")
+    return name
+
+
+def config_and_tokenizer(source: Location) -> tuple[transformers.PreTrainedConfig, Any]:
+    options: dict[str, Any] = {"revision": source.commit, "trust_remote_code": False}
+    config = AutoConfig.from_pretrained(source.place, **options)
+    check_parts(config)
+    if get_tokenizer_config(source.place, revision=source.commit).get("tokenizer_class") == CubertTokenizer.__name__:
+        return config, CubertTokenizer.from_pretrained(source.place, revision=source.commit or "main")
+    tokenizer = AutoTokenizer.from_pretrained(source.place, config=config, **options)
+    if not isinstance(tokenizer.model_max_length, (int, float)):
+        raise ModelError(
+            f"its tokenizer's model_max_length is a {type(tokenizer.model_max_length).__name__}, no number"
+        )
+    check_growth(tokenizer)
+    return config, tokenizer
+
+
+def _check_weights(model: transformers.PreTrainedModel, info: Mapping[str, Any]) -> list[str]:
+    """The names of missing weights outside of the model's body; `info` is that of `from_pretrained`.
+
+    Raises ModelError for weights of the body that are missing, and would be random, except those of poolers and heads,
+    or of another shape.
+    """
+    if info["mismatched_keys"]:
+        name, got, expected = min(info["mismatched_keys"])
+        raise ModelError(f"its weights {name} have the shape {tuple(got)}, its configuration says {tuple(expected)}")
+    parts = dict(model.named_parameters(remove_duplicate=False))
+    body = {id(parameter) for parameter in body_of(model).parameters()}
+    lost = sorted(
+        name
+        for name in info["missing_keys"]
+        if id(parts.get(name)) in body and not any(part in name for part in ("pooler", "_head"))
+    )
+    if lost:
+        raise ModelError(f"its weights lack {', '.join(lost[:3])}{' and others' if len(lost) > 3 else ''}")
+    return sorted(name for name in info["missing_keys"] if id(parts.get(name)) not in body)
+
+
+def _both_of_pair(pair: tuple) -> tuple[Any, Any]:
+    """A model and a tokenizer; raises ModelError if these are not two."""
+    if len(pair) != 2:
+        raise ModelError(f"the model is a tuple of {len(pair)}, expected two: a transformers model and its tokenizer")
+    model, tokenizer = pair
+    return model, tokenizer
+
+
+def _check_pair(model: object, tokenizer: object, dtype: str) -> None:
+    """Raise ModelError for a pair in memory that is not a whole model of this precision and a tokenizer."""
+    if not isinstance(model, transformers.PreTrainedModel):
+        raise ModelError(f"the model is a {type(model).__name__}, expected a transformers model, or the name of one")
+    if not isinstance(tokenizer, transformers.PreTrainedTokenizerBase):
+        raise ModelError(
+            f"the tokenizer is a {type(tokenizer).__name__}, expected a transformers tokenizer: the model's own"
+        )
+    if any(part.device.type == "meta" for part in (*model.parameters(), *model.buffers())):
+        raise ModelError(
+            f"{type(model).__name__} has weights on the meta device, which have no values: load it completely, with "
+            "from_pretrained and without device_map"
+        )
+    if model.dtype != DTYPES[dtype]:
+        raise ModelError(
+            f"the model's weights are {str(model.dtype).removeprefix('torch.')}, but dtype is {dtype}: use the same "
+            f"precision for both; model.to(torch.{dtype}) converts the model"
+        )
+
+
+def _name_of_pair(model: transformers.PreTrainedModel) -> str:
+    """The name of a model in memory: that of its folder, its Hub id, or its class."""
+    name = model.config.name_or_path or type(model).__name__
+    return Path(name).resolve().name if Path(name).is_dir() else name
+
+
+def _digest_of_pair(model: transformers.PreTrainedModel, tokenizer: transformers.PreTrainedTokenizerBase) -> str:
+    """A digest of a model and a tokenizer in memory."""
+    config = {
+        name: value
+        for name, value in model.config.to_diff_dict().items()
+        if name not in ("transformers_version", "dtype")
+    }
+    text = json.dumps(config, sort_keys=True, default=str)
+    digest = hashlib.sha256(text.encode())
+    if getattr(tokenizer, "is_fast", False):
+        pipeline = json.loads(tokenizer.backend_tokenizer.to_str())
+        pipeline.update(padding=None, truncation=None)  # left over from the last call, and set by each of our calls
+        digest.update(json.dumps(pipeline, sort_keys=True).encode())
+    elif isinstance(tokenizer, CubertTokenizer):
+        digest.update(json.dumps([tokenizer.language, tokenizer.drop, tokenizer.get_vocab()]).encode())
+    weights = model.state_dict()
+    with ThreadPoolExecutor() as pool:  # on one core SHA-256 takes as long as the self-check
+        for name, of_tensor in zip(weights, pool.map(_digest_of_tensor, weights.values())):
+            digest.update(name.encode() + of_tensor)
+    return digest.hexdigest()
+
+
+def _digest_of_tensor(tensor: torch.Tensor) -> bytes:
+    return hashlib.sha256(tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().data).digest()
+
+
+def _device_named(name: str | torch.device | None) -> torch.device:
+    name = name or ("cuda" if torch.cuda.is_available() else "cpu")
+    try:
+        device = torch.device(name)
+        torch.empty(0, device=device)
+    except (RuntimeError, AssertionError) as error:
+        raise ModelError(f"device {str(name)!r} cannot be used: {str(error).splitlines()[0]}") from None
+    return device

@@ -1,0 +1,162 @@
+"""What every loaded model has: its parts, padded batches of its sub-tokens, and being left as it was."""
+
+from __future__ import annotations
+
+import contextlib
+import inspect
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+import transformers
+
+from codesyntax_dataset.errors import ModelError
+from codesyntax_dataset.protocol import PAPER_LENGTH
+from probing.models import subtokens
+from probing.models.catalogue import positions
+from probing.models.checks import Check, FailedCheck
+from probing.models.transfer import send
+
+DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16}
+
+
+class Loaded(NamedTuple):
+    """A model, its tokenizer, its name and revision in signatures, its precision, and the most sub-tokens of a text."""
+
+    model: Any
+    tokenizer: Any
+    name: str
+    revision: str
+    dtype: str = "float32"
+    max_length: int = PAPER_LENGTH
+
+
+class LoadedModel:
+    """A model and its tokenizer, on a device, run on padded batches of sub-tokens.
+
+    `model`: the part that is run; `family`: its `model_type`; `vocabulary`: the number of its embeddings; `longest`:
+    the most sub-tokens, special tokens included, of a function; `checks`: the self-check, which whoever loads it makes.
+    The model is left unchanged: what a run changes, such as evaluation mode, is restored when the run ends or fails.
+    """
+
+    def __init__(self, loaded: Loaded):
+        self.model, self.tokenizer, self.name, self.revision, self.dtype, max_length = loaded
+        model, tokenizer = loaded.model, loaded.tokenizer
+        self.family = model.config.model_type
+        self.device = next(model.parameters()).device
+        self.longest = min(max_length, positions_of(model) or max_length)
+        self.vocabulary = vocabulary_of(model)
+        padding = tokenizer.pad_token_id
+        # decoders often have no padding token, or one without a row in the embeddings; padding is masked anyway
+        self._padding = padding if padding is not None and padding < self.vocabulary else 0
+        self.checks: list[Check] = []
+
+    def encode(self, texts: Sequence[str]) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
+        """Sub-tokens of each text: ids (S,), character offsets (S, 2), and which are special (S,)."""
+        return subtokens.encode(self.tokenizer, texts)
+
+    def inputs(self, ids: Sequence[np.ndarray]) -> dict[str, torch.Tensor]:
+        """A padded batch: input_ids and attention_mask (B, S), padding on the right.
+
+        Raises ModelError for an id without an embedding.
+        """
+        length = max(map(len, ids))
+        input_ids = np.full((len(ids), length), self._padding, np.int64)
+        mask = np.zeros((len(ids), length), np.int64)
+        for row, text in enumerate(ids):
+            input_ids[row, : len(text)] = text
+            mask[row, : len(text)] = 1
+        if input_ids.max() >= self.vocabulary:
+            raise ModelError(
+                f"the tokenizer of {self.name} gives the id {input_ids.max()}, but the model has embeddings for "
+                f"{self.vocabulary} only: do the two belong together?"
+            )
+        return {"input_ids": send(input_ids, self.device), "attention_mask": send(mask, self.device)}
+
+    def require(self, check: Check) -> None:
+        """Add a check; raises FailedCheck unless it passed."""
+        self.checks.append(check)
+        if not check.passed:
+            raise FailedCheck(self.name, self.checks)
+
+
+def body_of(model: transformers.PreTrainedModel) -> torch.nn.Module:
+    """The model without its head; of an encoder-decoder, the encoder."""
+    body = model.base_model
+    assert isinstance(body, transformers.PreTrainedModel)
+    return body.get_encoder() if body.config.is_encoder_decoder and hasattr(body, "get_encoder") else body
+
+
+def positions_of(model: transformers.PreTrainedModel) -> int | None:
+    """The number of positions of the model, or that its configuration gives if positions are relative; None: any."""
+    for name, module in body_of(model).named_modules():
+        table = getattr(module, "weight", None)
+        if name.rpartition(".")[2] == "position_embeddings" and table is not None:
+            # RoBERTa and its descendants count positions from after the padding index
+            padding = getattr(module, "padding_idx", None)
+            return len(table) - (0 if padding is None else padding + 1)
+    return positions(model.config)
+
+
+def without_cache(model: torch.nn.Module) -> dict[str, bool]:
+    """The options with which a model, such as a decoder, does not keep the keys and values of all layers."""
+    return {"use_cache": False} if "use_cache" in inspect.signature(model.forward).parameters else {}
+
+
+def vocabulary_of(model: transformers.PreTrainedModel) -> float:
+    """The number of ids with an embedding; infinite for models that hash their ids instead."""
+    try:
+        embedding = model.get_input_embeddings()
+    except (NotImplementedError, AttributeError):
+        return float("inf")
+    weight = getattr(embedding, "weight", None)
+    return len(weight) if isinstance(weight, torch.Tensor) else float("inf")
+
+
+@contextlib.contextmanager
+def borrowed(model: torch.nn.Module) -> Iterator[None]:
+    """Put the model in evaluation mode; afterwards restore the mode of each part, and undo what its own code leaves.
+
+    That is: hooks of transformers that collect requested outputs, and BigBird's switch to full attention on a short
+    text, which would otherwise persist for long ones.
+    """
+    parts = list(model.modules())
+    training = [part.training for part in parts]
+    hooks = [set(part._forward_hooks) for part in parts]
+    listening = ["_output_capturing_hooks_installed" in part.__dict__ for part in parts]
+    kind, set_kind = getattr(model, "attention_type", None), getattr(model, "set_attention_type", None)
+    model.eval()
+    try:
+        yield
+    finally:
+        if kind is not None and set_kind is not None and model.attention_type != kind:
+            set_kind(kind)
+        for part, was_training, before, listened in zip(parts, training, hooks, listening):
+            part.training = was_training
+            for hook in set(part._forward_hooks) - before:
+                del part._forward_hooks[hook]
+            if not listened:
+                part.__dict__.pop("_output_capturing_hooks_installed", None)
+
+
+@contextlib.contextmanager
+def full_precision() -> Iterator[None]:
+    """Compute float32 products in float32, without TF32."""
+    before = torch.get_float32_matmul_precision()
+    torch.set_float32_matmul_precision("highest")
+    try:
+        yield
+    finally:
+        torch.set_float32_matmul_precision(before)
+
+
+@contextlib.contextmanager
+def quiet() -> Iterator[None]:
+    """Silence transformers' long warnings about missing weights and attention, which our messages cover."""
+    before = transformers.logging.get_verbosity()
+    transformers.logging.set_verbosity_error()
+    try:
+        yield
+    finally:
+        transformers.logging.set_verbosity(before)
