@@ -11,14 +11,19 @@ import hashlib
 import importlib.metadata
 import json
 import os
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 from huggingface_hub.constants import HF_HOME
 
-import codesyntax_dataset
-import codesyntax_metric
 from probing.models.location import sha256
+
+_FOLDERS = [
+    Path(*spec.submodule_search_locations or ())
+    for name in ("codesyntax_dataset", "codesyntax_metric", "probing")
+    if (spec := find_spec(name))  # nothing is imported
+]
 
 VERSIONS = ("codesyntax", "torch", "transformers", "tokenizers", "datasets", "numpy")
 """The packages on which ranks may depend."""
@@ -57,5 +62,4 @@ def versions() -> dict[str, str]:
 @functools.cache
 def _code() -> str:
     """A digest of the modules that ranks depend on, because code changes between versions."""
-    packages = (Path(codesyntax_dataset.__file__), Path(codesyntax_metric.__file__), Path(__file__).parent)
-    return sha256(file for package in packages for file in sorted(package.parent.rglob("*.py")))
+    return sha256(file for folder in _FOLDERS for file in sorted(folder.rglob("*.py")))

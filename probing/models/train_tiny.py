@@ -182,7 +182,7 @@ def schedule(step: int, steps: int) -> float:
     return min((step + 1) / warm_up, (steps - step) / max(1, steps - warm_up), 1.0)
 
 
-class Restored(NamedTuple):
+class RestoredCount(NamedTuple):
     """How many of the `masked` sub-tokens of `functions` were restored.
 
     `longer`: functions left out because they have more than `longest` sub-tokens.
@@ -195,7 +195,7 @@ class Restored(NamedTuple):
     restored: int
 
 
-def restored(model: MaskedModel, texts: Sequence[str], seed: int = 0) -> Restored:
+def restored(model: MaskedModel, texts: Sequence[str], seed: int = 0) -> RestoredCount:
     """Mask RATE of the sub-tokens of each text, none of them special, and count those that the model ranks first.
 
     The positions depend on `seed` and on the texts, in order. Texts of more than `model.longest` sub-tokens are left
@@ -211,7 +211,7 @@ def restored(model: MaskedModel, texts: Sequence[str], seed: int = 0) -> Restore
         found = model.scores(model.inputs([ids]), torch.zeros_like(columns), columns)
         masked += len(columns)
         hits += int((found[:, 0].long().cpu() == torch.from_numpy(ids)[columns]).sum())
-    return Restored(len(texts) - longer, longer, model.longest, masked, hits)
+    return RestoredCount(len(texts) - longer, longer, model.longest, masked, hits)
 
 
 class Training:
@@ -368,7 +368,7 @@ def write(folder: Path, training: Training, evaluated: Sequence[str] | None) -> 
         (place / "README.md").write_text(card(training, found), encoding="utf-8")
 
 
-def card(training: Training, found: Restored | None) -> str:
+def card(training: Training, found: RestoredCount | None) -> str:
     """The model's card: what it is, from what, how long it was trained, and what it restores."""
     template = Path(__file__).with_name("tiny_card.md.jinja").read_text(encoding="utf-8")
     return jinja2.Template(template, undefined=jinja2.StrictUndefined, keep_trailing_newline=True).render(

@@ -28,7 +28,7 @@ class Tokenized(Protocol):
     def ids(self) -> np.ndarray: ...
 
 
-class Model(Protocol):
+class BatchModel(Protocol):
     """A model on a device, ready for padded batches: `Encoder` or `MaskedModel`."""
 
     @property
@@ -47,7 +47,7 @@ class Batches:
     numbers the work on a batch may hold at once, beside those of the model.
     """
 
-    def __init__(self, model: Model, batch_tokens: int | None = None):
+    def __init__(self, model: BatchModel, batch_tokens: int | None = None):
         kind = model.device.type
         self.batched = model
         self.budget = batch_tokens or _BATCH_TOKENS.get(kind, _BATCH_TOKENS["cpu"])

@@ -22,8 +22,8 @@ from codesyntax_dataset.errors import CodeSyntaxError, ModelError
 from probing import probe
 from probing.attention.probe import prepare
 from probing.cli import main
-from probing.models.cubert.checkpoint import Checkpoint
-from probing.models.cubert.convert import Sizes, convert, sizes_of, weights_of
+from probing.models.cubert.checkpoint import TensorBundle
+from probing.models.cubert.convert import BertSizes, convert, sizes_of, weights_of
 from probing.models.cubert.tokenizer import CubertTokenizer
 from probing.models.doctor import doctor
 from probing.models.load import load, load_tokenizer
@@ -117,7 +117,7 @@ def test_same_attention(positions, tmp_path):
 def test_size_of_the_releases():
     """The parameters of the releases with 512 positions, as others counted them, with the tied weights once."""
     for vocabulary, parameters in ((49988, 356_178_758), (50032, 356_223_858)):
-        weights = weights_of(Sizes(vocabulary, 512, 1024, 24))
+        weights = weights_of(BertSizes(vocabulary, 512, 1024, 24))
         assert sum(prod(weight.shape) for weight in weights.values()) == parameters
 
 
@@ -125,7 +125,7 @@ def test_every_variable_by_name():
     """Each that is missing, surplus, or of another shape is named."""
     values = with_optimizer(variables())
     shapes = {name: value.shape for name, value in values.items()}
-    assert sizes_of(shapes, "it") == Sizes(len(ENTRIES), 512, 128, 2)
+    assert sizes_of(shapes, "it") == BertSizes(len(ENTRIES), 512, 128, 2)
     for name in variables():
         with pytest.raises(ModelError, match=f"lacks the variable '{name}'|has the shape .* hidden size"):
             sizes_of({other: shape for other, shape in shapes.items() if other != name}, "it")
@@ -182,35 +182,35 @@ def test_full_disk(release, tmp_path, monkeypatch):
 def test_where_a_checkpoint_is(release, tmp_path):
     """The prefix, the index, or the folder; not a folder with several, none, or what is something else."""
     index = release.with_name(f"{release.name}.index")
-    assert Checkpoint(release).variables == Checkpoint(index).variables == Checkpoint(release.parent).variables
+    assert TensorBundle(release).variables == TensorBundle(index).variables == TensorBundle(release.parent).variables
     with pytest.raises(ModelError, match="0 checkpoints"):
-        Checkpoint(tmp_path)
+        TensorBundle(tmp_path)
     for name in ("a.index", "b.index"):
         shutil.copy(index, tmp_path / name)
     with pytest.raises(ModelError, match=r"2 checkpoints \(a, b\)"):
-        Checkpoint(tmp_path)
+        TensorBundle(tmp_path)
     with pytest.raises(ModelError, match=r"a\.data-00000-of-00001 cannot be read"):
-        Checkpoint(tmp_path / "a").read("bert/pooler/dense/bias")
+        TensorBundle(tmp_path / "a").read("bert/pooler/dense/bias")
     with pytest.raises(ModelError, match="none.index cannot be read"):
-        Checkpoint(tmp_path / "none")
+        TensorBundle(tmp_path / "none")
 
 
 def test_damaged_values(release, tmp_path):
     """A changed byte is found by its checksum, a lost end by the size of the file; slices are not read."""
     copy = Path(shutil.copytree(release.parent, tmp_path / "copy"), release.name)
     name = "bert/pooler/dense/bias"
-    variable = Checkpoint(copy).variables[name]
+    variable = TensorBundle(copy).variables[name]
     data = bytearray(variable.file.read_bytes())
     data[variable.offset + 5] ^= 1
     variable.file.write_bytes(data)
     with pytest.raises(ModelError, match=f"'{name}' is damaged"):
-        Checkpoint(copy).read(name)
+        TensorBundle(copy).read(name)
     variable.file.write_bytes(data[: variable.offset + 5])
     with pytest.raises(ModelError, match=f"ends at byte {variable.offset + 5}, expected at least"):
-        Checkpoint(copy).read(name)
+        TensorBundle(copy).read(name)
     write_bundle(copy, {name: np.zeros(3, np.float32)}, sliced=name)
     with pytest.raises(ModelError, match="in one piece"):
-        Checkpoint(copy).read(name)
+        TensorBundle(copy).read(name)
 
 
 def test_malformed_index(tmp_path):
@@ -234,7 +234,7 @@ def test_malformed_index(tmp_path):
             content = table(sorted(entries), random.choice((40, 4000)))
         index.write_bytes(content)
         try:
-            found = Checkpoint(index)
+            found = TensorBundle(index)
         except ModelError:
             refused += 1
             continue
@@ -267,7 +267,7 @@ def test_malformed_index(tmp_path):
 def test_wrong_index(entries, times, said, tmp_path):
     (tmp_path / "model.index").write_bytes(table(entries, times=times))
     with pytest.raises(ModelError, match=f"is not the index of a TensorFlow checkpoint, or is damaged: .*{said}"):
-        Checkpoint(tmp_path / "model")
+        TensorBundle(tmp_path / "model")
 
 
 def test_by_command(release, dataset_folder, tmp_path, tiny_model):

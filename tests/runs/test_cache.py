@@ -160,9 +160,10 @@ def test_code_in_every_room_counts(tmp_path, monkeypatch):
     for module in modules:
         module.parent.mkdir(parents=True)
         module.write_text("1\n")
-    for package, name in zip(packages, ("codesyntax_dataset", "codesyntax_metric")):
-        monkeypatch.setattr(getattr(cache_dir, name), "__file__", str(package / "__init__.py"))
-    monkeypatch.setattr(cache_dir, "__file__", str(packages[2] / "models/cache_dir.py"))
+    assert [(folder / "__init__.py").exists() and folder.name for folder in cache_dir._FOLDERS] == [
+        package.name for package in packages
+    ]
+    monkeypatch.setattr(cache_dir, "_FOLDERS", packages)
     digests = [cache_dir._code.__wrapped__()]
     for module in modules:
         module.write_text("2\n")

@@ -42,7 +42,7 @@ class Variable(NamedTuple):
     in_slices: bool
 
 
-class Checkpoint:
+class TensorBundle:
     """The variables of a checkpoint, by name. Values are read when they are asked for.
 
     `path`: the prefix of its files, its `.index`, or a folder with one checkpoint. Raises ModelError if there is none,

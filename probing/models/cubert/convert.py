@@ -15,7 +15,7 @@ from transformers import BertConfig
 from codesyntax_dataset.arguments import checked
 from codesyntax_dataset.atomic import atomic_path, os_errors_as_ledger_errors
 from codesyntax_dataset.errors import ModelError
-from probing.models.cubert.checkpoint import Checkpoint
+from probing.models.cubert.checkpoint import TensorBundle
 from probing.models.cubert.tokenizer import CubertTokenizer
 
 HEAD = 64
@@ -24,7 +24,7 @@ HEAD = 64
 _OPTIMIZER = ("adam_m", "adam_v")
 
 
-class Sizes(NamedTuple):
+class BertSizes(NamedTuple):
     """The sizes of a model, as its variables tell them."""
 
     vocabulary: int
@@ -62,7 +62,7 @@ def convert(
     target = Path(output)
     if target.exists() and not (target.is_dir() and not any(target.iterdir())):
         raise ModelError(f"{target} exists already, expected a new folder: choose another output or remove it")
-    source = Checkpoint(Path(checkpoint))
+    source = TensorBundle(Path(checkpoint))
     sizes = sizes_of({name: variable.shape for name, variable in source.variables.items()}, str(source.prefix))
     tokenizer = CubertTokenizer(vocabulary, language, drop)
     if tokenizer.vocab_size != sizes.vocabulary:
@@ -94,7 +94,7 @@ def convert(
     return target
 
 
-def sizes_of(shapes: Mapping[str, tuple[int, ...]], source: str) -> Sizes:
+def sizes_of(shapes: Mapping[str, tuple[int, ...]], source: str) -> BertSizes:
     """The sizes of the model with variables of these names and shapes; `source` is its name in messages.
 
     Raises ModelError, which names the variable, for one that is missing, surplus, or of another shape.
@@ -107,7 +107,7 @@ def sizes_of(shapes: Mapping[str, tuple[int, ...]], source: str) -> Sizes:
     layers = 0
     while any(name.startswith(f"bert/encoder/layer_{layers}/") for name in shapes):
         layers += 1
-    sizes = Sizes(vocabulary, positions, hidden, layers)
+    sizes = BertSizes(vocabulary, positions, hidden, layers)
     expected = weights_of(sizes)
     for name, weight in expected.items():
         if name not in shapes:
@@ -128,7 +128,7 @@ def sizes_of(shapes: Mapping[str, tuple[int, ...]], source: str) -> Sizes:
     return sizes
 
 
-def weights_of(sizes: Sizes) -> dict[str, Weight]:
+def weights_of(sizes: BertSizes) -> dict[str, Weight]:
     """Every variable of CuBERT, and where it goes: BERT with both heads of its pretraining (Devlin et al. 2019).
 
     The output layer over the vocabulary has the weights of the embeddings, and a bias of its own.

@@ -7,6 +7,7 @@ on values, and where it copies from or to memory that is not pinned.
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -99,7 +100,7 @@ class PretendedGpu(TorchFunctionMode):
 
     def record(self, operation: str) -> None:
         frame = sys._getframe(1)
-        while frame.f_back and frame.f_globals.get("__name__", "").partition(".")[0] in ("torch", __name__):
+        while frame.f_back and re.fullmatch(rf"torch(\..*)?|{__name__}", frame.f_globals.get("__name__", "")):
             frame = frame.f_back
         self.waits.append(Wait(operation, frame.f_globals["__name__"], frame.f_code.co_name))
 
