@@ -5,7 +5,7 @@ effect):
 
 - `paired`, the default: every function has both scores, so that the effect is the mean difference T1 - T0. Whatever
   belongs to the function is the same in both arms and cannot confound. The interval is a BCa bootstrap over functions,
-  the test exchanges T1 and T0 at random within functions, and p-values are corrected over node types.
+  the test is the paired one of `probing.evidence.statistics`, and p-values are corrected over node types.
 - `published`: what the study reports for the same design, reproduced.
 - `unpaired`: each function has one score, in one of two arms (two corpora, two models on other functions). Weighting
   by the inverse propensity, and a doubly robust estimate, adjust for confounders such as
@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from codesyntax_dataset.errors import ArgumentError
-from probing.evidence.statistics import FEW_FUNCTIONS, NORMAL, PERMUTATIONS, RESAMPLES, bca, holm, signs
+from probing.evidence.statistics import FEW_FUNCTIONS, NORMAL, PERMUTATIONS, RESAMPLES, bca, holm, paired_test
 
 CLIP = 0.05
 """Propensities are kept this far from 0 and 1, so that no row weighs more than 20; as in DoWhy."""
@@ -115,11 +115,8 @@ def _paired(differences: np.ndarray, seed: int) -> tuple[int, Effect, float]:
         resampled = np.array([differences[rng.integers(functions, size=functions)].mean() for _ in range(RESAMPLES)])
         left_out = (differences.sum() - differences) / (functions - 1)
         (low,), (high,) = bca(mean[None], resampled[:, None], left_out[:, None])
-    observed = np.abs(differences.sum()) - 1e-9  # rounding must not make an equal sum smaller
-    as_large = sum(
-        np.count_nonzero(np.abs(sign @ differences) >= observed) for sign in signs(functions, PERMUTATIONS, seed)
-    )
-    return functions, Effect(float(mean), float(low), float(high)), float(1 + as_large) / (1 + PERMUTATIONS)
+    p = paired_test(differences, PERMUTATIONS, seed)
+    return functions, Effect(float(mean), float(low), float(high)), float(p)
 
 
 def published(treated: ArrayLike, control: ArrayLike) -> float:

@@ -29,7 +29,7 @@ from probing.evidence.outcomes import Outcomes
 from probing.evidence.packing import packed, unpacked
 from probing.evidence.schema import Entry
 from probing.evidence.selection import SAME_RELATIONS
-from probing.evidence.statistics import FEW_FUNCTIONS
+from probing.evidence.statistics import FEW_FUNCTIONS, as_far, paired_p
 from probing.runs.untrusted_json import fields, mapping, shown
 
 CELLS = [(protocol, rule, k) for protocol in PROTOCOLS for rule in RULES for k in TABLE_KS]
@@ -226,8 +226,7 @@ def _check_differences(
     gained = found.hits[protocol]["model"].astype(np.int64) - found.hits[protocol]["combined"]
     spread = _over_relations(_spread(gained, edges), found.relations[protocol])
     shares = found.shares(protocol) - found.shares(protocol, "combined")  # (rules, k, F)
-    as_large = np.abs(shares @ signs.T) >= np.abs(shares.sum(axis=-1, keepdims=True)) - 1e-9
-    expected = (1 + as_large.sum(axis=-1)) / (_EXCHANGES + 1)
+    expected = paired_p(as_far(shares @ signs.T, shares.sum(axis=-1)), _EXCHANGES, shares)
     for (row, rule), (column, k) in ((r, c) for r in enumerate(RULES) for c in enumerate(TABLE_KS)):
         said = differences[rule].get(k)
         if said is None:

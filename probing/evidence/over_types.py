@@ -1,7 +1,7 @@
 """The mean over node types of what a model restores, with intervals and a test over functions.
 
 Each node type has the same weight, whatever the number of its functions. A function has several node types, so it is
-drawn, and its arms are exchanged, with all of them.
+drawn, and its arms are exchanged in the paired test, with all of them.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from probing.evidence.statistics import FEW_FUNCTIONS, PERMUTATIONS, RESAMPLES, bca, signs
+from probing.evidence.statistics import FEW_FUNCTIONS, PERMUTATIONS, RESAMPLES, bca, paired_test
 
 _AT_ONCE = 100  # resamples
 
@@ -27,8 +27,7 @@ class OverTypes(NamedTuple):
 def over_types(node_type: np.ndarray, places: np.ndarray, arms: np.ndarray, seed: int = 0) -> OverTypes:
     """From N pairs of a node type, (N,) from 0, and a function, by its place (N,), with O outcomes: (N, 2, O), T1, T0.
 
-    The interval is a BCa bootstrap over functions; a resample without a node type has the mean of the others. The test
-    exchanges T1 and T0 at random within functions.
+    The interval is a BCa bootstrap over functions; a resample without a node type has the mean of the others.
     """
     functions, row = np.unique(places, return_inverse=True)
     size, types = len(functions), int(node_type.max()) + 1
@@ -52,9 +51,7 @@ def over_types(node_type: np.ndarray, places: np.ndarray, arms: np.ndarray, seed
         bounds = bca(flat, np.concatenate(resampled).reshape(-1, flat.size), left_out.reshape(size, -1))
         mean[:, 1:] = bounds.reshape(2, *mean[:, 0].shape).swapaxes(0, 1)
     gained = ((values[:, :, 0] - values[:, :, 1]) / count[:, None]).sum(axis=1) / types  # (functions, O)
-    observed = np.abs(gained.sum(axis=0)) - 1e-9  # rounding must not make an equal sum smaller
-    as_large = sum((np.abs(sign @ gained) >= observed).sum(axis=0) for sign in signs(size, PERMUTATIONS, seed))
-    return OverTypes(mean, (1 + as_large) / (1 + PERMUTATIONS))
+    return OverTypes(mean, paired_test(np.ascontiguousarray(gained.T), PERMUTATIONS, seed))
 
 
 def _means(sums: np.ndarray, counts: np.ndarray) -> np.ndarray:

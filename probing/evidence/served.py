@@ -1,7 +1,7 @@
 """Whether the heads that look also serve: what silencing the best head of a relation costs, against matched heads.
 
 The cost is paired by function with the mean cost of the matched heads, other heads of the same layer: with a BCa
-interval over functions, a test that exchanges the two at random within functions, and p-values corrected over relations
+interval over functions, the paired test of `probing.evidence.statistics`, and p-values corrected over relations
 (Holm 1979). Since any two heads differ in enough functions, how many of the matched heads cost more is counted, too: a
 head picked at random from a layer of H costs most of them with the probability 1 / H.
 """

@@ -25,7 +25,16 @@ from codesyntax_dataset.errors import LedgerError
 from codesyntax_dataset.protocol import KS
 from codesyntax_metric.topk_uas import NOT_IN_MEAN, RULES
 from probing.evidence.outcomes import Found, Outcomes, exchanged, exchanged_together, resampled
-from probing.evidence.statistics import FEW_FUNCTIONS, NORMAL, PERMUTATIONS, RESAMPLES, bca, holm
+from probing.evidence.statistics import (
+    FEW_FUNCTIONS,
+    NORMAL,
+    PERMUTATIONS,
+    RESAMPLES,
+    as_far,
+    bca,
+    holm,
+    paired_p,
+)
 from probing.evidence.statistics_cache import Arrays, cached
 
 
@@ -81,12 +90,11 @@ def compare(
     permutations: int = PERMUTATIONS,
     seed: int = 0,
 ) -> Comparison:
-    """Compare two models, or a model and a baseline, by a paired permutation test over functions.
+    """Compare two models, or a model and a baseline, by the paired test of `probing.evidence.statistics`.
 
     `relations_at`: the places on the axis of k where relations are tested, too, most of the work; by default all.
 
-    If neither is better, the two are exchangeable in each function: the test counts how often random exchanges give a
-    difference at least as large (Noreen 1989). Relations for which either has no chosen head are excluded.
+    Relations for which either has no chosen head are excluded.
 
     Raises LedgerError unless the two were scored on the same edges of the same functions.
     """
@@ -163,20 +171,20 @@ def _compare_means(
     by_relation = list(zip(*(one.found for one in kept)))
     joint = [Found.of(one[0].places, one[0].edges, np.concatenate([of.counts for of in one])) for one in by_relation]
     table = np.concatenate([_shares(one.found, 1 / edges.sum(axis=0), functions, one.shape) for one in kept])
-    of_all = table.sum(axis=1).reshape(len(several), rules, ks)
-    least = [np.abs(of_all[one] - of_all[other])[..., None] - 1e-9 for one, other in pairs]
-    as_large = np.ones((len(pairs), rules, ks))
+    by_model = table.reshape(len(several), rules, ks, functions)
+    differences = [by_model[one] - by_model[other] for one, other in pairs]
+    farther = np.zeros((len(pairs), rules, ks))
     for sums in exchanged_together(table, permutations, seed):
         means = sums.reshape(len(several), rules, ks, -1)
         for place, (one, other) in enumerate(pairs):
-            as_large[place] += (np.abs(means[one] - means[other]) >= least[place]).sum(axis=-1)
+            farther[place] += as_far(means[one] - means[other], differences[place].sum(axis=-1))
     drawn_edges, drawn = resampled(joint, functions, resamples, seed)
     drawn = drawn.reshape(resamples, len(several), rules * ks, -1)
     mean = np.empty((len(pairs), 3, rules, ks))
     for place, (one, other) in enumerate(pairs):
         gained = [of[one].minus(of[other]) for of in by_relation]
         mean[place] = _with_bounds(gained, edges, drawn_edges, drawn[:, one] - drawn[:, other])
-    return {"mean": mean, "p": as_large / (permutations + 1)}
+    return {"mean": mean, "p": paired_p(farther, permutations, np.array(differences))}
 
 
 def _same_edges(one: Outcomes, other: Outcomes) -> tuple[Outcomes, Outcomes]:
@@ -368,19 +376,16 @@ def _permutation_test(
     """
     share = np.where(outcomes.in_mean, 1 / outcomes.edges.sum(axis=0), 0)  # what a hit adds to the mean, up to a factor
     table = _shares(gained, share, len(outcomes.functions), outcomes.shape)
-    # the observed exchange is one of the possible ones; rounding must not make an equal mean smaller
     parts = [Found.of(one.places, one.edges, one.columns[one.which[:, tested]]) for one in gained]
-    as_large, least = [np.ones(len(one.columns)) for one in parts], [abs(one.columns.sum(axis=1)) for one in parts]
+    farther, observed = [np.zeros(len(one.columns)) for one in parts], [one.columns.sum(axis=1) for one in parts]
     for sums in exchanged(parts, len(outcomes.functions), permutations, seed) if parts else ():
-        for count, of_relation, bound in zip(as_large, sums, least):
-            count += (np.abs(of_relation) >= bound[:, None]).sum(axis=1)
-    mean_as_large, least_mean = np.ones(len(table)), np.abs(table.sum(axis=1)) - 1e-9
-    for sums_of_means in exchanged_together(table, permutations, seed):
-        mean_as_large += (np.abs(sums_of_means) >= least_mean[:, None]).sum(axis=1)
+        for count, of_relation, total in zip(farther, sums, observed):
+            count += as_far(of_relation, total)
+    mean_farther = sum(as_far(sums, table.sum(axis=1)) for sums in exchanged_together(table, permutations, seed))
     p = np.full((*outcomes.shape, len(parts)), np.nan)
-    for place, (count, one) in enumerate(zip(as_large, parts)):
-        p[:, tested, place] = count[one.which] / (permutations + 1)
-    return p, mean_as_large.reshape(outcomes.shape) / (permutations + 1)
+    for place, (count, one) in enumerate(zip(farther, parts)):
+        p[:, tested, place] = paired_p(count, permutations, one.columns)[one.which]
+    return p, paired_p(np.asarray(mean_farther), permutations, table).reshape(outcomes.shape)
 
 
 def _shares(parts: Sequence[Found], share: np.ndarray, functions: int, shape: tuple[int, ...]) -> np.ndarray:

@@ -68,7 +68,7 @@ def by_table(rows: Iterable[Row], lowest_first: Callable[[Row], Any]) -> tuple[d
 def ranks(shares: np.ndarray) -> list[tuple[int, int]]:
     """The first and the last possible rank of each of n models, from each function's contribution to its score (n, F).
 
-    Two models differ if p is at most ALPHA in the test of `selection.compare`, which exchanges them at random in each
+    Two models differ if p is at most ALPHA in a test that exchanges them at random in each
     function, corrected for the number of pairs (Holm 1979). Here p is not counted but bounded from above, for any
     number of functions: a sum of terms with random signs exceeds z standard deviations at most 1 / (4 P(N > sqrt 2)) =
     3.178 times as often as the normal N (Bentkus and Dzindzalieta 2015, Bernoulli 21, theorem 1.1).

@@ -156,8 +156,10 @@ def _method() -> Section:
             "Student's t for the functions that the mean rests on; for a single relation they are Wilson intervals "
             "with the effective number of independent edges. The heads are not chosen "
             "again in each resample: the optimism of the choice is visible in the distance between the two "
-            "protocols, not in the published intervals. p-values come from a two-sided paired permutation test over "
-            f"functions ({PERMUTATIONS:,} permutations; the smallest possible p is 0.0001). Several tests in one "
+            "protocols, not in the published intervals. p-values are the larger of two: of a two-sided paired "
+            f"permutation test over functions ({PERMUTATIONS:,} permutations; the smallest possible p is 0.0001), and "
+            "of Student's t corrected for skewness (Hall 1992), because the first alone rejects too often if "
+            "functions are few and their differences skewed. Several tests in one "
             "column of a table are corrected by Holm's method, for the number of tests given in the table's note.",
             "The best baseline is the combined one: for each relation and k the better of a fixed offset and a "
             "keyword. Controls: random attention ranks all tokens at random. random-weights is the model's "

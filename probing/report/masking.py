@@ -22,7 +22,7 @@ def print_masking(result: MaskResult, wide: bool = False) -> None:
     shown = table(
         f"{result.title}: {_SHOWN.title()} similarity of syntax trees, {result.functions} functions",
         f"T1: all nodes of the type masked; T0: {RANDOM[result.settings.control]}. Effect: the mean difference\nover "
-        "functions, with its 95 % interval; p by exchanging T1 and T0 within functions, corrected over the types\n"
+        "functions, with its 95 % interval; p by the paired test over functions, corrected over the types\n"
         "(Holm). Restored: masked sub-tokens that the model predicts exactly, in percent.",
     )
     shown.add_column("node type", no_wrap=True)

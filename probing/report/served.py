@@ -126,8 +126,9 @@ def _method() -> list[str]:
         "in nats per sub-token, mean over functions: above 0 if the head helps.",
         "Silencing any head may cost something. So the same is done with other heads of the same layer, the matched "
         "heads, all of them or as many as were drawn. The difference to their mean is paired by function, with a 95 % "
-        "interval (BCa bootstrap) and a p-value by exchanging the two within functions, corrected over the relations "
-        "of a model (Holm). Because any two heads differ in enough functions, a head is said to serve most only if it "
+        "interval (BCa bootstrap) and a p-value, the larger of that of exchanging the two within functions and that of "
+        "Student's t corrected for skewness, then corrected over the relations of a model (Holm). Because any two "
+        "heads differ in enough functions, a head is said to serve most only if it "
         "also costs more than each of the matched heads, and more than nothing. Score and beyond: the percentage of "
         "all edges, and of those that do not lie at the best offset of their relation, that this head finds with one "
         "guess.",

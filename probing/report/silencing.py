@@ -24,7 +24,7 @@ def print_silencing(result: SilencingResult, wide: bool = False) -> None:
         f"Of each relation {ASKED[result.run.predicts]}. Score, beyond: percent of the\n"
         "edges, and of those beyond the best offset, that the head finds with one guess. Cost: log-probability\n"
         f"that is lost, nats per sub-token, mean over functions; matched: the same for {matched_heads(result)}, mean.\n"
-        "Difference with its 95 % interval; p by exchanging the two within functions, corrected over the relations\n"
+        "Difference with its 95 % interval; p by the paired test over functions, corrected over the relations\n"
         "(Holm). Costlier: how many of the matched heads cost more.",
     )
     shown.add_column("relation", no_wrap=True)

@@ -208,8 +208,9 @@ def _method() -> Section:
             "sub-token. All are means over functions, of T0 first over its copies. Models beside each other are "
             "scored on the functions with the node type that all of them have.",
             "The effect is the mean of T1 − T0 over functions, below 0 where the nodes of the type are harder to "
-            "restore than the control, with a 95 % interval from a BCa bootstrap over functions. p-values come "
-            "from a test that exchanges T1 and T0 at random within functions, corrected over the node types of a "
+            "restore than the control, with a 95 % interval from a BCa bootstrap over functions. p-values are "
+            "the larger of two, of a test that exchanges T1 and T0 at random within functions, and of Student's t "
+            "corrected for skewness (Hall 1992); they are corrected over the node types of a "
             f"model by Holm's method. Node types in fewer than {FEW_FUNCTIONS} functions are marked, and have no "
             "interval.",
         ],

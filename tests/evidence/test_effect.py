@@ -8,6 +8,7 @@ import json
 import numpy as np
 import pytest
 from support.simulations.effect_coverage import coverage, draw_unpaired
+from support.simulations.sizes import DIFFERENCES, paired_rejects
 
 from codesyntax_dataset.errors import ArgumentError
 from probing.evidence.effect import paired, published, unpaired
@@ -40,8 +41,10 @@ def test_paired_by_hand():
     assert (found["a"].functions, found["b"].functions) == (3, 1)
     assert found["a"].effect.estimate == pytest.approx(-0.2)
     assert found["b"].effect.estimate == pytest.approx(0.1)
-    # of the 8 exchanges of -0.5, 0.5 and -0.6 only -0.5 + 0.5 + 0 = 0 ... are nearer to 0 than 0.6 away
-    assert found["a"].p == pytest.approx(6 / 8, abs=0.02)
+    # of the 8 exchanges of -0.5, 0.5 and -0.6, 2 are farther from 0 and 4 as far: 0.5; Hall's t is larger
+    skew, shift = 3 / 2 * sum((one + 0.2) ** 3 for one in (-0.5, 0.5, -0.6)) / 0.37**1.5, -0.2 / 0.37**0.5
+    t = 3**0.5 * (shift + skew * shift**2 / 3 + skew**2 * shift**3 / 27 + skew / 18)
+    assert found["a"].p == pytest.approx(1 - abs(t) / (2 + t**2) ** 0.5, abs=0.01)  # Student's t of 2 degrees
     assert found["b"].p == 1
     assert np.isnan([*found["a"].effect[1:], *found["b"].effect[1:]]).all()  # fewer than 6 functions
 
@@ -310,3 +313,11 @@ def test_intervals_hold_as_often_as_they_say():
     shares = (found.doubly_robust, found.placebo, found.paired)
     assert min(shares) >= 88 and np.mean(shares) <= 98.5
     assert found.falsely_found <= 12
+
+
+@pytest.mark.parametrize("differences", DIFFERENCES)
+def test_the_paired_test_rejects_as_often_as_it_says(differences):
+    """tests/benchmarks/sizes.py with fewer of everything. Of 8 functions, few values allow few p-values."""
+    for functions in (8, 10, 20):
+        assert 1 <= paired_rejects(DIFFERENCES[differences], functions, 1000, functions) <= 7.2  # 3 standard errors
+    assert paired_rejects(DIFFERENCES[differences], 50, 200, 1, shift=0.7) > 90

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from probing.evidence.statistics import bca, signs
+from probing.evidence.statistics import bca, signs, skew_corrected
 
 
 def plain_mean(hits: np.ndarray, edges: np.ndarray, resamples: int, seed: int, degrees: float) -> np.ndarray:
@@ -28,9 +28,12 @@ def plain_mean(hits: np.ndarray, edges: np.ndarray, resamples: int, seed: int, d
     return result
 
 
-def plain_p(gained: np.ndarray, permutations: int, seed: int) -> np.ndarray:
-    """Two-sided p-values (columns,) of whole numbers `gained` (F, columns), exchanged function by function."""
-    as_large = np.ones(gained.shape[1])
+def plain_p(gained: np.ndarray, present: np.ndarray, permutations: int, seed: int) -> np.ndarray:
+    """p-values (columns,) of the paired test of `gained` (F, columns), in the functions `present` (F, columns)."""
+    farther, observed = np.ones(gained.shape[1]), np.abs(gained.sum(axis=0))
     for sign in signs(len(gained), permutations, seed):
-        as_large += (np.abs(sign @ gained) >= np.abs(gained.sum(axis=0)) - 1e-9).sum(axis=0)
-    return as_large / (permutations + 1)
+        sums = np.abs(sign @ gained)
+        equal = np.abs(sums - observed) <= 1e-9
+        farther += (~equal & (sums > observed)).sum(axis=0) + equal.sum(axis=0) / 2
+    corrected = [skew_corrected(column[kept]) for column, kept in zip(gained.T, present.T)]
+    return np.maximum(farther / (permutations + 1), corrected)
