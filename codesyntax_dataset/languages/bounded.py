@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Sequence
 
 import tree_sitter
 
@@ -45,6 +46,22 @@ def parse(language: tree_sitter.Language, data: bytes, keep_text: bool = True) -
     if not tree.root_node.has_error:
         return parser.parse(data, tree)  # nothing is parsed again, but then nodes know their text
     return parser.parse(data) if keep_text else tree
+
+
+def parse_by(languages: Sequence[tree_sitter.Language], data: bytes) -> tree_sitter.Tree:
+    """The tree by the first of some grammars that reads all of the code, or else by the first within its bounds."""
+    trees: list[tree_sitter.Tree] = []
+    for language in languages:
+        try:
+            trees.append(parse(language, data))
+        except ParseError as error:
+            beyond = error
+            continue
+        if not trees[-1].root_node.has_error:
+            return trees[-1]
+    if not trees:
+        raise beyond
+    return trees[0]
 
 
 def _unclosed(data: bytes) -> int:

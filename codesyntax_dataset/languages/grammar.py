@@ -37,9 +37,9 @@ def grammar_of(language: str) -> tree_sitter.Language:
 @functools.cache
 def node_types(language: str) -> tuple[str, ...]:
     """The names of all types that a node can have: those with a name, then those of signs and keywords, and ERROR."""
-    known = grammar_of(language)
     kinds = {
         (not known.node_kind_is_named(kind), known.node_kind_for_id(kind))
+        for known in (grammar_of(language), *map(grammar, LANGUAGES[language].dialects))
         for kind in range(known.node_kind_count)
         if known.node_kind_is_visible(kind)
     }
@@ -62,7 +62,8 @@ def checked_node_types(language: str, names: Iterable[str] | None = None) -> lis
 def parse(code: str, language: str) -> tree_sitter.Tree:
     """The tree of some code, with ERROR nodes where it does not parse; positions are those of its UTF-8 bytes.
 
-    Raises ParseError for a lone surrogate, which has no UTF-8 bytes, and as `bounded.parse`.
+    Code that the grammar cannot read is read by the dialects of the language, if one can. Raises ParseError for a lone
+    surrogate, which has no UTF-8 bytes, and as `bounded.parse`.
     """
     try:
         data = code.encode()
@@ -70,4 +71,5 @@ def parse(code: str, language: str) -> tree_sitter.Tree:
         before = code[: error.start]
         line, column = before.count("\n") + 1, len(before) - before.rfind("\n") - 1
         raise ParseError("a lone surrogate, half of a character", line, column) from None
-    return bounded.parse(grammar_of(language), data)
+    dialects = map(grammar, LANGUAGES[language].dialects)
+    return bounded.parse_by([grammar_of(language), *dialects], data)

@@ -13,6 +13,10 @@ _MISREAD = """
     (program (statement_block) @refused) ; a method, whose name and parameters look like a call
     ((call_expression function: (identifier) @refused) (#eq? @refused "await")) ; such as `await (a).b`
 """
+_TYPED = """
+    [(as_expression) (non_null_expression) (satisfies_expression) (type_annotation) (type_arguments)
+     (type_parameters)] @refused ; TypeScript's grammar reads all of JavaScript, and types
+"""
 _NAME = (  # of a function or class that is a value
     "^<variable_declarator>/name | ^<assignment_expression>/left | ^<pair>/key | ^<field_definition>/property | "
     "^<public_field_definition>/name | name"
@@ -29,6 +33,7 @@ TABLE = Table(
         "switch_body type_annotation type_arguments type_parameters type_predicate_annotation".split()
     ),
     refused=_MISREAD,
+    dialects={"tree_sitter_typescript.language_tsx": _TYPED},
     functions=dict.fromkeys(
         "arrow_function function_declaration function_expression generator_function generator_function_declaration "
         "method_definition".split(),

@@ -52,6 +52,17 @@ class Definition(NamedTuple):
     code: str
 
 
+class Unread(NamedTuple):
+    """A part of a source file that the grammar cannot read, and the line where it begins (from 1)."""
+
+    reason: str
+    line: int
+
+
+UNREAD_FUNCTION = "function does not parse"
+UNREAD_OUTSIDE = "code outside of functions does not parse"
+
+
 @dataclass(frozen=True)
 class Editing:
     """What edits (`codesyntax_dataset.edits`) ask of a language; types of nodes are those of its grammar.
@@ -99,18 +110,19 @@ class Language:
     others, which only treebanks have.
 
     Labels come with a treebank, and then the rest has its default, or they follow from the code by rules:
-    `annotate(code, variant)`: the labels of one function; `tokenize(code, variant)`: only its tokens, also of code that
-    does not parse. Both raise ParseError on failure; `unparsed` is its meaning, for the dataset card. `decode(data)`:
-    the text of a source file; `definitions(text)`: the functions in it, in order. Both raise SyntaxError or ValueError
-    on failure. `suffixes`: the file name extensions. `keywords`: the predictors of the keyword baseline; of equally
-    good ones the first is preferred. `blocks(code, tokens)`: for each token, the first and last token of the block
-    around it. `between_tokens`: matches everything that may separate two tokens. `codesearchnet`: the language's name
-    in CodeSearchNet (Husain et al. 2019), or None. `first_validation_id`: the first id of the validation partition of
-    the published labels; None without such labels. `grammar`: the package of its tree-sitter grammar, or None;
-    `frames`: texts before and after a function, tried in turn, with which the grammar reads it as a whole program.
-    `node_types`: the types of nodes that are masked by default. `same_syntax`: node types, each with patterns of the
-    names of relations that are of the same syntax, such as `If:*`; none for a relation whose syntax has several types.
-    `editing`: without it, functions are not edited.
+    `annotate(code, variant)`: the labels of one function; `tokenize(code, variant)`: only its tokens, also of code
+    that does not parse. Both raise ParseError on failure; `unparsed` is its meaning, for the dataset card.
+    `decode(data)`: the text of a source file; `definitions(text)`: the functions in it, in order, and what cannot
+    be read. Both raise SyntaxError or ValueError on failure. `suffixes`: the file name extensions. `keywords`: the
+    predictors of the keyword baseline; of equally good ones the first is preferred. `blocks(code, tokens)`: for
+    each token, the first and last token of the block around it. `between_tokens`: matches everything that may
+    separate two tokens. `codesearchnet`: the language's name in CodeSearchNet (Husain et al. 2019), or None.
+    `first_validation_id`: the first id of the validation partition of the published labels; None without such
+    labels. `grammar`: the package of its tree-sitter grammar, or None; `dialects`: further grammars for code that
+    this one cannot read, tried in turn; `frames`: texts before and after a function, tried in turn, with which a
+    grammar reads it as a whole program. `node_types`: the types of nodes that are masked by default. `same_syntax`:
+    node types, each with patterns of the names of relations that are of the same syntax, such as `If:*`; none for a
+    relation whose syntax has several types. `editing`: without it, functions are not edited.
     """
 
     name: str
@@ -127,13 +139,14 @@ class Language:
     unparsed: str = ""
     annotate: Callable[[str, str], Annotation] | None = None
     tokenize: Callable[[str, str], list[Token]] | None = None
-    definitions: Callable[[str], Iterable[Definition]] | None = None
+    definitions: Callable[[str], Iterable[Definition | Unread]] | None = None
     decode: Callable[[bytes], str] = _decode
     blocks: Callable[[str, Sequence[Token]], list[tuple[int, int]]] = in_curly_brackets
     between_tokens: re.Pattern[str] = re.compile(r"\s*")
     codesearchnet: str | None = None
     first_validation_id: int | None = None
     grammar: str | None = None
+    dialects: tuple[str, ...] = ()
     frames: tuple[tuple[str, str], ...] = (("", ""),)
     node_types: tuple[str, ...] = ()
     same_syntax: tuple[tuple[str, str], ...] = ()

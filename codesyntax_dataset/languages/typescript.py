@@ -31,6 +31,9 @@ TABLE = replace(
     JAVASCRIPT_TABLE,
     grammar="tree_sitter_typescript.language_typescript",
     refused=JAVASCRIPT_TABLE.refused + _MISREAD,
+    dialects={
+        "tree_sitter_typescript.language_tsx": JAVASCRIPT_TABLE.refused + _MISREAD.replace("(type_assertion) ", "")
+    },
 )
 
 TYPESCRIPT = language_by(
@@ -38,7 +41,7 @@ TYPESCRIPT = language_by(
     name="typescript",
     title="TypeScript",
     editing=editing.TYPESCRIPT,
-    suffixes=(".ts", ".mts", ".cts"),
+    suffixes=(".ts", ".tsx", ".mts", ".cts"),
     keywords=JAVASCRIPT.keywords
     + tuple("abstract as declare implements interface keyof namespace private protected public readonly type".split()),
     node_types=JAVASCRIPT.node_types,

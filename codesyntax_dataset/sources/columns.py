@@ -15,7 +15,6 @@ import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import IO
@@ -120,7 +119,7 @@ def _parsed(source: str, files: Iterable[str], column: str, language: Language, 
                 skips.add("row has no text", place)
             elif len(data) > LARGEST_FILE:
                 skips.add(TOO_LARGE, place)
-            elif found := definitions(_decoded(data), language, partial(skips.add, name=place)):
+            elif found := definitions(_decoded(data), language, skips, place):
                 yield SourceFile(repo or place, repo or _name(source), path or place, place, found)
 
 

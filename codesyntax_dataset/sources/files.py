@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from tempfile import TemporaryFile
 from typing import NamedTuple
 
 from codesyntax_dataset.errors import ParseError
 from codesyntax_dataset.languages import Definition, Language
+from codesyntax_dataset.languages.language import Unread
 from codesyntax_dataset.safe_files import LARGEST_FILE
-from codesyntax_dataset.schema import SourceFunction
+from codesyntax_dataset.schema import Skips, SourceFunction
 
 VALIDATION_FRACTION = 0.2
 """The default share of files or repositories that is for validation."""
 
+UNPARSED = "file does not parse"
 TOO_LARGE = f"file is larger than {LARGEST_FILE:,} bytes"
 
 
@@ -29,17 +31,29 @@ class SourceFile(NamedTuple):
     functions: list[Definition]
 
 
-def definitions(text: str | None, language: Language, skip: Callable[[str], None]) -> list[Definition]:
-    """The functions of a file; `skip` is told why there are none if it is no text (None), or does not parse."""
+def definitions(text: str | None, language: Language, skips: Skips, place: str) -> list[Definition]:
+    """The functions of the file at `place`, but for those that do not parse.
+
+    Counted in `skips` are a file that is no text (None), one without a function that parses, and of others each part
+    that does not, with its line.
+    """
     assert language.definitions is not None
     if text is None:
-        skip("file is no text in UTF-8 or the encoding that it declares")
+        skips.add("file is no text in UTF-8 or the encoding that it declares", place)
         return []
     try:
-        return list(language.definitions(text))
+        found = list(language.definitions(text))
     except (SyntaxError, ParseError, ValueError, RecursionError, MemoryError):
-        skip("file does not parse")
+        skips.add(UNPARSED, place)
         return []
+    functions = [one for one in found if isinstance(one, Definition)]
+    unread = dict.fromkeys(one for one in found if isinstance(one, Unread))
+    if unread and not functions:
+        skips.add(UNPARSED, place)
+        return []
+    for reason, line in unread:
+        skips.add(reason, f"{place}#L{line}")
+    return functions
 
 
 def functions(file: SourceFile, language: str, partition: str) -> Iterator[SourceFunction]:

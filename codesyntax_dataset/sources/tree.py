@@ -15,7 +15,6 @@ from __future__ import annotations
 import errno
 import os
 from collections.abc import Callable, Iterator
-from functools import partial
 from pathlib import Path
 
 from codesyntax_dataset import safe_files
@@ -53,7 +52,8 @@ def read(
     drawn for validation, as `sources.files.drawn` does, so the choice does not depend on other languages.
 
     Counted in `skips` are files that are not text in UTF-8 or their declared encoding, cannot be read, are too large,
-    or do not parse; symbolic links; and folders that cannot be read. Raises SourceError if a partition is a link.
+    or do not parse, and of other files the parts that do not, with their line; symbolic links; and folders that
+    cannot be read. Raises SourceError if a partition is a link.
     """
     language = language_of(config)
     root = Path(source).resolve()
@@ -99,7 +99,10 @@ def _parsed(root: Path, folder: Path, language: Language, skips: Skips) -> Itera
     """Yield the files under `folder` that have functions, by path, with the functions; skips are named from `root`."""
 
     def skip(reason: str, path: Path) -> None:
-        skips.add(reason, os.fsencode(path.relative_to(root).as_posix()).decode("utf-8", "backslashreplace"))
+        skips.add(reason, place(path))
+
+    def place(path: Path) -> str:
+        return os.fsencode(path.relative_to(root).as_posix()).decode("utf-8", "backslashreplace")
 
     for file in _files(folder, language.suffixes, skip):
         if file.is_symlink():
@@ -113,7 +116,7 @@ def _parsed(root: Path, folder: Path, language: Language, skips: Skips) -> Itera
         except OSError as error:
             skip(TOO_LARGE if error.errno == errno.EFBIG else "file cannot be read", file)
             continue
-        if found := definitions(_decoded(data, language), language, partial(skip, path=file)):
+        if found := definitions(_decoded(data, language), language, skips, place(file)):
             yield file, found
 
 

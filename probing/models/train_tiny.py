@@ -33,7 +33,7 @@ from codesyntax_dataset.arguments import Natural, Positive, checked
 from codesyntax_dataset.atomic import atomic_path
 from codesyntax_dataset.errors import CodeSyntaxError, ModelError, SourceError
 from codesyntax_dataset.folder import read_split
-from codesyntax_dataset.languages import language_of
+from codesyntax_dataset.languages import Definition, language_of
 from codesyntax_dataset.languages.python.definitions import definitions
 from probing.models.load import load_masked
 from probing.models.loaded import quiet
@@ -91,7 +91,14 @@ def functions(files: dict[str, str]) -> list[str]:
 
     Raises SourceError if there is none.
     """
-    found = list(dict.fromkeys(definition.code for text in files.values() for definition in definitions(text)))
+    found = list(
+        dict.fromkeys(
+            definition.code
+            for text in files.values()
+            for definition in definitions(text)
+            if isinstance(definition, Definition)
+        )
+    )
     if not found:
         raise SourceError("the standard library has no functions in source form: use a Python that has its .py files")
     return found

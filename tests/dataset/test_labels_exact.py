@@ -134,7 +134,6 @@ def test_code_that_does_not_parse_is_refused(language, code):
 @pytest.mark.parametrize(
     ("language", "misread", "read"),
     [
-        ("javascript", "async () => await (a).b", "async () => (await a).b"),
         ("typescript", "x = a || b!.c", "x = a || (b!).c"),
         ("typescript", "x = !b!.c", "x = !(b!).c"),
         ("typescript", "new W!(u)", "new (W!)(u)"),
@@ -153,6 +152,31 @@ def test_what_a_grammar_misreads_is_refused(language, misread, read):
     assert exact(read, language).edges
     with pytest.raises(ParseError):
         exact(misread, language)
+
+
+@pytest.mark.parametrize(
+    ("language", "code"),
+    [
+        ("javascript", "async () => await (a).b(c)"),
+        ("javascript", "async function f() { return (await (await g(x)).y()) }"),
+        ("javascript", "async m(x) { await (x)[0]; a < b, c > d; return <p>{x.y}</p>; }"),
+        ("typescript", "function F(x: P) { return <A b={x.c}>{x.d as E}</A>; }"),
+        ("typescript", "const f = <T,>(x: T) => <B {...x.y} />;"),
+    ],
+)
+def test_what_another_grammar_reads(language, code):
+    annotation = exact(code, language)
+    reference = importlib.import_module(f"reference.{language}")
+    assert annotation.edges
+    assert places(annotation) == reference.edges(code, annotation.tokens)
+
+
+@pytest.mark.parametrize(
+    "code", ["function f(x: number) { return await (x).y }", "(x) => x as y", "f<T>(await (x).y)!"]
+)
+def test_types_are_no_javascript(code):
+    with pytest.raises(ParseError):
+        exact(code, "javascript")
 
 
 @every_language

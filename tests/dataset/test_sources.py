@@ -546,6 +546,55 @@ def test_a_source_file_that_does_not_parse_is_left_out_and_counted(tmp_path, con
     assert skips.counts.get("file is a symbolic link", 0) == (config == "python")
 
 
+@pytest.mark.parametrize(
+    ("config", "name", "text", "expected", "lost"),
+    [
+        (
+            "javascript",
+            "a.js",
+            "export { x as instanceof };\nfunction f() { return 1 }\nfunction g() { x = = }\nclass A { m() {} }",
+            ["f", "A.m"],
+            {"code outside of functions does not parse": ["a.js#L1"], "function does not parse": ["a.js#L3"]},
+        ),
+        (
+            "typescript",
+            "a.ts",
+            "interface I<in out T> { x: T }\nfunction f(x: I<P>): P { return x.x }\n",
+            ["f"],
+            {"code outside of functions does not parse": ["a.ts#L1"]},
+        ),
+        (
+            "typescript",
+            "a.tsx",
+            "const F = (p: P) => <A b={p.c}>d</A>;\nexport function g() { return <></> }",
+            ["F", "g"],
+            {},
+        ),
+        (
+            "java",
+            "A.java",
+            "class A {\n  void f() { x = ; }\n  int g() { return 1; }\n}",
+            ["A.g"],
+            {"function does not parse": ["A.java#L2"]},
+        ),
+        (
+            "python",
+            "a.py",
+            "def f(x):\n    print x\n\ndef g(x):\n    return x\n\ndef h(x):\n    return x y\n",
+            ["g"],
+            {"function does not parse": ["a.py#L1", "a.py#L7"]},
+        ),
+    ],
+)
+def test_functions_of_a_file_that_does_not_parse_are_kept_where_they_do(tmp_path, config, name, text, expected, lost):
+    skips = Skips()
+    source = write(tmp_path, {name: text.encode()})
+    functions = list(read(source, config, skips, validation_fraction=0))
+    assert [function.func_name for function in functions] == expected
+    assert all(annotate(function.code, config).edges for function in functions if "=" in function.code)
+    assert skips.names == lost
+
+
 LATIN = "def f():\n    return 'é'\n"
 
 

@@ -4,15 +4,14 @@
 const readline = require("node:readline");
 const ts = require("typescript");
 
-const [name, kind] =
-  process.argv[2] === "typescript" ? ["f.ts", ts.ScriptKind.TS] : ["f.jsx", ts.ScriptKind.JSX];
+const KINDS = process.argv[2] === "typescript" ? [ts.ScriptKind.TS, ts.ScriptKind.TSX] : [ts.ScriptKind.JSX];
 const FRAMES = [["", ""], ["(", "\n)"], ["class A {", "\n}"]];
 
 /** The tree of a function in the first frame in which it parses, or undefined. */
 function parsed(code) {
-  for (const [before, after] of FRAMES) {
+  for (const [kind, [before, after]] of KINDS.flatMap((kind) => FRAMES.map((frame) => [kind, frame]))) {
     const settings = { languageVersion: ts.ScriptTarget.Latest, jsDocParsingMode: ts.JSDocParsingMode.ParseNone };
-    const file = ts.createSourceFile(name, before + code + after, settings, true, kind);
+    const file = ts.createSourceFile("f", before + code + after, settings, true, kind);
     const bare = file.statements.some((statement) => ts.isBlock(statement)); // of a method: `f(a)`, and a block
     if (file.parseDiagnostics.length === 0 && !bare) return [file, before.length];
   }

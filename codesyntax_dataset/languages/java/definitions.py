@@ -8,7 +8,7 @@ import tree_sitter
 import tree_sitter_java
 
 from codesyntax_dataset.languages import bounded
-from codesyntax_dataset.languages.language import Definition
+from codesyntax_dataset.languages.language import UNREAD_FUNCTION, UNREAD_OUTSIDE, Definition, Unread
 
 _LANGUAGE = tree_sitter.Language(tree_sitter_java.language())
 
@@ -21,34 +21,31 @@ _TYPES = {
 }
 
 
-def definitions(text: str) -> Iterator[Definition]:
-    """The methods with a body in a file's classes, from the first modifier on.
+def definitions(text: str) -> Iterator[Definition | Unread]:
+    """The methods with a body in a file's classes, from the first modifier on, and what cannot be read.
 
-    Raises SyntaxError where the file does not parse, and ParseError as `bounded.parse`.
+    Raises ParseError as `bounded.parse`.
     """
-    tree = bounded.parse(_LANGUAGE, text.encode(), keep_text=False)
-    if tree.root_node.has_error:
-        raise SyntaxError("not Java")
+    data = text.encode()
 
-    def methods(parent: tree_sitter.Node, prefix: str) -> Iterator[Definition]:
-        for node in parent.named_children:
+    def methods(parent: tree_sitter.Node, prefix: str) -> Iterator[Definition | Unread]:
+        for node in parent.children:
+            first, last = node.start_point.row + 1, node.end_point.row + 1
+            name = _text(node.child_by_field_name("name"))
             if node.type in _TYPES:
-                yield from methods(_field(node, "body"), f"{prefix}{_text(_field(node, 'name'))}.")
+                yield from methods(node.child_by_field_name("body") or node, f"{prefix}{name}.")
             elif node.type == "enum_body_declarations":
                 yield from methods(node, prefix)
             elif node.type == "method_declaration" and node.child_by_field_name("body"):
-                first, last = node.start_point.row + 1, node.end_point.row + 1
-                yield Definition(f"{prefix}{_text(_field(node, 'name'))}", first, last, _text(node))
+                if node.has_error:
+                    yield Unread(UNREAD_FUNCTION, first)
+                else:
+                    yield Definition(f"{prefix}{name}", first, last, _text(node))
+            elif node.has_error or node.is_missing:
+                yield Unread(UNREAD_OUTSIDE, first)
+                yield from methods(node, prefix)
 
-    return methods(tree.root_node, "")
+    def _text(node: tree_sitter.Node | None) -> str:
+        return data[node.start_byte : node.end_byte].decode() if node else ""
 
-
-def _field(node: tree_sitter.Node, name: str) -> tree_sitter.Node:
-    field = node.child_by_field_name(name)
-    assert field  # the grammar has one
-    return field
-
-
-def _text(node: tree_sitter.Node) -> str:
-    assert node.text is not None  # the tree was parsed from bytes
-    return node.text.decode()
+    return methods(bounded.parse(_LANGUAGE, data, keep_text=False).root_node, "")

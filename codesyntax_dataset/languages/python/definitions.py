@@ -6,9 +6,10 @@ import ast
 import io
 import tokenize
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
-from codesyntax_dataset.languages.language import Definition
+from codesyntax_dataset.errors import ParseError
+from codesyntax_dataset.languages.language import UNREAD_FUNCTION, Definition, Unread
 
 
 def decode(data: bytes) -> str:
@@ -17,14 +18,37 @@ def decode(data: bytes) -> str:
     return data.decode(encoding)
 
 
-def definitions(text: str) -> Iterator[Definition]:
+def definitions(text: str) -> Iterable[Definition | Unread]:
     """The module-level functions of a file and the methods of its classes, from `def` or `async def` on.
 
-    Raises SyntaxError or ValueError if this interpreter cannot parse the file.
+    Of a file that this interpreter cannot parse, such as one for a later version, the functions that exact labels can
+    read, and what they cannot. Raises SyntaxError or ValueError if nobody can read it.
     """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # for example about an invalid escape in the file
-        module = ast.parse(text)
+        try:
+            return _by_interpreter(text, ast.parse(text))
+        except SyntaxError:
+            if "\0" in text:
+                raise
+            return _by_grammar(text)
+
+
+def _by_grammar(text: str) -> Iterator[Definition | Unread]:
+    from codesyntax_dataset.languages.python.exact import TABLE
+    from codesyntax_dataset.languages.tables import definitions, labels
+
+    exact = labels.Labels(TABLE)
+    for found in definitions.definitions(text, TABLE):
+        if isinstance(found, Definition):
+            try:
+                exact.annotate(found.code)
+            except ParseError:  # such as a statement of Python 2
+                found = Unread(UNREAD_FUNCTION, found.first_line)
+        yield found
+
+
+def _by_interpreter(text: str, module: ast.Module) -> Iterator[Definition]:
     lines = list(io.StringIO(text, newline=""))  # counted as by the parser: \n, \r\n and \r end a line, \f does not
 
     def functions(body: list[ast.stmt], prefix: str) -> Iterator[Definition]:

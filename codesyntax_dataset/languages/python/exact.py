@@ -21,6 +21,8 @@ TABLE = Table(
     ),
     backward=BACKWARD - {"IfExp:body->test"} | {"IfExp:test->body"},
     joins_lines=True,
+    functions={"function_definition": "name"},
+    scopes={"class_definition": "name"},
     refused="[(exec_statement) (print_statement)] @refused",
     rules=(
         Rule("assignment", "Assign", {"target": "left", "value": "right+"}),

@@ -6,34 +6,55 @@ from collections.abc import Iterator
 
 import tree_sitter
 
+from codesyntax_dataset.errors import ParseError
 from codesyntax_dataset.languages import bounded
-from codesyntax_dataset.languages.language import Definition
+from codesyntax_dataset.languages.language import UNREAD_FUNCTION, UNREAD_OUTSIDE, Definition, Unread
 from codesyntax_dataset.languages.tables.labels import grammar
 from codesyntax_dataset.languages.tables.parts import Find, compiled
 from codesyntax_dataset.languages.tables.table import Table
 
 
-def definitions(text: str, table: Table) -> Iterator[Definition]:
-    """The named functions and methods of a file, in order; nested ones are part of the outer one.
+def definitions(text: str, table: Table) -> list[Definition | Unread]:
+    """The named functions and methods of a file, in order, and what cannot be read; nested ones are part of the outer.
 
-    Raises SyntaxError where the file does not parse, and ParseError as `bounded.parse`.
+    Of several grammars, the first that reads the file, or the one that reads most of its functions. Raises ParseError
+    as `bounded.parse`.
     """
     data = text.encode()
-    root = bounded.parse(grammar(table.file_grammar or table.grammar), data, keep_text=False).root_node
-    if root.has_error:
-        raise SyntaxError(f"not code that {table.grammar} reads")
+    readings: list[list[Definition | Unread]] = []
+    for name in (table.file_grammar or table.grammar, *table.dialects):
+        try:
+            root = bounded.parse(grammar(name), data, keep_text=False).root_node
+        except ParseError as wrong:
+            unbounded = wrong
+            continue
+        readings.append(list(_defined(root, data, table)))
+        if not root.has_error:
+            return readings[-1]
+    if not readings:
+        raise unbounded
+    return max(readings, key=lambda found: sum(len(one.code) for one in found if isinstance(one, Definition)))
+
+
+def _defined(root: tree_sitter.Node, data: bytes, table: Table) -> Iterator[Definition | Unread]:
     functions = {node: compiled(path) for node, path in table.functions.items()}
     scopes = {node: compiled(path) for node, path in table.scopes.items()}
     waiting = [(root, "")]
     while waiting:
         node, prefix = waiting.pop()
+        first, last = node.start_point.row + 1, node.end_point.row + 1
         if (find := functions.get(node.type)) and (name := _name(node, find, data)):
-            first, last = node.start_point.row + 1, node.end_point.row + 1
-            yield Definition(prefix + name, first, last, data[node.start_byte : node.end_byte].decode())
+            if node.has_error:
+                yield Unread(UNREAD_FUNCTION, first)
+            else:
+                yield Definition(prefix + name, first, last, data[node.start_byte : node.end_byte].decode())
             continue
+        if node.is_error or node.is_missing:
+            yield Unread(UNREAD_OUTSIDE, first)
         if (find := scopes.get(node.type)) and (name := _name(node, find, data)):
             prefix += f"{name}."
-        waiting += [(child, prefix) for child in reversed(node.named_children)]
+        children = node.children if node.has_error else node.named_children
+        waiting += [(child, prefix) for child in reversed(children)]
 
 
 def _name(node: tree_sitter.Node, find: Find, data: bytes) -> str:

@@ -15,7 +15,7 @@ import importlib
 import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
-from itertools import accumulate
+from itertools import accumulate, product
 from typing import NamedTuple
 
 import tree_sitter
@@ -65,7 +65,11 @@ class Labels:
 
     def __init__(self, table: Table):
         self._table = table
-        self._grammar = grammar(table.grammar)
+        self._grammars = [
+            (ready, tree_sitter.Query(ready, refused))
+            for name, refused in {table.grammar: table.refused, **table.dialects}.items()
+            for ready in [grammar(name)]
+        ]
         self._rules: dict[str, list[_Rule]] = {}  # by the type of the node
         self._inside: dict[tuple[str, str], list[_Rule]] = {}  # by those of parent and node
         for rule in table.rules:
@@ -82,7 +86,6 @@ class Labels:
             else:
                 self._rules.setdefault(node, []).append(ready)
         self._parents = {parent for parent, _ in self._inside}
-        self._refused = tree_sitter.Query(self._grammar, table.refused)
 
     def annotate(self, code: str) -> Annotation:
         """The labels of a function; raises ParseError, with line and column, if it does not parse."""
@@ -129,19 +132,25 @@ class Labels:
         return bytes(plain)
 
     def _in_frame(self, data: bytes) -> _Tree:
-        """The tree in the first frame in which the code parses, or in which its error comes last."""
-        trees = []
-        for before, after in self._table.frames:
+        """The tree by the first grammar, in the first frame, with which the code parses, or its error comes last."""
+        trees: list[_Tree] = []
+        for (ready, refused), (before, after) in product(self._grammars, self._table.frames):
             start = len(before.encode())
             framed = before.encode() + data + after.encode()
-            root = bounded.parse(self._grammar, framed, keep_text=False).root_node
-            error = self._error(root, start)
+            try:
+                root = bounded.parse(ready, framed, keep_text=False).root_node
+            except ParseError as wrong:
+                unbounded = wrong
+                continue
+            error = self._error(root, start, refused)
             trees.append(_Tree(root, framed, start, start + len(data), error))
             if error is None:
                 return trees[-1]
+        if not trees:
+            raise unbounded
         return max(trees, key=lambda tree: tree.error.start_byte - tree.start if tree.error else 0)
 
-    def _error(self, root: tree_sitter.Node, start: int) -> tree_sitter.Node | None:
+    def _error(self, root: tree_sitter.Node, start: int, refused: tree_sitter.Query) -> tree_sitter.Node | None:
         """The first node that the language does not have, or the root if the code reaches out of its frame."""
         if root.has_error:
             node = root
@@ -155,7 +164,7 @@ class Labels:
             frame = root.descendant_for_byte_range(start - 1, root.end_byte)
             if frame is None or frame.start_byte != start - 1:
                 return root
-        found = tree_sitter.QueryCursor(self._refused).captures(root).get("refused", ())
+        found = tree_sitter.QueryCursor(refused).captures(root).get("refused", ())
         return min(found, key=lambda node: node.start_byte, default=None)
 
     def _walked(self, tree: _Tree) -> _Walk:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any
 
-from codesyntax_dataset.languages.language import Definition, Language, Variant
+from codesyntax_dataset.languages.language import Definition, Language, Unread, Variant
 from codesyntax_dataset.languages.tables.table import Table
 from codesyntax_dataset.languages.variants import EXACT
 from codesyntax_dataset.schema import Annotation, Token
@@ -19,7 +19,7 @@ Tokenize = Callable[[str, str], list[Token]]
 def language_by(table: Table, **facts: Any) -> Language:
     """The record of a language whose labels are exact, by a table; `facts` are further fields of the record."""
 
-    def definitions(text: str) -> Iterable[Definition]:
+    def definitions(text: str) -> Iterable[Definition | Unread]:
         from codesyntax_dataset.languages.tables.definitions import definitions
 
         return definitions(text, table)
@@ -32,6 +32,7 @@ def language_by(table: Table, **facts: Any) -> Language:
         tokenize=tokenize_by(table),
         definitions=definitions,
         grammar=table.grammar,
+        dialects=tuple(table.dialects),
         frames=table.frames,
         **facts,
     )
