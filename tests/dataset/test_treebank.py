@@ -10,7 +10,7 @@ from codesyntax_dataset import annotate, corpus
 from codesyntax_dataset.build import build
 from codesyntax_dataset.check import check_folder
 from codesyntax_dataset.errors import ArgumentError, CodeSyntaxError, DatasetError, SourceError
-from codesyntax_dataset.schema import Edge, Skips, check
+from codesyntax_dataset.schema import LABELS, Edge, Skips, check
 from codesyntax_dataset.sources import read
 
 GERMAN = """\
@@ -197,7 +197,7 @@ def test_the_dataset_of_a_treebank(tmp_path):
     """Its card names the language, the treebank and the sentences left out; a config of code has none there."""
     file = file_of(tmp_path, f"{GERMAN}{MALFORMED['has heads that run in a circle']}", "gsw_own-ud-test.conllu")
     report = build(file, ["ud", "ud_space_after"], tmp_path / "data")
-    assert "ud 1.0." in report.text() and "test 2 sentences, 6 edges" in report.text()
+    assert f"ud {LABELS}." in report.text() and "test 2 sentences, 6 edges" in report.text()
     card = (tmp_path / "data" / "README.md").read_text(encoding="utf-8")
     for line in (
         "language:\n- gsw\n",

@@ -15,6 +15,7 @@ from click.testing import CliRunner
 from codesyntax_dataset.errors import DataNotFound, DatasetError, LedgerError, ModelError, UnknownName
 from codesyntax_dataset.metadata import sha256sums
 from codesyntax_dataset.protocol import REDRAWN_DEPENDENTS
+from codesyntax_dataset.schema import LABELS
 from probing import probe
 from probing.attention.errors import analyse
 from probing.attention.ledger import RankLedger
@@ -106,7 +107,7 @@ def test_a_dataset_that_was_edited_in_place_is_refused(command, file, tiny_model
     data = results.parent / "codesyntax"
     load_functions(data, "python", "test")
     if file == "README.md":
-        (data / file).write_text((data / file).read_text().replace("version: 1.0.", "version: 1.0.1"))
+        (data / file).write_text((data / file).read_text().replace(f"version: {LABELS}.", f"version: {LABELS}.1"))
     else:
         without_last_edges(data)
     given = {

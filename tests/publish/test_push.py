@@ -31,6 +31,7 @@ from codesyntax_dataset.check import check_folder
 from codesyntax_dataset.errors import DatasetError, HubError, UnknownName
 from codesyntax_dataset.languages import CONFIGS, LANGUAGES
 from codesyntax_dataset.protocol import DIRECTIONS
+from codesyntax_dataset.schema import LABELS
 from codesyntax_dataset.tasks import mask_task_id, mask_tasks, task_id, tasks
 from codesyntax_metric import topk_uas
 from probing.cli import main
@@ -373,7 +374,7 @@ def link(folder: Path) -> None:
             "'num_examples: 140', but its Parquet",
         ),
         (with_sums(edited("README.md", "| 141 |", "| 142 |")), "| 142 |"),
-        (with_sums(edited("README.md", "version: 1.0.", "version: 1.1.")), "version: 1.1."),
+        (with_sums(edited("README.md", f"version: {LABELS}.", "version: 0.1.")), "version: 0.1."),
         (with_sums(edited("README.md", "split: test", "split: train")), "split: train"),
         (with_sums(edited("README.md", "config_name: java", "config_name: jawa")), "names a config 'jawa'"),
         (with_sums(edited("README.md", "| `If:if->test` | ", "| `If:if->test` | 1")), "`If:if->test`"),
@@ -389,7 +390,7 @@ def link(folder: Path) -> None:
             "python/test.parquet has the columns id int64, code",
         ),
         (with_sums(rewritten(with_ids(lambda ids: [ids[1], *ids[1:]]))), "python has the id 1 2 times"),
-        (with_sums(rewritten(with_ids(lambda ids: ids[::-1]))), "README.md says '| `python` | 1.0."),
+        (with_sums(rewritten(with_ids(lambda ids: ids[::-1]))), f"README.md says '| `python` | {LABELS}."),
         (with_sums(write("python/test.parquet")), "python cannot be read"),
         (with_sums(edited("README.md", "config_name: java", "config_name: [java]")), "names a config ['java']"),
         (with_sums(edited("README.md", "configs:", "date: 2026-99-99\nconfigs:")), "does not begin with the YAML"),

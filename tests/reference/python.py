@@ -74,6 +74,8 @@ def edges(code: str, tokens: list[Token]) -> Counter[Place]:
                     add("Assign:target->value", [target], [node.value])
             case ast.AnnAssign() | ast.NamedExpr() if node.value:
                 add("Assign:target->value", [node.target], [node.value])
+            case _ if isinstance(node, getattr(ast, "TypeAlias", ())):
+                add("Assign:target->value", [node.name], [node.value])
             case ast.Attribute():
                 name = end(node) - len(node.attr), end(node)
                 add("Attribute:value->attr", [node.value], name)

@@ -11,10 +11,15 @@ _IF = {
 }
 _GENERATOR = "*<for_in_clause>[0]/left .. *<for_in_clause>[-1]/right"
 _ARGUMENTS = "arguments<argument_list>/*"
+_PATTERNS = "case_pattern class_pattern dict_pattern keyword_pattern union_pattern".split()
 
 TABLE = Table(
     grammar="tree_sitter_python",
-    brackets=frozenset({"parenthesized_expression"}),
+    brackets=frozenset({"parenthesized_expression", "tuple_pattern"}),
+    signs={
+        "list_splat": frozenset({"attribute", "binary_operator", "call", "subscript"})
+    },  # `*a[0]` is `(*a)[0]` to it
+    chains={"union_type": ("BinOp", frozenset({"binary_operator", "type", "union_type"}))},
     whole=frozenset({"string"}),
     flat=frozenset(
         {"argument_list", "block", "module", "parameters", "lambda_parameters", "type", "type_parameter", "with_clause"}
@@ -26,11 +31,17 @@ TABLE = Table(
     refused="[(exec_statement) (print_statement)] @refused",
     rules=(
         Rule("assignment", "Assign", {"target": "left", "value": "right+"}),
+        Rule("type_alias_statement", "Assign", {"target": "left", "value": "right"}),
         Rule("named_expression", "Assign", {"target": "name", "value": "value"}),
         Rule("attribute", "Attribute", {"value": "object", "attr": "attribute"}),
+        *(
+            Rule(f"{pattern}/dotted_name", "Attribute", {"value": "*[0]", "attr": f"*[{place}]"})
+            for pattern in _PATTERNS
+            for place in range(1, 5)
+        ),
         Rule("augmented_assignment", "AugAssign", {"target": "left", "value": "right"}),
         Rule("binary_operator", "BinOp", {"left": "left", "right": "right"}),
-        Rule("union_type", "BinOp", {"left": "*[0]", "right": "*[1]"}),
+        Rule("complex_pattern", "BinOp", {"left": "*/^", "right": "*[1]"}),
         Rule("boolean_operator", "BoolOp", {"value": "*"}),
         Rule(
             "call",
@@ -70,7 +81,16 @@ TABLE = Table(
         Rule("conditional_expression", "IfExp", {"body": "*[0]", "test": "*[1]", "orelse": "*[2]"}),
         Rule("slice", "Slice", {"lower": ":0", "upper": ":1"}),
         Rule("subscript", "Subscript", {"value": "value", "slice": "subscript"}),
-        Rule("generic_type", "Subscript", {"value": "*[0]", "slice": "*<type_parameter>/*"}),
+        Rule(
+            "generic_type",
+            "Subscript",
+            {"value": "*[0]", "slice": "*<type_parameter>/* unless ^/^<type_alias_statement>"},
+        ),
+        Rule(
+            "type_alias_statement",
+            "Subscript",
+            {"value": "right/*<generic_type>/*[0]", "slice": "right/*<generic_type>/*<type_parameter>/*"},
+        ),
         Rule("match_statement", "Switch", {"switch": "'match'", "expr": "subject", "statement": "body/*"}),
         Rule(
             "try_statement",

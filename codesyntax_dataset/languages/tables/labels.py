@@ -40,6 +40,14 @@ class _Rule(NamedTuple):
     parts: dict[str, Find]
 
 
+def _between(construct: str, left: tree_sitter.Node, right: tree_sitter.Node) -> _Rule:
+    """The rule of an operator between two nodes."""
+    [relation] = CONSTRUCTS[construct].relations
+    head, _, dependent = relation.partition("->")
+    parts: dict[str, Find] = {head: lambda _: [left], dependent: lambda _: [right]}
+    return _Rule([(f"{construct}:{relation}", head, dependent, False)], parts)
+
+
 class _Tree(NamedTuple):
     """The tree of a function in its frame: the function is the bytes of `data` from `start` to `end`."""
 
@@ -170,7 +178,8 @@ class Labels:
     def _walked(self, tree: _Tree) -> _Walk:
         rules, inside, parents = self._rules, self._inside, self._parents
         whole, text = self._table.whole, self._table.text
-        brackets, flat = self._table.brackets, self._table.flat | self._table.brackets
+        brackets, flat, chains = self._table.brackets, self._table.flat, self._table.chains
+        signs = self._table.signs
         walk = _Walk([], [], [], set(), set())
         waiting: list[tuple[tree_sitter.Node, int, str]] = [(tree.root, -1, "")]
         while waiting:
@@ -182,16 +191,24 @@ class Labels:
                 elif node.is_extra and not node.is_error:
                     walk.comments.append(node)
                     continue
+                elif kind in chains:
+                    construct, parts = chains[kind]
+                    children = _flattened(node, parts)
+                    left, *others = [child for child in children if child.is_named]
+                    walk.related.extend((_between(construct, left, right), node) for right in others)
                 else:
                     children = node.children
                 if kind in text:
                     walk.leaves.extend(_stripped(tree.data, start, end))
                 elif not children and end > start:
                     walk.leaves.append((start, end))
-                if kind in brackets:
+                groups = kind in brackets and _groups(children)
+                if groups:
                     walk.opening.add(start)
                     walk.closing.add(end)
-                if node.is_named and kind not in flat:
+                if kind in signs and above == start and parent in signs[kind]:
+                    walk.opening.add(start)
+                if node.is_named and kind not in flat and not groups:
                     if 0 <= above < start:
                         walk.related.append((above, node))
                     above = start
@@ -245,10 +262,30 @@ class Labels:
     def _inner(self, nodes: Nodes) -> Nodes:
         """A single node without the brackets that only group it."""
         while (
-            len(nodes) == 1 and nodes[0].type in self._table.brackets and len(inside := named_children(nodes[0])) == 1
+            len(nodes) == 1
+            and nodes[0].type in self._table.brackets
+            and len(inside := named_children(nodes[0])) == 1
+            and _groups(nodes[0].children)
         ):
             nodes = inside
         return nodes
+
+
+def _flattened(chain: tree_sitter.Node, parts: frozenset[str]) -> Nodes:
+    """The operands and operators of a chain, in order."""
+    found, waiting = [], chain.children[::-1]
+    while waiting:
+        node = waiting.pop()
+        if node.type in parts:
+            waiting += node.children[::-1]
+        else:
+            found.append(node)
+    return found
+
+
+def _groups(children: Nodes) -> bool:
+    """Whether brackets with these children do nothing but group: a comma makes a tuple."""
+    return not any(child.type == "," for child in children)
 
 
 def _stripped(data: bytes, start: int, end: int) -> list[tuple[int, int]]:

@@ -14,7 +14,8 @@ After a step, `<a|b>` keeps the nodes of these types, `<!a|b>` the others; `[nam
 `[!name]` the others; and `[0]`, `[-1]` or `[1:]` some by their place. The order counts: `*[0]<a>` is the first child if
 it is an `a`, `*<a>[0]` the first `a`. Of paths joined by ` | ` the first that leads anywhere counts; two joined by
 ` .. ` are a part that begins with the first node of one and ends with the last of the other. Comments are no nodes
-here. A relation between a part and itself leads from the first of its nodes to the others.
+here. A path before ` unless ` leads nowhere where the one behind it leads anywhere. A relation between a part and
+itself leads from the first of its nodes to the others.
 """
 
 from __future__ import annotations
@@ -46,6 +47,9 @@ def compiled(part: str) -> Find:
     if " | " in part:
         choices = [compiled(choice) for choice in part.split(" | ")]
         return lambda node: next((nodes for choice in choices if (nodes := choice(node))), [])
+    if " unless " in part:
+        path, other = (compiled(side) for side in part.split(" unless "))
+        return lambda node: [] if other(node) else path(node)
     if " .. " in part:
         begin, end = (compiled(side) for side in part.split(" .. "))
 
