@@ -132,9 +132,10 @@ def score(ledgers: tuple[Path, ...], wide: bool, as_json: bool) -> None:
         if isinstance(result, ProbeResult):
             probed.append(result)
     if len(probed) > 1:
-        from probing.report.tables import print_beyond
+        from probing.report.results import beyond_offsets
+        from probing.report.terminal import print_parts
 
-        print_beyond(probed, wide)
+        print_parts(beyond_offsets(probed), wide)
 
 
 @main.command()
@@ -155,7 +156,8 @@ def errors(results: tuple[Path, ...], rule: str, wide: bool, as_json: bool, **wh
     quiet_libraries()
     from probing.attention import errors
     from probing.evidence.gather import files_of
-    from probing.report.errors import print_errors
+    from probing.report.errors import parts
+    from probing.report.terminal import print_parts
 
     files = files_of(results)
     if as_json and len(files) > 1:
@@ -166,7 +168,7 @@ def errors(results: tuple[Path, ...], rule: str, wide: bool, as_json: bool, **wh
         if as_json:
             click.echo(analysis.to_json(), nl=False)
         else:
-            print_errors(analysis, rule, wide)
+            print_parts(parts(analysis, rule), wide)
         note(f"wrote {path}")
 
 
@@ -252,20 +254,13 @@ def show(
 
 
 def print_one(result: ProbeResult | MaskResult | SilencingResult, wide: bool = False, as_json: bool = False) -> None:
-    from probing.prediction.result import MaskResult
-    from probing.prediction.silencing_result import SilencingResult
-    from probing.report.masking import print_masking
-    from probing.report.silencing import print_silencing
-    from probing.report.tables import print_result
+    from probing.report.results import parts
+    from probing.report.terminal import print_parts
 
     if as_json:
         click.echo(result.to_json(), nl=False)
-    elif isinstance(result, MaskResult):
-        print_masking(result, wide)
-    elif isinstance(result, SilencingResult):
-        print_silencing(result, wide)
     else:
-        print_result(result, wide)
+        print_parts(parts(result), wide)
 
 
 def print_saved(

@@ -84,13 +84,14 @@ def stats(
     import datasets
 
     from probing.report import statistics
+    from probing.report.terminal import print_parts
 
     datasets.disable_progress_bars()
     collected = statistics.collect(data, list(dict.fromkeys(configs)), sorted(set(splits)))
     if as_json:
         click.echo(collected.to_json(), nl=False)
     else:
-        statistics.print_statistics(collected, wide)
+        print_parts(statistics.parts(collected), wide)
     if output:
         statistics.save(collected, output)
         note(f"wrote {output}")
@@ -109,13 +110,14 @@ def compare_labels(configs: tuple[str, ...], wide: bool, as_json: bool, **given:
 
     Both label the same functions: all of a source, or those of a dataset's split test.
     """
-    from probing.report.labels_compared import compare_labels, print_comparison
+    from probing.report.labels_compared import compare_labels, parts
+    from probing.report.terminal import console, print_parts
 
     comparison = compare_labels(list(dict.fromkeys(configs)), **given)
     if as_json:
         click.echo(comparison.to_json(), nl=False)
     else:
-        print_comparison(comparison, wide)
+        print_parts(parts(comparison, console(wide).width), wide)
 
 
 @main.command("new-language")

@@ -69,14 +69,15 @@ def baseline(as_json: bool, wide: bool, output: Path | None, **given: Any) -> No
     import datasets
 
     from probing.evidence import baselines
-    from probing.report.baselines import print_baselines
+    from probing.report import results
+    from probing.report.terminal import print_parts
 
     datasets.disable_progress_bars()
     result = baselines.baseline(**given).to_dict()
     if as_json:
         click.echo(baselines.to_json(result), nl=False)
     else:
-        print_baselines(result, wide)
+        print_parts(results.baselines(result), wide)
     if output:
         note(f"wrote {baselines.save(result, output)}")
 

@@ -39,13 +39,17 @@ def available_models(models: tuple[str, ...], refresh: bool, wide: bool, as_json
     """List models known to work, or describe each MODEL (a Hub id or a local folder) from its configuration."""
     quiet_hub()
     from probing.models.catalogue import available, to_json
-    from probing.report.models import print_models
+    from probing.report import results
+    from probing.report.terminal import print_parts
+    from probing.runs.progress import progress
 
     descriptions = available(models, refresh=refresh)
     if as_json:
         click.echo(to_json(descriptions), nl=False)
     else:
-        print_models(descriptions, wide)
+        print_parts(
+            results.models(progress(descriptions, desc="reading configurations", unit="model", leave=False)), wide
+        )
 
 
 @main.command()

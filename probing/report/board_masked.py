@@ -15,7 +15,7 @@ from probing.evidence.statistics import FEW_FUNCTIONS
 from probing.prediction.result import OUTCOMES
 from probing.publish.board_masked import MaskedCell, MaskedRow, MaskedTable, MaskedTypeRow
 from probing.report.document import row_in_csv
-from probing.report.masking import RANDOM
+from probing.report.syntaxeval import RANDOM
 
 SHOWN = {HEADLINE: "Jaccard similarity", "restored": "restored sub-tokens"}
 """The outcomes of the main table, those of tasks; the details have all."""

@@ -1,4 +1,4 @@
-"""The parts of a report (sections of text, tables and figures) and their form in HTML, Markdown and CSV."""
+"""The parts of a report: sections of text, tables and figures, as HTML, Markdown, CSV and in the terminal."""
 
 from __future__ import annotations
 
@@ -12,9 +12,13 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import rich.console
+import rich.table
 from markupsafe import Markup
+from rich import box
 
 from probing.report.pages import SHOWN
+from probing.report.terminal import WIDE, Terminal, plain, printed_width
 
 Cell = Any
 """A text, a number, None, or a list: a score in percent is [value, low, high] (low and high None if it has no interval)
@@ -56,6 +60,7 @@ NAME = Kind(str, look="r")  # stays on one line
 MARKED = Kind(str, ("", ", marks"), look="r")
 LINK = Kind(str, ("", ", page"), look="t")  # a text, and where it leads; or a text alone
 CODE = Kind(str, look="c")
+SHORT = Kind(str)  # such as an attention head: aligned as numbers are
 COUNT = Kind("{:,}".format)
 COUNT_DIFFERENCE = Kind(lambda count: f"{count:+,}".replace("-", "−").replace("+0", "0"))
 PERCENT = Kind("{:.1f}".format)
@@ -73,13 +78,27 @@ CORRELATION = Kind(NATS.show, SCORE.parts)
 P = Kind(lambda p: f"{p:.4f}" if p < 0.001 else f"{p:.3f}", look="n least")
 RANK = Kind(str, look="n least")  # a text: a rank, or the first and the last of a range
 
+_CODE_WIDTH = 40
+"""The least width of code in a terminal."""
+
+_TYPED = str.maketrans({"−": "-", "–": "-"})
+
 
 class Column(NamedTuple):
-    """`group`: a heading over neighbouring columns that share it, such as a protocol."""
+    """`name`: may have a line break, for the terminal. `group`: a heading over neighbouring columns that share it, such
+    as a protocol. `spare`: the rank in which a narrow terminal drops the column, from 1, or 0 to keep it; one for each
+    column that the terminal shows (three for a difference: value, interval, p); empty to keep all."""
 
     name: str
     kind: Kind = TEXT
     group: str = ""
+    spare: tuple[int, ...] = ()
+
+    @property
+    def full_name(self) -> str:
+        """In one line, with the group."""
+        name = self.name.replace("-\n", "-").replace("\n", " ")
+        return f"{self.group}: {name}" if self.group else name
 
 
 @dataclass
@@ -88,6 +107,7 @@ class Table:
 
     The first `filters` columns become filters on the page, initially at their first values; CSV has all rows. `notes`
     are shown below the table. `within`: the file that has its rows instead of a CSV file of its own, or none if empty.
+    `totals`: rows under a line.
     """
 
     name: str
@@ -97,6 +117,7 @@ class Table:
     notes: str = ""
     filters: int = 0
     within: str | None = None
+    totals: Sequence[list[Cell]] = ()
 
     @property
     def file(self) -> str:
@@ -138,8 +159,8 @@ class Table:
         """All rows, full precision; a score with an interval takes three columns."""
         text = io.StringIO()
         writer = csv.writer(text, lineterminator="\n")
-        writer.writerow([_full_name(column) + part for column in self.columns for part in column.kind.parts])
-        for row in self.rows:
+        writer.writerow([column.full_name + part for column in self.columns for part in column.kind.parts])
+        for row in [*self.rows, *self.totals]:
             written: list[Any] = []
             for column, cell in zip(self.columns, row):
                 values = list(cell) if isinstance(cell, (list, tuple)) else [cell]
@@ -147,19 +168,134 @@ class Table:
             writer.writerow([in_csv(value) for value in written])
         return text.getvalue()
 
-    def to_markdown(self) -> str:
-        """The rows that the page shows initially."""
+    @property
+    def initial(self) -> list[list[Cell]]:
+        """The rows that the page shows initially, and the totals."""
+        return [*next(iter(self.bodies.values()), []), *self.totals]
+
+    @property
+    def initial_title(self) -> str:
+        """The title, with the initial values of the filters."""
         first = next(iter(self.bodies), ())
-        chosen = ", ".join(f"{column.name} {value}" for column, value in zip(self.columns, first))
-        lines = [f"**{_escape(self.title)}**" + (f" ({chosen}; the CSV file has all)" if chosen else ""), ""]
-        lines.append("| " + " | ".join(_escape(_full_name(column)) for column in self.shown) + " |")
+        chosen = ", ".join(f"{column.full_name} {value}" for column, value in zip(self.columns, first))
+        return self.title + (f" ({chosen}; the CSV file has all)" if chosen else "")
+
+    def to_markdown(self) -> str:
+        """The initial rows."""
+        lines = [f"**{_escape(self.title)}**" + self.initial_title.removeprefix(self.title), ""]
+        lines.append("| " + " | ".join(_escape(column.full_name) for column in self.shown) + " |")
         lines.append("| " + " | ".join("---:" if column.kind.numeric else "---" for column in self.shown) + " |")
         lines += [
             "| " + " | ".join(_in_markdown(cell, column.kind) for cell, column in zip(row, self.shown)) + " |"
-            for row in self.bodies.get(first, [])
+            for row in self.initial
         ]
         lines += ["", f"CSV: [{Path(self.file).name}]({self.file})"] if self.file else []
         return "\n".join(lines + (["", _escape(self.notes)] if self.notes else [])) + "\n"
+
+    def _repr_html_(self) -> str:
+        """The initial rows, for notebooks."""
+        heading = Markup("").join(Markup("<th>{}</th>").format(column.full_name) for column in self.shown)
+        rows = Markup("").join(
+            Markup("<tr>")
+            + Markup("").join(
+                in_html(cell, column.kind) if cell != "" else Markup("<td>") for cell, column in zip(row, self.shown)
+            )
+            for row in self.initial
+        )
+        page = Markup("<p>{}</p><table><tr>{}{}</table><p>{}</p>")
+        return page.format(self.initial_title, heading, rows, self.notes)
+
+    def to_terminal(self, width: int = WIDE) -> str:
+        """The initial rows as text of at most `width` characters a line, as commands print them."""
+        text = io.StringIO()
+        Terminal(file=text, width=width).print(self)
+        return text.getvalue()
+
+    def __rich_console__(
+        self, console: rich.console.Console, options: rich.console.ConsoleOptions
+    ) -> rich.console.RenderResult:
+        """Drops spare columns, rather than to cut or break a number, and names them."""
+        columns = [printed for place, column in enumerate(self.shown) for printed in self._printed(place, column)]
+        spare = sorted((printed for printed in columns if printed.spare), key=lambda printed: -printed.spare)
+        drawn = self._drawn(columns, [])
+        dropped: list[_Printed] = []
+        while spare and console.measure(drawn, options=options.update(width=WIDE)).minimum > options.max_width:
+            dropped.append(spare.pop())
+            drawn = self._drawn(
+                [printed for printed in columns if printed not in dropped],
+                [printed.full_name for printed in columns if printed in dropped],
+            )
+        yield drawn
+
+    def _printed(self, place: int, column: Column) -> list[_Printed]:
+        """A column as the terminal shows it, where a difference is three: its value, interval and p."""
+        cells, kind = [row[place] for row in self.initial], column.kind
+        names = [column.name, "95 % interval", "p"] if kind in (DIFFERENCE, EFFECT) else [column.name]
+        texts = [_in_terminal(cell, kind) for cell in cells]
+        ranks = column.spare or (0,) * len(names)
+        return [
+            _Printed(column, name, [text[part] for text in texts], rank)
+            for part, (name, rank) in enumerate(zip(names, ranks, strict=True))
+        ]
+
+    def _drawn(self, columns: Sequence[_Printed], dropped: Sequence[str]) -> rich.table.Table:
+        left_out = f"not shown at this width: {', '.join(dropped)} (--wide)" if dropped else ""
+        drawn = rich.table.Table(
+            title=plain(self.initial_title),
+            title_justify="left",
+            caption=plain("\n".join(filter(None, [self.notes, left_out]))) or None,
+            caption_justify="left",
+            box=box.SIMPLE_HEAD,
+            pad_edge=False,
+        )
+        group = ""
+        for column, name, cells, _ in columns:
+            heading = plain(f"{column.group if column.group != group else ''}\n{name}" if column.group else name)
+            group, kind = column.group, column.kind
+            whole = kind.numeric or kind.look == "r"  # no number or name is cut or broken
+            drawn.add_column(
+                heading,
+                justify="right" if kind.numeric else "left",
+                no_wrap=whole,
+                min_width=printed_width([heading, *cells]) if whole else _CODE_WIDTH if kind is CODE else None,
+            )
+        names = [str(row[0]) for row in self.initial]
+        nested = any(name.startswith(" ") for name in names)
+        body = len(names) - len(self.totals)
+        for number, name in enumerate(names):
+            bold = (nested or number >= body) and not name.startswith(" ")
+            drawn.add_row(
+                *(printed.cells[number] for printed in columns),
+                style="bold" if bold else "",
+                end_section=bool(self.totals) and number == body - 1,
+            )
+        return drawn
+
+
+class _Printed(NamedTuple):
+    """A column of the terminal: one that a table shows, or a part of it."""
+
+    column: Column
+    name: str
+    cells: list[str]
+    spare: int
+
+    @property
+    def full_name(self) -> str:
+        return self.column._replace(name=self.name).full_name
+
+
+def _in_terminal(cell: Cell, kind: Kind) -> list[str]:
+    """A cell, or the three of a difference, in signs that every terminal has."""
+    differs = kind in (DIFFERENCE, EFFECT)
+    if not isinstance(cell, (list, tuple)):
+        texts = ["" if cell == "" else in_text(cell, kind)] * (3 if differs else 1)
+    elif differs:
+        value, interval, *_ = _lines(cell, kind, " to ")
+        texts = [value, interval, "-" if _missing(cell[3]) else f"{cell[3]:.4f}"]
+    else:
+        texts = [in_text(cell, kind)]
+    return [plain(text.translate(_TYPED)) for text in texts]
 
 
 @dataclass
@@ -223,7 +359,7 @@ def in_html(cell: Cell, kind: Kind) -> Markup:
         return Markup('<td class="{}"><a href="{}">{}</a>').format(kind.look, place, text)
     value, *below = _lines(cell, kind, " to ")
     look = kind.look
-    if kind in (DIFFERENCE, EFFECT) and cell is not None and cell[3] is not None and separated(cell[3]):
+    if kind in (DIFFERENCE, EFFECT) and isinstance(cell, (list, tuple)) and cell[3] is not None and separated(cell[3]):
         look += " up" if cell[0] > 0 else " down"
     small = Markup("").join(Markup("<small>{}</small>").format(line) for line in below)
     return Markup('<td class="{}">{}{}').format(look, value, small)
@@ -268,10 +404,6 @@ def _shown(cell: Cell, kind: Kind) -> str:
 
 def _missing(cell: Cell) -> bool:
     return cell is None or cell == "" or (isinstance(cell, float) and math.isnan(cell))
-
-
-def _full_name(column: Column) -> str:
-    return f"{column.group}: {column.name}" if column.group else column.name
 
 
 def _escape(text: str) -> str:

@@ -1,83 +1,89 @@
-"""The error analysis of a result as tables in the terminal."""
+"""The error analysis of a result as tables."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from statistics import mean
 from typing import Any
 
-from rich.table import Table
-from rich.text import Text
-
 from probing.attention.error_classes import CLASSES, PLACES
 from probing.attention.errors import ErrorAnalysis
-from probing.report.terminal import console, print_table, table
-
-_CLASSES_FROM = 4
-"""The first column of a class, after relation, edges, errors and best head."""
+from probing.report.document import CODE, COUNT, NAME, PERCENT, SHORT, Column, Table
 
 _MARKS = {"head": ("«", "»"), "dependent": ("⟦", "⟧"), "chosen": ("✗", "✗")}
 
 
-def print_errors(analysis: ErrorAnalysis, rule: str, wide: bool = False) -> None:
-    """Print the share of each class and place in the wrong first choices of each relation, and an example per class."""
-    out = console(wide)
-    counts = analysis.classes(rule)
-    classes = [name for name, errors in counts.items() if errors]
-    rarest_first = sorted(range(len(classes)), key=lambda place: counts[classes[place]])
+def parts(analysis: ErrorAnalysis, rule: str) -> list[str | Table]:
+    """The share of each class and place in the wrong first choices of each relation, and an example per class."""
+    counts = {name: errors for name, errors in analysis.classes(rule).items() if errors}
     by_class = {
         name: {kind: errors["errors"] for kind, errors in entry["classes"].items()}
         for name, entry in analysis.rules[rule].items()
     }
     by_place = {name: analysis.places(rule, name) for name in analysis.rules[rule]}
-    spare = [_CLASSES_FROM + place for place in rarest_first]
-    print_table(out, _shares(analysis, rule, classes, by_class, "what"), spare=spare)
-    print_table(out, _shares(analysis, rule, PLACES, by_place, "where, relative to the edge, is what"), spare=[1, 3])
-    print_table(out, _examples(analysis, rule), spare=[2, 1])
-    out.print(analysis.signature, soft_wrap=True, highlight=False)
-    if differing := analysis.differing[rule]:
-        out.print(f"{differing} edges are hit in this run but not in the ledger, or the reverse, due to rounding")
+    rarest_first = {name: rank for rank, name in enumerate(sorted(counts, key=lambda name: counts[name]), 1)}
+    classes = [Column(name, PERCENT, spare=(rarest_first[name],)) for name in counts]
+    places = [Column("\n".join(name.split(" the ")), PERCENT) for name in PLACES]
+    differing = analysis.differing[rule]
+    text = f"{differing} edges are hit in this run but not in the ledger, or the reverse, due to rounding"
+    return [
+        _shares(analysis, rule, counts, classes, by_class, "what"),
+        _shares(analysis, rule, PLACES, places, by_place, "where, relative to the edge, is what", (1, 2)),
+        _examples(analysis, rule),
+        analysis.signature,
+        *([text] if differing else []),
+    ]
 
 
 def _shares(
-    analysis: ErrorAnalysis, rule: str, columns: Sequence[str], counts: Mapping[str, Mapping[str, int]], asked: str
+    analysis: ErrorAnalysis,
+    rule: str,
+    kinds: Iterable[str],
+    columns: Sequence[Column],
+    counts: Mapping[str, Mapping[str, int]],
+    question: str,
+    spare: tuple[int, int] = (0, 0),
 ) -> Table:
-    """The share of each of `columns` among the errors of each relation, from `counts`: relation -> column -> errors."""
-    settings, relations = analysis.settings, analysis.rules[rule]
-    shown = table(
-        f"{settings.model} on {settings.data}, {settings.config}/{settings.split}: {asked} the best head "
-        f"ranks first where it is wrong, in percent of its errors, {rule} token of the dependent",
-        caption="best head: layer-head at k = 1, counted from 0. In the mean all relations with errors weigh the same.",
-    )
-    shown.add_column("relation", no_wrap=True)
-    for name in ("edges", "errors", "best head", *columns):
-        shown.add_column("\n".join(name.split(" the ")), justify="right")
+    """The share of each kind among the errors of each relation, from `counts`: relation -> kind -> errors.
+
+    `spare`: of the columns edges and best head.
+    """
+    settings, relations, kinds = analysis.settings, analysis.rules[rule], list(kinds)
+    rows = []
     for name, entry in sorted(relations.items(), key=lambda item: (-item[1]["errors"], item[0])):
-        shares = [_percent(counts[name].get(column, 0), entry["errors"]) for column in columns]
-        shown.add_row(name, str(entry["edges"]), str(entry["errors"]), f"{entry['layer']}-{entry['head']}", *shares)
+        shares = [_percent(counts[name].get(kind, 0), entry["errors"]) for kind in kinds]
+        rows.append([name, entry["edges"], entry["errors"], f"{entry['layer']}-{entry['head']}", *shares])
     edges, errors = (sum(entry[name] for entry in relations.values()) for name in ("edges", "errors"))
-    pooled = [_percent(sum(errors_of.get(column, 0) for errors_of in counts.values()), errors) for column in columns]
-    shown.add_section()
-    shown.add_row("all relations", str(edges), str(errors), "", *pooled, style="bold")
+    pooled = [_percent(sum(errors_of.get(kind, 0) for errors_of in counts.values()), errors) for kind in kinds]
+    totals: list[list[Any]] = [["all relations", edges, errors, "", *pooled]]
     wrong = {name: entry["errors"] for name, entry in relations.items() if entry["errors"]}
     if wrong:
-        means = [mean(100 * counts[name].get(column, 0) / wrong[name] for name in wrong) for column in columns]
-        shown.add_row("mean of relations", "", "", "", *(f"{share:.1f}" for share in means), style="bold")
-    return shown
+        means = [mean(100 * counts[name].get(kind, 0) / wrong[name] for name in wrong) for kind in kinds]
+        totals.append(["mean of relations", "", "", "", *means])
+    return Table(
+        "errors",
+        f"{settings.model} on {settings.data}, {settings.config}/{settings.split}: {question} the best head "
+        f"ranks first where it is wrong, in percent of its errors, {rule} token of the dependent",
+        [
+            Column("relation", NAME),
+            Column("edges", COUNT, spare=spare[:1]),
+            Column("errors", COUNT),
+            Column("best head", SHORT, spare=spare[1:]),
+            *columns,
+        ],
+        rows,
+        "best head: layer-head at k = 1, counted from 0. In the mean all relations with errors weigh the same.",
+        totals=totals,
+    )
 
 
-def _percent(count: int, total: int) -> str:
-    return f"{100 * count / total:.1f}" if count else "-"
+def _percent(count: int, total: int) -> float | None:
+    return 100 * count / total if count else None
 
 
 def _examples(analysis: ErrorAnalysis, rule: str) -> Table:
     """For each class, the first example from the relation with the most errors of that class."""
-    shown = table(
-        "an example of each class: «head» token, ⟦token⟧ of the dependent that counts by the rule, ✗wrong choice✗",
-    )
-    for name in ("class", "relation", "function"):
-        shown.add_column(name, no_wrap=True)
-    shown.add_column("code", min_width=40)
+    rows = []
     for kind in CLASSES:
         having = [
             (-entry["classes"][kind]["errors"], name)
@@ -87,8 +93,18 @@ def _examples(analysis: ErrorAnalysis, rule: str) -> Table:
         if having:
             _, relation = min(having)
             example = analysis.rules[rule][relation]["classes"][kind]["examples"][0]
-            shown.add_row(kind, relation, str(example["function"]), Text(marked(example)))
-    return shown
+            rows.append([kind, relation, str(example["function"]), marked(example)])
+    return Table(
+        "error-examples",
+        "an example of each class: «head» token, ⟦token⟧ of the dependent that counts by the rule, ✗wrong choice✗",
+        [
+            Column("class", NAME),
+            Column("relation", NAME, spare=(2,)),
+            Column("function", NAME, spare=(1,)),
+            Column("code", CODE),
+        ],
+        rows,
+    )
 
 
 def marked(example: dict[str, Any]) -> str:

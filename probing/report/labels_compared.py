@@ -1,4 +1,4 @@
-"""Two label variants of a language beside each other, as a table in the terminal."""
+"""Two label variants of a language side by side, as a table."""
 
 from __future__ import annotations
 
@@ -7,9 +7,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from operator import attrgetter
 from typing import Any
 
-from rich.markup import escape
-from rich.table import Table
-
 from codesyntax_dataset import corpus
 from codesyntax_dataset.arguments import checked
 from codesyntax_dataset.compare import CHANGES, Comparison, Counted, Example, compare
@@ -17,7 +14,7 @@ from codesyntax_dataset.errors import ArgumentError
 from codesyntax_dataset.languages import language_of
 from codesyntax_dataset.schema import Skips
 from codesyntax_dataset.sources import SAMPLE
-from probing.report.terminal import console, print_table, table
+from probing.report.document import CODE, COUNT, Column, Table
 from probing.runs.data import load_functions
 from probing.runs.progress import progress
 
@@ -49,50 +46,53 @@ def _codes(configs: Sequence[str], source: str | None, data: Any) -> Iterator[st
     yield from progress(codes, desc=" and ".join(configs), unit=language_of(configs[0]).unit, leave=False)
 
 
-def print_comparison(comparison: Comparison, wide: bool = False) -> None:
-    """Print what becomes of the edges of each relation, and the rules that explain it, with an example of each."""
-    out, (first, second) = console(wide), comparison.configs
+def parts(comparison: Comparison, width: int) -> list[str | Table]:
+    """What becomes of the edges of each relation, and the rules that explain it, each with an example.
+
+    `width`: characters of a line; the examples are shortened to fit.
+    """
+    first, second = comparison.configs
     units, functions = language_of(first).units, comparison.functions
-    shown = table(
-        f"From {first} to {second}: the edges of {functions['both']:,} {units}",
-        caption=f"moved: both have the edge, with another head or span; new: only {second}; gone: only {first}. Below "
-        "each rule an example, head => dependent. At the ends of a dependent, blank tokens and those that the other "
-        "config does not have do not count.",
-    )
-    shown.add_column("relation, rule, example", no_wrap=True)
-    for kind in CHANGES:
-        shown.add_column(kind, justify="right")
-    longest = min(out.width - _NUMBERS, _LONGEST)
+    longest = min(width - _NUMBERS, _LONGEST)
+    rows: list[list[Any]] = []
     for relation, kinds in comparison.relations.items():
-        shown.add_row(relation, *_numbers({kind: comparison.edges(kind, relation) for kind in CHANGES}), style="bold")
-        _add_rules(shown, kinds, longest)
-    shown.add_section()
-    shown.add_row("all relations", *_numbers({kind: comparison.edges(kind) for kind in CHANGES}), style="bold")
-    _add_rules(shown, comparison.total, 0)
-    print_table(out, shown)
-    out.print(
+        rows += [_row(relation, {kind: comparison.edges(kind, relation) for kind in CHANGES}), *_rules(kinds, longest)]
+    total = _row("all relations", {kind: comparison.edges(kind) for kind in CHANGES})
+    table = Table(
+        "comparison",
+        f"From {first} to {second}: the edges of {functions['both']:,} {units}",
+        [Column("relation, rule, example", CODE), *(Column(kind, COUNT) for kind in CHANGES)],
+        rows,
+        f"moved: both have the edge, with another head or span; new: only {second}; gone: only {first}. Below each "
+        "rule an example, head => dependent. At the ends of a dependent, blank tokens and those that the other config "
+        "does not have do not count.",
+        totals=[total, *_rules(comparison.total, 0)],
+    )
+    return [
+        table,
         f"{units} with labels in {first} alone: {functions['first']:,}, in {second} alone: {functions['second']:,}, in "
         f"neither: {functions['neither']:,}",
-        markup=False,
-    )
+    ]
 
 
-def _add_rules(shown: Table, kinds: Mapping[str, Mapping[str, Counted]], longest: int) -> None:
-    """A row for each rule, the most frequent first, and its example, if it may have any characters."""
+def _rules(kinds: Mapping[str, Mapping[str, Counted]], longest: int) -> list[list[Any]]:
+    """A row for each rule, the most frequent first, with its example below if it may have any characters."""
     counts: dict[str, Counter[str]] = {}
     for kind, rules in kinds.items():
         for rule, counted in rules.items():
             if rule:
                 counts.setdefault(rule, Counter())[kind] = counted.edges
+    rows = []
     for rule in sorted(counts, key=lambda rule: -counts[rule].total()):
-        shown.add_row("  " + rule.replace(", ", ",\n  "), *_numbers(counts[rule]))
+        name = "  " + rule.replace(", ", ",\n  ")
         example = next(kinds[kind][rule].example for kind in kinds if rule in kinds[kind])
-        if example and longest:
-            shown.add_row(escape("    " + _spelt(example, longest - 4)), style="dim")
+        below = f"\n    {_spelt(example, longest - 4)}" if example and longest else ""
+        rows.append(_row(name + below, counts[rule]))
+    return rows
 
 
-def _numbers(counts: Mapping[str, int]) -> list[str]:
-    return [f"{counts[kind]:,}" if counts.get(kind) else "" for kind in CHANGES]
+def _row(name: str, counts: Mapping[str, int]) -> list[Any]:
+    return [name, *(counts.get(kind) or "" for kind in CHANGES)]
 
 
 def _spelt(example: Example, longest: int) -> str:

@@ -1,9 +1,7 @@
-"""The statistics of a dataset as tables in the terminal, as files, and as the paper's Figure 3."""
+"""The statistics of a dataset as tables, as files, and as the paper's Figure 3."""
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 import os
 from bisect import bisect_right
@@ -15,7 +13,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from rich.table import Table
 
 from codesyntax_dataset import paper
 from codesyntax_dataset.arguments import checked
@@ -25,8 +22,7 @@ from codesyntax_dataset.languages import language_of
 from codesyntax_dataset.owned_folder import check_owned
 from codesyntax_dataset.statistics import Distribution, Statistics, statistics
 from codesyntax_metric.topk_uas import NOT_IN_MEAN
-from probing.report.document import in_csv
-from probing.report.terminal import console, print_table, table
+from probing.report.document import COUNT, NAME, PERCENT, SHORT, Column, Kind, Table
 from probing.runs.data import load_functions
 
 if TYPE_CHECKING:
@@ -48,6 +44,10 @@ BINS_NAMED = (
     *("< −99", "−99…−50", "−49…−20", "−19…−10", "−9…−5", "−4", "−3", "−2", "−1", "0"),
     *("1", "2", "3", "4", "5-9", "10-19", "20-49", "50-99", "> 99"),
 )
+
+
+_QUANTILE = Kind("{:g}".format)
+_LENGTH = Kind(lambda length: f"{length:,.1f}".removesuffix(".0"))
 
 
 @dataclass(frozen=True)
@@ -91,73 +91,72 @@ def collect(data: Any, configs: Sequence[str], splits: Sequence[str] = ("test",)
     return DatasetStatistics(names, list(splits), counted, omissions)
 
 
-def print_statistics(collected: DatasetStatistics, wide: bool = False) -> None:
-    """Print for each config its relations, the paper's counts beside them, and the lengths of its functions."""
-    out = console(wide)
+def parts(collected: DatasetStatistics) -> list[str | Table]:
+    """For each config its relations, the paper's counts beside them, and the lengths of its functions."""
+    parts: list[str | Table] = []
     for config, counted in collected.configs.items():
         name = f"{collected.names[config]}, {config}/{'+'.join(collected.splits)}"
-        print_table(out, _relations(name, config, counted), spare=[10, 9, 8, 7, 5, 3, 4])
-        print_table(out, _functions(counted))
-        out.print(
+        parts += [
+            _relations(name, config, counted),
+            _functions(counted),
             f"functions without relations: {counted.without_relations:,}, of these without tokens: "
-            f"{counted.without_tokens:,}"
-        )
+            f"{counted.without_tokens:,}",
+        ]
         if omissions := collected.left_out[config]:
-            out.print(
-                f"left out of all splits by `codesyntax build`, or kept without labels: {omissions}", markup=False
-            )
-        out.print()
+            parts.append(f"left out of all splits by `codesyntax build`, or kept without labels: {omissions}")
+        parts.append("")
+    return parts
 
 
 def _relations(name: str, config: str, counted: Statistics) -> Table:
     published, units = paper.edges(config), language_of(config).units
     origin = f"Table 8, {paper.functions(config):,} functions" if published else "no counts for this config"
-    shown = table(
-        f"{name}: {counted.functions:,} {units}, edges by relation",
-        caption=f"paper: {origin}. offset: tokens from the head to the first token of the dependent.",
-    )
-    shown.add_column("relation", no_wrap=True)
-    for column in (
-        *("edges", "paper", units, "offset\nmean", "\nq1", "\nmedian", "\nq3", "most\nfrequent"),
-        *("its share\nin percent", "dependent\nmean tokens"),
-    ):
-        shown.add_column(column, justify="right")
+    rows: list[list[Any]] = []
     for relation in _names(config, counted):
         summary = counted.relations.get(relation)
-        theirs = _number(published.get(relation))
         if summary is None:
-            shown.add_row(relation, "-", theirs, *["-"] * 8)
+            rows.append([relation, None, published.get(relation), *[None] * 8])
             continue
-        offset = summary.offset
-        shown.add_row(
-            *(relation, _number(summary.edges), theirs, _number(summary.functions), f"{offset.mean:.1f}"),
-            *(f"{offset.q1:g}", f"{offset.median:g}", f"{offset.q3:g}", str(summary.mode), f"{summary.mode_share:.1f}"),
-            f"{summary.dependent.mean:.1f}",
-        )
-    shown.add_section()
+        offset = [summary.offset.mean, summary.offset.q1, summary.offset.median, summary.offset.q3]
+        sizes = [summary.edges, published.get(relation), summary.functions]
+        rows.append([relation, *sizes, *offset, summary.mode, summary.mode_share, summary.dependent.mean])
     edges = sum(summary.edges for summary in counted.relations.values())
     labelled = counted.functions - counted.without_relations
-    total = _number(sum(published.values()) or None)
-    shown.add_row("all relations", _number(edges), total, _number(labelled), *[""] * 7, style="bold")
-    return shown
+    return Table(
+        "relations",
+        f"{name}: {counted.functions:,} {units}, edges by relation",
+        [
+            Column("relation", NAME),
+            Column("edges", COUNT),
+            Column("paper", COUNT),
+            Column(units, COUNT, spare=(6,)),
+            Column("mean", PERCENT, "offset", spare=(7,)),
+            Column("q1", _QUANTILE, "offset", spare=(5,)),
+            Column("median", _QUANTILE, "offset"),
+            Column("q3", _QUANTILE, "offset", spare=(4,)),
+            Column("most\nfrequent", SHORT, spare=(3,)),
+            Column("its share\nin percent", PERCENT, spare=(2,)),
+            Column("dependent\nmean tokens", PERCENT, spare=(1,)),
+        ],
+        rows,
+        f"paper: {origin}. offset: tokens from the head to the first token of the dependent.",
+        totals=[["all relations", edges, sum(published.values()) or None, labelled, *[""] * 7]],
+    )
 
 
 def _functions(counted: Statistics) -> Table:
-    shown = table("lengths")
-    shown.add_column("")
-    for column in Distribution._fields:
-        shown.add_column(column, justify="right")
-    for name, distribution in (
-        ("tokens of a function", counted.tokens),
-        ("characters of a function", counted.characters),
-        ("edges of a function", counted.edges),
-        ("tokens of a dependent", counted.dependent),
-    ):
-        shown.add_row(
-            name,
-            *(["-"] * 6 if distribution is None else [f"{value:,.1f}".removesuffix(".0") for value in distribution]),
-        )
-    return shown
+    distributions = {
+        "tokens of a function": counted.tokens,
+        "characters of a function": counted.characters,
+        "edges of a function": counted.edges,
+        "tokens of a dependent": counted.dependent,
+    }
+    return Table(
+        "lengths",
+        "lengths",
+        [Column(""), *(Column(name, _LENGTH) for name in Distribution._fields)],
+        [[name, *(distribution or [None] * 6)] for name, distribution in distributions.items()],
+    )
 
 
 def _names(config: str, counted: Statistics) -> list[str]:
@@ -165,30 +164,25 @@ def _names(config: str, counted: Statistics) -> list[str]:
     return sorted({*counted.relations, *paper.edges(config)})
 
 
-def _number(count: int | None) -> str:
-    return "-" if count is None else f"{count:,}"
-
-
 def to_csv(configs: Mapping[str, Statistics]) -> dict[str, str]:
     """The files `relations.csv`, a row per config and relation, and `offsets.csv`, a row per offset of these."""
-    relations, offsets = io.StringIO(), io.StringIO()
-    rows, cells = (csv.writer(file, lineterminator="\n") for file in (relations, offsets))
-    distribution = Distribution._fields
-    rows.writerow(
-        ["config", "relation", "edges", "paper_edges", "functions", *(f"offset_{field}" for field in distribution)]
-        + ["offset_mode", "offset_mode_percent", *(f"dependent_{field}" for field in distribution)]
-    )
-    cells.writerow(["config", "relation", "offset", "edges"])
+    relations: list[list[Any]] = []
+    offsets: list[list[Any]] = []
     for config, counted in configs.items():
         for name in _names(config, counted):
-            summary, theirs = counted.relations.get(name), paper.edges(config).get(name, "")
+            summary, theirs = counted.relations.get(name), paper.edges(config).get(name)
             if summary is None:
-                rows.writerow([config, in_csv(name), 0, theirs, 0, *[""] * 14])
+                relations.append([config, name, 0, theirs, 0, *[None] * 14])
                 continue
             numbers = [*summary.offset, summary.mode, summary.mode_share, *summary.dependent]
-            rows.writerow([config, in_csv(name), summary.edges, theirs, summary.functions, *numbers])
-            cells.writerows([config, in_csv(name), offset, edges] for offset, edges in summary.offsets.items())
-    return {"relations.csv": relations.getvalue(), "offsets.csv": offsets.getvalue()}
+            relations.append([config, name, summary.edges, theirs, summary.functions, *numbers])
+            offsets += [[config, name, offset, edges] for offset, edges in summary.offsets.items()]
+    of_offset, of_dependent = ([f"{end}_{field}" for field in Distribution._fields] for end in ("offset", "dependent"))
+    of_relation = ["config", "relation", "edges", "paper_edges", "functions", *of_offset]
+    of_relation += ["offset_mode", "offset_mode_percent", *of_dependent]
+    tables = {"relations.csv": (of_relation, relations)}
+    tables["offsets.csv"] = ["config", "relation", "offset", "edges"], offsets
+    return {file: Table(file, "", [*map(Column, names)], rows).to_csv() for file, (names, rows) in tables.items()}
 
 
 def offsets_figure(configs: Mapping[str, Statistics]) -> Figure:

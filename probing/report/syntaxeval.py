@@ -16,7 +16,7 @@ from probing.evidence.statistics import FEW_FUNCTIONS
 from probing.prediction import examples
 from probing.prediction.examples import Example, Worked
 from probing.prediction.ledger import SIMILARITIES
-from probing.prediction.masking import CURRENT, SUB_TOKENS
+from probing.prediction.masking import CURRENT, SPANS, SUB_TOKENS
 from probing.prediction.result import MaskSettings
 from probing.report import figures
 from probing.report.document import (
@@ -38,8 +38,10 @@ from probing.report.document import (
     separated,
 )
 from probing.report.figures import COLOURS, Arms
-from probing.report.masking import RANDOM
 from probing.report.scored import figure
+
+RANDOM = {SUB_TOKENS: "as many random sub-tokens", SPANS: "random spans of sub-tokens as long as those of the nodes"}
+"""What T0 masks, by the control of a run."""
 
 SHOWN = "jaccard"
 """The similarity of the finding and the figures."""

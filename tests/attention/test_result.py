@@ -44,7 +44,8 @@ def test_a_notebook_shows_its_relations_and_nothing_of_a_stranger_as_markup(resu
 
 def test_no_head_is_named_best_at_nothing_and_the_mean_counts_its_own_edges(result, capsys):
     """In the notebook and on the terminal; the example has relations that no head finds, and some that the mean leaves out."""
-    from probing.report.tables import print_result
+    from probing.report.results import parts
+    from probing.report.terminal import print_parts
 
     found = {name for name, of in result.relations.items() if of["first"]["1"]["score"]}
     names = np.array(result.ledger.relations)[result.ledger.relation]
@@ -53,7 +54,7 @@ def test_no_head_is_named_best_at_nothing_and_the_mean_counts_its_own_edges(resu
     rows = re.findall(r"<tr><td>(.*?)</td><td>(.*?)</td><td>(.*?)</td>", result._repr_html_())
     assert {html.unescape(name) for name, _, head in rows[1:-1] if head != "-"} == found
     assert rows[-1] == ("mean", in_mean, "")
-    print_result(result)
+    print_parts(parts(result))
     lines = [line.split() for line in capsys.readouterr().out.splitlines()]
     shown = {line[0]: line[-5] for line in lines if line and line[0] in result.relations}
     assert {name for name, head in shown.items() if head != "-"} == found

@@ -19,7 +19,7 @@ from codesyntax_dataset.safe_files import printable
 from probing.cli.group import main, note
 from probing.publish.client import plain_errors
 from probing.report import figures, pages, terminal
-from probing.report.document import NAME, Column, Section, Table
+from probing.report.document import CODE, NAME, Column, Section, Table
 from probing.report.folder import Report, save
 from probing.report.pages import SHOWN, environment, fill, shown
 
@@ -138,12 +138,8 @@ def test_a_page_has_the_same_bytes_and_another_page_another_nonce():
 
 
 def test_a_terminal_is_told_nothing(name, capsys):
-    out = terminal.console()
-    table = terminal.table(name)
-    table.add_column("relation")
-    table.add_row(name)
-    terminal.print_table(out, table)
-    out.print(name)
+    columns = [Column(name, NAME, name), Column(name, CODE)]
+    terminal.print_parts([Table("relations", name, columns, [[name, name]], name, totals=[[name, ""]]), name])
     assert all(line.isprintable() for line in capsys.readouterr().out.split("\n"))
 
 

@@ -6,6 +6,7 @@ That it is right for each family is measured in test_architectures.py.
 from __future__ import annotations
 
 import json
+import re
 import time
 
 from click.testing import CliRunner
@@ -22,6 +23,12 @@ def configuration(folder, **content):
     folder.mkdir()
     (folder / "config.json").write_text(json.dumps(content))
     return str(folder)
+
+
+def blocks(printed: str) -> list[list[str]]:
+    """The lines of a table and of what is below it, in parts between blank lines and rules."""
+    parts = re.split(r"\n(?:[ ─]*\n)+", printed.strip())
+    return [part.splitlines() for part in parts]
 
 
 def test_the_families_are_those_that_are_tried():
@@ -67,8 +74,9 @@ def test_what_cannot_be_probed_or_read_says_why(tmp_path):
         assert why in one.why
     printed = CliRunner().invoke(main, ["available-models", *paths], catch_exceptions=False)
     assert printed.exit_code == 0
-    for path, line in zip(paths, printed.stdout.splitlines()[1:], strict=True):
-        assert line.startswith(path)
+    *_, rows, remarks = blocks(printed.stdout)
+    for path, row, remark, why in zip(paths, rows, remarks, reasons, strict=True):
+        assert row.strip().startswith(path) and remark.startswith(path) and why in remark
 
 
 def test_a_configuration_cannot_command_the_terminal(tmp_path):
@@ -86,7 +94,7 @@ def test_a_name_that_no_file_can_have():
 def test_without_arguments_every_known_model_has_a_row():
     """From what comes with the package, offline and with an empty cache."""
     printed = CliRunner().invoke(main, ["available-models"], catch_exceptions=False)
-    first, second, *others = printed.stdout.splitlines()[1:]
+    *_, (first, second, *others) = blocks(printed.stdout)
     assert first.split() == [EMBEDDED, "bert", "6", "12", "512", "both", "captured"]
     assert second.split() == [TINY, "modernbert", "4", "4", "512", "both", "captured"]
     assert [line.split()[0] for line in others] == list(_KNOWN["models"])
@@ -98,10 +106,11 @@ def test_without_arguments_every_known_model_has_a_row():
 def test_refreshing_asks_the_hub_again():
     """Which cannot be reached here."""
     printed = CliRunner().invoke(main, ["available-models", "--refresh"], catch_exceptions=False)
-    first, second, *others = printed.stdout.splitlines()[1:]
+    *_, (first, second, *others), remarks = blocks(printed.stdout)
+    assert len(remarks) == len(others)
     assert (first.split()[0], second.split()[0]) == (EMBEDDED, TINY)
     assert [line.split()[0] for line in others] == list(_KNOWN["models"])
-    assert all("unknown: not in the cache, and the Hub cannot be reached" in line for line in others)
+    assert all(line.endswith("unknown: not in the cache, and the Hub cannot be reached") for line in remarks)
 
 
 def test_a_hub_that_does_not_answer_is_asked_once(tmp_path, monkeypatch):

@@ -1,0 +1,290 @@
+"""What commands print of results: tables, and the texts below them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from functools import singledispatch
+from typing import TYPE_CHECKING, Any
+
+from codesyntax_dataset.languages import language_of
+from codesyntax_dataset.protocol import TABLE_KS
+from codesyntax_metric.topk_uas import NOT_IN_MEAN, RULES
+from probing.attention.result import ProbeResult, head_name
+from probing.evidence.baselines import kinds_of
+from probing.evidence.beyond import AVOIDED, beyond
+from probing.evidence.effect import paired
+from probing.evidence.gather import alike
+from probing.evidence.served import served
+from probing.prediction.result import MaskResult
+from probing.prediction.silencing_result import SilencingResult
+from probing.report.document import (
+    COUNT,
+    EFFECT,
+    NAME,
+    PERCENT,
+    SCORE,
+    SHORT,
+    SIGNED,
+    SIMILARITY,
+    Column,
+    Kind,
+    Table,
+)
+from probing.report.served import left_out, matched_heads, sentence, verdict
+from probing.report.syntaxeval import RANDOM
+
+if TYPE_CHECKING:
+    from probing.models.catalogue import Description
+
+PREDICTED = {
+    "masked": "all its dependents in a function are masked together",
+    "next": "the first token of each dependent is predicted",
+}
+"""What a model predicts for a relation, by the field `predicts` of a run."""
+
+_RULE, _K = "first", "1"
+_SIMILARITY = "jaccard"
+
+
+@singledispatch
+def parts(result: object) -> list[str | Table]:
+    """The tables and texts of a result; an instrument registers its own."""
+    raise TypeError(f"{type(result).__name__} has no table")
+
+
+@parts.register
+def attention(result: ProbeResult) -> list[str | Table]:
+    """The relations, best first, with the score and its head, and the mean."""
+    ranked = sorted(result.relations.items(), key=lambda item: (-item[1][_RULE][_K]["score"], item[0]))
+    rows = [
+        [
+            name + ("" if entry["in_mean"] else " *"),
+            entry["edges"],
+            head_name(entry[_RULE][_K]),
+            *(entry[_RULE][k]["score"] for k in TABLE_KS),
+        ]
+        for name, entry in ranked
+    ]
+    counted = [entry["edges"] for entry in result.relations.values() if entry["in_mean"]]
+    means = [result.scores[_RULE][k] for k in TABLE_KS]
+    columns = [Column("relation", NAME), Column("edges", COUNT, spare=(2,)), Column("best head", SHORT)]
+    table = Table(
+        "relations",
+        f"{result.title}: top-k UAS in percent, {_RULE} token of the dependent, "
+        f"{result.functions} {language_of(result.settings.config).units}",
+        [*columns, *_over_k(PERCENT, {"10": 1})],
+        rows,
+        "best head: layer-head at k = 1, counted from 0; each k has its own. * not in the mean, as in the paper.",
+        totals=[[f"mean of {len(counted)} relations", sum(counted), "", *means]],
+    )
+    why = result.run.attention_why
+    eager = [f"probed with eager attention maps: {why}"] if why else []
+    return [table, result.signature, *eager, *_skipped(result.skips)]
+
+
+def beyond_offsets(results: Sequence[ProbeResult]) -> list[str | Table]:
+    """The score beyond offsets of each model that has results on both splits."""
+    chosen_on = {alike(result): result for result in results if result.settings.split == "validation"}
+    pairs = [
+        (validation, result)
+        for result in results
+        if result.settings.split != "validation" and (validation := chosen_on.get(alike(result)))
+    ]
+    return [part for pair in pairs for avoided in AVOIDED for part in _beyond(*pair, avoided)]
+
+
+def _beyond(validation: ProbeResult, result: ProbeResult, avoided: int) -> list[str | Table]:
+    offsets = "the best offset" if avoided == 1 else f"the {avoided} best offsets"
+    found = beyond(validation.ledger, result.ledger, avoided)
+    if found is None or not found.in_mean:
+        return [f"too few edges lie beyond {offsets} of their relations"]
+    rule = RULES.index(_RULE)
+    ks = [int(k) - 1 for k in TABLE_KS]
+    scores, names = found.estimate.relations[0, rule], found.outcomes.relations  # (k, R)
+    rows = []
+    for column in sorted(range(len(names)), key=lambda column: -scores[0, column]):
+        name = names[column]
+        hard, edges = found.edges[name]
+        head = "-".join(map(str, found.outcomes.choice[_RULE][name][0]))
+        star = " *" if name in NOT_IN_MEAN else ""
+        rows.append([name + star, edges, hard, head, *scores[ks, column].tolist()])
+    columns = [Column("relation", NAME), Column("edges", COUNT, spare=(2,)), Column("hard", COUNT)]
+    columns += [Column("best head", SHORT, spare=(1,))]
+    means = found.estimate.mean[:, rule]  # (3, k)
+    table = Table(
+        "beyond",
+        f"{result.title}, beyond {offsets}: top-k UAS in percent, {_RULE} token of the dependent, heads chosen on "
+        "validation",
+        [*columns, *_over_k(PERCENT, {"10": 3})],
+        rows,
+        "hard: edges whose dependent does not begin there. * not in the mean, as in the paper.",
+        totals=[[f"mean of {len(found.in_mean)} relations", "", f"{found.share:.0f} %", "", *means[0, ks].tolist()]],
+    )
+    excluded = [f"{name} ({count} functions)" for name, count in sorted(found.few.items())]
+    excluded += [f"{name} (none on validation)" for name in found.unchosen]
+    interval = f"95 % interval of the mean at k = 1: {means[1, 0]:.1f} to {means[2, 0]:.1f}"
+    return [table, interval, *([f"in no mean: {', '.join(excluded)}"] if excluded else [])]
+
+
+@parts.register
+def masking(result: MaskResult) -> list[str | Table]:
+    """The node types, those that lose most first, with both arms and the effect of masking the type."""
+    arms = {name: arm for name, arm in result.arms(_SIMILARITY).items() if len(arm.functions)}
+    effects = paired({name: arm.t1 for name, arm in arms.items()}, {name: arm.t0 for name, arm in arms.items()})
+    rows = []
+    for name in sorted(effects, key=lambda name: effects[name].effect.estimate):
+        arm, scores, (functions, effect, _, p) = arms[name], result.node_types[name], effects[name]
+        restored = scores.t1.restored, scores.t0.restored
+        rows.append([name, functions, arm.t1.mean(), arm.t0.mean(), [*effect, p], *restored, scores.masked])
+    table = Table(
+        "masking",
+        f"{result.title}: {_SIMILARITY.title()} similarity of syntax trees, {result.functions} functions",
+        [
+            Column("node type", NAME),
+            Column("functions", COUNT, spare=(4,)),
+            Column("T1", SIMILARITY),
+            Column("T0", SIMILARITY),
+            Column("effect", EFFECT),
+            Column("restored T1", PERCENT, spare=(2,)),
+            Column("restored T0", PERCENT, spare=(3,)),
+            Column("masked", COUNT, spare=(1,)),
+        ],
+        rows,
+        f"T1: all nodes of the type masked; T0: {RANDOM[result.settings.control]}. Effect: the mean difference over "
+        "functions, with its 95 % interval; p by the paired test over functions, corrected over the types "
+        "(Holm). Restored: masked sub-tokens that the model predicts exactly, in percent.",
+    )
+    failed = sum(scores.failed for scores in result.node_types.values())
+    failures = [f"comparisons that failed and are in no mean: {failed}"] if failed else []
+    return [table, result.signature, *failures, *_skipped(result.skips)]
+
+
+@parts.register
+def silencing(result: SilencingResult) -> list[str | Table]:
+    """The relations, those that heads find best first, with what silencing the best head of each costs."""
+    relations = served(result)
+    rows = []
+    for name, one in relations.items():
+        head, (functions, difference, _, p) = result.heads[name], one.difference
+        looks = [f"{head.layer}-{head.head}", head.score, head.beyond]
+        costs = [one.cost.estimate, one.matched, [*difference, p], f"{one.costlier}/{one.rivals}"]
+        rows.append([name, functions, *looks, *costs, verdict(one)])
+    table = Table(
+        "silencing",
+        f"{result.title}: cost of silencing the best head of a relation, {result.functions} functions",
+        [
+            Column("relation", NAME),
+            Column("functions", COUNT, spare=(2,)),
+            Column("head", SHORT),
+            Column("score", PERCENT),
+            Column("beyond", PERCENT, spare=(7,)),
+            Column("cost", SIGNED),
+            Column("matched", SIGNED, spare=(6,)),
+            Column("difference", EFFECT, spare=(5, 1, 3)),
+            Column("costlier", SHORT, spare=(4,)),
+            Column("verdict", NAME),
+        ],
+        rows,
+        f"Of each relation {PREDICTED[result.run.predicts]}. Score, beyond: percent of the edges, and of those beyond "
+        "the best offset, that the head finds with one guess. Cost: log-probability that is lost, nats per sub-token, "
+        f"mean over functions; matched: the same for {matched_heads(result)}, mean. Difference with its 95 % "
+        "interval; p by the paired test over functions, corrected over the relations (Holm). Costlier: how many "
+        "of the matched heads cost more.",
+    )
+    return [table, sentence(relations), result.signature, *filter(None, [left_out(result)])]
+
+
+def baselines(result: dict[str, Any]) -> list[str | Table]:
+    """`BaselineResult.to_dict()`: the relations at k = 1 and the means, by both protocols."""
+    protocols = result["protocols"]
+    unchosen = protocols["held-out"]["offset"]["unchosen"]
+    return [
+        _baseline_relations(result["settings"], protocols),
+        _baseline_means(kinds_of(result["settings"]["config"]), protocols, result["same_relations"]),
+        *(
+            f"held-out excludes {name} ({edges} edges): the validation split has no edges of it to choose on"
+            for name, edges in unchosen.items()
+        ),
+    ]
+
+
+def _baseline_relations(settings: dict[str, Any], protocols: dict[str, Any]) -> Table:
+    kinds, published = kinds_of(settings["config"]), protocols["published"]
+    rows = []
+    best = published["combined"]["relations"]
+    for name, entry in sorted(best.items(), key=lambda item: (-item[1][_RULE][_K]["score"][0], item[0])):
+        marks = ("" if entry["in_mean"] else " *") + (" !" if entry["few_functions"] else "")
+        picked = [published["picked"][kind][_RULE][name][:1] for kind in ("offset", "keyword")]
+        cells = [
+            scores and scores[_RULE][_K]["score"][0]
+            for summaries in protocols.values()
+            for scores in [summaries[kind]["relations"].get(name) for kind in kinds]
+        ]
+        rows.append([name + marks, entry["edges"], " ".join(str(best) for names in picked for best in names), *cells])
+    columns = [Column("relation", NAME), Column("edges", COUNT, spare=(4,)), Column("picked", SHORT, spare=(1,))]
+    spare = iter([2, 3])
+    columns += [Column(kind, PERCENT, protocol, spare=(next(spare, 0),)) for protocol in protocols for kind in kinds]
+    return Table(
+        "baselines",
+        f"baselines on {settings['data']}, {settings['config']}/{settings['split']}: top-1 UAS in percent, "
+        f"{_RULE} token of the dependent, {settings['direction']}, {settings['functions']} "
+        f"{language_of(settings['config']).units}",
+        columns,
+        rows,
+        "picked: offset and keyword of the published protocol, chosen on the scored data; held-out: chosen on "
+        "validation. * not in the mean, as in the paper. ! in fewer than 6 functions.",
+    )
+
+
+def _baseline_means(kinds: list[str], protocols: dict[str, Any], same_relations: dict[str, Any]) -> Table:
+    """Means by both protocols; if held-out has fewer relations, published ones over these are added."""
+    counted = {
+        protocol: sum(entry["in_mean"] for entry in summaries["combined"]["relations"].values())
+        for protocol, summaries in protocols.items()
+    }
+    means = [
+        (protocol, counted[protocol], {kind: summaries[kind]["scores"] for kind in kinds})
+        for protocol, summaries in protocols.items()
+    ]
+    if counted["published"] > counted["held-out"]:
+        means.insert(1, ("published", counted["held-out"], same_relations))
+    return Table(
+        "baseline-means",
+        f"mean over relations, {_RULE} token, with 95 % intervals from a bootstrap over functions",
+        [Column("baseline"), Column("relations", COUNT, spare=(1,)), *_over_k(SCORE, {"3": 2, "10": 3})],
+        [
+            [f"{kind}, {protocol}", number, *(scores[kind][_RULE][k] for k in TABLE_KS)]
+            for protocol, number, scores in means
+            for kind in kinds
+        ],
+    )
+
+
+def models(descriptions: Iterable[Description]) -> list[str | Table]:
+    """A row for each model, and remarks."""
+    rows: list[list[object]] = []
+    remarks: list[str | Table] = []
+    for model in descriptions:
+        direction = "both" if len(model.directions) > 1 else "".join(model.directions) or None
+        sizes = [model.layers or None, model.heads or None, model.longest or "any"]
+        known = [model.family, *sizes, direction] if model.path != "unknown" else [None] * 5
+        rows.append([model.model, *known, model.path])
+        remarks += [f"{model.model}: {model.path}: {model.why}"] if model.why else []
+    columns = [
+        Column("model"),
+        Column("family", NAME, spare=(1,)),
+        Column("layers", COUNT),
+        Column("heads", COUNT),
+        Column("sub-\ntokens", SHORT),
+        Column("direction", NAME, spare=(2,)),
+        Column("attention", NAME),
+    ]
+    return [Table("models", "Models, and how their attention is read", columns, rows), *remarks]
+
+
+def _over_k(kind: Kind, spare: dict[str, int]) -> list[Column]:
+    return [Column(f"k={k}", kind, spare=(spare.get(k, 0),)) for k in TABLE_KS]
+
+
+def _skipped(skips: dict[str, int]) -> list[str]:
+    return ["skipped: " + ", ".join(f"{count} ({reason})" for reason, count in skips.items())] if skips else []
