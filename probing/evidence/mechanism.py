@@ -5,25 +5,25 @@ A node type and the relations of the same syntax (`Language.syntax`) are a pair.
 may do so for many reasons, such as how frequent or how local a syntax is; the same correlation with the scores of the
 best baseline, which has no model, therefore stands beside it.
 
-Both sides are restricted to the functions that both have. Intervals are 95 % intervals from a BCa bootstrap over these
-functions, drawn for both sides together. Heads and pairs stay the same: nothing is said about other pairs.
+Both sides are restricted to the functions that both have. The claim is about syntax, so that the unit of intervals and
+tests is the pair, whatever the number of functions.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import reduce
+from itertools import permutations
 from typing import Any, NamedTuple
 
 import numpy as np
 import pandas
 
 from codesyntax_dataset.protocol import BEST_BASELINE, HELD_OUT
-from probing.evidence.effect import Effect
 from probing.evidence.gather import Evidence
 from probing.evidence.masked import MaskedType
 from probing.evidence.outcomes import Outcomes
-from probing.evidence.statistics import FEW_FUNCTIONS, RESAMPLES, bca
+from probing.evidence.statistics import FEW_FUNCTIONS, NORMAL, PERMUTATIONS, holm, paired_test
 from probing.evidence.uncertainty import mean_of
 from probing.prediction.result import MaskSettings
 from probing.runs.data import find_data, label_digest, load_functions
@@ -34,6 +34,9 @@ SIMILARITY = "jaccard"
 
 LEAST = 5
 """Pairs from which a correlation is computed."""
+
+_ALL_ORDERS = 8
+"""Pairs whose orders are all counted."""
 
 
 class OneGuess(NamedTuple):
@@ -72,13 +75,22 @@ class Pair(NamedTuple):
         return min(self.probed, self.masked) < FEW_FUNCTIONS
 
 
-class Correlations(NamedTuple):
-    """Rank correlations of an outcome with the scores of the best heads and of the best baseline, and the difference of
-    the two; NaN where all scores or outcomes are equal."""
+class Correlation(NamedTuple):
+    """A rank correlation, its 95 % interval and two-sided p; NaN where all numbers of a side are equal."""
 
-    heads: Effect
-    baseline: Effect
-    difference: Effect
+    estimate: float
+    low: float
+    high: float
+    p: float
+
+
+class Correlations(NamedTuple):
+    """Rank correlations of an outcome with the scores of the best heads (p corrected, Holm, over outcomes) and of the
+    best baseline, and the difference of the two, which has no interval."""
+
+    heads: Correlation
+    baseline: Correlation
+    difference: Correlation
 
 
 class Mechanism(NamedTuple):
@@ -124,111 +136,102 @@ def unlike(probed: Settings, file: Any, masked: MaskSettings, data: Any = None) 
     return ""
 
 
-def beside(
-    guessed: OneGuess, node_types: Mapping[str, MaskedType], syntax: Mapping[str, Sequence[str]], *, seed: int = 0
-) -> Mechanism:
+def beside(guessed: OneGuess, node_types: Mapping[str, MaskedType], syntax: Mapping[str, Sequence[str]]) -> Mechanism:
     """What the heads of a model find, beside what masking costs it. `syntax`: node type -> relations of the same."""
     masked = reduce(np.union1d, (one.places for one in node_types.values()), np.array([], int))
     functions = np.intersect1d(guessed.functions, masked)
-    tables = [_table(guessed, node_types[name], functions, name, syntax[name]) for name in syntax if name in node_types]
-    tables = [table for table in tables if table.edges.any() and table.masked.any()]
-    pairs = [_pair(table) for table in tables]
-    kept = [table for table, pair in zip(tables, pairs) if not pair.few_functions]
+    compared = (
+        _pair(guessed, node_types[name], functions, name, syntax[name]) for name in syntax if name in node_types
+    )
+    pairs = [pair for pair in compared if pair]
+    kept = [pair for pair in pairs if not pair.few_functions]
     only_probed, only_masked = (len(side) - len(functions) for side in (guessed.functions, masked))
     return Mechanism(
         functions=len(functions),
         only_probed=only_probed,
         only_masked=only_masked,
         pairs=sorted(pairs, key=lambda pair: (pair.effect, pair.node_type)),
-        correlations=_correlations(kept, seed) if len(kept) >= LEAST else {},
+        correlations=correlations_of(kept) if len(kept) >= LEAST else {},
     )
 
 
-class _Table(NamedTuple):
-    """A pair by function: `edges`, `heads` and `baseline` (F, R), and `masked` (F, 3): whether it has nodes, and then
-    T1 - T0, and the percentage restored in T1."""
-
-    node_type: str
-    relations: list[str]
-    edges: np.ndarray
-    heads: np.ndarray
-    baseline: np.ndarray
-    masked: np.ndarray
-
-
-def _table(guessed: OneGuess, one: MaskedType, functions: np.ndarray, name: str, same: Sequence[str]) -> _Table:
-    probed = np.isin(guessed.functions, functions)
-    columns = [
-        guessed.relations.index(relation)
-        for relation in same
-        if relation in guessed.relations and guessed.edges[probed, guessed.relations.index(relation)].any()
-    ]
-    shared = np.isin(one.places, functions)
+def _pair(guessed: OneGuess, one: MaskedType, functions: np.ndarray, name: str, same: Sequence[str]) -> Pair | None:
+    """A node type and its relations in these functions; None if these have no such edge, or no such node."""
+    probed, shared = np.isin(guessed.functions, functions), np.isin(one.places, functions)
+    present = [relation for relation in same if relation in guessed.relations]
+    columns = [guessed.relations.index(relation) for relation in present]
+    columns = [column for column in columns if guessed.edges[probed, column].any()]
+    if not (columns and shared.any()):
+        return None
+    edges, heads, baseline = (part[probed][:, columns] for part in (guessed.edges, guessed.heads, guessed.baseline))
+    scores = [float(mean_of(hits.sum(axis=0), edges.sum(axis=0))) for hits in (heads, baseline)]
     t1, t0 = one.arms[SIMILARITY][:, shared]
-    masked = np.zeros((len(functions), 3))
-    masked[np.searchsorted(functions, one.places[shared])] = np.stack(
-        [np.ones(len(t1)), t1 - t0, 100 * one.arms["restored"][0, shared]], axis=1
+    restored = 100 * one.arms["restored"][0, shared]
+    return Pair(
+        node_type=name,
+        relations=[guessed.relations[column] for column in columns],
+        probed=int(edges.any(axis=1).sum()),
+        masked=int(shared.sum()),
+        heads=scores[0],
+        baseline=scores[1],
+        effect=float((t1 - t0).mean()),
+        restored=float(restored.mean()),
     )
-    edges, heads, baseline = (
-        part[probed][:, columns].astype(float) for part in (guessed.edges, guessed.heads, guessed.baseline)
-    )
-    return _Table(name, [guessed.relations[column] for column in columns], edges, heads, baseline, masked)
 
 
-def _pair(table: _Table) -> Pair:
-    probed, masked = (int(with_any.sum()) for with_any in (table.edges.any(axis=1), table.masked[:, 0]))
-    heads, baseline, effect, restored = _numbers([table], lambda columns: columns.sum(axis=0)[None]).ravel().tolist()
-    return Pair(table.node_type, table.relations, probed, masked, heads, baseline, effect, restored)
-
-
-def _numbers(tables: Sequence[_Table], summed: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
-    """The scores of heads and baseline, the effect, and what is restored, of each of P pairs: (4, n, P).
-
-    `summed`: from columns (F, C) to n sums over functions (n, C). NaN where those have no edge, or no node.
-    """
-    numbers = []
-    for table in tables:
-        edges, heads, baseline, masked = map(summed, (table.edges, table.heads, table.baseline, table.masked))
-        nodes, *losses = masked.T
-        means = [np.divide(loss, nodes, out=np.full(len(nodes), np.nan), where=nodes > 0) for loss in losses]
-        numbers.append([mean_of(heads, edges), mean_of(baseline, edges), *means])
-    return np.array(numbers).transpose(1, 2, 0)
-
-
-def _correlations(tables: Sequence[_Table], seed: int) -> dict[str, Correlations]:
-    functions = len(tables[0].masked)
-    rng = np.random.default_rng(seed)
-    weight = rng.multinomial(functions, np.full(functions, 1 / functions), RESAMPLES).astype(float)  # (B, F)
-    estimates, resampled, left_out = (
-        _correlated(_numbers(tables, summed))
-        for summed in (
-            lambda columns: columns.sum(axis=0)[None],
-            lambda columns: weight @ columns,
-            lambda columns: columns.sum(axis=0) - columns,
+def correlations_of(pairs: Sequence[Pair]) -> dict[str, Correlations]:
+    """Outcome -> the correlations over these pairs."""
+    heads, baseline = (np.array([getattr(pair, side) for pair in pairs]) for side in ("heads", "baseline"))
+    correlations = {}
+    for outcome in ("effect", "restored"):
+        loss = np.array([getattr(pair, outcome) for pair in pairs])
+        correlations[outcome] = Correlations(
+            correlate(heads, loss), correlate(baseline, loss), _difference(heads, baseline, loss)
         )
-    )
-    (score,) = estimates
-    low, high = bca(score, resampled, left_out)
-    bounds = np.where(np.isnan(score), np.nan, [np.fmin(low, score), np.fmax(high, score)])
-    effects = [Effect(*numbers) for numbers in np.stack([score, *bounds], axis=1).tolist()]
-    return {"effect": Correlations(*effects[:3]), "restored": Correlations(*effects[3:])}
+    corrected = holm(np.array([np.nan_to_num(of.heads.p, nan=1.0) for of in correlations.values()])).tolist()
+    return {
+        outcome: of._replace(heads=of.heads._replace(p=p)) for (outcome, of), p in zip(correlations.items(), corrected)
+    }
 
 
-def _correlated(numbers: np.ndarray) -> np.ndarray:
-    """The six correlations (n, 6) of `_numbers`: effect, then restored, with heads, with baseline, and the
-    difference."""
-    heads, baseline, *losses = numbers
-    both = [(rank_correlation(heads, loss), rank_correlation(baseline, loss)) for loss in losses]
-    return np.stack([column for one, other in both for column in (one, other, one - other)], axis=1)
+def correlate(one: np.ndarray, other: np.ndarray) -> Correlation:
+    """Spearman's rank correlation of two (P,), with what independent pairs say of it; NaN if all numbers of one are
+    equal.
+
+    p counts the orders of the pairs, all of them or PERMUTATIONS at random, that correlate as much. The interval is
+    that of Bonett and Wright (2000, Psychometrika 65); where the ranks agree, that of the next lower correlation.
+    """
+    ranks, others = _ranks(one), _ranks(other)
+    if not (ranks.any() and others.any()):
+        return Correlation(*[np.nan] * 4)
+    estimate, size = float(ranks @ others), len(one)
+    if size <= _ALL_ORDERS:
+        orders = np.array(list(permutations(range(size))))
+    else:
+        rng = np.random.default_rng(0)
+        orders = np.array([range(size), *(rng.permutation(size) for _ in range(PERMUTATIONS))])
+    p = float((np.abs(ranks[orders] @ others) >= abs(estimate) - 1e-9).mean())
+    most = 1 - 12 / (size**3 - size)
+    inner = float(np.clip(estimate, -most, most))
+    away = NORMAL.inv_cdf(0.975) * np.sqrt((1 + inner**2 / 2) / (size - 3))
+    low, high = (float(np.tanh(np.arctanh(inner) + side * away)) for side in (-1, 1))
+    return Correlation(estimate, min(low, estimate), max(high, estimate), p)
 
 
-def rank_correlation(one: np.ndarray, other: np.ndarray) -> np.ndarray:
-    """Spearman's, of each row of two (n, P), over the places where both have numbers; equal numbers share their mean
-    rank. NaN if one of them has nothing but equal numbers."""
-    known = np.isfinite(one) & np.isfinite(other)
-    # sums of other functions may differ in their last digits
-    ranks = [pandas.DataFrame(np.where(known, values.round(9), np.nan)).rank(axis=1) for values in (one, other)]
-    return ranks[0].corrwith(ranks[1], axis=1).to_numpy()
+def _difference(heads: np.ndarray, baseline: np.ndarray, loss: np.ndarray) -> Correlation:
+    """How much more heads correlate with a loss than the baseline does; p exchanges the two within pairs."""
+    one, other, losses = _ranks(heads), _ranks(baseline), _ranks(loss)
+    if not (one.any() and other.any() and losses.any()):
+        return Correlation(*[np.nan] * 4)
+    terms = (one - other) * losses
+    return Correlation(float(terms.sum()), np.nan, np.nan, float(paired_test(terms, PERMUTATIONS, 0)))
+
+
+def _ranks(values: np.ndarray) -> np.ndarray:
+    """Ranks (P,), less their mean, of length 1, or all 0 if they are equal; equal numbers share their mean rank."""
+    ranks = pandas.Series(values.round(9)).rank().to_numpy()  # sums of other functions may differ in their last digits
+    ranks = ranks - ranks.mean()
+    return ranks / (np.sqrt(ranks @ ranks) or 1)
 
 
 def _hits(outcomes: Outcomes) -> np.ndarray:

@@ -74,7 +74,7 @@ SIGNED = Kind(partial(_signed, digits=3))
 EFFECT = Kind(SIGNED.show, (*DIFFERENCE.parts, ", marks"))
 COST = Kind(SIGNED.show, SCORE.parts)
 NATS = Kind(partial(_signed, digits=2))
-CORRELATION = Kind(NATS.show, SCORE.parts)
+CORRELATION = Kind(NATS.show, DIFFERENCE.parts)
 P = Kind(lambda p: f"{p:.4f}" if p < 0.001 else f"{p:.3f}", look="n least")
 RANK = Kind(str, look="n least")  # a text: a rank, or the first and the last of a range
 

@@ -9,8 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from codesyntax_dataset.languages import language_of
-from probing.evidence.effect import Effect
-from probing.evidence.mechanism import LEAST, Mechanism, beside, unlike
+from probing.evidence.mechanism import LEAST, Correlation, Mechanism, beside, unlike
 from probing.evidence.statistics import FEW_FUNCTIONS
 from probing.prediction.result import MaskSettings
 from probing.report import figures
@@ -22,8 +21,10 @@ from probing.report.document import (
     SIGNED,
     Column,
     Figure,
+    P,
     Section,
     Table,
+    separated,
 )
 from probing.report.figures import COLOURS, FAINT
 from probing.report.findings import Findings
@@ -82,8 +83,9 @@ def _method() -> list[str]:
         "the mean over several relations. Masking: the effect T1 − T0 on the Jaccard similarity of syntax trees, and "
         "the percentage of masked sub-tokens that are restored in T1.",
         "The rank correlation (Spearman) over these pairs is above 0 if the syntax of which heads find more loses "
-        "less, or is restored more often. Its 95 % interval comes from a BCa bootstrap over functions, drawn for both "
-        "sides together; heads and pairs stay the same, so that nothing is said about other syntax. Pairs that a side "
+        "less, or is restored more often. What is said of it rests on the pairs, however many functions they come "
+        "from: p counts the orders of the pairs that correlate as much, corrected by Holm's method for the two "
+        "outcomes, and the 95 % interval is that of Bonett and Wright (2000). Pairs that a side "
         f"has in fewer than {FEW_FUNCTIONS} functions are marked, and left out of it; with fewer than {LEAST} pairs "
         "there is none.",
         "Beside it stands the same correlation with the held-out scores of the best baseline, which has no model. "
@@ -124,27 +126,24 @@ def _told(mechanism: Mechanism) -> list[str]:
             f"Over {pairs} pairs, the rank correlation of {words} is {_in_words(heads)} with the scores of the best "
             f"heads, and {_in_words(baseline)} with those of the best baseline. "
         )
-        if not _apart(heads):
+        if not separated(heads.p):
             text += "That of the heads is not separated from 0."
-        elif not _apart(difference):
+        elif not separated(difference.p):
             text += "The two are not told apart: of this, the heads say nothing that the baseline does not."
         else:
-            more = "higher" if difference.estimate > 0 else "lower"
-            text += f"That of the heads is {more}, by {_in_words(difference)}; this shows an order, and no cause."
+            more, by = "higher" if difference.estimate > 0 else "lower", CORRELATION.show(difference.estimate)
+            text += (
+                f"That of the heads is {more}, by {by} (p {P.show(difference.p)}); this shows an order, and no cause."
+            )
         texts.append(text)
     return texts
 
 
-def _apart(value: Effect) -> bool:
-    """Whether its interval leaves out 0."""
-    return value.low > 0 or value.high < 0
-
-
-def _in_words(value: Effect) -> str:
+def _in_words(value: Correlation) -> str:
     if np.isnan(value.estimate):
         return "not defined"
-    estimate, low, high = map(CORRELATION.show, value)
-    return f"{estimate} (95 % interval {low} to {high})"
+    estimate, low, high = map(CORRELATION.show, value[:3])
+    return f"{estimate} (95 % interval {low} to {high}, p {P.show(value.p)})"
 
 
 def _pairs(name: str, mechanism: Mechanism) -> Table:
@@ -193,7 +192,8 @@ def _correlations(name: str, mechanism: Mechanism) -> Table:
         "Rank correlation of losses with held-out scores",
         columns,
         rows,
-        "Spearman's, from −1 to 1, with 95 % intervals over functions.",
+        "Spearman's, from −1 to 1, with 95 % intervals and p over pairs. p of the best heads: corrected (Holm) for two "
+        "outcomes; of the difference: the two exchanged within pairs.",
     )
 
 

@@ -12,7 +12,8 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from support.simulations.sizes import DIFFERENCES, paired_rejects
+import numpy as np
+from support.simulations.sizes import DIFFERENCES, orders_claimed, paired_rejects
 
 
 def main() -> None:
@@ -29,6 +30,10 @@ def main() -> None:
                 paired_rejects(draw, functions, args.simulations, args.seed, shift) for shift in (0, 0.5)
             )  # fmt: skip
             print(f"  {name}, {functions} functions: {size:.1f}, {power:.1f}", flush=True)
+    print("mechanism: % of sets of pairs of which an order is claimed, independent ones and planted ones (noise 0.3)")
+    for pairs in (5, 6, 8, 11):
+        size, power = (orders_claimed(pairs, args.simulations // 2, args.seed, noise) for noise in (np.inf, 0.3))
+        print(f"  {pairs} pairs: {size:.1f}, {power:.1f}", flush=True)
 
 
 if __name__ == "__main__":

@@ -13,8 +13,7 @@ import torch
 from transformers import AutoTokenizer, BertConfig, BertForMaskedLM
 
 from probing import mask, probe
-from probing.evidence.effect import Effect
-from probing.evidence.mechanism import Correlations, Mechanism, OneGuess, Pair
+from probing.evidence.mechanism import Correlation, Correlations, Mechanism, OneGuess, Pair
 from probing.models.location import embedded_model
 from probing.report import mechanism
 from probing.report.report import report
@@ -150,28 +149,29 @@ def test_another_model_or_other_data_are_not_compared():
         assert f"Not compared: {reason}." in text.replace("\\", "")
 
 
-def test_sentences_say_no_more_than_the_intervals():
+def test_sentences_say_no_more_than_the_tests():
     pair = Pair("a", ["A:x->y"], 9, 9, 1.0, 1.0, -0.1, 1.0)
 
     def told(heads, difference):
-        of = Correlations(Effect(*heads), Effect(0.2, -0.4, 0.7), Effect(*difference))
+        of = Correlations(Correlation(*heads), Correlation(0.2, -0.4, 0.7, 0.6), Correlation(*difference))
         first, second = mechanism._told(Mechanism(9, 0, 0, [pair] * 5, {"effect": of, "restored": of}))
         assert first.replace("the effect T1 − T0", "what is restored in T1") == second
         return first
 
     start = (
-        "Over 5 pairs, the rank correlation of the effect T1 − T0 is +0.60 (95 % interval +0.10 to +0.90) with the "
-        "scores of the best heads, and +0.20 (95 % interval −0.40 to +0.70) with those of the best baseline. "
+        "Over 5 pairs, the rank correlation of the effect T1 − T0 is +0.60 (95 % interval +0.10 to +0.90, p 0.040) "
+        "with the scores of the best heads, and +0.20 (95 % interval −0.40 to +0.70, p 0.600) with those of the best "
+        "baseline. "
     )
-    apart = (0.6, 0.1, 0.9)
-    assert told(apart, (0.4, -0.1, 0.8)) == start + (
+    apart, nan = (0.6, 0.1, 0.9, 0.04), np.nan
+    assert told(apart, (0.4, nan, nan, 0.06)) == start + (
         "The two are not told apart: of this, the heads say nothing that the baseline does not."
     )
-    assert told(apart, (0.4, 0.1, 0.8)) == start + (
-        "That of the heads is higher, by +0.40 (95 % interval +0.10 to +0.80); this shows an order, and no cause."
+    assert told(apart, (0.4, nan, nan, 0.01)) == start + (
+        "That of the heads is higher, by +0.40 (p 0.010); this shows an order, and no cause."
     )
-    assert "is lower, by −0.40" in told((-0.6, -0.9, -0.1), (-0.4, -0.8, -0.1))
-    for heads in ((0.6, 0.0, 0.9), (np.nan,) * 3):
-        assert told(heads, (np.nan,) * 3).endswith("That of the heads is not separated from 0.")
+    assert "is lower, by −0.40" in told((-0.6, -0.9, -0.1, 0.01), (-0.4, nan, nan, 0.02))
+    for heads in ((0.6, 0.1, 0.9, 0.05), (nan, nan, nan, 1)):
+        assert told(heads, (nan,) * 4).endswith("That of the heads is not separated from 0.")
     (nothing,) = mechanism._told(Mechanism(9, 0, 0, [pair] * 4, {}))
     assert nothing.endswith("4, too few for a rank correlation. Nothing is said.")
