@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 import torch
 from support.labels.edge_tables import edge_table
-from support.processes import ended, start, together
+from support.processes import codesyntax, ended, start, together
 from tokenizers import processors
 from transformers import AutoModel, AutoTokenizer, BertModel, GPT2Config, GPT2Model, PreTrainedTokenizerFast
 
@@ -426,7 +426,7 @@ def test_two_runs_in_one_folder(whole, tiny_model, dataset_folder, tmp_path, tmp
     real, told, new, log = Runner.run, [], tmp_path_factory.mktemp("new"), tmp_path_factory.mktemp("said") / "log"
 
     def meanwhile(self, functions, bar):
-        status = ended(start(command(tiny_model, dataset_folder, new), log))
+        status = ended(start(codesyntax(command(tiny_model, dataset_folder, new)), log))
         told.append((status, log.read_text().strip().splitlines()[-1]))
         return real(self, functions, bar)
 

@@ -22,7 +22,7 @@ os.environ["OMP_NUM_THREADS"] = "1"  # a child would wait for the threads of its
 import pytest
 from support.evidence.masked_entries import entries, masked
 from support.hub.loopback_hub import LoopbackHub
-from support.processes import ended, start
+from support.processes import codesyntax, ended, start
 
 import codesyntax_dataset
 from probing.attention import probe
@@ -109,7 +109,7 @@ class World:
             tempfile.tempdir = os.environ["TMPDIR"]
             prepare()
 
-        return start(arguments.split(), self.log, inside)
+        return start(codesyntax(arguments.split()), self.log, prepare=inside)
 
     def tree(self) -> Tree:
         """Everything in the place and on the Hub."""

@@ -57,11 +57,11 @@ def test_the_recipe_goes_from_the_hub_to_a_report(dataset_folder, tmp_path):
     with LoopbackHub() as hub:
         hub.add("microsoft/codebert-base", {name: (model / name).read_bytes() for name in files}, type="model")
         hub.add("code-search-net/code_search_net", functions)
-        user = Walk(hub, tmp_path)
-        for line in recipe():
-            program, *arguments = shlex.split(line)
-            assert program == "codesyntax"
-            user.codesyntax(*arguments)
+        with Walk(hub, tmp_path) as user:
+            for line in recipe():
+                program, *arguments = shlex.split(line)
+                assert program == "codesyntax"
+                user.codesyntax(*arguments)
     page = (user.work / "csn-report" / "index.html").read_text(encoding="utf-8")
     assert "microsoft/codebert-base" in page and "held-out" in page
     assert len(list((user.work / "csn-results").glob("*.ledger.parquet"))) == 2

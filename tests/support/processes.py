@@ -1,4 +1,4 @@
-"""Commands in children of this process: what it has imported, seconds for a new process, they need not import again."""
+"""Work in children of this process: what it has imported, seconds for a new process, they need not import again."""
 
 from __future__ import annotations
 
@@ -8,15 +8,24 @@ import signal
 import sys
 import traceback
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
-
-from torch.distributed.launcher.api import LaunchConfig, elastic_launch
 
 from probing.cli import main
 
 
-def start(arguments: Sequence[str], log: Path, prepare: Callable[[], object] = lambda: None) -> int:
-    """Start a command in a child, after `prepare` there, with its output in `log`; return its process id."""
+def codesyntax(arguments: Sequence[str]) -> Callable[[], object]:
+    """A command of ours, as work for a child."""
+    return partial(main, [*arguments], prog_name="codesyntax")
+
+
+def start(
+    work: Callable[[], object], log: Path, errors: Path | None = None, prepare: Callable[[], object] = lambda: None
+) -> int:
+    """Start work in a child, after `prepare` there; return its process id.
+
+    Its output goes to the file `log`, and what it writes to standard error to `errors`, or to `log`, too.
+    """
     begun, tell = os.pipe()
     pid = os.fork()
     if not pid:
@@ -24,12 +33,13 @@ def start(arguments: Sequence[str], log: Path, prepare: Callable[[], object] = l
         try:
             os.setsid()
             signal.signal(signal.SIGINT, signal.default_int_handler)  # which is ignored in a background job
-            output = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-            os.dup2(output, 1), os.dup2(output, 2)
+            for number, file in ((1, log), (2, errors)):
+                os.dup2(os.open(file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600) if file else 1, number)
             sys.stdout, sys.stderr = (open(number, "w", encoding="utf-8", closefd=False) for number in (1, 2))  # noqa: SIM115
             prepare()
             os.close(tell)
-            main([*arguments], prog_name="codesyntax")
+            work()
+            status = 0
         except SystemExit as end:
             status = end.code if isinstance(end.code, int) else 0
         except BaseException:
@@ -58,11 +68,13 @@ def together(arguments: Sequence[str], count: int = 2) -> None:
 
     Raises ChildFailedError if one fails.
     """
+    from torch.distributed.launcher.api import LaunchConfig, elastic_launch
+
     config = LaunchConfig(
         1, 1, count, run_id="tests", rdzv_backend="c10d", rdzv_endpoint="localhost:0", start_method="fork"
     )
-    elastic_launch(config, _command)(arguments)
+    elastic_launch(config, _shared)(arguments)
 
 
-def _command(arguments: Sequence[str]) -> None:
+def _shared(arguments: Sequence[str]) -> None:
     main([*arguments], standalone_mode=False)

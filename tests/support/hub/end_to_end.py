@@ -1,4 +1,4 @@
-"""The whole way of a user, from source files to a board, every step in a process of its own, against the loopback Hub.
+"""The whole way of a user, from source files to a board, every step in a process of its own (a child of a warm one), against the loopback Hub.
 
     python tests/support/hub/end_to_end.py          # files are uploaded as regular ones
     python tests/support/hub/end_to_end.py --lfs    # Parquet files are uploaded by LFS, without xet
@@ -14,9 +14,9 @@ import os
 import shutil
 import subprocess
 import sys
-import sysconfig
 import tempfile
 import time
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -98,28 +98,52 @@ class Walk:
             "OMP_NUM_THREADS": "1",
             **({"HF_HUB_DISABLE_XET": "1"} if self.hub.lfs else {}),
         }
+        self._warm = subprocess.Popen(
+            [sys.executable, Path(__file__).with_name("warm.py")],
+            cwd=self.work,
+            env=self.environment,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            encoding="utf-8",
+        )
+
+    def __enter__(self) -> Walk:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._warm.communicate()
 
     def codesyntax(self, *arguments: str) -> str:
         """Run a command of ours and return what it printed on standard output."""
-        program = shutil.which("codesyntax", path=sysconfig.get_path("scripts"))
-        return self._step(f"codesyntax {' '.join(arguments)}", [program, *arguments])
+        return self._step(f"codesyntax {' '.join(arguments)}", words=arguments)
 
     def python(self, title: str, code: str, **environment: str) -> Any:
-        """Run `code` in a new Python and return what it printed as JSON."""
-        return json.loads(self._step(title, [sys.executable, "-c", code], **environment))
+        """Run `code` and return what it printed as JSON."""
+        return json.loads(self._step(title, code=code, environment=environment))
 
-    def _step(self, title: str, command: list[str], **environment: str) -> str:
+    def _step(
+        self,
+        title: str,
+        words: Sequence[str] = (),
+        code: str | None = None,
+        environment: Mapping[str, str] | None = None,
+    ) -> str:
+        """Take a step in a process of its own, a child of the warm one; return what it printed on standard output."""
         started = time.perf_counter()
-        environment = {**self.environment, **environment}
-        done = subprocess.run(
-            command, check=False, cwd=self.work, env=environment, capture_output=True, encoding="utf-8"
-        )
-        self.said += [done.stdout, done.stderr]
-        if done.returncode:
-            raise RuntimeError(f"{title} ends with {done.returncode}: {done.stderr}")
-        said = [line[:110] for line in done.stdout.splitlines()[:6]]
+        files = {name: str(self.folder / name) for name in ("output", "errors")}
+        step = {"words": words, "code": code, "folder": str(self.work), "environment": environment or {}, **files}
+        stdin, stdout = self._warm.stdin, self._warm.stdout
+        assert stdin and stdout
+        stdin.write(json.dumps(step) + "\n")
+        stdin.flush()
+        status = stdout.readline().strip()
+        printed, errors = (Path(file).read_text("utf-8") for file in files.values())
+        self.said += [printed, errors]
+        if status != "0":
+            raise RuntimeError(f"{title} ends with {status}: {errors}")
+        said = [line[:110] for line in printed.splitlines()[:6]]
         print(f"{time.perf_counter() - started:5.1f} s  {title}", *said, sep="\n         ")
-        return done.stdout
+        return printed
 
 
 def walk(hub: LoopbackHub, folder: Path) -> tuple[Walk, dict[str, Any]]:
@@ -127,26 +151,25 @@ def walk(hub: LoopbackHub, folder: Path) -> tuple[Walk, dict[str, Any]]:
 
     What is published is loaded without a token, as anybody would.
     """
-    user = Walk(hub, folder)
-    sample = Path(codesyntax_dataset.__file__).parent / "sample"
-    for project in PROJECTS:
-        shutil.copytree(sample / project, user.work / "code" / project)
-    model = embedded_model()
-    names = ("config.json", "model.safetensors", "tokenizer.json", "tokenizer_config.json")
-    hub.add(MODEL, {name: (model / name).read_bytes() for name in names}, type="model")
-    hub.add(BOARD, {})
-
     found = {}
-    user.codesyntax("build", "--source", "code", "--config", "python", "--output", "codesyntax")
-    found["pushed"] = [user.codesyntax("push", "dataset", "codesyntax", "--repo", DATASET)]
-    found["dataset"] = user.python("load_dataset, and streaming", LOAD_DATASET, HF_TOKEN="")
-    found["pushed"] += [user.codesyntax("push", "metric", "--repo", METRIC)]
-    found["metric"] = user.python("evaluate.load", LOAD_METRIC, HF_TOKEN="")
-    splits = ("--split", "test", "--split", "validation")
-    user.codesyntax("probe", MODEL, "--data", DATASET, "--config", "python", *splits, "--output", "results")
-    user.codesyntax("submit", "results", "--model", MODEL, "--dataset", DATASET, "--board", BOARD)
-    found["entries"] = user.python("merge, and parse_eval_result_entries", MERGE_AND_READ)
-    user.codesyntax("board", BOARD, "--output", "board")
+    with Walk(hub, folder) as user:
+        sample = Path(codesyntax_dataset.__file__).parent / "sample"
+        for project in PROJECTS:
+            shutil.copytree(sample / project, user.work / "code" / project)
+        model = embedded_model()
+        names = ("config.json", "model.safetensors", "tokenizer.json", "tokenizer_config.json")
+        hub.add(MODEL, {name: (model / name).read_bytes() for name in names}, type="model")
+        hub.add(BOARD, {})
+        user.codesyntax("build", "--source", "code", "--config", "python", "--output", "codesyntax")
+        found["pushed"] = [user.codesyntax("push", "dataset", "codesyntax", "--repo", DATASET)]
+        found["dataset"] = user.python("load_dataset, and streaming", LOAD_DATASET, HF_TOKEN="")
+        found["pushed"] += [user.codesyntax("push", "metric", "--repo", METRIC)]
+        found["metric"] = user.python("evaluate.load", LOAD_METRIC, HF_TOKEN="")
+        splits = ("--split", "test", "--split", "validation")
+        user.codesyntax("probe", MODEL, "--data", DATASET, "--config", "python", *splits, "--output", "results")
+        user.codesyntax("submit", "results", "--model", MODEL, "--dataset", DATASET, "--board", BOARD)
+        found["entries"] = user.python("merge, and parse_eval_result_entries", MERGE_AND_READ)
+        user.codesyntax("board", BOARD, "--output", "board")
     return user, found
 
 
