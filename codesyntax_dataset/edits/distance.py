@@ -6,6 +6,8 @@ reach across them, and a statement in front would be where its block begins.
 
 from __future__ import annotations
 
+import tree_sitter
+
 from codesyntax_dataset.edits.changes import Change
 from codesyntax_dataset.edits.function import Function
 from codesyntax_dataset.edits.words import some_words
@@ -17,6 +19,7 @@ def brackets(function: Function) -> list[Change]:
     """Up to MOST_BRACKETS pairs of redundant brackets around every expression that may have them."""
     editing = function.editing
     opening, closing = [], []
+    bare = {node.start_byte for node in function.nodes if _has_field(node, editing.bare)}
     for parent in function.nodes:
         for place, node in enumerate(parent.children):
             field = parent.field_name_for_child(place) or "*"
@@ -27,11 +30,18 @@ def brackets(function: Function) -> list[Change]:
                 and node.type != parent.type  # brackets in a chain of operators would regroup it
                 and node.start_point.row == node.end_point.row  # line breaks matter outside of brackets alone
                 and end < function.end
+                and node.start_byte not in bare
             ):
                 number = function.draws.below(MOST_BRACKETS + 1)
                 closing.append(Change(end, end, ")" * number))
                 opening.append(Change(start, start, "(" * number))
     return closing + opening
+
+
+def _has_field(node: tree_sitter.Node, names: frozenset[str]) -> bool:
+    return any(
+        node.type == kind and node.child_by_field_name(field) for kind, _, field in (n.partition(".") for n in names)
+    )
 
 
 def distance(function: Function) -> list[Change]:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import hashlib
 import random
+import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from typing import TypeVar
 
@@ -17,6 +18,14 @@ from codesyntax_dataset.languages.language import Editing
 from codesyntax_dataset.schema import Token
 
 T = TypeVar("T")
+
+_NAMES = frozenset(
+    "class_variable constant global_variable hash_key_symbol identifier instance_variable name property_identifier "
+    "shorthand_property_identifier simple_symbol type_identifier variable_name".split()
+)
+"""Nodes that are names, of all grammars."""
+
+_WORD = re.compile(r"[$@:\\]*[\w\\]*[?!=]?")
 
 
 class Draws:
@@ -63,14 +72,55 @@ class Function:
     @cached_property
     def identifiers(self) -> list[Token]:
         """What is a name in tokens: of variables, functions, attributes, types, keyword arguments."""
-        found = []
-        for token in self.tokens:
-            text = self.code[token.start : token.end]
+        left = self.verbatim | self._signs
+        return list(self._names((token.start, token.end) for token in self.tokens if token.start not in left))
+
+    @cached_property
+    def interpolated(self) -> list[Token]:
+        """What is a name in the code inside of strings that are one token, or of a field in a string that is filled."""
+        whole = (token for token in self.tokens if not _WORD.fullmatch(self._text(token)))
+        strings = covered((token.start + 1, token.end) for token in whole if token.end - token.start > 1)
+        spans, inside = [], 0
+        for node in self.nodes if strings else ():
+            if node.type in _NAMES and (span := self.span(node))[0] in strings and span[0] >= inside:
+                spans.append(span)
+                inside = span[1]
+        known = {token.text for token in self.identifiers}
+        fields = (field for place in range(len(self.tokens)) for field in self.fields(place) if field.text in known)
+        return [*self._names(spans), *fields]
+
+    def fields(self, place: int) -> list[Token]:
+        """The names of the fields in a token that is a string, if what is behind it fills them."""
+        token, editing = self.tokens[place], self.editing
+        behind = [other.text for other in self.tokens[place + 1 : place + 3]]
+        if not any(behind[: len(words)] == [*words] for words in editing.filled_by):
+            return []
+        text = self._text(token)
+        if text[-1:] not in ("'", '"', "#"):
+            return []
+        spans = (match.span(match.lastindex or 0) for match in editing.field.finditer(text))
+        return [Token(text[start:end], token.start + start, token.start + end) for start, end in spans]
+
+    def _names(self, spans: Iterable[tuple[int, int]]) -> Iterator[Token]:
+        for begin, end in spans:
+            text = self.code[begin:end]
             match = self.editing.identifier.fullmatch(text)
-            if match and text not in self.language.keywords and token.start not in self.verbatim:
-                start, end = match.span(match.lastindex or 0)
-                found.append(Token(text[start:end], token.start + start, token.start + end))
-        return found
+            if match and text not in self.language.keywords:
+                first, last = match.span(match.lastindex or 0)
+                yield Token(text[first:last], begin + first, begin + last)
+
+    def _text(self, token: Token) -> str:
+        return self.code[token.start : token.end]
+
+    @cached_property
+    def _signs(self) -> set[int]:
+        """Where a word is a keyword of the grammar, such as `yield` in some places."""
+        return {
+            self.span(node)[0]
+            for parent in self.nodes
+            for node in parent.children
+            if node.type.islower() and not node.is_named
+        }
 
     @cached_property
     def verbatim(self) -> set[int]:
@@ -81,7 +131,7 @@ class Function:
     @cached_property
     def _taken(self) -> set[str]:
         words = {*self.language.keywords, *self.editing.contextual}
-        words |= {token.text for token in (*self.tokens, *self.identifiers)}
+        words |= {token.text for token in (*self.tokens, *self.identifiers, *self.interpolated)}
         return {word.lower() for word in words}
 
     def is_taken(self, name: str) -> bool:

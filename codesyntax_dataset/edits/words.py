@@ -49,26 +49,45 @@ def rename_letters(function: Function) -> list[Change]:
 
 def literals(function: Function) -> list[Change]:
     """The words in strings become others of the same length, and so do the digits of plain numbers."""
-    other = _one_to_one(function, _others)
+    other, digits = _one_to_one(function, _others), _other_digits(function)
     changes = []
-    for token in function.tokens:
+    for place, token in enumerate(function.tokens):
         text = function.code[token.start : token.end]
         if match := function.editing.string.fullmatch(text):
             start = token.start + match.start("text")
+            fields = {field.start for field in function.fields(place)}
             changes += [
                 Change(
                     start + word.start("word"), start + word.end("word"), _cased_as(word["word"], other(word["word"]))
                 )
                 for word in _WORD_OF_TEXT.finditer(match["text"])
-                if word["word"]
+                if word["word"] and start + word.start("word") not in fields
             ]
         elif number := _NUMBER.fullmatch(text):
-            digits = "".join(function.draws.one("123456789") for _ in number["digits"])
-            changes.append(Change(token.start, token.start + len(digits), digits))
+            changes.append(Change(token.start, token.start + number.end("digits"), digits(number["digits"])))
     return changes
 
 
-_WORD_OF_TEXT = re.compile(r"\\.[^\W_]*|%\w|(?P<word>[A-Za-z]{2,})", re.DOTALL)
+def _other_digits(function: Function) -> Callable[[str], str]:
+    """Digits -> as many others, always the same; two numbers never become one, as labels of cases must differ."""
+    used: set[str] = set()
+
+    @functools.cache
+    def other(digits: str) -> str:
+        drawn = (
+            function.draws.one("123456789") + "".join(function.draws.one("0123456789") for _ in digits[1:])
+            for _ in range(1000)
+        )
+        every = map(str, range(10 ** (len(digits) - 1), 10 ** len(digits)))  # itself, where all others are taken
+        free = (number for numbers in (drawn, every) for number in numbers if number not in used)
+        chosen = next((number for number in free if number != digits), digits)
+        used.add(chosen)
+        return chosen
+
+    return other
+
+
+_WORD_OF_TEXT = re.compile(r"\\[Nu]\{[^}]*\}|\\.[^\W_]*|%\w|(?P<word>[A-Za-z]{2,})", re.DOTALL)
 _NUMBER = re.compile(r"(?P<digits>[1-9][0-9]{0,8})(\.[0-9]*)?")
 
 
@@ -82,7 +101,7 @@ def some_words(function: Function, number: int) -> list[str]:
 def _renamed(function: Function, rename: Callable[[str], str]) -> list[Change]:
     names: dict[str, str] = {}
     changes = []
-    for token in function.identifiers:
+    for token in (*function.identifiers, *function.interpolated):
         name = function.code[token.start : token.end]
         if any(map(str.isalpha, name)):  # `_` means something in some languages
             if name not in names:
@@ -100,7 +119,8 @@ def _by_words(function: Function, candidates: Callable[[Function, int], Iterator
 
 def _one_to_one(function: Function, candidates: Callable[[Function, int], Iterator[str]]) -> Callable[[str], str]:
     """Word -> another, always the same, which the function does not have and no other word becomes."""
-    used = {part.lower() for token in function.identifiers for part in _PART.findall(token.text)}
+    names = (*function.identifiers, *function.interpolated)
+    used = {part.lower() for token in names for part in _PART.findall(token.text)}
     streams: dict[int, Iterator[str]] = {}
 
     @functools.cache
@@ -110,7 +130,7 @@ def _one_to_one(function: Function, candidates: Callable[[Function, int], Iterat
         used.add(chosen)
         return chosen
 
-    return lambda word: other(word.lower())
+    return lambda word: other(word.lower() if _cased_as(word, word.lower()) == word else word)
 
 
 def _cased_as(word: str, other: str) -> str:

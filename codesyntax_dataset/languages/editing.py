@@ -131,6 +131,7 @@ RUST = Editing(
     arguments=frozenset({"arguments"}),
     blocks=frozenset(),  # behind the last expression of a block, which is its value, nothing can stand
     no_op="",
+    filled_by=((),),  # macros fill what is in their strings
     contextual=frozenset(
         "abstract auto become box default do final gen macro macro_rules override priv raw safe try typeof union "
         "unsized virtual yield".split()

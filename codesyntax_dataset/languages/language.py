@@ -67,15 +67,18 @@ UNREAD_OUTSIDE = "code outside of functions does not parse"
 class Editing:
     """What edits (`codesyntax_dataset.edits`) ask of a language; types of nodes are those of its grammar.
 
-    `identifier` matches the tokens that are names, but for keywords; its group, if it has one, is the name without the
-    signs of its kind, such as `$`. `capitals`: whether names that begin with a capital letter are of a kind of their
-    own. `contextual`: words that mean something in some places only, and are no good names. `string` matches a token
-    that is a string, its `text` without code inside. `comment`: what begins a comment that ends with the line.
-    `verbatim`: the nodes in which everything is text. `continued`: matches where a line begins before which no line can
-    be put in. `expressions`: the nodes that may have redundant brackets, and `bracketed`: where, as `parent.field`,
-    with `*` for children without a field. `arguments`: the nodes around the arguments of a call, and `keywords`: the
-    arguments that labels hang on the end of those before. `blocks`: those whose children are statements, `no_op`: what
-    behind a statement is one more that does nothing, and `alone`: the children of blocks behind which it cannot stand.
+    `identifier` matches the tokens that are names, but for keywords; its group, if it has one, is the name without
+    the signs of its kind, such as `$`. `capitals`: whether names that begin with a capital letter are of a kind of
+    their own. `contextual`: words that mean something in some places only, and are no good names. `string` matches
+    a token that is a string, its `text` without code inside. `filled_by`: tokens behind a string whose fields are
+    filled by name; `field` matches these, with the name as its group. `comment`: what begins a comment that ends
+    with the line. `verbatim`: the nodes in which everything is text. `continued`: matches where a line begins
+    before which no line can be put in. `expressions`: the nodes that may have redundant brackets, and `bracketed`:
+    where, as `parent.field`, with `*` for children without a field. `bare`: nodes, as `type.field` if they have the
+    field, that cannot begin with brackets. `arguments`: the nodes around the arguments of a call, and `keywords`:
+    the arguments that labels hang on the end of those before. `blocks`: those whose children are statements,
+    `no_op`: what behind a statement is one more that does nothing, and `alone`: the children of blocks behind which
+    it cannot stand.
     """
 
     string: re.Pattern[str]
@@ -87,6 +90,9 @@ class Editing:
     no_op: str
     alone: frozenset[str] = frozenset()
     contextual: frozenset[str] = frozenset()
+    bare: frozenset[str] = frozenset()
+    filled_by: tuple[tuple[str, ...], ...] = ()
+    field: re.Pattern[str] = re.compile(r"(?<!\{)\{([^\W\d]\w*)(?=[}!:.\[])|%\(([^\W\d]\w*)\)|([^\W\d]\w*)(?=\$)")
     keywords: frozenset[str] = frozenset()
     verbatim: frozenset[str] = frozenset()
     continued: re.Pattern[str] | None = None

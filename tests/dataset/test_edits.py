@@ -320,6 +320,79 @@ def test_nearly_all_functions_of_the_sample_can_be_edited(language, name):
     assert kept(sample(language), language, name) >= (0.95 if name == "distance" else 0.98)
 
 
+# Sound ---------------------------------------------------------------------------------------------------------------
+
+FIELDS = """\
+def f(name, x):
+    text = f"{x.name!r:>{name}} name" + "{name} name {{name}}".format(name=x) + "%(name)s" % dict(name=x)
+    x.name: str = "\\N{BULLET} tail"
+    return text
+"""
+
+
+@pytest.mark.parametrize("name", ["rename-words", "rename-nonsense", "rename-letters"])
+@pytest.mark.parametrize("variant", ["paper", "exact"])
+def test_names_in_strings_with_fields_are_renamed_with_the_others(name, variant):
+    code, _ = edit(FIELDS, "python", name, variant)
+    [(first, other)] = re.findall(r"def \w+\((\w+), (\w+)\)", code)
+    assert f'f"{{{other}.{first}!r:>{{{first}}}}} name" + "{{{first}}} name {{{{name}}}}"' in code
+    assert f'"%({first})s" % ' in code
+    assert '"\\N{BULLET} tail"' in code
+
+
+@pytest.mark.parametrize(
+    ("language", "code", "kept"),
+    [
+        ("javascript", "function f(x) { return `${x.name} name` + x.name; }", r"`\$\{(\w+)\.(\w+)\} name` \+ \1\.\2"),
+        ("ruby", 'def f(x)\n  "#{x.name} name" + x.name\nend', r'"#\{(\w+)\.(\w+)\} name" \+ \1\.\2'),
+        ("php", 'function f($x) { return "$x {$x->name} x" . $x->name; }', r'"\$(\w+) \{\$\1->(\w+)\} x" \. \$\1->\2'),
+        ("rust", 'fn f(x: i32) { println!("{x:?} {} {{x}}", x); }', r'"\{(\w+):\?\} \{\} \{\{x\}\}", \1'),
+    ],
+)
+def test_names_in_code_inside_strings_are_renamed_with_the_others(language, code, kept):
+    for name in ("rename-words", "rename-nonsense", "rename-letters"):
+        assert re.search(kept, edit(code, language, name)[0])
+
+
+SWITCH = """\
+int f(int x) {
+    record P(int a) { }
+    var y = new P(x);
+    return switch (x) { case 1: case 2: case 3: case 4: yield 1; case 5: case 6: case 7: case 8: yield 2; default: yield x; };
+}
+"""
+
+
+@pytest.mark.parametrize("variant", ["paper", "exact"])
+def test_java_s_words_of_today_are_no_names(variant):
+    for name in ("rename-words", "rename-nonsense", "rename-letters"):
+        code, _ = edit(SWITCH, "java", name, variant)
+        assert len(re.findall(r"\b(?:record|var|yield)\b", code)) == 5 and "P(" not in code
+
+
+@pytest.mark.parametrize("variant", ["paper", "exact"])
+def test_labels_of_cases_stay_different(variant):
+    code, _ = edit(SWITCH, "java", "literals", variant)
+    assert len(set(re.findall(r"case (\d):", code))) == 8
+
+
+def test_literals_keep_names_of_characters_and_fields():
+    code, _ = edit(FIELDS, "python", "literals")
+    assert '"\\N{BULLET} ' in code and " tail" not in code
+    assert '"{name} ' in code and '"%(name)s"' in code
+    assert '"\\u{FADE} ' in edit('function f() { return "\\u{FADE} tail"; }', "javascript", "literals")[0]
+
+
+@pytest.mark.parametrize("name", EDITS)
+@pytest.mark.parametrize("variant", ["paper", "exact"])
+def test_edited_python_compiles(name, variant):
+    for code in [*sample("python")[::4], FIELDS]:
+        try:
+            compile(edit(code, "python", name, variant)[0], "f", "exec")
+        except EditError:
+            continue
+
+
 # Repeatable ----------------------------------------------------------------------------------------------------------
 
 

@@ -27,5 +27,5 @@ EDITING = Editing(
         "enum exports module open opens permits provides record requires sealed to transitive uses var when with "
         "yield".split()
     ),
-    identifier=re.compile(r"[^\W\d][\w$]*|\$[\w$]*"),
+    identifier=re.compile(r"(?!var$)[^\W\d][\w$]*|\$[\w$]*"),
 )

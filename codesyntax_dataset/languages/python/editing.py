@@ -22,6 +22,7 @@ EDITING = Editing(
         "return_statement.* subscript.subscript subscript.value unary_operator.argument "
         "while_statement.condition".split()
     ),
+    bare=frozenset({"assignment.type"}),  # `(a).b: int` is no Python
     arguments=frozenset({"argument_list"}),
     blocks=frozenset({"block"}),
     no_op="; pass",
@@ -29,5 +30,6 @@ EDITING = Editing(
         "class_definition comment decorated_definition for_statement function_definition if_statement match_statement "
         "try_statement while_statement with_statement".split()
     ),
+    filled_by=((".", "format"), (".", "format_map"), ("%",)),
     contextual=frozenset({"_", "case", "exec", "match", "print", "type"}),
 )
