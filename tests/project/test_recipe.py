@@ -14,7 +14,7 @@ from support.hub.end_to_end import Walk
 from support.hub.loopback_hub import LoopbackHub
 
 from probing.cli.report import RECIPE
-from probing.models.location import embedded_model
+from probing.models.location import TINY, embedded_model
 
 pytestmark = pytest.mark.slow
 
@@ -45,8 +45,8 @@ def recipe() -> list[str]:
 
 
 def test_the_recipe_goes_from_the_hub_to_a_report(dataset_folder, tmp_path):
-    """CodeBERT's place is taken by the embedded encoder, CodeSearchNet's by some functions of the sample."""
-    model = embedded_model()
+    """CodeBERT's place is taken by the small embedded model, CodeSearchNet's by some functions of the sample."""
+    model = embedded_model(TINY)
     files = ("config.json", "model.safetensors", "tokenizer.json", "tokenizer_config.json")
     functions = {"README.md": CARD}
     for split, count in (("test", 12), ("validation", 10)):

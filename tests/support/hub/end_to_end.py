@@ -26,10 +26,10 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 from support.hub.loopback_hub import LoopbackHub
 
 import codesyntax_dataset
-from probing.models.location import embedded_model
+from probing.models.location import TINY, embedded_model
 
 TOKEN = "hf_aTokenThatNobodyMayEverSee"
-DATASET, METRIC, MODEL, BOARD = "user/codesyntax", "user/codesyntax_metric", "user/minilm", "user/results"
+DATASET, METRIC, MODEL, BOARD = "user/codesyntax", "user/codesyntax_metric", "user/tiny", "user/results"
 
 PROJECTS = ("test/spans", "validation/unitconv")
 """The source files: so much of the embedded sample that a probe of it is quick."""
@@ -67,10 +67,10 @@ from dataclasses import asdict
 import yaml
 from huggingface_hub import HfApi, hf_hub_download, parse_eval_result_entries
 api = HfApi()
-for repo, kind in (("user/minilm", "model"), ("user/results", "dataset")):
+for repo, kind in (("user/tiny", "model"), ("user/results", "dataset")):
     [request] = api.get_repo_discussions(repo, repo_type=kind)
     api.merge_pull_request(repo, request.num, repo_type=kind)
-with open(hf_hub_download("user/minilm", ".eval_results/codesyntax.yaml"), encoding="utf-8") as file:
+with open(hf_hub_download("user/tiny", ".eval_results/codesyntax.yaml"), encoding="utf-8") as file:
     print(json.dumps([asdict(entry) for entry in parse_eval_result_entries(yaml.safe_load(file))]))
 """
 
@@ -156,7 +156,7 @@ def walk(hub: LoopbackHub, folder: Path) -> tuple[Walk, dict[str, Any]]:
         sample = Path(codesyntax_dataset.__file__).parent / "sample"
         for project in PROJECTS:
             shutil.copytree(sample / project, user.work / "code" / project)
-        model = embedded_model()
+        model = embedded_model(TINY)
         names = ("config.json", "model.safetensors", "tokenizer.json", "tokenizer_config.json")
         hub.add(MODEL, {name: (model / name).read_bytes() for name in names}, type="model")
         hub.add(BOARD, {})
