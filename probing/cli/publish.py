@@ -102,6 +102,5 @@ def board(sources: tuple[str, ...], output: Path) -> None:
     entries = read(sources)
     for file, reason in entries.left_out:
         note(f"left out {file}: {reason}")
-    tables = len(entries.tables) + len(entries.masked)
-    note(f"entries: {len(entries)}, tables: {tables}, files left out: {len(entries.left_out)}")
+    note(f"entries: {len(entries)}, tables: {len(entries.tables)}, files left out: {len(entries.left_out)}")
     click.echo(save(entries, output))

@@ -29,11 +29,13 @@ class Check(NamedTuple):
 
 @dataclass
 class Verification:
-    """The checks of one result, and how many functions were probed again: `functions` out of `of`."""
+    """The checks of one result, and how many functions were probed again: `functions` out of `of`. `ledger`: the digest
+    of the ledger that was checked, if it came to that."""
 
     checks: list[Check]
     functions: int = 0
     of: int = 0
+    ledger: str = ""
 
     @property
     def verdict(self) -> str:

@@ -1,88 +1,234 @@
-"""Entries, the published form of evidence: the JSON that submissions send and boards read from untrusted sources.
+"""Entries: what is published about a model, as JSON that submissions send and boards read from untrusted sources.
 
-`Evidence.entry()` makes an entry on attention, `entry_masked.make` one on masked syntax, and `codesyntax submit` adds
-how much of it was run again. `load` reads one and rejects everything that the file itself can contradict: fields, types
-and ranges, and numbers that do not follow from each other or that no model can produce. Whether they follow from the
-ledgers, whose digests an entry names, cannot be checked here; `codesyntax submit` checks it before it sends.
+An entry holds what was run (settings, versions, digests of ledgers) and what came of it, function by function: the hits
+of attention heads and of the baselines, or what was restored. Nothing in it is derived. Means, intervals, differences
+and p-values are computed when an entry is read (`Entry.scores`), with the functions that reports use.
+
+An entry is checked when it is made: fields, types and ranges, and numbers that no model can have. Whether they are
+those of the ledgers, whose digests it names, cannot be checked here; `codesyntax submit` checks it before it sends.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
+import logging
 import os
+from abc import abstractmethod
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple, Self
 
-from pydantic import ValidationError
+import numpy as np
+from pydantic import AfterValidator, BeforeValidator, Field, ValidationError, model_validator
 
 from codesyntax_dataset.errors import EntryError
-from probing.evidence import entry_functions, entry_masked
-from probing.evidence.entry_checks import check_scores
-from probing.evidence.schema import FORMAT, MASKING_FORMAT, Entry, MaskEntry
-from probing.runs.ledger_file import MASKING
-from probing.runs.records import explain
-from probing.runs.untrusted_json import parse, read
+from probing.models.cache_dir import VERSIONS
+from probing.runs.records import Record, exactly, explain, matching
+from probing.runs.untrusted_json import PLAIN, parse, read, shown
+
+logger = logging.getLogger(__name__)
+
+FORMAT = 3
+"""Changes whenever the fields of entries, or their meanings, change."""
 
 LARGEST = 8 * 2**20
-"""The most bytes of an entry, several times the usual size."""
+"""The most bytes of an entry, several times what the largest published config takes."""
+
+Measure = Hashable
+"""What a number of an entry measures, such as a protocol, rule and k; of an outcome, its name."""
 
 
-class Named(Protocol):
-    """The settings of a run."""
+class Interval(NamedTuple):
+    """A number with its 95 % interval; no bounds for few functions."""
+
+    value: float
+    low: float | None = None
+    high: float | None = None
+
+    @classmethod
+    def of(cls, bounded: np.ndarray) -> Interval | None:
+        """From number and bounds (3,), NaN for unknown; None without the number."""
+        value, low, high = (None if np.isnan(number) else float(number) for number in bounded)
+        return None if value is None else cls(value, low, high)
+
+
+class Score(NamedTuple):
+    """A mean, what it is compared with, and the difference to that with its p-value; None for what there is not.
+
+    In percent; log-probabilities in nats.
+    """
+
+    mean: Interval
+    reference: Interval | None = None
+    difference: Interval | None = None
+    p: float | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Scores:
+    """What follows from an entry. `cells`: each measure, the headline first -> its score, None if there is none;
+    `shares`: float32 (measures, F), each function's contribution to the mean, by which models are ranked."""
+
+    cells: Mapping[Any, Score | None]
+    shares: np.ndarray
 
     @property
-    def name(self) -> str: ...
+    def headline(self) -> float:
+        first = next(iter(self.cells.values()))
+        return first.mean.value if first else 0.0
 
 
-def to_json(entry: Entry | MaskEntry | dict[str, Any]) -> str:
-    """The same entry gives the same text."""
-    fields = entry.model_dump(mode="json", exclude_unset=True) if isinstance(entry, (Entry, MaskEntry)) else entry
-    return json.dumps(fields, allow_nan=False, separators=(",", ":")) + "\n"
+# -------------------------------------------------------------------------------------------------------------- fields
 
 
-def file_name(settings: Named) -> str:
-    """A file name of letters, digits and `._-`, unique to the settings."""
-    return f"{settings.name}.json"
+def none(reason: str) -> BeforeValidator:
+    def check(value: Any) -> Any:
+        if value is not None:
+            raise ValueError(f"none: {reason}")
+        return value
+
+    return BeforeValidator(check)
 
 
-def load(source: str | os.PathLike[str] | bytes) -> Entry | MaskEntry:
+_FEW = 10  # names in a message
+
+
+def one_of(names: Collection[str]) -> AfterValidator:
+    def check(name: str) -> str:
+        if name not in names:  # looked up on each call: a language may be registered later
+            few = [*map(shown, names)][:_FEW]
+            further = [f"another of {len(names)}"] if len(names) > _FEW else []
+            raise ValueError(" or ".join(few + further))
+        return name
+
+    return AfterValidator(check)
+
+
+_NAME = r"\w(?!.*\.\.)[\w.-]{0,95}(/\w[\w.-]{0,95})?"
+_PART = r"(?![-.])(?!.*(--|\.\.))[\w.-]{1,96}(?<![-.])"
+
+Number = Annotated[int, Field(ge=1, le=10**9)]
+Plain = Annotated[str, matching(PLAIN + "{1,200}", "plain text")]
+Model = Annotated[
+    str,
+    matching(
+        rf"{_PART}(/{_PART})?(?<!\.git)",
+        "USER/MODEL or the name of a local model, of letters, digits, and - _ . between them, as the Hub allows it",
+    ),
+]
+Revision = Annotated[str, matching("[0-9a-f]{40}|[0-9a-f]{64}", "a commit or a SHA-256, in hexadecimal digits")]
+Data = Annotated[str, matching(_NAME + r"@[\w.]{1,40}", "NAME@VERSION")]
+Labels = Annotated[str, matching("[0-9a-f]{12}", "12 hexadecimal digits")]
+Sha256 = Annotated[str, matching("[0-9a-f]{64}", "64 hexadecimal digits")]
+Version = Annotated[str, matching(r"\d[\w.+!-]{0,60}", "a version")]
+Family = Annotated[str, matching(r"[\w-]{1,60}", "the type of a model")]
+Device = Annotated[str, matching("[a-z]{1,20}", "the kind of a device")]
+Whole = Annotated[None, none("a partial run is not published")]
+"""The limit of a complete run."""
+
+
+class Verified(Record):
+    """How many functions, `of` so many, `codesyntax submit` ran again before it sent the entry."""
+
+    functions: Number
+    of: Number
+
+
+class Entry(Record):
+    """What entries of all instruments share. A subclass names its `instrument`, adds its fields, and defines `_check`,
+    `signature`, `shared`, `content` and `scores`; `load` then reads its entries.
+
+    `functions`: how many were run and are in the numbers or in `skips`, by reason.
+    """
+
+    format: Literal[3]
+    instrument: str
+    settings: Any
+    run: Any
+    functions: Annotated[int, Field(ge=1, le=10**6)]
+    skips: dict[Plain, Number]
+    versions: Annotated[dict[str, Version], exactly(VERSIONS)]
+    verified: Verified | None = None
+
+    kinds: ClassVar[dict[str, type[Entry]]] = {}
+
+    @classmethod
+    def __pydantic_init_subclass__(cls, **_: Any) -> None:
+        (instrument,) = cls.model_fields["instrument"].annotation.__args__  # type: ignore[union-attr]
+        Entry.kinds[instrument] = cls
+
+    @classmethod
+    def made(cls, fields: Mapping[str, Any]) -> Self:
+        """An entry with these fields. Raises EntryError, with the reason, if it is not valid."""
+        try:
+            return cls.model_validate(fields)
+        except ValidationError as error:
+            raise EntryError(explain(error, "the entry")) from error
+
+    @model_validator(mode="after")
+    def _checked(self) -> Self:
+        self._check()
+        return self
+
+    @abstractmethod
+    def _check(self) -> None:
+        """Raise EntryError for numbers that no model can have."""
+
+    @property
+    @abstractmethod
+    def signature(self) -> str:
+        """That of its result."""
+
+    @property
+    @abstractmethod
+    def shared(self) -> dict[str, str]:
+        """The values that all entries of a table share, by name."""
+
+    @abstractmethod
+    def content(self) -> Iterable[np.ndarray]:
+        """Whole numbers that all entries of a table share, such as the functions and what the baselines hit."""
+
+    @abstractmethod
+    def scores(self, beside: Scores | None = None) -> Scores:
+        """What follows from it. `beside`: of another entry of its table, with which it shares the baselines."""
+
+    @property
+    def table(self) -> str:
+        """The name of its table: equal for entries that compare with each other."""
+        digest = hashlib.sha256(json.dumps(self.shared).encode())
+        for numbers in self.content():
+            digest.update(repr(numbers.shape).encode() + numbers.astype("<u4").tobytes())
+        return f"{self.settings.config}.{self.instrument}.{digest.hexdigest()[:12]}"
+
+    @property
+    def file_name(self) -> str:
+        """A file name of letters, digits and `._-`, unique to the settings."""
+        return f"{self.settings.name}.json"
+
+    def to_json(self) -> str:
+        """The same entry gives the same text."""
+        fields = self.model_dump(mode="json", exclude_unset=True)
+        return json.dumps(fields, allow_nan=False, separators=(",", ":")) + "\n"
+
+
+def for_boards(make: Callable[[], Entry]) -> Entry | None:
+    """The entry that `make` returns; None of what no board takes, such as a control or a partial run."""
+    try:
+        return make()
+    except EntryError as error:
+        logger.info("there is no entry for boards: %s", error)
+        return None
+
+
+def load(source: str | os.PathLike[str] | bytes) -> Entry:
     """Load an entry from a file or from bytes. Raises EntryError, with the reason, if it is not a valid entry."""
     fields = parse(source if isinstance(source, bytes) else read(Path(source), LARGEST), LARGEST)
-    masking = isinstance(fields, dict) and fields.get("instrument") == MASKING
-    _check_format(fields, MASKING_FORMAT if masking else FORMAT)
-    try:
-        entry = (MaskEntry if masking else Entry).model_validate(fields)
-    except ValidationError as error:
-        raise EntryError(explain(error, "the entry")) from error
-    if isinstance(entry, MaskEntry):
-        entry_masked.check(entry)
-        return entry
-    _check_signatures(entry)
-    _check_verified(entry)
-    check_scores(entry)
-    entry_functions.check(entry)
-    return entry
-
-
-def _check_format(fields: Any, expected: int) -> None:
-    """Reject another format first, with that reason: such an entry has other fields, or other scores."""
-    version = fields.get("format") if isinstance(fields, dict) else None
-    if type(version) is int and version != expected:
-        told = f"format is {version}, which another version of codesyntax wrote, expected {expected}: "
-        raise EntryError(
-            told + ("make the entry again from its results" if version < expected else "upgrade codesyntax")
-        )
-
-
-def _check_signatures(entry: Entry) -> None:
-    told = {"signature": entry.signature, "chosen_on.signature": entry.chosen_on.signature}
-    for (at, text), follows in zip(told.items(), map(str, entry.signatures)):
-        if text != follows:
-            raise EntryError(f"{at} does not follow from the settings: expected {follows}")
-
-
-def _check_verified(entry: Entry) -> None:
-    """Check how many functions of both splits `codesyntax submit` probed again, if it did."""
-    of, verified = entry.functions + entry.chosen_on.functions, entry.verified
-    if verified and (verified.of != of or verified.functions > of):
-        raise EntryError(f"verified is {verified.functions} of {verified.of} functions, but the entry has {of}")
+    version, instrument = (fields.get(name) if isinstance(fields, dict) else None for name in ("format", "instrument"))
+    if type(version) is int and version != FORMAT:  # first: other formats have other fields
+        todo = "make the entry again from its results" if version < FORMAT else "upgrade codesyntax"
+        raise EntryError(f"format is {version}, which another version of codesyntax wrote, expected {FORMAT}: {todo}")
+    if isinstance(instrument, str) and instrument not in Entry.kinds:
+        raise EntryError(f"instrument is {shown(instrument)}, expected {' or '.join(map(repr, Entry.kinds))}")
+    return Entry.kinds.get(str(instrument), Entry).made(fields)

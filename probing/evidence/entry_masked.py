@@ -1,42 +1,65 @@
-"""Entries on masked syntax: what a masked language model restores, by function, and everything that follows from it.
+"""Entries on masked syntax: what a masked language model restores, by function.
 
-`by_function` holds, for N pairs of a node type and a function, sorted by node type and function,
-
-    {"places": P, "masked": P, "outcomes": {outcome: P}}
-
-with P as `probing.evidence.packing` says: `places` (N,) of the functions in the split; `masked` (N,), sub-tokens in T1;
-and each of OUTCOMES, (2, N), T1 and T0, in millionths, rounded; log-probabilities without their sign. The other numbers
-are computed from these, when an entry is made and again when one is read: an entry in which they differ is refused.
-
-`scores`: outcome -> `t1`, `t0` and `effect`, T1 - T0, means over the node types, [mean, low, high], and `p` of the
-effect (`over_types`). `node_types`: name -> `functions`, `masked`, and outcome -> the means `t1` and `t0`; HEADLINE has
-the `effect`, too, [mean, low, high], and its `p`, corrected over node types (`probing.evidence.effect.paired`). Bounds
-are null for fewer than FEW_FUNCTIONS functions.
+There are N pairs of a node type and a function, sorted by node type and function. Their numbers are text, as
+`probing.evidence.packing` says: `places` (N,) of the functions in the split; `masked` (N,), sub-tokens in T1; and each
+of OUTCOMES, (2, N), T1 and T0, in millionths, rounded; log-probabilities without their sign.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from typing import Any, NamedTuple
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Annotated, Literal, NamedTuple
 
 import numpy as np
+from pydantic import FailFast, Field
 
 from codesyntax_dataset.errors import EntryError
+from codesyntax_dataset.languages import CONFIGS
 from probing.evidence.effect import paired
-from probing.evidence.masked import Masked
+from probing.evidence.entry import (
+    FORMAT,
+    Data,
+    Device,
+    Entry,
+    Family,
+    Interval,
+    Labels,
+    Model,
+    Number,
+    Plain,
+    Revision,
+    Score,
+    Scores,
+    Sha256,
+    Whole,
+    one_of,
+)
+from probing.evidence.masked import OF_MODEL, UNCOMPARED, Masked
 from probing.evidence.over_types import over_types
 from probing.evidence.packing import packed, unpacked
-from probing.evidence.schema import MASKING_FORMAT, UNCOMPARED, MaskEntry
 from probing.prediction.ledger import SIMILARITIES
-from probing.prediction.masking import CURRENT
-from probing.prediction.result import OUTCOMES
-from probing.prediction.result import signature_of as masking_signature
+from probing.prediction.masking import CONTROLS, CURRENT, PROTOCOLS
+from probing.prediction.result import (
+    DROPPED,
+    OUTCOMES,
+    VERSION,
+    MaskProvenance,
+    MaskRun,
+    MaskSettings,
+    signature_of,
+)
+from probing.runs import records
 from probing.runs.ledger_file import MASKING
-from probing.runs.untrusted_json import expect, fields, mapping, shown, whole
+from probing.runs.records import exactly, listed, matching
+from probing.runs.untrusted_json import PLAIN
 
 HEADLINE = SIMILARITIES[0]
 """The similarity whose effect is tested for each node type."""
+
+PERCENT = 100
+"""Shares are shown in percent; log-probabilities are not."""
 
 _MOST_PAIRS = 3 * 10**6
 """More than the largest published config has, all node types of its grammar masked."""
@@ -44,12 +67,41 @@ _MOST_PAIRS = 3 * 10**6
 _UNIT = 10**6
 _ROUNDED = 2.5 / _UNIT  # more than rounding to millionths changes a sum of two similarities
 _LOWEST = 2.0**32 - 1  # in millionths
-_CLOSE = 1e-7  # what rounding of floats may change in a number that is computed again
+
+NodeType = Annotated[str, matching(PLAIN + "{1,60}", "the name of a node type")]
+
+
+class MaskedEntrySettings(MaskSettings):
+    """The settings of a complete masking run on `test`."""
+
+    model: Model
+    revision: Revision
+    data: Data
+    labels: Labels
+    config: Annotated[str, one_of(CONFIGS)]
+    split: Literal["test"]
+    protocol: Annotated[str, one_of(PROTOCOLS)]
+    node_types: Annotated[tuple[NodeType, ...], FailFast(), listed, Field(min_length=1, max_length=1000)]
+    rate: Annotated[float, Field(gt=0, le=1)]
+    control: Annotated[str, one_of(CONTROLS)]
+    draws: Annotated[int, Field(ge=1, le=10**4)]
+    seed: Annotated[int, Field(ge=0, le=2**63)]
+    max_length: Number
+    limit: Whole
+
+
+class MaskedEntryRun(MaskRun):
+    """How the masking ran."""
+
+    family: Family
+    device: Device
+    output_layer: Literal["masked positions", "all positions"]
+    parser: Plain
 
 
 class Pairs(NamedTuple):
-    """N pairs of a node type and a function. `node_types`: their names; `node_type` (N,): indices of these; `places`
-    (N,); `masked` (N,); `arms`: outcome -> T1 and T0 (2, N)."""
+    """N pairs of a node type and a function. `node_type` (N,): indices of `node_types`; `places` (N,); `masked` (N,);
+    `arms`: outcome -> T1 and T0 (2, N)."""
 
     node_types: list[str]
     node_type: np.ndarray
@@ -58,137 +110,184 @@ class Pairs(NamedTuple):
     arms: dict[str, np.ndarray]
 
 
-def make(model: Masked) -> dict[str, Any]:
-    """The entry of a masking result that has node types, as JSON."""
-    found = _pairs_of(model)
-    return {
-        "format": MASKING_FORMAT,
-        "instrument": MASKING,
-        "signature": model.signature,
-        "settings": model.settings.model_dump(mode="json"),
-        "run": model.run.model_dump(),
-        "functions": model.functions,
-        "copies": model.copies,
-        "skips": model.skips,
-        "dropped": model.dropped,
-        "uncompared": {reason: model.uncompared[reason] for reason in UNCOMPARED},
-        **_numbers(found),
-        "by_function": {
-            "places": packed(found.places),
-            "masked": packed(found.masked),
-            "outcomes": {name: packed(np.round(np.abs(arms) * _UNIT)) for name, arms in found.arms.items()},
-        },
-        "ledger": model.ledger,
-        "versions": model.versions,
-    }
+class NodeTypeScore(NamedTuple):
+    """A node type of an entry: its functions and masked sub-tokens, and outcome -> T1 against T0. HEADLINE has an
+    interval of the effect, and its p, corrected over node types."""
+
+    functions: int
+    masked: int
+    cells: dict[str, Score]
 
 
-def check(entry: MaskEntry) -> None:
-    """Raise EntryError unless the numbers of an entry follow from its values by function, and its counts add up."""
-    if entry.signature != (follows := signature_of(entry)):
-        raise EntryError(f"signature does not follow from the settings: expected {follows}")
-    found, settings = unpack(entry), entry.settings
-    masked = entry.functions * len(settings.node_types) - sum(entry.dropped.values())
-    compared = len(found.places) + sum(entry.uncompared.values())
-    if compared != masked:
-        raise EntryError(
-            f"{compared} pairs of a function and a node type are compared or counted as not, but {masked} were masked"
+@dataclass(frozen=True, eq=False)
+class MaskedScores(Scores):
+    """Means over node types of T1, against T0, by outcome; and by the name of a node type."""
+
+    node_types: dict[str, NodeTypeScore]
+
+
+class MaskedEntry(Entry):
+    """What is published about a masked language model on one config.
+
+    `functions`, `copies`, `skips` and `dropped` are of all that was run; `uncompared` counts what was, but is not in
+    the numbers. `compared`: each node type with numbers -> its functions. `ledger`: the digest of its content.
+    """
+
+    instrument: Literal["masking"]
+    version: Literal[1]
+    settings: MaskedEntrySettings
+    run: MaskedEntryRun
+    dropped: Annotated[dict[str, records.Number], exactly(DROPPED)]
+    uncompared: Annotated[dict[str, records.Number], exactly(UNCOMPARED)]
+    ledger: Sha256
+    compared: dict[NodeType, Number]
+    places: str
+    masked: str
+    outcomes: Annotated[dict[str, str], exactly(OUTCOMES)]
+
+    @property
+    def copies(self) -> int:
+        """Masked copies of functions."""
+        masked = self.functions * len(self.settings.node_types) - sum(self.dropped.values())
+        return masked * (self.settings.draws + 1)
+
+    @property
+    def signature(self) -> str:
+        made = MaskProvenance(
+            settings=self.settings,
+            version=self.version,
+            functions=self.functions,
+            skips=self.skips,
+            dropped=self.dropped,
+            run=self.run,
+            versions=self.versions,
         )
-    if entry.copies != masked * (settings.draws + 1):
-        raise EntryError(f"copies is {entry.copies}, but {masked} pairs have {masked * (settings.draws + 1)}")
-    if entry.verified:
-        again, of = entry.verified.functions, entry.verified.of
-        least = len(np.unique(found.places))
-        if not (least <= of <= entry.functions and again <= of):
-            raise EntryError(f"verified is {again} of {of} functions, expected of {least} to {entry.functions}")
-    for name, told in _numbers(found).items():
-        _follows(getattr(entry, name), told, name)
+        return str(signature_of(made, self.copies))
+
+    @property
+    def shared(self) -> dict[str, str]:
+        settings = self.settings.model_dump(mode="json", exclude=OF_MODEL)
+        shared = {"parser": self.run.parser, "version": self.version, "types": sorted(self.compared)}
+        return {name: str(value) for name, value in (settings | shared).items()}
+
+    def content(self) -> Iterator[np.ndarray]:
+        """The functions of each node type, by name."""
+        pairs = self.pairs()
+        for name in sorted(pairs.node_types):
+            yield pairs.places[pairs.node_type == pairs.node_types.index(name)]
+
+    def pairs(self) -> Pairs:
+        """The values by function. Raises EntryError for text that does not have them."""
+        names, sizes = list(self.compared), list(self.compared.values())
+        node_type = np.repeat(np.arange(len(names)), sizes)
+        places, masked = (
+            unpacked(getattr(self, name), name, len(node_type)).astype(np.int64) for name in ("places", "masked")
+        )
+        arms = {
+            name: unpacked(self.outcomes[name], f"outcomes.{name}", 2 * len(node_type)).reshape(2, -1) / _UNIT
+            for name in OUTCOMES
+        }
+        arms["log_probability"] = -arms["log_probability"]
+        return Pairs(names, node_type, places, masked, arms)
+
+    def scores(self, beside: Scores | None = None) -> MaskedScores:
+        pairs = self.pairs()
+        stacked = np.stack([pairs.arms[name].T for name in OUTCOMES], axis=2)  # (N, 2, outcomes)
+        mean, p = over_types(pairs.node_type, pairs.places, stacked)
+        units = {name: 1 if name == "log_probability" else PERCENT for name in OUTCOMES}
+        cells: dict[str, Score | None] = {}
+        for place, (name, unit) in enumerate(units.items()):
+            t1, t0, effect = (Interval.of(unit * part) for part in mean[..., place])
+            cells[name] = t1 and Score(t1, t0, effect, float(p[place]))
+        functions, row = np.unique(pairs.places, return_inverse=True)
+        sizes = np.bincount(pairs.node_type)
+        weight = PERCENT / sizes[pairs.node_type] / len(sizes)
+        shares = [np.bincount(row, weight * pairs.arms[name][0], len(functions)) for name in OUTCOMES]
+        return MaskedScores(cells, np.array(shares, np.float32), self._of_types(pairs, units))
+
+    def _of_types(self, pairs: Pairs, units: dict[str, int]) -> dict[str, NodeTypeScore]:
+        of_types = {name: pairs.node_type == number for number, name in enumerate(pairs.node_types)}
+        t1, t0 = ({name: pairs.arms[HEADLINE][arm, of] for name, of in of_types.items()} for arm in (0, 1))
+        effects = paired(t1, t0)
+        scores = {}
+        for name, of in of_types.items():
+            cells = {}
+            for outcome, unit in units.items():
+                mean, reference = pairs.arms[outcome][:, of].mean(axis=1).tolist()
+                t1_mean, t0_mean, gained = (Interval(unit * of) for of in (mean, reference, mean - reference))
+                cells[outcome] = Score(t1_mean, t0_mean, gained)
+            effect = Interval.of(PERCENT * np.array(effects[name].effect))
+            cells[HEADLINE] = cells[HEADLINE]._replace(difference=effect, p=effects[name].p_holm)
+            scores[name] = NodeTypeScore(int(of.sum()), int(pairs.masked[of].sum()), cells)
+        return scores
+
+    def _check(self) -> None:
+        names = [name for name in self.settings.node_types if name in self.compared]
+        if not names or names != list(self.compared):
+            raise EntryError("compared does not have some of the node types of the settings, in their order")
+        if (most := max(self.compared.values())) > self.functions or self.functions * len(names) > _MOST_PAIRS:
+            raise EntryError(
+                f"compared has {most} functions of a node type, expected at most {self.functions}, and at most "
+                f"{_MOST_PAIRS:,} pairs of a function and a node type"
+            )
+        pairs, rows = self.pairs(), self.functions + sum(self.skips.values())
+        backwards = (np.diff(pairs.places) <= 0) & (np.diff(pairs.node_type) == 0)
+        if backwards.any() or pairs.places.max() >= rows:
+            raise EntryError(f"places are not those of functions in a split of {rows}, in order for each node type")
+        masked = self.functions * len(self.settings.node_types) - sum(self.dropped.values())
+        compared = len(pairs.places) + sum(self.uncompared.values())
+        if compared != masked:
+            raise EntryError(
+                f"{compared} pairs of a function and a node type are compared or counted as not, but {masked} were "
+                "masked"
+            )
+        if self.verified:
+            again, of, least = self.verified.functions, self.verified.of, len(np.unique(pairs.places))
+            if not (least <= of <= self.functions and again <= of):
+                raise EntryError(f"verified is {again} of {of} functions, expected of {least} to {self.functions}")
+        _check_possible(pairs, self.settings)
 
 
-def signature_of(entry: MaskEntry) -> str:
-    """The signature that follows from its settings."""
-    return str(masking_signature(entry.made, entry.copies))
-
-
-def unpack(entry: MaskEntry) -> Pairs:
-    """The values by function of an entry. Raises EntryError if they are malformed, or such as no model can have."""
-    settings, at = entry.settings, "by_function"
-    names = [name for name in settings.node_types if name in entry.node_types]
-    expect(bool(names), None, "node_types", "at least one that could be compared")
-    if entry.functions * len(names) > _MOST_PAIRS:
-        raise EntryError(f"there are {entry.functions} functions and {len(names)} node types, more than is read")
-    sizes: list[int] = []
-    for name, of in zip(names, fields(entry.node_types, "node_types", names)):
-        size = mapping(of, f"node_types.{name}").get("functions")
-        whole(1, entry.functions)(size, f"node_types.{name}.functions")
-        sizes.append(int(size or 0))
-    node_type = np.repeat(np.arange(len(names)), sizes)
-    places, masked, outcomes = fields(entry.by_function, at, ("places", "masked", "outcomes"))
-    of_places = unpacked(places, f"{at}.places", len(node_type)).astype(np.int64)
-    of_masked = unpacked(masked, f"{at}.masked", len(node_type)).astype(np.int64)
-    rows = entry.functions + sum(entry.skips.values())
-    if ((np.diff(of_places) <= 0) & (np.diff(node_type) == 0)).any() or of_places.max() >= rows:
-        raise EntryError(f"{at}.places are not those of functions in a split of {rows}, in order for each node type")
-    arms = {}
-    for name, numbers in zip(OUTCOMES, fields(outcomes, f"{at}.outcomes", OUTCOMES)):
-        arms[name] = unpacked(numbers, f"{at}.outcomes.{name}", 2 * len(node_type)).reshape(2, -1) / _UNIT
-    arms["log_probability"] = -arms["log_probability"]
-    found = Pairs(names, node_type, of_places, of_masked, arms)
-    _check_possible(found, entry)
-    return found
-
-
-def _pairs_of(model: Masked) -> Pairs:
+def make(model: Masked) -> MaskedEntry:
+    """The entry of a masking result that has node types. Raises EntryError for what no board takes."""
     of_types = list(model.node_types.values())
     arms = {name: np.concatenate([one.arms[name] for one in of_types], axis=1) for name in OUTCOMES}
-    return Pairs(
-        list(model.node_types),
-        np.repeat(np.arange(len(of_types)), [one.functions for one in of_types]),
-        np.concatenate([one.places for one in of_types]),
-        np.concatenate([one.sub_tokens for one in of_types]),
-        {name: np.round(np.clip(of, -_LOWEST / _UNIT, 1) * _UNIT) / _UNIT for name, of in arms.items()},
+    return MaskedEntry.made(
+        {
+            "format": FORMAT,
+            "instrument": MASKING,
+            "settings": model.settings.model_dump(mode="json"),
+            "run": model.run.model_dump(),
+            "functions": model.functions,
+            "skips": model.skips,
+            "versions": model.versions,
+            "version": VERSION,
+            "dropped": model.dropped,
+            "uncompared": {reason: model.uncompared[reason] for reason in UNCOMPARED},
+            "ledger": model.ledger,
+            "compared": {name: of.functions for name, of in model.node_types.items()},
+            "places": packed(np.concatenate([one.places for one in of_types])),
+            "masked": packed(np.concatenate([one.sub_tokens for one in of_types])),
+            "outcomes": {
+                name: packed(np.round(np.abs(np.clip(of, -_LOWEST / _UNIT, 1)) * _UNIT)) for name, of in arms.items()
+            },
+        }
     )
 
 
-def _numbers(found: Pairs) -> dict[str, Any]:
-    """The fields `scores` and `node_types`."""
-    stacked = np.stack([found.arms[name].T for name in OUTCOMES], axis=2)  # (N, 2, outcomes)
-    mean, p = over_types(found.node_type, found.places, stacked)
-    by_type = [found.node_type == place for place in range(len(found.node_types))]
-    t1, t0 = ({name: found.arms[HEADLINE][arm, of] for name, of in zip(found.node_types, by_type)} for arm in (0, 1))
-    effects = paired(t1, t0)
-    node_types: dict[str, dict[str, Any]] = {}
-    for name, of in zip(found.node_types, by_type):
-        node_types[name] = {"functions": int(of.sum()), "masked": int(found.masked[of].sum())}
-        for outcome in OUTCOMES:
-            of_t1, of_t0 = found.arms[outcome][:, of].mean(axis=1).tolist()
-            node_types[name][outcome] = {"t1": of_t1, "t0": of_t0}
-        node_types[name][HEADLINE] |= {"effect": _known(effects[name].effect), "p": effects[name].p_holm}
-    scores = {
-        outcome: {part: _known(mean[row, :, place]) for row, part in enumerate(("t1", "t0", "effect"))}
-        | {"p": float(p[place])}
-        for place, outcome in enumerate(OUTCOMES)
-    }
-    return {"scores": scores, "node_types": node_types}
-
-
-def _known(numbers: Sequence[float] | np.ndarray) -> list[float | None]:
-    return [None if math.isnan(number) else float(number) for number in numbers]
-
-
-def _check_possible(found: Pairs, entry: MaskEntry) -> None:
+def _check_possible(pairs: Pairs, settings: MaskSettings) -> None:
     """Refuse what no model can have, whatever it predicts."""
-    settings, current = entry.settings, entry.settings.protocol == CURRENT
-    jaccard, sorensen_dice, levenshtein, restored = (found.arms[name] for name in OUTCOMES[:4])
+    current = settings.protocol == CURRENT
+    jaccard, sorensen_dice, levenshtein, restored = (pairs.arms[name] for name in OUTCOMES[:4])
     most = 2 * jaccard / (1 + jaccard)  # is Sorensen-Dice, for one copy
     unlike = (sorensen_dice < jaccard - _ROUNDED) | (sorensen_dice > most + _ROUNDED)
-    masked = found.masked * np.array([[1], [settings.draws]])
+    masked = pairs.masked * np.array([[1], [settings.draws]])
     broken = np.abs(restored * masked - np.round(restored * masked)) > masked / _UNIT
     broken[1] &= current  # otherwise controls mask other numbers of sub-tokens
     # a true sub-token that is not the most likely one has a probability of at most a half
-    likely = found.arms["log_probability"] > math.log(0.5) * (1 - restored) + 0.001
+    likely = pairs.arms["log_probability"] > math.log(0.5) * (1 - restored) + 0.001
     for wrong, why in (
-        ((found.masked < 1) | (found.masked > settings.max_length), "no function has so many masked sub-tokens"),
+        ((pairs.masked < 1) | (pairs.masked > settings.max_length), "no function has so many masked sub-tokens"),
         (np.max([jaccard, sorensen_dice, levenshtein, restored], axis=0) > 1, "a share is above 1"),
         (broken, "the restored share is not one of its masked sub-tokens"),
         (np.abs(sorensen_dice - most)[:1] > _ROUNDED, "Sorensen-Dice does not follow from Jaccard"),
@@ -199,21 +298,5 @@ def _check_possible(found: Pairs, entry: MaskEntry) -> None:
     ):
         if (where := np.argwhere(np.atleast_2d(wrong))).size:
             arm, pair = where[0].tolist()
-            name = found.node_types[found.node_type[pair]]
-            raise EntryError(f"by_function: {why}, {('T1', 'T0')[arm]} of {name} in function {found.places[pair]}")
-
-
-def _follows(told: Any, expected: Any, at: str) -> None:
-    """Raise EntryError unless what is told is what follows from the values by function."""
-    if isinstance(expected, dict):
-        for name, value in zip(expected, fields(told, at, expected)):
-            _follows(value, expected[name], f"{at}.{name}")
-    elif isinstance(expected, list):
-        expect(isinstance(told, list) and len(told) == len(expected), told, at, f"a list of {len(expected)} numbers")
-        for place, (value, number) in enumerate(zip(told, expected)):
-            _follows(value, number, f"{at}.{place}")
-    elif told is None or expected is None:
-        expect(told is expected, told, at, f"{shown(expected)}, which follows from its functions")
-    else:
-        close = type(told) in (int, float) and abs(told - expected) <= _CLOSE
-        expect(close, told, at, f"{expected}, which follows from its functions")
+            name = pairs.node_types[pairs.node_type[pair]]
+            raise EntryError(f"{why}, {('T1', 'T0')[arm]} of {name} in function {pairs.places[pair]}")

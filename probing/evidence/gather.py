@@ -19,15 +19,17 @@ import numpy as np
 
 from codesyntax_dataset import safe_files
 from codesyntax_dataset.errors import LedgerError
-from codesyntax_dataset.protocol import BEST_BASELINE, PROTOCOLS, REDRAWN_DEPENDENTS, TABLE_KS
-from codesyntax_metric.topk_uas import RULES
+from codesyntax_dataset.protocol import BASELINES, BEST_BASELINE, HELD_OUT, PROTOCOLS, PUBLISHED, REDRAWN_DEPENDENTS
+from codesyntax_metric.topk_uas import RULES, SCORING_VERSION
 from probing.attention.ledger import RankLedger
 from probing.attention.result import ProbeResult, load
-from probing.evidence import baselines, entry_functions
+from probing.evidence import baselines
 from probing.evidence.baselines import BaselineResult, Edges
 from probing.evidence.beyond import AVOIDED, Beyond, Rivals, beyond, rivals
 from probing.evidence.entry import FORMAT
+from probing.evidence.entry_attention import AttentionEntry, pack
 from probing.evidence.outcomes import TABLE_PLACES, Outcomes
+from probing.evidence.packing import packed
 from probing.evidence.selection import apply_each, check_alike, choice_of
 from probing.evidence.uncertainty import (
     Comparison,
@@ -42,7 +44,7 @@ from probing.evidence.uncertainty import (
 )
 from probing.runs.controls import check_control
 from probing.runs.data import find_data
-from probing.runs.ledger_file import MASKING, SILENCING, instrument_of
+from probing.runs.ledger_file import ATTENTION, MASKING, SILENCING, instrument_of
 from probing.runs.saved import ledger_path
 from probing.runs.settings import Settings
 
@@ -201,44 +203,25 @@ class Evidence:
             for avoided, rival in self.rivals.items()
         }
 
-    def entry(self) -> dict[str, Any]:
-        """Everything that is published about it, as JSON; scores are percentages, intervals 95 % intervals.
+    @cached_property
+    def scores(self) -> dict[str, Any]:
+        """The numbers of tables, as JSON; scores are percentages, intervals 95 % intervals.
 
-        `protocols`: protocol -> `selection.summary`. `baselines`: protocol -> offset, keyword or combined -> `scores`,
-        with intervals, and `relations`, without. `differences`: protocol -> rule -> k -> difference of the model's mean
-        to the combined baseline's, with interval and p-value. `same_relations`: `scores`, `baselines` and `differences`
-        of *published* over the relations of *held-out*. `beyond_offset`: `entry_functions.pack_beyond`, None without
-        such a score. `by_function`: `entry_functions.pack`. `ledgers`: SHA-256 of the ledgers' files.
+        `protocols`: protocol -> `uncertainty.summary`. `baselines`: protocol -> offset, keyword or combined ->
+        `scores`, with intervals, and `relations`, without. `differences`: protocol -> rule -> k -> difference of the
+        model's mean to the combined baseline's, with interval and p-value. `same_relations`: `scores`, `baselines` and
+        `differences` of *published* over the relations of *held-out*.
         """
-        test, validation = self.probed.test, self.probed.validation
-        baseline_scores: dict[str, Any] = {protocol: {} for protocol in PUBLISHED_FIRST}
-        for protocol, summaries in self.baselines.summaries.items():
-            for kind, summed in summaries.items():
-                baseline_scores[protocol][kind] = {
-                    "scores": summed["scores"],
-                    "relations": _bare_scores(summed["relations"]),
-                }
         same, compared = self.same_relations
         return {
-            "format": FORMAT,
-            "signature": test.signature,
-            "settings": {
-                **test.settings.model_dump(mode="json"),
-                "layers": test.layers,
-                "heads": test.heads,
-                **test.run.model_dump(exclude_none=True),
-            },
-            "functions": test.functions,
-            "edges": len(test.ledger),
-            "skips": test.skips,
-            "chosen_on": {
-                "signature": validation.signature,
-                "labels": validation.settings.labels,
-                "functions": validation.functions,
-                "edges": len(validation.ledger),
-            },
             "protocols": {name: summary(self.outcomes[name], self.estimates[name]) for name in PUBLISHED_FIRST},
-            "baselines": baseline_scores,
+            "baselines": {
+                protocol: {
+                    kind: {"scores": summed["scores"], "relations": _bare_scores(summed["relations"])}
+                    for kind, summed in summaries.items()
+                }
+                for protocol, summaries in self.baselines.summaries.items()
+            },
             "differences": {
                 protocol: _differences(comparison.difference.mean, comparison.p_mean)
                 for protocol, comparison in self.comparisons.items()
@@ -248,27 +231,43 @@ class Evidence:
                 "baselines": self.baselines.same_relations,
                 "differences": {} if compared is None else _differences(compared.mean, compared.p),
             },
-            "beyond_offset": self._beyond_offset(),
-            "by_function": entry_functions.pack(
-                self.outcomes, {protocol: kinds[BEST_BASELINE] for protocol, kinds in self.baselines.outcomes.items()}
-            ),
-            "ledgers": {split: _sha256(ledger_path(file)) for split, file in self.probed.files.items()},
-            "versions": test.versions,
         }
 
-    def _beyond_offset(self) -> dict[str, Any] | None:
-        """Beyond the best offset of each relation, against the best rival there."""
-        avoided = AVOIDED[0]
-        model, rival, compared = self.beyond[avoided], self.rivals[avoided], self.beyond_compared[avoided]
-        if model is None or rival is None or compared is None or not model.in_mean:
-            return None
-        combined = rival.of(BEST_BASELINE, model)
-        return {
-            "scores": _at_table_ks(means(model.estimate.mean)),
-            "combined": _at_table_ks(means(mean_score(combined, [int(k) for k in TABLE_KS]))),
-            "differences": _at_table_ks(_differences(compared.difference.mean, compared.p_mean)),
-            **entry_functions.pack_beyond(model.outcomes, combined, self.outcomes["published"].functions),
+    def entry(self) -> AttentionEntry:
+        """What is published about it. Raises EntryError for what no board takes, such as a partial run or a control."""
+        test, validation, avoided = self.probed.test, self.probed.validation, AVOIDED[0]
+        model, rival = self.beyond[avoided], self.rivals[avoided]
+        published, kinds = self.outcomes[PUBLISHED], self.baselines.outcomes
+        fields: dict[str, Any] = {
+            "format": FORMAT,
+            "instrument": ATTENTION,
+            "settings": test.settings.model_dump(mode="json"),
+            "run": test.run.model_dump(exclude_none=True),
+            "functions": test.functions,
+            "skips": test.skips,
+            "versions": test.versions,
+            "scoring": SCORING_VERSION,
+            "layers": test.layers,
+            "heads": test.heads,
+            "chosen_on": {
+                "labels": validation.settings.labels,
+                "functions": validation.functions,
+                "edges": len(validation.ledger),
+            },
+            "ledgers": {split: _sha256(ledger_path(file)) for split, file in self.probed.files.items()},
+            "places": packed(published.functions),
+            "edges": packed(published.edges.T),
+            "published": pack(published, kinds[PUBLISHED], test.heads),
+            "held_out": pack(self.outcomes[HELD_OUT], kinds[HELD_OUT], test.heads),
         }
+        if model is not None and rival is not None and model.in_mean and test.settings.control is None:
+            fields["beyond_offset"] = {
+                **pack(model.outcomes, {kind: rival.of(kind, model) for kind in BASELINES}, test.heads),
+                "functions": len(model.outcomes.functions),
+                "places": packed(model.outcomes.functions),
+                "edges": packed(model.outcomes.edges.T),
+            }
+        return AttentionEntry.made(fields)
 
 
 def gather(probed: Sequence[Probed], data: Any = None) -> list[Evidence]:
@@ -337,10 +336,6 @@ def _differences(difference: np.ndarray, p: np.ndarray) -> dict[str, Any]:
         }
         for number, (rule, by_k) in enumerate(means(difference).items())
     }
-
-
-def _at_table_ks(scores: dict[str, dict[str, Any]]) -> dict[str, dict[str, Any]]:
-    return {rule: {k: cell for k, cell in by_k.items() if k in TABLE_KS} for rule, by_k in scores.items()}
 
 
 def _bare_scores(relations: dict[str, Any]) -> dict[str, Any]:

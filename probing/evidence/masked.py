@@ -12,13 +12,18 @@ import numpy as np
 from codesyntax_dataset.errors import LedgerError, UnknownName
 from codesyntax_dataset.languages import CONFIGS
 from probing.evidence.effect import PairedEffect, paired
-from probing.evidence.schema import FAILED, UNSHARED
 from probing.prediction.examples import Worked, examples_path
 from probing.prediction.examples import load as load_examples
 from probing.prediction.ledger import SIMILARITIES
 from probing.prediction.masking import SUB_TOKENS
 from probing.prediction.result import OUTCOMES, Arms, MaskResult, MaskRun, MaskSettings, load
 from probing.runs.saved import read_text
+
+UNCOMPARED = FAILED, UNSHARED = (
+    "no comparison of trees succeeded in one of the arms",
+    "not in the results that it was compared with",
+)
+"""Why a function and a node type that were masked are not compared."""
 
 OF_MODEL = {"model", "revision", "max_length", "node_types"}
 """Settings in which results that stand side by side may differ."""

@@ -19,7 +19,8 @@ _MOST_NUMBERS = 10**7
 def packed(numbers: np.ndarray) -> str:
     """Numbers from 0 to 2 ** 32 - 1, of any shape, in C order."""
     lowest_first = np.ascontiguousarray(numbers, "<u4").reshape(-1, 1).view(np.uint8).T
-    return base64.b64encode(zlib.compress(lowest_first.tobytes())).decode()
+    compressor = zlib.compressobj(9, memLevel=9, strategy=zlib.Z_FILTERED)  # of small numbers, 4 % shorter
+    return base64.b64encode(compressor.compress(lowest_first.tobytes()) + compressor.flush()).decode()
 
 
 def unpacked(value: Any, at: str, count: int) -> np.ndarray:

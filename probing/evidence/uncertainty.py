@@ -57,13 +57,17 @@ def estimate(outcomes: Outcomes, *, resamples: int = RESAMPLES, seed: int = 0) -
     """
 
     def compute() -> Arrays:
-        relations = [_scored(found, outcomes.edges)[0][:, found.which] for found in outcomes.found]
         return {
-            "relations": _percent(relations, outcomes),
+            "relations": relation_scores(outcomes),
             "mean": _mean(outcomes, outcomes.found, resamples, seed),
         }
 
     return Estimate(**cached(f"estimate {resamples} {seed}", outcomes.content(), compute))
+
+
+def relation_scores(outcomes: Outcomes) -> np.ndarray:
+    """The `relations` of `estimate`."""
+    return _percent([_scored(found, outcomes.edges)[0][:, found.which] for found in outcomes.found], outcomes)
 
 
 @dataclass(frozen=True)
@@ -120,11 +124,14 @@ def compare(
 
 def mean_score(outcomes: Outcomes, ks: Sequence[int] = KS) -> np.ndarray:
     """The mean of `estimate`, with bounds: (3, rules, k), NaN for k of KS that are not among `ks`."""
-    some = outcomes.at(RULES, ks)
-    found = cached("mean", some.content(), lambda: {"mean": _mean(some, some.found, RESAMPLES, 0)})
     scores = np.full((3, len(RULES), len(KS)), np.nan)
-    scores[..., [KS.index(k) for k in ks]] = found["mean"]
+    scores[..., [KS.index(k) for k in ks]] = mean_with_bounds(outcomes.at(RULES, ks))
     return scores
+
+
+def mean_with_bounds(outcomes: Outcomes) -> np.ndarray:
+    """The same at all k of the outcomes, whichever they are: (3, rules, k)."""
+    return cached("mean", outcomes.content(), lambda: {"mean": _mean(outcomes, outcomes.found, RESAMPLES, 0)})["mean"]
 
 
 @dataclass(frozen=True)
@@ -329,21 +336,21 @@ def _with_bounds(counts: Sequence[Found], edges: np.ndarray, drawn_edges: np.nda
     result = np.empty((3, rules, ks))
     for rule in range(rules):
         scores = mean_of(of_all[rule], total)  # (k,)
-        left_out = np.stack([_without_each(counts, left, rule, k) for k in range(ks)], axis=-1)
+        left_out = _without_each(counts, left, rule)
         low, high = bca(scores, np.ascontiguousarray(drawn_scores[:, rule]), left_out, degrees)
         # with many relations of very few edges, their bias can push the interval past the score
         result[:, rule] = scores, np.minimum(low, scores), np.maximum(high, scores)
     return result
 
 
-def _without_each(counts: Sequence[Found], left: np.ndarray, rule: int, k: int) -> np.ndarray:
-    """The mean over relations without each of the functions, of which `left` (F, R) edges are left: (F,)."""
-    hits = np.empty(left.shape, np.int64)
+def _without_each(counts: Sequence[Found], left: np.ndarray, rule: int) -> np.ndarray:
+    """The mean over relations without each of the functions, of which `left` (F, R) edges are left: (F, k)."""
+    hits = np.empty((counts[0].which.shape[1], *left.shape), np.int64)
     for column, one in enumerate(counts):
-        of_relation = one.columns[one.which[rule, k]]
-        hits[:, column] = of_relation.sum(dtype=np.int64)
-        hits[one.places, column] -= of_relation
-    return mean_of(hits, left)
+        of_relation = one.columns[one.which[rule]]  # (k, f)
+        hits[:, :, column] = of_relation.sum(axis=1, dtype=np.int64)[:, None]
+        hits[:, one.places, column] -= of_relation
+    return np.ascontiguousarray(mean_of(hits, left).T)
 
 
 def _degrees(edges: np.ndarray) -> float:
@@ -386,6 +393,13 @@ def _permutation_test(
     for place, (count, one) in enumerate(zip(farther, parts)):
         p[:, tested, place] = paired_p(count, permutations, one.columns)[one.which]
     return p, paired_p(np.asarray(mean_farther), permutations, table).reshape(outcomes.shape)
+
+
+def shares(outcomes: Outcomes) -> np.ndarray:
+    """Each function's contribution to the mean over relations, in percent: float64 (rules * k, F)."""
+    in_mean = outcomes.in_mean
+    weight = np.where(in_mean, 100 / outcomes.edges.sum(axis=0) / max(1, in_mean.sum()), 0)
+    return _shares(outcomes.found, weight, len(outcomes.edges), outcomes.shape)
 
 
 def _shares(parts: Sequence[Found], share: np.ndarray, functions: int, shape: tuple[int, ...]) -> np.ndarray:

@@ -121,7 +121,7 @@ def verify(
     if other is not None and other.ranks.shape[2:] == ledger.ranks.shape[2:]:
         choices.append(choose(other))
     check, probed = _probe_again(ledger, job, choices, functions, np.random.default_rng(seed))
-    return Verification([*checks, check], probed, of)
+    return Verification([*checks, check], probed, of, ledger.digest())
 
 
 def _version_and_labels(settings: Settings) -> str:

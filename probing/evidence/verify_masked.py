@@ -86,7 +86,7 @@ def verify_masked(
     if not checks[-1].passed:
         return Verification(checks, of=of)
     drawn = set(claimed) if functions is None else _draw(ledger, functions, np.random.default_rng(seed))
-    return Verification([*checks, _restored_again(ledger, job, drawn)], len(drawn), of)
+    return Verification([*checks, _restored_again(ledger, job, drawn)], len(drawn), of, ledger.digest())
 
 
 def _draw(ledger: MaskingLedger, number: int, rng: np.random.Generator) -> set[int]:

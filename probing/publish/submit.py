@@ -30,14 +30,16 @@ from huggingface_hub.errors import EntryNotFoundError
 from codesyntax_dataset.arguments import checked
 from codesyntax_dataset.errors import HubError, LedgerError
 from codesyntax_dataset.languages import language_of
-from codesyntax_dataset.protocol import BEYOND_OFFSET, PAPER_LENGTH, PROTOCOLS
+from codesyntax_dataset.protocol import BEYOND_OFFSET, PAPER_LENGTH, PROTOCOLS, PUBLISHED
 from codesyntax_dataset.tasks import MASK_OUTCOMES, MASK_SETTINGS, mask_task_id, task_id
 from probing.attention.result import ProbeResult
-from probing.evidence import entry, entry_masked, masked
+from probing.evidence import entry_masked, masked
 from probing.evidence.beyond import AVOIDED, beyond
 from probing.evidence.checks import REJECTED, UNCHECKED, Verification
+from probing.evidence.entry import Entry, Verified
+from probing.evidence.entry_attention import AttentionEntry
 from probing.evidence.gather import Probed, by_instrument, find, gather
-from probing.evidence.schema import Entry, MaskEntry, Verified
+from probing.evidence.selection import SAME_RELATIONS
 from probing.evidence.verify import verify
 from probing.models.location import Location
 from probing.prediction.result import MaskResult, MaskSettings, load
@@ -68,7 +70,7 @@ class Headline(NamedTuple):
     """
 
     value: float
-    entry: Entry | MaskEntry
+    entry: Entry
     notes: str
     metrics: dict[str, float | None]
     kind: tuple[str, str]
@@ -163,7 +165,7 @@ def submission(
     tasks = _headlines(entries)
     for place, one in enumerate(found):
         where = _model_on_the_hub(one.settings, model)
-        again = [_run_again(file, where, data, device) for file in one.files]
+        again = [_run_again(file, result, where, data, device) for file, result in zip(one.files, one.read)]
         verified = Verified(functions=sum(part.functions for part in again), of=sum(part.of for part in again))
         entries[place] = entries[place].model_copy(update={"verified": verified})
     title = _title(model, found)
@@ -188,7 +190,7 @@ def submission(
         requests = [_request(api, model, "model", title, files)]
     if board:
         with plain_errors(board):
-            files = {f"entries/{_file_name(of)}": entry.to_json(of) for of in entries}
+            files = {f"entries/{entry.file_name}": entry.to_json() for entry in entries}
             requests.append(_request(api, board, "dataset", title, files))
     return requests
 
@@ -262,20 +264,21 @@ def _complete(results: Sequence[str | os.PathLike[str]]) -> list[_Result]:
     return found
 
 
-def _entry(one: _Result, data: Path) -> Entry | MaskEntry:
+def _entry(one: _Result, data: Path) -> Entry:
     """What a board would read; raises EntryError for what it would reject."""
     if one.probed is not None:
-        made = gather([one.probed], data)[0].entry()
-    else:
-        (model,) = masked.gather(one.files)
-        if not model.node_types:
-            raise LedgerError(f"there is no number for {one.tasks[0]}: no tree in {one.files[0]} could be compared")
-        made = entry_masked.make(model)
-    return entry.load(entry.to_json(made).encode())
+        return gather([one.probed], data)[0].entry()
+    (model,) = masked.gather(one.files)
+    if not model.node_types:
+        raise LedgerError(f"there is no number for {one.tasks[0]}: no tree in {one.files[0]} could be compared")
+    _check_same(one.files[0], one.read[0], model.ledger)
+    return entry_masked.make(model)
 
 
-def _file_name(of: Entry | MaskEntry) -> str:
-    return entry.file_name(of.settings if isinstance(of, MaskEntry) else of.settings.probed)
+def _check_same(file: Path, result: ProbeResult | MaskResult, digest: str) -> None:
+    """Raise LedgerError unless a ledger that was read again is the one of the result, which is sent."""
+    if digest != result.ledger.digest():
+        raise LedgerError(f"{file} was replaced while it was checked: submit it again")
 
 
 def _check_functions(file: Path, settings: Settings) -> None:
@@ -353,53 +356,52 @@ def _check_tasks(tasks: list[str], dataset: str, data: Path) -> None:
             raise HubError(f"{dataset} has no task {task}, its eval.yaml names {', '.join(sorted(map(str, known)))}")
 
 
-def _headlines(entries: list[Entry | MaskEntry]) -> dict[str, Headline]:
+def _headlines(entries: list[Entry]) -> dict[str, Headline]:
     """By task id."""
-    found: dict[str, Headline] = {}
-    for of in entries:
-        found |= _of_masks(of) if isinstance(of, MaskEntry) else _of_heads(of)
-    return found
+    headlines: dict[str, Headline] = {}
+    for entry in entries:
+        headlines |= _of_heads(entry) if isinstance(entry, AttentionEntry) else _of_masks(entry)
+    return headlines
 
 
-def _of_heads(of: Entry) -> dict[str, Headline]:
+def _of_heads(entry: AttentionEntry) -> dict[str, Headline]:
     """The top-1 UAS by both protocols, the published one also over the relations of held-out, if these are not all; and
     beyond offsets, with what the best rival finds there."""
-    found = {}
-    in_mean = {
-        protocol: {name for name, relation in of.protocols[protocol]["relations"].items() if relation["in_mean"]}
-        for protocol in PROTOCOLS
-    }
-    for protocol in PROTOCOLS:
-        task = task_id(of.settings.config, protocol, of.settings.direction)
-        mean = of.protocols[protocol]["scores"][RULE][K]
-        if mean is None:
+    headlines, scores = {}, entry.scores()
+    for mean in (*PROTOCOLS, BEYOND_OFFSET):
+        task = task_id(entry.settings.config, mean, entry.settings.direction)
+        score = scores.cells[mean, RULE, K]
+        if score is None and mean == BEYOND_OFFSET:
+            continue
+        if score is None:
             raise LedgerError(f"there is no number for {task}: no relation that counts has edges to choose a head on")
-        lacks = protocol == "published" and in_mean["published"] != in_mean["held-out"]
-        alike = round(of.same_relations["scores"][RULE][K][0], 2) if lacks else None
-        value, name = round(mean[0], 2), f"{task}: top-{K} UAS, {RULE} token of the dependent"
-        notes = of.signature + ("" if alike is None else f"; {alike}{_ALIKE}")
-        metrics = {name: value, name + _ALIKE: alike}
-        found[task] = Headline(value, of, notes, metrics, ("feature-extraction", "top-k-uas"))
-    if of.beyond_offset is not None:
-        task = task_id(of.settings.config, BEYOND_OFFSET, of.settings.direction)
-        value, rival = (round(of.beyond_offset[name][RULE][K][0], 2) for name in ("scores", "combined"))
-        notes = f"{of.signature}; next best offset or keyword {rival}"
-        name = f"{task}: top-{K} UAS, {RULE} token of the dependent"
-        found[task] = Headline(value, of, notes, {name: value}, ("feature-extraction", "top-k-uas"))
-    return found
+        value, name = round(score.mean.value, 2), f"{task}: top-{K} UAS, {RULE} token of the dependent"
+        notes, metrics = entry.signature, dict[str, float | None]({name: value})
+        if mean == BEYOND_OFFSET and score.reference:
+            notes += f"; next best offset or keyword {round(score.reference.value, 2)}"
+        elif mean != BEYOND_OFFSET:
+            same = scores.cells[SAME_RELATIONS, RULE, K]
+            lacks = mean == PUBLISHED and SAME_RELATIONS in scores.means
+            alike = round(same.mean.value, 2) if lacks and same else None
+            notes += "" if alike is None else f"; {alike}{_ALIKE}"
+            metrics[name + _ALIKE] = alike
+        headlines[task] = Headline(value, entry, notes, metrics, ("feature-extraction", "top-k-uas"))
+    return headlines
 
 
-def _of_masks(of: MaskEntry) -> dict[str, Headline]:
+def _of_masks(entry: Entry) -> dict[str, Headline]:
     """T1, with T0 and the effect in the notes: syntax trees are alike before anything is restored."""
-    found = {}
+    headlines, cells = {}, entry.scores().cells
     for outcome in MASK_OUTCOMES:
-        task, told = mask_task_id(of.settings.config, outcome), of.scores[outcome]
-        t1, t0 = (round(100 * told[arm][0], 2) for arm in ("t1", "t0"))
-        effect = " to ".join(f"{100 * bound:.2f}" for bound in told["effect"][1:] if bound is not None)
-        notes = f"{of.signature}; T0 {t0}, T1 - T0 {100 * told['effect'][0]:.2f}" + (f" ({effect})" if effect else "")
+        task, score = mask_task_id(entry.settings.config, outcome), cells[outcome]
+        assert score and score.reference and score.difference
+        t1, t0 = round(score.mean.value, 2), round(score.reference.value, 2)
+        effect, *bounds = score.difference
+        effect_bounds = " to ".join(f"{bound:.2f}" for bound in bounds if bound is not None)
+        notes = f"{entry.signature}; T0 {t0}, T1 - T0 {effect:.2f}" + (f" ({effect_bounds})" if effect_bounds else "")
         metrics: dict[str, float | None] = {f"{task}: {outcome} of masked nodes (T1), mean over node types": t1}
-        found[task] = Headline(t1, of, notes, metrics, ("fill-mask", outcome))
-    return found
+        headlines[task] = Headline(t1, entry, notes, metrics, ("fill-mask", outcome))
+    return headlines
 
 
 def _model_on_the_hub(settings: Settings | MaskSettings, model: str) -> str | None:
@@ -429,12 +431,15 @@ def _model_on_the_hub(settings: Settings | MaskSettings, model: str) -> str | No
     return folder
 
 
-def _run_again(file: Path, model: str | None, data: Path, device: str | None) -> Verification:
+def _run_again(
+    file: Path, result: ProbeResult | MaskResult, model: str | None, data: Path, device: str | None
+) -> Verification:
     verification = verify(file, model=model, data=str(data), device=device)
     if not verification.accepted:
         reasons = "; ".join(f"{check.name}: {check.found}" for check in verification.checks if not check.passed)
         said = "was run again and is not what it says" if verification.verdict == REJECTED else UNCHECKED
         raise LedgerError(f"{file} {said} ({reasons})")
+    _check_same(file, result, verification.ledger)
     return verification
 
 

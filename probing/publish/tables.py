@@ -1,13 +1,16 @@
-"""What the tables of a board share, whatever their entries are about: which rows stand in them, and their ranks."""
+"""The tables of a board, whatever their entries are about: which rows stand in them, and their ranks."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
+from dataclasses import dataclass
 from statistics import NormalDist
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from codesyntax_dataset.languages import CONFIGS
+from probing.evidence.entry import Entry, Scores
 from probing.evidence.statistics import holm
 
 ALPHA = 0.05
@@ -21,48 +24,102 @@ class LeftOut(NamedTuple):
     reason: str
 
 
-class Ranked(Protocol):
-    """A row. `key`: equal for the rows of one table."""
+@dataclass(frozen=True, eq=False)
+class BoardRow:
+    """An entry, the name of its table, and what follows from it."""
+
+    file: str
+    entry: Entry
+    table: str
+    scores: Scores
 
     @property
-    def file(self) -> str: ...
+    def model(self) -> str:
+        return str(self.entry.settings.model)
 
     @property
-    def key(self) -> str: ...
+    def revision(self) -> str:
+        return str(self.entry.settings.revision)
 
     @property
-    def model(self) -> str: ...
+    def family(self) -> str:
+        """The architecture (`model_type` in its configuration)."""
+        return str(self.entry.run.family)
 
     @property
-    def signature(self) -> str: ...
+    def verified(self) -> tuple[int, int] | None:
+        """How many functions were run again before it was sent, and of how many, according to the entry."""
+        verified = self.entry.verified
+        return (verified.functions, verified.of) if verified else None
+
+
+@dataclass(frozen=True, eq=False)
+class BoardTable:
+    """Comparable rows, sorted by model. `ranks`: of each row, its measures -> the first and the last possible rank, or
+    None without a score."""
+
+    name: str
+    rows: list[BoardRow]
+    ranks: list[dict[Any, tuple[int, int] | None]]
 
     @property
-    def settings(self) -> Any: ...
+    def instrument(self) -> str:
+        return self.rows[0].entry.instrument
+
+    @property
+    def settings(self) -> Any:
+        """The settings of the first row; all rows agree in those that are not of the model."""
+        return self.rows[0].entry.settings
+
+    @property
+    def shared(self) -> dict[str, str]:
+        return self.rows[0].entry.shared
 
 
-Row = TypeVar("Row", bound=Ranked)
+def rows_of(entries: Iterable[tuple[str, Entry]]) -> list[BoardRow]:
+    """The rows of entries, each with its file."""
+    rows: list[BoardRow] = []
+    first: dict[str, Scores] = {}
+    for file, entry in entries:
+        table = entry.table
+        scores = entry.scores(first.get(table))
+        rows.append(BoardRow(file, entry, table, scores))
+        first.setdefault(table, scores)
+    return rows
 
 
-def by_table(rows: Iterable[Row], lowest_first: Callable[[Row], Any]) -> tuple[dict[str, list[Row]], list[LeftOut]]:
-    """The rows of each table by its key, sorted by model, and the duplicates.
+def group(rows: Iterable[BoardRow]) -> tuple[list[BoardTable], list[LeftOut]]:
+    """The tables of `rows`, the largest of a config first; and the duplicates.
 
-    `lowest_first`: the sort key of rows for the same model and revision in a table, of which the first is kept.
+    Of several entries for one model and revision in a table, the one with the lowest headline is kept.
     """
-    by_key: dict[str, dict[tuple[str, str], Row]] = {}
-    twice = []
-    for row in sorted(rows, key=lowest_first):
-        by_model = by_key.setdefault(row.key, {})
-        model = row.model.lower(), row.settings.revision  # the Hub ignores the case of names
-        if model in by_model:
-            reason = f"the same model and revision as {by_model[model].file}, which scores no higher"
-            twice.append(LeftOut(row.file, reason))
-        else:
-            by_model[model] = row
-    in_order = {
-        key: sorted(by_model.values(), key=lambda row: (row.model.casefold(), row.signature))
-        for key, by_model in by_key.items()
-    }
-    return in_order, twice
+    by_table: dict[str, list[BoardRow]] = {}
+    for row in rows:
+        by_table.setdefault(row.table, []).append(row)
+    tables, duplicates = [], []
+    for name, of_table in by_table.items():
+        by_model: dict[tuple[str, str], BoardRow] = {}
+        for row in sorted(of_table, key=lambda row: (row.scores.headline, row.file)):
+            kept = by_model.setdefault((row.model.lower(), row.revision), row)  # the Hub ignores the case of names
+            if kept is not row:
+                reason = f"the same model and revision as {kept.file}, which scores no higher"
+                duplicates.append(LeftOut(row.file, reason))
+        kept_rows = sorted(by_model.values(), key=lambda row: (row.model.casefold(), row.entry.signature))
+        tables.append(BoardTable(name, kept_rows, _ranks_of(kept_rows)))
+    configs = list(CONFIGS)
+    tables.sort(
+        key=lambda table: (table.instrument, configs.index(table.settings.config), -len(table.rows), table.name)
+    )
+    return tables, duplicates
+
+
+def _ranks_of(rows: list[BoardRow]) -> list[dict[Any, tuple[int, int] | None]]:
+    measures = list(rows[0].scores.cells)
+    ranked = [ranks(np.stack([row.scores.shares[place] for row in rows])) for place in range(len(measures))]
+    return [
+        {measure: rank if row.scores.cells[measure] else None for measure, rank in zip(measures, of_row)}
+        for row, of_row in zip(rows, zip(*ranked))
+    ]
 
 
 def ranks(shares: np.ndarray) -> list[tuple[int, int]]:

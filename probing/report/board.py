@@ -18,16 +18,26 @@ from codesyntax_dataset import paper
 from codesyntax_dataset.atomic import os_errors_as_ledger_errors, temporary_folder
 from codesyntax_dataset.languages import language_of
 from codesyntax_dataset.owned_folder import check_owned
-from codesyntax_dataset.protocol import BEYOND_OFFSET, PROTOCOLS, TABLE_KS
+from codesyntax_dataset.protocol import BASELINES, BEST_BASELINE, BEYOND_OFFSET, PROTOCOLS, TABLE_KS
 from codesyntax_dataset.safe_files import printable
 from codesyntax_metric.topk_uas import RULES
 from probing.evidence.baselines import kinds_of
+from probing.evidence.entry import Interval, Score
+from probing.evidence.entry_attention import CELLS, MEANS, AttentionEntry, AttentionScores, ChosenHead
 from probing.evidence.entry_masked import HEADLINE
 from probing.evidence.selection import SAME_RELATIONS
-from probing.publish.board import BEST_FIRST, SHOWN, Board, Cell, Found, Row, Table
+from probing.publish.board import Board
+from probing.publish.tables import BoardRow, BoardTable
 from probing.report import board_masked
 from probing.report.document import row_in_csv
 from probing.report.pages import environment, fill, shown
+from probing.runs.ledger_file import ATTENTION, MASKING
+
+BEST_FIRST = (BEST_BASELINE, *BASELINES[:-1])
+"""`combined` is the best one (Shen et al. 2022, section 4)."""
+
+SHOWN = [(mean, rule, k) for mean in MEANS for rule in RULES for k in TABLE_KS]
+"""The means that a board shows, always listed in this order."""
 
 _SPACE = """---
 title: CodeSyntax board
@@ -92,16 +102,16 @@ def save(board: Board, folder: str | os.PathLike) -> Path:
     """
     folder = Path(folder)
     check_place(folder)
-    tables, left_out = _count(len(board.tables) + len(board.masked), "table"), _count(len(board.left_out), "file")
-    space = _SPACE_OF_MASKED if board.masked else _SPACE
+    tables, left_out = _count(len(board.tables), "table"), _count(len(board.left_out), "file")
+    space = _SPACE_OF_MASKED if board.of(MASKING) else _SPACE
     texts = {
         "README.md": space.format(rows=_count(len(board), "row"), tables=tables, left_out=left_out),
         "board.csv": to_csv(board),
         "board.md": to_markdown(board),
         "index.html": to_html(board),
     }
-    if board.masked:
-        texts["masking.csv"] = board_masked.to_csv(board.masked)
+    if board.of(MASKING):
+        texts["masking.csv"] = board_masked.to_csv(board.of(MASKING))
     with os_errors_as_ledger_errors(folder), temporary_folder(folder) as work:
         for name, text in texts.items():
             (work / name).write_text(text, encoding="utf-8", newline="\n")
@@ -121,14 +131,14 @@ def to_html(board: Board) -> str:
     """The self-contained page. The details of rows, which are most of the data, are compressed."""
     templates = environment()
     templates.policies["json.dumps_kwargs"] = {"separators": (",", ":")}
-    tables = [_table(table) for table in board.tables]
+    tables = [_table(table) for table in board.of(ATTENTION)]
     tables += [_paper_table(config) for config in _paper_configs(board)]
-    details = json.dumps(shown([_details(table) for table in board.tables]), separators=(",", ":"))
+    details = json.dumps(shown([_details(table) for table in board.of(ATTENTION)]), separators=(",", ":"))
     return fill(
         templates.get_template("board.html.jinja"),
         board=board,
-        attention=bool(board.tables or not board.masked),
-        masked=board_masked.to_page(board.masked),
+        attention=bool(board.of(ATTENTION) or not board.of(MASKING)),
+        masked=board_masked.to_page(board.of(MASKING)),
         shown=board_masked.SHOWN,
         titles=board_masked.TITLES,
         headline=HEADLINE,
@@ -160,25 +170,24 @@ def to_markdown(board: Board) -> str:
         "Beyond-offset: held-out, on the edges that do not lie at the best offset of their relation, against the next",
         "best offset or keyword there.",
     ]
-    if board.masked and not board.tables:
+    if board.of(MASKING) and not board.of(ATTENTION):
         lines = lines[:2]
-    for table in board.tables:
-        places = [SHOWN.index((mean, RULES[0], TABLE_KS[0])) for mean in table.means]
+    for table in board.of(ATTENTION):
+        places = [(mean, RULES[0], TABLE_KS[0]) for mean in _scores(table).means]
         lines += ["", f"## {_title(table)}", "", f"{_markdown(_facts(table))}.", ""]
-        lines.append(
-            f"| rank | model | family | verified | {' | rank | '.join(f'{mean} | Δ | p' for mean in table.means)} |"
-        )
+        columns = " | rank | ".join(f"{mean} | Δ | p" for mean, *_ in places)
+        lines.append(f"| rank | model | family | verified | {columns} |")
         lines.append("| --: | --- | --- |" + " --: |" * 4 * len(places))
         written = [
             (
-                row.cells,
+                row.scores.cells,
                 [_rank(ranks[place]) for place in places],
                 [_markdown(row.model), _markdown(row.family), _share(row)],
             )
             for row, ranks in zip(table.rows, table.ranks)
         ]
         written += [
-            (table.rows[0].baselines[name], [""] * len(places), [f"*{name} baseline*", "", ""])
+            (_scores(table).baselines[name], [""] * len(places), [f"*{name} baseline*", "", ""])
             for name in _baselines(table)
         ]
         for cells, (rank, *others), about in sorted(written, key=lambda row: _worse(row[0][places[0]])):
@@ -187,8 +196,9 @@ def to_markdown(board: Board) -> str:
             for other, score in zip(others, published):
                 texts += [other, *score]
             lines.append(f"| {' | '.join(texts)} |")
-    if board.masked:
-        lines += [*([""] if board.tables else []), *board_masked.to_markdown(board.masked, _markdown)]
+    if board.of(MASKING):
+        blank = [""] if board.of(ATTENTION) else []
+        lines += [*blank, *board_masked.to_markdown(board.of(MASKING), _markdown)]
     if board.left_out:
         lines += ["", "## Left out", "", *(f"- {_markdown(file)}: {_markdown(why)}" for file, why in board.left_out)]
     return "\n".join(lines) + "\n"
@@ -199,23 +209,23 @@ def to_csv(board: Board) -> str:
     file = io.StringIO()
     writer = csv.DictWriter(file, _COLUMNS, lineterminator="\n", restval="")
     writer.writeheader()
-    for table in board.tables:
+    for table in board.of(ATTENTION):
         for row, ranks in zip(table.rows, table.ranks):
             about = {**_about(table), "kind": "model", "model": printable(row.model), "family": printable(row.family)}
-            about |= {"revision": row.settings.revision, "file": row.file}
+            about |= {"revision": row.revision, "file": row.file}
             about |= dict(zip(("verified", "verified_of"), row.verified or (0, "")))
-            for place, (cell, rank) in enumerate(zip(row.cells, ranks)):
-                if cell is not None and rank is not None and SHOWN[place][0] in table.means:
+            for place, cell in row.scores.cells.items():
+                if cell is not None and (rank := ranks[place]) is not None and place[0] in _scores(table).means:
                     ranked = {"rank_first": rank[0], "rank_last": rank[1]}
                     writer.writerow(row_in_csv({**about, **_place(place), **_numbers(cell), **ranked}))
         for name in _baselines(table):
-            for place, cell in enumerate(table.rows[0].baselines[name]):
-                if cell is not None and SHOWN[place][0] in table.means:
+            for place, cell in _scores(table).baselines[name].items():
+                if cell is not None and place[0] in _scores(table).means:
                     about = {**_about(table), "kind": "baseline", "model": name}
                     writer.writerow(row_in_csv({**about, **_place(place), **_numbers(cell)}))
     for config in _paper_configs(board):
         for name, cells in _paper_rows(config):
-            for place, cell in enumerate(cells):
+            for place, cell in zip(SHOWN, cells):
                 if cell is not None:
                     about = {"board": f"{config}.paper", "config": config, "direction": language_of(config).direction}
                     writer.writerow(
@@ -228,7 +238,7 @@ def _count(number: int, name: str) -> str:
     return f"{number} {name}" + ("" if number == 1 else "s")
 
 
-def _about(table: Table) -> dict[str, Any]:
+def _about(table: BoardTable) -> dict[str, Any]:
     """The values that all rows of a table share in CSV."""
     settings = {
         name: getattr(table.settings, name) for name in ("config", "direction", "data", "labels", "split", "dtype")
@@ -236,29 +246,45 @@ def _about(table: Table) -> dict[str, Any]:
     return {"board": table.name, **settings, **{name: table.shared[name] for name in ("functions", "edges")}}
 
 
-def _baselines(table: Table) -> list[str]:
+def _baselines(table: BoardTable) -> list[str]:
     """The names of the baselines, the best first."""
     return [name for name in BEST_FIRST if name in kinds_of(table.settings.config)]
 
 
-def _place(place: int) -> dict[str, str]:
-    return dict(zip(("protocol", "rule", "k"), SHOWN[place]))
+def _scores(table: BoardTable) -> AttentionScores:
+    """Of the first row; those of baselines are equal for all rows."""
+    scores = table.rows[0].scores
+    assert isinstance(scores, AttentionScores)
+    return scores
 
 
-def _numbers(cell: Cell) -> dict[str, float]:
-    return {name: round(value, 4) for name, value in cell._asdict().items() if value is not None}
+def _place(place: tuple[str, str, str]) -> dict[str, str]:
+    return dict(zip(("protocol", "rule", "k"), place))
 
 
-def _table(table: Table) -> dict[str, Any]:
+def _flat(cell: Score) -> list[float | None]:
+    """Score, low, high, the same for the difference, and p."""
+    none = (None, None, None)
+    return [*cell.mean, *(cell.difference or none), cell.p]
+
+
+def _numbers(cell: Score) -> dict[str, float]:
+    names = ("score", "low", "high", "difference", "difference_low", "difference_high", "p")
+    return {name: round(value, 4) for name, value in zip(names, _flat(cell)) if value is not None}
+
+
+def _table(table: BoardTable) -> dict[str, Any]:
     """Data for the page. Each cell, in ten-thousandths: score, low, high, the same for the difference, p, ranks."""
     rows = [
         {
             "name": printable(row.model),
-            "revision": row.settings.revision[:12],
+            "revision": row.revision[:12],
             "family": printable(row.family),
             "verified": row.verified,
             "kind": "model",
-            "cells": [cell and rank and [*_whole(cell), *rank] for cell, rank in zip(row.cells, ranks)],
+            "cells": [
+                cell and (rank := ranks[place]) and [*_whole(cell), *rank] for place, cell in row.scores.cells.items()
+            ],
         }
         for row, ranks in zip(table.rows, table.ranks)
     ]
@@ -266,12 +292,12 @@ def _table(table: Table) -> dict[str, Any]:
         {
             "name": name,
             "kind": "baseline",
-            "cells": [cell and _whole(cell) for cell in table.rows[0].baselines[name]],
+            "cells": [cell and _whole(cell) for cell in _scores(table).baselines[name].values()],
         }
         for name in _baselines(table)
     ]
     about = {"name": table.name, "config": table.settings.config, "direction": table.settings.direction}
-    return {**about, "title": _title(table), "facts": _facts(table), "means": table.means, "rows": rows}
+    return {**about, "title": _title(table), "facts": _facts(table), "means": _scores(table).means, "rows": rows}
 
 
 def _paper_table(config: str) -> dict[str, Any]:
@@ -297,76 +323,80 @@ def _paper_table(config: str) -> dict[str, Any]:
 
 
 def _paper_configs(board: Board) -> list[str]:
-    configs = dict.fromkeys(table.settings.config for table in board.tables)
+    configs = dict.fromkeys(table.settings.config for table in board.of(ATTENTION))
     return [config for config in configs if paper.scores(config, RULES[0])]
 
 
-def _paper_rows(config: str) -> Iterator[tuple[str, list[Cell | None]]]:
+def _paper_rows(config: str) -> Iterator[tuple[str, list[Score | None]]]:
     """Models and baselines of the paper: name and, for each of SHOWN that it has, score and difference to the best
     baseline: Combined, or Offset in natural language."""
     by_rule = {rule: paper.scores(config, rule) for rule in RULES}
     for name in dict.fromkeys(name for scores in by_rule.values() for name in scores):
-        cells: list[Cell | None] = []
+        cells: list[Score | None] = []
         for protocol, rule, k in SHOWN:
             score = by_rule[rule].get(name, {}).get(k) if protocol == "published" else None
             best = by_rule[rule].get("Combined") or by_rule[rule].get("Offset", {})
             if score is None:
                 cells.append(None)
             elif name.lower() in BEST_FIRST:
-                cells.append(Cell(score))
+                cells.append(Score(Interval(score)))
             else:
-                cells.append(Cell(score, difference=score - best[k]))
+                cells.append(Score(Interval(score), difference=Interval(score - best[k])))
         yield name, cells
 
 
-def _whole(cell: Cell) -> list[int | None]:
+def _whole(cell: Score) -> list[int | None]:
     """In ten-thousandths, so that the page, rounding to tenths, shows the same digits as rounding the number itself."""
-    return [value if value is None else round(10000 * value) for value in cell]
+    return [value if value is None else round(10000 * value) for value in _flat(cell)]
 
 
-def _details(table: Table) -> dict[str, Any]:
+def _details(table: BoardTable) -> dict[str, Any]:
     """The details of rows, in tenths of a percent; an interval is given by its distances from the score."""
-    first = table.rows[0]
-    names = list(first.relations)
+    relations = _scores(table).relations
+    details = []
+    for row in table.rows:
+        assert isinstance(row.scores, AttentionScores)
+        found = [[_tenths(of.found.get(cell)) for cell in CELLS] for of in row.scores.relations.values()]
+        details.append({"facts": _row_facts(row), "found": found})
     return {
-        "relations": [[name, *map(int, first.relations[name])] for name in names],
+        "relations": [[name, *map(int, relation[:4])] for name, relation in relations.items()],
         "combined": [
-            [score if score is None else round(10 * score) for score in first.combined[name]] for name in names
+            [None if cell not in relation.combined else round(10 * relation.combined[cell]) for cell in CELLS]
+            for relation in relations.values()
         ],
-        "rows": [
-            {
-                "facts": _row_facts(row),
-                "found": [[found and _tenths(found) for found in row.found[name]] for name in names],
-            }
-            for row in table.rows
-        ],
+        "rows": details,
     }
 
 
-def _tenths(found: Found) -> list[int | None]:
-    score = round(10 * found.score)
-    if found.low is None or found.high is None:
+def _tenths(found: ChosenHead | None) -> list[int | None] | None:
+    if found is None:
+        return None
+    value, low, high = found.score
+    score = round(10 * value)
+    if low is None or high is None:
         return [score, None, None, found.layer, found.head]
-    return [score, score - round(10 * found.low), round(10 * found.high) - score, found.layer, found.head]
+    return [score, score - round(10 * low), round(10 * high) - score, found.layer, found.head]
 
 
-def _row_facts(row: Row) -> list[list[str]]:
-    settings = row.settings
-    skipped = ", ".join(f"{count} ({reason})" for reason, count in sorted(row.skips.items()))
+def _row_facts(row: BoardRow) -> list[list[str]]:
+    entry = row.entry
+    assert isinstance(entry, AttentionEntry)
+    ledgers = sorted(entry.ledgers.model_dump().items())
+    skipped = ", ".join(f"{count} ({reason})" for reason, count in sorted(entry.skips.items()))
     facts = {
-        "signature": row.signature,
-        "revision": settings.revision,
-        "attention heads": f"{settings.layers} layers of {settings.heads}",
+        "signature": entry.signature,
+        "revision": row.revision,
+        "attention heads": f"{entry.layers} layers of {entry.heads}",
         "functions skipped": skipped or "none",
         "probed again": _verified(row),
-        "ledgers": ", ".join(f"{split} SHA-256 {digest}" for split, digest in sorted(row.ledgers.items())),
-        "software": ", ".join(f"{name} {version}" for name, version in sorted(row.versions.items())),
+        "ledgers": ", ".join(f"{split} SHA-256 {digest}" for split, digest in ledgers),
+        "software": ", ".join(f"{name} {version}" for name, version in sorted(entry.versions.items())),
         "file": row.file,
     }
     return [[name, printable(value, most=1000)] for name, value in facts.items()]
 
 
-def _verified(row: Row) -> str:
+def _verified(row: BoardRow) -> str:
     """How much of an entry was probed again, according to the entry."""
     if row.verified is None:
         return "nothing: not sent by codesyntax submit"
@@ -374,13 +404,13 @@ def _verified(row: Row) -> str:
     return f"{again:,} of {of:,} functions of both splits, when codesyntax submit sent it"
 
 
-def _title(table: Table) -> str:
+def _title(table: BoardTable) -> str:
     settings, functions, edges = table.settings, int(table.shared["functions"]), int(table.shared["edges"])
     units = language_of(settings.config).units
     return f"{settings.config}, {settings.split}, {settings.direction}: {functions:,} {units}, {edges:,} edges"
 
 
-def _facts(table: Table) -> str:
+def _facts(table: BoardTable) -> str:
     """What the rows of a table share, except what its title says."""
     shared = table.shared
     facts = [f"data {table.settings.data}", f"labels {shared['labels']}", shared["dtype"]]
@@ -394,17 +424,18 @@ def _facts(table: Table) -> str:
     return printable(", ".join(facts))
 
 
-def _texts(cell: Cell | None) -> tuple[str, str, str]:
+def _texts(cell: Score | None) -> tuple[str, str, str]:
     """Score, difference and p for Markdown."""
     if cell is None:
         return "", "", ""
-    score = f"{cell.score:.1f} [{cell.low:.1f}, {cell.high:.1f}]"
+    score = f"{cell.mean.value:.1f} [{cell.mean.low:.1f}, {cell.mean.high:.1f}]"
     if cell.difference is None:
         return score, "", ""
-    return score, f"{cell.difference:+.1f} [{cell.difference_low:+.1f}, {cell.difference_high:+.1f}]", f"{cell.p:.4f}"
+    value, low, high = cell.difference
+    return score, f"{value:+.1f} [{low:+.1f}, {high:+.1f}]", f"{cell.p:.4f}"
 
 
-def _share(row: Row) -> str:
+def _share(row: BoardRow) -> str:
     again, of = row.verified or (0, 0)
     return f"{again:,} of {of:,}" if of else "none"
 
@@ -415,8 +446,8 @@ def _rank(rank: tuple[int, int] | None) -> str:
     return str(rank[0]) if rank[0] == rank[1] else f"{rank[0]}–{rank[1]}"
 
 
-def _worse(cell: Cell | None) -> float:
-    return 0.0 if cell is None else -cell.score
+def _worse(cell: Score | None) -> float:
+    return 0.0 if cell is None else -cell.mean.value
 
 
 def _markdown(text: str) -> str:

@@ -10,10 +10,11 @@ from typing import Any
 
 from codesyntax_dataset.errors import LedgerError
 from codesyntax_dataset.safe_files import printable
-from probing.evidence.entry_masked import HEADLINE
+from probing.evidence.entry import Score
+from probing.evidence.entry_masked import HEADLINE, MaskedEntry, MaskedScores, NodeTypeScore
 from probing.evidence.statistics import FEW_FUNCTIONS
 from probing.prediction.result import OUTCOMES
-from probing.publish.board_masked import MaskedCell, MaskedRow, MaskedTable, MaskedTypeRow
+from probing.publish.tables import BoardRow, BoardTable
 from probing.report.document import row_in_csv
 from probing.report.syntaxeval import RANDOM
 
@@ -37,7 +38,7 @@ _COLUMNS = (
 )
 
 
-def to_csv(tables: Sequence[MaskedTable]) -> str:
+def to_csv(tables: Sequence[BoardTable]) -> str:
     """One row per model, outcome and node type, and one without a node type for their mean, which has the ranks."""
     file = io.StringIO()
     writer = csv.DictWriter(file, _COLUMNS, lineterminator="\n", restval="")
@@ -46,25 +47,26 @@ def to_csv(tables: Sequence[MaskedTable]) -> str:
         of_table = {"board": table.name, "parser": printable(table.rows[0].entry.run.parser)}
         of_table |= {name: getattr(table.settings, name) for name in _COLUMNS[1:10]}
         for row, ranks in zip(table.rows, table.ranks):
-            about = {**of_table, "model": printable(row.model), "revision": row.settings.revision, "file": row.file}
-            about |= {"family": printable(row.entry.run.family)}
+            about = {**of_table, "model": printable(row.model), "revision": row.revision, "file": row.file}
+            about |= {"family": printable(row.family)}
             again, of = row.verified or (0, "")
             about |= {"verified": str(again), "verified_of": str(of)}
-            masked = sum(of.masked for of in row.node_types)
+            node_types = _node_types(row)
+            masked = sum(of.masked for of in node_types.values())
             for outcome in OUTCOMES:
-                mean = {"outcome": outcome, "functions": table.functions, "masked": masked}
-                first, last = ranks[outcome]
-                mean |= {**_numbers(row.cells[outcome]), "rank_first": first, "rank_last": last}
+                mean = {"outcome": outcome, "functions": _functions(table), "masked": masked}
+                first, last = ranks[outcome] or (None, None)
+                mean |= {**_numbers(row.scores.cells[outcome]), "rank_first": first, "rank_last": last}
                 writer.writerow(row_in_csv(about | mean))
-                for kind in row.node_types:
-                    counts = {"node_type": kind.name, "functions": kind.functions, "masked": kind.masked}
+                for name, kind in node_types.items():
+                    counts = {"node_type": name, "functions": kind.functions, "masked": kind.masked}
                     writer.writerow(
                         row_in_csv({**about, "outcome": outcome, **counts, **_numbers(kind.cells[outcome])})
                     )
     return file.getvalue()
 
 
-def to_page(tables: Sequence[MaskedTable]) -> list[dict[str, Any]]:
+def to_page(tables: Sequence[BoardTable]) -> list[dict[str, Any]]:
     """Data for the template: all numbers as text, with the places of dots and lines in percent of their axes."""
     return [
         {
@@ -74,18 +76,18 @@ def to_page(tables: Sequence[MaskedTable]) -> list[dict[str, Any]]:
             "rows": [
                 {
                     "name": printable(row.model),
-                    "revision": row.settings.revision[:12],
-                    "family": printable(row.entry.run.family),
+                    "revision": row.revision[:12],
+                    "family": printable(row.family),
                     "verified": verified(row),
                     "cells": {
                         outcome: {
-                            **_texts(row.cells[outcome]),
+                            **_texts(row.scores.cells[outcome]),
                             "rank": rank(ranks[outcome]),
-                            **_places(row.cells[outcome], _axis(table, outcome)),
+                            **_places(row.scores.cells[outcome], _axis(table, outcome)),
                         }
                         for outcome in SHOWN
                     },
-                    "types": [_type(of) for of in row.node_types],
+                    "types": [_type(name, of) for name, of in _node_types(row).items()],
                     "facts": _row_facts(row),
                 }
                 for row, ranks in _best_first(table)
@@ -95,12 +97,12 @@ def to_page(tables: Sequence[MaskedTable]) -> list[dict[str, Any]]:
     ]
 
 
-def _type(of: MaskedTypeRow) -> list[Any]:
+def _type(name: str, of: NodeTypeScore) -> list[Any]:
     few = of.functions < FEW_FUNCTIONS
-    return [of.name, few, f"{of.functions:,}", f"{of.masked:,}", [_texts(of.cells[name]) for name in TITLES]]
+    return [name, few, f"{of.functions:,}", f"{of.masked:,}", [_texts(of.cells[outcome]) for outcome in TITLES]]
 
 
-def to_markdown(tables: Sequence[MaskedTable], escape: Any) -> list[str]:
+def to_markdown(tables: Sequence[BoardTable], escape: Any) -> list[str]:
     """Lines of Markdown; `escape`: for foreign text."""
     lines = [
         "Masked syntax: means over node types in percent with 95 % intervals. T1: the nodes of the type are masked;",
@@ -117,20 +119,20 @@ def to_markdown(tables: Sequence[MaskedTable], escape: Any) -> list[str]:
         lines.append("| --- | --- |" + " --: |" * (1 + 5 * len(SHOWN)))
         for row, ranks in _best_first(table):
             again, of = row.verified or (0, 0)
-            cells = [escape(row.model), escape(row.entry.run.family), f"{again:,} of {of:,}" if of else "none"]
+            cells = [escape(row.model), escape(row.family), f"{again:,} of {of:,}" if of else "none"]
             for outcome in SHOWN:
-                texts = _texts(row.cells[outcome])
+                texts = _texts(row.scores.cells[outcome])
                 with_bounds = [f"{texts[part]} [{texts[f'{part}_bounds']}]" for part in _PARTS]
                 cells += [rank(ranks[outcome]), *with_bounds, texts["p"]]
             lines.append(f"| {' | '.join(cells)} |")
     return lines
 
 
-def title(table: MaskedTable) -> str:
-    return f"{table.settings.config}, {table.settings.split}, masked syntax: {table.functions:,} functions"
+def title(table: BoardTable) -> str:
+    return f"{table.settings.config}, {table.settings.split}, masked syntax: {_functions(table):,} functions"
 
 
-def facts(table: MaskedTable) -> str:
+def facts(table: BoardTable) -> str:
     """What the rows of a table share, except what its title says."""
     made = table.settings
     return printable(
@@ -139,41 +141,59 @@ def facts(table: MaskedTable) -> str:
     )
 
 
-def counts(table: MaskedTable) -> list[str]:
+def counts(table: BoardTable) -> list[str]:
     """The node types of the mean, with their functions."""
-    return [f"{of.name} ({of.functions:,})" for of in sorted(table.rows[0].node_types, key=lambda of: of.name)]
+    return [f"{name} ({of.functions:,})" for name, of in sorted(_node_types(table.rows[0]).items())]
 
 
-def verified(row: MaskedRow) -> str:
+def verified(row: BoardRow) -> str:
     return f"{row.verified[0]:,} of {row.verified[1]:,} verified" if row.verified else "not verified"
 
 
-def rank(of: tuple[int, int]) -> str:
+def rank(of: tuple[int, int] | None) -> str:
+    if of is None:
+        return ""
     return str(of[0]) if of[0] == of[1] else f"{of[0]}–{of[1]}"
 
 
-def _best_first(table: MaskedTable) -> list[tuple[MaskedRow, dict[str, tuple[int, int]]]]:
-    return sorted(zip(table.rows, table.ranks), key=lambda row: -_known(row[0].cells[HEADLINE].t1[0]))
+def _best_first(table: BoardTable) -> list[tuple[BoardRow, dict[str, tuple[int, int] | None]]]:
+    return sorted(zip(table.rows, table.ranks), key=lambda row: -row[0].scores.headline)
 
 
-def _numbers(cell: MaskedCell) -> dict[str, float]:
+def _node_types(row: BoardRow) -> dict[str, NodeTypeScore]:
+    assert isinstance(row.scores, MaskedScores)
+    return row.scores.node_types
+
+
+def _functions(table: BoardTable) -> int:
+    return int(table.rows[0].scores.shares.shape[1])
+
+
+def _parts(cell: Score) -> dict[str, tuple[float | None, ...]]:
+    return {part: tuple(of) if of else (None, None, None) for part, of in zip(_PARTS, cell[:3])}
+
+
+def _numbers(cell: Score | None) -> dict[str, float]:
+    if cell is None:
+        return {}
     found = {
-        f"{part}{bound}": number for part in _PARTS for bound, number in zip(("", "_low", "_high"), getattr(cell, part))
+        f"{part}{bound}": number
+        for part, numbers in _parts(cell).items()
+        for bound, number in zip(("", "_low", "_high"), numbers)
     }
     return {name: round(number, 4) for name, number in (found | {"p": cell.p}).items() if number is not None}
 
 
-def _texts(cell: MaskedCell) -> dict[str, str]:
+def _texts(cell: Score | None) -> dict[str, str]:
     """Numbers and bounds with one decimal, p with four, and how the difference looks."""
+    assert cell is not None
     texts = {"p": "" if cell.p is None else f"{cell.p:.4f}", "look": ""}
-    for part in _PARTS:
-        number, *bounds = getattr(cell, part)
+    for part, (number, low, high) in _parts(cell).items():
         shown = _signed if part == "effect" else _plain
         texts[part] = shown(_known(number))
-        texts[f"{part}_bounds"] = "" if None in bounds else " to ".join(shown(bound) for bound in bounds)
-    _, low, high = cell.effect
-    if low is not None and high is not None:
-        texts["look"] = "up" if low > 0 else "down" if high < 0 else ""
+        texts[f"{part}_bounds"] = "" if low is None or high is None else f"{shown(low)} to {shown(high)}"
+    if cell.difference and cell.difference.low is not None and cell.difference.high is not None:
+        texts["look"] = "up" if cell.difference.low > 0 else "down" if cell.difference.high < 0 else ""
     return texts
 
 
@@ -191,31 +211,35 @@ def _known(number: float | None) -> float:
     return number
 
 
-def _axis(table: MaskedTable, outcome: str) -> tuple[int, int]:
-    numbers = [part for row in table.rows for of in (row.cells[outcome].t1, row.cells[outcome].t0) for part in of]
+def _axis(table: BoardTable, outcome: str) -> tuple[int, int]:
+    cells = [row.scores.cells[outcome] for row in table.rows]
+    numbers = [part for cell in cells if cell for of in (cell.mean, cell.reference) if of for part in of]
     known = [number for number in numbers if number is not None]
     low, high = 10 * math.floor(min(known) / 10), 10 * math.ceil(max(known) / 10)
     return low, max(high, low + 10)
 
 
-def _places(cell: MaskedCell, axis: tuple[int, int]) -> dict[str, str]:
+def _places(cell: Score | None, axis: tuple[int, int]) -> dict[str, str]:
+    assert cell is not None and cell.reference is not None
+
     def at(number: float | None) -> str:
         return "" if number is None else f"{100 * (number - axis[0]) / (axis[1] - axis[0]):.2f}"
 
-    mean, low, high = cell.t1
+    mean, low, high = cell.mean
     width = "" if low is None or high is None else f"{100 * (high - low) / (axis[1] - axis[0]):.2f}"
-    return {"dot": at(mean), "left": at(low), "width": width, "line": at(cell.t0[0])}
+    return {"dot": at(mean), "left": at(low), "width": width, "line": at(cell.reference.value)}
 
 
-def _row_facts(row: MaskedRow) -> list[tuple[str, str]]:
+def _row_facts(row: BoardRow) -> list[tuple[str, str]]:
     entry = row.entry
+    assert isinstance(entry, MaskedEntry)
     reasons = {"functions skipped": entry.skips, "not masked": entry.dropped, "not compared": entry.uncompared}
     again = "nothing: not sent by codesyntax submit"
     if row.verified:
         again = f"{row.verified[0]:,} of {row.verified[1]:,} functions, when codesyntax submit sent it"
     found = {
-        "signature": row.signature,
-        "revision": row.settings.revision,
+        "signature": entry.signature,
+        "revision": row.revision,
         **{
             name: ", ".join(f"{count:,} ({reason})" for reason, count in sorted(of.items()) if count) or "none"
             for name, of in reasons.items()

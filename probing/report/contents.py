@@ -181,14 +181,14 @@ def _config(findings: Findings, of_models: bool) -> Section:
         f"{settings.split}, direction {settings.direction}: those that all models below could read. Of the "
         f"relations, {_in_mean(findings)}."
     )
-    unchosen = findings.subjects[0].entry["protocols"]["held-out"]["unchosen"]
+    unchosen = findings.subjects[0].scores["protocols"]["held-out"]["unchosen"]
     notes = [intro]
     if unchosen:
         excluded = ", ".join(f"{name} ({edges:,} edges)" for name, edges in sorted(unchosen.items()))
         notes.append(f"Held-out excludes relations without edges on validation: {excluded}.")
     few = [
         f"{name} ({entry['functions']})"
-        for name, entry in findings.subjects[0].entry["protocols"]["published"]["relations"].items()
+        for name, entry in findings.subjects[0].scores["protocols"]["published"]["relations"].items()
         if entry["few_functions"]
     ]
     if few:
@@ -287,21 +287,21 @@ def _provenance(all_findings: Sequence[Findings]) -> Section:
     skips: list[list[Any]] = []
     for findings in all_findings:
         for subject in findings.subjects:
-            settings, entry = subject.settings, subject.entry
+            result = subject.result
             rows.append(
                 [
                     findings.title,
                     subject.name,
                     subject.functions,
-                    entry["functions"],
-                    entry["chosen_on"]["functions"],
-                    entry["edges"],
-                    f"{subject.layers} × {subject.entry['settings']['heads']}",
-                    settings.dtype,
-                    entry["signature"],
+                    result.functions,
+                    result.to_choose_on,
+                    result.edges,
+                    f"{result.layers} × {result.heads}",
+                    result.settings.dtype,
+                    result.signature,
                 ]
             )
-            skips += [[findings.title, subject.name, reason, count] for reason, count in entry["skips"].items()]
+            skips += [[findings.title, subject.name, reason, count] for reason, count in result.skips.items()]
     columns = [
         Column("config", NAME),
         Column("name"),
@@ -319,7 +319,7 @@ def _provenance(all_findings: Sequence[Findings]) -> Section:
             "The results in this report",
             columns,
             rows,
-            "Compare only numbers whose signatures agree. The folder entries holds each result in full, as JSON.",
+            "Compare only numbers whose signatures agree. The folder entries holds what boards read of each model.",
         )
     ]
     if skips:

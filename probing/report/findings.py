@@ -20,7 +20,8 @@ from probing.attention.result import ProbeResult, at_step
 from probing.evidence.baselines import KINDS, Edges
 from probing.evidence.beyond import Beyond, Rivals
 from probing.evidence.emergence import Emergence, emergence
-from probing.evidence.gather import PUBLISHED_FIRST, Evidence, alike, files_of, find, gather
+from probing.evidence.entry import Entry, for_boards
+from probing.evidence.gather import PUBLISHED_FIRST, Evidence, Probed, alike, files_of, find, gather
 from probing.evidence.mechanism import OneGuess, one_guess
 from probing.evidence.outcomes import Outcomes
 from probing.evidence.random_attention import by_relation, random_attention
@@ -39,22 +40,38 @@ MEANS = (PUBLISHED, SAME_RELATIONS, HELD_OUT)
 """The means that are shown side by side."""
 
 
+class CommonResult(NamedTuple):
+    """A result on test, restricted to the functions that all subjects could read; `to_choose_on`: those of validation,
+    `heads`: of each layer."""
+
+    settings: Settings
+    signature: str
+    layers: int
+    heads: int
+    functions: int
+    to_choose_on: int
+    edges: int
+    skips: dict[str, int]
+
+
 @dataclass
 class Subject:
     """A model or one of its controls.
 
-    `file`, `chosen_on`: its results on test and on validation. `entry`: from `Evidence.entry`. `comparisons`: protocol
-    -> comparison with the best baseline. `heads`: relation -> top-1 UAS in percent, rule first, of each attention head
-    (layers, heads). `functions`: how many it was probed on; the report uses those that all subjects could read.
-    `errors`: None if they were not analysed. `beyond`, `beyond_compared`: number of avoided offsets -> what it finds on
-    hard edges, and against the best rival there.
+    `file`, `chosen_on`: its results on test and on validation. `result`: that of test on the functions of the report;
+    `functions`: how many it was probed on. `scores`, `comparisons`: as Evidence has them. `entry`: None if no board
+    takes it. `heads`: relation -> top-1 UAS in percent, rule first, of each attention head (layers, heads). `errors`:
+    None if they were not analysed. `beyond`, `beyond_compared`: number of avoided offsets -> what it finds on hard
+    edges, and against the best rival there.
     """
 
     name: str
     file: Path
     chosen_on: Path
-    entry: dict[str, Any]
+    result: CommonResult
+    scores: dict[str, Any]
     comparisons: dict[str, Comparison]
+    entry: Entry | None
     heads: dict[str, np.ndarray]
     functions: int
     errors: ErrorAnalysis | None
@@ -63,22 +80,22 @@ class Subject:
 
     @property
     def settings(self) -> Settings:
-        return Settings.model_validate({name: self.entry["settings"][name] for name in Settings.model_fields})
+        return self.result.settings
 
     @property
     def layers(self) -> int:
-        return int(self.entry["settings"]["layers"])
+        return self.result.layers
 
     @property
     def means(self) -> dict[str, Any]:
         """One of MEANS -> rule -> k -> [score, low, high]."""
-        scores = {protocol: self.entry["protocols"][protocol]["scores"] for protocol in PUBLISHED_FIRST}
-        return {**scores, SAME_RELATIONS: self.entry["same_relations"]["scores"]}
+        scores = {protocol: self.scores["protocols"][protocol]["scores"] for protocol in PUBLISHED_FIRST}
+        return {**scores, SAME_RELATIONS: self.scores["same_relations"]["scores"]}
 
     @property
     def differences(self) -> dict[str, Any]:
         """One of MEANS -> rule -> k -> difference to the best baseline and its p; empty for redrawn dependents."""
-        return {**self.entry["differences"], SAME_RELATIONS: self.entry["same_relations"]["differences"]}
+        return {**self.scores["differences"], SAME_RELATIONS: self.scores["same_relations"]["differences"]}
 
     @property
     def is_model(self) -> bool:
@@ -138,23 +155,23 @@ class Findings:
 
     @property
     def functions(self) -> int:
-        return self.subjects[0].entry["functions"]
+        return self.subjects[0].result.functions
 
     @property
     def edges(self) -> int:
-        return self.subjects[0].entry["edges"]
+        return self.subjects[0].result.edges
 
     def size(self, mean: str) -> tuple[int, int]:
         """The number of relations in one of MEANS, and of their edges."""
         protocol = "published" if mean == "published" else "held-out"
-        relations = self.subjects[0].entry["protocols"][protocol]["relations"].values()
+        relations = self.subjects[0].scores["protocols"][protocol]["relations"].values()
         edges = [entry["edges"] for entry in relations if entry["in_mean"]]
         return len(edges), sum(edges)
 
     def baseline(self, mean: str, kind: str) -> dict[str, Any]:
         """One of MEANS of a baseline: rule -> k -> [score, low, high]."""
         if mean == SAME_RELATIONS:
-            return self.subjects[0].entry["same_relations"]["baselines"][kind]
+            return self.subjects[0].scores["same_relations"]["baselines"][kind]
         return self.baselines[mean][kind]["scores"]
 
     @property
@@ -260,7 +277,18 @@ def _gathered(title: str, name: str, files: list[Path], data: Any) -> Findings:
         hard = one.beyond, one.beyond_compared
         places = file, one.probed.files["validation"]
         subjects.append(
-            Subject(label, *places, one.entry(), one.comparisons, heads, whole.test.functions, errors, *hard)
+            Subject(
+                label,
+                *places,
+                _common_result(one.probed),
+                one.scores,
+                one.comparisons,
+                for_boards(one.entry),
+                heads,
+                whole.test.functions,
+                errors,
+                *hard,
+            )
         )
     order = sorted(range(len(subjects)), key=lambda place: (not subjects[place].is_model, subjects[place].name))
     subjects = [subjects[place] for place in order]
@@ -278,7 +306,7 @@ def _gathered(title: str, name: str, files: list[Path], data: Any) -> Findings:
         title=title,
         name=name,
         subjects=subjects,
-        baselines=subjects[0].entry["baselines"],
+        baselines=subjects[0].scores["baselines"],
         random_heads=drawn,
         random=_random(validation, test, direction, drawn),
         chance={mean: _chance(guessed, outcome.relations) for mean, outcome in outcomes[0].items()},
@@ -297,6 +325,12 @@ def _gathered(title: str, name: str, files: list[Path], data: Any) -> Findings:
         rivals=first.rivals,
         trainings=[emergence(training) for training in trainings if training[0].probed.test.settings.control is None],
     )
+
+
+def _common_result(probed: Probed) -> CommonResult:
+    test = probed.test
+    counts = test.functions, probed.validation.functions, len(test.ledger)
+    return CommonResult(test.settings, test.signature, test.layers, test.heads, *counts, test.skips)
 
 
 def _trainings(evidence: Sequence[Evidence]) -> list[list[Evidence]]:

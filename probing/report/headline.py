@@ -161,7 +161,7 @@ def _named(largest: Sequence[Gain]) -> str:
 def _layers(model: Subject) -> str:
     """The layers of the heads that were chosen on validation."""
     entries: list[dict[str, Any]] = [
-        entry for entry in model.entry["protocols"][_PROTOCOL]["relations"].values() if entry["in_mean"]
+        entry for entry in model.scores["protocols"][_PROTOCOL]["relations"].values() if entry["in_mean"]
     ]
     cells = [entry[RULE][K] for entry in entries if head_name(entry[RULE][K])]
     if not cells:

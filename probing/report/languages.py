@@ -70,7 +70,7 @@ def _shared(languages: Mapping[str, Findings], model: str, k: str) -> dict[str, 
     for title, findings in languages.items():
         (subject,) = (one for one in findings.models if one.name == model)
         baselines = findings.baselines[HELD_OUT][BEST_BASELINE]["relations"]
-        for name, entry in subject.entry["protocols"][HELD_OUT]["relations"].items():
+        for name, entry in subject.scores["protocols"][HELD_OUT]["relations"].items():
             if not entry["few_functions"] and name in baselines:
                 found.setdefault(name, {})[title] = _Scores(entry[RULE][k]["score"], baselines[name][RULE][k])
     return {name: found[name] for name in in_order(found) if len(found[name]) > 1}

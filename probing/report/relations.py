@@ -52,7 +52,7 @@ def preview(findings: Findings) -> Figure | None:
         columns[protocol] = [Bars("best baseline", np.array(scores, float).T, FAINT, which)]
         for subject, colour, _ in styled(findings):
             if subject.is_model:
-                entries = subject.entry["protocols"][protocol]["relations"]
+                entries = subject.scores["protocols"][protocol]["relations"]
                 scores = [entries[name][RULE][K]["score"] if name in entries else [np.nan] * 3 for name in chosen]
                 columns[protocol].insert(-1, Bars(subject.name, np.array(scores, float).T, colour))
     return figure(
@@ -83,7 +83,7 @@ def table(findings: Findings, subject: Subject) -> Table:
         published = paper.relation_scores(findings.config, rule)
         for k in TABLE_KS:
             keyed_rows = []
-            for name, entry in subject.entry["protocols"]["published"]["relations"].items():
+            for name, entry in subject.scores["protocols"]["published"]["relations"].items():
                 row = [rule, k, [name, _relation_marks(entry)], entry["edges"], entry["functions"]]
                 for protocol in PUBLISHED_FIRST:
                     row += _relation_cells(findings, subject, protocol, name, rule_number, k)
@@ -132,7 +132,7 @@ def _relation_marks(entry: dict[str, Any]) -> str:
 
 def _relation_cells(findings: Findings, subject: Subject, protocol: str, name: str, rule: int, k: str) -> list[Any]:
     """For one protocol: score, head, offset, keyword, which of these two is the best baseline, difference to it."""
-    entry = subject.entry["protocols"][protocol]["relations"].get(name)
+    entry = subject.scores["protocols"][protocol]["relations"].get(name)
     if entry is None:
         return [None] * 6
     cell = entry[RULES[rule]][k]
@@ -156,7 +156,7 @@ def layers(findings: Findings, subject: Subject) -> Section:
     names = [
         name
         for name in subject.heads
-        if not subject.entry["protocols"]["published"]["relations"][name]["few_functions"]
+        if not subject.scores["protocols"]["published"]["relations"][name]["few_functions"]
     ]
     by_layer = {name: subject.heads[name].max(axis=1) for name in names}
     best = {name: divmod(int(subject.heads[name].argmax()), subject.heads[name].shape[1]) for name in names}
@@ -210,7 +210,7 @@ def _shared_heads(findings: Findings, subject: Subject, number: int) -> Table:
     """For each head, the relations of which it is the best one, by each protocol."""
     served: dict[tuple[int, int], dict[str, list[str]]] = {}
     kept = counted = 0
-    chosen = {protocol: subject.entry["protocols"][protocol]["relations"] for protocol in PUBLISHED_FIRST}
+    chosen = {protocol: subject.scores["protocols"][protocol]["relations"] for protocol in PUBLISHED_FIRST}
     for protocol, relations in chosen.items():
         for name, entry in relations.items():
             cell = entry[RULE][K]

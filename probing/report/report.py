@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from codesyntax_dataset.arguments import checked
-from probing.evidence import entry, entry_masked
+from probing.evidence import entry_masked
+from probing.evidence.entry import for_boards
 from probing.evidence.gather import by_instrument
 from probing.evidence.statistics_cache import caching
 from probing.report import contents
@@ -68,8 +70,8 @@ def report(results: Sequence[str | os.PathLike], output: str | os.PathLike, data
 
 
 def _entries(all_findings: Sequence[Findings], masked: Sequence[Group]) -> dict[str, str]:
-    """File name -> the entry for boards of each result."""
-    subjects = [subject for findings in all_findings for subject in findings.subjects]
-    entries = {entry.file_name(subject.settings): entry.to_json(subject.entry) for subject in subjects}
+    """File name -> the entry of each result that a board takes."""
+    entries = [subject.entry for findings in all_findings for subject in findings.subjects]
     models = [model for group in masked for model in group.models.values() if model.node_types]
-    return entries | {entry.file_name(model.settings): entry.to_json(entry_masked.make(model)) for model in models}
+    entries += [for_boards(partial(entry_masked.make, model)) for model in models]
+    return {entry.file_name: entry.to_json() for entry in entries if entry is not None}

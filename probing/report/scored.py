@@ -129,7 +129,7 @@ def _means(model: Subject) -> list[float]:
 
 
 def _mean(model: Subject, protocol: str) -> float:
-    cell = model.entry["protocols"][protocol]["scores"][RULE][K]
+    cell = model.scores["protocols"][protocol]["scores"][RULE][K]
     return -1.0 if cell is None else cell[0]
 
 
@@ -144,7 +144,7 @@ class Gain(NamedTuple):
 def gains(model: Subject) -> list[Gain]:
     """Held-out gains, largest first, of the relations that are not marked for few functions."""
     comparison = model.comparisons["held-out"]
-    relations = model.entry["protocols"]["held-out"]["relations"]
+    relations = model.scores["protocols"]["held-out"]["relations"]
     rule, k = RULES.index(RULE), int(K) - 1
     all_gains = [
         Gain(name, float(comparison.difference.relations[0, rule, k, place]), float(comparison.p_holm[rule, k, place]))

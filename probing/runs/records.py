@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
+from codesyntax_dataset.errors import CodeSyntaxError
 from probing.runs.untrusted_json import shown
 
 
@@ -63,6 +64,8 @@ def explain(error: ValidationError, what: str) -> str:
     first = error.errors(include_url=False)[0]
     kind, given, context = first["type"], shown(first["input"]), first.get("ctx", {})
     raised = context.get("error")
+    if isinstance(raised, CodeSyntaxError):  # of a check of several fields, which says all
+        return str(raised)
     if raised is not None and len(raised.args) == 2:
         kind, context = raised.args[0], {"name": raised.args[1]}
     path = [step if re.fullmatch(_STEP, step, re.ASCII) else shown(step) for step in map(str, first["loc"])]

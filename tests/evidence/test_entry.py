@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import copy
+import functools
+import itertools
 import json
 import os
 import re
@@ -13,11 +15,13 @@ from huggingface_hub.utils import validate_repo_id
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.attacks import forgeries
-from support.evidence.entries import of_model
+from support.evidence.entries import of_model, other_model
 
 from codesyntax_dataset.errors import EntryError
+from codesyntax_dataset.protocol import BASELINES, BEYOND_OFFSET, PROTOCOLS, TABLE_KS
+from codesyntax_metric.topk_uas import RULES
 from probing.evidence import entry
-from probing.runs.settings import Settings
+from probing.evidence.selection import SAME_RELATIONS
 
 pytestmark = pytest.mark.slow
 
@@ -30,29 +34,70 @@ def honest(evidence):
 
 @pytest.fixture(scope="module")
 def text(honest):
-    return entry.to_json(honest)
+    return entry.load(json.dumps(honest).encode()).to_json()
 
 
-def test_an_honest_entry_comes_back_as_it_was(honest, text, tmp_path):
+def test_an_honest_entry_comes_back_as_it_was(evidence, honest, text, tmp_path):
     file = tmp_path / "entry.json"
     file.write_text(text)
     assert entry.load(file) == entry.load(text.encode())
-    assert json.loads(entry.to_json(entry.load(file))) == honest
-    assert entry.to_json(entry.load(file)) == text
-    assert len(text) < entry.LARGEST / 5
+    assert json.loads(text) == honest
+    assert entry.load(file).to_json() == text
+    assert len(text) < 24_000  # of 40 functions
+    made = evidence.entry()
+    assert entry.load(made.to_json().encode()) == made
+    assert made.signature == evidence.probed.test.signature
+
+
+def test_numbers_are_those_of_the_report(evidence):
+    """Every score, bound, difference and p, though the entry has nothing but hits."""
+    other = other_model(evidence, "user/base", 0.5)
+    found, told = other.entry().scores(), other.scores
+    means = {name: (told["protocols"][name]["scores"], told["differences"][name]) for name in PROTOCOLS}
+    means[SAME_RELATIONS] = told["same_relations"]["scores"], told["same_relations"]["differences"]
+    for (mean, rule, k), score in found.cells.items():
+        place = RULES.index(rule), int(k) - 1
+        if mean == BEYOND_OFFSET:
+            compared = other.beyond_compared[1]
+            expected = other.beyond[1].estimate.mean[:, *place].tolist()
+            difference, p = compared.difference.mean[:, *place].tolist(), compared.p_mean[place]
+        else:
+            expected, (difference, p) = means[mean][0][rule][k], means[mean][1][rule][k].values()
+        assert (*score.mean, *score.difference, score.p) == pytest.approx((*expected, *difference, p), abs=1e-9)
+        for kind in BASELINES if mean in PROTOCOLS else ():
+            baseline = told["baselines"][mean][kind]["scores"][rule][k]
+            assert found.baselines[kind][mean, rule, k].mean == pytest.approx(baseline, abs=1e-9)
+    for protocol in PROTOCOLS:
+        relations = told["protocols"][protocol]["relations"]
+        combined = told["baselines"][protocol]["combined"]["relations"]
+        assert {name for name, of in found.relations.items() if (protocol, "any", "3") in of.found} == set(relations)
+        for name, relation in relations.items():
+            of, about = found.relations[name], ("edges", "functions", "few_functions", "in_mean")
+            assert [getattr(of, field) for field in about] == [relation[field] for field in about]
+            for rule, k in itertools.product(RULES, TABLE_KS):
+                best, cell = of.found[protocol, rule, k], relation[rule][k]
+                assert list(best.score) == pytest.approx(cell["score"], abs=1e-9)
+                assert (best.layer, best.head) == (cell["layer"], cell["head"])
+                assert of.combined[protocol, rule, k] == pytest.approx(combined[name][rule][k], abs=1e-9)
+
+
+@pytest.mark.parametrize("at", [(), ("settings",), ("run",), ("chosen_on",), ("ledgers",), ("published",)])
+@pytest.mark.parametrize("field", ["signature", "scores", "p", "trusted"])
+def test_a_number_that_is_derived_is_an_unknown_field(at, field, honest):
+    """Nothing that follows from hits can be said."""
+    forged = copy.deepcopy(honest)
+    functools.reduce(dict.__getitem__, at, forged)[field] = 0.5
+    with pytest.raises(EntryError, match=f"has an unknown field '{field}'"):
+        entry.load(json.dumps(forged).encode())
 
 
 def test_file_names_tell_settings_apart_and_are_safe(honest):
-    def name_of(one):
-        return entry.file_name(
-            Settings.model_validate({field: one["settings"][field] for field in Settings.model_fields})
-        )
-
-    names = {name_of(honest)}
-    for name, value in (("revision", "1" * 40), ("dtype", "bfloat16"), ("max_length", 100), ("model", "user/../tiny")):
+    names = {entry.load(json.dumps(honest).encode()).file_name}
+    changes = {"revision": "1" * 40, "dtype": "bfloat16", "max_length": 100, "model": "user/tiny"}
+    for name, value in changes.items():
         other = copy.deepcopy(honest)
         other["settings"][name] = value
-        names.add(name_of(other))
+        names.add(entry.load(json.dumps(other).encode()).file_name)
     assert len(names) == 5
     assert all(re.fullmatch(r"\w[\w.-]*\.json", name, re.ASCII) for name in names)
 
@@ -76,9 +121,9 @@ def test_names_of_models_are_those_of_the_hub(honest):
             validate_repo_id(name)
         except HFValidationError:
             with pytest.raises(EntryError, match="as the Hub allows it"):
-                entry.load(entry.to_json(other).encode())
+                entry.load(json.dumps(other).encode())
         else:
-            assert json.loads(entry.to_json(entry.load(entry.to_json(other).encode()))) == other
+            assert json.loads(entry.load(json.dumps(other).encode()).to_json()) == other
 
 
 def test_what_is_no_file(tmp_path):
@@ -100,17 +145,17 @@ def test_any_change_is_read_or_refused(text, data):
         forgeries.change(forged, data)
     changed = json.dumps(forged).encode()
     try:
-        assert json.loads(entry.to_json(entry.load(changed))) == json.loads(changed)
+        assert json.loads(entry.load(changed).to_json()) == json.loads(changed)
     except EntryError as refused:
         assert str(refused)
 
 
 @settings(max_examples=30, deadline=None)
 @given(place=st.integers(0), put=st.binary(max_size=8), cut=st.integers(0, 20))
-def test_any_bytes_are_read_or_refused(honest, place, put, cut):
-    text = entry.to_json(honest).encode()
+def test_any_bytes_are_read_or_refused(text, place, put, cut):
+    text = text.encode()
     place %= len(text)
     try:
-        assert entry.to_json(entry.load(text[:place] + put + text[place + cut :]))
+        assert entry.load(text[:place] + put + text[place + cut :]).to_json()
     except EntryError as refused:
         assert str(refused)

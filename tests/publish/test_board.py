@@ -4,32 +4,38 @@ from __future__ import annotations
 
 import csv
 import dataclasses
+import functools
+import hashlib
 import itertools
 import json
 import os
 import random
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from click.testing import CliRunner
+from support.attacks import forgeries
 from support.attacks.forgeries import ENTRIES
-from support.evidence.entries import MODELS, of_model, settled
+from support.evidence.entries import MODELS, of_model, other_model, settled
 from support.hub.loopback_hub import LoopbackHub
 
 from codesyntax_dataset.errors import EntryError
 from codesyntax_dataset.protocol import TABLE_KS
+from codesyntax_dataset.safe_files import printable
 from codesyntax_metric.topk_uas import RULES
 from probing.cli import main
-from probing.evidence.entry_functions import unpack
-from probing.evidence.packing import packed
-from probing.evidence.schema import ChosenOn, Digests, Entry, EntrySettings, Verified
+from probing.evidence.entry import Entry, load
+from probing.evidence.entry_attention import CELLS
+from probing.evidence.gather import Evidence
 from probing.evidence.selection import SAME_RELATIONS
+from probing.evidence.uncertainty import mean_score, shares
 from probing.publish import board
-from probing.publish.board import CELLS, Board, LeftOut, group, printable, ranks, read
-from probing.publish.tables import ALPHA
+from probing.publish.board import Board, read
+from probing.publish.tables import ALPHA, BoardRow, LeftOut, group, ranks, rows_of
 from probing.report.board import save
 
 pytestmark = pytest.mark.slow
@@ -39,9 +45,20 @@ MARKUP = "<img src=x onerror=alert(1)></script>|`*"
 
 
 @pytest.fixture(scope="module")
+def told(evidence):
+    """What a report says of a model much like the tiny one on Python, under another name."""
+    return other_model(evidence, "user/base", 0.5).scores
+
+
+@pytest.fixture(scope="module")
 def python(evidence):
-    """The entry of a model much like the tiny one on Python, under another name."""
+    """Its entry."""
     return of_model(evidence, "user/base", 0.5)
+
+
+def row_of(fields: dict[str, Any], file: str = "file") -> BoardRow:
+    (row,) = rows_of([(file, load(json.dumps(fields).encode()))])
+    return row
 
 
 def write(folder: Path, entries) -> Path:
@@ -80,21 +97,25 @@ def test_ranks_never_separate_more_often_than_the_exact_test(functions):
     assert (separated > 0) == (functions > 6)
 
 
-def test_ranks_agree_with_the_test_of_reports(evidence, python):
-    """Two entries, each of them beside the combined baseline of its own table: what `compare` counts and the bound."""
-    checked = unchecked(python)
-    row = board._row("file", checked)
+def test_ranks_agree_with_a_test_that_exchanges(python):
+    """A model beside the combined baseline of its own table: random exchanges, counted, and the bound."""
+    row = row_of(python)
+    counted = row.entry.counted()
+    signs = np.random.default_rng(0).choice([-1.0, 1.0], (9999, python["functions"]))
     for place, (protocol, rule, k) in enumerate(CELLS):
-        combined = unpack(checked).shares(protocol, "combined")[RULES.index(rule), TABLE_KS.index(k)]
-        p = python["differences"][protocol][rule][k]["p"]
-        apart = ranks(np.stack([row.shares[place], combined])) != [(1, 2), (1, 2)]
+        combined = shares(counted[protocol].outcomes("combined"))[len(TABLE_KS) * RULES.index(rule) + TABLE_KS.index(k)]
+        gained = row.scores.shares[place] - combined
+        p = (1 + np.count_nonzero(np.abs(signs @ gained) >= abs(gained.sum()) - 1e-4)) / 10_000
+        apart = ranks(np.stack([row.scores.shares[place], combined])) != [(1, 2), (1, 2)]
         assert p <= ALPHA or not apart
         assert apart or p >= 0.0001 * 50
 
 
 def test_a_table_has_what_compares_and_nothing_else(evidence, python, tmp_path):
     other_baseline = settled(python, "user/baseline")
-    other_baseline["baselines"]["published"]["keyword"]["scores"]["any"]["3"][2] += 0.01
+    hits = forgeries.hits_of(other_baseline, "held_out", "keyword")
+    next(of for of in hits.values() if of.any())[...] = 0
+    forgeries.put(other_baseline, "held_out", hits, "keyword")
     entries = {
         "base": python,
         "other": of_model(evidence, "user/other", 0.2),
@@ -111,37 +132,25 @@ def test_a_table_has_what_compares_and_nothing_else(evidence, python, tmp_path):
         sorted(row.file.split("/")[-1].removesuffix(".json") for row in table.rows) for table in found.tables
     )
     assert tables == [["base", "fits", "other"], ["baseline"], ["config"], ["direction"], ["dtype"], ["length"]]
-    assert all(rank[1] <= len(table.rows) for table in found.tables for row in table.ranks for rank in row)
+    assert all(rank[1] <= len(table.rows) for table in found.tables for row in table.ranks for rank in row.values())
     for table in found.tables:
         for name in ("data", "labels", "direction", "dtype", "max-length", "functions", "edges", "scoring"):
-            assert len({row.signature.split(f"|{name}:")[1].split("|")[0] for row in table.rows}) == 1
+            assert len({row.entry.signature.split(f"|{name}:")[1].split("|")[0] for row in table.rows}) == 1
 
 
 def test_other_hard_edges_stand_apart(python):
-    """One hard edge less, which nobody hit; all scores stay."""
+    """One hard edge less, which nobody hit."""
     fewer = settled(python, "user/fewer")
-    found, hard = unpack(unchecked(fewer)), fewer["beyond_offset"]
-    hit = np.stack([found.hits["beyond-offset"][who].max(axis=(0, 1)) for who in ("model", "combined")]).max(axis=0)
-    row, function = np.argwhere((found.hard > 1) & (found.hard > hit))[0]
-    edges = found.hard.copy()
-    edges[row, function] -= 1
-    hard["edges"] = packed(edges)
-    hard["relations"][found.relations["beyond-offset"][row]] -= 1
-    one, other, same = (board._row("file", unchecked(of)) for of in (python, fewer, settled(python, "user/same")))
-    assert (one.cells, one.baselines) == (other.cells, other.baselines)
-    assert one.key == same.key != other.key
-
-
-def test_numbers_that_are_written_in_another_way_are_the_same(evidence, python, tmp_path):
-    """Many tools write 0 for 0.0 when they write JSON again."""
-    text = json.dumps(of_model(evidence, "user/other", 0.2))
-    again, zero = re.sub(r"(?<=\d)\.0(?=[,\]}])", "", text), text.replace("user/other", "user/zero")
-    assert again != text
-    found = read(
-        [write(tmp_path, {"base": python, "again": again, "zero": re.sub(r"(?<=[ \[])0\.0(?=[,}])", "-0.0", zero)})]
+    hard = fewer["beyond_offset"]
+    edges = forgeries.unpacked(hard["edges"])
+    hits = np.max(
+        [forgeries.unpacked(hard[who]).reshape(12, -1).max(axis=0) for who in ("model", "offset", "keyword")], 0
     )
-    assert found.left_out == []
-    assert [len(table.rows) for table in found.tables] == [3]
+    place = np.flatnonzero(edges)[np.argmax((edges[edges > 0] > 1) & (edges[edges > 0] > hits))]
+    edges[place] -= 1
+    hard["edges"] = forgeries.packed(edges)
+    one, other, same = (row_of(of).table for of in (python, fewer, settled(python, "user/same")))
+    assert one == same != other
 
 
 def test_the_order_in_which_entries_come_does_not_matter(evidence, python, tmp_path):
@@ -158,7 +167,7 @@ def test_the_order_in_which_entries_come_does_not_matter(evidence, python, tmp_p
 
 def test_of_entries_with_the_same_settings_the_lower_stays(evidence, python, tmp_path):
     luckier = of_model(evidence, "user/base", 0.9)
-    assert luckier["signature"] == python["signature"]
+    assert luckier["settings"] == python["settings"]
     found = read([write(tmp_path, {"lucky": luckier, "first": python, "again": python})])
     (table,) = found.tables
     assert [Path(row.file).stem for row in table.rows] == ["again"]
@@ -211,7 +220,7 @@ def test_sources_that_are_none(python, tmp_path, monkeypatch):
     monkeypatch.chdir(write(tmp_path, {str(number): python for number in range(3)}))
     write(tmp_path / "part", {"base": python})
     monkeypatch.setattr(board, "MOST_FILES", 2)
-    monkeypatch.setattr(board, "MOST_BYTES", 100_000)
+    monkeypatch.setattr(board, "MOST_BYTES", 10_000)
     for source, said in (
         ("empty", "empty has no JSON file: expected the folder"),
         ("nothing/to/see", "neither a folder nor a results repository"),
@@ -239,7 +248,7 @@ def test_a_folder_that_cannot_be_read_is_not_passed_over(python, tmp_path, monke
         read([folder])
 
 
-def test_markdown_and_csv_say_what_the_entries_say(evidence, python, tmp_path):
+def test_markdown_and_csv_say_what_reports_say(evidence, python, told, tmp_path):
     better = of_model(evidence, "user/better", 1)
     better["verified"] = {"functions": 48, "of": better["functions"] + better["chosen_on"]["functions"]}
     folder = write(tmp_path, {"base": python, "better": better})
@@ -250,14 +259,14 @@ def test_markdown_and_csv_say_what_the_entries_say(evidence, python, tmp_path):
     assert len(by_place) == len(rows)
     for protocol, rule, k in CELLS:
         row = by_place["model", "user/base", protocol, rule, k]
-        difference = python["differences"][protocol][rule][k]
-        expected = [*python["protocols"][protocol]["scores"][rule][k], *difference["difference"], difference["p"]]
+        difference = told["differences"][protocol][rule][k]
+        expected = [*told["protocols"][protocol]["scores"][rule][k], *difference["difference"], difference["p"]]
         names = ("score", "low", "high", "difference", "difference_low", "difference_high", "p")
         assert [float(row[name]) for name in names] == pytest.approx(expected, abs=1e-4)
         for kind in ("combined", "offset", "keyword"):
-            score = python["baselines"][protocol][kind]["scores"][rule][k][0]
+            score = told["baselines"][protocol][kind]["scores"][rule][k][0]
             assert float(by_place["baseline", kind, protocol, rule, k]["score"]) == pytest.approx(score, abs=1e-4)
-    alike = python["same_relations"]
+    alike = told["same_relations"]
     places = {
         (rule, k) for kind, model, protocol, rule, k in by_place if (model, protocol) == ("user/base", SAME_RELATIONS)
     }
@@ -281,9 +290,9 @@ def test_markdown_and_csv_say_what_the_entries_say(evidence, python, tmp_path):
     assert "| 48 of 70 |" in line
     (line,) = [line for line in markdown.splitlines() if "user/base" in line]
     assert "| none |" in line
-    score, low, high = python["protocols"]["held-out"]["scores"]["first"]["1"]
+    score, low, high = told["protocols"]["held-out"]["scores"]["first"]["1"]
     assert f"| {score:.1f} [{low:.1f}, {high:.1f}] |" in line
-    alike, everything = (of["scores"]["first"]["1"] for of in (alike, python["protocols"]["published"]))
+    alike, everything = (of["scores"]["first"]["1"] for of in (alike, told["protocols"]["published"]))
     shown = [f"| {score:.1f} [{low:.1f}, {high:.1f}] |" for score, low, high in (alike, everything)]
     assert line.index(f"| {score:.1f} [") < line.index(shown[0]) < line.index(shown[1])
     table = [line.split(" | ") for line in markdown.splitlines() if line.startswith("| ")]
@@ -354,41 +363,44 @@ def test_a_results_repository(evidence, python, tmp_path, monkeypatch):
         assert (tmp_path / "hub" / name).read_text() == (tmp_path / "folder" / name).read_text()
 
 
-def unchecked(fields: dict[str, Any]) -> Entry:
-    """The entry as it stands, whatever it holds."""
-    records = {"settings": EntrySettings, "chosen_on": ChosenOn, "ledgers": Digests, "verified": Verified}
-    held = {name: record.model_construct(**fields[name]) for name, record in records.items() if name in fields}
-    return Entry.model_construct(**{**fields, **held})
+def unchecked(entry: Entry, name: str, family: str) -> Entry:
+    """The entry of another model, whatever its name."""
+    settings = entry.settings.model_copy(update={"model": name, "revision": hashlib.sha1(name.encode()).hexdigest()})
+    return entry.model_copy(update={"settings": settings, "run": entry.run.model_copy(update={"family": family})})
 
 
 @pytest.fixture(scope="module")
-def large(evidence, tmp_path_factory) -> tuple[Path, dict[str, dict]]:
-    """The page of 200 rows, and their entries by name: 140 of `python`, 20 in another direction, 40 of another config.
+def large(evidence, tmp_path_factory) -> tuple[Path, Callable[[str], Evidence]]:
+    """The page of 200 rows, and what they are of by name: 140 of `python`, 20 in another direction, 40 of another config.
 
-    Twenty are read from entries, the others have the same numbers under other names. In the order of the page twenty in
-    a row differ, more bytes than compression looks back: the page is as large as that of 200 different entries.
+    Twenty are computed from entries, the others have the same numbers under other names. In the order of the page
+    twenty in a row differ, more bytes than compression looks back: the page is as large as that of 200 different ones.
     """
     folder, rng = tmp_path_factory.mktemp("large"), random.Random(0)
-    entries = {}
+    entries, skills = {}, {}
     for number in range(20):
         other = {"direction": "dependent-to-head"} if number in (1, 11) else {}
         other = {"config": "python_with_new_lines"} if number % 5 == 0 else other
-        made = entries[f"{number}"] = of_model(evidence, "user/name", rng.uniform(-0.4, 0.7), number, **other)
+        skills[number] = rng.uniform(-0.4, 0.7)
+        made = entries[f"{number}"] = of_model(evidence, "user/name", skills[number], number, **other)
         if number % 2:
             made["verified"] = {"functions": 48, "of": made["functions"] + made["chosen_on"]["functions"]}
     read_rows = {Path(row.file).stem: row for table in read([write(folder, entries)]).tables for row in table.rows}
-    rows, by_name = [], {}
+    rows = []
     for again in range(10):
         model, family = MODELS[again % len(MODELS)]
         for number in range(20):
-            name = f"{model}-{again * 20 + number:03}"
-            by_name[name] = settled(entries[f"{number}"], name, family=family)
-            of = unchecked(by_name[name])
-            made = {"settings": of.settings, "signature": of.signature, "ledgers": of.ledgers.model_dump()}
-            rows.append(dataclasses.replace(read_rows[f"{number}"], file=f"{name}.json", **made))
+            name, row = f"{model}-{again * 20 + number:03}", read_rows[f"{number}"]
+            rows.append(dataclasses.replace(row, file=f"{name}.json", entry=unchecked(row.entry, name, family)))
     tables, twice = group(rows)
     assert twice == []
-    return save(Board(tables, []), folder / "board"), by_name
+
+    @functools.cache
+    def made_of(name: str) -> Evidence:
+        number = int(name[-3:]) % 20
+        return other_model(evidence, "user/name", skills[number], number)
+
+    return save(Board(tables, []), folder / "board"), made_of
 
 
 def column(page, title: str, table: int = 0) -> list[str]:
@@ -477,10 +489,11 @@ def test_filters(large, page):
 
 
 def test_protocol_rule_and_k(large, page):
-    file, entries = large
+    file, made_of = large
     page.goto(file.as_uri())
     name = column(page, "Model")[2]
-    entry = entries[name]
+    made = made_of(name)
+    told = made.scores
     for protocol, rule, label, k in (("held-out", "any", "any token", "10"), ("published", "last", "last token", "20")):
         page.locator("#protocol").get_by_text(protocol, exact=True).click()
         page.locator("#rule").get_by_text(label, exact=True).click()
@@ -489,24 +502,22 @@ def test_protocol_rule_and_k(large, page):
         scores = [float(text) for text in column(page, f"UAS, {protocol}")]
         assert scores == sorted(scores, reverse=True)
         place = column(page, "Model").index(name)
-        assert scores[place] == pytest.approx(entry["protocols"][protocol]["scores"][rule][k][0], abs=0.0501)
+        assert scores[place] == pytest.approx(told["protocols"][protocol]["scores"][rule][k][0], abs=0.0501)
         shown = column(page, f"Δ, {protocol}")[place].replace("−", "-")
-        difference = entry["differences"][protocol][rule][k]["difference"][0]
+        difference = told["differences"][protocol][rule][k]["difference"][0]
         assert float(shown) == pytest.approx(difference, abs=0.0501)
     page.locator("#protocol").get_by_text("beyond-offset", exact=True).click()
-    place, hard = column(page, "Model").index(name), entry["beyond_offset"]
-    for title, numbers in (
-        ("UAS", hard["scores"]["last"]["20"]),
-        ("Δ", hard["differences"]["last"]["20"]["difference"]),
-    ):
+    place, hard, compared = column(page, "Model").index(name), made.beyond[1], made.beyond_compared[1]
+    for title, numbers in (("UAS", hard.estimate.mean), ("Δ", compared.difference.mean)):
         shown = column(page, f"{title}, beyond-offset")[place].replace("−", "-")
-        assert float(shown) == pytest.approx(numbers[0], abs=0.0501)
+        assert float(shown) == pytest.approx(numbers[0, 2, 19], abs=0.0501)
     shown = dict(zip(column(page, "Model"), column(page, "UAS, beyond-offset")))
-    assert float(shown["combined"]) == pytest.approx(hard["combined"]["last"]["20"][0], abs=0.0501)
+    combined = mean_score(made.rivals[1].of("combined", hard), [20])[0, 2, 19]
+    assert float(shown["combined"]) == pytest.approx(combined, abs=0.0501)
 
 
 def test_the_relations_of_a_model_by_keyboard(large, page):
-    file, entries = large
+    file, made_of = large
     page.goto(file.as_uri())
     page.locator("section").first.get_by_role("button", name="sort by p, published", exact=True).focus()
     page.keyboard.press("Tab")  # the table's models are one stop, which the arrow keys move
@@ -515,7 +526,7 @@ def test_the_relations_of_a_model_by_keyboard(large, page):
     assert page.evaluate(focused) == names[0]
     shown = dict(zip(column(page, "Model"), column(page, f"UAS, {SAME_RELATIONS}")))
     for name in names[:2]:
-        alike = entries[name]["same_relations"]["scores"]["first"]["1"][0]
+        alike = made_of(name).scores["same_relations"]["scores"]["first"]["1"][0]
         assert float(shown[name]) == pytest.approx(alike, abs=0.0501)
     for press, expected in (
         ("ArrowDown", 1),
@@ -532,7 +543,7 @@ def test_the_relations_of_a_model_by_keyboard(large, page):
     page.keyboard.press("Enter")
     table = page.locator(".relations table")
     table.locator("tbody tr").first.wait_for()
-    entry = entries[names[1]]
+    entry = made_of(names[1]).scores
     rows = {
         row[0].removesuffix("few functions").removesuffix(" *"): row
         for row in table.evaluate(
@@ -560,7 +571,8 @@ def test_the_relations_of_a_model_by_keyboard(large, page):
             )
     differences = [float(row[7].replace("−", "-")) for row in rows.values() if row[7]]
     assert differences == sorted(differences, reverse=True)
-    assert entry["signature"] in page.locator(".detail-inner").text_content()
+    signature = made_of(names[1]).entry().signature.split("|data")[1]
+    assert f"model:{names[1]}@" in (said := page.locator(".detail-inner").text_content()) and signature in said
     page.locator("#k").get_by_text("20", exact=True).click()  # it stays open
     assert page.locator(".detail-inner h3").text_content() == f"{names[1]}: relations, first token, k = 20"
     page.locator(".open[aria-expanded=true]").focus()
@@ -583,8 +595,8 @@ def test_the_page_does_not_scroll_sideways(large, page, width, scheme, backgroun
 
 def test_names_with_markup_stay_text(evidence, python, tmp_path, page, monkeypatch):
     """`entry.load` refuses such a name; the page does not depend on that."""
-    monkeypatch.setattr(board, "load", lambda path: unchecked(json.loads(path.read_text())))
-    entry = of_model(evidence, MARKUP, 0.1, family=MARKUP)
+    monkeypatch.setattr(board, "load", lambda path: unchecked(load(path), MARKUP, MARKUP))
+    entry = of_model(evidence, "user/name", 0.1)
     found = read([write(tmp_path / MARKUP.replace("/", ""), {"entry": entry})])
     found.left_out.append(LeftOut(MARKUP, MARKUP))
     file = save(found, tmp_path / "board")

@@ -11,10 +11,12 @@ import pytest
 from support.evidence.masked_entries import TYPES, entries, masked, save
 
 from codesyntax_dataset.errors import EntryError
+from probing.evidence.entry import load
 from probing.prediction.result import OUTCOMES
 from probing.publish import board
 from probing.report.board import save as save_board
 from probing.report.report import report
+from probing.runs.ledger_file import ATTENTION, MASKING
 
 FILES = ["README.md", "board.csv", "board.md", "index.html", "masking.csv"]
 SKILLS = {"user/good": 0.9, "user/same": 0.9, "user/bad": 0.3}
@@ -28,6 +30,11 @@ def made(tmp_path_factory):
     written = report([folder], folder / "report").parent / "entries"
     found = [json.loads(file.read_text()) for file in written.iterdir()]
     return {one["settings"]["model"]: one for one in found}
+
+
+@pytest.fixture(scope="module")
+def scores(made):
+    return {name: load(json.dumps(one).encode()).scores() for name, one in made.items()}
 
 
 def write(folder: Path, found) -> Path:
@@ -44,17 +51,18 @@ def saved(made, tmp_path_factory):
     return save_board(board.read([write(folder / "source", made)]), folder / "site").parent
 
 
-def test_ranks_are_those_of_a_paired_test(made, tmp_path):
+def test_ranks_are_those_of_a_paired_test(made, scores, tmp_path):
     found = board.read([write(tmp_path, made)])
-    ((table,), left_out) = found.masked, found.left_out
-    assert (len(found), found.tables, left_out) == (3, [], [])
+    ((table,), left_out) = found.of(MASKING), found.left_out
+    assert (len(found), found.of(ATTENTION), left_out) == (3, [], [])
     ranks = {row.model: of for row, of in zip(table.rows, table.ranks)}
     assert ranks["user/bad"] == dict.fromkeys(OUTCOMES, (3, 3))
     assert ranks["user/good"] == ranks["user/same"] == dict.fromkeys(OUTCOMES, (1, 2))
     for row in table.rows:  # the contributions of functions add up to the score
-        scores = [row.cells[outcome].t1[0] * (100 if outcome == "log_probability" else 1) for outcome in OUTCOMES]
-        assert row.shares.sum(axis=1) == pytest.approx(scores, abs=1e-3)
-        assert row.cells["jaccard"].t1[0] == pytest.approx(100 * made[row.model]["scores"]["jaccard"]["t1"][0])
+        cells = row.scores.cells
+        means = [cells[outcome].mean.value * (100 if outcome == "log_probability" else 1) for outcome in OUTCOMES]
+        assert row.scores.shares.sum(axis=1) == pytest.approx(means, abs=1e-3)
+        assert cells == scores[row.model].cells
 
 
 def test_a_table_has_what_compares_and_nothing_else(made, tmp_path):
@@ -70,7 +78,7 @@ def test_a_table_has_what_compares_and_nothing_else(made, tmp_path):
     }
     found = {name: entries([one], tmp_path / name)[0] for name, one in others.items()}
     (tmp_path / "all").mkdir()
-    tables = board.read([write(tmp_path / "all", {**made, **found})]).masked
+    tables = board.read([write(tmp_path / "all", {**made, **found})]).tables
     assert sorted(sorted(row.file.split("/")[-1].removesuffix(".json") for row in table.rows) for table in tables) == [
         ["config"],
         ["data"],
@@ -87,7 +95,7 @@ def test_models_of_one_report_share_a_table(tmp_path):
     """On the functions that both have: in one of them a comparison failed."""
     save([masked("user/a", failed=3), masked("user/b")], tmp_path)
     ((table,), left_out) = (
-        (found := board.read([report([tmp_path], tmp_path / "report").parent])).masked,
+        (found := board.read([report([tmp_path], tmp_path / "report").parent])).tables,
         found.left_out,
     )
     assert ([row.model for row in table.rows], left_out) == (["user/a", "user/b"], [])
@@ -99,8 +107,8 @@ def test_the_lower_of_two_entries_for_one_model_stays(made, tmp_path):
     (tmp_path / "lucky").mkdir()
     better = entries([masked("user/good", 0.95, functions=60)], tmp_path / "lucky")[0]
     found = board.read([write(tmp_path, {**lucky, "better": better})])
-    assert [row.model for row in found.masked[0].rows] == ["user/bad", "user/good", "user/same"]
-    kept = next(row.file for row in found.masked[0].rows if row.model == "user/good")
+    assert [row.model for row in found.tables[0].rows] == ["user/bad", "user/good", "user/same"]
+    kept = next(row.file for row in found.tables[0].rows if row.model == "user/good")
     assert kept.endswith("again.json")
     assert sorted(Path(file).stem for file, reason in found.left_out if kept in reason) == ["better", "user-good"]
 
@@ -120,25 +128,24 @@ def test_the_same_entries_give_the_same_files_in_any_order(made, saved, tmp_path
         save_board(again, saved.parent / "foreign")
 
 
-def test_csv_has_every_mean(made, saved):
+def test_csv_has_every_mean(made, scores, saved):
     with open(saved / "masking.csv", encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file))
     assert len(rows) == 3 * len(OUTCOMES) * (1 + len(TYPES))
     for row in rows:
-        entry = made[row["model"]]
-        unit = 1 if row["outcome"] == "log_probability" else 100
+        of = scores[row["model"]]
         if name := row["node_type"]:
-            of = entry["node_types"][name]
-            assert (int(row["functions"]), int(row["masked"])) == (of["functions"], of["masked"])
-            assert float(row["t1"]) == pytest.approx(unit * of[row["outcome"]]["t1"], abs=1e-4)
+            of_type = of.node_types[name]
+            assert (int(row["functions"]), int(row["masked"])) == (of_type.functions, of_type.masked)
+            assert float(row["t1"]) == pytest.approx(of_type.cells[row["outcome"]].mean.value, abs=1e-4)
             assert (row["rank_first"], row["t1_low"]) == ("", "")
         else:
-            of = entry["scores"][row["outcome"]]
+            score = of.cells[row["outcome"]]
             told = [
                 [float(row[f"{part}{bound}"]) for bound in ("", "_low", "_high")] for part in ("t1", "t0", "effect")
             ]
-            assert told == pytest.approx(unit * np.array([of["t1"], of["t0"], of["effect"]]), abs=1e-4)
-            assert float(row["p"]) == pytest.approx(of["p"], abs=1e-4)
+            assert np.array(told) == pytest.approx(np.array(score[:3]), abs=1e-4)
+            assert float(row["p"]) == pytest.approx(score.p, abs=1e-4)
             assert int(row["rank_first"]) <= int(row["rank_last"])
 
 
@@ -149,18 +156,18 @@ def test_an_attention_board_has_nothing_of_masking(tmp_path):
 
 
 @pytest.mark.slow
-def test_page_shows_models_and_their_node_types(made, saved, page):
+def test_page_shows_models_and_their_node_types(made, scores, saved, page):
     """The `page` fixture fails on an error in the console and on a request to another host."""
     page.goto((saved / "index.html").as_uri())
     assert page.locator("#bar").count() == 0
     names = page.locator(".masked .name").all_inner_texts()
-    best = sorted(made, key=lambda name: -made[name]["scores"]["jaccard"]["t1"][0])
+    best = sorted(made, key=lambda name: -scores[name].headline)
     assert names == best
     cells = page.locator(".masked tbody > tr:first-child > td").all_inner_texts()[:11]
-    scores = made[best[0]]["scores"]["jaccard"]
+    score = scores[best[0]].cells["jaccard"]
     assert (cells[0], cells[1]) == ("bert", "1–2")
-    assert cells[2].split("\n")[0] == f"{100 * scores['t1'][0]:.1f}"
-    assert cells[3].split("\n")[0] == f"{100 * scores['t0'][0]:.1f}"
+    assert cells[2].split("\n")[0] == f"{score.mean.value:.1f}"
+    assert cells[3].split("\n")[0] == f"{score.reference.value:.1f}"
     page.locator(".masked summary").first.click()
     types = page.locator(".masked details[open] tbody th").all_inner_texts()
     assert types == list(TYPES)

@@ -162,7 +162,7 @@ def test_from_result_to_merged_entries(hub, made):
     assert {one.signature for one in on_board} == {result.signature for result in by_config.values()}
     for one in on_board:
         held_out = next(of for of in read if of.task_id == f"{one.settings.config}-held-out")
-        assert held_out.value == round(one.protocols["held-out"]["scores"]["first"]["1"][0], 2)
+        assert held_out.value == round(one.scores().cells["held-out", "first", "1"].mean.value, 2)
     card = ModelCard(merged["README.md"].decode())
     assert (card.data.license, card.data.model_name, card.text) == ("apache-2.0", "Tiny", "# Tiny\n")
     results = {of.metric_name: of.metric_value for of in card.data.eval_results}
@@ -210,6 +210,22 @@ def test_a_result_in_lower_precision_than_it_says(hub, results, tiny_model, data
     forgeries.recomputed(tmp_path / "low", forgeries.with_settings(dtype="float32"))
     with pytest.raises(LedgerError, match="run again and is not what it says .*ranks"):
         submit.submission([tmp_path / "low"], MODEL, DATASET)
+
+
+@only_regular
+def test_files_that_are_exchanged_while_they_are_checked(hub, results, tmp_path, monkeypatch):
+    """Made up when they are read, and honest when they are probed again."""
+    honest, check = shutil.copytree(results, tmp_path / "honest"), submit.verify
+    forgeries.ledger_altered_and_scored_again(results)
+
+    def exchanged(file, **where):
+        shutil.copytree(honest, results, dirs_exist_ok=True)
+        return check(file, **where)
+
+    monkeypatch.setattr(submit, "verify", exchanged)
+    with pytest.raises(LedgerError, match="was (replaced|written to) while it was"):
+        submit.submission([results], MODEL, DATASET)
+    assert written(hub) == []
 
 
 def of_other_precision(results, tmp_path):

@@ -131,7 +131,7 @@ def test_from_results_of_both_kinds_to_a_board(hub, made, model):
     assert (on_board.signature, on_board.ledger) == (result["signature"], result["ledger"])
     assert on_board.verified.functions == on_board.verified.of > 0
     found = board.read([BOARD])
-    assert ([len(found.tables), len(found.masked)], found.left_out) == ([1, 1], [])
+    assert ([table.instrument for table in found.tables], found.left_out) == (["attention", "masking"], [])
 
 
 def test_the_command_says_that_nothing_changed_and_undoes(hub, results):

@@ -24,7 +24,7 @@ def findings(config: str, scores: dict[str, tuple[float, float]], few: tuple[str
     return SimpleNamespace(
         config=config,
         language=language_of(config),
-        models=[SimpleNamespace(name=model, entry={"protocols": {HELD_OUT: {"relations": entries}}})],
+        models=[SimpleNamespace(name=model, scores={"protocols": {HELD_OUT: {"relations": entries}}})],
         baselines={HELD_OUT: {BEST_BASELINE: {"relations": best}}},
     )
 

@@ -22,6 +22,7 @@ from probing.cli import main
 from probing.evidence import random_attention
 from probing.evidence.baselines import Edges
 from probing.evidence.beyond import beyond
+from probing.evidence.entry import load as load_entry
 from probing.evidence.gather import PUBLISHED_FIRST, find, gather
 from probing.evidence.selection import SAME_RELATIONS as SAME
 from probing.evidence.statistics import holm
@@ -141,7 +142,7 @@ def test_tables_say_what_the_evidence_says(written, evidence):
     means = {(row["rule"], row["name"]): row for row in rows_of(written, "java-means")}
     compared = 0
     for one in evidence:
-        made, entry = one.probed.test.settings, one.entry()
+        made, entry = one.probed.test.settings, one.scores
         name = "tiny" + (f", {made.control}" if made.control else f", max-length {made.max_length}")
         for rule in ("first", "any", "last"):
             for protocol in PUBLISHED_FIRST:
@@ -155,7 +156,7 @@ def test_tables_say_what_the_evidence_says(written, evidence):
     assert compared == 4 * 3 * 2 * 4
     model = next(one for one in evidence if one.probed.test.settings.max_length == 511 and one.comparisons)
     relations = {(row["rule"], row["k"], row["relation"]): row for row in rows_of(written, "java-relations-2")}
-    entry = model.entry()
+    entry = model.scores
     for protocol, comparison in model.comparisons.items():
         for place, name in enumerate(comparison.relations):
             row = relations["any", "3", name]
@@ -343,12 +344,11 @@ def test_errors_are_shown_where_they_were_analysed(written, results):
     assert "codesyntax errors tiny.java_skip_semicolon.test." in (written / "index.html").read_text(encoding="utf-8")
 
 
-def test_entries_are_those_of_the_evidence(written):
-    entries = [json.loads(file.read_text()) for file in (written / "entries").iterdir()]
-    assert len(entries) == 5
-    assert {entry["settings"]["control"] for entry in entries} == {None, "random-weights", "redrawn-dependents"}
+def test_entries_are_those_of_models(written):
+    entries = [load_entry(file) for file in (written / "entries").iterdir()]
     shown = {row["signature"] for row in rows_of(written, "results")}
-    assert shown == {entry["signature"] for entry in entries}
+    assert len(shown) == 5
+    assert {entry.signature for entry in entries} == {signature for signature in shown if "|control:" not in signature}
 
 
 def test_bars_are_those_of_the_best_baseline(written):
@@ -428,7 +428,7 @@ def test_same_results_same_bytes(partial, dataset_folder, tmp_path):
         for folder in (target, first)
     )
     assert files == others
-    assert {path.suffix for path in files} == {".html", ".md", ".csv", ".svg", ".png", ".json"}
+    assert {path.suffix for path in files} == {".html", ".md", ".csv", ".svg", ".png"}  # a partial run has no entry
     assert sorted(tmp_path.iterdir()) == [target, first]
     # a partial run says so
     assert b"python, partial, first 20 functions" in files[Path("index.html")]
@@ -550,8 +550,10 @@ def _gaining(differences, p, layers):
         }
         for name, layer in zip(comparison.relations, layers)
     }
-    entry = {"settings": {"layers": 6}, "protocols": {"held-out": {"relations": relations}}}
-    return Subject("m", None, None, entry, {"held-out": comparison}, {}, 9, None, {}, {})
+    scores = {"protocols": {"held-out": {"relations": relations}}}
+    return Subject(
+        "m", None, None, SimpleNamespace(layers=6), scores, {"held-out": comparison}, None, {}, 9, None, {}, {}
+    )
 
 
 def test_finding_is_true_at_the_edges():

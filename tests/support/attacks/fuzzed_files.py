@@ -362,7 +362,7 @@ def silencing_ledger(rng: random.Random) -> File:
 def honest_entry() -> dict[str, Any]:
     (probed,) = gather.find([SMALL / "results"])
     (evidence,) = gather.gather([probed], SMALL / "zoo")
-    return json.loads(entry.to_json(evidence.entry()))
+    return json.loads(evidence.entry().to_json())
 
 
 def entry_of_a_board(rng: random.Random) -> File:

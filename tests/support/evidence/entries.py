@@ -6,15 +6,12 @@ import dataclasses
 import hashlib
 import json
 from typing import Any
-from unittest import mock
 
 import numpy as np
 
 from codesyntax_metric.topk_uas import WORST_RANK
-from probing.attention.result import ProbeResult, signature_of
-from probing.evidence import uncertainty
+from probing.attention.result import ProbeResult
 from probing.evidence.gather import Evidence, Probed
-from probing.evidence.uncertainty import compare, compare_means, estimate, mean_score
 from probing.runs.settings import Settings
 
 MODELS = (
@@ -29,8 +26,8 @@ MODELS = (
 )
 
 
-def of_model(evidence: Evidence, name: str, skill: float, seed: int = 0, **settings: Any) -> dict[str, Any]:
-    """The entry of a model `name` to which about `skill` of all edges came easier than to that of `evidence`, -1 to 1.
+def other_model(evidence: Evidence, name: str, skill: float, seed: int = 0) -> Evidence:
+    """The evidence on a model `name` to which about `skill` of all edges came easier than to that of `evidence`, -1 to 1.
 
     With a negative skill they came harder. Heads are chosen and scored by ranks as of a probe.
     """
@@ -48,34 +45,21 @@ def of_model(evidence: Evidence, name: str, skill: float, seed: int = 0, **setti
 
     probed = evidence.probed
     altered = Probed(changed(probed.test), changed(probed.validation), probed.files)
-    made = Evidence(altered, evidence.baselines, evidence.edges, evidence.rivals)
-    made.estimates = {protocol: estimate(outcomes, resamples=100) for protocol, outcomes in made.outcomes.items()}
-    with mock.patch.object(uncertainty, "RESAMPLES", 100):
-        made.comparisons = {
-            protocol: compare(outcomes, evidence.baselines.outcomes[protocol]["combined"], permutations=1999)
-            for protocol, outcomes in made.outcomes.items()
-        }
-        alike = made.outcomes["published"].only(made.outcomes["held-out"].relations)
-        best = evidence.baselines.outcomes["published"]["combined"]
-        (same,) = compare_means([alike, best], [(0, 1)], resamples=100, permutations=1999)
-        made.same_relations = mean_score(alike), same
-        made.beyond_compared = {
-            avoided: compare(model.outcomes, evidence.rivals[avoided].of("combined", model), permutations=1999)
-            for avoided, model in made.beyond.items()
-        }
-    return settled(made.entry(), name, seed, **settings)
+    return Evidence(altered, evidence.baselines, evidence.edges, evidence.rivals)
+
+
+def of_model(evidence: Evidence, name: str, skill: float, seed: int = 0, **settings: Any) -> dict[str, Any]:
+    """The entry of that model, as JSON."""
+    entry = json.loads(other_model(evidence, name, skill, seed).entry().to_json())
+    return settled(entry, name, seed, **settings)
 
 
 def settled(entry: dict[str, Any], name: str, seed: int = 0, **settings: Any) -> dict[str, Any]:
     """A copy of `entry` with the same numbers, as of the model `name` and with other settings."""
     entry = json.loads(json.dumps(entry))  # faster than a deep copy
     revision = hashlib.sha1(f"{name} {seed}".encode()).hexdigest()
-    entry["settings"] |= {"model": name, "revision": revision, **settings}
-    chosen_on = entry["chosen_on"]
-    made = Settings.model_validate({field: entry["settings"][field] for field in Settings.model_fields})
-    entry["signature"] = str(signature_of(made, entry["functions"], entry["edges"]))
-    validation = made.model_copy(update={"split": "validation", "labels": chosen_on["labels"]})
-    chosen_on["signature"] = str(signature_of(validation, chosen_on["functions"], chosen_on["edges"]))
+    for field, value in {"model": name, "revision": revision, **settings}.items():
+        entry["settings" if field in Settings.model_fields else "run"][field] = value
     entry["ledgers"] = {
         split: hashlib.sha256(f"{name} {seed} {split}".encode()).hexdigest() for split in entry["ledgers"]
     }

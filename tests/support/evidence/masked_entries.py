@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from pathlib import Path
 from typing import Any
 
@@ -83,5 +84,5 @@ def save(results: list[MaskResult], folder: Path) -> list[Path]:
 
 
 def entries(results: list[MaskResult], folder: Path) -> list[dict[str, Any]]:
-    """The entries that a report on these results has."""
-    return [entry_masked.make(model) for model in gather(save(results, folder))]
+    """The entries that a report on these results has, as JSON."""
+    return [json.loads(entry_masked.make(model).to_json()) for model in gather(save(results, folder))]

@@ -1,0 +1,498 @@
+"""Entries on attention: by function, how many edges of each relation the chosen heads and the baselines hit.
+
+Numbers of functions are text, as `probing.evidence.packing` says, for the k of tables: `places` (F,), positions of the
+functions in the split; `edges` (R, F), of each relation of *published* in each function. Of the hits by each protocol
+stand `heads` (rules, k, R), the model's chosen ones, layer * heads + head; `better` (rules, k, R), which of KINDS the
+combined baseline is, 0 or 1; and the hits of `model`, `offset` and `keyword` (rules, k, n): the n pairs of a relation
+and a function with edges, in the order of `edges`, for the relations of the protocol.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import product
+from typing import Annotated, Any, Literal, NamedTuple
+
+import numpy as np
+from pydantic import FailFast, Field
+
+from codesyntax_dataset.errors import EntryError
+from codesyntax_dataset.languages import CONFIGS, language_of, variant_of
+from codesyntax_dataset.protocol import (
+    BEST_BASELINE,
+    BEYOND_OFFSET,
+    DIRECTIONS,
+    HELD_OUT,
+    PROTOCOLS,
+    PUBLISHED,
+    TABLE_KS,
+)
+from codesyntax_metric.topk_uas import NOT_IN_MEAN, RULES
+from probing.attention.result import ProbeRun, signature_of
+from probing.evidence.baselines import KINDS
+from probing.evidence.entry import (
+    Data,
+    Device,
+    Entry,
+    Family,
+    Interval,
+    Labels,
+    Model,
+    Number,
+    Revision,
+    Score,
+    Scores,
+    Sha256,
+    Whole,
+    none,
+    one_of,
+)
+from probing.evidence.outcomes import TABLE_PLACES, Found, Outcomes
+from probing.evidence.packing import packed, unpacked
+from probing.evidence.selection import SAME_RELATIONS
+from probing.evidence.statistics import FEW_FUNCTIONS
+from probing.evidence.uncertainty import compare_means, mean_with_bounds, relation_scores, shares
+from probing.runs.records import Record, Texts, listed, matching
+from probing.runs.settings import Settings, Signature
+from probing.runs.untrusted_json import PLAIN, shown
+
+CELLS = [(protocol, rule, k) for protocol in PROTOCOLS for rule in RULES for k in TABLE_KS]
+"""The scores of each relation."""
+
+MEANS = (*PROTOCOLS, SAME_RELATIONS, BEYOND_OFFSET)
+"""The means over relations, by each rule and k."""
+
+WHO = ("model", *KINDS)
+"""Whose hits are in an entry. Those of the combined baseline are of the better of the other two."""
+
+_MANY = 10
+"""With so many relations, held-out heads are never all the best ones: of two models, 32 and 56 % of the scores were."""
+
+Size = Annotated[int, Field(ge=1, le=1000)]
+
+
+class AttentionEntrySettings(Settings):
+    """The settings of a complete run of a model on `test`."""
+
+    model: Model
+    revision: Revision
+    data: Data
+    labels: Labels
+    config: Annotated[str, one_of(CONFIGS)]
+    split: Literal["test"]
+    direction: Annotated[str, one_of(DIRECTIONS)]
+    dtype: Literal["float32", "bfloat16"]
+    max_length: Number
+    also_fits: Annotated[tuple[Model, ...], FailFast(), listed]
+    limit: Whole
+    control: Annotated[None, none("a control is no model")]
+    seed: None
+
+
+class AttentionEntryRun(ProbeRun):
+    """How the probe ran."""
+
+    family: Family = "unknown"
+    attention: Literal["captured", "eager"]
+    attention_why: Annotated[str, matching(PLAIN + "{0,1000}", "plain text")]
+    device: Device
+
+
+class ChosenOn(Record):
+    """The probe of the split `validation`, on which the held-out protocol chooses its heads."""
+
+    labels: Labels
+    functions: Number
+    edges: Number
+
+
+class Digests(Record):
+    """SHA-256 of the ledgers' files."""
+
+    test: Sha256
+    validation: Sha256
+
+
+class ProtocolHits(Record):
+    """The hits by one protocol, of its `relations`, sorted."""
+
+    relations: Texts
+    heads: str
+    better: str
+    model: str
+    offset: str
+    keyword: str
+
+
+class HardHits(ProtocolHits):
+    """The same beyond offsets: of hard edges (R, F), in the functions that have any, of all relations."""
+
+    functions: Number
+    places: str
+    edges: str
+
+
+def pack(model: Outcomes, baselines: dict[str, Outcomes], heads: int) -> dict[str, Any]:
+    """The fields of ProtocolHits: of a model with so many `heads` in a layer, and the baselines on the same edges.
+
+    Raises EntryError for a relation that the baselines do not have.
+    """
+
+    if unknown := sorted(set(model.relations) - set(baselines[BEST_BASELINE].relations)):
+        raise EntryError(f"the result has the relation {shown(unknown[0])}, expected a relation of the dataset")
+
+    def chosen(outcomes: Outcomes) -> np.ndarray:  # (rules, R, k, 2)
+        return np.array(
+            [
+                [[outcomes.choice[rule][name][place] for place in TABLE_PLACES] for name in model.relations]
+                for rule in RULES
+            ],
+            np.int64,
+        ).reshape(len(RULES), len(model.relations), len(TABLE_KS), 2)
+
+    layer, head = np.moveaxis(chosen(model), -1, 0).swapaxes(-1, -2)
+    better = chosen(baselines[BEST_BASELINE])[..., 1].swapaxes(-1, -2)
+    of = {"model": model, **{kind: baselines[kind].only(model.relations) for kind in KINDS}}
+    counts = [[found.counts[:, TABLE_PLACES] for found in outcomes.found] for outcomes in of.values()]
+    hits = [np.concatenate([np.zeros((len(RULES), len(TABLE_KS), 0), np.int64), *parts], axis=-1) for parts in counts]
+    return {
+        "relations": model.relations,
+        "heads": packed(layer * heads + head),
+        "better": packed(better),
+        **dict(zip(of, map(packed, hits))),
+    }
+
+
+class CountedHits(NamedTuple):
+    """The hits by one protocol as numbers: `functions` (F,); `edges` (R, F); `heads`, `better` (rules, k, R); `hits`:
+    one of WHO -> (rules, k, n)."""
+
+    relations: list[str]
+    functions: np.ndarray
+    edges: np.ndarray
+    heads: np.ndarray
+    better: np.ndarray
+    hits: dict[str, np.ndarray]
+
+    def by_relation(self, who: str) -> list[np.ndarray]:
+        """Of each relation the hits in the f functions that have it: (rules, k, f)."""
+        functions = np.count_nonzero(self.edges, axis=1)
+        if who == BEST_BASELINE:
+            hits = np.where(np.repeat(self.better, functions, axis=-1) == 0, *(self.hits[kind] for kind in KINDS))
+        else:
+            hits = self.hits[who]
+        return np.split(hits, functions.cumsum()[:-1], axis=-1) if len(functions) else []
+
+    def total(self, who: str) -> np.ndarray:
+        """The hits in all functions: (rules, k, R)."""
+        totals = [hits.sum(axis=-1) for hits in self.by_relation(who)]
+        return np.moveaxis(np.reshape(totals, (-1, len(RULES), len(TABLE_KS))), 0, -1)
+
+    def outcomes(self, who: str) -> Outcomes:
+        """As of a ledger, at the k of tables, without the choice of heads."""
+        found = [
+            Found.of(np.flatnonzero(edges), edges[edges > 0], hits)
+            for edges, hits in zip(self.edges, self.by_relation(who))
+        ]
+        return Outcomes(self.relations, self.functions, np.ascontiguousarray(self.edges.T, np.int32), found, {}, {})
+
+
+class ChosenHead(NamedTuple):
+    """The score of a relation in percent, with its interval, and the attention head that has it."""
+
+    score: Interval
+    layer: int
+    head: int
+
+
+Cell = tuple[str, str, str]
+"""One of MEANS, a rule, and a k."""
+
+
+class RelationScore(NamedTuple):
+    """A relation of an entry. `found`, `combined`: one of CELLS -> the score of the model's head, and of the combined
+    baseline in percent; without those for which no head was chosen."""
+
+    edges: int
+    functions: int
+    few_functions: bool
+    in_mean: bool
+    found: dict[Cell, ChosenHead]
+    combined: dict[Cell, float]
+
+
+@dataclass(frozen=True, eq=False)
+class AttentionScores(Scores):
+    """The scores of a model, against the combined baseline, by mean, rule and k. `baselines`: one of BASELINES -> the
+    same of it; `relations`: by name."""
+
+    baselines: dict[str, dict[Cell, Score | None]]
+    relations: dict[str, RelationScore]
+
+    @property
+    def means(self) -> tuple[str, ...]:
+        """Those of MEANS to show: both protocols, SAME_RELATIONS between them if *held-out* lacks relations, and any
+        BEYOND_OFFSET."""
+        lacks = any(relation.in_mean and CELLS[0] not in relation.found for relation in self.relations.values())
+        both = (HELD_OUT, SAME_RELATIONS, PUBLISHED) if lacks else PROTOCOLS
+        return (*both, BEYOND_OFFSET) if self.cells[BEYOND_OFFSET, RULES[0], TABLE_KS[0]] else both
+
+
+class AttentionEntry(Entry):
+    """What is published about the attention heads of a model on one config. `heads`: of each layer."""
+
+    instrument: Literal["attention"]
+    scoring: Literal[2]
+    settings: AttentionEntrySettings
+    run: AttentionEntryRun
+    layers: Size
+    heads: Size
+    chosen_on: ChosenOn
+    ledgers: Digests
+    places: str
+    edges: str
+    published: ProtocolHits
+    held_out: ProtocolHits
+    beyond_offset: HardHits | None = None
+
+    @property
+    def signatures(self) -> tuple[Signature, Signature]:
+        """Those of the probes of `test` and of `validation`."""
+        validation = self.settings.model_copy(update={"split": "validation", "labels": self.chosen_on.labels})
+        return (
+            signature_of(self.settings, self.functions, int(self._edges().sum())),
+            signature_of(validation, self.chosen_on.functions, self.chosen_on.edges),
+        )
+
+    @property
+    def signature(self) -> str:
+        return str(self.signatures[0])
+
+    @property
+    def shared(self) -> dict[str, str]:
+        scored_on, chosen_on = (signature.parts for signature in self.signatures)
+        shared = {name: value for name, value in scored_on.items() if name not in ("model", "also-fits")}
+        shared |= {f"{name} chosen on": chosen_on[name] for name in ("labels", "functions", "edges")}
+        return {**shared, "functions of the split": str(self.functions + sum(self.skips.values()))}
+
+    def content(self) -> Iterator[np.ndarray]:
+        """The functions, their edges, also the hard ones, and the hits of the baselines."""
+        for counted in self.counted().values():
+            yield from (counted.functions, counted.edges, counted.better, *(counted.hits[kind] for kind in KINDS))
+
+    def counted(self) -> dict[str, CountedHits]:
+        """PUBLISHED, HELD_OUT, and BEYOND_OFFSET if there is such a score -> the hits. Raises EntryError for text that
+        does not have them."""
+        names, edges = self.published.relations, self._edges()
+        places = unpacked(self.places, "places", self.functions).astype(np.int64)
+        rows = self.functions + sum(self.skips.values())
+        if (np.diff(places) <= 0).any() or places[-1] >= rows:
+            raise EntryError(
+                f"places are not {self.functions} places in a split of {rows} functions, scored and skipped, in order"
+            )
+        result = {PUBLISHED: self._counted(self.published, PUBLISHED, places, edges)}
+        for protocol, hits in ((HELD_OUT, self.held_out), (BEYOND_OFFSET, self.beyond_offset)):
+            if hits is None:
+                continue
+            if unknown := sorted(set(hits.relations) - set(names)):
+                raise EntryError(f"{protocol}.relations has {shown(unknown[0])}, which has no published hits")
+            of_protocol, functions = edges[[names.index(name) for name in hits.relations]], places
+            if isinstance(hits, HardHits):
+                functions = unpacked(hits.places, f"{protocol}.places", hits.functions).astype(np.int64)
+                known = of_protocol[:, np.isin(places, functions)]
+                if known.shape[1] != hits.functions or (np.diff(functions) <= 0).any():
+                    raise EntryError(f"{protocol}.places are not among places, in order")
+                of_protocol = unpacked(hits.edges, f"{protocol}.edges", known.size).reshape(known.shape)
+                if (of_protocol > known).any():
+                    raise EntryError(f"{protocol}.edges has more hard edges in a function than it has edges")
+            result[protocol] = self._counted(hits, protocol, functions, of_protocol)
+        return result
+
+    def scores(self, beside: Scores | None = None) -> AttentionScores:
+        counted = self.counted()
+        models, combined = (_means(counted, who) for who in ("model", BEST_BASELINE))
+        if isinstance(beside, AttentionScores):
+            baselines = beside.baselines
+        else:
+            baselines = {kind: _cells(_means(counted, kind)) for kind in KINDS} | {BEST_BASELINE: _cells(combined)}
+            for cell in baselines[KINDS[0]]:
+                if cell[0] == BEYOND_OFFSET:  # where only the combined one is shown
+                    baselines[KINDS[0]][cell] = baselines[KINDS[1]][cell] = None
+        added = np.zeros((len(MEANS), len(RULES) * len(TABLE_KS), self.functions), np.float32)
+        for number, mean in enumerate(MEANS):
+            if mean in models:
+                at = np.searchsorted(counted[PUBLISHED].functions, models[mean].functions)
+                added[number][:, at] = shares(models[mean])
+        return AttentionScores(
+            cells=_cells(models, combined, baselines[BEST_BASELINE]),
+            shares=added.reshape(-1, self.functions),
+            baselines=baselines,
+            relations=self._relations(counted, models),
+        )
+
+    def _relations(self, counted: dict[str, CountedHits], models: dict[str, Outcomes]) -> dict[str, RelationScore]:
+        published = counted[PUBLISHED]
+        functions = np.count_nonzero(published.edges, axis=1).tolist()
+        relations = {
+            name: RelationScore(edges, size, size < FEW_FUNCTIONS, name not in NOT_IN_MEAN, {}, {})
+            for name, edges, size in zip(published.relations, published.edges.sum(axis=1).tolist(), functions)
+        }
+        for protocol in PROTOCOLS:
+            of, scores = counted[protocol], relation_scores(models[protocol])  # (3, rules, k, R)
+            combined = 100 * of.total(BEST_BASELINE) / of.edges.sum(axis=1)
+            layer, head = np.divmod(of.heads, self.heads)
+            for (rule, k, column), best in np.ndenumerate(combined):
+                cell, relation = (protocol, RULES[rule], TABLE_KS[k]), relations[of.relations[column]]
+                score = Interval.of(scores[:, rule, k, column])
+                assert score is not None
+                relation.found[cell] = ChosenHead(score, int(layer[rule, k, column]), int(head[rule, k, column]))
+                relation.combined[cell] = float(best)
+        return relations
+
+    # ---------------------------------------------------------------------------------------------------------- checks
+
+    def _edges(self) -> np.ndarray:
+        """(R, F), of the relations of *published*."""
+        shape = len(self.published.relations), self.functions
+        return unpacked(self.edges, "edges", shape[0] * shape[1]).reshape(shape)
+
+    def _counted(self, hits: ProtocolHits, at: str, functions: np.ndarray, edges: np.ndarray) -> CountedHits:
+        shape = len(RULES), len(TABLE_KS), len(hits.relations)
+        chosen = {}
+        for name, number in (("heads", self.layers * self.heads), ("better", len(KINDS))):
+            chosen[name] = unpacked(getattr(hits, name), f"{at}.{name}", shape[0] * shape[1] * shape[2]).reshape(shape)
+            if (chosen[name] >= number).any():
+                raise EntryError(
+                    f"{at}.{name} has {chosen[name].max()}, expected a whole number from 0 to {number - 1}"
+                )
+        most, counts = edges[edges > 0], {}
+        for who in WHO:
+            numbers = unpacked(getattr(hits, who), f"{at}.{who}", shape[0] * shape[1] * len(most))
+            counts[who] = numbers.reshape(*shape[:2], len(most))
+            if (counts[who] > most).any():
+                raise EntryError(f"{at}.{who} has more hits in a function than it has edges")
+            counts[who] = counts[who].astype(np.int32)
+        return CountedHits(list(hits.relations), functions, edges, chosen["heads"], chosen["better"], counts)
+
+    def _check(self) -> None:
+        of, verified = self.functions + self.chosen_on.functions, self.verified
+        if verified and (verified.of != of or verified.functions > of):
+            raise EntryError(f"verified is {verified.functions} of {verified.of} functions, but the entry has {of}")
+        counted = self.counted()
+        self._check_edges(counted)
+        published, beyond = counted[PUBLISHED], counted.get(BEYOND_OFFSET)
+        for at, hits in counted.items():
+            for kind in KINDS:
+                if (np.diff(hits.hits[kind], axis=1) < 0).any():
+                    raise EntryError(f"{at}.{kind} has fewer hits in a function than with one guess fewer")
+        _check_best(published, counted[HELD_OUT], beyond)
+        _check_heads(counted)
+
+    def _check_edges(self, counted: dict[str, CountedHits]) -> None:
+        """Check functions, relations and edges."""
+        published, beyond = counted[PUBLISHED], counted.get(BEYOND_OFFSET)
+        config = self.settings.config
+        language, variant = language_of(config), variant_of(config)
+        for at, hits in counted.items():
+            for name in hits.relations:
+                if not language.has_relation(name, variant):
+                    raise EntryError(f"a name in {at}.relations is {shown(name)}, expected a relation of {config}")
+            if hits.relations != sorted(set(hits.relations)):
+                raise EntryError(f"{at}.relations is not sorted, or has one twice")
+        if not (published.edges.any(axis=0).all() and published.edges.any(axis=1).all()):
+            raise EntryError("edges has a function or a relation without any")
+        if beyond is None:
+            return
+        at, functions = BEYOND_OFFSET, np.count_nonzero(beyond.edges, axis=1)
+        for name, number in zip(beyond.relations, functions.tolist()):
+            if number < FEW_FUNCTIONS:
+                raise EntryError(f"{at}.edges has {name} in {number} functions, expected at least {FEW_FUNCTIONS}")
+            if name not in counted[HELD_OUT].relations:
+                raise EntryError(f"{at}.relations has {name}, which has no held-out hits")
+        if all(name in NOT_IN_MEAN for name in beyond.relations):
+            raise EntryError(f"{at}.relations has none of the mean, expected no {at} then")
+
+
+def _check_best(published: CountedHits, held_out: CountedHits, beyond: CountedHits | None) -> None:
+    """Check what holds for every model: *published* uses the best head, and the better baseline, on the scored data."""
+    hits, names = published.total("model"), published.relations
+    _refuse(np.diff(hits, axis=1, prepend=0) < 0, published, "published", "fewer hits than with one guess fewer")
+    first, any_, last = range(len(RULES))
+    strict = np.zeros(hits.shape, bool)
+    strict[any_] = hits[any_] < np.maximum(hits[first], hits[last])
+    _refuse(strict, published, "published", "fewer hits than by a stricter rule")
+    offset, keyword = (published.total(kind) for kind in KINDS)
+    worse = published.total(BEST_BASELINE) < np.maximum(offset, keyword)
+    _refuse(worse, published, "published", "a combined baseline that is not the better of offset and keyword")
+    for at, hits_of in ((HELD_OUT, held_out), (BEYOND_OFFSET, beyond)):
+        if hits_of is not None:
+            most = hits[..., [names.index(name) for name in hits_of.relations]]
+            _refuse(hits_of.total("model") > most, hits_of, at, "more hits than the best head, which is published")
+            if at == HELD_OUT and len(hits_of.relations) >= _MANY and (hits_of.total("model") == most).all():
+                raise EntryError(
+                    f"{at} has the hits of published for all {len(names)} relations, rules and k: it was copied, "
+                    "heads chosen on other data miss the best one somewhere"
+                )
+
+
+def _check_heads(counted: dict[str, CountedHits]) -> None:
+    """Check that a head hits the same edges of a relation wherever named: no fewer with more guesses, most by rule
+    `any`, and what it hits in all has place among the hard and the other edges."""
+    functions, hits_of = counted[PUBLISHED].functions, {at: of.by_relation("model") for at, of in counted.items()}
+    for name in counted[PUBLISHED].relations:
+        cells, heads, hits, edges = [], [], [], []
+        for at, of in counted.items():
+            if name in of.relations:
+                column, places = of.relations.index(name), np.searchsorted(functions, of.functions)
+                dense = np.zeros((1 + len(RULES) * len(TABLE_KS), len(functions)), np.int64)
+                dense[0, places] = of.edges[column]
+                dense[1:, dense[0] > 0] = hits_of[at][column].reshape(len(dense) - 1, -1)
+                cells += [(at, rule, k) for rule in RULES for k in TABLE_KS]
+                heads.append(of.heads[..., column].ravel())
+                hits.append(dense[1:])
+                edges.append(np.repeat(dense[:1], len(dense) - 1, axis=0))
+        rules, ks = np.array([rule for _, rule, _ in cells]), np.array([int(k) for *_, k in cells])
+        head, hit, edge = np.concatenate(heads), np.concatenate(hits), np.concatenate(edges)
+        more = (ks[:, None] <= ks) & ((rules[:, None] == rules) | (rules == "any"))
+        fewer, most = np.nonzero(more & (head[:, None] == head))
+        others = np.maximum(edge[fewer] - edge[most], 0)  # that are not hard
+        if (wrong := (hit[fewer] > hit[most] + others).any(axis=1)).any():
+            one, other = (" ".join(cells[at[wrong.argmax()]]) for at in (fewer, most))
+            raise EntryError(
+                f"{name}: of one and the same head, {one} has hits in a function that {other} lacks, which no head "
+                "can do"
+            )
+
+
+def _refuse(wrong: np.ndarray, hits: CountedHits, at: str, why: str) -> None:
+    """Raise EntryError for the first score (rules, k, R) that is `wrong`."""
+    if wrong.any():
+        rule, k, column = np.argwhere(wrong)[0]
+        raise EntryError(f"{at}: {hits.relations[column]} has, {RULES[rule]} token and k = {TABLE_KS[k]}, {why}")
+
+
+def _means(counted: dict[str, CountedHits], who: str) -> dict[str, Outcomes]:
+    """One of MEANS, if there is such a score -> what it is the mean of."""
+    outcomes = {protocol: hits.outcomes(who) for protocol, hits in counted.items()}
+    return {**outcomes, SAME_RELATIONS: outcomes[PUBLISHED].only(counted[HELD_OUT].relations)}
+
+
+def _cells(
+    several: dict[str, Outcomes],
+    others: dict[str, Outcomes] | None = None,
+    references: dict[Cell, Score | None] | None = None,
+) -> dict[Cell, Score | None]:
+    """The scores of `several`, and their differences to `others`, whose scores are `references`."""
+    cells: dict[Cell, Score | None] = {}
+    for mean in MEANS:
+        bounded = mean_with_bounds(several[mean]) if mean in several else None
+        compared = compare_means([several[mean], others[mean]], [(0, 1)])[0] if others and mean in several else None
+        for (row, rule), (column, k) in product(enumerate(RULES), enumerate(TABLE_KS)):
+            score = None if bounded is None else Interval.of(bounded[:, row, column])
+            reference = references and references[mean, rule, k]
+            cells[mean, rule, k] = score and Score(score)
+            if score and reference and compared:
+                difference, p = Interval.of(compared.mean[:, row, column]), float(compared.p[row, column])
+                cells[mean, rule, k] = Score(score, reference.mean, difference, p)
+    return cells
