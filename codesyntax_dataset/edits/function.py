@@ -13,7 +13,7 @@ from typing import TypeVar
 import tree_sitter
 
 from codesyntax_dataset.languages import Language
-from codesyntax_dataset.languages.grammar import parse
+from codesyntax_dataset.languages.grammar import parse_framed
 from codesyntax_dataset.languages.language import Editing
 from codesyntax_dataset.schema import Token
 
@@ -154,11 +154,8 @@ class Function:
     @cached_property
     def _tree(self) -> tuple[tree_sitter.Node, int]:
         """The tree in the first frame in which it parses, or in the last one, and how many bytes stand before it."""
-        for before, after in self.language.frames:
-            root = parse(before + self.code + after, self.language.name).root_node
-            if not root.has_error:
-                break
-        return root, len(before.encode())
+        tree, before = parse_framed(self.code, self.language.name)
+        return tree.root_node, before
 
     @property
     def end(self) -> int:

@@ -39,7 +39,7 @@ def node_types(language: str) -> tuple[str, ...]:
     """The names of all types that a node can have: those with a name, then those of signs and keywords, and ERROR."""
     kinds = {
         (not known.node_kind_is_named(kind), known.node_kind_for_id(kind))
-        for known in (grammar_of(language), *map(grammar, LANGUAGES[language].dialects))
+        for known in (grammar_of(language), *_dialects(language))
         for kind in range(known.node_kind_count)
         if known.node_kind_is_visible(kind)
     }
@@ -71,5 +71,24 @@ def parse(code: str, language: str) -> tree_sitter.Tree:
         before = code[: error.start]
         line, column = before.count("\n") + 1, len(before) - before.rfind("\n") - 1
         raise ParseError("a lone surrogate, half of a character", line, column) from None
-    dialects = map(grammar, LANGUAGES[language].dialects)
-    return bounded.parse_by([grammar_of(language), *dialects], data)
+    return bounded.parse_by([grammar_of(language), *_dialects(language)], data)
+
+
+def parse_framed(code: str, language: str) -> tuple[tree_sitter.Tree, int]:
+    """The tree of a function in the first frame in which it parses, or the last one, and the bytes before it there."""
+    record = LANGUAGES[language]
+    framed = [(one.grammar, frame) for one in record.dialects for frame in one.frames or ()]
+    for before, after in record.frames:
+        tree = parse(before + code + after, language)
+        if not tree.root_node.has_error:
+            return tree, len(before.encode())
+    for name, (before, after) in framed:
+        tree = bounded.parse(grammar(name), (before + code + after).encode())
+        if not tree.root_node.has_error:
+            break
+    return tree, len(before.encode())
+
+
+def _dialects(language: str) -> list[tree_sitter.Language]:
+    """The grammars that read what has the form of what the language's own reads."""
+    return [grammar(dialect.grammar) for dialect in LANGUAGES[language].dialects if not dialect.frames]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from codesyntax_dataset.languages import editing
+from codesyntax_dataset.languages.language import Dialect
 from codesyntax_dataset.languages.tables.record import language_by
 from codesyntax_dataset.languages.tables.table import Rule, Table
 
@@ -33,7 +34,7 @@ TABLE = Table(
         "switch_body type_annotation type_arguments type_parameters type_predicate_annotation".split()
     ),
     refused=_MISREAD,
-    dialects={"tree_sitter_typescript.language_tsx": _TYPED},
+    dialects=(Dialect("tree_sitter_typescript.language_tsx", _TYPED),),
     functions=dict.fromkeys(
         "arrow_function function_declaration function_expression generator_function generator_function_declaration "
         "method_definition".split(),

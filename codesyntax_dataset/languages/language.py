@@ -63,6 +63,17 @@ UNREAD_FUNCTION = "function does not parse"
 UNREAD_OUTSIDE = "code outside of functions does not parse"
 
 
+class Dialect(NamedTuple):
+    """A further grammar, for code that the language's own cannot read.
+
+    `refused` and `frames` are as in `tables.Table`; without frames of its own it has those of the language.
+    """
+
+    grammar: str
+    refused: str = ""
+    frames: tuple[tuple[str, str], ...] | None = None
+
+
 @dataclass(frozen=True)
 class Editing:
     """What edits (`codesyntax_dataset.edits`) ask of a language; types of nodes are those of its grammar.
@@ -152,7 +163,7 @@ class Language:
     codesearchnet: str | None = None
     first_validation_id: int | None = None
     grammar: str | None = None
-    dialects: tuple[str, ...] = ()
+    dialects: tuple[Dialect, ...] = ()
     frames: tuple[tuple[str, str], ...] = (("", ""),)
     node_types: tuple[str, ...] = ()
     same_syntax: tuple[tuple[str, str], ...] = ()

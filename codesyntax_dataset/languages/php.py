@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from codesyntax_dataset.languages import editing
+from codesyntax_dataset.languages.language import Dialect
 from codesyntax_dataset.languages.tables.record import language_by
 from codesyntax_dataset.languages.tables.table import BACKWARD, Rule, Table
 
@@ -15,15 +16,22 @@ _LISTS = frozenset(
 )
 _ACCESS = "member_access_expression nullsafe_member_access_expression scoped_property_access_expression".split()
 _CALLS = "member_call_expression nullsafe_member_call_expression scoped_call_expression".split()
-_BODY = "body<!colon_block> | body/*"
+_HTML = (
+    "~[0]<text_interpolation>"  # the last one of a body with a colon stands behind it in the tree, or behind its clause
+)
+_COLON = "{0}<!colon_block> | {0}/* .. {1} | {0}/* | {1}"
+_BODY = _COLON.format("body", f"body/{_HTML}")
 _IF = {"if": "'if elseif'", "test": "condition", "body": _BODY}
-_ELSE = "{0}<else_if_clause>[0] .. {0}[-1] | {0}/body<!colon_block> | {0}/body/*"  # of if_statement, of its clauses
+_CLAUSES = "else_if_clause|else_clause|text_interpolation"
+_ELSE = "{0}<else_if_clause>[0] .. {1} | " + _COLON.format("{0}/body", f"{{0}}<else_clause>/{_HTML}")
 _ARGUMENTS = "arguments/*<argument>"
 
 TABLE = Table(
     grammar="tree_sitter_php.language_php_only",
     file_grammar="tree_sitter_php.language_php",
     frames=(("class A {", "\n}"), ("", "")),
+    dialects=(Dialect("tree_sitter_php.language_php", frames=(("<?php class A {", "\n}"), ("<?php {", "\n}"))),),
+    text=frozenset({"text"}),  # outside of PHP
     functions={"function_definition": "body/^/name", "method_declaration": "body/^/name"},
     scopes=dict.fromkeys(("class_declaration", "enum_declaration", "trait_declaration"), "name"),
     brackets=frozenset({"parenthesized_expression"}),
@@ -66,9 +74,18 @@ TABLE = Table(
         Rule(
             "if_statement",
             "If",
-            _IF | {"else": "alternative[0]/'else elseif'", "orelse": _ELSE.format("alternative")},
+            _IF | {"else": "alternative[0]/'else elseif'", "orelse": _ELSE.format("alternative", f"*<{_CLAUSES}>[-1]")},
         ),
-        Rule("else_if_clause", "If", _IF | {"else": "~[0]/'else elseif'", "orelse": _ELSE.format("~")}),
+        Rule(
+            "else_if_clause",
+            "If",
+            _IF
+            | {
+                "body": _COLON.format("body", _HTML),
+                "else": "~<else_if_clause|else_clause>[0]/'else elseif'",
+                "orelse": _ELSE.format("~", "~[-1]"),
+            },
+        ),
         Rule("conditional_expression", "IfExp", {"test": "condition", "body": "body", "orelse": "alternative"}),
         Rule("binary_expression", "InfixExpr", {"left": "left", "right": f"{_OPERATORS}/^/right"}),
         Rule("binary_expression", "InstanceofExpr", {"expr": "left", "type": "'instanceof'/^/right"}),
@@ -78,7 +95,11 @@ TABLE = Table(
         Rule("anonymous_class", "New", {"class": "'class'", "args": "*<arguments>/*/*"}),
         Rule("subscript_expression", "Subscript", {"value": "*[0]", "slice": "*[1]"}),
         Rule("match_expression", "Switch", {"switch": "'match'", "expr": "condition", "statement": "body/*"}),
-        Rule("switch_statement", "Switch", {"switch": "'switch'", "expr": "condition", "statement": "body/*"}),
+        Rule(
+            "switch_statement",
+            "Switch",
+            {"switch": "'switch'", "expr": "condition", "statement": "body/*<!text_interpolation>"},
+        ),
         Rule(
             "try_statement",
             "Try",

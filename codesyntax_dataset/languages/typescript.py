@@ -12,6 +12,7 @@ from dataclasses import replace
 from codesyntax_dataset.languages import editing
 from codesyntax_dataset.languages.javascript import JAVASCRIPT
 from codesyntax_dataset.languages.javascript import TABLE as JAVASCRIPT_TABLE
+from codesyntax_dataset.languages.language import Dialect
 from codesyntax_dataset.languages.tables.record import language_by
 
 _MISREAD = """
@@ -31,9 +32,12 @@ TABLE = replace(
     JAVASCRIPT_TABLE,
     grammar="tree_sitter_typescript.language_typescript",
     refused=JAVASCRIPT_TABLE.refused + _MISREAD,
-    dialects={
-        "tree_sitter_typescript.language_tsx": JAVASCRIPT_TABLE.refused + _MISREAD.replace("(type_assertion) ", "")
-    },
+    dialects=(
+        Dialect(
+            "tree_sitter_typescript.language_tsx",
+            JAVASCRIPT_TABLE.refused + _MISREAD.replace("(type_assertion) ", ""),
+        ),
+    ),
 )
 
 TYPESCRIPT = language_by(

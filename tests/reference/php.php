@@ -47,7 +47,14 @@ class Edges extends PhpParser\NodeVisitorAbstract
         if (count($nodes) == 1 && $nodes[0] instanceof Node\Arg && !$nodes[0]->name && !$nodes[0]->unpack) {
             $nodes = [$nodes[0]->value];
         }
-        return [$nodes[0]->getStartFilePos(), end($nodes)->getEndFilePos() + 1];
+        [$first, $last] = [$nodes[0], end($nodes)];
+        $begin = $first instanceof Stmt\InlineHTML ? strrpos(substr($this->text, 0, $first->getStartFilePos()), '?>')
+            : $first->getStartFilePos();
+        $end = $last->getEndFilePos() + 1;
+        if ($last instanceof Stmt\InlineHTML && preg_match('/<\?(php|=)/', $this->text, $tag, PREG_OFFSET_CAPTURE, $end)) {
+            $end = $tag[0][1] + strlen($tag[0][0]); // with the tags around it
+        }
+        return [$begin, $end];
     }
 
     private function tokenSpan(int $first, int $last): array

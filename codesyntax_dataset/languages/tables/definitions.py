@@ -22,7 +22,7 @@ def definitions(text: str, table: Table) -> list[Definition | Unread]:
     """
     data = text.encode()
     readings: list[list[Definition | Unread]] = []
-    for name in (table.file_grammar or table.grammar, *table.dialects):
+    for name in dict.fromkeys((table.file_grammar or table.grammar, *(one.grammar for one in table.dialects))):
         try:
             root = bounded.parse(grammar(name), data, keep_text=False).root_node
         except ParseError as wrong:

@@ -15,15 +15,16 @@ import importlib
 import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
-from itertools import accumulate, product
+from itertools import accumulate
 from typing import NamedTuple
 
 import tree_sitter
 
 from codesyntax_dataset.errors import ParseError
 from codesyntax_dataset.languages import bounded
+from codesyntax_dataset.languages.language import Dialect
 from codesyntax_dataset.languages.tables.constructs import CHILDREN, CONSTRUCTS, FROM_LAST_TOKEN
-from codesyntax_dataset.languages.tables.parts import Find, Nodes, compiled, named_children
+from codesyntax_dataset.languages.tables.parts import COUNTED, Find, Nodes, compiled, named_children
 from codesyntax_dataset.languages.tables.table import Table
 from codesyntax_dataset.schema import Annotation, Edge, Token
 
@@ -73,10 +74,11 @@ class Labels:
 
     def __init__(self, table: Table):
         self._table = table
-        self._grammars = [
-            (ready, tree_sitter.Query(ready, refused))
-            for name, refused in {table.grammar: table.refused, **table.dialects}.items()
+        self._readings = [
+            (ready, tree_sitter.Query(ready, refused), frame)
+            for name, refused, frames in (Dialect(table.grammar, table.refused), *table.dialects)
             for ready in [grammar(name)]
+            for frame in frames or table.frames
         ]
         self._rules: dict[str, list[_Rule]] = {}  # by the type of the node
         self._inside: dict[tuple[str, str], list[_Rule]] = {}  # by those of parent and node
@@ -142,7 +144,7 @@ class Labels:
     def _in_frame(self, data: bytes) -> _Tree:
         """The tree by the first grammar, in the first frame, with which the code parses, or its error comes last."""
         trees: list[_Tree] = []
-        for (ready, refused), (before, after) in product(self._grammars, self._table.frames):
+        for ready, refused, (before, after) in self._readings:
             start = len(before.encode())
             framed = before.encode() + data + after.encode()
             try:
@@ -188,7 +190,7 @@ class Labels:
             if tree.start <= start and end <= tree.end:
                 if kind in whole:
                     children = []
-                elif node.is_extra and not node.is_error:
+                elif node.is_extra and not node.is_error and kind not in COUNTED:
                     walk.comments.append(node)
                     continue
                 elif kind in chains:

@@ -28,6 +28,9 @@ import tree_sitter
 Nodes = list[tree_sitter.Node]
 Find = Callable[[tree_sitter.Node], Nodes]
 
+COUNTED = frozenset({"text_interpolation"})
+"""Nodes that grammars let stand anywhere, like comments, but are none."""
+
 _STEP = re.compile(
     r"(?:(?P<field>[a-z_]+)(?P<again>\+)?|(?P<all>\*)|'(?P<words>[^']+)'|:(?P<colon>\d)|(?P<siblings>~)|(?P<parent>\^))"
     r"(?P<kept>(?:<!?[\w|]+>|\[(?:!?[a-z_]+|-?\d+:?)\])*)"
@@ -135,7 +138,11 @@ def _named(node: tree_sitter.Node) -> bool:
 
 def named_children(node: tree_sitter.Node) -> Nodes:
     """The named children of a node, without comments."""
-    return [child for child in node.children if _named(child) and not child.is_extra]
+    return [child for child in node.children if _named(child) and _counts(child)]
+
+
+def _counts(node: tree_sitter.Node) -> bool:
+    return not node.is_extra or node.type in COUNTED
 
 
 def _innermost(node: tree_sitter.Node, field: str) -> Nodes:
@@ -159,6 +166,6 @@ def _following(node: tree_sitter.Node) -> Nodes:
     nodes = []
     while (sibling := node.next_named_sibling) is not None:
         node = sibling
-        if not node.is_extra:
+        if _counts(node):
             nodes.append(node)
     return nodes

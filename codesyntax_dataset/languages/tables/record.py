@@ -32,7 +32,7 @@ def language_by(table: Table, **facts: Any) -> Language:
         tokenize=tokenize_by(table),
         definitions=definitions,
         grammar=table.grammar,
-        dialects=tuple(table.dialects),
+        dialects=table.dialects,
         frames=table.frames,
         **facts,
     )
