@@ -85,7 +85,7 @@ TABLE = Table(
             {"while": f"{_WHILE}/^/'for'", "test": f"{_WHILE}<!block>", "body": f"{_WHILE}/^/body"},
         ),
     ),
-    functions={"function_declaration": "name", "method_declaration": "name"},
+    functions={"function_declaration": "body/^/name", "method_declaration": "body/^/name"},
     sketch="func f() { ... }",
     examples={
         "Assign": "x := a + b",

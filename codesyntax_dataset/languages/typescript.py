@@ -7,6 +7,7 @@ functions with such nodes are refused.
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 from codesyntax_dataset.languages import editing
@@ -15,6 +16,8 @@ from codesyntax_dataset.languages.javascript import TABLE as JAVASCRIPT_TABLE
 from codesyntax_dataset.languages.language import Dialect
 from codesyntax_dataset.languages.tables.record import language_by
 
+_WORDS = "await case delete do else in instanceof new of return throw typeof void yield".replace(" ", "|")
+_ASSERTED = re.compile(rf"(?<![\w$])(?:(?<=\.)|(?!(?:{_WORDS})!))[^\W\d][\w$]*(?P<sign>!)(?!=[^=>]|==)".encode())
 _MISREAD = """
     (non_null_expression
       [(as_expression) (binary_expression) (satisfies_expression) (type_assertion) (unary_expression)] @refused)
@@ -31,6 +34,7 @@ _MISREAD = """
 TABLE = replace(
     JAVASCRIPT_TABLE,
     grammar="tree_sitter_typescript.language_typescript",
+    suffixed=_ASSERTED,
     refused=JAVASCRIPT_TABLE.refused + _MISREAD,
     dialects=(
         Dialect(

@@ -134,11 +134,8 @@ def test_code_that_does_not_parse_is_refused(language, code):
 @pytest.mark.parametrize(
     ("language", "misread", "read"),
     [
-        ("typescript", "x = a || b!.c", "x = a || (b!).c"),
-        ("typescript", "x = !b!.c", "x = !(b!).c"),
-        ("typescript", "new W!(u)", "new (W!)(u)"),
-        ("typescript", "x = <T>y!", "x = <T>(y!)"),
-        ("typescript", "delete a!.b", "delete (a!).b"),
+        ("typescript", "x = a || b[0]!.c", "x = a || (b[0]!).c"),
+        ("typescript", "x = !b()!.c", "x = !(b()!).c"),
         ("typescript", "x = a as N.B.C", "x = (a as N.B.C)"),
         ("typescript", "x = a ?? b as C", "x = a ?? (b as C)"),
         ("typescript", "x = a < (b) || (c) > (d)", "x = (a < b) || (c > d)"),
@@ -162,6 +159,14 @@ def test_what_a_grammar_misreads_is_refused(language, misread, read):
         ("javascript", "async m(x) { await (x)[0]; a < b, c > d; return <p>{x.y}</p>; }"),
         ("typescript", "function F(x: P) { return <A b={x.c}>{x.d as E}</A>; }"),
         ("typescript", "const f = <T,>(x: T) => <B {...x.y} />;"),
+        ("typescript", "x = a || b!.c"),
+        ("typescript", "x = !b!.c"),
+        ("typescript", "y = new W!(u)"),
+        ("typescript", "x = <T>y!"),
+        ("typescript", "y = delete a!.b"),
+        ("typescript", "if (!compare!(x, y)) return!x!.z === a.return!().b"),
+        ("typescript", "z = toHex(a! ?? b!) + 'c!' + `${d!}!`"),
+        ("typescript", "z = a! != b! && a! !== b! || !a!"),
     ],
 )
 def test_what_another_grammar_reads(language, code):

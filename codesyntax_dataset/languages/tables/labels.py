@@ -57,6 +57,7 @@ class _Tree(NamedTuple):
     start: int
     end: int
     error: tree_sitter.Node | None  # the first node that the language does not have
+    signs: frozenset[int] = frozenset()  # the bytes that end a name in the tree, and are tokens of their own
 
 
 class _Walk(NamedTuple):
@@ -67,6 +68,7 @@ class _Walk(NamedTuple):
     related: list[tuple[_Rule | int, tree_sitter.Node]]  # a construct, or where the parent of a node begins
     opening: set[int]  # the bytes where brackets that only group begin
     closing: set[int]  # and end
+    signs: frozenset[int]  # as in the tree
 
 
 class Labels:
@@ -122,7 +124,21 @@ class Labels:
         if tree.error is not None and (plain := self._plain(tree, data)) != data:
             again = self._in_frame(plain)
             tree = again if again.error is None else tree
-        return tree
+        return self._with_suffixes(tree, data) if tree.error is not None and self._table.suffixed else tree
+
+    def _with_suffixes(self, tree: _Tree, data: bytes) -> _Tree:
+        """The tree with each sign behind a name as a letter of the name, if that parses, or else `tree`."""
+        leaves = {start - tree.start for start, end in self._walked(tree).leaves if end - start == 1}
+        assert self._table.suffixed is not None
+        found = [match.start("sign") for match in self._table.suffixed.finditer(data)]
+        signs = [place for place in found if place in leaves]
+        plain = bytearray(data)
+        for place in signs:
+            plain[place] = ord("_")
+        again = self._in_frame(bytes(plain)) if signs else tree
+        if again.error is not None:
+            return tree
+        return again._replace(signs=frozenset(again.start + place for place in signs))
 
     def _plain(self, tree: _Tree, data: bytes) -> bytes:
         """The code with blanks in place of comments, and of line breaks that mean nothing, in brackets or escaped."""
@@ -182,7 +198,7 @@ class Labels:
         whole, text = self._table.whole, self._table.text
         brackets, flat, chains = self._table.brackets, self._table.flat, self._table.chains
         signs = self._table.signs
-        walk = _Walk([], [], [], set(), set())
+        walk = _Walk([], [], [], set(), set(), tree.signs)
         waiting: list[tuple[tree_sitter.Node, int, str]] = [(tree.root, -1, "")]
         while waiting:
             node, above, parent = waiting.pop()
@@ -203,7 +219,9 @@ class Labels:
                 if kind in text:
                     walk.leaves.extend(_stripped(tree.data, start, end))
                 elif not children and end > start:
-                    walk.leaves.append((start, end))
+                    walk.leaves.append((start, end - 1) if end - 1 in tree.signs else (start, end))
+                    if end - 1 in tree.signs:
+                        walk.leaves.append((end - 1, end))
                 groups = kind in brackets and _groups(children)
                 if groups:
                     walk.opening.add(start)
@@ -234,6 +252,11 @@ class Labels:
         def last(end: int) -> int:
             return last_at[end] if end in last_at else bisect_right(ends, end) - 1
 
+        def last_of(node: tree_sitter.Node) -> int:
+            end = node.end_byte
+            signed = end - 1 in walk.signs and node.type == "property_identifier"  # `a.b!` is `(a.b)!`
+            return last(end - signed)
+
         def head_from(index: int) -> int:
             while starts[index] in walk.opening:
                 index += 1
@@ -246,7 +269,7 @@ class Labels:
 
         for rule, node in walk.related:
             if isinstance(rule, int):
-                head, begin, end = head_from(first(rule)), first(node.start_byte), last(node.end_byte)
+                head, begin, end = head_from(first(rule)), first(node.start_byte), last_of(node)
                 if head < begin <= end:
                     yield Edge(CHILDREN, head, begin, end)
                 continue
@@ -257,7 +280,7 @@ class Labels:
                     nodes = self._inner(heads[1:])
                 if heads and nodes:
                     head = head_until(last(heads[-1].end_byte)) if from_last else head_from(first(heads[0].start_byte))
-                    begin, end = first(nodes[0].start_byte), last(nodes[-1].end_byte)
+                    begin, end = first(nodes[0].start_byte), last_of(nodes[-1])
                     if head < begin <= end:
                         yield Edge(relation, head, begin, end)
 
