@@ -53,7 +53,7 @@ class OneGuess(NamedTuple):
     baseline: np.ndarray
 
 
-class Pair(NamedTuple):
+class MatchedPair(NamedTuple):
     """A node type and those of its relations that have a held-out score, on the functions that both sides have.
 
     `heads`, `baseline`: the mean of the relations' scores, in percent; `effect`: the mean of T1 - T0; `restored`: in
@@ -103,11 +103,11 @@ class Mechanism(NamedTuple):
     functions: int
     only_probed: int
     only_masked: int
-    pairs: list[Pair]
+    pairs: list[MatchedPair]
     correlations: dict[str, Correlations]
 
     @property
-    def counted(self) -> list[Pair]:
+    def counted(self) -> list[MatchedPair]:
         """Those over which the correlations are."""
         return [pair for pair in self.pairs if not pair.few_functions]
 
@@ -155,7 +155,9 @@ def beside(guessed: OneGuess, node_types: Mapping[str, MaskedType], syntax: Mapp
     )
 
 
-def _pair(guessed: OneGuess, one: MaskedType, functions: np.ndarray, name: str, same: Sequence[str]) -> Pair | None:
+def _pair(
+    guessed: OneGuess, one: MaskedType, functions: np.ndarray, name: str, same: Sequence[str]
+) -> MatchedPair | None:
     """A node type and its relations in these functions; None if these have no such edge, or no such node."""
     probed, shared = np.isin(guessed.functions, functions), np.isin(one.places, functions)
     present = [relation for relation in same if relation in guessed.relations]
@@ -167,7 +169,7 @@ def _pair(guessed: OneGuess, one: MaskedType, functions: np.ndarray, name: str, 
     scores = [float(mean_of(hits.sum(axis=0), edges.sum(axis=0))) for hits in (heads, baseline)]
     t1, t0 = one.arms[SIMILARITY][:, shared]
     restored = 100 * one.arms["restored"][0, shared]
-    return Pair(
+    return MatchedPair(
         node_type=name,
         relations=[guessed.relations[column] for column in columns],
         probed=int(edges.any(axis=1).sum()),
@@ -179,7 +181,7 @@ def _pair(guessed: OneGuess, one: MaskedType, functions: np.ndarray, name: str, 
     )
 
 
-def correlations_of(pairs: Sequence[Pair]) -> dict[str, Correlations]:
+def correlations_of(pairs: Sequence[MatchedPair]) -> dict[str, Correlations]:
     """Outcome -> the correlations over these pairs."""
     heads, baseline = (np.array([getattr(pair, side) for pair in pairs]) for side in ("heads", "baseline"))
     correlations = {}

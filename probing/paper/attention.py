@@ -21,7 +21,7 @@ TOKENS = (10, 60)
 """The least and the most tokens of a function that is drawn."""
 
 
-class Example(NamedTuple):
+class HeadExample(NamedTuple):
     """The edges of one relation in one function, and the predictions of the best head for it.
 
     `tokens`: their texts; `head`: layer and head; `score`: top-1 UAS of this head over all functions, in percent.
@@ -36,7 +36,7 @@ class Example(NamedTuple):
     edges: list[Predicted]
 
 
-def example(model: Model, data: Path, measured: Measured, ledger: Path, device: str | None) -> Example | None:
+def example(model: Model, data: Path, measured: Measured, ledger: Path, device: str | None) -> HeadExample | None:
     """A function for the relation in which a model gains most on the best offset: the one with most of its edges, of
     equals the first; None if no function has any and as many tokens as TOKENS says.
 
@@ -67,5 +67,5 @@ def example(model: Model, data: Path, measured: Measured, ledger: Path, device: 
                     edges.append(Predicted(reader, sought, int(first[rows[reader]]) if reader in rows else None))
             texts = [one.code[start:end] for start, end in zip(one.start.tolist(), one.end.tolist())]
             head = best["layer"], best["head"]
-            return Example(model.name, one.name, relation, head, best["score"], texts, edges)
+            return HeadExample(model.name, one.name, relation, head, best["score"], texts, edges)
     return None

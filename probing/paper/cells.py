@@ -10,14 +10,14 @@ from codesyntax_dataset import paper
 from codesyntax_dataset.languages import LANGUAGES
 from codesyntax_dataset.protocol import BASELINES, TABLE_KS
 from codesyntax_dataset.statistics import Statistics
-from probing.paper.attention import Example
+from probing.paper.attention import HeadExample
 from probing.paper.inputs import CONFIGS, Inputs
 from probing.paper.measured import Measured
 
 COMPARABLE, NO_DATA = "yes", "empty: no data"
 
 
-class Cell(NamedTuple):
+class Compared(NamedTuple):
     """`standing`: COMPARABLE, or why the two numbers do not compare or one of them is missing."""
 
     here: float | None
@@ -46,7 +46,7 @@ class Made:
     inputs: Inputs
     measured: Mapping[str, Measured]
     counted: Mapping[str, Statistics]
-    examples: Mapping[str, Example] = field(default_factory=dict)
+    examples: Mapping[str, HeadExample] = field(default_factory=dict)
 
     def names(self, config: str) -> list[str]:
         """The names of what is compared on a config: as in the paper, then our models that it does not have."""

@@ -20,7 +20,7 @@ from codesyntax_dataset.owned_folder import check_owned
 from codesyntax_dataset.statistics import Statistics
 from probing.attention.probe import probe
 from probing.paper import inputs, page
-from probing.paper.attention import Example, example
+from probing.paper.attention import HeadExample, example
 from probing.paper.cells import Made
 from probing.paper.inputs import CODE, CONFIGS
 from probing.paper.measured import Measured, measure
@@ -71,7 +71,7 @@ def reproduce(
     with _alone_in(output):
         measured: dict[str, Measured] = {}
         counted: dict[str, Statistics] = {}
-        examples: dict[str, Example] = {}
+        examples: dict[str, HeadExample] = {}
         for language in asked.languages:
             configs = asked.configs(language)
             data = output / language / DATASET

@@ -10,7 +10,7 @@ from codesyntax_dataset.languages import LANGUAGES
 from codesyntax_dataset.protocol import TABLE_KS
 from codesyntax_metric.topk_uas import NOT_IN_MEAN
 from probing.attention.result import head_name
-from probing.paper.cells import COMPARABLE, NO_DATA, Cell, Made
+from probing.paper.cells import COMPARABLE, NO_DATA, Compared, Made
 from probing.paper.inputs import CODE, NATURAL
 from probing.report.document import CHOSEN, COUNT, COUNT_DIFFERENCE, MARKED, NAME, PERCENT, POINTS, Column, Table
 
@@ -38,7 +38,7 @@ class Numbered(NamedTuple):
     number: int
     title: str
     table: Table
-    cells: list[Cell]
+    cells: list[Compared]
 
 
 def tables(made: Made) -> list[Numbered]:
@@ -61,7 +61,7 @@ def _means(made: Made, number: int) -> Numbered:
             if not ours and not theirs:
                 continue
             standing = made.standing(config, name)
-            compared = [Cell(ours.get(k), theirs.get(k), standing) for k in TABLE_KS]
+            compared = [Compared(ours.get(k), theirs.get(k), standing) for k in TABLE_KS]
             cells += [cell for cell in compared if cell.paper is not None]
             rows.append(
                 [LANGUAGES[config].title, name, standing, *(value for cell in compared for value in cell.shown)]
@@ -117,7 +117,7 @@ def _edges(made: Made) -> Numbered:
         for config in CODE:
             published = paper.edges(config).get(name)
             none = 0 if config in ours and published is not None else None
-            cell = Cell(ours.get(config, {}).get(name, none), published, standing[config])
+            cell = Compared(ours.get(config, {}).get(name, none), published, standing[config])
             row += cell.shown
             cells += [] if published is None else [cell]
         rows.append(row)
@@ -179,14 +179,14 @@ def _against_offset(made: Made, config: str, rule: str, model: str) -> list[list
             theirs and theirs.cubert,
             theirs and [theirs.offset_score, str(theirs.offset)],
             theirs_ahead,
-            Cell(score, theirs and theirs.cubert, "").difference,
-            Cell(here, theirs and theirs.offset_score, "").difference,
+            Compared(score, theirs and theirs.cubert, "").difference,
+            Compared(here, theirs and theirs.offset_score, "").difference,
         ]
         keyed.append(((ahead is None, -(ahead or 0), -(theirs_ahead or 0), name), row))
     return [row for _, row in sorted(keyed, key=lambda one: one[0])]
 
 
-def _relation_cells(made: Made, config: str, rule: str, relations: Iterable[str]) -> list[Cell]:
+def _relation_cells(made: Made, config: str, rule: str, relations: Iterable[str]) -> list[Compared]:
     """The cells of CuBERT and of the offset, for some relations that the paper has."""
     cells = []
     for name, attribute in ((CUBERT, "cubert"), ("Offset", "offset_score")):
@@ -194,7 +194,7 @@ def _relation_cells(made: Made, config: str, rule: str, relations: Iterable[str]
         for relation in relations:
             if (theirs := paper.relation_scores(config, rule).get(relation)) is not None:
                 here = ours["relations"][relation][K]["score"] if relation in ours["relations"] else None
-                cells.append(Cell(here, getattr(theirs, attribute), standing))
+                cells.append(Compared(here, getattr(theirs, attribute), standing))
     return cells
 
 

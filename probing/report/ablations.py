@@ -12,7 +12,8 @@ from probing.report import figures
 from probing.report.document import COLOURED, COUNT, DIFFERENCE, NAME, SCORE, Column, Section, Table
 from probing.report.figures import INK, Line
 from probing.report.findings import Findings
-from probing.report.scored import FILTERS, figure, line, scored_rows, shown_means, styled, tests_in_words
+from probing.report.scored import FILTERS, figure, line, shown_means, styled, tests_in_words
+from probing.report.words import method, numbered
 
 DRAWN = ("last", "any")
 """The rules in the paper's ablation figures (Shen et al. 2022, Figures 4 and 16 to 19): the last token changes most."""
@@ -22,10 +23,7 @@ def notes() -> list[str]:
     """Notes on all of these sections."""
     never_predicted = {config: token for config in unedited() if (token := variant_of(config).never_predicted)}
     return [
-        "The same functions, tokenized differently: with line breaks and indentation as tokens, or without semicolons. "
-        "Labels and relations differ, and each config is scored on the functions that all its models could read, so no "
-        "test compares the configs. The rules last and any come first, as in the paper: the first token of a dependent "
-        "hardly changes.",
+        *method("ablations"),
         *(
             f"In {config}, labels exclude {token!r}, and models must not predict it either (their signatures say "
             "not-predicted)."
@@ -51,14 +49,14 @@ def sections(all_findings: Sequence[Findings]) -> list[Section]:
     for (language, *_), group in groups.items():
         if len({findings.config for findings in group}) > 1:
             number = sum(name.startswith(language) for name in section_by_name) + 1
-            name = f"{language}-ablations" + (f"-{number}" if number > 1 else "")
+            name = numbered(f"{language}-ablations", number)
             section_by_name[name] = _ablation(name, language, group)
     return list(section_by_name.values())
 
 
 def _ablation(name: str, language: str, all_findings: Sequence[Findings]) -> Section:
     kinds = ("model", "control", "baseline")
-    everything = [(findings.title, scored) for findings in all_findings for scored in scored_rows(findings)]
+    everything = [(findings.title, scored) for findings in all_findings for scored in findings.rows]
     # rows of the same name next to each other
     everything.sort(key=lambda line: (kinds.index(line[1].kind.partition(";")[0]), line[1].name))
     side_by_side = shown_means(all_findings)

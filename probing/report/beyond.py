@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 
 from codesyntax_dataset.protocol import BASELINES, BEST_BASELINE, TABLE_KS
-from codesyntax_metric.topk_uas import HEAD_TO_DEPENDENT, NOT_IN_MEAN, RULES
+from codesyntax_metric.topk_uas import HEAD_TO_DEPENDENT, RULES
 from probing.evidence.baselines import kinds_of
 from probing.evidence.beyond import AVOIDED, Beyond, Rivals
-from probing.evidence.statistics import FEW_FUNCTIONS, holm
-from probing.evidence.uncertainty import bounded, mean_score
+from probing.evidence.statistics import holm
+from probing.evidence.uncertainty import Comparison, bounded, mean_score
 from probing.report import figures
 from probing.report.document import (
     COLOURED,
@@ -29,7 +29,19 @@ from probing.report.document import (
 )
 from probing.report.figures import FAINT, INK, Points
 from probing.report.findings import Findings, Subject
-from probing.report.scored import RULE, K, drawn_in_words, figure, head_name_of, styled, tests_in_words
+from probing.report.scored import (
+    RULE,
+    K,
+    difference_on,
+    drawn_in_words,
+    figure,
+    head_name_of,
+    mean_difference,
+    styled,
+    tests_in_words,
+    with_marks,
+)
+from probing.report.words import interval, method
 
 TITLE = "Beyond offsets"
 
@@ -37,7 +49,7 @@ TITLE = "Beyond offsets"
 def section(all_findings: Sequence[Findings], *, of_models: bool) -> Section:
     """What heads find of the edges that no fixed offset finds: a figure and tables for each config; `of_models`: with
     the relations of each model."""
-    return Section("beyond", TITLE, _method(), [_config(findings, of_models) for findings in all_findings])
+    return Section("beyond", TITLE, method("beyond"), [_config(findings, of_models) for findings in all_findings])
 
 
 def relations(findings: Findings, subject: Subject) -> list[Table]:
@@ -57,8 +69,8 @@ def sentence(findings: Findings, subject: Subject) -> str:
     sought = "dependents" if findings.settings.direction == HEAD_TO_DEPENDENT else "head tokens"
     return (
         f"Beyond the best offset of each relation ({model.share:.0f} % of its edges on average), its heads find "
-        f"{PERCENT.show(score)} % of the {sought} with one guess (95 % interval {PERCENT.show(low)} to "
-        f"{PERCENT.show(high)}, mean over {len(model.in_mean)} relations). A guess among all tokens finds "
+        f"{PERCENT.show(score)} % of the {sought} with one guess ({interval(low, high, PERCENT)}, "
+        f"mean over {len(model.in_mean)} relations). A guess among all tokens finds "
         f"{PERCENT.show(chance)} % of them, {_rival(findings)} {PERCENT.show(best)} %."
     )
 
@@ -75,19 +87,6 @@ def score(subject: Subject) -> list[float] | None:
 def _rival(findings: Findings) -> str:
     """The combined baseline on hard edges, in words."""
     return "the next best offset" + (" or keyword" if findings.language.keywords else "")
-
-
-def _method() -> list[str]:
-    return [
-        "One fixed offset finds so many edges of most relations that a mean over all edges hardly shows what a model "
-        "knows beyond positions. The edges counted here are hard: their dependents do not begin at the best offset of "
-        "their relation, or at one of the three best, which are the most frequent distances on validation. Heads are "
-        "chosen on the hard edges of validation and scored on unseen ones (held-out). A head that only copies these "
-        "offsets finds none, by the rule first.",
-        "A score above chance is no proof of syntax: the baselines are the best further offset and keyword, chosen on "
-        "the same hard edges. Chance is a guess among all tokens of a function. Relations with hard edges in fewer "
-        f"than {FEW_FUNCTIONS} functions, or without any on validation, are named and in no mean.",
-    ]
 
 
 def _config(findings: Findings, of_models: bool) -> Section:
@@ -122,23 +121,20 @@ def _means(findings: Findings, shown: Sequence[int]) -> Table:
         for number, rule in enumerate(findings.rules):
             for k in TABLE_KS:
                 place = int(k) - 1
-                tested = {
-                    subject.name: compared.p_mean[number, place]
-                    for subject in findings.models
+                differences = {
+                    subject.name: mean_difference(compared, number, k)
+                    for subject in findings.subjects
                     if (compared := subject.beyond_compared[avoided])
                 }
-                corrected = dict(zip(tested, holm(np.array([*tested.values()])).tolist()))
+                tested = [differences[model.name] for model in findings.models if model.name in differences]
+                for cell, p in zip(tested, holm(np.array([cell[-1] for cell in tested])).tolist()):
+                    cell[-1] = p
                 for subject in findings.subjects:
-                    model, compared = subject.beyond[avoided], subject.beyond_compared[avoided]
-                    if model is None:
+                    if (model := subject.beyond[avoided]) is None:
                         continue
-                    cell = compared and [
-                        *compared.difference.mean[:, number, place].tolist(),
-                        corrected.get(subject.name, float(compared.p_mean[number, place])),
-                    ]
                     kind = "model" if subject.is_model else "control"
-                    score = model.estimate.mean[:, number, place].tolist()
-                    rows.append([avoided, rule, k, subject.name, kind, *_sizes(model), score, cell])
+                    cells = [model.estimate.mean[:, number, place].tolist(), differences.get(subject.name)]
+                    rows.append([avoided, rule, k, subject.name, kind, *_sizes(model), *cells])
                 for name, mean in baselines.items():
                     title = f"{name} (further)" if name == BASELINES[0] else name
                     score = mean[:, number, place].tolist()
@@ -196,7 +192,7 @@ def _relations(findings: Findings, subject: Subject, shown: Sequence[int]) -> Ta
                     [
                         avoided,
                         k,
-                        [name, "not in mean" if name in NOT_IN_MEAN else ""],
+                        with_marks(name),
                         ", ".join(map(str, model.offsets[name])),
                         model.edges[name][1],
                         model.edges[name][0],
@@ -204,7 +200,7 @@ def _relations(findings: Findings, subject: Subject, shown: Sequence[int]) -> Ta
                         head_name_of(layer, head, score[0]),
                         score,
                         float(rivals.chance[name][number, place]),
-                        *_against(compared, rivals, name, number, place),
+                        *_against(compared, rivals, name, k),
                     ]
                 )
     return Table(
@@ -232,15 +228,14 @@ def _relations(findings: Findings, subject: Subject, shown: Sequence[int]) -> Ta
     )
 
 
-def _against(compared: Any, rivals: Rivals, name: str, rule: int, place: int) -> tuple[Any, Any]:
+def _against(compared: Comparison | None, rivals: Rivals, name: str, k: str) -> tuple[Any, Any]:
     """The score of the combined baseline on a relation, and the difference to it; None if it has none."""
-    if compared is None or name not in compared.relations:
+    if (difference := difference_on(compared, name, RULES.index(RULE), k)) is None:
         return None, None
-    known, column = rivals.outcomes[BEST_BASELINE], compared.relations.index(name)
-    baseline = known.relations.index(name)
-    hits, edges = known.total[rule, place, baseline], known.edges[:, baseline].sum()
-    difference = compared.difference.relations[:, rule, place, column].tolist()
-    return float(100 * hits / edges), [*difference, float(compared.p_holm[rule, place, column])]
+    best = rivals.outcomes[BEST_BASELINE]
+    column = best.relations.index(name)
+    hits, edges = best.total[RULES.index(RULE), int(k) - 1, column], best.edges[:, column].sum()
+    return float(100 * hits / edges), difference
 
 
 def _left_out(findings: Findings, avoided: int) -> list[str]:

@@ -29,8 +29,9 @@ from probing.report.document import (
 )
 from probing.report.figures import COLOURS, Dots, Shares
 from probing.report.findings import Findings
-from probing.report.scored import RULE, K, Scored, figure, scored_rows, shown_means, tests_in_words
+from probing.report.scored import RULE, K, figure, shown_means, tests_in_words
 from probing.report.statistics import BINS_NAMED, binned
+from probing.report.words import method
 
 NEAR = (1, 5)
 """Distances in tokens up to which the table gives the share of edges."""
@@ -48,17 +49,8 @@ def sections(all_findings: Sequence[Findings]) -> list[Section]:
     chosen = [findings for findings in all_findings if any(model.name in models for model in findings.models)]
     if not models:
         return []
-    parts: list[str | Table | Figure] = [_WORDS, _figure(chosen, models), _table(chosen, models)]
+    parts: list[str | Table | Figure] = [*method("code-and-language"), _figure(chosen, models), _table(chosen, models)]
     return [Section(_ID, "Code against language", parts, drawn=[_offsets(chosen)])]
-
-
-_WORDS = (
-    "The same models on code and on sentences, each beside the best baseline on the same data. In the paper, attention "
-    "heads find more than fixed offsets in English and German, and less in Python and Java. Scores of code and of "
-    "sentences are of different relations and directions, so only the differences to the baselines are set side by "
-    "side, and no test compares them. One reason may be how far dependents are from their heads, which the lower part "
-    "of the figure shows."
-)
 
 
 def _kind(findings: Findings) -> str:
@@ -69,8 +61,8 @@ def _figure(chosen: Sequence[Findings], models: Sequence[str]) -> Figure:
     panels: dict[str, list[Dots]] = {}
     for mean in shown_means(chosen):
         for model, colour in zip(models, cycle(COLOURS)):
-            cells = [_rows(findings)[model].difference(mean, RULE, K) for findings in chosen]
-            known = [cell or [np.nan] * 4 for cell in cells]
+            rows = [findings.row.get(model) for findings in chosen]
+            known = [(row and row.difference(mean, RULE, K)) or [np.nan] * 4 for row in rows]
             effects = np.array([cell[:3] for cell in known], float).T
             dots = Dots(model, effects, colour, [separated(cell[3]) for cell in known])
             panels.setdefault(mean, []).append(dots)
@@ -100,7 +92,7 @@ def _table(chosen: Sequence[Findings], models: Sequence[str]) -> Table:
     for k in TABLE_KS:
         for findings in chosen:
             near = [_near(findings, distance) for distance in NEAR]
-            scored = _rows(findings)
+            scored = findings.row
             for model in (name for name in models if name in scored):
                 row = [k, _kind(findings), findings.title, model, findings.functions, *near]
                 for mean in side_by_side:
@@ -132,10 +124,6 @@ def _offsets(chosen: Sequence[Findings]) -> Table:
         for name, share in zip(BINS_NAMED, _shares(findings).tolist())
     ]
     return Table(f"{_ID}-offsets", "", [Column("config", NAME), Column("offset"), Column("percent", PERCENT)], rows)
-
-
-def _rows(findings: Findings) -> dict[str, Scored]:
-    return {scored.name: scored for scored in scored_rows(findings)}
 
 
 def _shares(findings: Findings) -> np.ndarray:

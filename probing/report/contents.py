@@ -7,12 +7,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
-from codesyntax_dataset import paper
 from codesyntax_dataset.languages import variant_of
 from codesyntax_metric.topk_uas import RULES
 from probing.attention.error_classes import CLASSES, PLACES
 from probing.evidence.gather import PUBLISHED_FIRST
-from probing.evidence.statistics import FEW_FUNCTIONS, PERMUTATIONS, RESAMPLES
+from probing.evidence.statistics import FEW_FUNCTIONS
 from probing.report import (
     ablations,
     beyond,
@@ -24,17 +23,18 @@ from probing.report import (
     means,
     mechanism,
     relations,
-    served,
+    silencing,
     syntaxeval,
 )
 from probing.report.document import CODE, COUNT, NAME, PERCENT, Column, Section, Table
-from probing.report.edits import Edited
+from probing.report.edits import EditedModel
 from probing.report.errors import marked
 from probing.report.findings import Findings, Subject
-from probing.report.mechanism import Both
+from probing.report.mechanism import ProbedAndMasked
 from probing.report.scored import RULE
-from probing.report.served import Silenced
+from probing.report.silencing import SilencedModel
 from probing.report.syntaxeval import Group
+from probing.report.words import method
 
 TOGETHER = 5
 """The most models whose details are on the page itself: with more, each has a page of its own."""
@@ -87,21 +87,21 @@ def _model(findings: Findings, subject: Subject, pairs: Table | None) -> Section
 def sections(
     all_findings: Sequence[Findings],
     masked: Sequence[Group],
-    both: Sequence[Both] = (),
-    silenced: Sequence[Silenced] = (),
-    edited: Mapping[str, Sequence[Edited]] = MappingProxyType({}),
+    both: Sequence[ProbedAndMasked] = (),
+    silenced: Sequence[SilencedModel] = (),
+    edited: Mapping[str, Sequence[EditedModel]] = MappingProxyType({}),
     links: Mapping[str, str] = MappingProxyType({}),
 ) -> list[Section]:
     """The whole report: on the attention probe, on masked syntax, on silenced heads, or on several of these. It opens
     with what was found. `links`: name of a model -> the link to its page, which has its details."""
     first = headline.section(all_findings, of_models=not links) if all_findings else Section("finding", headline.TITLE)
-    first.sections += [*syntaxeval.findings(masked), *served.findings(silenced)]
+    first.sections += [*syntaxeval.findings(masked), *silencing.findings(silenced)]
     return [
         first,
         *(_attention(all_findings, edited, links) if all_findings else []),
         *(syntaxeval.sections(masked) if masked else []),
         *([mechanism.section(both)] if both else []),
-        *([served.section(silenced)] if silenced else []),
+        *([silencing.section(silenced)] if silenced else []),
     ]
 
 
@@ -110,7 +110,7 @@ def _unedited(all_findings: Sequence[Findings]) -> list[Findings]:
 
 
 def _attention(
-    all_findings: Sequence[Findings], edited: Mapping[str, Sequence[Edited]], links: Mapping[str, str]
+    all_findings: Sequence[Findings], edited: Mapping[str, Sequence[EditedModel]], links: Mapping[str, str]
 ) -> list[Section]:
     unedited, of_models = _unedited(all_findings), not links
     ablation_sections = ablations.sections(unedited)
@@ -123,54 +123,11 @@ def _attention(
         Section("overview", "Overview", [means.overview(all_findings)]),
         *code_and_language.sections(unedited),
         *(languages.sections(unedited) if of_models else []),
-        _method(),
+        Section("method", "How to read this", method("attention")),
         *(_config(findings, of_models) for findings in all_findings),
         *([Section("ablations", "Ablations", ablations.notes(), ablation_sections)] if ablation_sections else []),
         _provenance(all_findings),
     ]
-
-
-def _method() -> Section:
-    return Section(
-        "method",
-        "How to read this",
-        [
-            "The score is top-k UAS in percent: how often the dependent of an edge is among the k tokens to which an "
-            "attention head attends most from the edge's head token (Shen et al. 2022). The rules first, any and "
-            "last say which token of the dependent counts. In the direction dependent-to-head, the attention of the "
-            "dependent is read, and the head token must be found, as the paper does in natural language. There, a "
-            "token is a word, and what is said of functions holds of sentences.",
-            "All numbers are given by two protocols. Published: each relation, rule and k uses the head that is best "
-            "on the scored data, as in the paper; choosing and scoring on the same data is optimistic. Held-out: the "
-            "head is chosen on the split validation and scored on unseen data. Baselines are chosen in the same two "
-            "ways. A relation without edges on validation has no held-out score. The published mean is then shown "
-            "twice: over all relations, as in the paper, and over the relations of held-out, which compares with the "
-            "held-out mean. A held-out list of offsets or keywords is filled up to k guesses: where validation "
-            "offers no further gain, with the nearest offsets or the keywords most frequent on validation.",
-            "A mean is over the relations that have edges, except those that the paper excludes, marked as not in "
-            "the mean: comprehensions, dictionaries, slices, with and labels. Each relation has the same weight. "
-            f"Relations in fewer than {FEW_FUNCTIONS} functions are marked: their scores are unreliable and have no "
-            "interval.",
-            "Intervals are 95 % intervals over functions, because the edges of one function are not independent. For "
-            f"a mean, they come from a BCa bootstrap over functions ({RESAMPLES:,} resamples), with the levels of "
-            "Student's t for the functions that the mean rests on; for a single relation they are Wilson intervals "
-            "with the effective number of independent edges. The heads are not chosen "
-            "again in each resample: the optimism of the choice is visible in the distance between the two "
-            "protocols, not in the published intervals. p-values are the larger of two: of a two-sided paired "
-            f"permutation test over functions ({PERMUTATIONS:,} permutations; the smallest possible p is 0.0001), and "
-            "of Student's t corrected for skewness (Hall 1992), because the first alone rejects too often if "
-            "functions are few and their differences skewed. Several tests in one "
-            "column of a table are corrected by Holm's method, for the number of tests given in the table's note.",
-            "The best baseline is the combined one: for each relation and k the better of a fixed offset and a "
-            "keyword. Controls: random attention ranks all tokens at random. random-weights is the model's "
-            "architecture before training; its attention is almost uniform, so that, summed over sub-tokens, it "
-            "finds the token with the most sub-tokens, and the distance to it does not measure what was learned. "
-            "shuffled-attention does: it keeps the model's own weights, but permutes those of each attention head "
-            "over the tokens of a function. redrawn-dependents is the model with each dependent replaced by as many "
-            f"other tokens on the same side of the head. Rows marked paper are the numbers of {paper.source()}: made "
-            "on the published dataset with other software, for orientation only.",
-        ],
-    )
 
 
 def _config(findings: Findings, of_models: bool) -> Section:

@@ -81,13 +81,16 @@ RANK = Kind(str, look="n least")  # a text: a rank, or the first and the last of
 _CODE_WIDTH = 40
 """The least width of code in a terminal."""
 
+_IN_TERMINAL = {DIFFERENCE: 3, EFFECT: 3, COST: 2}
+"""Kinds that take several columns in a terminal: the value, its interval, and p."""
+
 _TYPED = str.maketrans({"−": "-", "–": "-"})
 
 
 class Column(NamedTuple):
     """`name`: may have a line break, for the terminal. `group`: a heading over neighbouring columns that share it, such
     as a protocol. `spare`: the rank in which a narrow terminal drops the column, from 1, or 0 to keep it; one for each
-    column that the terminal shows (three for a difference: value, interval, p); empty to keep all."""
+    column that the terminal shows (`_IN_TERMINAL`); empty to keep all."""
 
     name: str
     kind: Kind = TEXT
@@ -230,7 +233,7 @@ class Table:
     def _printed(self, place: int, column: Column) -> list[_Printed]:
         """A column as the terminal shows it, where a difference is three: its value, interval and p."""
         cells, kind = [row[place] for row in self.initial], column.kind
-        names = [column.name, "95 % interval", "p"] if kind in (DIFFERENCE, EFFECT) else [column.name]
+        names = [column.name, "95 % interval", "p"][: _IN_TERMINAL.get(kind, 1)]
         texts = [_in_terminal(cell, kind) for cell in cells]
         ranks = column.spare or (0,) * len(names)
         return [
@@ -243,7 +246,7 @@ class Table:
         drawn = rich.table.Table(
             title=plain(self.initial_title),
             title_justify="left",
-            caption=plain("\n".join(filter(None, [self.notes, left_out]))) or None,
+            caption=plain("\n".join(filter(None, [self.notes.replace(COLOURED, "").rstrip(), left_out]))) or None,
             caption_justify="left",
             box=box.SIMPLE_HEAD,
             pad_edge=False,
@@ -286,15 +289,14 @@ class _Printed(NamedTuple):
 
 
 def _in_terminal(cell: Cell, kind: Kind) -> list[str]:
-    """A cell, or the three of a difference, in signs that every terminal has."""
-    differs = kind in (DIFFERENCE, EFFECT)
-    if not isinstance(cell, (list, tuple)):
-        texts = ["" if cell == "" else in_text(cell, kind)] * (3 if differs else 1)
-    elif differs:
+    """A cell, or its parts, in signs that every terminal has."""
+    number = _IN_TERMINAL.get(kind, 1)
+    if isinstance(cell, (list, tuple)) and number > 1:
         value, interval, *_ = _lines(cell, kind, " to ")
-        texts = [value, interval, "-" if _missing(cell[3]) else f"{cell[3]:.4f}"]
+        p = ["-" if _missing(p) else f"{p:.4f}" for p in cell[3 : number + 1]]
+        texts = [value, interval, *p]
     else:
-        texts = [in_text(cell, kind)]
+        texts = ["" if cell == "" else in_text(cell, kind)] * number
     return [plain(text.translate(_TYPED)) for text in texts]
 
 

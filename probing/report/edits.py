@@ -11,7 +11,6 @@ import numpy as np
 
 from codesyntax_dataset.languages import variant_of
 from codesyntax_dataset.protocol import BEST_BASELINE, EDITS
-from codesyntax_metric.topk_uas import NOT_IN_MEAN
 from probing.evidence.edited import HEADS, OFFSET, WHO, Changes, changes
 from probing.evidence.gather import Probed, find
 from probing.evidence.statistics import holm
@@ -33,14 +32,15 @@ from probing.report.document import (
 )
 from probing.report.figures import COLOURS, FAINT, INK, Dots
 from probing.report.findings import Findings, Subject
-from probing.report.scored import figure
+from probing.report.scored import figure, mean_difference, with_marks
+from probing.report.words import interval, method
 
 TITLE = "Edited functions"
 
 BASELINES = {OFFSET: "best offset", BEST_BASELINE: "best baseline"}
 
 
-class Edited(NamedTuple):
+class EditedModel(NamedTuple):
     """A model on a config and on the same functions after `edit`; `p`: of the change of its heads, corrected."""
 
     edit: str
@@ -49,7 +49,7 @@ class Edited(NamedTuple):
     p: float
 
 
-def read_edited(all_findings: Sequence[Findings], data: Any = None) -> dict[str, list[Edited]]:
+def read_edited(all_findings: Sequence[Findings], data: Any = None) -> dict[str, list[EditedModel]]:
     """Name of findings -> their models after edits, in the order of EDITS; p is corrected (Holm) for all of these.
 
     Raises LedgerError for two configs with other edges, and DataNotFound if the data are not found.
@@ -58,7 +58,7 @@ def read_edited(all_findings: Sequence[Findings], data: Any = None) -> dict[str,
     return {plain.name: edited for plain in unedited if (edited := _edited(plain, all_findings, data))}
 
 
-def _edited(plain: Findings, all_findings: Sequence[Findings], data: Any) -> list[Edited]:
+def _edited(plain: Findings, all_findings: Sequence[Findings], data: Any) -> list[EditedModel]:
     labels = variant_of(plain.config)
     found = [
         (edit, one.name, changed)
@@ -69,7 +69,7 @@ def _edited(plain: Findings, all_findings: Sequence[Findings], data: Any) -> lis
         if (changed := changes(_probed(one), _probed(other), data))
     ]
     corrected = holm(np.array([float(changed.by[HEADS].compared.p_mean[0, 0]) for _, _, changed in found]))
-    return [Edited(*one, p) for one, p in zip(found, corrected.tolist())]
+    return [EditedModel(*one, p) for one, p in zip(found, corrected.tolist())]
 
 
 def _probed(subject: Subject) -> Probed:
@@ -87,25 +87,13 @@ def _same_models(plain: Findings, findings: Findings) -> list[tuple[Subject, Sub
     return [(one, other) for one in plain.models for other in findings.models if alike(one) == alike(other)]
 
 
-def section(all_findings: Sequence[Findings], edited: Mapping[str, Sequence[Edited]]) -> Section:
+def section(all_findings: Sequence[Findings], edited: Mapping[str, Sequence[EditedModel]]) -> Section:
     """What the edits of `edited`, by name of findings, change."""
     parts = [_config(findings, edited[findings.name]) for findings in all_findings if findings.name in edited]
-    return Section("edits", TITLE, _method(), parts)
+    return Section("edits", TITLE, method("edits"), parts)
 
 
-def _method() -> list[str]:
-    return [
-        "The same functions with other words, other layout or other distances, and with the same syntax: each edit "
-        "proves that the labels are those of before. A model that reads words loses by other words, and one that reads "
-        "positions loses by other distances, as fixed offsets do. One that reads syntax loses by neither.",
-        "Scores are held-out: top-1 UAS, rule first, mean over relations. Heads, offsets and keywords are chosen on "
-        "validation, before and after the edit anew. Only functions and relations that both sides have are compared, "
-        "edge by edge; edges from or to what an edit puts in are not counted. A change that is not separated from 0 is "
-        "no proof that there is none: its interval says how large it may be.",
-    ]
-
-
-def _config(findings: Findings, edited: Sequence[Edited]) -> Section:
+def _config(findings: Findings, edited: Sequence[EditedModel]) -> Section:
     key = f"{findings.name}-edits"
     models = list(dict.fromkeys(one.model for one in edited))
     parts: list[str | Table | Figure] = [
@@ -119,7 +107,7 @@ def _config(findings: Findings, edited: Sequence[Edited]) -> Section:
     return Section(key, findings.title, parts)
 
 
-def _told(model: str, edited: Sequence[Edited]) -> str:
+def _told(model: str, edited: Sequence[EditedModel]) -> str:
     """What each edit changes for a model, and for the best offset."""
     sentences = []
     for one in edited:
@@ -134,20 +122,19 @@ def _told(model: str, edited: Sequence[Edited]) -> str:
         else:
             of_offset = f"goes from {offset.before:.1f} to {offset.after:.1f} %"
         sentences.append(
-            f"After {one.edit}, {told} (from {heads.before:.1f} to {heads.after:.1f} %; 95 % interval "
-            f"{DIFFERENCE.show(low)} to {DIFFERENCE.show(high)}, p = {P.show(p)}); the best offset {of_offset}."
+            f"After {one.edit}, {told} (from {heads.before:.1f} to {heads.after:.1f} %; "
+            f"{interval(low, high, DIFFERENCE)}, p = {P.show(p)}); the best offset {of_offset}."
         )
     return f"{model}: {' '.join(sentences)}"
 
 
-def _cell(one: Edited, who: str) -> list[float]:
+def _cell(one: EditedModel, who: str) -> list[float]:
     """The change of a mean: [difference, low, high, p]."""
-    compared = one.changes.by[who].compared
-    p = one.p if who == HEADS else float(compared.p_mean[0, 0])
-    return [*compared.difference.mean[:, 0, 0].tolist(), p]
+    *difference, p = mean_difference(one.changes.by[who].compared, 0)
+    return [*difference, one.p if who == HEADS else p]
 
 
-def _figure(key: str, findings: Findings, edited: Sequence[Edited], models: Sequence[str]) -> Figure:
+def _figure(key: str, findings: Findings, edited: Sequence[EditedModel], models: Sequence[str]) -> Figure:
     edits = list(dict.fromkeys(one.edit for one in edited))
 
     def dots(label: str, who: str, model: str, colour: str) -> Dots:
@@ -167,7 +154,7 @@ def _figure(key: str, findings: Findings, edited: Sequence[Edited], models: Sequ
     )
 
 
-def _means(key: str, findings: Findings, edited: Sequence[Edited]) -> Table:
+def _means(key: str, findings: Findings, edited: Sequence[EditedModel]) -> Table:
     rows = []
     for one in edited:
         sizes = [one.changes.functions, one.changes.lost, one.changes.edges]
@@ -195,7 +182,7 @@ def _means(key: str, findings: Findings, edited: Sequence[Edited]) -> Table:
     )
 
 
-def _relations(key: str, model: str, edited: Sequence[Edited]) -> Table:
+def _relations(key: str, model: str, edited: Sequence[EditedModel]) -> Table:
     rows = []
     for one in edited:
         by = one.changes.by
@@ -205,7 +192,7 @@ def _relations(key: str, model: str, edited: Sequence[Edited]) -> Table:
             name = compared.relations[column]
             cell = [*bounded(compared.difference.relations[:, 0, 0, column]), float(compared.p_holm[0, 0, column])]
             numbers = [by[who].relations[side, column].item() for who in WHO for side in (0, 1)]
-            rows.append([one.edit, [name, "not in mean" if name in NOT_IN_MEAN else ""], cell, *numbers])
+            rows.append([one.edit, with_marks(name), cell, *numbers])
     columns = [Column("edit"), Column("relation", MARKED), Column("change", DIFFERENCE, "best heads")]
     for group in ("best heads", *BASELINES.values()):
         columns += [Column("before", PERCENT, group), Column("after", PERCENT, group)]

@@ -12,6 +12,7 @@ from probing.report.document import COLOURED, COUNT, DIFFERENCE, NAME, PERCENT, 
 from probing.report.figures import COLOURS, FAINT, Line
 from probing.report.findings import Findings
 from probing.report.scored import RULE, K, figure
+from probing.report.words import interval, method, numbered
 
 TITLE = "Emergence"
 
@@ -25,16 +26,7 @@ def sections(all_findings: Sequence[Findings]) -> list[Section]:
         for findings in all_findings
         for number, training in enumerate(findings.trainings, 1)
     ]
-    return [Section("emergence", TITLE, [_WORDS], parts)] if parts else []
-
-
-_WORDS = (
-    "What the heads of a model find over its training. Each checkpoint is scored with heads of its own, chosen on "
-    "validation (held-out), all on the same functions: over all edges, and over the hard ones, beyond the best offset "
-    "of their relation. Offsets need no training, so they are lines: the best offset of each relation over all edges, "
-    "and the next best one over the hard edges. Heads pass a line at a step if, from that checkpoint on, all intervals "
-    "lie above it. Elsewhere in this report, the last checkpoint stands for the model."
-)
+    return [Section("emergence", TITLE, method("emergence"), parts)] if parts else []
 
 
 def sentence(training: Emergence) -> str:
@@ -45,7 +37,7 @@ def sentence(training: Emergence) -> str:
         f"Over steps {steps[0]:,} to {steps[-1]:,}, at {len(steps)} checkpoints, the heads of {training.model} "
         f"{_passed(steps, edges.passes(), 'pass')} the best offsets, which find {edges.offset:.1f} % of all edges with "
         f"one guess: at the last step they find {edges.scores[0, -1]:.1f} %, a difference of {DIFFERENCE.show(last)} "
-        f"points (95 % interval {DIFFERENCE.show(low)} to {DIFFERENCE.show(high)})."
+        f"points ({interval(low, high, DIFFERENCE)})."
     )
     if hard is None:
         return text
@@ -54,8 +46,8 @@ def sentence(training: Emergence) -> str:
     return (
         f"{text} Beyond the best offsets, they {_passed(steps, above, 'rise')} above chance "
         f"({PERCENT.show(training.chance)} %), and {_passed(steps, next_best, 'pass')} the next best offset "
-        f"({PERCENT.show(hard.offset)} %): at the last step they find {PERCENT.show(score)} % (95 % interval "
-        f"{PERCENT.show(low)} to {PERCENT.show(high)})."
+        f"({PERCENT.show(hard.offset)} %): at the last step they find {PERCENT.show(score)} % ("
+        f"{interval(low, high, PERCENT)})."
     )
 
 
@@ -64,7 +56,7 @@ def _passed(steps: Sequence[int], place: int | None, verb: str) -> str:
 
 
 def _training(findings: Findings, number: int, training: Emergence) -> Section:
-    key = f"{findings.name}-emergence" + (f"-{number}" if number > 1 else "")
+    key = numbered(f"{findings.name}-emergence", number)
     table, of_relations = _table(key, training), _relations(key, training)
     parts: list[str | Table | Figure] = [
         sentence(training),

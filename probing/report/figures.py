@@ -289,7 +289,7 @@ def code_and_language(
     return figure
 
 
-class Arms(NamedTuple):
+class ArmPercentiles(NamedTuple):
     """Percentiles of a score over functions in both arms, (percentiles,) each, every fifth from 0 to 100."""
 
     t1: np.ndarray
@@ -297,7 +297,7 @@ class Arms(NamedTuple):
     colour: str  # of the model
 
 
-def boxes(node_types: Sequence[str], panels: dict[str, list[Arms | None]]) -> Figure:
+def boxes(node_types: Sequence[str], panels: dict[str, list[ArmPercentiles | None]]) -> Figure:
     """T1 above T0 by node type, a panel for each model."""
     columns = min(2, len(panels))
     rows = -(-len(panels) // columns)
@@ -337,7 +337,9 @@ def boxes(node_types: Sequence[str], panels: dict[str, list[Arms | None]]) -> Fi
     return figure
 
 
-def cumulative(node_types: Sequence[str], panels: dict[str, list[Arms | None]], percentiles: np.ndarray) -> Figure:
+def cumulative(
+    node_types: Sequence[str], panels: dict[str, list[ArmPercentiles | None]], percentiles: np.ndarray
+) -> Figure:
     """The share of functions up to a score, T1 and T0 of all models, a panel for each node type."""
     columns = min(4, len(node_types))
     rows = -(-len(node_types) // columns)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import chain, combinations
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -17,7 +18,7 @@ from codesyntax_dataset.protocol import BEST_BASELINE, HELD_OUT, KS, PUBLISHED, 
 from codesyntax_metric.topk_uas import RULES
 from probing.attention.errors import ErrorAnalysis, errors_path, load
 from probing.attention.result import ProbeResult, at_step
-from probing.evidence.baselines import KINDS, Edges
+from probing.evidence.baselines import KINDS, Edges, kinds_of
 from probing.evidence.beyond import Beyond, Rivals
 from probing.evidence.emergence import Emergence, emergence
 from probing.evidence.entry import Entry, for_boards
@@ -27,8 +28,10 @@ from probing.evidence.outcomes import Outcomes
 from probing.evidence.random_attention import by_relation, random_attention
 from probing.evidence.random_attention import expected as expected_scores
 from probing.evidence.selection import SAME_RELATIONS, apply_each, choose
+from probing.evidence.statistics import holm
 from probing.evidence.statistics_cache import cached
 from probing.evidence.uncertainty import Comparison, MeanComparison, compare_means, mean_score, means
+from probing.report.words import distinct, numbered
 from probing.runs.progress import progress
 from probing.runs.saved import read_text
 from probing.runs.settings import Settings
@@ -78,7 +81,7 @@ class Subject:
     beyond: dict[int, Beyond | None]
     beyond_compared: dict[int, Comparison | None]
 
-    @property
+    @cached_property
     def settings(self) -> Settings:
         return self.result.settings
 
@@ -108,6 +111,27 @@ class Subject:
         marks = [settings.dtype] if settings.dtype != "float32" else []
         marks += [f"partial: first {settings.limit} functions"] if settings.limit is not None else []
         return "; ".join(marks)
+
+
+class Scored(NamedTuple):
+    """One row: anything that has a mean over relations.
+
+    `sizes`: one of MEANS -> number of relations in it, and of their edges. `scores`: one of MEANS -> rule -> k -> cell.
+    `differences`: (one of MEANS, rule, k) -> difference to the best baseline as [difference, low, high, p].
+    """
+
+    name: str
+    kind: str
+    functions: int | None
+    sizes: dict[str, tuple[int, int]]
+    scores: dict[str, Any]
+    differences: dict[tuple[str, str, str], list[float]]
+
+    def cell(self, mean: str, rule: str, k: str) -> Any:
+        return self.scores.get(mean, {}).get(rule, {}).get(k)
+
+    def difference(self, mean: str, rule: str, k: str) -> list[float] | None:
+        return self.differences.get((mean, rule, k))
 
 
 @dataclass
@@ -178,12 +202,62 @@ class Findings:
     def models(self) -> list[Subject]:
         return [subject for subject in self.subjects if subject.is_model]
 
+    @cached_property
+    def rows(self) -> list[Scored]:
+        """Models, controls and baselines, all on the same functions."""
+        return _rows(self)
+
+    @cached_property
+    def row(self) -> dict[str, Scored]:
+        """Name -> its row."""
+        return {row.name: row for row in self.rows}
+
     @property
     def as_published(self) -> bool:
         """Whether the paper has numbers for such a run."""
         settings = self.settings
         as_scored = settings.direction == self.language.direction and settings.split == "test"
         return as_scored and bool(paper.scores(self.config, RULES[0]))
+
+
+def _rows(findings: Findings) -> list[Scored]:
+    size = findings.functions, {mean: findings.size(mean) for mean in MEANS}
+    differences = _corrected_differences(findings)
+    rows = []
+    for place, subject in enumerate(findings.subjects):
+        kind = "; ".join(["model" if subject.is_model else "control"] + ([subject.marks] if subject.marks else []))
+        rows.append(Scored(subject.name, kind, *size, subject.means, differences[place]))
+    rows.append(
+        Scored(f"random attention, best of {findings.random_heads} heads", "control", *size, findings.random, {})
+    )
+    rows.append(Scored("random attention, a head on average", "control", *size, findings.chance, {}))
+    rows += [
+        Scored(kind, "baseline", *size, {mean: findings.baseline(mean, kind) for mean in MEANS}, {})
+        for kind in kinds_of(findings.config)
+    ]
+    return rows
+
+
+def _corrected_differences(findings: Findings) -> list[dict[tuple[str, str, str], list[float]]]:
+    """For each subject: one of MEANS, rule and k -> [difference to the best baseline, low, high, p].
+
+    p is corrected (Holm) over the models. Controls make no claim: their p is uncorrected and adds no test.
+    """
+    differences: list[dict[tuple[str, str, str], list[float]]] = [
+        {
+            (mean, rule, k): [*cell["difference"], cell["p"]]
+            for mean, by_rule in subject.differences.items()
+            for rule, by_k in by_rule.items()
+            for k, cell in by_k.items()
+        }
+        for subject in findings.subjects
+    ]
+    models = [cells for cells, subject in zip(differences, findings.subjects) if subject.is_model]
+    for key in {key for cells in models for key in cells}:
+        together = [cells[key] for cells in models if key in cells]
+        for cell, p in zip(together, holm(np.array([cell[-1] for cell in together])).tolist()):
+            cell[-1] = p
+    return differences
 
 
 def read_findings(paths: Sequence[Path], data: Any = None) -> list[Findings]:
@@ -203,8 +277,7 @@ def read_findings(paths: Sequence[Path], data: Any = None) -> list[Findings]:
             [f"partial, first {shared.limit} {language_of(shared.config).units}"] if shared.limit is not None else []
         )
         number = sum(other.config == shared.config for other in all_findings) + 1
-        name = shared.config + (f"-{number}" if number > 1 else "")
-        all_findings.append(_gathered(", ".join(title), name, files, data))
+        all_findings.append(_gathered(", ".join(title), numbered(shared.config, number), files, data))
     return all_findings
 
 
@@ -358,14 +431,7 @@ def _names(probed: Sequence[ProbeResult]) -> list[str]:
         at_step(one.settings.model, one.run.step) + (f", {one.settings.control}" if one.settings.control else "")
         for one in probed
     ]
-    distinct = []
-    for name, one in zip(names, settings):
-        same_name = [other for other, other_name in zip(settings, names) if other_name == name]
-        values = {setting: {str(getattr(other, setting)) for other in same_name} for setting in DISTINGUISHING}
-        differing = [setting for setting in DISTINGUISHING if len(values[setting]) > 1]
-        suffixes = [f"{setting.replace('_', '-')} {str(getattr(one, setting))[:40]}" for setting in differing]
-        distinct.append(", ".join([name, *suffixes]))
-    return distinct
+    return distinct(names, settings, DISTINGUISHING)
 
 
 def _heads(evidence: Evidence) -> dict[str, np.ndarray]:

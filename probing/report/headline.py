@@ -11,8 +11,9 @@ from codesyntax_metric.topk_uas import HEAD_TO_DEPENDENT
 from probing.evidence.statistics import FEW_FUNCTIONS
 from probing.report import beyond, emergence
 from probing.report.document import COLOURED, DIFFERENCE, LINK, SCORE, Column, P, Section, Table, separated
-from probing.report.findings import Findings, Subject
-from probing.report.scored import RULE, Gain, K, Scored, best_model, gains, head_name, scored_rows
+from probing.report.findings import Findings, Scored, Subject
+from probing.report.scored import RULE, Gain, K, best_model, gains, head_name
+from probing.report.words import counted, interval, listed
 
 TITLE = "What was found"
 
@@ -38,7 +39,7 @@ def section(all_findings: Sequence[Findings], *, of_models: bool) -> Section:
 
 def of_model(findings: Findings, model: Subject) -> str:
     """The sentences on one model."""
-    return _model(findings, model, {scored.name: scored for scored in scored_rows(findings)})
+    return _model(findings, model)
 
 
 def models(all_findings: Sequence[Findings], pages: Mapping[str, str]) -> Table:
@@ -47,12 +48,11 @@ def models(all_findings: Sequence[Findings], pages: Mapping[str, str]) -> Table:
     cells: dict[str, list[Any]] = {name: [] for name in pages}
     columns = [Column("name", LINK)]
     for findings in all_findings:
-        rows = {scored.name: scored for scored in scored_rows(findings)}
         subjects = {model.name: model for model in findings.models}
         for name, row in cells.items():
             row += [None] * 3 if name not in subjects else [
-                rows[name].cell(_PROTOCOL, RULE, K),
-                rows[name].difference(_PROTOCOL, RULE, K),
+                findings.row[name].cell(_PROTOCOL, RULE, K),
+                findings.row[name].difference(_PROTOCOL, RULE, K),
                 beyond.score(subjects[name]),
             ]  # fmt: skip
         columns += [
@@ -72,34 +72,33 @@ def models(all_findings: Sequence[Findings], pages: Mapping[str, str]) -> Table:
 
 
 def _config(findings: Findings, of_models: bool) -> list[str]:
-    rows = {scored.name: scored for scored in scored_rows(findings)}
     if not findings.models:
-        return ["Only controls were probed, and no model.", _controls(findings, rows)]
+        return ["Only controls were probed, and no model.", _controls(findings)]
     best = best_model(findings)
-    texts = [_model(findings, model, rows) for model in (findings.models if of_models else [best])]
+    texts = [_model(findings, model) for model in (findings.models if of_models else [best])]
     texts += [emergence.sentence(training) for training in findings.trainings]
-    texts.append(_controls(findings, rows))
+    texts.append(_controls(findings))
     sentences = [_relations(best, findings.language.units), _layers(best)]
     if len(findings.models) > 1:
         sentences.insert(0, f"Of {len(findings.models)} models, none scores higher than {best.name}.")
     return [*texts, " ".join(sentences)]
 
 
-def _model(findings: Findings, model: Subject, rows: dict[str, Scored]) -> str:
+def _model(findings: Findings, model: Subject) -> str:
     """One model beyond offsets; then, on all edges, against the best baseline: at k = 1 with the interval, and the
     differences at the other k of tables."""
-    scored = rows[model.name]
+    scored = findings.row[model.name]
     score = scored.cell(_PROTOCOL, RULE, K)
     if score is None:
         return f"{model.name} has no held-out score: validation has no edges of the relations in the mean."
     sought = "dependents" if findings.settings.direction == HEAD_TO_DEPENDENT else "head tokens"
     relations, _ = scored.sizes[_PROTOCOL]
     marks = f" ({model.marks})" if model.marks else ""
-    baseline = rows[BEST_BASELINE].cell(_PROTOCOL, RULE, K)[0]
+    baseline = findings.row[BEST_BASELINE].cell(_PROTOCOL, RULE, K)[0]
     return (
         f"{model.name}{marks}: {beyond.sentence(findings, model)} "
         f"Of all edges, its heads find {score[0]:.1f} % of the {sought} with one guess (k = 1, rule {RULE}, "
-        f"mean over {_counted(relations, 'relation')}); the best baseline finds {baseline:.1f} %. "
+        f"mean over {counted(relations, 'relation')}); the best baseline finds {baseline:.1f} %. "
         f"{_compared(scored.difference(_PROTOCOL, RULE, K))}. " + _at_other_k(scored)
     )
 
@@ -114,22 +113,22 @@ def _compared(cell: list[float] | None) -> str:
 
 
 def _interval(low: float | None, high: float | None) -> str:
-    return "" if low is None or low != low else f"95 % interval {DIFFERENCE.show(low)} to {DIFFERENCE.show(high)}, "
+    return "" if low is None or high is None or low != low else f"{interval(low, high, DIFFERENCE)}, "
 
 
 def _at_other_k(scored: Scored) -> str:
-    differences = []
-    for k in TABLE_KS:
-        cell = scored.difference(_PROTOCOL, RULE, k)
-        if k != K and cell is not None:
-            differences.append(f"{DIFFERENCE.show(cell[0])} (k = {k}{_unless_separated(cell[-1])})")
-    return f"At other k the difference is {_listed(differences)}." if differences else ""
+    differences = [
+        f"{DIFFERENCE.show(cell[0])} (k = {k}{_unless_separated(cell[-1])})"
+        for k in TABLE_KS
+        if k != K and (cell := scored.difference(_PROTOCOL, RULE, k))
+    ]
+    return f"At other k the difference is {listed(differences)}." if differences else ""
 
 
-def _controls(findings: Findings, rows: dict[str, Scored]) -> str:
+def _controls(findings: Findings) -> str:
     """The scores of the controls, which do not depend on what the model learned."""
     scores = []
-    for scored in rows.values():
+    for scored in findings.rows:
         cell = scored.cell(_PROTOCOL, RULE, K) if scored.kind.startswith("control") else None
         if cell is not None:
             scores.append(f"{scored.name}: {cell[0] if isinstance(cell, list) else cell:.1f} %")
@@ -145,7 +144,7 @@ def _relations(model: Subject, units: str) -> str:
     below = [gain for gain in reversed(all_gains) if gain.difference < 0]
     better, worse = (sum(separated(gain.p) for gain in some) for some in (above, below))
     text = (
-        f"Of {_counted(len(all_gains), 'relation')} in at least {FEW_FUNCTIONS} {units}, the heads of {model.name} "
+        f"Of {counted(len(all_gains), 'relation')} in at least {FEW_FUNCTIONS} {units}, the heads of {model.name} "
         f"are better than the best baseline in {better} and worse in {worse}, as far as tests can separate them."
     )
     text += f" They gain most in {_named(above)}." if above else " They gain in none."
@@ -153,7 +152,7 @@ def _relations(model: Subject, units: str) -> str:
 
 
 def _named(largest: Sequence[Gain]) -> str:
-    return _listed(
+    return listed(
         [f"{one.relation} ({DIFFERENCE.show(one.difference)}{_unless_separated(one.p)})" for one in largest[:NAMED]]
     )
 
@@ -171,18 +170,10 @@ def _layers(model: Subject) -> str:
     if rest := sum(count for _, count in layers[NAMED:]):
         places.append(f"in other layers for {rest}")
     return (
-        f"The best head of a relation is {_listed(places)} of the {_counted(len(cells), 'relation')} in the mean for "
+        f"The best head of a relation is {listed(places)} of the {counted(len(cells), 'relation')} in the mean for "
         f"which a head finds anything (layers 0 to {model.layers - 1})."
     )
 
 
 def _unless_separated(p: float) -> str:
     return "" if separated(p) else ", not separated"
-
-
-def _counted(number: int, noun: str) -> str:
-    return f"{number} {noun}" + ("" if number == 1 else "s")
-
-
-def _listed(items: Sequence[str]) -> str:
-    return items[0] if len(items) == 1 else ", ".join(items[:-1]) + " and " + items[-1]

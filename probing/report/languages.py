@@ -14,18 +14,13 @@ from probing.evidence.statistics import FEW_FUNCTIONS
 from probing.report import figures
 from probing.report.document import MARKED, PERCENT, POINTS, SCORE, Column, Figure, Section, Table
 from probing.report.findings import Findings
-from probing.report.scored import RULE, K, figure
+from probing.report.scored import RULE, K, figure, with_marks
+from probing.report.words import method
 
 _ID = "languages"
 
-_WORDS = (
-    "One model in several programming languages, on the relations that at least two of them have: the same construct "
-    "has the same name in each. The functions of each language are others, so no test compares languages; what can be "
-    "set side by side is how far the model is from the best baseline in each."
-)
 
-
-class _Scores(NamedTuple):
+class _LanguageScores(NamedTuple):
     """A relation in a language, held-out, in percent: [score, low, high] of the model, and the best baseline."""
 
     model: list[float]
@@ -36,7 +31,7 @@ class _Scores(NamedTuple):
         return self.model[0] - self.baseline
 
 
-_Shared = dict[str, dict[str, dict[str, _Scores]]]
+_Shared = dict[str, dict[str, dict[str, _LanguageScores]]]
 """k -> relation -> title of a language that has it -> scores."""
 
 
@@ -51,7 +46,7 @@ def sections(all_findings: Sequence[Findings], only: str | None = None) -> list[
         shared = {k: _shared(languages, model, k) for k in TABLE_KS}
         if shared[K]:
             parts += [_figure(list(languages), model, shared, number), _table(list(languages), model, shared, number)]
-    return [Section(_ID, "Languages", [_WORDS, *parts])] if parts else []
+    return [Section(_ID, "Languages", [*method("languages"), *parts])] if parts else []
 
 
 def _languages(all_findings: Sequence[Findings], model: str) -> dict[str, Findings]:
@@ -64,27 +59,27 @@ def _languages(all_findings: Sequence[Findings], model: str) -> dict[str, Findin
     return max(by_labels.values(), key=len, default={})
 
 
-def _shared(languages: Mapping[str, Findings], model: str, k: str) -> dict[str, dict[str, _Scores]]:
+def _shared(languages: Mapping[str, Findings], model: str, k: str) -> dict[str, dict[str, _LanguageScores]]:
     """The relations that enough functions of at least two languages have."""
-    found: dict[str, dict[str, _Scores]] = {}
+    found: dict[str, dict[str, _LanguageScores]] = {}
     for title, findings in languages.items():
         (subject,) = (one for one in findings.models if one.name == model)
         baselines = findings.baselines[HELD_OUT][BEST_BASELINE]["relations"]
         for name, entry in subject.scores["protocols"][HELD_OUT]["relations"].items():
             if not entry["few_functions"] and name in baselines:
-                found.setdefault(name, {})[title] = _Scores(entry[RULE][k]["score"], baselines[name][RULE][k])
+                found.setdefault(name, {})[title] = _LanguageScores(entry[RULE][k]["score"], baselines[name][RULE][k])
     return {name: found[name] for name in in_order(found) if len(found[name]) > 1}
 
 
-def _of_all(languages: Sequence[str], shared: Mapping[str, Mapping[str, _Scores]]) -> list[str]:
+def _of_all(languages: Sequence[str], shared: Mapping[str, Mapping[str, _LanguageScores]]) -> list[str]:
     """The relations in the mean that all of the languages have."""
     return [name for name, scores in shared.items() if len(scores) == len(languages) and name not in NOT_IN_MEAN]
 
 
-def _mean(names: Sequence[str], shared: Mapping[str, Mapping[str, _Scores]], language: str) -> _Scores:
+def _mean(names: Sequence[str], shared: Mapping[str, Mapping[str, _LanguageScores]], language: str) -> _LanguageScores:
     scores = [shared[name][language] for name in names]
     model, baseline = (float(np.mean(of)) for of in zip(*((one.model[0], one.baseline) for one in scores)))
-    return _Scores([model], baseline)
+    return _LanguageScores([model], baseline)
 
 
 def _figure(languages: Sequence[str], model: str, shared: _Shared, number: int) -> Figure:
@@ -113,7 +108,7 @@ def _table(languages: Sequence[str], model: str, shared: _Shared, number: int) -
     rows: list[list[Any]] = []
     for k, relations in shared.items():
         for name, by_language in relations.items():
-            row: list[Any] = [k, [name, "not in mean" if name in NOT_IN_MEAN else ""]]
+            row: list[Any] = [k, with_marks(name)]
             for language in languages:
                 scores = by_language.get(language)
                 row += [None] * 3 if scores is None else [scores.model, scores.baseline, scores.difference]

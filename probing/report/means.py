@@ -21,7 +21,6 @@ from probing.report.scored import (
     figure,
     line,
     paper_rows,
-    scored_rows,
     shown_means,
     styled,
     tests_in_words,
@@ -33,9 +32,7 @@ _BASELINE_STYLES = {"offset": "--", "keyword": ":", "combined": "-"}
 def overview(all_findings: Sequence[Findings]) -> Table:
     side_by_side = shown_means(all_findings)
     rows = []
-    everything = [
-        (findings, scored) for findings in all_findings for scored in [*scored_rows(findings), *paper_rows(findings)]
-    ]
+    everything = [(findings, scored) for findings in all_findings for scored in [*findings.rows, *paper_rows(findings)]]
     for rule in RULES:
         for k in TABLE_KS:
             for findings, scored in everything:
@@ -91,7 +88,7 @@ def _tested(all_findings: Sequence[Findings]) -> str:
 def table(findings: Findings) -> Table:
     side_by_side = shown_means([findings])
     rows = []
-    everything = [*scored_rows(findings), *paper_rows(findings)]
+    everything = [*findings.rows, *paper_rows(findings)]
     for rule in findings.rules:
         for scored in everything:
             cells = [scored.cell(mean, rule, k) for mean in side_by_side for k in TABLE_KS]
@@ -112,7 +109,7 @@ def differences(findings: Findings) -> Table:
     side_by_side = shown_means([findings])
     rows = []
     for rule in findings.rules:
-        for scored in scored_rows(findings):
+        for scored in findings.rows:
             for k in TABLE_KS if scored.differences else ():
                 cells = [scored.difference(mean, rule, k) for mean in side_by_side]
                 rows.append([rule, scored.name, scored.kind, int(k), *cells])
@@ -164,7 +161,7 @@ def curve_points(findings: Findings) -> Table:
         [rule, mean, scored.name, scored.kind, k, scored.cell(mean, rule, str(k))]
         for rule in findings.rules
         for mean in shown_means([findings])
-        for scored in scored_rows(findings)
+        for scored in findings.rows
         for k in KS
     ]
     names = [Column(name) for name in ("rule", "protocol", "name", "kind")]

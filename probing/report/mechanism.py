@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from codesyntax_dataset.languages import language_of
-from probing.evidence.mechanism import LEAST, Correlation, Mechanism, beside, unlike
+from probing.evidence.mechanism import Correlation, Mechanism, beside, unlike
 from probing.evidence.statistics import FEW_FUNCTIONS
 from probing.prediction.result import MaskSettings
 from probing.report import figures
@@ -30,12 +30,13 @@ from probing.report.figures import COLOURS, FAINT
 from probing.report.findings import Findings
 from probing.report.scored import figure
 from probing.report.syntaxeval import Group
+from probing.report.words import interval, method, numbered
 
 OUTCOMES = {"effect": "the effect T1 − T0", "restored": "what is restored in T1"}
 """What masking shows of a node type, in words."""
 
 
-class Both(NamedTuple):
+class ProbedAndMasked(NamedTuple):
     """A model that was probed and masked on one config and split. `name`: of files; `settings`: of the masking run;
     `mechanism`: None if the two did not read the same functions, which `refused` then says."""
 
@@ -46,12 +47,12 @@ class Both(NamedTuple):
     refused: str
 
 
-def read_both(all_findings: Sequence[Findings], masked: Sequence[Group], data: Any = None) -> list[Both]:
+def read_both(all_findings: Sequence[Findings], masked: Sequence[Group], data: Any = None) -> list[ProbedAndMasked]:
     """The models with the same name and revision in results of both instruments, on the same config and split.
 
     Raises DataNotFound if one of the two is of the first functions only, and the data are not found.
     """
-    result: list[Both] = []
+    result: list[ProbedAndMasked] = []
     for findings, group in product(all_findings, masked):
         config = findings.config
         if (config, findings.settings.split) != (group.settings.config, group.settings.split):
@@ -66,35 +67,15 @@ def read_both(all_findings: Sequence[Findings], masked: Sequence[Group], data: A
             names, titles = dict.fromkeys([subject.name, name]), dict.fromkeys([findings.title, group.title])
             title = f"{' and '.join(names)}: {'; '.join(titles)}"
             number = sum(other.settings.config == config for other in result) + 1
-            file_name = f"mechanism-{config}" + (f"-{number}" if number > 1 else "")
-            result.append(Both(title, file_name, made, compared, refused))
+            result.append(ProbedAndMasked(title, numbered(f"mechanism-{config}", number), made, compared, refused))
     return result
 
 
-def section(models: Sequence[Both]) -> Section:
-    return Section("mechanism", "Mechanism beside outcome", _method(), [_model(model) for model in models])
+def section(models: Sequence[ProbedAndMasked]) -> Section:
+    return Section("mechanism", "Mechanism beside outcome", method("mechanism"), [_model(model) for model in models])
 
 
-def _method() -> list[str]:
-    return [
-        "This sets what the attention heads of a model find of a syntax beside what the same model loses when this "
-        "syntax is masked, on the same functions, for node types and relations that are the same syntax, such as "
-        "if_statement and If:*. Attention: the held-out top-1 score, rule first, of the best head of a relation, or "
-        "the mean over several relations. Masking: the effect T1 − T0 on the Jaccard similarity of syntax trees, and "
-        "the percentage of masked sub-tokens that are restored in T1.",
-        "The rank correlation (Spearman) over these pairs is above 0 if the syntax of which heads find more loses "
-        "less, or is restored more often. What is said of it rests on the pairs, however many functions they come "
-        "from: p counts the orders of the pairs that correlate as much, corrected by Holm's method for the two "
-        "outcomes, and the 95 % interval is that of Bonett and Wright (2000). Pairs that a side "
-        f"has in fewer than {FEW_FUNCTIONS} functions are marked, and left out of it; with fewer than {LEAST} pairs "
-        "there is none.",
-        "Beside it stands the same correlation with the held-out scores of the best baseline, which has no model. "
-        "Unless the two can be told apart, the heads say nothing about the loss that offsets and keywords do not. In "
-        "no case does it show a cause: how frequent, long or local a syntax is may order both sides.",
-    ]
-
-
-def _model(model: Both) -> Section:
+def _model(model: ProbedAndMasked) -> Section:
     if model.mechanism is None:
         return Section(model.name, model.title, [f"Not compared: {model.refused}."])
     mechanism, made = model.mechanism, model.settings
@@ -142,8 +123,7 @@ def _told(mechanism: Mechanism) -> list[str]:
 def _in_words(value: Correlation) -> str:
     if np.isnan(value.estimate):
         return "not defined"
-    estimate, low, high = map(CORRELATION.show, value[:3])
-    return f"{estimate} (95 % interval {low} to {high}, p {P.show(value.p)})"
+    return f"{CORRELATION.show(value.estimate)} ({interval(value.low, value.high, CORRELATION)}, p {P.show(value.p)})"
 
 
 def _pairs(name: str, mechanism: Mechanism) -> Table:

@@ -29,7 +29,19 @@ from probing.report.document import (
 )
 from probing.report.figures import FAINT, Bars
 from probing.report.findings import Findings, Subject
-from probing.report.scored import FILTERS, RULE, K, best_model, drawn_in_words, figure, gains, head_name, styled
+from probing.report.scored import (
+    FILTERS,
+    RULE,
+    K,
+    best_model,
+    difference_on,
+    drawn_in_words,
+    figure,
+    gains,
+    head_name,
+    styled,
+    with_marks,
+)
 
 PREVIEWED = 5
 """Relations at each end of the preview bars."""
@@ -84,7 +96,7 @@ def table(findings: Findings, subject: Subject) -> Table:
         for k in TABLE_KS:
             keyed_rows = []
             for name, entry in subject.scores["protocols"]["published"]["relations"].items():
-                row = [rule, k, [name, _relation_marks(entry)], entry["edges"], entry["functions"]]
+                row = [rule, k, with_marks(name, entry["few_functions"]), entry["edges"], entry["functions"]]
                 for protocol in PUBLISHED_FIRST:
                     row += _relation_cells(findings, subject, protocol, name, rule_number, k)
                 held_out = row[-1]  # the difference
@@ -125,11 +137,6 @@ def _table_name(findings: Findings, subject: Subject) -> str:
     return f"{findings.name}-relations-{findings.subjects.index(subject) + 1}"
 
 
-def _relation_marks(entry: dict[str, Any]) -> str:
-    marks = (["few functions"] if entry["few_functions"] else []) + ([] if entry["in_mean"] else ["not in mean"])
-    return "; ".join(marks)
-
-
 def _relation_cells(findings: Findings, subject: Subject, protocol: str, name: str, rule: int, k: str) -> list[Any]:
     """For one protocol: score, head, offset, keyword, which of these two is the best baseline, difference to it."""
     entry = subject.scores["protocols"][protocol]["relations"].get(name)
@@ -142,13 +149,8 @@ def _relation_cells(findings: Findings, subject: Subject, protocol: str, name: s
         which = ", ".join(map(str, picked[:3])) + (" …" if len(picked) > 3 else "")
         scores = findings.baselines[protocol][kind]["relations"].get(name)
         cells.append(scores and [scores[RULES[rule]][k], which])
-    comparison = subject.comparisons.get(protocol)
-    if comparison is None or name not in comparison.relations:
-        return [*cells, None, None]
-    place, number = comparison.relations.index(name), int(k) - 1
-    difference = comparison.difference.relations[:, rule, number, place].tolist()
-    p = float(comparison.p_holm[rule, number, place])
-    return [*cells, findings.chosen[protocol][RULES[rule]][name][number], [*difference, p]]
+    difference = difference_on(subject.comparisons.get(protocol), name, rule, k)
+    return [*cells, difference and findings.chosen[protocol][RULES[rule]][name][int(k) - 1], difference]
 
 
 def layers(findings: Findings, subject: Subject) -> Section:

@@ -18,7 +18,7 @@ from probing.report.edits import read_edited
 from probing.report.findings import Findings, read_findings
 from probing.report.folder import MODELS, Report, check_ours, save
 from probing.report.mechanism import read_both
-from probing.report.served import read_silenced
+from probing.report.silencing import read_silenced
 from probing.report.syntaxeval import Group, read_groups
 
 COMMAND = "report"

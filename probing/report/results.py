@@ -14,7 +14,7 @@ from probing.evidence.baselines import kinds_of
 from probing.evidence.beyond import AVOIDED, beyond
 from probing.evidence.effect import paired
 from probing.evidence.gather import alike
-from probing.evidence.served import served
+from probing.evidence.silencing_effects import silencing_effects
 from probing.prediction.result import MaskResult
 from probing.prediction.silencing_result import SilencingResult
 from probing.report.document import (
@@ -24,23 +24,17 @@ from probing.report.document import (
     PERCENT,
     SCORE,
     SHORT,
-    SIGNED,
     SIMILARITY,
     Column,
     Kind,
     Table,
 )
-from probing.report.served import left_out, matched_heads, sentence, verdict
+from probing.report.silencing import left_out, sentence
+from probing.report.silencing import table as silencing_table
 from probing.report.syntaxeval import RANDOM
 
 if TYPE_CHECKING:
     from probing.models.catalogue import Description
-
-PREDICTED = {
-    "masked": "all its dependents in a function are masked together",
-    "next": "the first token of each dependent is predicted",
-}
-"""What a model predicts for a relation, by the field `predicts` of a run."""
 
 _RULE, _K = "first", "1"
 _SIMILARITY = "jaccard"
@@ -162,36 +156,9 @@ def masking(result: MaskResult) -> list[str | Table]:
 @parts.register
 def silencing(result: SilencingResult) -> list[str | Table]:
     """The relations, those that heads find best first, with what silencing the best head of each costs."""
-    relations = served(result)
-    rows = []
-    for name, one in relations.items():
-        head, (functions, difference, _, p) = result.heads[name], one.difference
-        looks = [f"{head.layer}-{head.head}", head.score, head.beyond]
-        costs = [one.cost.estimate, one.matched, [*difference, p], f"{one.costlier}/{one.rivals}"]
-        rows.append([name, functions, *looks, *costs, verdict(one)])
-    table = Table(
-        "silencing",
-        f"{result.title}: cost of silencing the best head of a relation, {result.functions} functions",
-        [
-            Column("relation", NAME),
-            Column("functions", COUNT, spare=(2,)),
-            Column("head", SHORT),
-            Column("score", PERCENT),
-            Column("beyond", PERCENT, spare=(7,)),
-            Column("cost", SIGNED),
-            Column("matched", SIGNED, spare=(6,)),
-            Column("difference", EFFECT, spare=(5, 1, 3)),
-            Column("costlier", SHORT, spare=(4,)),
-            Column("verdict", NAME),
-        ],
-        rows,
-        f"Of each relation {PREDICTED[result.run.predicts]}. Score, beyond: percent of the edges, and of those beyond "
-        "the best offset, that the head finds with one guess. Cost: log-probability that is lost, nats per sub-token, "
-        f"mean over functions; matched: the same for {matched_heads(result)}, mean. Difference with its 95 % "
-        "interval; p by the paired test over functions, corrected over the relations (Holm). Costlier: how many "
-        "of the matched heads cost more.",
-    )
-    return [table, sentence(relations), result.signature, *filter(None, [left_out(result)])]
+    relations = silencing_effects(result)
+    table, below = silencing_table("silencing", result, relations), filter(None, [left_out(result)])
+    return [table, sentence(relations), result.signature, *below]
 
 
 def baselines(result: dict[str, Any]) -> list[str | Table]:

@@ -10,62 +10,21 @@ import numpy as np
 from codesyntax_dataset import paper
 from codesyntax_dataset.protocol import KS, PROTOCOLS, PUBLISHED
 from codesyntax_metric.topk_uas import NOT_IN_MEAN, RULES
-from probing.evidence.baselines import kinds_of
 from probing.evidence.gather import PUBLISHED_FIRST
-from probing.evidence.statistics import holm
+from probing.evidence.uncertainty import Comparison
 from probing.report import figures
 from probing.report.document import Column, Figure
 from probing.report.figures import COLOURS
-from probing.report.findings import MEANS, Findings, Subject
+from probing.report.findings import MEANS, Findings, Scored, Subject
 
 RULE, K = "first", "1"  # where only one rule and k are shown, as in the paper
 FILTERS = [Column("rule"), Column("k")]
-
-
-class Scored(NamedTuple):
-    """One row: anything that has a mean over relations.
-
-    `sizes`: one of MEANS -> number of relations in it, and of their edges. `scores`: one of MEANS -> rule -> k -> cell.
-    `differences`: (one of MEANS, rule, k) -> difference to the best baseline as [difference, low, high, p].
-    """
-
-    name: str
-    kind: str
-    functions: int | None
-    sizes: dict[str, tuple[int, int]]
-    scores: dict[str, Any]
-    differences: dict[tuple[str, str, str], list[float]]
-
-    def cell(self, mean: str, rule: str, k: str) -> Any:
-        return self.scores.get(mean, {}).get(rule, {}).get(k)
-
-    def difference(self, mean: str, rule: str, k: str) -> list[float] | None:
-        return self.differences.get((mean, rule, k))
 
 
 def shown_means(all_findings: Sequence[Findings]) -> tuple[str, ...]:
     """The means to show: both protocols and, if *held-out* lacks relations of a config, SAME_RELATIONS between them."""
     lacks = any(findings.size("published") != findings.size("held-out") for findings in all_findings)
     return MEANS if lacks else PUBLISHED_FIRST
-
-
-def scored_rows(findings: Findings) -> list[Scored]:
-    """Models, controls and baselines, all on the same functions."""
-    size = findings.functions, {mean: findings.size(mean) for mean in MEANS}
-    differences = corrected_differences(findings)
-    rows = []
-    for place, subject in enumerate(findings.subjects):
-        kind = "; ".join(["model" if subject.is_model else "control"] + ([subject.marks] if subject.marks else []))
-        rows.append(Scored(subject.name, kind, *size, subject.means, differences[place]))
-    rows.append(
-        Scored(f"random attention, best of {findings.random_heads} heads", "control", *size, findings.random, {})
-    )
-    rows.append(Scored("random attention, a head on average", "control", *size, findings.chance, {}))
-    rows += [
-        Scored(kind, "baseline", *size, {mean: findings.baseline(mean, kind) for mean in MEANS}, {})
-        for kind in kinds_of(findings.config)
-    ]
-    return rows
 
 
 def paper_rows(findings: Findings) -> list[Scored]:
@@ -77,28 +36,6 @@ def paper_rows(findings: Findings) -> list[Scored]:
     in_mean = [edges for name, edges in paper.edges(findings.config).items() if name not in NOT_IN_MEAN]
     functions, sizes = paper.functions(findings.config), {PUBLISHED: (len(in_mean), sum(in_mean))} if in_mean else {}
     return [Scored(name, "paper", functions, sizes, {PUBLISHED: by_rule}, {}) for name, by_rule in scores.items()]
-
-
-def corrected_differences(findings: Findings) -> list[dict[tuple[str, str, str], list[float]]]:
-    """For each subject: one of MEANS, rule and k -> [difference to the best baseline, low, high, p].
-
-    p is corrected (Holm) over the models. Controls make no claim: their p is uncorrected and adds no test.
-    """
-    differences: list[dict[tuple[str, str, str], list[float]]] = [
-        {
-            (mean, rule, k): [*cell["difference"], cell["p"]]
-            for mean, by_rule in subject.differences.items()
-            for rule, by_k in by_rule.items()
-            for k, cell in by_k.items()
-        }
-        for subject in findings.subjects
-    ]
-    models = [cells for cells, subject in zip(differences, findings.subjects) if subject.is_model]
-    for key in {key for cells in models for key in cells}:
-        together = [cells[key] for cells in models if key in cells]
-        for cell, p in zip(together, holm(np.array([cell[-1] for cell in together])).tolist()):
-            cell[-1] = p
-    return differences
 
 
 def tests_in_words(all_findings: Sequence[Findings]) -> str:
@@ -145,13 +82,34 @@ def gains(model: Subject) -> list[Gain]:
     """Held-out gains, largest first, of the relations that are not marked for few functions."""
     comparison = model.comparisons["held-out"]
     relations = model.scores["protocols"]["held-out"]["relations"]
-    rule, k = RULES.index(RULE), int(K) - 1
     all_gains = [
-        Gain(name, float(comparison.difference.relations[0, rule, k, place]), float(comparison.p_holm[rule, k, place]))
-        for place, name in enumerate(comparison.relations)
-        if not relations[name]["few_functions"]
+        Gain(name, cell[0], cell[-1])
+        for name in comparison.relations
+        if not relations[name]["few_functions"] and (cell := difference_on(comparison, name))
     ]
     return sorted(all_gains, key=lambda gain: (-gain.difference, gain.relation))
+
+
+def difference_on(
+    comparison: Comparison | None, relation: str, rule: int = RULES.index(RULE), k: str = K
+) -> list[float] | None:
+    """[difference, low, high, p] on a relation, p corrected over relations; None if it was not compared there."""
+    if comparison is None or relation not in comparison.relations:
+        return None
+    cell = rule, int(k) - 1, comparison.relations.index(relation)
+    return [*comparison.difference.relations[:, *cell].tolist(), float(comparison.p_holm[cell])]
+
+
+def mean_difference(comparison: Comparison, rule: int = RULES.index(RULE), k: str = K) -> list[float]:
+    """[difference, low, high, p] of a mean over relations, p uncorrected."""
+    cell = rule, int(k) - 1
+    return [*comparison.difference.mean[:, *cell].tolist(), float(comparison.p_mean[cell])]
+
+
+def with_marks(relation: str, few_functions: bool = False) -> list[str]:
+    """The cell of a relation: its name, and what keeps it out of the mean or makes it unreliable."""
+    marks = {"few functions": few_functions, "not in mean": relation in NOT_IN_MEAN}
+    return [relation, "; ".join(mark for mark, applies in marks.items() if applies)]
 
 
 def head_name(cell: dict[str, Any]) -> str | None:

@@ -37,8 +37,9 @@ from probing.report.document import (
     Table,
     separated,
 )
-from probing.report.figures import COLOURS, Arms
+from probing.report.figures import COLOURS, ArmPercentiles
 from probing.report.scored import figure
+from probing.report.words import distinct, interval, listed, method, numbered
 
 RANDOM = {SUB_TOKENS: "as many random sub-tokens", SPANS: "random spans of sub-tokens as long as those of the nodes"}
 """What T0 masks, by the control of a run."""
@@ -98,9 +99,8 @@ def read_groups(files: Sequence[Path]) -> list[Group]:
     for title, models in zip(titles, gathered):
         config = models[0].settings.config
         number = sum(other.settings.config == config for other in groups) + 1
-        names = _distinct([model.settings.model for model in models], [model.settings for model in models], _OF_RUN)
-        name = f"masking-{config}" + (f"-{number}" if number > 1 else "")
-        groups.append(Group(title, name, dict(sorted(zip(names, models)))))
+        names = distinct([model.settings.model for model in models], [model.settings for model in models], _OF_RUN)
+        groups.append(Group(title, numbered(f"masking-{config}", number), dict(sorted(zip(names, models)))))
     return groups
 
 
@@ -118,7 +118,8 @@ def findings(groups: Sequence[Group]) -> list[Section]:
 
 def sections(groups: Sequence[Group]) -> list[Section]:
     """How to read the numbers, a section for each group, and what was run."""
-    return [_method(), *map(_group, groups), _provenance(groups)]
+    how = Section("masking-method", "How to read masked syntax", method("masking"))
+    return [how, *map(_group, groups), _provenance(groups)]
 
 
 def _titles(firsts: Sequence[Masked]) -> list[str]:
@@ -133,28 +134,13 @@ def _titles(firsts: Sequence[Masked]) -> list[str]:
         parts += [f"control {made.control}"] if made.control != SUB_TOKENS else []
         parts += [f"partial, first {made.limit} functions"] if made.limit is not None else []
         titles.append(", ".join(parts))
-    titles = _distinct(titles, all_settings, ("data", "labels", "draws", "seed"))
+    titles = distinct(titles, all_settings, ("data", "labels", "draws", "seed"))
     return [
         f"{title}, {model.run.parser}" if titles.count(title) > 1 else title for title, model in zip(titles, firsts)
     ]
 
 
 _OF_RUN = ("revision", "max_length", "node_types")
-
-
-def _distinct(names: Sequence[str], all_settings: Sequence[MaskSettings], among: Sequence[str]) -> list[str]:
-    """Names, to equal ones of which the settings are added in which they differ."""
-    distinct = []
-    for name, made in zip(names, all_settings):
-        same_name = [other for other, other_name in zip(all_settings, names) if other_name == name]
-        differing = [of for of in among if len({str(getattr(other, of)) for other in same_name}) > 1]
-        suffixes = [f"{of.replace('_', '-')} {_in_words(getattr(made, of))}" for of in differing]
-        distinct.append(", ".join([name, *suffixes]))
-    return distinct
-
-
-def _in_words(value: object) -> str:
-    return " ".join(value) if isinstance(value, (list, tuple)) else str(value)[:40]
 
 
 def _finding(name: str, model: Masked) -> str:
@@ -169,54 +155,23 @@ def _finding(name: str, model: Masked) -> str:
 
     def told(kinds: Sequence[str]) -> str:
         with_effect = [
-            f"{kind} ({EFFECT.show(estimate)}, 95 % interval {EFFECT.show(low)} to {EFFECT.show(high)})"
+            f"{kind} ({EFFECT.show(estimate)}, {interval(low, high, EFFECT)})"
             for kind in kinds[:NAMED]
             for estimate, low, high in [effects[kind].effect]
         ]
-        return _listed([*with_effect, *kinds[NAMED:]])
+        return listed([*with_effect, *kinds[NAMED:]])
 
     text = f"{name}: of {len(effects)} node types in at least {FEW_FUNCTIONS} functions, "
     text += f"masking {told(lost)} costs" if lost else "masking costs in no case"
     text += f" more Jaccard similarity of the syntax tree than masking {RANDOM[model.settings.control]} does (T1 − T0)"
     text += f"; masking {told(gained)} costs less." if gained else "."
-    text += f" For {_listed(neither)}, the test separates no difference from 0." if neither else ""
+    text += f" For {listed(neither)}, the test separates no difference from 0." if neither else ""
     if lost and model.settings.control == SUB_TOKENS:
         text += (
             " Nodes are spans, which are harder to restore than scattered sub-tokens, whatever they hold: whether any "
             "of this is due to the syntax, `codesyntax mask --control spans` tells."
         )
     return text
-
-
-def _listed(items: Sequence[str]) -> str:
-    return items[0] if len(items) == 1 else ", ".join(items[:-1]) + " and " + items[-1]
-
-
-def _method() -> Section:
-    return Section(
-        "masking-method",
-        "How to read masked syntax",
-        [
-            "What a masked language model loses when the nodes of one type of the syntax tree are masked, and whether "
-            f"that is due to the syntax ({syntaxeval.SOURCE}). T1 masks all sub-tokens of the outermost nodes of the "
-            "type, T0 as many random sub-tokens of the same function, several times; or, with the control *spans*, "
-            "random spans of sub-tokens as long as those of the nodes, which is the stricter comparison: a span is "
-            "harder to restore than as many scattered sub-tokens, whatever it holds. The model restores what is "
-            "masked, and the tree of the restored text is compared with that of the source: Jaccard and "
-            "Sorensen-Dice over the multisets of node types, and Levenshtein over their sequences, from 0 to 1, where "
-            "1 is the same tree.",
-            "Two numbers need no parser: restored, the percentage of the masked sub-tokens that the model predicts "
-            "exactly, and the drop in log-probability of the true sub-tokens from T0 to T1, in nats for each "
-            "sub-token. All are means over functions, of T0 first over its copies. Models beside each other are "
-            "scored on the functions with the node type that all of them have.",
-            "The effect is the mean of T1 − T0 over functions, below 0 where the nodes of the type are harder to "
-            "restore than the control, with a 95 % interval from a BCa bootstrap over functions. p-values are "
-            "the larger of two, of a test that exchanges T1 and T0 at random within functions, and of Student's t "
-            "corrected for skewness (Hall 1992); they are corrected over the node types of a "
-            f"model by Holm's method. Node types in fewer than {FEW_FUNCTIONS} functions are marked, and have no "
-            "interval.",
-        ],
-    )
 
 
 def _group(group: Group) -> Section:
@@ -347,18 +302,18 @@ def _curves(group: Group, types: Sequence[str]) -> Figure:
     )
 
 
-def _panels(group: Group, types: Sequence[str]) -> dict[str, list[Arms | None]]:
+def _panels(group: Group, types: Sequence[str]) -> dict[str, list[ArmPercentiles | None]]:
     """Model -> the percentiles of each node type in both arms; None for types that it was not run on."""
-    panels: dict[str, list[Arms | None]] = {}
+    panels: dict[str, list[ArmPercentiles | None]] = {}
     for number, (name, model) in enumerate(group.models.items()):
         colour = COLOURS[number % len(COLOURS)]
         panels[name] = [_arms(model.node_types[kind], colour) if kind in model.node_types else None for kind in types]
     return panels
 
 
-def _arms(one: MaskedType, colour: str) -> Arms:
+def _arms(one: MaskedType, colour: str) -> ArmPercentiles:
     t1, t0 = _percentiles(one)
-    return Arms(t1, t0, colour)
+    return ArmPercentiles(t1, t0, colour)
 
 
 def _percentiles(one: MaskedType) -> np.ndarray:

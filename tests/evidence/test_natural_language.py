@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import gzip
 import json
 
@@ -150,6 +151,18 @@ def test_the_report_sets_code_against_language(tiny_model, sentences, tmp_path):
     assert rows["language"][5] == pytest.approx(100 * np.mean(near))
     shares = [row[2] for row in section.drawn[0].rows if row[0] == english.title]
     assert sum(shares) == pytest.approx(100)
+
+    twin = dataclasses.replace(model, name="twin")
+    both = [dataclasses.replace(one, subjects=[*one.subjects, twin]) for one in (code, english)]
+    alone = dataclasses.replace(code, title="python, one model", name="python-2", subjects=[twin])
+    (section,) = code_and_language.sections([*both, alone])
+    assert [row[3] for row in section.parts[2].rows if row[0] == "1"] == [
+        model.name,
+        "twin",
+        model.name,
+        "twin",
+        "twin",
+    ]
 
     assert code_and_language.sections([english]) == code_and_language.sections([code]) == []
     assert english.rules == ("first",) and code.rules == ("first", "any", "last")

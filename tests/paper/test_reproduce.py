@@ -23,7 +23,7 @@ from codesyntax_metric.topk_uas import score
 from probing.cli import main
 from probing.evidence.baselines import baseline, ledger, only, pick, read_edges
 from probing.paper import reproduce as module
-from probing.paper.cells import Cell, Made
+from probing.paper.cells import Compared, Made
 from probing.paper.inputs import Inputs
 from probing.report.document import COUNT_DIFFERENCE
 
@@ -246,7 +246,7 @@ def test_models_have_the_names_of_the_paper():
     ("here", "difference"), [(39.249, 0.0), (39.151, 0.0), (39.26, 0.1), (39.14, -0.1), (None, None)]
 )
 def test_difference_is_of_rounded_numbers(here, difference):
-    assert Cell(here, 39.2, "yes").difference == difference
+    assert Compared(here, 39.2, "yes").difference == difference
 
 
 @pytest.mark.parametrize(("count", "text"), [(-1234, "−1,234"), (0, "0"), (1000, "+1,000")])

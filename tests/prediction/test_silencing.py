@@ -18,12 +18,12 @@ from probing.cli import main
 from probing.evidence.ablate import ablate
 from probing.evidence.effect import paired
 from probing.evidence.merge import merge
-from probing.evidence.served import Served, by_chance, served
+from probing.evidence.silencing_effects import SilencingEffect, by_chance, silencing_effects
 from probing.models.load import load_language_model
 from probing.models.location import EMBEDDED
 from probing.prediction import silence
 from probing.prediction.silencing_result import Chosen, SilencingLedger, SilencingResult
-from probing.report.served import ALIKE, ANOTHER, FEW, LESS, MOST, NOTHING, sentence, verdict
+from probing.report.silencing import ALIKE, ANOTHER, FEW, LESS, MOST, NOTHING, sentence, verdict
 from probing.runs import batches
 from probing.runs.data import read_functions
 from probing.runs.data import rows as data_rows
@@ -117,7 +117,7 @@ def test_the_head_is_found_and_costs_what_was_worked_out(kind, monkeypatch):
     assert (costs[OTHER].best == 0).all()
     assert costs[OTHER].matched[:, 0] == pytest.approx(expected[:, 0] - expected[:, 1], abs=1e-5)
     assert (costs[OTHER].matched[:, 1:] == 0).all()
-    said = {name: verdict(one) for name, one in served(result).items()}
+    said = {name: verdict(one) for name, one in silencing_effects(result).items()}
     assert said == {COPIED: MOST, OTHER: LESS}
     # as many forward passes as were told, each once
     passes = 3 + 8 * (2 * (1 + HEADS) if kind == "masked" else 1 + HEADS)
@@ -421,13 +421,13 @@ def test_the_command_and_the_report(model, dataset_folder, whole, tmp_path):
 # --- verdicts ---
 
 
-def planted(best, others) -> Served:
+def planted(best, others) -> SilencingEffect:
     """A relation with these costs of its best head (F,) and of others (F, M)."""
     best, others = np.array(best, float), np.array(others, float)
     alone = paired({"": best}, {"": np.zeros(len(best))})[""]
     against = paired({"": best}, {"": others.mean(axis=1)})[""]
     costlier = int((others.mean(axis=0) > best.mean()).sum())
-    return Served(alone.effect, float(others.mean()), against, others.shape[1], costlier)
+    return SilencingEffect(alone.effect, float(others.mean()), against, others.shape[1], costlier)
 
 
 def test_verdicts():

@@ -13,7 +13,7 @@ import torch
 from transformers import AutoTokenizer, BertConfig, BertForMaskedLM
 
 from probing import mask, probe
-from probing.evidence.mechanism import Correlation, Correlations, Mechanism, OneGuess, Pair
+from probing.evidence.mechanism import Correlation, Correlations, MatchedPair, Mechanism, OneGuess
 from probing.models.location import embedded_model
 from probing.report import mechanism
 from probing.report.report import report
@@ -150,7 +150,7 @@ def test_another_model_or_other_data_are_not_compared():
 
 
 def test_sentences_say_no_more_than_the_tests():
-    pair = Pair("a", ["A:x->y"], 9, 9, 1.0, 1.0, -0.1, 1.0)
+    pair = MatchedPair("a", ["A:x->y"], 9, 9, 1.0, 1.0, -0.1, 1.0)
 
     def told(heads, difference):
         of = Correlations(Correlation(*heads), Correlation(0.2, -0.4, 0.7, 0.6), Correlation(*difference))

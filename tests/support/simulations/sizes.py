@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from probing.evidence.mechanism import Pair, correlations_of
+from probing.evidence.mechanism import MatchedPair, correlations_of
 from probing.evidence.statistics import paired_test
 
 Draw = Callable[[np.random.Generator, int], np.ndarray]
@@ -39,6 +39,6 @@ def orders_claimed(pairs: int, simulations: int, seed: int, noise: float = np.in
         heads, baseline, effect, restored = rng.normal(size=(4, pairs))
         heads = effect + noise * heads if np.isfinite(noise) else heads
         numbers = np.stack([heads, baseline, effect, restored], axis=1).tolist()
-        found = correlations_of([Pair("", [], 9, 9, *one) for one in numbers])
+        found = correlations_of([MatchedPair("", [], 9, 9, *one) for one in numbers])
         claimed += any(of.heads.p < 0.05 for of in found.values())
     return 100 * claimed / simulations

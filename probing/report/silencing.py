@@ -11,7 +11,7 @@ import numpy as np
 
 from codesyntax_dataset.errors import LedgerError
 from codesyntax_dataset.languages import language_of
-from probing.evidence.served import Served, by_chance, served
+from probing.evidence.silencing_effects import SilencingEffect, by_chance, silencing_effects
 from probing.evidence.statistics import FEW_FUNCTIONS
 from probing.prediction.silencing_result import SilencingResult
 from probing.report import figures
@@ -31,8 +31,15 @@ from probing.report.document import (
 )
 from probing.report.figures import COLOURS, FAINT, Points
 from probing.report.scored import figure
+from probing.report.words import method, numbered
 
 TITLE = "Heads that look and heads that serve"
+
+PREDICTED = {
+    "masked": "all its dependents in a function are masked together",
+    "next": "the first token of each dependent is predicted",
+}
+"""What a model predicts for a relation, by the field `predicts` of a run."""
 
 VERDICTS = FEW, ALIKE, LESS, NOTHING, ANOTHER, MOST = (
     "few functions",
@@ -45,16 +52,16 @@ VERDICTS = FEW, ALIKE, LESS, NOTHING, ANOTHER, MOST = (
 """What is said of a relation, see `verdict`."""
 
 
-class Silenced(NamedTuple):
+class SilencedModel(NamedTuple):
     """A silencing result with what its heads serve. `name`: of files."""
 
     name: str
     title: str
     result: SilencingResult
-    relations: dict[str, Served]
+    relations: dict[str, SilencingEffect]
 
 
-def verdict(one: Served) -> str:
+def verdict(one: SilencingEffect) -> str:
     """Whether the best head of a relation serves: MOST if silencing it costs something, more than silencing the matched
     heads on average, as far as the test separates the two, and more than silencing any of them."""
     if one.few_functions:
@@ -68,7 +75,7 @@ def verdict(one: Served) -> str:
     return ANOTHER if one.costlier else MOST
 
 
-def read_silenced(files: Sequence[Path]) -> list[Silenced]:
+def read_silenced(files: Sequence[Path]) -> list[SilencedModel]:
     """The silencing results in files, of equal ones one, by config and model.
 
     Raises LedgerError for files that are not silencing results, or do not follow from their ledgers.
@@ -79,23 +86,24 @@ def read_silenced(files: Sequence[Path]) -> list[Silenced]:
         known, other = results.setdefault(result.settings, (file, result))
         if other.ledger.rows.tobytes() != result.ledger.rows.tobytes():
             raise LedgerError(f"{file} and {known} are two runs of one job, but their costs differ: give only one")
-    found: list[Silenced] = []
+    found: list[SilencedModel] = []
     for _, result in sorted(results.values(), key=lambda one: (one[1].settings.config, one[1].title, one[0].name)):
         config = result.settings.config
         number = sum(other.result.settings.config == config for other in found) + 1
-        name = f"heads-{config}" + (f"-{number}" if number > 1 else "")
-        found.append(Silenced(name, result.title, result, served(result)))
+        found.append(
+            SilencedModel(numbered(f"heads-{config}", number), result.title, result, silencing_effects(result))
+        )
     return found
 
 
-def findings(silenced: Sequence[Silenced]) -> list[Section]:
+def findings(silenced: Sequence[SilencedModel]) -> list[Section]:
     """The finding on each result in sentences."""
     return [
         Section(f"{one.name}-finding", f"{one.title}: silenced heads", [sentence(one.relations)]) for one in silenced
     ]
 
 
-def sentence(relations: dict[str, Served]) -> str:
+def sentence(relations: dict[str, SilencingEffect]) -> str:
     """How many of the heads that look best also serve, and how many would by chance."""
     counted = {name: one for name, one in relations.items() if not one.few_functions}
     if not counted:
@@ -111,31 +119,11 @@ def sentence(relations: dict[str, Served]) -> str:
     )
 
 
-def section(silenced: Sequence[Silenced]) -> Section:
-    return Section("heads", TITLE, _method(), [_one(one) for one in silenced])
+def section(silenced: Sequence[SilencedModel]) -> Section:
+    return Section("heads", TITLE, method("silencing"), [_one(one) for one in silenced])
 
 
-def _method() -> list[str]:
-    return [
-        "A head that attends from head tokens to their dependents need not be used for predicting them. Here the best "
-        "head of each relation, chosen on validation (rule first, k = 1), is silenced on unseen functions: its output, "
-        "before the layer adds up its heads, is replaced at every position by its mean over the sub-tokens of "
-        "functions of validation. A masked language model restores the dependents of a relation in a function, all of "
-        "them masked together; a decoder predicts the first token of each dependent that comes after its head token, "
-        "one position before it stands there. The cost is what is lost of the log-probability of the true sub-tokens, "
-        "in nats per sub-token, mean over functions: above 0 if the head helps.",
-        "Silencing any head may cost something. So the same is done with other heads of the same layer, the matched "
-        "heads, all of them or as many as were drawn. The difference to their mean is paired by function, with a 95 % "
-        "interval (BCa bootstrap) and a p-value, the larger of that of exchanging the two within functions and that of "
-        "Student's t corrected for skewness, then corrected over the relations of a model (Holm). Because any two "
-        "heads differ in enough functions, a head is said to serve most only if it "
-        "also costs more than each of the matched heads, and more than nothing. Score and beyond: the percentage of "
-        "all edges, and of those that do not lie at the best offset of their relation, that this head finds with one "
-        "guess.",
-    ]
-
-
-def _one(one: Silenced) -> Section:
+def _one(one: SilencedModel) -> Section:
     result = one.result
     units, predicts = language_of(result.settings.config).units, result.run.predicts
     asked = "all dependents masked" if predicts == "masked" else "the first tokens of dependents predicted"
@@ -146,7 +134,7 @@ def _one(one: Silenced) -> Section:
         *filter(None, [left_out(result)]),
     ]
     drawn = [_figure(one)] if any(not found.few_functions for found in one.relations.values()) else []
-    return Section(one.name, one.title, [*notes, *drawn, _table(one)])
+    return Section(one.name, one.title, [*notes, *drawn, table(one.name, result, one.relations)])
 
 
 def matched_heads(result: SilencingResult) -> str:
@@ -163,51 +151,44 @@ def left_out(result: SilencingResult) -> str:
     return f"Left out: {', '.join(edges + functions)}." if edges + functions else ""
 
 
-def _table(one: Silenced) -> Table:
-    result, rows = one.result, []
-    for name, found in one.relations.items():
-        head, costs, difference = result.heads[name], result.relations[name], found.difference
-        rows.append(
-            [
-                name,
-                costs.functions,
-                costs.edges,
-                costs.share,
-                f"{head.layer}-{head.head}",
-                head.score,
-                head.beyond,
-                list(found.cost),
-                found.matched,
-                [*difference.effect, difference.p_holm],
-                f"{found.costlier} of {found.rivals}",
-                verdict(found),
-            ]
-        )
+def table(name: str, result: SilencingResult, relations: dict[str, SilencingEffect]) -> Table:
+    """The relations, highest score first."""
+    rows = []
+    for relation, effect in relations.items():
+        head, costs, difference = result.heads[relation], result.relations[relation], effect.difference
+        looks = [f"{head.layer}-{head.head}", head.score, head.beyond]
+        serves = [list(effect.cost), effect.matched, [*difference.effect, difference.p_holm]]
+        rivals = f"{effect.costlier} of {effect.rivals}"
+        rows.append([relation, costs.functions, costs.edges, costs.share, *looks, *serves, rivals, verdict(effect)])
     return Table(
-        one.name,
-        f"What the best head of a relation finds, and what silencing it costs, {result.settings.model}",
+        name,
+        f"{result.title}: what the best head of a relation finds, and what silencing it costs, {result.functions} "
+        "functions",
         [
             Column("relation", NAME),
-            Column("functions", COUNT),
-            Column("edges", COUNT),
-            Column("% asked", PERCENT),
+            Column("functions", COUNT, spare=(5,)),
+            Column("edges", COUNT, spare=(1,)),
+            Column("% asked", PERCENT, spare=(2,)),
             Column("head", NAME),
             Column("score", PERCENT, "looks"),
-            Column("beyond", PERCENT, "looks"),
-            Column("cost", COST, "serves"),
-            Column("matched", SIGNED, "serves"),
-            Column("difference", EFFECT, "serves"),
-            Column("costlier", NAME, "serves"),
+            Column("beyond", PERCENT, "looks", spare=(10,)),
+            Column("cost", COST, "serves", spare=(0, 3)),
+            Column("matched", SIGNED, "serves", spare=(9,)),
+            Column("difference", EFFECT, "serves", spare=(8, 4, 6)),
+            Column("costlier", NAME, "serves", spare=(7,)),
             Column("verdict", NAME),
         ],
         rows,
-        "Highest score first. % asked: sub-tokens of a function that are predicted. Cost, matched, difference: nats "
-        "per sub-token, with 95 % intervals; matched: mean over the other heads of the layer; costlier: how many of "
-        f"these cost more. p: corrected (Holm) for {len(rows)} relations. {COLOURED}",
+        f"Highest score first. Of each relation {PREDICTED[result.run.predicts]}. % asked: sub-tokens of a function "
+        "that are predicted. Score, beyond: percent of the edges, and of those beyond the best offset, that the head "
+        "finds with one guess. Cost: log-probability that is lost, nats per sub-token, mean over functions; matched: "
+        f"the same for {matched_heads(result)}, mean; difference: of the two; all with 95 % intervals. p: by the "
+        f"paired test over functions, corrected (Holm) for {len(rows)} relations. Costlier: how many of the matched "
+        f"heads cost more. {COLOURED}",
     )
 
 
-def _figure(one: Silenced) -> Figure:
+def _figure(one: SilencedModel) -> Figure:
     shown = {name: found for name, found in one.relations.items() if not found.few_functions}
     names, found = list(shown), list(shown.values())
     heads = [one.result.heads[name] for name in names]

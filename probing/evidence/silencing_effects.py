@@ -17,7 +17,7 @@ from probing.evidence.statistics import FEW_FUNCTIONS
 from probing.prediction.silencing_result import SilencingResult
 
 
-class Served(NamedTuple):
+class SilencingEffect(NamedTuple):
     """A relation: what silencing its best head costs, in nats per sub-token, above 0 if the head helps to predict.
 
     `cost`: the mean over functions; `matched`: the mean over the matched heads, of which there are `rivals`, and
@@ -35,7 +35,7 @@ class Served(NamedTuple):
         return self.difference.functions < FEW_FUNCTIONS
 
 
-def served(result: SilencingResult) -> dict[str, Served]:
+def silencing_effects(result: SilencingResult) -> dict[str, SilencingEffect]:
     """Relation -> what its best head serves; the relations of which heads look best come first."""
     costs = result.costs()
     best = {name: one.best for name, one in costs.items()}
@@ -43,7 +43,7 @@ def served(result: SilencingResult) -> dict[str, Served]:
     against = paired(best, {name: one.matched.mean(axis=1) for name, one in costs.items()})
     order = sorted(costs, key=lambda name: (-result.heads[name].score, name))
     return {
-        name: Served(
+        name: SilencingEffect(
             cost=alone[name].effect,
             matched=result.relations[name].matched,
             difference=against[name],
@@ -54,7 +54,7 @@ def served(result: SilencingResult) -> dict[str, Served]:
     }
 
 
-def by_chance(relations: dict[str, Served]) -> tuple[int, float]:
+def by_chance(relations: dict[str, SilencingEffect]) -> tuple[int, float]:
     """In how many relations no matched head costs more than the best; and in how many for heads picked at random."""
     most = sum(not one.costlier for one in relations.values())
     return most, sum(1 / (1 + one.rivals) for one in relations.values())

@@ -1,0 +1,62 @@
+"""Phrases that sentences and titles of reports share."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from codesyntax_dataset import paper, syntaxeval
+from probing.evidence.mechanism import LEAST
+from probing.evidence.statistics import FEW_FUNCTIONS, PERMUTATIONS, RESAMPLES
+from probing.report.document import Kind
+
+_VALUES = {
+    "FEW_FUNCTIONS": FEW_FUNCTIONS,
+    "PERMUTATIONS": PERMUTATIONS,
+    "RESAMPLES": RESAMPLES,
+    "LEAST": LEAST,
+    "PAPER": paper.source(),
+    "SYNTAXEVAL": syntaxeval.SOURCE,
+}
+
+
+def method(part: str) -> list[str]:
+    """The paragraphs on how to read a part of a report, from `method.md`."""
+    text = Path(__file__).with_name("method.md").read_text(encoding="utf-8").format_map(_VALUES)
+    (paragraphs,) = (rest for title, _, rest in (each.partition("\n") for each in text.split("# ")) if title == part)
+    return paragraphs.strip().split("\n\n")
+
+
+def listed(items: Sequence[str]) -> str:
+    """Items as a list in a sentence."""
+    return items[0] if len(items) == 1 else ", ".join(items[:-1]) + " and " + items[-1]
+
+
+def counted(number: int, noun: str) -> str:
+    """A number of things, in the singular or plural."""
+    return f"{number} {noun}" + ("" if number == 1 else "s")
+
+
+def interval(low: float, high: float, kind: Kind) -> str:
+    """A 95 % interval in words."""
+    return f"95 % interval {kind.show(low)} to {kind.show(high)}"
+
+
+def numbered(name: str, number: int) -> str:
+    """The name of a file or section; the second of one name gets a number."""
+    return f"{name}-{number}" if number > 1 else name
+
+
+def distinct(names: Sequence[str], all_settings: Sequence[object], among: Sequence[str]) -> list[str]:
+    """The names; equal ones are extended by those settings of `among` in which they differ."""
+    titles = []
+    for name, settings in zip(names, all_settings):
+        same_name = [other for other, other_name in zip(all_settings, names) if other_name == name]
+        differing = [field for field in among if len({str(getattr(other, field)) for other in same_name}) > 1]
+        suffixes = [f"{field.replace('_', '-')} {_in_words(getattr(settings, field))}" for field in differing]
+        titles.append(", ".join([name, *suffixes]))
+    return titles
+
+
+def _in_words(value: object) -> str:
+    return " ".join(value) if isinstance(value, (list, tuple)) else str(value)[:40]
