@@ -147,7 +147,7 @@ class Entry(Record):
     instrument: str
     settings: Any
     run: Any
-    functions: Annotated[int, Field(ge=1, le=10**6)]
+    functions: Annotated[int, Field(ge=1, le=10**5)]
     skips: dict[Plain, Number]
     versions: Annotated[dict[str, Version], exactly(VERSIONS)]
     verified: Verified | None = None

@@ -30,24 +30,9 @@ from codesyntax_dataset.protocol import (
 )
 from codesyntax_metric.topk_uas import NOT_IN_MEAN, RULES
 from probing.attention.result import ProbeRun, signature_of
+from probing.evidence import entry
 from probing.evidence.baselines import KINDS
-from probing.evidence.entry import (
-    Data,
-    Device,
-    Entry,
-    Family,
-    Interval,
-    Labels,
-    Model,
-    Number,
-    Revision,
-    Score,
-    Scores,
-    Sha256,
-    Whole,
-    none,
-    one_of,
-)
+from probing.evidence.entry import Entry, Interval, Number, Score, Scores
 from probing.evidence.outcomes import TABLE_PLACES, Found, Outcomes
 from probing.evidence.packing import packed, unpacked
 from probing.evidence.selection import SAME_RELATIONS
@@ -69,40 +54,42 @@ WHO = ("model", *KINDS)
 _MANY = 10
 """With so many relations, held-out heads are never all the best ones: of two models, 32 and 56 % of the scores were."""
 
+_MOST_EDGES = 10**6  # of a relation in a function
+
 Size = Annotated[int, Field(ge=1, le=1000)]
 
 
 class AttentionEntrySettings(Settings):
     """The settings of a complete run of a model on `test`."""
 
-    model: Model
-    revision: Revision
-    data: Data
-    labels: Labels
-    config: Annotated[str, one_of(CONFIGS)]
+    model: entry.Model
+    revision: entry.Revision
+    data: entry.Data
+    labels: entry.Labels
+    config: Annotated[str, entry.one_of(CONFIGS)]
     split: Literal["test"]
-    direction: Annotated[str, one_of(DIRECTIONS)]
+    direction: Annotated[str, entry.one_of(DIRECTIONS)]
     dtype: Literal["float32", "bfloat16"]
     max_length: Number
-    also_fits: Annotated[tuple[Model, ...], FailFast(), listed]
-    limit: Whole
-    control: Annotated[None, none("a control is no model")]
+    also_fits: Annotated[tuple[entry.Model, ...], FailFast(), listed]
+    limit: entry.Whole
+    control: Annotated[None, entry.none("a control is no model")]
     seed: None
 
 
 class AttentionEntryRun(ProbeRun):
     """How the probe ran."""
 
-    family: Family = "unknown"
+    family: entry.Family = "unknown"
     attention: Literal["captured", "eager"]
     attention_why: Annotated[str, matching(PLAIN + "{0,1000}", "plain text")]
-    device: Device
+    device: entry.Device
 
 
 class ChosenOn(Record):
     """The probe of the split `validation`, on which the held-out protocol chooses its heads."""
 
-    labels: Labels
+    labels: entry.Labels
     functions: Number
     edges: Number
 
@@ -110,14 +97,14 @@ class ChosenOn(Record):
 class Digests(Record):
     """SHA-256 of the ledgers' files."""
 
-    test: Sha256
-    validation: Sha256
+    test: entry.Sha256
+    validation: entry.Sha256
 
 
 class ProtocolHits(Record):
     """The hits by one protocol, of its `relations`, sorted."""
 
-    relations: Texts
+    relations: Annotated[Texts, Field(max_length=1000)]
     heads: str
     better: str
     model: str
@@ -376,64 +363,59 @@ class AttentionEntry(Entry):
         return CountedHits(list(hits.relations), functions, edges, chosen["heads"], chosen["better"], counts)
 
     def _check(self) -> None:
-        of, verified = self.functions + self.chosen_on.functions, self.verified
-        if verified and (verified.of != of or verified.functions > of):
-            raise EntryError(f"verified is {verified.functions} of {verified.of} functions, but the entry has {of}")
-        counted = self.counted()
-        self._check_edges(counted)
-        published, beyond = counted[PUBLISHED], counted.get(BEYOND_OFFSET)
-        for at, hits in counted.items():
-            for kind in KINDS:
-                if (np.diff(hits.hits[kind], axis=1) < 0).any():
-                    raise EntryError(f"{at}.{kind} has fewer hits in a function than with one guess fewer")
-        _check_best(published, counted[HELD_OUT], beyond)
-        _check_heads(counted)
+        for wrong, why in self._problems():
+            if wrong:
+                raise EntryError(why)
+        _check_heads(self.counted())
 
-    def _check_edges(self, counted: dict[str, CountedHits]) -> None:
-        """Check functions, relations and edges."""
-        published, beyond = counted[PUBLISHED], counted.get(BEYOND_OFFSET)
-        config = self.settings.config
+    def _problems(self) -> Iterator[tuple[bool, str]]:
+        """Yields what no probe of a model can give: whether it stands here, and the reason."""
+        of, verified, config = self.functions + self.chosen_on.functions, self.verified, self.settings.config
+        if verified:
+            wrong = not verified.functions <= verified.of == of
+            yield wrong, f"verified is {verified.functions} of {verified.of} functions, but the entry has {of}"
+        counted = self.counted()
+        published, held_out, hard = counted[PUBLISHED], counted[HELD_OUT], counted.get(BEYOND_OFFSET)
         language, variant = language_of(config), variant_of(config)
         for at, hits in counted.items():
             for name in hits.relations:
-                if not language.has_relation(name, variant):
-                    raise EntryError(f"a name in {at}.relations is {shown(name)}, expected a relation of {config}")
-            if hits.relations != sorted(set(hits.relations)):
-                raise EntryError(f"{at}.relations is not sorted, or has one twice")
-        if not (published.edges.any(axis=0).all() and published.edges.any(axis=1).all()):
-            raise EntryError("edges has a function or a relation without any")
-        if beyond is None:
-            return
-        at, functions = BEYOND_OFFSET, np.count_nonzero(beyond.edges, axis=1)
-        for name, number in zip(beyond.relations, functions.tolist()):
-            if number < FEW_FUNCTIONS:
-                raise EntryError(f"{at}.edges has {name} in {number} functions, expected at least {FEW_FUNCTIONS}")
-            if name not in counted[HELD_OUT].relations:
-                raise EntryError(f"{at}.relations has {name}, which has no held-out hits")
-        if all(name in NOT_IN_MEAN for name in beyond.relations):
-            raise EntryError(f"{at}.relations has none of the mean, expected no {at} then")
-
-
-def _check_best(published: CountedHits, held_out: CountedHits, beyond: CountedHits | None) -> None:
-    """Check what holds for every model: *published* uses the best head, and the better baseline, on the scored data."""
-    hits, names = published.total("model"), published.relations
-    _refuse(np.diff(hits, axis=1, prepend=0) < 0, published, "published", "fewer hits than with one guess fewer")
-    first, any_, last = range(len(RULES))
-    strict = np.zeros(hits.shape, bool)
-    strict[any_] = hits[any_] < np.maximum(hits[first], hits[last])
-    _refuse(strict, published, "published", "fewer hits than by a stricter rule")
-    offset, keyword = (published.total(kind) for kind in KINDS)
-    worse = published.total(BEST_BASELINE) < np.maximum(offset, keyword)
-    _refuse(worse, published, "published", "a combined baseline that is not the better of offset and keyword")
-    for at, hits_of in ((HELD_OUT, held_out), (BEYOND_OFFSET, beyond)):
-        if hits_of is not None:
-            most = hits[..., [names.index(name) for name in hits_of.relations]]
-            _refuse(hits_of.total("model") > most, hits_of, at, "more hits than the best head, which is published")
-            if at == HELD_OUT and len(hits_of.relations) >= _MANY and (hits_of.total("model") == most).all():
-                raise EntryError(
-                    f"{at} has the hits of published for all {len(names)} relations, rules and k: it was copied, "
-                    "heads chosen on other data miss the best one somewhere"
-                )
+                why = f"a name in {at}.relations is {shown(name)}, expected a relation of {config}"
+                yield not language.has_relation(name, variant), why
+            yield hits.relations != sorted(set(hits.relations)), f"{at}.relations is not sorted, or has one twice"
+            for kind in KINDS:
+                why = f"{at}.{kind} has fewer hits in a function than with one guess fewer"
+                yield bool((np.diff(hits.hits[kind], axis=1) < 0).any()), why
+        edges = published.edges
+        each_has_one = edges.any(axis=0).all() and edges.any(axis=1).all()
+        yield not each_has_one, "edges has a function or a relation without any"
+        yield bool((edges > _MOST_EDGES).any()), f"edges has a function with more than {_MOST_EDGES:,} of a relation"
+        if hard is not None:
+            for name, functions in zip(hard.relations, np.count_nonzero(hard.edges, axis=1).tolist()):
+                why = f"{BEYOND_OFFSET}.edges has {name} in {functions} functions, expected at least {FEW_FUNCTIONS}"
+                yield functions < FEW_FUNCTIONS, why
+                yield name not in held_out.relations, f"{BEYOND_OFFSET}.relations has {name}, without held-out hits"
+            none_in_mean = all(name in NOT_IN_MEAN for name in hard.relations)
+            yield none_in_mean, f"{BEYOND_OFFSET}.relations has none of the mean, expected no such score then"
+        # *published* uses the best head, and the better baseline, on the scored data
+        most = published.total("model")
+        first, any_, last = most
+        offset, keyword = (published.total(kind) for kind in KINDS)
+        combined = published.total(BEST_BASELINE)
+        yield bool((np.diff(most, axis=1) < 0).any()), "published.model has fewer hits than with one guess fewer"
+        yield bool((any_ < np.maximum(first, last)).any()), "published.model has fewer hits than by a stricter rule"
+        worse = bool((combined < np.maximum(offset, keyword)).any())
+        yield worse, "published.better is a combined baseline that is not the better of offset and keyword"
+        for at, hits in counted.items():
+            best = most[..., [published.relations.index(name) for name in hits.relations]]
+            for name, more in zip(hits.relations, np.moveaxis(hits.total("model") > best, -1, 0)):
+                yield bool(more.any()), f"{at}.model has more hits of {name} than the best head, which is published"
+        names = held_out.relations
+        copied = (held_out.total("model") == most[..., [published.relations.index(name) for name in names]]).all()
+        yield (
+            bool(copied) and len(names) >= _MANY,
+            f"held-out has the hits of published for all {len(names)} relations, rules and k: it was copied, heads "
+            "chosen on other data miss the best one somewhere",
+        )
 
 
 def _check_heads(counted: dict[str, CountedHits]) -> None:
@@ -463,13 +445,6 @@ def _check_heads(counted: dict[str, CountedHits]) -> None:
                 f"{name}: of one and the same head, {one} has hits in a function that {other} lacks, which no head "
                 "can do"
             )
-
-
-def _refuse(wrong: np.ndarray, hits: CountedHits, at: str, why: str) -> None:
-    """Raise EntryError for the first score (rules, k, R) that is `wrong`."""
-    if wrong.any():
-        rule, k, column = np.argwhere(wrong)[0]
-        raise EntryError(f"{at}: {hits.relations[column]} has, {RULES[rule]} token and k = {TABLE_KS[k]}, {why}")
 
 
 def _means(counted: dict[str, CountedHits], who: str) -> dict[str, Outcomes]:

@@ -1,10 +1,10 @@
-"""Statistics that are kept between reports: each is computed once, and found again by a digest of all it depends on.
+"""Statistics that reports and boards keep: each is computed once, and found again by a digest of all it depends on.
 
 They are in the cache (`probing.models.cache_dir`), not beside the results: these travel, and may be in a folder that
 cannot be written. A file is named after the digest of the numbers that the statistic is made from, as they were read
 just now from the ledgers and the data, of our code and of the libraries; and after that of its own content, so that a
-damaged one is computed again. Whoever can write to the cache can forge what a report says, so only reports, within
-`caching`, take anything from it: `verify`, `submit` and `board` compute.
+damaged one is computed again. Whoever can write to the cache can forge what a report or a board says, so only these,
+within `caching`, take anything from it: `verify` and `submit` compute.
 """
 
 from __future__ import annotations

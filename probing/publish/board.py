@@ -31,6 +31,7 @@ from codesyntax_dataset.safe_files import printable
 from probing.evidence.entry import LARGEST, Entry, load
 from probing.evidence.entry_attention import AttentionEntry
 from probing.evidence.entry_masked import MaskedEntry
+from probing.evidence.statistics_cache import caching
 from probing.publish.tables import BoardTable, LeftOut, group, rows_of
 
 INSTRUMENTS: tuple[type[Entry], ...] = (AttentionEntry, MaskedEntry)
@@ -91,7 +92,8 @@ def read(sources: Sequence[str | os.PathLike]) -> Board:
                     entries.append((name, load(path)))
                 except EntryError as error:
                     left_out.append(LeftOut(name, printable(str(error).replace(str(path), path.name))))
-    tables, duplicates = group(rows_of(entries))
+    with caching():
+        tables, duplicates = group(rows_of(entries))
     return Board(tables, sorted(left_out + duplicates))
 
 

@@ -1,4 +1,4 @@
-"""Parse untrusted JSON: size, depth, duplicate keys, schema.
+"""Parse untrusted JSON: size, depth, duplicate keys.
 
 Input that fails a check raises EntryError with the reason.
 """
@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import stat
 from collections import Counter
-from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +17,6 @@ from codesyntax_dataset.errors import EntryError
 PLAIN = "[ -;=?-~]"
 """A pattern for one printable ASCII character except < and >."""
 
-_MOST = 10**9
 _MOST_FIELDS = 10_000
 
 
@@ -65,46 +63,7 @@ def _no_constant(name: str) -> None:
     raise EntryError(f"{name} is not a number in JSON")
 
 
-Check = Callable[[Any, str], object]
-"""Raises EntryError unless the value at the given place is as expected."""
-
-
 def shown(value: Any) -> str:
     """A value for messages: short, and in ASCII."""
     text = ascii(value) if isinstance(value, (str, int, float, bool, type(None))) else f"a {type(value).__name__}"
     return text if len(text) <= 80 else f"{text[:77]}..."
-
-
-def expect(fits: bool, value: Any, at: str, expected: str) -> None:
-    if not fits:
-        raise EntryError(f"{at or 'the entry'} is {shown(value)}, expected {expected}")
-
-
-def one_of(known: Iterable[Any]) -> Check:
-    known = list(known)
-    expected = " or ".join(map(shown, known))
-    return lambda value, at: expect(
-        any(type(value) is type(one) and value == one for one in known), value, at, expected
-    )
-
-
-def whole(least: int, most: int = _MOST) -> Check:
-    expected = f"a whole number from {least} to {most}"
-    return lambda value, at: expect(type(value) is int and least <= value <= most, value, at, expected)
-
-
-def mapping(value: Any, at: str) -> dict[str, Any]:
-    expect(isinstance(value, dict), value, at, "an object")
-    return value
-
-
-def fields(value: Any, at: str, names: Iterable[str], optional: Iterable[str] = ()) -> list[Any]:
-    """The values of exactly these fields, in this order, followed by those of `optional` that are present."""
-    members = mapping(value, at)
-    names = [*names, *(name for name in optional if name in members)]
-    for name in names:
-        if name not in members:
-            raise EntryError(f"{at or 'the entry'} lacks the field {name}")
-    for name in sorted(members.keys() - set(names)):
-        raise EntryError(f"{at or 'the entry'} has an unknown field {shown(name)}")
-    return [members[name] for name in names]

@@ -226,7 +226,7 @@ def test_numbers_that_a_model_could_have_are_what_only_masking_again_refuses(hon
         (("settings", "split"), "validation", "'test'"),
         (("settings", "model"), "../x", "as the Hub allows it"),
         (("settings", "node_types"), [], "at least 1 item"),
-        (("functions",), 10**7, "at most 1000000"),
+        (("functions",), 10**6, "at most 100000"),
         (("signature",), "mask|x", "unknown field 'signature'"),
         (("scores",), {}, "unknown field 'scores'"),
         (("outcomes", "p"), 0.5, "outcomes has an unknown field 'p'"),

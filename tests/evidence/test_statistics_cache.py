@@ -51,7 +51,7 @@ def test_the_same_numbers_are_found_again_and_others_computed(cache, monkeypatch
         compare(other, one)
     assert len(made) == 4
     made.clear()
-    estimate(one)  # as `verify`, `submit` and `board` do
+    estimate(one)  # as `verify` and `submit` do
     assert len(made) == 1
 
 
