@@ -20,7 +20,15 @@ _TYPED = """
 """
 _NAME = (  # of a function or class that is a value
     "^<variable_declarator>/name | ^<assignment_expression>/left | ^<pair>/key | ^<field_definition>/property | "
-    "^<public_field_definition>/name | name"
+    "^<public_field_definition>/name | name | ^<export_statement>/'default'"
+)
+_BLOCK = "body<statement_block|parenthesized_expression|jsx_element|jsx_self_closing_element>/^"
+_CALLED = f"{_BLOCK}/^<arguments>/^<call_expression>"
+_LABEL = f"{_BLOCK}/^<arguments>/*[0]<string|template_string>"
+_CALLBACK = (  # `const F = memo(() => {...})`, `const F = memo(forwardRef(() => {...}))`, `app.get("/", () => {...})`
+    f"{_CALLED}/^<variable_declarator>/name | {_CALLED}/^<arguments>/^<call_expression>/^<variable_declarator>/name | "
+    f"{_CALLED}/function<identifier> .. {_LABEL} | {_CALLED}/function/object<identifier|this>/^ .. {_LABEL} | "
+    f"{_CALLED}/function/property .. {_LABEL}"
 )
 
 TABLE = Table(
@@ -40,6 +48,7 @@ TABLE = Table(
         "method_definition".split(),
         _NAME,
     ),
+    callbacks=dict.fromkeys(("arrow_function", "function_expression"), _CALLBACK),
     scopes=dict.fromkeys("abstract_class_declaration class class_declaration internal_module".split(), _NAME),
     rules=(
         Rule("assignment_expression", "Assign", {"target": "left", "value": "right"}),

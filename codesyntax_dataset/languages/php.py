@@ -29,10 +29,19 @@ _ARGUMENTS = "arguments/*<argument>"
 TABLE = Table(
     grammar="tree_sitter_php.language_php_only",
     file_grammar="tree_sitter_php.language_php",
-    frames=(("class A {", "\n}"), ("", "")),
-    dialects=(Dialect("tree_sitter_php.language_php", frames=(("<?php class A {", "\n}"), ("<?php {", "\n}"))),),
+    frames=(("class A {", "\n}"), ("", ""), ("if (1) {", "\n;}")),
+    dialects=(
+        Dialect(
+            "tree_sitter_php.language_php", frames=(("<?php class A {", "\n}"), ("<?php {", "\n}"), ("<?php {", "\n;}"))
+        ),
+    ),
     text=frozenset({"text"}),  # outside of PHP
-    functions={"function_definition": "body/^/name", "method_declaration": "body/^/name"},
+    functions={
+        "anonymous_function": "^<assignment_expression>/left",
+        "arrow_function": "^<assignment_expression>/left",
+        "function_definition": "body/^/name",
+        "method_declaration": "body/^/name",
+    },
     scopes=dict.fromkeys(("class_declaration", "enum_declaration", "trait_declaration"), "name"),
     brackets=frozenset({"parenthesized_expression"}),
     whole=frozenset({*_STRINGS, "qualified_name", "relative_name", "variable_name"}),  # as in PHP's own tokens

@@ -27,7 +27,7 @@ _KEYWORDS = "pair|hash_splat_argument"
 
 TABLE = Table(
     grammar="tree_sitter_ruby",
-    functions={"method": "name", "singleton_method": "name"},
+    functions={"lambda": "^<assignment>/left", "method": "name", "singleton_method": "name"},
     scopes={"class": "name", "module": "name"},
     brackets=frozenset({"parenthesized_statements"}),
     whole=frozenset("bare_string bare_symbol delimited_symbol heredoc_body regex string subshell".split()),

@@ -3,7 +3,9 @@
 A function's code begins at `def` or `async def`, in other languages at the first modifier, and runs to its last
 character; its first line loses its indentation, the others keep theirs. Preceding decorators and comments are excluded,
 nested functions are part of the outer one, and methods without a body do not count. A function that is a value, as in
-JavaScript, counts if it has a name or is assigned to one. Hidden folders are ignored.
+JavaScript, counts if it has a name or is assigned to one, or is a callback with a label or a name in front
+(`app.get("/", () => {...})`) and has no function inside that counts. Python's functions in `if` or `try` count, which
+CodeSearchNet leaves out. Hidden folders are ignored.
 
 Top-level folders `test` and `validation`, if both exist, are the partitions and hold one folder per project, whose name
 is used as the repository. Otherwise whole files are drawn for the validation partition, or whole repositories if the

@@ -95,7 +95,7 @@ def functions(files: dict[str, str]) -> list[str]:
         dict.fromkeys(
             definition.code
             for text in files.values()
-            for definition in definitions(text)
+            for definition in definitions(text, branches=False)
             if isinstance(definition, Definition)
         )
     )

@@ -382,6 +382,17 @@ def test_python_functions_are_cut_out_as_codesearchnet_does(tmp_path):
     }
 
 
+def test_python_functions_in_statements_of_a_module_count(tmp_path):
+    text = (
+        "if A:\n    def f(): return 1\nelse:\n    async def g(): pass\n"
+        "try:\n    class C:\n        if B:\n            def h(self): pass\nexcept E:\n    def i(): pass\n"
+        "finally:\n    with j:\n        def k(): pass\nmatch l:\n    case 1:\n        def m(): pass\n"
+    )
+    functions = read_all(write(tmp_path, {"a.py": text.encode()}))
+    assert [function.func_name for function in functions] == ["f", "g", "C.h", "i", "k", "m"]
+    assert functions[0].code == "def f(): return 1"
+
+
 def test_java_methods_are_cut_out_with_their_modifiers_and_without_their_javadoc(tmp_path):
     functions = read_all(write(tmp_path, {"Outer.java": JAVA_FILE.encode()}), "java")
     assert [(function.func_name, function.url, function.code) for function in functions] == [
@@ -409,6 +420,11 @@ export class I {
 (function () { "π"; var l = function () {}; })();
 on("click", function m() {});
 export default () => 1;
+app.get("/n", async (x) => { return x.y });
+const O = memo(forwardRef((p) => { return <p/> })), q = r.map((s) => s + 1);
+describe("t", () => { it("u", function () { return 1 }); });
+define(["v"], function () { function w() {} });
+x.then(y).on("z", () => { return 1 });
 """
 
 
@@ -426,6 +442,12 @@ def test_javascript_functions_are_cut_out_if_they_have_a_name_or_are_given_one(t
         "I.[Symbol.iterator]": "[Symbol.iterator]() {}",
         "l": "function () {}",
         "m": "function m() {}",
+        "default": "() => 1",
+        'app.get("/n")': "async (x) => { return x.y }",
+        "O": "(p) => { return <p/> }",
+        'it("u")': "function () { return 1 }",
+        "w": "function w() {}",
+        'on("z")': "() => { return 1 }",
     }
     assert functions[0].url == "a.mjs#L1-L1"
 
@@ -689,6 +711,7 @@ def test_php_functions_have_a_body_and_may_leave_php(tmp_path):
         "B.d": "public static function d(): int { ?><b><?php }",
         "T.e": "private function e() { return new class { function f() {} }; }",
         "E.h": "function h() {}",
+        "$j": "function () {}",
     }
     assert functions[0].url == "a.php#L4-L4"
 

@@ -18,8 +18,10 @@ def decode(data: bytes) -> str:
     return data.decode(encoding)
 
 
-def definitions(text: str) -> Iterable[Definition | Unread]:
+def definitions(text: str, branches: bool = True) -> Iterable[Definition | Unread]:
     """The module-level functions of a file and the methods of its classes, from `def` or `async def` on.
+
+    With `branches`, these may stand in `if`, `try` and other statements, which CodeSearchNet leaves out.
 
     Of a file that this interpreter cannot parse, such as one for a later version, the functions that exact labels can
     read, and what they cannot. Raises SyntaxError or ValueError if nobody can read it.
@@ -27,7 +29,7 @@ def definitions(text: str) -> Iterable[Definition | Unread]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # for example about an invalid escape in the file
         try:
-            return _by_interpreter(text, ast.parse(text))
+            return _by_interpreter(text, ast.parse(text), branches)
         except SyntaxError:
             if "\0" in text:
                 raise
@@ -48,7 +50,14 @@ def _by_grammar(text: str) -> Iterator[Definition | Unread]:
         yield found
 
 
-def _by_interpreter(text: str, module: ast.Module) -> Iterator[Definition]:
+def _inside(node: ast.stmt) -> list[ast.stmt]:
+    """The statements right inside of a statement, in order."""
+    parts = [node, *getattr(node, "handlers", ()), *getattr(node, "cases", ())]
+    found = [each for part in parts for name in ("body", "orelse", "finalbody") for each in getattr(part, name, ())]
+    return sorted(found, key=lambda each: each.lineno)
+
+
+def _by_interpreter(text: str, module: ast.Module, branches: bool) -> Iterator[Definition]:
     lines = list(io.StringIO(text, newline=""))  # counted as by the parser: \n, \r\n and \r end a line, \f does not
 
     def functions(body: list[ast.stmt], prefix: str) -> Iterator[Definition]:
@@ -60,5 +69,7 @@ def _by_interpreter(text: str, module: ast.Module) -> Iterator[Definition]:
                 block[-1] = block[-1].encode()[: node.end_col_offset].decode()  # columns of the tree count bytes
                 block[0] = block[0].encode()[node.col_offset :].decode()
                 yield Definition(f"{prefix}{node.name}", node.lineno, node.lineno + len(block) - 1, "".join(block))
+            elif branches:
+                yield from functions(_inside(node), prefix)
 
     return functions(module.body, "")

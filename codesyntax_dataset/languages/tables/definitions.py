@@ -36,14 +36,26 @@ def definitions(text: str, table: Table) -> list[Definition | Unread]:
     return max(readings, key=lambda found: sum(len(one.code) for one in found if isinstance(one, Definition)))
 
 
-def _defined(root: tree_sitter.Node, data: bytes, table: Table) -> Iterator[Definition | Unread]:
+def _defined(
+    root: tree_sitter.Node, data: bytes, table: Table, prefix: str = "", inside: bool = False
+) -> Iterator[Definition | Unread]:
+    """What is defined in a node, or only `inside` it."""
     functions = {node: compiled(path) for node, path in table.functions.items()}
+    callbacks = {node: compiled(path) for node, path in table.callbacks.items()}
     scopes = {node: compiled(path) for node, path in table.scopes.items()}
-    waiting = [(root, "")]
+    waiting = [(root, prefix)]
     while waiting:
         node, prefix = waiting.pop()
         first, last = node.start_point.row + 1, node.end_point.row + 1
-        if (find := functions.get(node.type)) and (name := _name(node, find, data)):
+        itself = not (inside and node == root)
+        name = _name(node, functions, data) if itself else ""
+        if not name and itself and (given := _name(node, callbacks, data)):
+            nested = list(_defined(node, data, table, prefix, inside=True))
+            if nested:  # it is only the place where others are defined, such as a module or a suite of tests
+                yield from nested
+                continue
+            name = given
+        if name:
             if node.has_error:
                 yield Unread(UNREAD_FUNCTION, first)
             else:
@@ -51,11 +63,17 @@ def _defined(root: tree_sitter.Node, data: bytes, table: Table) -> Iterator[Defi
             continue
         if node.is_error or node.is_missing:
             yield Unread(UNREAD_OUTSIDE, first)
-        if (find := scopes.get(node.type)) and (name := _name(node, find, data)):
+        if name := _name(node, scopes, data):
             prefix += f"{name}."
         children = node.children if node.has_error else node.named_children
         waiting += [(child, prefix) for child in reversed(children)]
 
 
-def _name(node: tree_sitter.Node, find: Find, data: bytes) -> str:
-    return "".join(data[found.start_byte : found.end_byte].decode() for found in find(node)[:1])
+def _name(node: tree_sitter.Node, paths: dict[str, Find], data: bytes) -> str:
+    """The text of what the path for nodes of this type leads to: of its first node, or from the first to the last."""
+    found = paths[node.type](node) if node.type in paths else []
+    if not found:
+        return ""
+    whole = len(found) == 2 and found[1].type in ("string", "template_string")
+    name = data[found[0].start_byte : found[whole].end_byte].decode()
+    return f"{name})" if whole else name

@@ -41,11 +41,12 @@ class Table:
     of plain text, such as between tags: tokens without the white space around them. `flat`: nodes whose children
     count as those of their parent, such as lists of arguments. `refused`: a query of tree-sitter for nodes
     (`@refused`) that the grammar reads but no function in this frame has. `functions`: nodes of functions that a
-    source file is searched for, each with the path to its name, which must lead somewhere; `scopes`: nodes whose
-    names precede those of functions inside; `file_grammar`: the grammar of whole files, where that is another.
-    `joins_lines`: whether a line break inside any brackets means nothing. `backward`: relations of the constructs
-    whose dependent stands before its head in this language, which gives no edge. `examples`: code of each construct
-    that has all of its relations, where it stands in a function like the dots of `sketch`.
+    source file is searched for, each with the path to its name, which must lead somewhere; `callbacks`: further
+    ones, which count if they have no function inside that does; `scopes`: nodes whose names precede those of
+    functions inside; `file_grammar`: the grammar of whole files, where that is another. `joins_lines`: whether a
+    line break inside any brackets means nothing. `backward`: relations of the constructs whose dependent stands
+    before its head in this language, which gives no edge. `examples`: code of each construct that has all of its
+    relations, where it stands in a function like the dots of `sketch`.
     """
 
     grammar: str
@@ -66,6 +67,7 @@ class Table:
     sketch: str = "..."
     file_grammar: str | None = None
     functions: Mapping[str, str] = field(default_factory=dict)
+    callbacks: Mapping[str, str] = field(default_factory=dict)
     scopes: Mapping[str, str] = field(default_factory=dict)
 
     @property
