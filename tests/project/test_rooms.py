@@ -97,11 +97,7 @@ def test_no_circles_and_few_levels():
 SHARED = {
     "Check",
     "Finished",
-    "Found",
     "Masked",
-    "Provenance",
-    "ResultFile",
-    "Signature",
     "Source",
     "Table",
 }
