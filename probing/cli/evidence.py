@@ -84,6 +84,7 @@ def baseline(as_json: bool, wide: bool, output: Path | None, **given: Any) -> No
 
 @main.command()
 @click.argument("model")
+@options.gguf
 @options.data
 @options.configs
 @click.option(
@@ -106,19 +107,19 @@ def baseline(as_json: bool, wide: bool, output: Path | None, **given: Any) -> No
 @options.max_length
 @options.wide
 @options.as_json
-def ablate(model: str, configs: tuple[str, ...], wide: bool, as_json: bool, **given: Any) -> None:
+def ablate(model: str, gguf: str | None, configs: tuple[str, ...], wide: bool, as_json: bool, **given: Any) -> None:
     """Silence the best attention head of each relation in MODEL, and see what it costs: does the head that looks also
     serve?
 
-    MODEL is a masked language model or a decoder: a Hub id, a local folder, or tiny-code-mlm, the embedded one. Heads
-    are chosen on the split validation, which is probed first unless it was, and silenced on the split test. Under
-    `accelerate launch` or `torchrun`, the processes share the work.
+    MODEL is a masked language model or a decoder: a Hub id, a local folder, a GGUF file, or an embedded model,
+    tiny-code-mlm or smollm2-135m. Heads are chosen on the split validation, which is probed first unless it was, and
+    silenced on the split test. Under `accelerate launch` or `torchrun`, the processes share the work.
     """
     quiet_libraries()
     from probing import ablate as run
 
     for config, _ in options.every(configs, ["test"], as_json, given["shard"]):
-        result = run(model, config=config, tell=note, **given)
+        result = run(options.with_gguf(model, gguf), config=config, tell=note, **given)
         print_saved(result, given["output"], wide, as_json)
     note_shard(given["shard"], given["output"])
 

@@ -15,16 +15,17 @@ from probing.models.cubert import DROPPABLE, LANGUAGES
 
 @main.command()
 @click.argument("model")
+@options.gguf
 @options.revision
 @options.dtype
 @options.device
 @options.as_json
-def doctor(model: str, as_json: bool, **given: Any) -> None:
+def doctor(model: str, gguf: str | None, as_json: bool, **given: Any) -> None:
     """Print the self-check of MODEL: how it can be probed, or why it cannot (exit status 1)."""
     quiet_libraries()
     from probing.models.doctor import doctor as run
 
-    diagnosis = run(model, **given)
+    diagnosis = run(options.with_gguf(model, gguf), **given)
     click.echo(diagnosis.to_json() if as_json else diagnosis.text(), nl=not as_json)
     if diagnosis.path == "refused":
         sys.exit(1)
@@ -36,7 +37,7 @@ def doctor(model: str, as_json: bool, **given: Any) -> None:
 @options.wide
 @options.as_json
 def available_models(models: tuple[str, ...], refresh: bool, wide: bool, as_json: bool) -> None:
-    """List models known to work, or describe each MODEL (a Hub id or a local folder) from its configuration."""
+    """List models known to work, or describe each MODEL (Hub id, local folder or GGUF file) from its configuration."""
     quiet_hub()
     from probing.models.catalogue import available, to_json
     from probing.report import results

@@ -25,6 +25,7 @@ dtype = click.option(
     "--dtype", default="float32", type=click.Choice(["float32", "bfloat16"]), help="Precision of the model."
 )
 revision = click.option("--revision", help="Branch, tag or commit of a model on the Hub, or a checkpoint in a folder.")
+gguf = click.option("--gguf", metavar="NAME", help="The GGUF file in MODEL, a folder or repository with several.")
 as_json = click.option("--json", "as_json", is_flag=True, help="Print only the result, as JSON, to standard output.")
 wide = click.option("--wide", is_flag=True, help="Print all columns, regardless of the width of the terminal.")
 configs = click.option(
@@ -66,6 +67,11 @@ shard = click.option(
     metavar="I/N",
     help="Run only shard I of N, from 1, and write it to --output for `codesyntax merge`.",
 )
+
+
+def with_gguf(model: str, gguf: str | None) -> str:
+    """The name of the GGUF file in a folder or repository, if one is given."""
+    return f"{model}/{gguf}" if gguf else model
 
 
 def every(

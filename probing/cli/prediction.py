@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 @main.command()
 @click.argument("model")
+@options.gguf
 @options.data
 @options.configs
 @options.splits
@@ -51,6 +52,7 @@ if TYPE_CHECKING:
 @options.as_json
 def mask(
     model: str,
+    gguf: str | None,
     configs: tuple[str, ...],
     splits: tuple[str, ...],
     node_types: tuple[str, ...],
@@ -66,7 +68,7 @@ def mask(
     """
     names = [name for text in node_types for name in text.replace(",", " ").split()] if node_types else None
     for config, split in options.every(configs, splits, as_json, given["shard"]):
-        result = run_mask(model, config=config, split=split, node_types=names, **given)
+        result = run_mask(options.with_gguf(model, gguf), config=config, split=split, node_types=names, **given)
         print_saved(result, given["output"], wide, as_json)
     note_shard(given["shard"], given["output"])
 

@@ -79,18 +79,21 @@ def reproduce(sources: tuple[str, ...], models: tuple[str, ...], output: Path, *
 
 @main.command()
 @click.option("--output", default="codesyntax-demo", type=options.PATH, help="The folder to write into.")
-def demo(output: Path) -> None:
+@click.option("--decoder", is_flag=True, help="Probe smollm2-135m, too, which is in the extra `decoder`.")
+def demo(output: Path, decoder: bool) -> None:
     """Build the embedded sample, and report what the attention heads of an embedded encoder find in it, and what an
     embedded masked language model restores of it."""
     from codesyntax_dataset.build import build as build_dataset
-    from probing.models.location import EMBEDDED, TINY, embedded_model
+    from probing.models.location import DECODER, EMBEDDED, TINY, embedded_model
     from probing.prediction.masking import CONTROLS
     from probing.report.report import report as write_report
 
-    embedded_model()  # raises at once if it is missing
+    embedded = {EMBEDDED: ["python", "java"], TINY: ["python"]} | ({DECODER: ["python", "java"]} if decoder else {})
+    for model in embedded:
+        embedded_model(model)  # raises at once if it is missing
     data, results = output / "codesyntax", output / "results"
     click.echo(build_dataset("sample", ["python", "java"], data).text(), err=True)
-    for model, config in ((EMBEDDED, "python"), (EMBEDDED, "java"), (TINY, "python")):
+    for model, config in [(model, config) for model, configs in embedded.items() for config in configs]:
         for split in SPLITS:
             result = run_probe(model, data=data, config=config, split=split, output=results)
             if result is not None and split == "test":

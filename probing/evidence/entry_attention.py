@@ -69,7 +69,7 @@ class AttentionEntrySettings(Settings):
     config: Annotated[str, entry.one_of(CONFIGS)]
     split: Literal["test"]
     direction: Annotated[str, entry.one_of(DIRECTIONS)]
-    dtype: Literal["float32", "bfloat16"]
+    dtype: Annotated[str, matching(r"(float32|bfloat16)( of [A-Z0-9_]{1,10})?", "float32 or bfloat16")]
     max_length: Number
     also_fits: Annotated[tuple[entry.Model, ...], FailFast(), listed]
     limit: entry.Whole

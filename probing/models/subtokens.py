@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
+from transformers import PreTrainedConfig
 
 from codesyntax_dataset.errors import ModelError
 from probing.models.location import no_panic
@@ -46,3 +47,10 @@ def encode(tokenizer: Any, texts: Sequence[str]) -> Iterator[tuple[np.ndarray, n
         encoding["input_ids"], encoding["offset_mapping"], encoding["special_tokens_mask"]
     ):
         yield np.asarray(ids, np.int32), np.asarray(offsets, np.int32).reshape(-1, 2), np.asarray(special, bool)
+
+
+def positions(config: PreTrainedConfig) -> int | None:
+    """The number of positions in a configuration; None: any number of sub-tokens."""
+    config = config.get_text_config()
+    numbers = (getattr(config, name, None) for name in ("max_position_embeddings", "max_seq_len"))
+    return next((number for number in numbers if number and number > 0), None)

@@ -41,7 +41,11 @@ def check_parts(config: transformers.PreTrainedConfig) -> None:
 
 def check_size(source: Location, config: transformers.PreTrainedConfig) -> None:
     """Raise ModelError for a configuration that asks for far more weights than there are, before they are made."""
-    weights = sum(_weights(file) for file in _files(source))
+    check_asked(config, sum(_weights(file) for file in _files(source)))
+
+
+def check_asked(config: transformers.PreTrainedConfig, weights: int) -> None:
+    """Raise ModelError for a configuration that asks for far more than so many weights."""
     asked = computed = 0
     with contextlib.suppress(Exception), torch.device("meta"):  # an error comes again when the model is loaded
         empty = AutoModel.from_config(config)

@@ -14,8 +14,8 @@ from codesyntax_dataset.languages import LANGUAGES
 from codesyntax_dataset.protocol import PAPER_LENGTH
 from codesyntax_dataset.schema import Skips
 from codesyntax_dataset.sources import shown
-from probing.models.load import config_and_tokenizer
-from probing.models.location import loading, locate
+from probing.models.load import described
+from probing.models.location import loading
 
 CONFIGS = {
     "python": ("python", "python_with_new_lines"),
@@ -167,11 +167,10 @@ def _reason(error: SourceError, source: str) -> str:
 
 def _model(place: str) -> Model:
     with loading(place):
-        location = locate(place)
-        config, tokenizer = config_and_tokenizer(location)
-        text = config.get_text_config()
+        model = described(place, None)
+        text = model.config.get_text_config()
         layers, heads, hidden = text.num_hidden_layers, text.num_attention_heads, text.hidden_size
-    return Model(place, location.name, getattr(tokenizer, "language", None), layers * hidden**2, layers * heads)
+    return Model(place, model.name, getattr(model.tokenizer, "language", None), layers * hidden**2, layers * heads)
 
 
 def _distinct(models: Iterable[Model]) -> list[Model]:

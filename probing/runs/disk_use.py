@@ -20,11 +20,12 @@ from codesyntax_dataset.errors import LedgerError
 from probing.models import cache_dir
 
 CACHED, UNFINISHED, INTERRUPTED = "cached", "unfinished", "interrupted"
-"""A run, self-check or statistics in the cache; a file or folder that was being written; a run that the same command
-continues."""
+"""A run, self-check, statistics or converted GGUF file in the cache; a file or folder that was being written; a run
+that the same command continues."""
 
 _KEY = "[0-9a-f]" * 32
 _CACHED = (f"{_KEY}-*.parquet", f"{_KEY}.self-check.json", f"{_KEY}-*.statistics.json")
+_CONVERTED = f"{_KEY}-*.gguf"
 _UNUSED = 3600  # seconds without a change, after which nobody writes there any more; clocks may be wrong either way
 
 
@@ -57,11 +58,13 @@ def items(folders: Iterable[str | os.PathLike[str]] = ()) -> Iterator[DiskItem]:
                 path = Path(parent, name)
                 if path.is_symlink():
                     continue
-                if fnmatchcase(name, TEMPORARY_FOLDERS):
+                if place == cache and fnmatchcase(name, _CONVERTED):
+                    yield DiskItem(path, CACHED, _size(path), False)
+                elif fnmatchcase(name, TEMPORARY_FOLDERS):
                     yield _unfinished(path)
                 elif fnmatchcase(name, ".*.parts"):
                     yield DiskItem(path, INTERRUPTED, _size(path), _is_locked(path))
-            inner[:] = sorted(name for name in inner if not name.startswith("."))
+            inner[:] = sorted(name for name in inner if not name.startswith(".") and not fnmatchcase(name, _CONVERTED))
             if place == cache and Path(parent) == cache:
                 for name in sorted(files):
                     if any(fnmatchcase(name, pattern) for pattern in _CACHED):
@@ -80,7 +83,7 @@ def prune(found: Iterable[DiskItem]) -> list[DiskItem]:
     removed = [item for item in found if not item.in_use]
     for item in removed:
         try:
-            if item.kind == CACHED:
+            if item.path.is_file():
                 item.path.unlink(missing_ok=True)
             else:
                 shutil.rmtree(item.path)

