@@ -174,7 +174,7 @@ class Table:
     @property
     def initial(self) -> list[list[Cell]]:
         """The rows that the page shows initially, and the totals."""
-        return [*next(iter(self.bodies.values()), []), *self.totals]
+        return [*next(iter(self.bodies.values()), []), *(row[self.filters :] for row in self.totals)]
 
     @property
     def initial_title(self) -> str:

@@ -1,0 +1,60 @@
+"""One table in the terminal, in a notebook and as CSV: the same numbers."""
+
+from __future__ import annotations
+
+import csv
+
+from probing.report.document import COUNT, DIFFERENCE, NAME, PERCENT, Column, Table
+
+TABLE = Table(
+    "relations",
+    "what heads find",
+    [
+        Column("rule"),
+        Column("relation", NAME),
+        Column("edges", COUNT, spare=(2,)),
+        Column("score", PERCENT, "held-out"),
+        Column("vs\nbest", DIFFERENCE, "held-out", spare=(0, 1, 3)),
+    ],
+    [
+        ["first", "If:if->test", 1234, 92.54, [-1.25, -2.0, 0.5, 0.0312]],
+        ["first", "<b>", None, None, None],
+        ["last", "If:if->test", 1234, 12.0, None],
+    ],
+    "Percent.",
+    filters=1,
+    totals=[["", "mean", "", 46.3, ""]],
+)
+
+
+def lines(width: int = 200) -> list[str]:
+    return [" ".join(line.split()) for line in TABLE.to_terminal(width).splitlines() if line.strip(" ─")]
+
+
+def test_a_terminal_shows_the_rows_of_the_first_filter_and_a_difference_in_three_columns():
+    assert lines() == [
+        "what heads find (rule first; the CSV file has all)",
+        "held-out vs",
+        "relation edges score best 95 % interval p",
+        "If:if->test 1,234 92.5 -1.2 -2.0 to +0.5 0.0312",
+        "<b> - - - - -",
+        "mean 46.3",
+        "Percent.",
+    ]
+
+
+def test_a_narrow_terminal_drops_spare_columns_in_their_order_and_says_so():
+    for width, dropped in ((60, "held-out: 95 % interval"), (40, "edges, held-out: 95 % interval")):
+        shown = " ".join(lines(width))
+        assert f"not shown at this width: {dropped} (--wide)" in shown
+        assert "92.5 -1.2 0.0312" in shown and max(map(len, TABLE.to_terminal(width).splitlines())) <= width
+
+
+def test_a_notebook_and_a_csv_file_have_the_same_rows():
+    page = TABLE._repr_html_()
+    assert "&lt;b&gt;" in page and "<b>" not in page
+    assert page.count("<tr>") == 4 and "<th>held-out: vs best<" in page and ">1,234<" in page and "−2.0 to +0.5" in page
+    header, *rows = csv.reader(TABLE.to_csv().splitlines())
+    assert header[3:6] == ["held-out: score", "held-out: vs best", "held-out: vs best, low"]
+    assert rows[0] == ["first", "If:if->test", "1234", "92.54", "-1.25", "-2.0", "0.5", "0.0312"]
+    assert [row[1] for row in rows] == ["If:if->test", "<b>", "If:if->test", "mean"]
