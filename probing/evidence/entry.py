@@ -230,5 +230,5 @@ def load(source: str | os.PathLike[str] | bytes) -> Entry:
         todo = "make the entry again from its results" if version < FORMAT else "upgrade codesyntax"
         raise EntryError(f"format is {version}, which another version of codesyntax wrote, expected {FORMAT}: {todo}")
     if isinstance(instrument, str) and instrument not in Entry.kinds:
-        raise EntryError(f"instrument is {shown(instrument)}, expected {' or '.join(map(repr, Entry.kinds))}")
+        raise EntryError(f"instrument is {shown(instrument)}, expected {' or '.join(map(repr, sorted(Entry.kinds)))}")
     return Entry.kinds.get(str(instrument), Entry).made(fields)

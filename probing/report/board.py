@@ -1,455 +1,366 @@
-"""A board as a static site, ready to upload as a Space: the page, a Markdown table and CSV."""
+"""A board as a document, and its folder, ready to upload as a Space: pages, Markdown and CSV."""
 
 from __future__ import annotations
 
-import base64
-import csv
-import gzip
-import html
-import io
-import json
 import os
-import re
-from collections.abc import Iterator
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from codesyntax_dataset import paper
-from codesyntax_dataset.atomic import os_errors_as_ledger_errors, temporary_folder
+from codesyntax_dataset.atomic import os_errors_as_ledger_errors, replace, temporary_folder
 from codesyntax_dataset.languages import language_of
 from codesyntax_dataset.owned_folder import check_owned
-from codesyntax_dataset.protocol import BASELINES, BEST_BASELINE, BEYOND_OFFSET, PROTOCOLS, TABLE_KS
+from codesyntax_dataset.protocol import BASELINES, BEST_BASELINE, PROTOCOLS, PUBLISHED, TABLE_KS
 from codesyntax_dataset.safe_files import printable
 from codesyntax_metric.topk_uas import RULES
 from probing.evidence.baselines import kinds_of
-from probing.evidence.entry import Interval, Score
-from probing.evidence.entry_attention import CELLS, MEANS, AttentionEntry, AttentionScores, ChosenHead
-from probing.evidence.entry_masked import HEADLINE
-from probing.evidence.selection import SAME_RELATIONS
+from probing.evidence.entry import Score
+from probing.evidence.entry_attention import AttentionEntry, AttentionScores
+from probing.evidence.statistics import FEW_FUNCTIONS
 from probing.publish.board import Board
 from probing.publish.tables import BoardRow, BoardTable
-from probing.report import board_masked
-from probing.report.document import row_in_csv
-from probing.report.pages import environment, fill, shown
+from probing.report import board_masked, folder
+from probing.report.board_masked import (
+    INTERVALS,
+    Guide,
+    again,
+    anchor,
+    heading,
+    listed,
+    origin,
+    page_name,
+    rank,
+    software,
+)
+from probing.report.document import (
+    CODE,
+    COLOURED,
+    COUNT,
+    DIFFERENCE,
+    LINK,
+    MARKED,
+    NAME,
+    PERCENT,
+    POINTS,
+    RANK,
+    SCORE,
+    Column,
+    Section,
+    Table,
+)
+from probing.report.folder import MODELS, Report, model_pages
+from probing.report.scored import FILTERS
 from probing.runs.ledger_file import ATTENTION, MASKING
 
-BEST_FIRST = (BEST_BASELINE, *BASELINES[:-1])
-"""`combined` is the best one (Shen et al. 2022, section 4)."""
+TITLE = "CodeSyntax board"
 
-SHOWN = [(mean, rule, k) for mean in MEANS for rule in RULES for k in TABLE_KS]
-"""The means that a board shows, always listed in this order."""
-
-_SPACE = """---
-title: CodeSyntax board
-sdk: static
-app_file: index.html
-pinned: false
----
-
-# CodeSyntax board
-
-Top-k UAS of attention heads on the syntactic relations of code, made by `codesyntax board`: {rows} in {tables},
-{left_out} left out. [The page](index.html), [the main table](board.md), [its scores](board.csv).
-"""
-
-_SPACE_OF_MASKED = """---
-title: CodeSyntax board
-sdk: static
-app_file: index.html
-pinned: false
----
-
-# CodeSyntax board
-
-What language models know about the syntax of code, made by `codesyntax board`: {rows} in {tables}, {left_out} left out.
-[The page](index.html), [the main tables](board.md), [scores of attention heads](board.csv), [what models restore of
-masked syntax](masking.csv).
-"""
+_BEST_FIRST = (BEST_BASELINE, *BASELINES[:-1])
+"""Of the baselines, `combined` is the best one (Shen et al. 2022, section 4)."""
 
 _OURS = {
     "README.md": "made by `codesyntax board`",
     "board.csv": "board,config,direction,",
-    "board.md": "# CodeSyntax board\n",
-    "index.html": "<title>CodeSyntax board</title>",
+    "board.md": f"# {TITLE}\n",
+    "index.html": f"<title>{TITLE}</title>",
     "masking.csv": "board,config,data,labels,split,protocol,",
 }
-"""The files of a board, and a text near the beginning of each that identifies it."""
+"""The files of a board, and a text in each that identifies it."""
 
-_COLUMNS = (
-    *("board", "config", "direction", "data", "labels", "split", "dtype", "functions", "edges"),
-    *("kind", "model", "revision", "family", "protocol", "rule", "k", "score", "low", "high"),
-    *(
-        "difference",
-        "difference_low",
-        "difference_high",
-        "p",
-        "rank_first",
-        "rank_last",
-        "verified",
-        "verified_of",
-        "file",
-    ),
+_SPACE = """---
+title: {title}
+sdk: static
+app_file: index.html
+pinned: false
+---
+
+# {title}
+
+{about}
+
+It was made by `codesyntax board` from {source}: [the page](index.html), [its tables](board.md), all scores in {csv}.
+"""
+
+_GUIDE = Guide(
+    """How well attention heads find the dependents of syntactic relations in code: top-k UAS, the mean over
+    relations, compared with fixed offsets and keywords, which need no model.""",
+    f"""Tables. Entries share a table only if their signatures agree in everything but the model and they were scored
+    on the same functions. Scores in different tables do not compare: a function may be too long for one tokenizer but
+    not for another.
+
+    UAS. Top-k UAS in percent: how often the dependent is among the k tokens to which the chosen head attends most.
+    The rules first, last and any say which token of the dependent counts. A model's score is the mean over relations,
+    except those that are marked as not in the mean, as in the paper. Intervals: 95 %, by a bootstrap over functions
+    with the heads held fixed.
+
+    Protocols. Held-out: each relation's head is chosen on the validation split and scored on the test split.
+    Published: it is chosen on the scored data, as in the paper, which is optimistic; the interval does not include
+    this optimism. Relations without edges on validation have no held-out score; a table with such relations also
+    shows the published mean over the relations of held-out, which compares with it. Beyond-offset: held-out, on the
+    edges that do not lie at the best offset of their relation; its baseline is the next best offset or keyword there.
+
+    Rank. A range, computed over all models of the table: a model ranks below those that are better, and above those
+    that are worse, by a paired permutation test over the table's functions (5 %, Holm's correction for all pairs of a
+    table, p bounded from above); it is tied with all others, whether or not intervals overlap. Filters do not change
+    ranks. Baselines and the paper's models have none.
+
+    Δ. The difference to the combined baseline (the better of offset and keyword for each relation) by the same
+    protocol, in the same direction, on the same functions. Its p is two-sided, by a paired permutation test over
+    functions, one test per model, not corrected for the number of models.
+
+    Verified. How many functions of both splits codesyntax submit probed again before it sent the entry, according to
+    the entry. An entry whose scores do not follow from its numbers per function is left out; only probing again can
+    show that these numbers come from the model.
+
+    Reference. The paper's rows are its printed numbers, from another dataset and other software, so they stand in a
+    table of their own. {paper.source()}.
+
+    Duplicates. Of several entries for the same model and revision in one table, the one with the lowest held-out
+    score (k = 1, first token) counts, so that repeating a run to get a higher number is pointless.""",
 )
 
 
-def save(board: Board, folder: str | os.PathLike) -> Path:
-    """Write `index.html`, `board.md`, `board.csv` and the Space's `README.md`; return the page's path.
-
-    With entries on masked syntax also `masking.csv`.
+def save(board: Board, output: str | os.PathLike) -> Path:
+    """Write the page, a page for each model, `board.md`, CSV files and the Space's `README.md`; return the page's path.
 
     An existing board is replaced; other files are kept. Raises LedgerError, before anything is written, if a file of
     one of these names exists that `save` did not write.
     """
-    folder = Path(folder)
-    check_place(folder)
-    tables, left_out = _count(len(board.tables), "table"), _count(len(board.left_out), "file")
-    space = _SPACE_OF_MASKED if board.of(MASKING) else _SPACE
-    texts = {
-        "README.md": space.format(rows=_count(len(board), "row"), tables=tables, left_out=left_out),
-        "board.csv": to_csv(board),
-        "board.md": to_markdown(board),
-        "index.html": to_html(board),
-    }
-    if board.of(MASKING):
-        texts["masking.csv"] = board_masked.to_csv(board.of(MASKING))
-    with os_errors_as_ledger_errors(folder), temporary_folder(folder) as work:
-        for name, text in texts.items():
-            (work / name).write_text(text, encoding="utf-8", newline="\n")
-        for name in texts:  # when all are complete
-            os.replace(work / name, folder / name)
-    return folder / "index.html"
+    output = Path(output)
+    check_place(output)
+    with os_errors_as_ledger_errors(output), temporary_folder(output) as work:
+        folder.write(document(board), work / "board")
+        for name in (*_OURS, MODELS):
+            if (work / "board" / name).exists():
+                replace(work / "board" / name, output / name)
+            elif (output / name).exists():  # of an earlier board, which had other entries
+                (output / name).rename(work / name)
+    return output / "index.html"
 
 
-def check_place(folder: str | os.PathLike) -> None:
+def check_place(output: str | os.PathLike) -> None:
     """Raise LedgerError if `save` would replace a file that it did not write."""
-    with os_errors_as_ledger_errors(Path(folder)):
-        for name, mark in _OURS.items():
-            check_owned(Path(folder), "board", (name, mark), only=[name])
+    output = Path(output)
+    with os_errors_as_ledger_errors(output):
+        check_owned(output / MODELS, "board", only=[])
+        pages = {f"{MODELS}/{path.name}": "<code>codesyntax board</code>" for path in (output / MODELS).glob("*")}
+        for name, mark in (_OURS | pages).items():
+            check_owned(output, "board", (name, mark), only=[name])
 
 
-def to_html(board: Board) -> str:
-    """The self-contained page. The details of rows, which are most of the data, are compressed."""
-    templates = environment()
-    templates.policies["json.dumps_kwargs"] = {"separators": (",", ":")}
-    tables = [_table(table) for table in board.of(ATTENTION)]
-    tables += [_paper_table(config) for config in _paper_configs(board)]
-    details = json.dumps(shown([_details(table) for table in board.of(ATTENTION)]), separators=(",", ":"))
-    return fill(
-        templates.get_template("board.html.jinja"),
-        board=board,
-        attention=bool(board.of(ATTENTION) or not board.of(MASKING)),
-        masked=board_masked.to_page(board.of(MASKING)),
-        shown=board_masked.SHOWN,
-        titles=board_masked.TITLES,
-        headline=HEADLINE,
-        source=paper.source(),
-        page={
-            "protocols": PROTOCOLS,
-            "same": SAME_RELATIONS,
-            "beyond": BEYOND_OFFSET,
-            "rules": RULES,
-            "ks": TABLE_KS,
-            "tables": tables,
-        },
-        details=base64.b64encode(gzip.compress(details.encode(), mtime=0)).decode(),
+def document(board: Board) -> Report:
+    """A section for each table of entries that compare, and a page with the details of each model."""
+    details: dict[str, list[Section]] = {}
+    for table in board.tables:
+        for row in table.rows:
+            section = board_masked.details(table, row) if table.instrument == MASKING else _details(table, row)
+            details.setdefault(page_name(row), []).append(section)
+    attention, masked = board.of(ATTENTION), board.of(MASKING)
+    links = model_pages(details)
+    guides = [_GUIDE] if attention or not masked else []
+    guides += [board_masked.GUIDE] if masked else []
+    about = " ".join(guide.topic for guide in guides)
+    source = f"{_count(len(board), 'entry', 'entries')}, with {_count(len(board.left_out), 'file', 'files')} left out"
+    files = {"board.csv": _scores(board).to_csv()}
+    files |= {"masking.csv": board_masked.scores(masked).to_csv()} if masked else {}
+    csv = " and ".join(files)
+    files["README.md"] = _SPACE.format(title=TITLE, about=about, source=source, csv=csv)
+    return Report(
+        command="board",
+        source=source,
+        title=TITLE,
+        sections=[
+            *(_table(table, links) for table in attention),
+            *(_paper(config) for config in _in_paper(board)),
+            *(board_masked.section(table, links) for table in masked),
+            Section("reading", "How to read this", [text for guide in guides for text in guide.texts]),
+            _left_out(board),
+        ],
+        about=f"{about} All scores: {csv}. The tables as Markdown: board.md.",
+        markdown="board.md",
+        files=files,
+        models={links[name]: (name, sections) for name, sections in details.items()},
     )
 
 
-def to_markdown(board: Board) -> str:
-    """The board's tables, by the rule `first` at k = 1; then the list of files left out."""
-    lines = ["# CodeSyntax board", ""]
-    lines += [
-        "Top-k UAS in percent with 95 % intervals, first token of the dependent, k = 1; Δ is the difference to the "
-        "combined",
-        "baseline on the same functions. Ranks are ranges: models that a paired permutation test over these functions",
-        "does not separate are tied (5 %, Holm over the pairs of a table). Verified: functions of both splits that "
-        "were",
-        "probed again before the entry was sent, according to the entry. Tables do not compare with each other. A "
-        "published",
-        "score compares with the held-out one over the same relations, which is shown beside it if these are not all.",
-        "Beyond-offset: held-out, on the edges that do not lie at the best offset of their relation, against the next",
-        "best offset or keyword there.",
-    ]
-    if board.of(MASKING) and not board.of(ATTENTION):
-        lines = lines[:2]
-    for table in board.of(ATTENTION):
-        places = [(mean, RULES[0], TABLE_KS[0]) for mean in _scores(table).means]
-        lines += ["", f"## {_title(table)}", "", f"{_markdown(_facts(table))}.", ""]
-        columns = " | rank | ".join(f"{mean} | Δ | p" for mean, *_ in places)
-        lines.append(f"| rank | model | family | verified | {columns} |")
-        lines.append("| --: | --- | --- |" + " --: |" * 4 * len(places))
-        written = [
-            (
-                row.scores.cells,
-                [_rank(ranks[place]) for place in places],
-                [_markdown(row.model), _markdown(row.family), _share(row)],
-            )
-            for row, ranks in zip(table.rows, table.ranks)
-        ]
-        written += [
-            (_scores(table).baselines[name], [""] * len(places), [f"*{name} baseline*", "", ""])
-            for name in _baselines(table)
-        ]
-        for cells, (rank, *others), about in sorted(written, key=lambda row: _worse(row[0][places[0]])):
-            held_out, *published = (_texts(cells[place]) for place in places)
-            texts = [rank, *about, *held_out]
-            for other, score in zip(others, published):
-                texts += [other, *score]
-            lines.append(f"| {' | '.join(texts)} |")
-    if board.of(MASKING):
-        blank = [""] if board.of(ATTENTION) else []
-        lines += [*blank, *board_masked.to_markdown(board.of(MASKING), _markdown)]
-    if board.left_out:
-        lines += ["", "## Left out", "", *(f"- {_markdown(file)}: {_markdown(why)}" for file, why in board.left_out)]
-    return "\n".join(lines) + "\n"
+def _table(table: BoardTable, links: Mapping[str, str]) -> Section:
+    """The models of a table and the baselines on the same functions, for each rule and k best first."""
+    columns = [*FILTERS, Column("name", LINK), Column("revision", NAME), Column("family")]
+    means = _of(table).means
+    for mean in means:
+        columns += [Column("rank", RANK, mean), Column("UAS", SCORE, mean), Column("Δ", DIFFERENCE, mean)]
+    columns.append(Column("verified", RANK))
+    rows = []
+    for rule in RULES:
+        for k in TABLE_KS:
+            scored: list[list[Any]] = []
+            places = [(mean, rule, k) for mean in means]
+            for row, ranks in zip(table.rows, table.ranks):
+                cells = [part for place in places for part in (rank(ranks[place]), *_mean(row.scores.cells[place]))]
+                scored.append([*heading(row, links), *cells, again(row)])
+            for name, scores in _baselines(table).items():
+                cells = [part for place in places for part in (None, *_mean(scores[place]))]
+                scored.append([f"{name} baseline", None, None, *cells, None])
+            scored.sort(key=lambda row: -row[4][0] if row[4] else 0)
+            rows += [[rule, k, *row] for row in scored]
+    notes = f"{INTERVALS} Δ: the difference to the combined baseline on the same functions. {COLOURED}"
+    shown = Table(anchor(table), "Models and baselines", columns, rows, notes, len(FILTERS), "board.csv")
+    return Section(anchor(table), _title(table), [_facts(table), shown])
 
 
-def to_csv(board: Board) -> str:
-    """One row per score of the page: of models and baselines with intervals, of the paper's rows without."""
-    file = io.StringIO()
-    writer = csv.DictWriter(file, _COLUMNS, lineterminator="\n", restval="")
-    writer.writeheader()
-    for table in board.of(ATTENTION):
-        for row, ranks in zip(table.rows, table.ranks):
-            about = {**_about(table), "kind": "model", "model": printable(row.model), "family": printable(row.family)}
-            about |= {"revision": row.revision, "file": row.file}
-            about |= dict(zip(("verified", "verified_of"), row.verified or (0, "")))
-            for place, cell in row.scores.cells.items():
-                if cell is not None and (rank := ranks[place]) is not None and place[0] in _scores(table).means:
-                    ranked = {"rank_first": rank[0], "rank_last": rank[1]}
-                    writer.writerow(row_in_csv({**about, **_place(place), **_numbers(cell), **ranked}))
-        for name in _baselines(table):
-            for place, cell in _scores(table).baselines[name].items():
-                if cell is not None and place[0] in _scores(table).means:
-                    about = {**_about(table), "kind": "baseline", "model": name}
-                    writer.writerow(row_in_csv({**about, **_place(place), **_numbers(cell)}))
-    for config in _paper_configs(board):
-        for name, cells in _paper_rows(config):
-            for place, cell in zip(SHOWN, cells):
-                if cell is not None:
-                    about = {"board": f"{config}.paper", "config": config, "direction": language_of(config).direction}
-                    writer.writerow(
-                        row_in_csv({**about, "kind": "paper", "model": name, **_place(place), **_numbers(cell)})
-                    )
-    return file.getvalue()
+def _mean(score: Score | None) -> list[Any]:
+    """The cells of a mean, and of its difference to the combined baseline."""
+    if score is None:
+        return [None, None]
+    return [[*score.mean], None if score.difference is None else [*score.difference, score.p]]
 
 
-def _count(number: int, name: str) -> str:
-    return f"{number} {name}" + ("" if number == 1 else "s")
-
-
-def _about(table: BoardTable) -> dict[str, Any]:
-    """The values that all rows of a table share in CSV."""
-    settings = {
-        name: getattr(table.settings, name) for name in ("config", "direction", "data", "labels", "split", "dtype")
-    }
-    return {"board": table.name, **settings, **{name: table.shared[name] for name in ("functions", "edges")}}
-
-
-def _baselines(table: BoardTable) -> list[str]:
-    """The names of the baselines, the best first."""
-    return [name for name in BEST_FIRST if name in kinds_of(table.settings.config)]
-
-
-def _scores(table: BoardTable) -> AttentionScores:
-    """Of the first row; those of baselines are equal for all rows."""
-    scores = table.rows[0].scores
-    assert isinstance(scores, AttentionScores)
-    return scores
-
-
-def _place(place: tuple[str, str, str]) -> dict[str, str]:
-    return dict(zip(("protocol", "rule", "k"), place))
-
-
-def _flat(cell: Score) -> list[float | None]:
-    """Score, low, high, the same for the difference, and p."""
-    none = (None, None, None)
-    return [*cell.mean, *(cell.difference or none), cell.p]
-
-
-def _numbers(cell: Score) -> dict[str, float]:
-    names = ("score", "low", "high", "difference", "difference_low", "difference_high", "p")
-    return {name: round(value, 4) for name, value in zip(names, _flat(cell)) if value is not None}
-
-
-def _table(table: BoardTable) -> dict[str, Any]:
-    """Data for the page. Each cell, in ten-thousandths: score, low, high, the same for the difference, p, ranks."""
-    rows = [
-        {
-            "name": printable(row.model),
-            "revision": row.revision[:12],
-            "family": printable(row.family),
-            "verified": row.verified,
-            "kind": "model",
-            "cells": [
-                cell and (rank := ranks[place]) and [*_whole(cell), *rank] for place, cell in row.scores.cells.items()
-            ],
-        }
-        for row, ranks in zip(table.rows, table.ranks)
-    ]
-    rows += [
-        {
-            "name": name,
-            "kind": "baseline",
-            "cells": [cell and _whole(cell) for cell in _scores(table).baselines[name].values()],
-        }
-        for name in _baselines(table)
-    ]
-    about = {"name": table.name, "config": table.settings.config, "direction": table.settings.direction}
-    return {**about, "title": _title(table), "facts": _facts(table), "means": _scores(table).means, "rows": rows}
-
-
-def _paper_table(config: str) -> dict[str, Any]:
-    """The paper's own numbers for the page: from another dataset and other software, so in a separate table."""
-    rows = [
-        {
-            "name": name,
-            "kind": "baseline" if name.lower() in BEST_FIRST else "paper",
-            "cells": [cell and _whole(cell) for cell in cells],
-        }
-        for name, cells in _paper_rows(config)
-    ]
-    return {
-        "name": f"{config}.paper",
-        "config": config,
-        "direction": language_of(config).direction,
-        "title": f"{config}: reference, as printed in the paper",
-        "facts": f"{paper.source()}. {paper.functions(config):,} {language_of(config).units} of the published dataset, "
-        "other software; without intervals, so not ranked",
-        "means": ["published"],
-        "rows": rows,
-    }
-
-
-def _paper_configs(board: Board) -> list[str]:
-    configs = dict.fromkeys(table.settings.config for table in board.of(ATTENTION))
-    return [config for config in configs if paper.scores(config, RULES[0])]
-
-
-def _paper_rows(config: str) -> Iterator[tuple[str, list[Score | None]]]:
-    """Models and baselines of the paper: name and, for each of SHOWN that it has, score and difference to the best
-    baseline: Combined, or Offset in natural language."""
-    by_rule = {rule: paper.scores(config, rule) for rule in RULES}
-    for name in dict.fromkeys(name for scores in by_rule.values() for name in scores):
-        cells: list[Score | None] = []
-        for protocol, rule, k in SHOWN:
-            score = by_rule[rule].get(name, {}).get(k) if protocol == "published" else None
-            best = by_rule[rule].get("Combined") or by_rule[rule].get("Offset", {})
-            if score is None:
-                cells.append(None)
-            elif name.lower() in BEST_FIRST:
-                cells.append(Score(Interval(score)))
-            else:
-                cells.append(Score(Interval(score), difference=Interval(score - best[k])))
-        yield name, cells
-
-
-def _whole(cell: Score) -> list[int | None]:
-    """In ten-thousandths, so that the page, rounding to tenths, shows the same digits as rounding the number itself."""
-    return [value if value is None else round(10000 * value) for value in _flat(cell)]
-
-
-def _details(table: BoardTable) -> dict[str, Any]:
-    """The details of rows, in tenths of a percent; an interval is given by its distances from the score."""
-    relations = _scores(table).relations
-    details = []
-    for row in table.rows:
-        assert isinstance(row.scores, AttentionScores)
-        found = [[_tenths(of.found.get(cell)) for cell in CELLS] for of in row.scores.relations.values()]
-        details.append({"facts": _row_facts(row), "found": found})
-    return {
-        "relations": [[name, *map(int, relation[:4])] for name, relation in relations.items()],
-        "combined": [
-            [None if cell not in relation.combined else round(10 * relation.combined[cell]) for cell in CELLS]
-            for relation in relations.values()
-        ],
-        "rows": details,
-    }
-
-
-def _tenths(found: ChosenHead | None) -> list[int | None] | None:
-    if found is None:
-        return None
-    value, low, high = found.score
-    score = round(10 * value)
-    if low is None or high is None:
-        return [score, None, None, found.layer, found.head]
-    return [score, score - round(10 * low), round(10 * high) - score, found.layer, found.head]
-
-
-def _row_facts(row: BoardRow) -> list[list[str]]:
-    entry = row.entry
+def _details(table: BoardTable, row: BoardRow) -> Section:
+    """A row relation by relation, those that gain most over the combined baseline first, and its origin."""
+    entry, units = row.entry, language_of(table.settings.config).units
     assert isinstance(entry, AttentionEntry)
-    ledgers = sorted(entry.ledgers.model_dump().items())
-    skipped = ", ".join(f"{count} ({reason})" for reason, count in sorted(entry.skips.items()))
+    columns = [*FILTERS, Column("relation", MARKED), Column("edges", COUNT), Column(units, COUNT)]
+    for protocol in PROTOCOLS:
+        columns += [Column("UAS", SCORE, protocol), Column("head", RANK, protocol)]
+        columns += [Column("combined", PERCENT, protocol), Column("Δ", POINTS, protocol)]
+    rows = [
+        [rule, k, *relation] for rule in RULES for k in TABLE_KS for relation in _relations(_scores_of(row), rule, k)
+    ]
     facts = {
         "signature": entry.signature,
         "revision": row.revision,
         "attention heads": f"{entry.layers} layers of {entry.heads}",
-        "functions skipped": skipped or "none",
-        "probed again": _verified(row),
-        "ledgers": ", ".join(f"{split} SHA-256 {digest}" for split, digest in ledgers),
-        "software": ", ".join(f"{name} {version}" for name, version in sorted(entry.versions.items())),
+        f"{units} skipped": listed(entry.skips),
+        "probed again": f"{again(row)} {units} of both splits, when codesyntax submit sent the entry",
+        "ledgers": ", ".join(
+            f"{split} SHA-256 {digest}" for split, digest in sorted(entry.ledgers.model_dump().items())
+        ),
+        "software": software(entry.versions),
         "file": row.file,
     }
-    return [[name, printable(value, most=1000)] for name, value in facts.items()]
+    notes = (
+        f"{INTERVALS} Head: layer-head, counted from 0. Combined: the combined baseline. Few functions: fewer than "
+        f"{FEW_FUNCTIONS}; scores say little and have no interval. Without a head: validation has no such edge."
+    )
+    key = anchor(table)
+    relations = Table(f"{key}-relations", "Relation by relation", columns, rows, notes, len(FILTERS), within="")
+    return Section(key, _title(table), [relations, origin(key, facts)])
 
 
-def _verified(row: BoardRow) -> str:
-    """How much of an entry was probed again, according to the entry."""
-    if row.verified is None:
-        return "nothing: not sent by codesyntax submit"
-    again, of = row.verified
-    return f"{again:,} of {of:,} functions of both splits, when codesyntax submit sent it"
+def _relations(scores: AttentionScores, rule: str, k: str) -> list[list[Any]]:
+    rows = []
+    for name, relation in scores.relations.items():
+        marks = ["few functions"] if relation.few_functions else []
+        marks += [] if relation.in_mean else ["not in mean"]
+        cells: list[Any] = [[name, "; ".join(marks)], relation.edges, relation.functions]
+        for protocol in PROTOCOLS:
+            found, combined = relation.found.get((protocol, rule, k)), relation.combined.get((protocol, rule, k))
+            cells += [None, None] if found is None else [[*found.score], f"{found.layer}-{found.head}"]
+            cells += [combined, None if found is None or combined is None else found.score.value - combined]
+        rows.append(cells)
+    return sorted(rows, key=lambda cells: (cells[6] is None, -(cells[6] or 0)))
+
+
+def _paper(config: str) -> Section:
+    """The paper's own numbers, in a table of their own: they are from another dataset and other software."""
+    columns = [*FILTERS, Column("name"), Column("UAS", PERCENT, PUBLISHED), Column("Δ", POINTS, PUBLISHED)]
+    key, title = f"{config}-paper", f"{config}: reference, as printed in the paper"
+    facts = (
+        f"{paper.source()}. {paper.functions(config):,} {language_of(config).units} of the published dataset, other "
+        "software; without intervals, so not ranked."
+    )
+    return Section(
+        key,
+        title,
+        [facts, Table(key, "Models and baselines", columns, _paper_rows(config), "", len(FILTERS), "board.csv")],
+    )
+
+
+def _paper_rows(config: str) -> list[list[Any]]:
+    """Rule, k, name, score, and the difference to the best baseline: Combined, or Offset in natural language."""
+    rows: list[list[Any]] = []
+    for rule in RULES:
+        scores = paper.scores(config, rule)
+        best = scores.get("Combined") or scores.get("Offset", {})
+        for k in TABLE_KS:
+            for name in sorted((name for name in scores if k in scores[name]), key=lambda name: -scores[name][k]):
+                gain = None if name.lower() in _BEST_FIRST else scores[name][k] - best[k]
+                rows.append([rule, k, name, scores[name][k], gain])
+    return rows
+
+
+def _in_paper(board: Board) -> list[str]:
+    configs = dict.fromkeys(table.settings.config for table in board.of(ATTENTION))
+    return [config for config in configs if paper.scores(config, RULES[0])]
+
+
+def _scores(board: Board) -> Table:
+    """One row per score of the page: of models and baselines with intervals, of the paper's rows without."""
+    texts = ["board", "config", "direction", "data", "labels", "split", "dtype", "functions", "edges", "kind", "model"]
+    texts += ["revision", "family", "protocol", "rule", "k"]
+    columns = [*map(Column, texts), Column("score", SCORE), Column("difference", DIFFERENCE)]
+    columns += map(Column, ("first rank", "last rank", "verified", "verified of", "file"))
+    rows: list[list[Any]] = []
+    for table in board.of(ATTENTION):
+        means = _of(table).means
+        about: list[Any] = [table.name, *(getattr(table.settings, name) for name in texts[1:7])]
+        about += [table.shared["functions"], table.shared["edges"]]
+        for row, ranks in zip(table.rows, table.ranks):
+            kind = ["model", printable(row.model), row.revision, printable(row.family)]
+            end = [*(row.verified or (0, None)), row.file]
+            for place, score in row.scores.cells.items():
+                if score is not None and place[0] in means:
+                    rows.append([*about, *kind, *place, *_mean(score), *(ranks[place] or (None, None)), *end])
+        for name, scores in _baselines(table).items():
+            for place, score in scores.items():
+                if score is not None and place[0] in means:
+                    rows.append([*about, "baseline", name, None, None, *place, *_mean(score)])
+    for config in _in_paper(board):
+        about = [f"{config}.paper", config, language_of(config).direction, *[None] * 6, "paper"]
+        for rule, k, name, score, gain in _paper_rows(config):
+            rows.append([*about, name, None, None, PUBLISHED, rule, k, score, gain])
+    return Table("board", "All scores", columns, [row + [None] * (len(columns) - len(row)) for row in rows])
+
+
+def _scores_of(row: BoardRow) -> AttentionScores:
+    assert isinstance(row.scores, AttentionScores)
+    return row.scores
+
+
+def _of(table: BoardTable) -> AttentionScores:
+    """The scores of the first row; those of baselines are equal for all rows."""
+    return _scores_of(table.rows[0])
+
+
+def _baselines(table: BoardTable) -> dict[str, dict[Any, Score | None]]:
+    """The baselines with their scores, the best first."""
+    return {name: _of(table).baselines[name] for name in _BEST_FIRST if name in kinds_of(table.settings.config)}
+
+
+def _left_out(board: Board) -> Section:
+    columns = [Column("file", CODE), Column("reason")]
+    table = Table("left-out", "Files left out", columns, [list(file) for file in board.left_out], within="")
+    return Section("left-out", "Left out", [table if board.left_out else "Nothing was left out."])
 
 
 def _title(table: BoardTable) -> str:
-    settings, functions, edges = table.settings, int(table.shared["functions"]), int(table.shared["edges"])
-    units = language_of(settings.config).units
+    settings, units = table.settings, language_of(table.settings.config).units
+    functions, edges = (int(table.shared[name]) for name in ("functions", "edges"))
     return f"{settings.config}, {settings.split}, {settings.direction}: {functions:,} {units}, {edges:,} edges"
 
 
 def _facts(table: BoardTable) -> str:
-    """What the rows of a table share, except what its title says."""
-    shared = table.shared
+    """The settings that the rows of a table share, except those in its title."""
+    shared, units = table.shared, language_of(table.settings.config).units
     facts = [f"data {table.settings.data}", f"labels {shared['labels']}", shared["dtype"]]
-    units = language_of(table.settings.config).units
     facts += [f"{units} of at most {shared['max-length']} sub-tokens of {int(shared['functions of the split']):,}"]
     facts += [f"pooled {shared['pool']}"]
     facts += [f"without predictions of {shared['not-predicted']}"] if "not-predicted" in shared else []
     facts += [f"scoring {shared['scoring']}"]
     functions, edges = (int(shared[f"{name} chosen on"]) for name in ("functions", "edges"))
     facts += [f"held-out heads chosen on {functions:,} {units} of validation, {edges:,} edges"]
-    return printable(", ".join(facts))
+    return f"{printable(', '.join(facts))}."
 
 
-def _texts(cell: Score | None) -> tuple[str, str, str]:
-    """Score, difference and p for Markdown."""
-    if cell is None:
-        return "", "", ""
-    score = f"{cell.mean.value:.1f} [{cell.mean.low:.1f}, {cell.mean.high:.1f}]"
-    if cell.difference is None:
-        return score, "", ""
-    value, low, high = cell.difference
-    return score, f"{value:+.1f} [{low:+.1f}, {high:+.1f}]", f"{cell.p:.4f}"
-
-
-def _share(row: BoardRow) -> str:
-    again, of = row.verified or (0, 0)
-    return f"{again:,} of {of:,}" if of else "none"
-
-
-def _rank(rank: tuple[int, int] | None) -> str:
-    if rank is None:
-        return ""
-    return str(rank[0]) if rank[0] == rank[1] else f"{rank[0]}–{rank[1]}"
-
-
-def _worse(cell: Score | None) -> float:
-    return 0.0 if cell is None else -cell.mean.value
-
-
-def _markdown(text: str) -> str:
-    """Escape foreign text for one cell of a Markdown table."""
-    return re.sub(r"([\\`*_{}\[\]()#+!|~-])", r"\\\1", html.escape(printable(text), quote=False))
+def _count(number: int, one: str, more: str) -> str:
+    return f"{number} {one if number == 1 else more}"

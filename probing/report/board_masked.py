@@ -1,27 +1,40 @@
-"""The tables of a board on masked syntax, for its page, its Markdown, and as CSV."""
+"""The part of a board on masked syntax, and what all parts of a board share."""
 
 from __future__ import annotations
 
-import csv
-import io
-import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from codesyntax_dataset.errors import LedgerError
 from codesyntax_dataset.safe_files import printable
 from probing.evidence.entry import Score
-from probing.evidence.entry_masked import HEADLINE, MaskedEntry, MaskedScores, NodeTypeScore
+from probing.evidence.entry_masked import HEADLINE, MaskedEntry, MaskedScores
 from probing.evidence.statistics import FEW_FUNCTIONS
 from probing.prediction.result import OUTCOMES
 from probing.publish.tables import BoardRow, BoardTable
-from probing.report.document import row_in_csv
+from probing.report.document import (
+    CODE,
+    COLOURED,
+    COUNT,
+    DIFFERENCE,
+    LINK,
+    MARKED,
+    NAME,
+    NATS,
+    PERCENT,
+    RANK,
+    SCORE,
+    Column,
+    Section,
+    Table,
+)
 from probing.report.syntaxeval import RANDOM
 
-SHOWN = {HEADLINE: "Jaccard similarity", "restored": "restored sub-tokens"}
-"""The outcomes of the main table, those of tasks; the details have all."""
+INTERVALS = "Percent with 95 % intervals."
 
-TITLES = {
+SHOWN = {HEADLINE: "Jaccard similarity", "restored": "restored sub-tokens"}
+"""The outcomes in the table of models; the pages of models have all."""
+
+_TITLES = {
     "jaccard": "Jaccard",
     "sorensen_dice": "Sorensen-Dice",
     "levenshtein": "Levenshtein",
@@ -29,224 +42,183 @@ TITLES = {
     "log_probability": "log-probability, nats",
 }
 
-_PARTS = ("t1", "t0", "effect")
-_COLUMNS = (
-    *("board", "config", "data", "labels", "split", "protocol", "rate", "control", "draws", "seed", "parser"),
-    *("model", "revision", "family", "outcome", "node_type", "functions", "masked"),
-    *(f"{part}{bound}" for part in _PARTS for bound in ("", "_low", "_high")),
-    *("p", "rank_first", "rank_last", "verified", "verified_of", "file"),
+
+class Guide:
+    """`topic`: the subject of the tables; `texts`: how to read them, a text for each paragraph."""
+
+    def __init__(self, topic: str, texts: str):
+        self.topic = " ".join(topic.split())
+        self.texts = [" ".join(text.split()) for text in texts.split("\n\n")]
+
+
+GUIDE = Guide(
+    """What masked language models restore of the syntax of code: the nodes of one type are masked (T1), or as many
+    random sub-tokens (T0), and the tree of the restored code is compared with that of the source.""",
+    f"""Masked syntax. Entries share a table only if their settings agree in everything but the model, their trees are
+    of the same parser, and every node type was compared on the same functions. A score is the mean over the node
+    types of the table; each has the same weight.
+
+    T1, T0, Δ. T1: all sub-tokens of the outermost nodes of a type are masked; T0: as many random sub-tokens of the
+    same function, or, where a table says so, random spans as long as the nodes, several times. Δ is T1 − T0, and p
+    belongs to it: two-sided, the larger of a permutation test, which exchanges T1 and T0 at random within functions,
+    and of Student's t corrected for skewness; on the pages of models it is corrected over node types (Holm). Few
+    functions: fewer than {FEW_FUNCTIONS}; numbers say little and have no interval.
+
+    Jaccard similarity. Over the types of all nodes of two trees. It is high for any model, because most of a function
+    is never masked, and some broken code keeps the types of its nodes: compare it with other models and with T0, not
+    with 100. Restored, the share of masked sub-tokens that are predicted exactly, needs no parser.
+
+    Rank. By T1, a range: models that a paired permutation test over the table's functions does not separate are tied
+    (5 %, Holm's correction for all pairs of a table, p bounded from above). Verified: how many functions codesyntax
+    submit masked again before it sent the entry, according to the entry.
+
+    Duplicates. Of several entries for the same model and revision in one table, the one with the lowest Jaccard
+    similarity in T1 counts.""",
 )
 
 
-def to_csv(tables: Sequence[BoardTable]) -> str:
-    """One row per model, outcome and node type, and one without a node type for their mean, which has the ranks."""
-    file = io.StringIO()
-    writer = csv.DictWriter(file, _COLUMNS, lineterminator="\n", restval="")
-    writer.writeheader()
-    for table in tables:
-        of_table = {"board": table.name, "parser": printable(table.rows[0].entry.run.parser)}
-        of_table |= {name: getattr(table.settings, name) for name in _COLUMNS[1:10]}
-        for row, ranks in zip(table.rows, table.ranks):
-            about = {**of_table, "model": printable(row.model), "revision": row.revision, "file": row.file}
-            about |= {"family": printable(row.family)}
-            again, of = row.verified or (0, "")
-            about |= {"verified": str(again), "verified_of": str(of)}
-            node_types = _node_types(row)
-            masked = sum(of.masked for of in node_types.values())
-            for outcome in OUTCOMES:
-                mean = {"outcome": outcome, "functions": _functions(table), "masked": masked}
-                first, last = ranks[outcome] or (None, None)
-                mean |= {**_numbers(row.scores.cells[outcome]), "rank_first": first, "rank_last": last}
-                writer.writerow(row_in_csv(about | mean))
-                for name, kind in node_types.items():
-                    counts = {"node_type": name, "functions": kind.functions, "masked": kind.masked}
-                    writer.writerow(
-                        row_in_csv({**about, "outcome": outcome, **counts, **_numbers(kind.cells[outcome])})
-                    )
-    return file.getvalue()
-
-
-def to_page(tables: Sequence[BoardTable]) -> list[dict[str, Any]]:
-    """Data for the template: all numbers as text, with the places of dots and lines in percent of their axes."""
-    return [
-        {
-            "title": title(table),
-            "facts": f"{facts(table)}; mean of node types (functions): {', '.join(counts(table))}",
-            "axes": {outcome: _axis(table, outcome) for outcome in SHOWN},
-            "rows": [
-                {
-                    "name": printable(row.model),
-                    "revision": row.revision[:12],
-                    "family": printable(row.family),
-                    "verified": verified(row),
-                    "cells": {
-                        outcome: {
-                            **_texts(row.scores.cells[outcome]),
-                            "rank": rank(ranks[outcome]),
-                            **_places(row.scores.cells[outcome], _axis(table, outcome)),
-                        }
-                        for outcome in SHOWN
-                    },
-                    "types": [_type(name, of) for name, of in _node_types(row).items()],
-                    "facts": _row_facts(row),
-                }
-                for row, ranks in _best_first(table)
-            ],
-        }
-        for table in tables
-    ]
-
-
-def _type(name: str, of: NodeTypeScore) -> list[Any]:
-    few = of.functions < FEW_FUNCTIONS
-    return [name, few, f"{of.functions:,}", f"{of.masked:,}", [_texts(of.cells[outcome]) for outcome in TITLES]]
-
-
-def to_markdown(tables: Sequence[BoardTable], escape: Any) -> list[str]:
-    """Lines of Markdown; `escape`: for foreign text."""
-    lines = [
-        "Masked syntax: means over node types in percent with 95 % intervals. T1: the nodes of the type are masked;",
-        "T0: as many random sub-tokens are; Δ is T1 − T0. Jaccard similarity compares the tree of what a model",
-        "restores with that of the source, most of which is never masked; restored is the share of masked sub-tokens",
-        "that it predicts exactly. Ranks by T1 are ranges: models that a paired permutation test over functions does",
-        "not separate are tied (5 %, Holm over the pairs of a table).",
-    ]
-    for table in tables:
-        types = ", ".join(map(escape, counts(table)))
-        lines += ["", f"## {title(table)}", "", f"{escape(facts(table))}; mean of node types (functions): {types}.", ""]
-        columns = [f"rank | {TITLES[outcome]} T1 | T0 | Δ | p" for outcome in SHOWN]
-        lines.append(f"| model | family | verified | {' | '.join(columns)} |")
-        lines.append("| --- | --- |" + " --: |" * (1 + 5 * len(SHOWN)))
-        for row, ranks in _best_first(table):
-            again, of = row.verified or (0, 0)
-            cells = [escape(row.model), escape(row.family), f"{again:,} of {of:,}" if of else "none"]
-            for outcome in SHOWN:
-                texts = _texts(row.scores.cells[outcome])
-                with_bounds = [f"{texts[part]} [{texts[f'{part}_bounds']}]" for part in _PARTS]
-                cells += [rank(ranks[outcome]), *with_bounds, texts["p"]]
-            lines.append(f"| {' | '.join(cells)} |")
-    return lines
-
-
-def title(table: BoardTable) -> str:
-    return f"{table.settings.config}, {table.settings.split}, masked syntax: {_functions(table):,} functions"
-
-
-def facts(table: BoardTable) -> str:
-    """What the rows of a table share, except what its title says."""
-    made = table.settings
-    return printable(
-        f"data {made.data}, labels {made.labels}, protocol {made.protocol}, rate {made.rate:g}, T0 of "
-        f"{RANDOM[made.control]}, {made.draws} times, seed {made.seed}, trees of {table.rows[0].entry.run.parser}"
+def section(table: BoardTable, links: Mapping[str, str]) -> Section:
+    """The models of a table with their ranks, best first."""
+    columns = [Column("name", LINK), Column("revision", NAME), Column("family")]
+    for group in SHOWN.values():
+        columns += [Column("rank", RANK, group), Column("T1", SCORE, group), Column("T0", SCORE, group)]
+        columns += [Column("Δ", DIFFERENCE, group)]
+    columns.append(Column("verified", RANK))
+    rows = []
+    for row, ranks in zip(table.rows, table.ranks):
+        cells = [cell for outcome in SHOWN for cell in (rank(ranks[outcome]), *_arms(row.scores.cells[outcome]))]
+        rows.append([*heading(row, links), *cells, again(row)])
+    rows.sort(key=lambda row: -row[4][0])
+    settings, parser = table.settings, table.rows[0].entry.run.parser
+    counts = ", ".join(f"{name} ({of.functions:,})" for name, of in sorted(_scores(table.rows[0]).node_types.items()))
+    facts = (
+        f"data {settings.data}, labels {settings.labels}, protocol {settings.protocol}, rate {settings.rate:g}, T0 of "
+        f"{RANDOM[settings.control]}, {settings.draws} times, seed {settings.seed}, trees of {parser}; mean of node "
+        f"types (functions): {counts}."
     )
+    shown = Table(anchor(table), "Models", columns, rows, f"{INTERVALS} {COLOURED}", within="masking.csv")
+    return Section(anchor(table), _title(table), [printable(facts, most=2000), shown])
 
 
-def counts(table: BoardTable) -> list[str]:
-    """The node types of the mean, with their functions."""
-    return [f"{name} ({of.functions:,})" for name, of in sorted(_node_types(table.rows[0]).items())]
+def details(table: BoardTable, row: BoardRow) -> Section:
+    """A row by node type and outcome, and its origin."""
+    columns = [Column("node type", MARKED), Column("functions", COUNT), Column("masked", COUNT)]
+    for outcome, group in _TITLES.items():
+        kind = NATS if outcome == "log_probability" else PERCENT
+        columns += [Column("T1", kind, group), Column("T0", kind, group)]
+        columns += [Column("Δ", DIFFERENCE, group)] if outcome == HEADLINE else []
+    rows: list[list[Any]] = []
+    for name, of in _scores(row).node_types.items():
+        rows.append([[name, "few functions" if of.functions < FEW_FUNCTIONS else ""], of.functions, of.masked])
+        for outcome in _TITLES:
+            t1, t0, effect = _arms(of.cells[outcome])
+            rows[-1] += [t1[0], t0[0], *([effect] if outcome == HEADLINE else [])]
+    entry, key = row.entry, anchor(table)
+    assert isinstance(entry, MaskedEntry)
+    facts = {
+        "signature": entry.signature,
+        "revision": row.revision,
+        "functions skipped": listed(entry.skips),
+        "not masked": listed(entry.dropped),
+        "not compared": listed(entry.uncompared),
+        "masked again": f"{again(row)} functions, when codesyntax submit sent the entry",
+        "ledger": f"SHA-256 {entry.ledger}",
+        "software": software(entry.versions),
+        "file": row.file,
+    }
+    types = Table(f"{key}-node-types", "Node type by node type", columns, rows, INTERVALS, within="")
+    return Section(key, _title(table), [types, origin(key, facts)])
 
 
-def verified(row: BoardRow) -> str:
-    return f"{row.verified[0]:,} of {row.verified[1]:,} verified" if row.verified else "not verified"
+def scores(tables: Sequence[BoardTable]) -> Table:
+    """One row per model, outcome and node type, and one without a node type for their mean, which has the ranks."""
+    of_settings = ("config", "data", "labels", "split", "protocol", "rate", "control", "draws", "seed")
+    texts = [
+        "board",
+        *of_settings,
+        "parser",
+        "model",
+        "revision",
+        "family",
+        "outcome",
+        "node type",
+        "functions",
+        "masked",
+    ]
+    columns = [*map(Column, texts), Column("T1", SCORE), Column("T0", SCORE), Column("effect", DIFFERENCE)]
+    columns += map(Column, ("first rank", "last rank", "verified", "verified of", "file"))
+    rows: list[list[Any]] = []
+    for table in tables:
+        settings = [getattr(table.settings, name) for name in of_settings]
+        for row, ranks in zip(table.rows, table.ranks):
+            node_types = _scores(row).node_types
+            about = [table.name, *settings, printable(row.entry.run.parser), printable(row.model), row.revision]
+            about.append(printable(row.family))
+            masked = sum(of.masked for of in node_types.values())
+            end = [*(row.verified or (0, None)), row.file]
+            for outcome in OUTCOMES:
+                mean = [outcome, None, _functions(table), masked, *_arms(row.scores.cells[outcome])]
+                rows.append([*about, *mean, *(ranks[outcome] or (None, None)), *end])
+                for name, of in node_types.items():
+                    numbers = [outcome, name, of.functions, of.masked, *_arms(of.cells[outcome])]
+                    rows.append([*about, *numbers, None, None, *end])
+    return Table("masking", "All scores of masked syntax", columns, rows)
 
 
-def rank(of: tuple[int, int] | None) -> str:
-    if of is None:
-        return ""
-    return str(of[0]) if of[0] == of[1] else f"{of[0]}–{of[1]}"
+def _arms(score: Score | None) -> list[Any]:
+    """The cells of T1, T0 and their difference."""
+    assert score is not None and score.reference is not None and score.difference is not None
+    return [[*score.mean], [*score.reference], [*score.difference, score.p]]
 
 
-def _best_first(table: BoardTable) -> list[tuple[BoardRow, dict[str, tuple[int, int] | None]]]:
-    return sorted(zip(table.rows, table.ranks), key=lambda row: -row[0].scores.headline)
-
-
-def _node_types(row: BoardRow) -> dict[str, NodeTypeScore]:
+def _scores(row: BoardRow) -> MaskedScores:
     assert isinstance(row.scores, MaskedScores)
-    return row.scores.node_types
+    return row.scores
 
 
 def _functions(table: BoardTable) -> int:
     return int(table.rows[0].scores.shares.shape[1])
 
 
-def _parts(cell: Score) -> dict[str, tuple[float | None, ...]]:
-    return {part: tuple(of) if of else (None, None, None) for part, of in zip(_PARTS, cell[:3])}
+def _title(table: BoardTable) -> str:
+    return f"{table.settings.config}, {table.settings.split}, masked syntax: {_functions(table):,} functions"
 
 
-def _numbers(cell: Score | None) -> dict[str, float]:
-    if cell is None:
-        return {}
-    found = {
-        f"{part}{bound}": number
-        for part, numbers in _parts(cell).items()
-        for bound, number in zip(("", "_low", "_high"), numbers)
-    }
-    return {name: round(number, 4) for name, number in (found | {"p": cell.p}).items() if number is not None}
+def anchor(table: BoardTable) -> str:
+    """The id of a table on a page."""
+    return table.name.replace(".", "-")
 
 
-def _texts(cell: Score | None) -> dict[str, str]:
-    """Numbers and bounds with one decimal, p with four, and how the difference looks."""
-    assert cell is not None
-    texts = {"p": "" if cell.p is None else f"{cell.p:.4f}", "look": ""}
-    for part, (number, low, high) in _parts(cell).items():
-        shown = _signed if part == "effect" else _plain
-        texts[part] = shown(_known(number))
-        texts[f"{part}_bounds"] = "" if low is None or high is None else f"{shown(low)} to {shown(high)}"
-    if cell.difference and cell.difference.low is not None and cell.difference.high is not None:
-        texts["look"] = "up" if cell.difference.low > 0 else "down" if cell.difference.high < 0 else ""
-    return texts
+def page_name(row: BoardRow) -> str:
+    """The title of the page of a row's model."""
+    return f"{printable(row.model)}@{row.revision[:12]}"
 
 
-def _plain(number: float) -> str:
-    return f"{number:.1f}".replace("-", "−")
+def heading(row: BoardRow, links: Mapping[str, str]) -> list[Any]:
+    """The model of a row with the link to its page, its revision and family."""
+    return [[printable(row.model), links[page_name(row)]], row.revision[:12], printable(row.family)]
 
 
-def _signed(number: float) -> str:
-    return f"{number:+.1f}".replace("-", "−") if round(number, 1) else "0.0"
+def rank(ranks: tuple[int, int] | None) -> str | None:
+    """A rank, or a range of ranks."""
+    return None if ranks is None else "–".join(map(str, dict.fromkeys(ranks)))
 
 
-def _known(number: float | None) -> float:
-    if number is None:
-        raise LedgerError("a mean of an entry is missing")
-    return number
+def again(row: BoardRow) -> str:
+    """How many functions `submit` ran again, and of how many."""
+    return f"{row.verified[0]:,} of {row.verified[1]:,}" if row.verified else "none"
 
 
-def _axis(table: BoardTable, outcome: str) -> tuple[int, int]:
-    cells = [row.scores.cells[outcome] for row in table.rows]
-    numbers = [part for cell in cells if cell for of in (cell.mean, cell.reference) if of for part in of]
-    known = [number for number in numbers if number is not None]
-    low, high = 10 * math.floor(min(known) / 10), 10 * math.ceil(max(known) / 10)
-    return low, max(high, low + 10)
+def software(versions: Mapping[str, str]) -> str:
+    return ", ".join(f"{name} {version}" for name, version in sorted(versions.items()))
 
 
-def _places(cell: Score | None, axis: tuple[int, int]) -> dict[str, str]:
-    assert cell is not None and cell.reference is not None
-
-    def at(number: float | None) -> str:
-        return "" if number is None else f"{100 * (number - axis[0]) / (axis[1] - axis[0]):.2f}"
-
-    mean, low, high = cell.mean
-    width = "" if low is None or high is None else f"{100 * (high - low) / (axis[1] - axis[0]):.2f}"
-    return {"dot": at(mean), "left": at(low), "width": width, "line": at(cell.reference.value)}
+def listed(counts: Mapping[str, int]) -> str:
+    """Counts by reason."""
+    return ", ".join(f"{count:,} ({reason})" for reason, count in sorted(counts.items()) if count) or "none"
 
 
-def _row_facts(row: BoardRow) -> list[tuple[str, str]]:
-    entry = row.entry
-    assert isinstance(entry, MaskedEntry)
-    reasons = {"functions skipped": entry.skips, "not masked": entry.dropped, "not compared": entry.uncompared}
-    again = "nothing: not sent by codesyntax submit"
-    if row.verified:
-        again = f"{row.verified[0]:,} of {row.verified[1]:,} functions, when codesyntax submit sent it"
-    found = {
-        "signature": entry.signature,
-        "revision": row.revision,
-        **{
-            name: ", ".join(f"{count:,} ({reason})" for reason, count in sorted(of.items()) if count) or "none"
-            for name, of in reasons.items()
-        },
-        "masked again": again,
-        "ledger": f"SHA-256 {entry.ledger}",
-        "software": ", ".join(f"{name} {version}" for name, version in sorted(entry.versions.items())),
-        "file": row.file,
-    }
-    return [(name, printable(value, most=2000)) for name, value in found.items()]
+def origin(key: str, facts: Mapping[str, str]) -> Table:
+    """A row's settings, digests and file."""
+    rows = [[name, printable(value, most=2000)] for name, value in facts.items()]
+    return Table(f"{key}-origin", "Origin", [Column("of the entry", NAME), Column("value", CODE)], rows, within="")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
@@ -30,6 +29,7 @@ from probing.report.document import CODE, COUNT, NAME, PERCENT, Column, Section,
 from probing.report.edits import EditedModel
 from probing.report.errors import marked
 from probing.report.findings import Findings, Subject
+from probing.report.folder import model_pages
 from probing.report.mechanism import ProbedAndMasked
 from probing.report.scored import RULE
 from probing.report.silencing import SilencedModel
@@ -41,14 +41,10 @@ TOGETHER = 5
 
 
 def pages(all_findings: Sequence[Findings]) -> dict[str, str]:
-    """Name of a model -> the file of its page; empty if the details of all models are on one page."""
+    """Name of a model -> the path of its page; empty if the details of all models are on one page."""
     if all(len(findings.models) <= TOGETHER for findings in all_findings):
         return {}
-    names = sorted({model.name for findings in all_findings for model in findings.models})
-    return {
-        name: f"{re.sub(r'[^A-Za-z0-9._-]+', '--', name)[:80].lstrip('.')}-{number}.html"
-        for number, name in enumerate(names, start=1)
-    }
+    return model_pages({model.name for findings in all_findings for model in findings.models})
 
 
 def of_models(all_findings: Sequence[Findings], names: Iterable[str]) -> dict[str, list[Section]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import html
 import io
 import math
 import re
@@ -14,7 +15,7 @@ from typing import Any, NamedTuple
 
 import rich.console
 import rich.table
-from markupsafe import Markup
+from markupsafe import Markup, escape
 from rich import box
 
 from probing.report.pages import SHOWN
@@ -28,21 +29,22 @@ have marks after p; the score of a chosen baseline is [value, which]; a name is 
 SEPARATED = 0.05
 """A difference with a displayed p below this is separated from 0."""
 
-COLOURED = f"Green or red: p is less than {SEPARATED}."
+COLOURED = f"Green or orange: p is less than {SEPARATED}."
 """The meaning of the colours of a table, for its notes."""
 
 
 class Kind(NamedTuple):
-    """The format of the cells of a column. `parts`: the suffixes of its columns in CSV; `look`: its CSS classes, `n`
-    for numbers, with `least` if a click sorts the smallest first."""
+    """The format of the cells of a column. `parts`: the suffixes of its columns in CSV; `look`: its CSS class;
+    `least_first`: whether a click sorts the smallest number first."""
 
     show: Callable[[Any], str]
     parts: tuple[str, ...] = ("",)
     look: str = "n"
+    least_first: bool = False
 
     @property
     def numeric(self) -> bool:
-        return self.look.startswith("n")
+        return self.look == "n"
 
 
 def _signed(value: float, digits: int = 1) -> str:
@@ -75,8 +77,8 @@ EFFECT = Kind(SIGNED.show, (*DIFFERENCE.parts, ", marks"))
 COST = Kind(SIGNED.show, SCORE.parts)
 NATS = Kind(partial(_signed, digits=2))
 CORRELATION = Kind(NATS.show, DIFFERENCE.parts)
-P = Kind(lambda p: f"{p:.4f}" if p < 0.001 else f"{p:.3f}", look="n least")
-RANK = Kind(str, look="n least")  # a text: a rank, or the first and the last of a range
+P = Kind(lambda p: f"{p:.4f}" if p < 0.001 else f"{p:.3f}", least_first=True)
+RANK = Kind(str, least_first=True)  # a text: a rank, or the first and the last of a range
 
 _CODE_WIDTH = 40
 """The least width of code in a terminal."""
@@ -358,13 +360,13 @@ def in_html(cell: Cell, kind: Kind) -> Markup:
     """
     if kind is LINK and not isinstance(cell, str):
         text, place = cell
-        return Markup('<td class="{}"><a href="{}">{}</a>').format(kind.look, place, text)
-    value, *below = _lines(cell, kind, " to ")
+        return Markup(f'<td class="{kind.look}"><a href="{escape(place)}">{escape(text)}</a>')
+    value, *below = map(escape, _lines(cell, kind, " to "))
     look = kind.look
     if kind in (DIFFERENCE, EFFECT) and isinstance(cell, (list, tuple)) and cell[3] is not None and separated(cell[3]):
         look += " up" if cell[0] > 0 else " down"
-    small = Markup("").join(Markup("<small>{}</small>").format(line) for line in below)
-    return Markup('<td class="{}">{}{}').format(look, value, small)
+    small = "".join(f"<small>{line}</small>" for line in below)
+    return Markup(f'<td class="{look}">{value}{small}')  # Markup.format takes five times as long
 
 
 def in_csv(value: Any) -> Any:
@@ -410,5 +412,5 @@ def _missing(cell: Cell) -> bool:
 
 def _escape(text: str) -> str:
     """Escape text for one cell of a Markdown table: no mark-up, no line break."""
-    text = "".join("\\" + character if character in "\\`*_[]<>|#" else character for character in text)
-    return re.sub(r"\r\n|[\r\n\v\f\x85\u2028\u2029]", " ⏎ ", text.replace("&", "&amp;")).translate(SHOWN)
+    text = "".join("\\" + character if character in "\\`*_[]|#" else character for character in text)
+    return re.sub(r"\r\n|[\r\n\v\f\x85\u2028\u2029]", " ⏎ ", html.escape(text, quote=False)).translate(SHOWN)

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
+
+import jinja2
 
 from codesyntax_dataset.atomic import os_errors_as_ledger_errors, replace, temporary_folder
 from codesyntax_dataset.owned_folder import check_owned
@@ -22,16 +26,22 @@ _OURS = {"tables": {".csv"}, "figures": {".svg", ".png"}, "entries": {".json"}, 
 
 @dataclass(frozen=True)
 class Report:
-    """What is written. `command`: the one that makes it, such as `report`; `source`: what it is made from, in words;
-    `entries`: file name -> JSON; `entry`: what each of these is, in words, if the page is to say it; `models`: file
-    name -> title and sections of the page of each model, if they have any."""
+    """A document and its files.
+
+    `command`: the one that makes it, such as `report`; `source`: what it is made from, in words; `about`: what else
+    is in its folder; `markdown`: the name of the Markdown file; `files`: path -> text of further files; `models`:
+    file name -> title and sections of the page of each model, if they have any.
+    """
 
     command: str
     source: str
     title: str
     sections: Sequence[Section]
-    entries: Mapping[str, str] = field(default_factory=dict)
-    entry: str = ""
+    about: str = (
+        "The folder of this page has every table as CSV, every figure as SVG and PNG, and the report as Markdown."
+    )
+    markdown: str = "report.md"
+    files: Mapping[str, str] = field(default_factory=dict)
     models: Mapping[str, tuple[str, Sequence[Section]]] = field(default_factory=dict)
 
 
@@ -41,7 +51,7 @@ def save(report: Report, output: Path) -> Path:
     A report of the same command is replaced. Raises LedgerError if `output` is anything else, or cannot be written.
     """
     with os_errors_as_ledger_errors(output), temporary_folder(output.parent) as work:
-        _write(report, work / "report")
+        write(report, work / "report")
         check_ours(output, report.command)
         replace(work / "report", output)
     return output / "index.html"
@@ -62,41 +72,46 @@ def _marker(command: str) -> str:
     return f"Made by `codesyntax {command}`."
 
 
-def _write(report: Report, folder: Path) -> None:
-    pages = {
-        name: dataclasses.replace(report, title=title, sections=of_one)
-        for name, (title, of_one) in report.models.items()
+def model_pages(names: Iterable[str]) -> dict[str, str]:
+    """Name of a model -> the path of its page in the folder, a plain file name whatever the name is."""
+    return {
+        name: f"{MODELS}/{re.sub(r'[^A-Za-z0-9._-]+', '--', name)[:80].lstrip('.')}-{number}.html"
+        for number, name in enumerate(sorted(names), start=1)
     }
-    for name in _OURS:
-        if name != MODELS or pages:
-            (folder / name).mkdir(parents=True)
+
+
+def write(report: Report, folder: Path) -> None:
+    """Write all files of a report into a new or empty folder."""
+    pages = {
+        path: dataclasses.replace(report, title=title, sections=sections)
+        for path, (title, sections) in report.models.items()
+    }
     sections = [section for page in (report, *pages.values()) for section in page.sections]
+    files: dict[str, str | bytes] = {**report.files}
     for part in [part for section in sections for part in section.all_parts()]:
-        if isinstance(part, Table):
-            if part.within is None:
-                _text(folder / part.file, part.to_csv())
+        if isinstance(part, Table) and part.within is None:
+            files[part.file] = part.to_csv()
         elif isinstance(part, Figure):
-            _text(folder / "figures" / f"{part.name}.svg", part.svg)
-            (folder / "figures" / f"{part.name}.png").write_bytes(part.png)
-    for file, entry in report.entries.items():
-        _text(folder / "entries" / file, entry)
+            files |= {f"figures/{part.name}.svg": part.svg, f"figures/{part.name}.png": part.png}
     text = "\n".join(section.to_markdown() for section in report.sections)
-    _text(folder / "report.md", f"# {report.title}\n\n{_marker(report.command)}\n\n{text}")
-    _text(folder / "index.html", _page(report))
-    for name, page in pages.items():
-        _text(folder / MODELS / name, _page(page, "../"))
+    files[report.markdown] = f"# {report.title}\n\n{_marker(report.command)}\n\n{text}"
+    files |= {"index.html": _page(report), **{path: _page(page, "../") for path, page in pages.items()}}
+    for path, content in files.items():
+        (folder / path).parent.mkdir(parents=True, exist_ok=True)
+        (folder / path).write_bytes(content if isinstance(content, bytes) else content.encode("utf-8"))
 
 
 def _page(report: Report, root: str = "") -> str:
     """A page; `root`: the way from it to the folder of the report."""
+    return fill(_template(), report=report, root=root)
+
+
+@cache
+def _template() -> jinja2.Template:
     templates = environment()
     templates.globals |= {"in_html": in_html, "for_page": for_page}
     templates.tests |= {
         "table": lambda part: isinstance(part, Table),
         "figure": lambda part: isinstance(part, Figure),
     }
-    return fill(templates.get_template("report.html.jinja"), report=report, root=root)
-
-
-def _text(path: Path, text: str) -> None:
-    path.write_text(text, encoding="utf-8", newline="\n")
+    return templates.get_template("report.html.jinja")

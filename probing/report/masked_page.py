@@ -80,7 +80,7 @@ def show_masked(
             seed=seed,
             parser=parser_version(language),
             types=list(_types(present, maskable, pairs, restored, restoration)),
-            opened=node_type or present[0],
+            page={"opened": node_type or present[0]},
         ),
     )
 

@@ -16,7 +16,7 @@ from probing.evidence.statistics_cache import caching
 from probing.report import contents
 from probing.report.edits import read_edited
 from probing.report.findings import Findings, read_findings
-from probing.report.folder import MODELS, Report, check_ours, save
+from probing.report.folder import Report, check_ours, save
 from probing.report.mechanism import read_both
 from probing.report.silencing import read_silenced
 from probing.report.syntaxeval import Group, read_groups
@@ -60,18 +60,26 @@ def report(results: Sequence[str | os.PathLike], output: str | os.PathLike, data
             read_both(all_findings, masked, data),
             silenced,
             read_edited(all_findings, data),
-            {name: f"{MODELS}/{page}" for name, page in pages.items()},
+            pages,
         ),
-        entries=_entries(all_findings, masked),
-        entry=("attention result" if masked else "result") if all_findings else "",
+        about=_about(bool(all_findings), bool(masked), bool(pages)),
+        files=_entries(all_findings, masked),
         models={page: (name, of_models[name]) for name, page in pages.items()},
     )
     return save(made, output)
 
 
+def _about(attention: bool, masked: bool, pages: bool) -> str:
+    """What the folder holds, in words."""
+    files = ["every table as CSV", "every figure as SVG and PNG", *(["a page for each model"] if pages else [])]
+    files.append(f"{'this page' if pages else 'the whole report'} as report.md")
+    files += [f"each {'attention ' if masked else ''}result as a JSON entry"] if attention else []
+    return f"The folder of this page has {', '.join(files[:-1])} and {files[-1]}."
+
+
 def _entries(all_findings: Sequence[Findings], masked: Sequence[Group]) -> dict[str, str]:
-    """File name -> the entry of each result that a board takes."""
+    """Path in the folder -> the entry of each result that a board takes."""
     entries = [subject.entry for findings in all_findings for subject in findings.subjects]
     models = [model for group in masked for model in group.models.values() if model.node_types]
     entries += [for_boards(partial(entry_masked.make, model)) for model in models]
-    return {entry.file_name: entry.to_json() for entry in entries if entry is not None}
+    return {f"entries/{entry.file_name}": entry.to_json() for entry in entries if entry is not None}

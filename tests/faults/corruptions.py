@@ -38,7 +38,7 @@ from probing.prediction import examples
 from probing.prediction.result import MaskResult
 from probing.prediction.silencing_result import SilencingResult
 from probing.publish import board as boards
-from probing.report import board, board_masked
+from probing.report.board import document
 from probing.runs.cache import Slot
 from probing.runs.data import load_functions
 
@@ -93,7 +93,8 @@ def _board(place: Path) -> object:
     found = boards.read([str(place / "entries")])
     if found.left_out:
         raise LeftOut(str(found.left_out))
-    return board.to_csv(found), board.to_markdown(found), board_masked.to_csv(found.masked)
+    made = document(found)
+    return made.files, [section.to_markdown() for section in made.sections]
 
 
 def _source(name: str) -> Callable[[Path], object]:

@@ -18,7 +18,7 @@ from probing.report.board import save as save_board
 from probing.report.report import report
 from probing.runs.ledger_file import ATTENTION, MASKING
 
-FILES = ["README.md", "board.csv", "board.md", "index.html", "masking.csv"]
+FILES = ["README.md", "board.csv", "board.md", "index.html", "masking.csv", "models"]
 SKILLS = {"user/good": 0.9, "user/same": 0.9, "user/bad": 0.3}
 
 
@@ -134,42 +134,50 @@ def test_csv_has_every_mean(made, scores, saved):
     assert len(rows) == 3 * len(OUTCOMES) * (1 + len(TYPES))
     for row in rows:
         of = scores[row["model"]]
-        if name := row["node_type"]:
+        if name := row["node type"]:
             of_type = of.node_types[name]
             assert (int(row["functions"]), int(row["masked"])) == (of_type.functions, of_type.masked)
-            assert float(row["t1"]) == pytest.approx(of_type.cells[row["outcome"]].mean.value, abs=1e-4)
-            assert (row["rank_first"], row["t1_low"]) == ("", "")
+            assert float(row["T1"]) == pytest.approx(of_type.cells[row["outcome"]].mean.value, abs=1e-4)
+            assert (row["first rank"], row["T1, low"]) == ("", "")
         else:
             score = of.cells[row["outcome"]]
             told = [
-                [float(row[f"{part}{bound}"]) for bound in ("", "_low", "_high")] for part in ("t1", "t0", "effect")
+                [float(row[f"{part}{bound}"]) for bound in ("", ", low", ", high")] for part in ("T1", "T0", "effect")
             ]
             assert np.array(told) == pytest.approx(np.array(score[:3]), abs=1e-4)
-            assert float(row["p"]) == pytest.approx(score.p, abs=1e-4)
-            assert int(row["rank_first"]) <= int(row["rank_last"])
+            assert float(row["effect, p"]) == pytest.approx(score.p, abs=1e-4)
+            assert int(row["first rank"]) <= int(row["last rank"])
 
 
 def test_an_attention_board_has_nothing_of_masking(tmp_path):
     folder = save_board(board.Board([], []), tmp_path / "site").parent
-    assert sorted(path.name for path in folder.iterdir()) == FILES[:-1]
+    assert sorted(path.name for path in folder.iterdir()) == FILES[:4]
     assert all("mask" not in path.read_text().lower() for path in folder.iterdir())
+
+
+def test_an_attention_board_leaves_no_file_of_masking(made, tmp_path):
+    """Files and pages that an earlier board wrote, and this one does not have."""
+    folder = save_board(board.read([write(tmp_path / "source", made)]), tmp_path / "site").parent
+    assert sorted(path.name for path in folder.iterdir()) == FILES
+    save_board(board.Board([], []), folder)
+    assert sorted(path.name for path in folder.iterdir()) == FILES[:4]
 
 
 @pytest.mark.slow
 def test_page_shows_models_and_their_node_types(made, scores, saved, page):
     """The `page` fixture fails on an error in the console and on a request to another host."""
     page.goto((saved / "index.html").as_uri())
-    assert page.locator("#bar").count() == 0
-    names = page.locator(".masked .name").all_inner_texts()
+    rows = page.locator("table").first.locator("tbody > tr")
+    names = [row.locator("td").first.inner_text() for row in rows.all()]
     best = sorted(made, key=lambda name: -scores[name].headline)
     assert names == best
-    cells = page.locator(".masked tbody > tr:first-child > td").all_inner_texts()[:11]
+    cells = rows.first.locator("td").all_inner_texts()
     score = scores[best[0]].cells["jaccard"]
-    assert (cells[0], cells[1]) == ("bert", "1–2")
-    assert cells[2].split("\n")[0] == f"{score.mean.value:.1f}"
-    assert cells[3].split("\n")[0] == f"{score.reference.value:.1f}"
-    page.locator(".masked summary").first.click()
-    types = page.locator(".masked details[open] tbody th").all_inner_texts()
+    assert cells[2:4] == ["bert", "1–2"]
+    assert cells[4].split("\n")[0] == f"{score.mean.value:.1f}"
+    assert cells[5].split("\n")[0] == f"{score.reference.value:.1f}"
+    page.get_by_role("link", name=best[0]).click()
+    types = [row.locator("td").first.inner_text() for row in page.locator("table").first.locator("tbody > tr").all()]
     assert types == list(TYPES)
     for width in (1400, 400):
         page.set_viewport_size({"width": width, "height": 800})
