@@ -161,23 +161,28 @@ def _best_heads(relations: dict[str, Any], names: list[str]) -> np.ndarray:
     return np.array([[(entry["layer"], entry["head"]) for entry in entries] for entries in best])
 
 
-def _first_choices(settings: Settings, ledger: RankLedger, picked: np.ndarray, **where: Any) -> np.ndarray:
+def _first_choices(
+    settings: Settings, ledger: RankLedger, picked: np.ndarray, *, model: Any, data: Any, device: Any
+) -> np.ndarray:
     """What the heads in `picked` rank first for the ledger's edges: int64 (rules, E)."""
-    from probing.attention.probe import Runner, prepare_again
+    from probing.attention.probe import Probing, Runner
     from probing.attention.ranking import FirstChoices
+    from probing.attention.result import ProbeProvenance
+    from probing.runs.session import Session
 
-    task = prepare_again(settings, **where)
+    session = Session.again(settings, model, device)
+    probing = Probing.again(ProbeProvenance.of(ledger), session, data)
     for name in ("revision", "labels"):
-        then, now = getattr(settings, name), getattr(task.settings, name)
+        then, now = getattr(settings, name), getattr(probing.settings, name)
         if then != now:
             raise LedgerError(
                 f"the result was made with {name} {then}, here it is {now}: give the right one with --model or --data"
             )
-    picked = picked[:, [ledger.relations.index(name) for name in task.relations]]
-    with progress(total=len(task.functions), desc=f"running {settings.model}", unit="function") as bar:
-        runner = Runner(task.encoder, settings.direction, None)
-        chosen = runner.run(task.functions, bar, partial(FirstChoices, picked=picked))
-    function = np.repeat([f.index for f in task.functions], [len(f.edges) for f in task.functions])
+    picked = picked[:, [ledger.relations.index(name) for name in probing.encoded.relations]]
+    with progress(total=len(probing.functions), desc=f"running {settings.model}", unit="function") as bar:
+        runner = Runner(probing.encoder, settings.direction, None)
+        chosen = runner.run(probing.functions, bar, partial(FirstChoices, picked=picked))
+    function = np.repeat([f.index for f in probing.functions], [len(f.edges) for f in probing.functions])
     if not np.array_equal(np.sort(function), ledger.function):
         raise LedgerError(
             f"the ledger has {len(ledger)} edges, but there are {len(function)}, or edges of other functions: see "

@@ -48,6 +48,7 @@ class RankLedger(EdgeTable):
     """
 
     INSTRUMENT: ClassVar = ledger_file.ATTENTION
+    COMMAND: ClassVar = "probe"
 
     ranks: np.ndarray | RanksInParts
     settings: dict[str, Any]

@@ -1,4 +1,4 @@
-"""The attention probe: prepare a model and its functions, and run the job that ranks dependents."""
+"""The attention probe: prepare a model and its functions, and rank dependents."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -24,25 +23,20 @@ from probing.attention.align import OffsetsError, align
 from probing.attention.edges import EdgeTable, stacked
 from probing.attention.ledger import RankLedger
 from probing.attention.ranking import BatchListener, BatchRanker, EncodedFunction
-from probing.attention.result import ProbeProvenance, ProbeResult, ProbeRun, at_step
+from probing.attention.result import ProbeProvenance, ProbeResult, ProbeRun
 from probing.models.cache_dir import versions
-from probing.models.checkpoints import Checkpoint, step_of
+from probing.models.checkpoints import step_of
 from probing.models.location import no_panic
-from probing.runs import cache
 from probing.runs.batches import Batches, out_of_memory
-from probing.runs.data import Functions, folder_of, read_functions, rows
-from probing.runs.runner import Processes, asked_shard
-from probing.runs.runner import run as run_job
+from probing.runs.data import Functions, read_functions, rows
+from probing.runs.experiment import Experiment, Prepared, run
+from probing.runs.session import Session
 from probing.runs.settings import Settings
-from probing.runs.threads import useful_threads
 
 if TYPE_CHECKING:
     from probing.models.encoder import Encoder
 
 logger = logging.getLogger(__name__)
-
-PART = 64
-"""Functions per part of the ledger, the most that an interrupted run loses."""
 
 
 @checked
@@ -88,226 +82,136 @@ def probe(
     Raises ArgumentError, ModelError, DatasetError, UnknownName or LedgerError, each with a one-line message.
     """
     functions = read_functions(data, config, split, limit=limit, control=control, seed=seed)
-    return probe_functions(
-        model,
-        functions,
-        data,
-        Checkpoint(revision, step_of(revision)),
-        dtype=dtype,
-        device=device,
-        batch_tokens=batch_tokens,
-        direction=direction,
-        max_length=max_length,
-        also_fits=also_fits,
-        output=output,
-        shard=shard,
-    ).result
-
-
-class Finished(NamedTuple):
-    """The result of a probe, None where there is none, and whether the model ran for it: not if an earlier run did."""
-
-    result: ProbeResult | None
-    ran: bool
-
-
-def probe_functions(
-    model: str | os.PathLike | tuple,
-    functions: Functions,
-    data: Any,
-    checkpoint: Checkpoint,
-    *,
-    dtype: str | torch.dtype = "float32",
-    device: str | torch.device | None = None,
-    batch_tokens: int | None = None,
-    direction: str | None = None,
-    max_length: int = PAPER_LENGTH,
-    also_fits: Sequence[str] = (),
-    output: str | os.PathLike | None = None,
-    shard: str | None = None,
-) -> Finished:
-    """A probe of functions that were read from `data`; arguments and errors as of `probe`."""
-    processes = Processes()
-    share = asked_shard(shard, output, processes)
-    asked: dict[str, Any] = {
-        **checkpoint._asdict(),
-        "dtype": str(dtype).removeprefix("torch."),
-        "device": str(device) if device else processes.device,
-        "direction": direction,
-        "max_length": max_length,
-        "also_fits": also_fits,
-    }
-    place = os.fspath(model) if isinstance(model, os.PathLike) else model
-    slot = None if share else cache.slot(place, functions, **asked)
-    known, result = cache.answered(slot, processes, ProbeResult, data, output)
-    if known:
-        return Finished(result, False)
-    with useful_threads():
-        job = prepare(place, functions, **asked)
-        job.batch_tokens, job.data_folder = batch_tokens, folder_of(data)
-        logger.info(
-            "%s on %s: %s attention, %d functions of %d to %d sub-tokens to probe, skipped: %s",
-            *(job.encoder.name, job.encoder.device, job.encoder.path, len(job.functions)),
-            *(len(job.functions[-1].ids), len(job.functions[0].ids), dict(job.skips) or "none"),
-        )
-        result = run_job(job, processes, None if output is None else Path(output), share)
-    if result is not None and slot is not None:
-        slot.save(result.ledger.save, job.settings.revision)
-    return Finished(result, job.ran)
+    step = step_of(revision)
+    session = Session(model, revision=revision, step=step, dtype=dtype, device=device, max_length=max_length)
+    return run(Probing(session, functions, direction, also_fits, batch_tokens), output, shard)
 
 
 @dataclass
-class RankJob:
-    """An encoder, the functions to probe, longest first, and everything that determines their ranks.
+class Probing(Experiment[EncodedFunction, ProbeResult]):
+    """Ranks dependents by the attention of every head; arguments as of `probe`."""
 
-    A `runner.Job` whose tables are rank ledgers. `batch_tokens`: sub-tokens per batch, padding included; ranks do not
-    depend on it. `data_folder`: the folder of the data, if it is in one. `step`: that of a checkpoint. `ran`: whether
-    any part was run, and not read.
-    """
+    RESULT = ProbeResult
+    VERB = "probing"
+    PART = 64
 
-    encoder: Encoder
-    settings: Settings
-    functions: list[EncodedFunction]
-    relations: list[str]
-    skips: Counter[str]
+    direction: str | None = None
+    also_fits: Sequence[str] = ()
     batch_tokens: int | None = None
-    data_folder: Path | None = None
-    step: int | None = None
-    ran: bool = False
 
     @property
-    def title(self) -> str:
-        return f"probing {at_step(self.settings.model, self.step)}"
+    def asked(self) -> dict[str, Any]:
+        return {"direction": self.direction, "also_fits": self.also_fits}
 
-    @property
-    def name(self) -> str:
-        return self.settings.name
-
-    @property
-    def parts(self) -> list[list[EncodedFunction]]:
-        return [self.functions[start : start + PART] for start in range(0, len(self.functions), PART)]
+    @classmethod
+    def again(cls, made: ProbeProvenance, session: Session, data: Any) -> Probing:
+        settings = made.settings
+        functions = read_functions(
+            data,
+            settings.config,
+            settings.split,
+            limit=settings.limit,
+            control=settings.control,
+            seed=settings.seed or 0,
+        )
+        return cls(session, functions, settings.direction, settings.also_fits)
 
     @cached_property
-    def provenance(self) -> ProbeProvenance:
-        """The settings of the ledger."""
-        run = ProbeRun(
-            family=self.encoder.family,
-            attention=self.encoder.path,
-            attention_why=self.encoder.why,
-            device=self.encoder.device.type,
-            step=self.step,
+    def encoder(self) -> Encoder:
+        """The model, after checking that it can be probed in this language and direction."""
+        from probing.models.subtokens import check_language
+
+        if self.direction not in (None, *DIRECTIONS):
+            raise ModelError(f"direction is {self.direction!r}, expected one of {', '.join(DIRECTIONS)}")
+        others = self._others
+        encoder = self.session.encoder(self.data.seed if self.data.control == RANDOM_WEIGHTS else None)
+        tokenizers = {encoder.name: encoder.tokenizer, **{name: tokenizer for name, (tokenizer, _) in others.items()}}
+        for name, tokenizer in tokenizers.items():
+            check_language(tokenizer, name, language_of(self.data.config).name)
+        if encoder.causal and self.direction == HEAD_TO_DEPENDENT:
+            raise ModelError(
+                f"{encoder.name} cannot see later tokens, such as nearly all dependents: it scores 0 in the direction "
+                f"{HEAD_TO_DEPENDENT}; use {DEPENDENT_TO_HEAD}"
+            )
+        return encoder
+
+    @cached_property
+    def _others(self) -> dict[str, tuple]:
+        from probing.models.load import load_tokenizer  # transformers takes seconds to import
+
+        return {name: load_tokenizer(name, max_length=self.session.max_length) for name in self.also_fits}
+
+    @cached_property
+    def encoded(self) -> Encoded:
+        """The functions of the split, tokenized and aligned."""
+        shuffled_by = self.data.seed if self.data.control == SHUFFLED_ATTENTION else None
+        return encode_functions(self.encoder, self.data, self._others, shuffled_by)
+
+    def prepare(self) -> Prepared[EncodedFunction]:
+        from probing.models.selfcheck import examine_lengths
+
+        data, session, encoder = self.data, self.session, self.encoder
+        encoded, _, skips = self.encoded
+        if not encoded:
+            raise LedgerError(
+                f"no function of {data.name}/{data.config}/{data.split} can be scored; skipped: {dict(skips)}"
+            )
+        functions = sorted(encoded, key=lambda function: (-len(function.ids), function.index))
+        try:
+            examine_lengths(encoder, functions[0].ids, functions[-1].ids)
+        except RuntimeError as error:
+            if not out_of_memory(error):  # if a batch of the two does not fit in memory, no batch will mix them
+                raise
+        settings = Settings(
+            **self.shared(encoder),
+            direction=self.direction or default_direction(encoder, data.config),
+            dtype=encoder.precision,
+            also_fits=tuple(sorted(self.also_fits)),
+            control=data.control,
+            seed=None if data.control is None else data.seed,
         )
-        tied = sum(function.tied(self.settings.direction).sum(axis=1) for function in self.functions)
-        return ProbeProvenance(
-            settings=self.settings,
+        logger.info(
+            "%s on %s: %s attention, %d functions of %d to %d sub-tokens to probe, skipped: %s",
+            *(encoder.name, encoder.device, encoder.path, len(functions)),
+            *(len(functions[-1].ids), len(functions[0].ids), dict(skips) or "none"),
+        )
+        tied = sum(function.tied(settings.direction).sum(axis=1) for function in functions)
+        provenance = ProbeProvenance(
+            settings=settings,
             scoring=SCORING_VERSION,
-            skips=dict(sorted(self.skips.items())),
+            skips=dict(sorted(skips.items())),
             ties=dict(zip(RULES, tied.tolist())),
-            run=run,
+            run=ProbeRun(
+                family=encoder.family,
+                attention=encoder.path,
+                attention_why=encoder.why,
+                device=encoder.device.type,
+                step=session.step,
+            ),
             versions=versions(),
         )
-
-    @cached_property
-    def made(self) -> dict[str, Any]:
-        return self.provenance.to_json()
+        return Prepared(provenance, functions)
 
     @cached_property
     def _runner(self) -> Runner:
         return Runner(self.encoder, self.settings.direction, self.batch_tokens)
 
-    def run(self, part: Sequence[EncodedFunction], bar: tqdm) -> np.ndarray:
-        self.ran = True
-        return self._runner.run(part, bar)
-
-    def shape(self, part: Sequence[EncodedFunction]) -> tuple[int, ...]:
-        edges = sum(len(function.edges) for function in part)
-        return len(RULES), edges, self.encoder.layers, self.encoder.heads
-
-    def table(self, part: Sequence[EncodedFunction], found: np.ndarray) -> RankLedger:
-        return RankLedger.of(stacked([function.edges for function in part]), found, self.made)
-
-    def found(self, table: RankLedger) -> np.ndarray:
-        return np.asarray(table.ranks)
-
-    def load(self, file: Path) -> RankLedger:
-        return RankLedger.load(file)
-
-    def result(self, tables: Sequence[RankLedger]) -> ProbeResult:
-        return ProbeResult.from_ledger(RankLedger.concatenate(tables), self.data_folder)
-
-    def finished(self, folder: Path) -> ProbeResult | None:
-        return ProbeResult.finished(folder / f"{self.name}.json", self.made, self.data_folder)
-
-    def save(self, result: ProbeResult, folder: Path) -> None:
-        result.save(folder)
+    def run(self, part: Sequence[EncodedFunction], bar: tqdm) -> RankLedger:
+        return RankLedger.of(stacked([function.edges for function in part]), self._runner.run(part, bar), self.made)
 
 
-def prepare(
-    model: str | tuple,
-    functions: Functions,
-    *,
-    revision: str | None = None,
-    step: int | None = None,
-    dtype: str = "float32",
-    device: str | torch.device | None = None,
-    direction: str | None = None,
-    max_length: int = PAPER_LENGTH,
-    also_fits: Sequence[str] = (),
-) -> RankJob:
-    """Load the model, tokenize and align every function; arguments as of `probe`; `step`: that of a checkpoint."""
-    from probing.models.load import load, load_tokenizer  # transformers takes seconds to import
-    from probing.models.selfcheck import examine_lengths
-    from probing.models.subtokens import check_language
+class Encoded(NamedTuple):
+    """The functions that a model reads, in order; the relations of their edges; {reason: number of skipped ones}."""
 
-    if direction not in (None, *DIRECTIONS):
-        raise ModelError(f"direction is {direction!r}, expected one of {', '.join(DIRECTIONS)}")
-    control, seed = functions.control, functions.seed
-    fresh = seed if control == RANDOM_WEIGHTS else None
-    shuffled_by = seed if control == SHUFFLED_ATTENTION else None
-    others = {name: load_tokenizer(name, max_length=max_length) for name in also_fits}
-    encoder = load(model, revision=revision, dtype=dtype, device=device, max_length=max_length, random_weights=fresh)
-    language = language_of(functions.config).name
-    for name, tokenizer in [(encoder.name, encoder.tokenizer), *((name, one) for name, (one, _) in others.items())]:
-        check_language(tokenizer, name, language)
-    if encoder.causal and direction == HEAD_TO_DEPENDENT:
-        raise ModelError(
-            f"{encoder.name} cannot see later tokens, such as nearly all dependents: it scores 0 in the direction "
-            f"{HEAD_TO_DEPENDENT}; use {DEPENDENT_TO_HEAD}"
-        )
-    encoded, relations, skips = encode_functions(encoder, functions, others, shuffled_by)
-    if not encoded:
-        raise LedgerError(
-            f"no function of {functions.name}/{functions.config}/{functions.split} can be scored; "
-            f"skipped: {dict(skips)}"
-        )
-    encoded.sort(key=lambda function: (-len(function.ids), function.index))
-    try:
-        examine_lengths(encoder, encoded[0].ids, encoded[-1].ids)
-    except RuntimeError as error:
-        if not out_of_memory(error):  # if a batch of the two does not fit in memory, no batch will mix them
-            raise
-    settings = Settings(
-        model=encoder.name,
-        revision=encoder.revision,
-        data=functions.name,
-        labels=functions.labels,
-        config=functions.config,
-        split=functions.split,
-        direction=direction or default_direction(encoder, functions.config),
-        dtype=encoder.precision,
-        max_length=max_length,
-        also_fits=tuple(sorted(also_fits)),
-        limit=functions.limit,
-        control=control,
-        seed=None if control is None else seed,
-    )
-    return RankJob(encoder, settings, encoded, relations, skips, step=step)
+    functions: list[EncodedFunction]
+    relations: list[str]
+    skips: Counter[str]
 
 
 def encode_functions(
     encoder: Encoder, functions: Functions, others: Mapping[str, tuple] = {}, shuffled_by: int | None = None
-) -> tuple[list[EncodedFunction], list[str], Counter[str]]:
-    """The functions that a model reads, in order; the relations of their edges; {reason: number of skipped ones}.
+) -> Encoded:
+    """Tokenize and align functions.
 
     `others`: name -> tokenizer and most sub-tokens of other models that must read them; `shuffled_by`: as in
     EncodedFunction.
@@ -338,34 +242,12 @@ def encode_functions(
                 alignment = alignment.without(never_predicted, row["code"], start, end)
                 table = EdgeTable.from_rows([(index, row)], relations)
                 encoded.append(EncodedFunction(index, ids, alignment, table, shuffled_by))
-    return encoded, relations, skips
+    return Encoded(encoded, relations, skips)
 
 
 def default_direction(encoder: Encoder, config: str) -> str:
     """That of the language of `config`, or the only one that the model supports."""
     return DEPENDENT_TO_HEAD if encoder.causal else language_of(config).direction
-
-
-def prepare_again(settings: Settings, *, model: Any, data: Any, device: str | torch.device | None) -> RankJob:
-    """The job of an earlier run, with the same data, and its model or the given one."""
-    functions = read_functions(
-        data,
-        settings.config,
-        settings.split,
-        limit=settings.limit,
-        control=settings.control,
-        seed=settings.seed or 0,
-    )
-    return prepare(
-        model or settings.model,
-        functions,
-        revision=None if model else settings.revision,
-        dtype=settings.precision,
-        device=device,
-        direction=settings.direction,
-        max_length=settings.max_length,
-        also_fits=settings.also_fits,
-    )
 
 
 def _too_long(texts: Sequence[str], others: Mapping[str, tuple]) -> list[str]:

@@ -92,7 +92,7 @@ def signature_of(settings: Settings, functions: int, edges: int) -> Signature:
     )
 
 
-class Named(Record):
+class FieldsByName(Record):
     """A record whose fields are also found by their names, as in JSON: `cell["score"]`, `{**cell}`."""
 
     def __getitem__(self, name: str) -> Any:
@@ -102,7 +102,7 @@ class Named(Record):
         return list(type(self).model_fields)
 
 
-class HeadScore(Named):
+class HeadScore(FieldsByName):
     """The score of a relation by one rule and k, in percent, and the attention head that has it."""
 
     score: float
@@ -113,7 +113,7 @@ class HeadScore(Named):
 CellsByK = Annotated[dict[str, HeadScore], AfterValidator(ByK)]
 
 
-class RelationScores(Named):
+class RelationScores(FieldsByName):
     """The scores of a relation by each rule: k -> score and head."""
 
     edges: Count
@@ -127,6 +127,7 @@ class ProbeResult(Result[RankLedger]):
     """Scores of one model on one split. k is "1" to "20", or a number; layers and heads count from 0."""
 
     LEDGER = RankLedger
+    PROVENANCE = ProbeProvenance
 
     instrument: Literal["attention"]
     settings: Settings

@@ -6,12 +6,17 @@ import os
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
+import torch
+
 from codesyntax_dataset.arguments import Natural, Positive, checked
 from codesyntax_dataset.errors import ArgumentError, CodeSyntaxError
-from probing.attention.probe import probe_functions
+from codesyntax_dataset.protocol import PAPER_LENGTH
+from probing.attention.probe import Probing
 from probing.attention.result import ProbeResult
-from probing.models.checkpoints import Checkpoint, checkpoints, trainings
-from probing.runs.data import Functions, read_functions
+from probing.models.checkpoints import checkpoints, trainings
+from probing.runs.data import read_functions
+from probing.runs.experiment import run
+from probing.runs.session import Session
 
 
 class Done(NamedTuple):
@@ -40,7 +45,12 @@ def probe_models(
     limit: Positive | None = None,
     control: str | None = None,
     seed: Natural = 0,
-    **settings: Any,
+    dtype: str | torch.dtype = "float32",
+    device: str | torch.device | None = None,
+    max_length: Positive = PAPER_LENGTH,
+    output: str | os.PathLike | None = None,
+    shard: str | None = None,
+    **asked: Any,
 ) -> Iterator[Done]:
     """Yield what becomes of each model on each config and split, one after the other; data are read once for all.
 
@@ -68,18 +78,18 @@ def probe_models(
             for functions in reads:
                 yield Done(model, functions.config, functions.split, None, False, error)
             continue
-        for checkpoint in found:
+        for revision, step in found:
+            session = Session(model, revision=revision, step=step, dtype=dtype, device=device, max_length=max_length)
+            name = model if revision is None else f"{model}@{revision}"
             for functions in reads:
-                yield _done(model, functions, data, checkpoint, settings)
-
-
-def _done(model: str, functions: Functions, data: Any, checkpoint: Checkpoint, settings: dict[str, Any]) -> Done:
-    name = model if checkpoint.revision is None else f"{model}@{checkpoint.revision}"
-    probed = name, functions.config, functions.split
-    try:
-        return Done(*probed, *probe_functions(model, functions, data, checkpoint, **settings), None)
-    except CodeSyntaxError as error:
-        return Done(*probed, None, True, error)
+                experiment = Probing(session, functions, **asked)
+                result = failure = None
+                try:
+                    result = run(experiment, output, shard)
+                except CodeSyntaxError as error:
+                    failure = error
+                ran = experiment.ran or failure is not None
+                yield Done(name, functions.config, functions.split, result, ran, failure)
 
 
 @checked

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from probing.attention.several import Done
     from probing.prediction.result import MaskResult
     from probing.prediction.silencing_result import SilencingResult
+    from probing.runs.session import Session
 
 
 @main.command()
@@ -96,7 +97,7 @@ def probe(
 
 def print_done(everything: Sequence[Done]) -> None:
     """Print, in the main process, what became of each of several models."""
-    from probing.runs.runner import Processes
+    from probing.runs.processes import Processes
 
     if not Processes().main:
         return
@@ -121,16 +122,14 @@ def score(ledgers: tuple[Path, ...], wide: bool, as_json: bool) -> None:
     The ledgers of a model on the splits test and validation also give its score beyond offsets.
     """
     from probing.attention.result import ProbeResult
-    from probing.prediction.result import MaskResult
-    from probing.prediction.silencing_result import SilencingResult
-    from probing.runs.ledger_file import MASKING, SILENCING, instrument_of
+    from probing.evidence.merge import RESULTS
+    from probing.runs.ledger_file import instrument_of
 
     if as_json and len(ledgers) > 1:
         raise click.UsageError("--json prints one result: give one ledger")
-    kinds: dict[str | None, type[MaskResult | SilencingResult]] = {MASKING: MaskResult, SILENCING: SilencingResult}
     probed: list[ProbeResult] = []
     for ledger in ledgers:
-        result = kinds.get(instrument_of(ledger), ProbeResult).scored(ledger)
+        result = RESULTS.get(instrument_of(ledger) or "", ProbeResult).scored(ledger)
         print_one(result, wide, as_json)
         if isinstance(result, ProbeResult):
             probed.append(result)
@@ -276,13 +275,14 @@ def print_saved(
             note(f"wrote {result.paths(output)[0]}")
 
 
+def session_of(model: str, given: dict[str, Any]) -> Session:
+    """The model of a command, loaded once for all its runs, with those of its options that say where and how."""
+    quiet_libraries()
+    from probing.runs.session import Session
+
+    return Session(model, **{name: given.pop(name) for name in ("revision", "device", "max_length")})
+
+
 def note_shard(shard: str | None, output: Path | None) -> None:
     if shard is not None:
         note(f"shard {shard} is in {output}: when all are, `codesyntax merge {output}` makes the result of them")
-
-
-def run_probe(model: str, **given: Any) -> ProbeResult | None:
-    quiet_libraries()
-    from probing import probe as run
-
-    return run(model, **given)

@@ -13,7 +13,7 @@ from codesyntax_dataset.languages import unedited
 from codesyntax_dataset.protocol import DIRECTIONS
 from codesyntax_dataset.safe_files import printable
 from probing.cli import options
-from probing.cli.attention import note_shard, print_saved
+from probing.cli.attention import note_shard, print_saved, session_of
 from probing.cli.group import main, note, quiet_libraries
 
 
@@ -35,16 +35,16 @@ def verify(results: tuple[Path, ...], functions: int, everything: bool, **given:
     """
     quiet_libraries()
     from probing.evidence.checks import ACCEPTED, REJECTED, UNCHECKED, report
-    from probing.evidence.verify import verify as run
+    from probing.evidence.verify import verify_each
 
     verdicts = set()
-    for result in results:
+    for result, verification in zip(
+        results, verify_each(results, functions=None if everything else functions, **given)
+    ):
         if len(results) > 1:
             click.echo(f"{printable(str(result))}:")
-        try:
-            verification = run(result, functions=None if everything else functions, **given)
-        except LedgerError as error:
-            click.echo(f"?    result: {printable(' '.join(str(error).split()), 10_000)}\n{UNCHECKED.upper()}")
+        if isinstance(verification, LedgerError):
+            click.echo(f"?    result: {printable(' '.join(str(verification).split()), 10_000)}\n{UNCHECKED.upper()}")
             verdicts.add(UNCHECKED)
         else:
             click.echo("\n".join(printable(line, 10_000) for line in report(verification)))
@@ -115,11 +115,12 @@ def ablate(model: str, gguf: str | None, configs: tuple[str, ...], wide: bool, a
     tiny-code-mlm or smollm2-135m. Heads are chosen on the split validation, which is probed first unless it was, and
     silenced on the split test. Under `accelerate launch` or `torchrun`, the processes share the work.
     """
-    quiet_libraries()
+    chosen = options.every(configs, ["test"], as_json, given["shard"])
+    session = session_of(options.with_gguf(model, gguf), given)
     from probing import ablate as run
 
-    for config, _ in options.every(configs, ["test"], as_json, given["shard"]):
-        result = run(options.with_gguf(model, gguf), config=config, tell=note, **given)
+    for config, _ in chosen:
+        result = run(session, config=config, tell=note, **given)
         print_saved(result, given["output"], wide, as_json)
     note_shard(given["shard"], given["output"])
 

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from probing.cli import options
-from probing.cli.attention import note_shard, print_saved
-from probing.cli.group import main, quiet_libraries
-
-if TYPE_CHECKING:
-    from probing.prediction.result import MaskResult
+from probing.cli.attention import note_shard, print_saved, session_of
+from probing.cli.group import main
 
 
 @main.command()
@@ -67,14 +64,11 @@ def mask(
     `accelerate launch` or `torchrun`, the processes share the work.
     """
     names = [name for text in node_types for name in text.replace(",", " ").split()] if node_types else None
-    for config, split in options.every(configs, splits, as_json, given["shard"]):
-        result = run_mask(options.with_gguf(model, gguf), config=config, split=split, node_types=names, **given)
-        print_saved(result, given["output"], wide, as_json)
-    note_shard(given["shard"], given["output"])
-
-
-def run_mask(model: str, **given: Any) -> MaskResult | None:
-    quiet_libraries()
+    chosen = options.every(configs, splits, as_json, given["shard"])
+    session = session_of(options.with_gguf(model, gguf), given)
     from probing import mask as run
 
-    return run(model, **given)
+    for config, split in chosen:
+        result = run(session, config=config, split=split, node_types=names, **given)
+        print_saved(result, given["output"], wide, as_json)
+    note_shard(given["shard"], given["output"])

@@ -9,9 +9,8 @@ import click
 
 from codesyntax_dataset.protocol import SPLITS
 from probing.cli import options
-from probing.cli.attention import print_one, run_probe
+from probing.cli.attention import print_one
 from probing.cli.group import main, note, quiet_libraries
-from probing.cli.prediction import run_mask
 
 RECIPE = [
     "codesyntax build --source code-search-net/code_search_net --config python --output csn",
@@ -83,6 +82,8 @@ def reproduce(sources: tuple[str, ...], models: tuple[str, ...], output: Path, *
 def demo(output: Path, decoder: bool) -> None:
     """Build the embedded sample, and report what the attention heads of an embedded encoder find in it, and what an
     embedded masked language model restores of it."""
+    quiet_libraries()
+    import probing
     from codesyntax_dataset.build import build as build_dataset
     from probing.models.location import DECODER, EMBEDDED, TINY, embedded_model
     from probing.prediction.masking import CONTROLS
@@ -93,13 +94,14 @@ def demo(output: Path, decoder: bool) -> None:
         embedded_model(model)  # raises at once if it is missing
     data, results = output / "codesyntax", output / "results"
     click.echo(build_dataset("sample", ["python", "java"], data).text(), err=True)
-    for model, config in [(model, config) for model, configs in embedded.items() for config in configs]:
-        for split in SPLITS:
-            result = run_probe(model, data=data, config=config, split=split, output=results)
-            if result is not None and split == "test":
-                print_one(result)
+    for model, configs in embedded.items():
+        for done in probing.probe_models([model], data, configs, SPLITS, output=results):
+            if done.error is not None:
+                raise done.error
+            if done.result is not None and done.split == "test":
+                print_one(done.result)
     for control in CONTROLS:
-        restored = run_mask(TINY, data=data, control=control, draws=DRAWS, output=results)
+        restored = probing.mask(TINY, data, control=control, draws=DRAWS, output=results)
         if restored is not None:
             print_one(restored)
     page = write_report([results], output / "report", data)

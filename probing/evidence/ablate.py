@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
-from pathlib import Path
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -13,17 +13,14 @@ import torch
 from codesyntax_dataset.arguments import Natural, Positive, checked
 from codesyntax_dataset.protocol import PAPER_LENGTH
 from codesyntax_metric.topk_uas import RULES
-from probing.attention.probe import probe
+from probing.attention.probe import Probing
 from probing.attention.result import HeadScore, ProbeResult
 from probing.evidence.beyond import AVOIDED, best_offsets, is_hard
-from probing.prediction.silence import prepare
-from probing.prediction.silencing_result import Chosen, SilencingProvenance, SilencingResult
-from probing.runs import cache
-from probing.runs.data import folder_of, read_functions
-from probing.runs.ledger_file import SILENCING
-from probing.runs.runner import Processes, asked_shard
-from probing.runs.runner import run as run_job
-from probing.runs.threads import useful_threads
+from probing.prediction.silence import Silencing
+from probing.prediction.silencing_result import Chosen, SilencingResult
+from probing.runs.data import read_functions
+from probing.runs.experiment import run
+from probing.runs.session import Session
 
 logger = logging.getLogger(__name__)
 
@@ -33,7 +30,7 @@ DRAWS = 20
 
 @checked
 def ablate(
-    model: str | os.PathLike | tuple,
+    model: str | os.PathLike | tuple | Session,
     data: Any,
     config: str = "python",
     *,
@@ -58,7 +55,8 @@ def ablate(
     of validation, 256 at most. Beside it, `draws` other heads of the same layer are silenced in the same way, drawn by
     `seed`, or all of them if the layer has no more.
 
-    `model`: a Hub id (at `revision`), a local folder, or a (model, tokenizer) pair, with a masked-LM or causal-LM head.
+    `model`: a Hub id (at `revision`), a local folder, or a (model, tokenizer) pair, with a masked-LM or causal-LM head;
+    or a `Session` that keeps it for several calls, and says `revision`, `device` and `max_length`.
     `data`, `config`, `direction`, `max_length`, `output` and `shard`: as of `probing.probe`, but every shard needs both
     probes whole; `limit`: silence heads in the first
     functions of test only, which the result says. `tell` is called with the number of forward passes before they begin.
@@ -70,57 +68,21 @@ def ablate(
 
     Raises ArgumentError, ModelError, DatasetError, UnknownName or LedgerError, each with a one-line message.
     """
-    from probing.models.load import load_language_model  # transformers takes seconds to import
-
-    processes = Processes()
-    share = asked_shard(shard, output, processes)
-    place = os.fspath(model) if isinstance(model, os.PathLike) else model
-    where: dict[str, Any] = {"revision": revision, "device": str(device) if device else processes.device}
-    asked: dict[str, Any] = {"draws": draws, "seed": seed, "max_length": max_length}
-    functions = read_functions(data, config, "test", limit=limit)
-    reference = read_functions(data, config, "validation")
-    slot = None
-    if share is None:
-        slot = cache.slot(
-            place,
-            functions,
-            **where,
-            also_fits=(),
-            instrument=SILENCING,
-            chosen_on=reference.labels,
-            direction=direction,
-            **asked,
-        )
-    known, result = cache.answered(slot, processes, SilencingResult, data, output)
-    with useful_threads():
-        loaded = None if known else load_language_model(place, **where, max_length=max_length)  # it may be refused
-        given: dict[str, Any] = {**where, "direction": direction, "max_length": max_length, "output": output}
-        validation = probe(model, data, config, "validation", **given)
-        test = probe(model, data, config, "test", limit=limit, **given)
-        if loaded is None:
-            return result
-        chosen = None
-        if validation is not None and test is not None:  # in the main process
-            chosen = choose(validation, test, draws, seed), test.settings.direction
-        heads, read = processes.share(chosen)
-        job = prepare(loaded, functions, reference, heads, direction=read, **asked)
-        job.data_folder = folder_of(data)
-        if processes.main:
-            tell(_cost(job.provenance))
-        result = run_job(job, processes, None if output is None else Path(output), share)
-    if result is not None and slot is not None:
-        slot.save(result.ledger.save, job.provenance.settings.revision)
+    session = Session.of(model, revision=revision, device=device, max_length=max_length)
+    test = Probing(session, read_functions(data, config, "test", limit=limit), direction)
+    validation = Probing(session, read_functions(data, config, "validation"), direction)
+    best = partial(_best_heads, output=output)
+    silencing = Silencing(session, test.data, validation, test, best, draws, seed, tell)
+    result = run(silencing, output, shard)
+    if output is not None:
+        silencing.heads  # noqa: B018 - the probes belong there, even if the cache has the result
     return result
 
 
-def _cost(made: SilencingProvenance) -> str:
-    """What a run costs, in words, before it begins."""
-    reference, rivals = made.settings.reference, max(len(head.matched) for head in made.heads.values())
-    return (
-        f"{made.passes:,} forward passes of single functions: {reference} for the mean outputs of heads, and "
-        f"{made.passes - reference:,} over {made.functions:,} functions, for {len(made.heads)} relations and up to "
-        f"{rivals} heads beside the best of each"
-    )
+def _best_heads(silencing: Silencing, output: str | os.PathLike | None) -> dict[str, Chosen] | None:
+    """The heads that both probes choose, in the main process."""
+    validation, test = run(silencing.validation, output), run(silencing.probing, output)
+    return None if validation is None or test is None else choose(validation, test, silencing.draws, silencing.seed)
 
 
 def choose(validation: ProbeResult, test: ProbeResult, draws: int, seed: int) -> dict[str, Chosen]:

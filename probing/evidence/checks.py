@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from pathlib import Path
+from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
 
 import numpy as np
+from tqdm.auto import tqdm
+
+from probing.runs.experiment import Experiment
 
 ACCEPTED, REJECTED, UNCHECKED = "accepted", "rejected", "could not be checked"
 """The three verdicts. Missing files are never a rejection."""
@@ -19,7 +23,13 @@ MOST_BIASED = 5.0
 250,000 times (Hoeffding 1963: exp(-MOST_BIASED ** 2 / 2) for sums of independent terms with random signs)."""
 
 
-class Check(NamedTuple):
+ROUNDED = 0.0015
+"""The most by which two roundings of one log-probability to three decimals differ, and an error of 0.0005 in it."""
+
+E = TypeVar("E", bound=Experiment)
+
+
+class Criterion(NamedTuple):
     """One check: its name, whether it passed (None: it could not be made), and what was found."""
 
     name: str
@@ -32,7 +42,7 @@ class Verification:
     """The checks of one result, and how many functions were probed again: `functions` out of `of`. `ledger`: the digest
     of the ledger that was checked, if it came to that."""
 
-    checks: list[Check]
+    checks: list[Criterion]
     functions: int = 0
     of: int = 0
     ledger: str = ""
@@ -48,14 +58,76 @@ class Verification:
         return self.verdict == ACCEPTED
 
 
-def same(name: str, theirs: Any, ours: Any, named: bool = True) -> Check:
+def same(name: str, theirs: Any, ours: Any, named: bool = True) -> Criterion:
     """Whether both are equal. If not `named` by the user, a difference may only mean that another one has this name."""
     if theirs == ours:
-        return Check(name, True, f"{theirs}")
+        return Criterion(name, True, f"{theirs}")
     difference = f"the result says {theirs}, here it is {ours}"
     return (
-        Check(name, False, difference) if named else Check(name, None, f"{difference}: say with --{name} where it is")
+        Criterion(name, False, difference)
+        if named
+        else Criterion(name, None, f"{difference}: say with --{name} where it is")
     )
+
+
+class Verifier(Generic[E]):
+    """Compares a result with what its `experiment`, prepared again, gives now. `file`: that of the result.
+
+    Here for ledgers of rows, of which functions are drawn with equal probability; a subclass may know better. COUNTED:
+    fields of the provenance that must be equal.
+    """
+
+    COUNTED: ClassVar[tuple[str, ...]] = ("skips",)
+
+    def __init__(self, file: Path, result: Any, experiment: E):
+        self.file, self.ledger, self.experiment = file, result.ledger, experiment
+        self.made = result.PROVENANCE.of(result.ledger)
+
+    @staticmethod
+    def places(ledger: Any) -> np.ndarray:
+        """The places in the split of the functions of a ledger, each once."""
+        return np.unique(ledger.rows["function"])
+
+    def unlike(self) -> list[Criterion]:
+        """What cannot be compared here, which is nobody's fault."""
+        return []
+
+    def counted(self) -> list[Criterion]:
+        """Whether the ledger has the functions, and counts, that it should have."""
+        ours = self.experiment.provenance
+        checks = [same(name, getattr(self.made, name), getattr(ours, name)) for name in self.COUNTED]
+        functions = sorted(function.index for function in self.experiment.functions)
+        claimed = self.places(self.ledger)
+        return [
+            *checks,
+            Criterion("functions", claimed.tolist() == functions, f"{len(claimed)}, here {len(functions)}"),
+        ]
+
+    def draw(self, number: int, rng: np.random.Generator) -> np.ndarray:
+        """The places of at least `number` functions to run again."""
+        places = self.places(self.ledger)
+        return rng.choice(places, min(number, len(places)), replace=False)
+
+    def again(self, number: int | None, rng: np.random.Generator) -> tuple[Criterion, int]:
+        """Run functions again, by default all, and compare their rows; also returns how many these are."""
+        drawn = self.places(self.ledger) if number is None else self.draw(number, rng)
+        functions = [function for function in self.experiment.functions if function.index in set(drawn.tolist())]
+        return self.compare(functions), len(functions)
+
+    def compare(self, functions: Sequence[Any]) -> Criterion:
+        """Whether functions have the same rows again, except for rounding."""
+        size, bar = self.experiment.PART, tqdm(disable=True)
+        parts = [self.experiment.run(functions[at : at + size], bar) for at in range(0, len(functions), size)]
+        theirs = self.ledger.only(np.array([function.index for function in functions])).rows
+        ours = type(self.ledger).concatenate(parts).rows
+        if len(theirs) != len(ours):
+            return Criterion("rows again", False, f"{len(theirs)} rows, here {len(ours)}")
+        wrong = np.zeros(len(ours), bool)
+        for name in ours.dtype.names:
+            exact = ours[name].dtype.kind != "f"
+            wrong |= theirs[name] != ours[name] if exact else ~np.isclose(theirs[name], ours[name], 0, ROUNDED, True)
+        found = f"{len(functions)} functions run again, {int(wrong.sum())} of {len(ours)} rows differ"
+        return Criterion("rows again", not wrong.any(), f"{found} by more than rounding")
 
 
 def without_replacement(weight: np.ndarray, number: int, rng: np.random.Generator) -> np.ndarray:

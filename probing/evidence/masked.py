@@ -16,7 +16,7 @@ from probing.prediction.examples import Worked, examples_path
 from probing.prediction.examples import load as load_examples
 from probing.prediction.ledger import SIMILARITIES
 from probing.prediction.masking import SUB_TOKENS
-from probing.prediction.result import OUTCOMES, Arms, MaskResult, MaskRun, MaskSettings, load
+from probing.prediction.result import OUTCOMES, MaskResult, MaskRun, MaskSettings, OutcomeArms
 from probing.runs.saved import read_text
 
 UNCOMPARED = FAILED, UNSHARED = (
@@ -104,7 +104,7 @@ def gather(files: Sequence[Path]) -> list[Masked]:
     results: dict[MaskSettings, tuple[Path, MaskResult]] = {}
     examples: dict[MaskSettings, list[Worked]] = {}
     for file in files:
-        result = load(file)
+        result = MaskResult.load(file)
         known, other = results.setdefault(result.settings, (file, result))
         if other.ledger.rows.tobytes() != result.ledger.rows.tobytes():
             raise LedgerError(f"{file} and {known} are two runs of one job, but their copies differ: give only one")
@@ -124,7 +124,7 @@ def gather(files: Sequence[Path]) -> list[Masked]:
     ]
 
 
-def _masked(result: MaskResult, arms: dict[str, dict[str, Arms]], shared: dict[str, np.ndarray]) -> Masked:
+def _masked(result: MaskResult, arms: dict[str, dict[str, OutcomeArms]], shared: dict[str, np.ndarray]) -> Masked:
     names = [name for name in result.node_types if name in shared]
     kept = {outcome: {name: _only(by_type[name], shared[name]) for name in names} for outcome, by_type in arms.items()}
     effects = {
@@ -161,6 +161,6 @@ def _masked(result: MaskResult, arms: dict[str, dict[str, Arms]], shared: dict[s
     )
 
 
-def _only(arms: Arms, functions: np.ndarray) -> np.ndarray:
+def _only(arms: OutcomeArms, functions: np.ndarray) -> np.ndarray:
     """Both arms (2, F) of some of their functions."""
     return np.stack([arms.t1, arms.t0])[:, np.isin(arms.functions, functions)]

@@ -10,22 +10,15 @@ from typing import Any, NamedTuple
 
 from codesyntax_dataset.arguments import checked
 from codesyntax_dataset.errors import ArgumentError, LedgerError
-from probing.attention.ledger import RankLedger
 from probing.attention.result import ProbeResult
-from probing.prediction.ledger import MaskingLedger
 from probing.prediction.result import MaskResult
-from probing.prediction.silencing_result import SilencingLedger, SilencingResult
+from probing.prediction.silencing_result import SilencingResult
 from probing.runs import shards
-from probing.runs.ledger_file import ATTENTION, MASKING, SILENCING, kind_of
-from probing.runs.saved import Result
+from probing.runs.ledger_file import kind_of
 from probing.runs.shards import ShardRecord
 
-_KINDS: dict[str, tuple[Any, type[Result], str]] = {
-    ATTENTION: (RankLedger, ProbeResult, "probe"),
-    MASKING: (MaskingLedger, MaskResult, "mask"),
-    SILENCING: (SilencingLedger, SilencingResult, "ablate"),
-}
-"""The ledger, the result and the command of each instrument."""
+RESULTS: dict[str, type[Any]] = {kind.LEDGER.INSTRUMENT: kind for kind in (ProbeResult, MaskResult, SilencingResult)}
+"""The result of each instrument."""
 
 
 class _Shard(NamedTuple):
@@ -76,7 +69,7 @@ def _runs(folders: Sequence[Path], problems: list[str]) -> list[list[_Shard]]:
         for file in sorted(folder.glob("*.shard-*-of-*.parquet")):
             instrument, settings = kind_of(file)
             try:
-                if instrument not in _KINDS:
+                if instrument not in RESULTS:
                     raise LedgerError(f"{file} is no shard, or a damaged one: remove it, and run this shard again")
                 made, record = shards.split(file, settings)
                 if not file.stem.endswith(f".{record.shard}"):
@@ -112,7 +105,7 @@ def _check(run: Sequence[_Shard], runs: Sequence[Sequence[_Shard]]) -> None:
         hint = f" ({like.file} is of another run, {_difference(_of_run(first), _of_run(like))})" if like else ""
         raise LedgerError(
             f"{len(missing)} of {of} shards beside {first.file} are missing{hint}: run `codesyntax "
-            f"{_KINDS[first.instrument][2]}` as before with --shard {missing[0]}/{of}"
+            f"{RESULTS[first.instrument].LEDGER.COMMAND}` as before with --shard {missing[0]}/{of}"
             + (f", and so on for {_ranges(missing)}" if missing[1:] else "")
         )
 
@@ -140,9 +133,9 @@ def _ranges(numbers: Sequence[int]) -> str:
 
 def _merged(run: Sequence[_Shard]) -> Any:
     """The result of the shards of a run."""
-    ledger, result, _ = _KINDS[run[0].instrument]
+    result = RESULTS[run[0].instrument]
     once = {shard.record.number: shard.file for shard in run}
-    loaded = [shards.load(file, ledger.load) for _, file in sorted(once.items())]
+    loaded = [shards.load(file, result.LEDGER.load) for _, file in sorted(once.items())]
     data_path = loaded[0][1].data_path
     data_folder = None if data_path is None else once[1].parent / data_path
-    return result.from_ledger(ledger.concatenate(table for table, _ in loaded), data_folder)
+    return result.from_ledger(result.LEDGER.concatenate(table for table, _ in loaded), data_folder)

@@ -23,7 +23,7 @@ second was rejected. `verify --all` leaves only this undetected.
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -38,24 +38,28 @@ from codesyntax_dataset.errors import CodeSyntaxError, DatasetError, HubError, L
 from codesyntax_metric.topk_uas import RULES
 from probing.attention.edges import stacked
 from probing.attention.ledger import RankLedger
-from probing.attention.probe import PART, RankJob, Runner, prepare_again
+from probing.attention.probe import Probing, Runner
 from probing.attention.ranking import EncodedFunction, RankBounds
-from probing.attention.result import ProbeProvenance, ProbeResult, load
+from probing.attention.result import load
 from probing.evidence.checks import (
     FUNCTIONS,
     MOST_BIASED,
-    Check,
+    Criterion,
     Verification,
+    Verifier,
     in_deviations,
     same,
     without_replacement,
 )
 from probing.evidence.outcomes import Choice
 from probing.evidence.selection import apply, choose
-from probing.evidence.verify_masked import verify_masked
+from probing.evidence.verify_masked import CopiesVerifier
+from probing.prediction.mask import Masking
 from probing.runs.data import find_data
-from probing.runs.ledger_file import MASKING, SILENCING, instrument_of
+from probing.runs.experiment import Experiment
+from probing.runs.ledger_file import ATTENTION, MASKING, instrument_of
 from probing.runs.saved import ledger_path, read_text
+from probing.runs.session import Session
 from probing.runs.settings import Settings
 
 SLACK = {"float32": 1e-3, "bfloat16": 0.4}
@@ -80,69 +84,123 @@ def verify(
     probed again, drawn with `seed` (by default differently each time), and more if these do not include every relation;
     None: all of them. Raises LedgerError if there is no readable result.
     """
-    instrument = instrument_of(ledger_path(result))
-    if instrument == SILENCING:
+    (verification,) = verify_each([result], model=model, data=data, device=device, functions=functions, seed=seed)
+    if isinstance(verification, LedgerError):
+        raise verification
+    return verification
+
+
+@checked
+def verify_each(
+    results: Sequence[str | os.PathLike],
+    *,
+    model: Any = None,
+    data: Any = None,
+    device: str | torch.device | None = None,
+    functions: Positive | None = FUNCTIONS,
+    seed: Natural | None = None,
+) -> Iterator[Verification | LedgerError]:
+    """Yield what `verify` returns or raises for each result; results of one model share one that is loaded."""
+    sessions: dict[tuple, Session] = {}
+
+    def session_of(made: Any) -> Session:
+        session = Session.again(made.settings, model, device)
+        key = session.model, session.revision, session.dtype, session.max_length
+        return sessions.setdefault(key, session)
+
+    for result in results:
+        try:
+            yield _verified(Path(result), session_of, data, functions, seed)
+        except LedgerError as error:
+            yield error
+
+
+def _verified(
+    file: Path, session_of: Callable[[Any], Session], data: Any, functions: int | None, seed: int | None
+) -> Verification:
+    """The checks of a result."""
+    instrument = instrument_of(ledger_path(file)) or ATTENTION
+    if instrument not in VERIFIERS:
         raise LedgerError(
-            f"{result} is of `codesyntax ablate`, which verify does not check: the same command gives the same bytes"
+            f"{file} is of `codesyntax ablate`, which verify does not check: the same command gives the same bytes"
         )
-    if instrument == MASKING:
-        return verify_masked(result, model=model, data=data, device=device, functions=functions, seed=seed)
-    text = read_text(result)
-    ledger = RankLedger.open(ledger_path(result))
-    found = ProbeResult.from_ledger(ledger)
-    settings, difference = found.settings, found.difference(text)
-    said = f"numbers differ from the ledger's: {difference}" if difference else "every number follows from the ledger"
-    checks = [Check("scores", difference is None, said)]
-    of = len(np.unique(ledger.function))
+    experiment, verifier = VERIFIERS[instrument]
+    text = read_text(file)
+    result = experiment.RESULT.from_file(ledger_path(file))
+    made, difference = result.PROVENANCE.of(result.ledger), result.difference(text)
+    found = f"numbers differ from the ledger's: {difference}" if difference else "every number follows from the ledger"
+    checks = [Criterion("scores", difference is None, found)]
+    of = len(verifier.places(result.ledger))
     try:
-        data = find_data(result, settings) if data is None else data
-        job = prepare_again(settings, model=model, data=data, device=device)
+        here = experiment.again(made, session_of(made), find_data(file, made.settings) if data is None else data)
+        ours = here.settings
     except (DatasetError, ModelError, HubError, UnknownName) as error:
-        return Verification([*checks, Check("model and data", None, str(error))], of=of)
+        return Verification([*checks, Criterion("model and data", None, str(error))], of=of)
     except CodeSyntaxError as error:
-        return Verification([*checks, Check("model and data", False, str(error))], of=of)
-    ours = job.settings
+        return Verification([*checks, Criterion("model and data", False, str(error))], of=of)
+    session = here.session
     checks += [
-        same("model", settings.revision, ours.revision, model is not None),
-        same("data", _version_and_labels(settings), _version_and_labels(ours), data is not None),
+        same("model", made.settings.revision, ours.revision, session.revision is None),
+        same("data", _version_and_labels(made.settings), _version_and_labels(ours), data is not None),
     ]
-    if checks[-2].passed is None or checks[-1].passed is None:
+    against = verifier(file, result, here)
+    if None not in (checks[-2].passed, checks[-1].passed):
+        checks += against.unlike()
+    if any(check.passed is None for check in checks):
         return Verification(checks, of=of)
-    made = job.provenance
-    checks += [
-        same("skips", found.skips, dict(sorted(job.skips.items()))),
-        same("ties", ProbeProvenance.of(ledger).ties, made.ties),
-        _edges(ledger, job),
-    ]
+    checks += against.counted()
     if not checks[-1].passed:
         return Verification(checks, of=of)
-    choices = [choose(ledger)]
-    other = _counterpart(Path(result), settings)
-    if other is not None and other.ranks.shape[2:] == ledger.ranks.shape[2:]:
-        choices.append(choose(other))
-    check, probed = _probe_again(ledger, job, choices, functions, np.random.default_rng(seed))
-    return Verification([*checks, check], probed, of, ledger.digest())
+    check, number = against.again(functions, np.random.default_rng(seed))
+    return Verification([*checks, check], number, of, result.ledger.digest())
 
 
-def _version_and_labels(settings: Settings) -> str:
+class RanksVerifier(Verifier[Probing]):
+    """Compares ranks."""
+
+    COUNTED = ("skips", "ties")
+
+    @staticmethod
+    def places(ledger: RankLedger) -> np.ndarray:
+        return np.unique(ledger.function)
+
+    def counted(self) -> list[Criterion]:
+        return [*super().counted()[:-1], _edges(self.ledger, self.experiment)]
+
+    def again(self, number: int | None, rng: np.random.Generator) -> tuple[Criterion, int]:
+        choices = [choose(self.ledger)]
+        other = _counterpart(self.file, self.made.settings)
+        if other is not None and other.ranks.shape[2:] == self.ledger.ranks.shape[2:]:
+            choices.append(choose(other))
+        return _probe_again(self.ledger, self.experiment, choices, number, rng)
+
+
+VERIFIERS: dict[str, tuple[type[Experiment], type[Verifier]]] = {
+    ATTENTION: (Probing, RanksVerifier),
+    MASKING: (Masking, CopiesVerifier),
+}
+"""Instrument -> what is run again, and how it is compared."""
+
+
+def _version_and_labels(settings: Any) -> str:
     """The version and labels of the data, without its name, because a copy may have another name."""
     return f"{settings.data.rpartition('@')[2]} {settings.labels}"
 
 
-def _edges(ledger: RankLedger, job: RankJob) -> Check:
+def _edges(ledger: RankLedger, probing: Probing) -> Criterion:
     """Whether the ledger has exactly the edges of the data, in order."""
-    ours = stacked([function.edges for function in job.functions])
+    ours = stacked([function.edges for function in probing.functions])
     order = np.argsort(ours.function, kind="stable")
     names = np.asarray(ours.relations, dtype=object)[ours.relation[order]]
     if len(ledger) != len(order):
-        return Check("edges", False, f"the ledger has {len(ledger)} edges, the data {len(order)}")
+        return Criterion("edges", False, f"the ledger has {len(ledger)} edges, the data {len(order)}")
     differing = np.asarray(ledger.relations, dtype=object)[ledger.relation] != names
     for column in ("function", "head", "first", "last", "tokens"):
         differing |= getattr(ledger, column) != getattr(ours, column)[order]
-    if ledger.ranks.shape[2:] != (job.encoder.layers, job.encoder.heads):
-        return Check("edges", False, f"the ledger has ranks of {ledger.ranks.shape[2:]} layers and heads")
+    if ledger.ranks.shape[2:] != (probing.encoder.layers, probing.encoder.heads):
+        return Criterion("edges", False, f"the ledger has ranks of {ledger.ranks.shape[2:]} layers and heads")
     count = int(differing.sum())
-    return Check("edges", count == 0, f"{count} of {len(ledger)} differ from the data's")
+    return Criterion("edges", count == 0, f"{count} of {len(ledger)} differ from the data's")
 
 
 def _counterpart(result: Path, settings: Settings) -> RankLedger | None:
@@ -184,24 +242,26 @@ def _share(values: np.ndarray) -> np.ndarray:
 
 
 def _probe_again(
-    ledger: RankLedger, job: RankJob, choices: Sequence[Choice], functions: int | None, rng: np.random.Generator
-) -> tuple[Check, int]:
+    ledger: RankLedger, probing: Probing, choices: Sequence[Choice], functions: int | None, rng: np.random.Generator
+) -> tuple[Criterion, int]:
     """Check the ranks of some functions, or of all; also return how many these are."""
-    drawn = job.functions
+    drawn = probing.functions
     if functions is not None:
         places = set(_draw(ledger, choices, functions, rng).tolist())
-        drawn = [function for function in job.functions if function.index in places]
-    return _ranks(ledger, job, drawn, choices), len(drawn)
+        drawn = [function for function in probing.functions if function.index in places]
+    return _ranks(ledger, probing, drawn, choices), len(drawn)
 
 
-def _ranks(ledger: RankLedger, job: RankJob, drawn: Sequence[EncodedFunction], choices: Sequence[Choice]) -> Check:
+def _ranks(
+    ledger: RankLedger, probing: Probing, drawn: Sequence[EncodedFunction], choices: Sequence[Choice]
+) -> Criterion:
     """Whether the ranks of the drawn functions are reproduced, except for unbiased rounding."""
     claimed = ledger.only(np.array([function.index for function in drawn]))
     again, outside = np.empty_like(claimed.ranks), np.zeros(claimed.ranks.shape[1:], bool)
-    runner = Runner(job.encoder, job.settings.direction, None)
-    listener = partial(RankBounds, slack=SLACK[job.settings.precision])
-    for start in range(0, len(drawn), PART):
-        part = drawn[start : start + PART]
+    runner = Runner(probing.encoder, probing.settings.direction, None)
+    listener = partial(RankBounds, slack=SLACK[probing.settings.precision])
+    for start in range(0, len(drawn), probing.PART):
+        part = drawn[start : start + probing.PART]
         bounds = runner.run(part, tqdm(disable=True), listener)
         places = np.concatenate([_places(claimed, function.index) for function in part])
         again[:, places] = bounds[..., 0]
@@ -213,14 +273,14 @@ def _ranks(ledger: RankLedger, job: RankJob, drawn: Sequence[EncodedFunction], c
         where = (
             f"{claimed.relations[claimed.relation[edge]]} in function {claimed.function[edge]} by head {layer}-{head}"
         )
-        return Check(
+        return Criterion(
             "ranks", False, f"{text}{count} of {outside.size} ranks differ by more than rounding, as of {where}"
         )
     bias, where = _bias(claimed, replace(claimed, ranks=again), choices)
     if bias > MOST_BIASED:
-        return Check("ranks", False, f"{text}differences favour {where} by {bias:.1f} standard deviations")
+        return Criterion("ranks", False, f"{text}differences favour {where} by {bias:.1f} standard deviations")
     differing = float((again != claimed.ranks).mean())
-    return Check("ranks", True, f"{text}{differing:.3%} of {again.size} ranks differ, all of them by rounding")
+    return Criterion("ranks", True, f"{text}{differing:.3%} of {again.size} ranks differ, all of them by rounding")
 
 
 def _places(ledger: RankLedger, function: int) -> np.ndarray:

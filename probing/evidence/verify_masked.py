@@ -15,78 +15,40 @@ for real models; a model made to find all sub-tokens equally likely could hide m
 
 from __future__ import annotations
 
-import os
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
-import torch
 from tqdm.auto import tqdm
 
-from codesyntax_dataset.errors import CodeSyntaxError, DatasetError, HubError, ModelError, UnknownName
-from probing.evidence.checks import MOST_BIASED, Check, Verification, in_deviations, same, without_replacement
+from probing.evidence.checks import MOST_BIASED, ROUNDED, Criterion, Verifier, in_deviations, without_replacement
 from probing.prediction.ledger import HITS, SIMILARITIES, MaskingLedger
-from probing.prediction.mask import PART, MaskJob, prepare
-from probing.prediction.result import MaskResult
-from probing.runs.data import find_data, read_functions
-from probing.runs.saved import ledger_path, read_text
+from probing.prediction.mask import MaskedFunction, Masking
 
 _EXACT = ("function", "node_type", "copy", "seed", "masked")
 
-_ROUNDED = 0.0015
-"""The most by which two roundings of one log-probability to three decimals differ, and an error of 0.0005 in it."""
 
+class CopiesVerifier(Verifier[Masking]):
+    """Compares restored copies."""
 
-def verify_masked(
-    result: str | os.PathLike,
-    *,
-    model: Any,
-    data: Any,
-    device: str | torch.device | None,
-    functions: int | None,
-    seed: int | None,
-) -> Verification:
-    """Check a masking result and the ledger beside it; arguments and errors as of `probing.evidence.verify.verify`."""
-    text = read_text(result)
-    ledger = MaskingLedger.load(ledger_path(result))
-    found = MaskResult.from_ledger(ledger)
-    settings, difference = found.settings, found.difference(text)
-    said = f"numbers differ from the ledger's: {difference}" if difference else "every number follows from the ledger"
-    checks = [Check("scores", difference is None, said)]
-    of = len(np.unique(ledger.rows["function"]))
-    try:
-        place = find_data(result, settings) if data is None else data
-        job = prepare(
-            model or settings.model,
-            read_functions(place, settings.config, settings.split, limit=settings.limit),
-            revision=None if model else settings.revision,
-            device=None if device is None else str(device),
-            **{
-                name: getattr(settings, name) for name in ("protocol", "rate", "control", "draws", "seed", "max_length")
-            },
-            node_types=list(settings.node_types),
-        )
-    except (DatasetError, ModelError, HubError, UnknownName) as error:
-        return Verification([*checks, Check("model and data", None, str(error))], of=of)
-    except CodeSyntaxError as error:
-        return Verification([*checks, Check("model and data", False, str(error))], of=of)
-    ours = job.provenance
-    checks += [
-        same("model", settings.revision, ours.settings.revision, model is not None),
-        same("data", settings.labels, ours.settings.labels, data is not None),
-    ]
-    if None in (checks[-2].passed, checks[-1].passed):
-        return Verification(checks, of=of)
-    if found.run.parser != ours.run.parser:  # others see other trees, which is nobody's fault
-        said = f"the trees are of {found.run.parser}, here are {ours.run.parser}: install these versions"
-        return Verification([*checks, Check("parser", None, said)], of=of)
-    checks += [same("skips", found.skips, ours.skips), same("dropped", found.dropped, ours.dropped)]
-    copies = {source.index: source.copies for source in job.functions}
-    claimed = dict(zip(*(part.tolist() for part in np.unique(ledger.rows["function"], return_counts=True))))
-    checks.append(Check("copies", claimed == copies, f"{len(ledger)} copies of {of} functions"))
-    if not checks[-1].passed:
-        return Verification(checks, of=of)
-    drawn = set(claimed) if functions is None else _draw(ledger, functions, np.random.default_rng(seed))
-    return Verification([*checks, _restored_again(ledger, job, drawn)], len(drawn), of, ledger.digest())
+    COUNTED = ("skips", "dropped")
+
+    def unlike(self) -> list[Criterion]:
+        theirs, ours = self.made.run.parser, self.experiment.provenance.run.parser
+        if theirs == ours:
+            return []
+        return [Criterion("parser", None, f"the trees are of {theirs}, here are {ours}: install these versions")]
+
+    def counted(self) -> list[Criterion]:
+        copies = {function.index: function.copies for function in self.experiment.functions}
+        claimed = dict(zip(*(part.tolist() for part in np.unique(self.ledger.rows["function"], return_counts=True))))
+        found = f"{len(self.ledger)} copies of {len(claimed)} functions"
+        return [*super().counted()[:-1], Criterion("copies", claimed == copies, found)]
+
+    def draw(self, number: int, rng: np.random.Generator) -> np.ndarray:
+        return np.array(sorted(_draw(self.ledger, number, rng)))
+
+    def compare(self, functions: Sequence[MaskedFunction]) -> Criterion:
+        return _restored_again(self.ledger, self.experiment, functions)
 
 
 def _draw(ledger: MaskingLedger, number: int, rng: np.random.Generator) -> set[int]:
@@ -103,29 +65,32 @@ def _draw(ledger: MaskingLedger, number: int, rng: np.random.Generator) -> set[i
     return drawn
 
 
-def _restored_again(ledger: MaskingLedger, job: MaskJob, drawn: set[int]) -> Check:
+def _restored_again(ledger: MaskingLedger, masking: Masking, drawn: Sequence[MaskedFunction]) -> Criterion:
     """Whether the copies of the drawn functions come out again, except for unbiased rounding."""
-    sources = [source for source in job.functions if source.index in drawn]
-    parts = [job.rows(sources[at : at + PART], tqdm(disable=True)) for at in range(0, len(sources), PART)]
-    again = MaskingLedger(ledger.node_types, np.concatenate([rows for rows, _ in parts]), ledger.settings)
-    order = np.lexsort((again.rows["copy"], again.rows["node_type"], again.rows["function"]))
-    ours, unsure = again.rows[order], np.concatenate([counts for _, counts in parts])[order]
-    theirs = ledger.only(np.array(sorted(drawn))).rows
+    parts = [
+        masking.rows(drawn[at : at + masking.PART], tqdm(disable=True)) for at in range(0, len(drawn), masking.PART)
+    ]
+    again = np.concatenate([part.rows for part, _ in parts])
+    order = np.lexsort((again["copy"], again["node_type"], again["function"]))
+    ours, unsure = again[order], np.concatenate([counts for _, counts in parts])[order]
+    theirs = ledger.only(np.array([function.index for function in drawn])).rows
     text = f"{len(drawn)} functions masked again, "
     wrong = np.logical_or.reduce([theirs[name] != ours[name] for name in _EXACT])
     for name in HITS:
         wrong |= np.abs(theirs[name] - ours[name]) > unsure
-    wrong |= np.abs(theirs["log_probability"] - ours["log_probability"]) > _ROUNDED
+    wrong |= np.abs(theirs["log_probability"] - ours["log_probability"]) > ROUNDED
     other = np.logical_or.reduce([~np.isclose(theirs[name], ours[name], 0, 1e-9, True) for name in SIMILARITIES])
     wrong |= other & (unsure == 0)
     if count := int(wrong.sum()):
         row = theirs[wrong.argmax()]
         where = f"copy {row['copy']} of {ledger.node_types[row['node_type']]} in function {row['function']}"
-        return Check("copies again", False, f"{text}{count} of {len(ours)} differ by more than rounding, as {where}")
+        return Criterion(
+            "copies again", False, f"{text}{count} of {len(ours)} differ by more than rounding, as {where}"
+        )
     bias = _bias(theirs, ours)
     if bias > MOST_BIASED:
-        return Check("copies again", False, f"{text}differences favour one arm by {bias:.1f} standard deviations")
-    return Check("copies again", True, f"{text}{int(other.sum())} of {len(ours)} differ, all of them by rounding")
+        return Criterion("copies again", False, f"{text}differences favour one arm by {bias:.1f} standard deviations")
+    return Criterion("copies again", True, f"{text}{int(other.sum())} of {len(ours)} differ, all of them by rounding")
 
 
 def _bias(theirs: np.ndarray, ours: np.ndarray) -> float:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import hashlib
 import importlib.util
 import json
@@ -268,12 +269,23 @@ def _inside(name: Any, source: str) -> str:
 
 def digest_of_files(folder: Path) -> str:
     """SHA-256 over the names, sizes and bytes of a model's files, so that different models differ."""
+    return _digest(folder, tuple((name, _state(folder / name)) for name in files(folder)))
+
+
+@functools.lru_cache(maxsize=64)
+def _digest(folder: Path, states: tuple[tuple[str, tuple[int, ...]], ...]) -> str:
+    """The digest of files in these states: files that nobody has written to since are read once."""
     digest = hashlib.sha256()
-    for name in files(folder):
-        header = f"{len(name.encode())} {name} {(folder / name).stat().st_size} "
-        digest.update(header.encode())
+    for name, (size, *_) in states:
+        digest.update(f"{len(name.encode())} {name} {size} ".encode())
         _add(digest, folder / name)
     return digest.hexdigest()
+
+
+def _state(file: Path) -> tuple[int, ...]:
+    """The size of a file, and what changes when it is replaced or written to."""
+    found = file.stat()
+    return found.st_size, found.st_dev, found.st_ino, found.st_mtime_ns, found.st_ctime_ns
 
 
 def sha256(paths: Iterable[Path]) -> str:

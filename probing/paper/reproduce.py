@@ -25,7 +25,7 @@ from probing.paper.cells import Made
 from probing.paper.inputs import CODE, CONFIGS
 from probing.paper.measured import Measured, measure
 from probing.report import folder, statistics
-from probing.runs.runner import CONTINUES
+from probing.runs.experiment import CONTINUES
 
 logger = logging.getLogger(__name__)
 

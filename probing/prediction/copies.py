@@ -26,21 +26,21 @@ if TYPE_CHECKING:
 _UNCOMPARED = Similarity(np.nan, np.nan, np.nan)
 
 
-class Masked(NamedTuple):
+class MaskedCopy(NamedTuple):
     """The `positions` (M,) that are masked in a copy, and their `seed`."""
 
     positions: np.ndarray
     seed: int
 
 
-class Pair(NamedTuple):
+class TypeCopies(NamedTuple):
     """A node type of a function, by its index among those asked for, and its copies: T1 first, then the controls."""
 
     node_type: int
-    copies: list[Masked]
+    copies: list[MaskedCopy]
 
 
-class Restored(NamedTuple):
+class RestoredCopy(NamedTuple):
     """What a model restored in a copy: the `text`, and the `similarity` of its tree and the source's, NaN if none."""
 
     filled: Filled
@@ -57,12 +57,12 @@ def masked_copies(
     control: str = SUB_TOKENS,
     draws: int,
     seed: int,
-) -> tuple[list[Pair], Counter[str]]:
+) -> tuple[list[TypeCopies], Counter[str]]:
     """The masked copies of a function, by node type, and why there are none for the other types.
 
     `index`: the function's place in the split, from which the seeds of its copies follow; the rest as of `mask`.
     """
-    pairs: list[Pair] = []
+    pairs: list[TypeCopies] = []
     dropped: Counter[str] = Counter()
     for place, name in enumerate(node_types):
         first = seed_of(seed, index, name, 0)
@@ -79,7 +79,7 @@ def masked_copies(
                 controls = [function.control_spans(masked.positions, seed) for seed in seeds]
             else:
                 controls = [function.control(masked.controls, seed) for seed in seeds]
-            pairs.append(Pair(place, [Masked(masked.positions, first), *map(Masked, controls, seeds)]))
+            pairs.append(TypeCopies(place, [MaskedCopy(masked.positions, first), *map(MaskedCopy, controls, seeds)]))
     return pairs, dropped
 
 
@@ -90,24 +90,24 @@ class Restoration:
         from probing.prediction.fill import Filler  # transformers takes seconds to import
 
         self.restorer = Restorer(masker.tokenizer)
-        self._filler, self._language = Filler(model, batch_tokens), masker.language
+        self.masker, self._filler = masker, Filler(model, batch_tokens)
 
     def each(
-        self, functions: Sequence[tuple[Maskable, Sequence[Pair]]], bar: tqdm | None = None
-    ) -> Iterator[list[Restored]]:
+        self, functions: Sequence[tuple[Maskable, Sequence[TypeCopies]]], bar: tqdm | None = None
+    ) -> Iterator[list[RestoredCopy]]:
         """What the model restores in the copies of each function, in order. The bar counts functions."""
         from probing.prediction.fill import Copy
 
         masked = [[copy for pair in pairs for copy in pair.copies] for _, pairs in functions]
         copies = [Copy(function.ids, copy.positions) for (function, _), of in zip(functions, masked) for copy in of]
-        counted = None if bar is None else Finished(bar, [len(of) for of in masked])
+        counted = None if bar is None else FunctionsBar(bar, [len(of) for of in masked])
         filled = iter(self._filler.fill(copies, counted))
         for (function, _), of in zip(functions, masked):
-            compared = _Comparison(function.code, self._language)
+            compared = _Comparison(function.code, self.masker.language)
             restored = []
             for copy, one in zip(of, islice(filled, len(of))):
                 text = self.restorer.text(function, copy.positions, one.predicted)
-                restored.append(Restored(one, text, compared(text)))
+                restored.append(RestoredCopy(one, text, compared(text)))
             yield restored
 
 
@@ -128,7 +128,7 @@ class _Comparison:
         return self._found[text]
 
 
-class Finished(tqdm):
+class FunctionsBar(tqdm):
     """Counts copies, in the order of functions, and tells a bar of functions when all those of one are finished."""
 
     def __init__(self, bar: tqdm, copies: Sequence[int]):

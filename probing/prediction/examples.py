@@ -12,7 +12,7 @@ import logging
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
+from typing import Annotated, Literal, NamedTuple
 
 import numpy as np
 from pydantic import Field, ValidationError
@@ -20,19 +20,15 @@ from pydantic import Field, ValidationError
 from codesyntax_dataset.atomic import write
 from codesyntax_dataset.checksummed_json import with_checksum, without_checksum
 from codesyntax_dataset.errors import EntryError, LedgerError
-from codesyntax_dataset.languages import language_of
 from codesyntax_dataset.languages.grammar import parse
 from codesyntax_metric.ast_similarity.similarity import Similarity
 from probing.prediction.copies import Restoration, masked_copies
 from probing.prediction.ledger import HITS, SIMILARITIES
-from probing.prediction.masking import CURRENT, Masker
+from probing.prediction.masking import CURRENT
 from probing.prediction.result import MaskResult
 from probing.runs import untrusted_json
 from probing.runs.data import Functions
 from probing.runs.records import Number, Record, Texts, explain, listed
-
-if TYPE_CHECKING:
-    from probing.models.masked import MaskedModel
 
 logger = logging.getLogger(__name__)
 
@@ -53,7 +49,7 @@ class Stretch(Record):
     right: Number
 
 
-class Example(Record):
+class RestoredExample(Record):
     """A restored copy T1 of a function, which has the number `function` in the split, and the `id` in the dataset.
 
     `place`: of its Jaccard similarity among those of all short functions. `tree` and `restored_tree`: the types of the
@@ -72,7 +68,7 @@ class Example(Record):
 class Worked(NamedTuple):
     """An example, and the `similarity` of its trees, from the ledger."""
 
-    example: Example
+    example: RestoredExample
     similarity: Similarity
 
 
@@ -81,7 +77,7 @@ class Examples(Record):
 
     format: Literal[1]
     ledger: str
-    examples: Annotated[tuple[Example, ...], listed]
+    examples: Annotated[tuple[RestoredExample, ...], listed]
 
     def to_json(self) -> str:
         """The same examples give the same text."""
@@ -119,7 +115,7 @@ def load(path: Path, result: MaskResult) -> list[Worked]:
     return worked
 
 
-def _row(result: MaskResult, example: Example) -> np.void | None:
+def _row(result: MaskResult, example: RestoredExample) -> np.void | None:
     """The row of the ledger that an example shows; None if the ledger does not have it."""
     ledger, parts = result.ledger, example.parts
     if example.node_type not in ledger.node_types:
@@ -135,11 +131,11 @@ def _row(result: MaskResult, example: Example) -> np.void | None:
     return found[0] if len(found) else None
 
 
-def keep(result: MaskResult, functions: Functions, folder: Path, model: Callable[[], MaskedModel]) -> None:
+def save(result: MaskResult, functions: Functions, folder: Path, restoration: Callable[[], Restoration]) -> None:
     """Write the examples of a result that is saved in a folder, unless they are there.
 
-    `functions`: those of the run; `model`: loads what restored them. There are none by the protocol `published`, which
-    decodes a function as a whole.
+    `functions`: those of the run; `restoration`: loads what restored them. There are none by the protocol `published`,
+    which decodes a function as a whole.
     """
     if result.settings.protocol != CURRENT:
         return
@@ -147,22 +143,21 @@ def keep(result: MaskResult, functions: Functions, folder: Path, model: Callable
     try:
         load(path, result)
     except LedgerError:
-        if made := _made(result, functions, model()):
-            write(path, made.to_json())
+        if examples := _made(result, functions, restoration()):
+            write(path, examples.to_json())
 
 
-def _made(result: MaskResult, functions: Functions, model: MaskedModel) -> Examples | None:
+def _made(result: MaskResult, functions: Functions, restoration: Restoration) -> Examples | None:
     """The examples; None if the model restores them otherwise than in the run, as on another machine."""
-    settings, ledger, language = result.settings, result.ledger, language_of(functions.config).name
+    settings, ledger, masker = result.settings, result.ledger, restoration.masker
     chosen = list(_chosen(result, functions))
     names = [ledger.node_types[row["node_type"]] for _, row, _, _ in chosen]
-    masker = Masker(model.tokenizer, language, names, protocol=settings.protocol)
     read = list(masker.read([code for *_, code in chosen]))
     copies = [
         masked_copies(function, int(row["function"]), [name], rate=settings.rate, draws=0, seed=settings.seed)[0]
         for function, name, (_, row, _, _) in zip(read, names, chosen)
     ]
-    restoration, made = Restoration(model, masker), []
+    made = []
     restored = restoration.each(list(zip(read, copies)))
     for (place, row, id, code), name, function, pairs, (one,) in zip(chosen, names, read, copies, restored):
         if (one.filled.hits[0], *one.similarity) != tuple(row[name] for name in (HITS[0], *SIMILARITIES)):
@@ -171,14 +166,14 @@ def _made(result: MaskResult, functions: Functions, model: MaskedModel) -> Examp
         parts = restoration.restorer.parts(function, pairs[0].copies[0].positions, one.filled.predicted)
         stretches = tuple(Stretch(**part._asdict()) for part in parts)
         made.append(
-            Example(
+            RestoredExample(
                 place=place,
                 function=int(row["function"]),
                 id=id,
                 node_type=name,
                 parts=stretches,
-                tree=_outline(code, language),
-                restored_tree=_outline(one.text, language),
+                tree=_outline(code, masker.language),
+                restored_tree=_outline(one.text, masker.language),
             )
         )
     return Examples(format=1, ledger=ledger.digest(), examples=tuple(made))

@@ -1,17 +1,16 @@
 """SyntaxEval: mask the nodes of each type in functions, let a model restore them, and compare the syntax trees.
 
-A job of `probing.runs.runner`. Copies of a function are masked by `masking`, restored by `fill`, put back into text by
+Copies of a function are masked by `masking`, restored by `fill`, put back into text by
 `restore`, and compared by `codesyntax_metric.ast_similarity`, all of it in `copies`.
 """
 
 from __future__ import annotations
 
-import logging
 import os
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -26,30 +25,21 @@ from codesyntax_dataset.protocol import PAPER_LENGTH
 from codesyntax_metric.ast_similarity.similarity import parser_version
 from probing.models.cache_dir import versions
 from probing.prediction import examples
-from probing.prediction.copies import Pair, Restoration, Restored, masked_copies
+from probing.prediction.copies import Restoration, RestoredCopy, TypeCopies, masked_copies
 from probing.prediction.ledger import HITS, ROW, SIMILARITIES, MaskingLedger
 from probing.prediction.masking import CONTROLS, CURRENT, PUBLISHED, SPANS, SUB_TOKENS, Maskable, Masker
 from probing.prediction.result import DROPPED, VERSION, MaskProvenance, MaskResult, MaskRun, MaskSettings
-from probing.prediction.row_job import RowJob
-from probing.runs import cache
-from probing.runs.data import Functions, folder_of, read_functions, rows
-from probing.runs.ledger_file import MASKING
-from probing.runs.runner import Processes, asked_shard
-from probing.runs.runner import run as run_job
-from probing.runs.threads import useful_threads
+from probing.runs.data import read_functions, rows
+from probing.runs.experiment import Experiment, Prepared, run
+from probing.runs.session import Session
 
 if TYPE_CHECKING:
     from probing.models.masked import MaskedModel
 
-logger = logging.getLogger(__name__)
-
-PART = 8
-"""Functions per part of the ledger, the most that an interrupted run loses."""
-
 
 @checked
 def mask(
-    model: str | os.PathLike | tuple,
+    model: str | os.PathLike | tuple | Session,
     data: Any,
     config: str = "python",
     split: str = "test",
@@ -74,7 +64,8 @@ def mask(
     many random sub-tokens masked, T0. The model restores each, and the tree of the restored text is compared with that
     of the source.
 
-    `model`: a Hub id (at `revision`), a local folder, or a (model, tokenizer) pair, with a masked-LM head. `data`,
+    `model`: a Hub id (at `revision`), a local folder, or a (model, tokenizer) pair, with a masked-LM head; or a
+    `Session` that keeps it for several calls, and says `revision`, `device` and `max_length`. `data`,
     `config`, `split`, `limit`, `max_length`, `batch_tokens`, `output` and `shard`: as of `probing.probe`; labels are
     not used.
     `node_types`: names of the language's tree-sitter grammar, or `["all"]`; by default the eleven of the study, or
@@ -92,43 +83,18 @@ def mask(
 
     Raises ArgumentError, ModelError, DatasetError, UnknownName or LedgerError, each with a one-line message.
     """
-    processes = Processes()
-    share = asked_shard(shard, output, processes)
+    session = Session.of(model, revision=revision, device=device, max_length=max_length)
     functions = read_functions(data, config, split, limit=limit)
-    language = language_of(config).name
-    chosen = _chosen(language, node_types)
-    asked: dict[str, Any] = {
-        "node_types": chosen,
-        "protocol": protocol,
-        "rate": float(rate),
-        "control": control,
-        "draws": draws,
-        "seed": seed,
-        "max_length": max_length,
-    }
-    where: dict[str, Any] = {"revision": revision, "device": str(device) if device else processes.device}
-    place = os.fspath(model) if isinstance(model, os.PathLike) else model
-    parser = parser_version(language)  # the cache knows no versions of parsers by itself
-    slot = None
-    if share is None:
-        slot = cache.slot(place, functions, **where, also_fits=(), instrument=MASKING, parser=parser, **asked)
-    known, result = cache.answered(slot, processes, MaskResult, data, output)
-    job = None
-    if not known:
-        with useful_threads():
-            job = prepare(place, functions, **where, **asked)
-            job.batch_tokens, job.data_folder = batch_tokens, folder_of(data)
-            result = run_job(job, processes, None if output is None else Path(output), share)
-        if result is not None and slot is not None:
-            slot.save(result.ledger.save, job.settings.revision)
+    chosen = _chosen(language_of(config).name, node_types)
+    masking = Masking(session, functions, chosen, protocol, rate, control, draws, seed, batch_tokens)
+    result = run(masking, output, shard)
     if result is not None and output is not None:
-        loaded = partial(_load, place, **where, max_length=max_length) if job is None else lambda: job.model
-        examples.keep(result, functions, Path(output), loaded)
+        examples.save(result, functions, Path(output), lambda: masking.restoration)
     return result
 
 
 @dataclass(frozen=True)
-class Source:
+class MaskedFunction:
     """A function to mask: its place in the split, code and sub-tokens `ids` (S,), and how many copies it has."""
 
     index: int
@@ -138,157 +104,116 @@ class Source:
 
 
 @dataclass
-class MaskJob(RowJob[Source, MaskingLedger, MaskResult]):
-    """A masked language model, and the functions to mask, longest first.
+class Masking(Experiment[MaskedFunction, MaskResult]):
+    """Restores masked copies of functions; arguments as of `mask`, node types by name."""
 
-    `batch_tokens`: sub-tokens per batch, padding included; results do not depend on it.
-    """
-
-    LEDGER = MaskingLedger
     RESULT = MaskResult
+    VERB = "masking with"
 
-    model: MaskedModel
-    masker: Masker
-    settings: MaskSettings
-    functions: list[Source]
-    skips: Counter[str]
-    dropped: Counter[str]
-    read: int
+    node_types: Sequence[str]
+    protocol: str = CURRENT
+    rate: float = 1.0
+    control: str = SUB_TOKENS
+    draws: int = 20
+    seed: int = 0
     batch_tokens: int | None = None
-    data_folder: Path | None = None
 
     @property
-    def title(self) -> str:
-        return f"masking with {self.settings.model}"
+    def asked(self) -> dict[str, Any]:
+        parser = parser_version(language_of(self.data.config).name)  # the cache knows no versions of parsers by itself
+        return {"parser": parser, **self._chosen, "rate": float(self.rate)}
 
     @property
-    def parts(self) -> list[list[Source]]:
-        return [self.functions[start : start + PART] for start in range(0, len(self.functions), PART)]
+    def _chosen(self) -> dict[str, Any]:
+        names = ("protocol", "control", "draws", "seed")
+        return {"node_types": tuple(self.node_types), **{name: getattr(self, name) for name in names}}
 
-    @property
-    def name(self) -> str:
-        return self.settings.name
+    @classmethod
+    def again(cls, made: MaskProvenance, session: Session, data: Any) -> Masking:
+        settings = made.settings
+        functions = read_functions(data, settings.config, settings.split, limit=settings.limit)
+        names = ("node_types", "protocol", "rate", "control", "draws", "seed")
+        return cls(session, functions, **{name: getattr(settings, name) for name in names})
 
     @cached_property
-    def made(self) -> dict[str, Any]:
-        return self.provenance.to_json()
-
-    @property
-    def names(self) -> list[str]:
-        return list(self.settings.node_types)
+    def model(self) -> MaskedModel:
+        return self.session.masked_model()
 
     @cached_property
-    def provenance(self) -> MaskProvenance:
-        """The settings of the ledger."""
-        run = MaskRun(
-            family=self.model.family,
-            device=self.model.device.type,
-            output_layer="all positions" if self.model.why else "masked positions",
-            parser=parser_version(self.masker.language),
-        )
-        return MaskProvenance(
-            settings=self.settings,
+    def masker(self) -> Masker:
+        language = language_of(self.data.config).name
+        return Masker(self.model.tokenizer, language, self.node_types, protocol=self.protocol)
+
+    def prepare(self) -> Prepared[MaskedFunction]:
+        if not 0 < self.rate <= 1:
+            raise ArgumentError(f"rate is {self.rate}, expected a share of the nodes above 0, at most 1")
+        if self.control not in CONTROLS:
+            raise UnknownName("control", self.control, CONTROLS)
+        if self.control == SPANS and self.protocol == PUBLISHED:
+            raise ArgumentError(
+                f"the protocol {PUBLISHED} has the control {SUB_TOKENS}: use another protocol, or that one"
+            )
+        data, model, masker = self.data, self.model, self.masker
+        settings = MaskSettings(**self.shared(model), **self._chosen, rate=float(self.rate))
+        functions: list[MaskedFunction] = []
+        skips: Counter[str] = Counter()
+        dropped: Counter[str] = Counter()
+        index, read = -1, 0
+        for batch in rows(data.dataset, data.limit):
+            for function in masker.read([row["code"] for row in batch]):
+                index += 1
+                if len(function.ids) > model.longest:
+                    skips[f"more than {model.longest} sub-tokens"] += 1
+                    continue
+                read += 1
+                pairs, without = copies_of(function, index, settings)
+                dropped += without
+                if pairs:
+                    copies = sum(len(pair.copies) for pair in pairs)
+                    functions.append(MaskedFunction(index, function.code, function.ids, copies))
+        if not functions:
+            raise LedgerError(
+                f"no function of {data.name}/{data.config}/{data.split} has anything to mask of "
+                f"{', '.join(self.node_types)}; functions skipped: {dict(skips) or 'none'}"
+            )
+        functions.sort(key=lambda function: (-len(function.ids), function.index))
+        provenance = MaskProvenance(
+            settings=settings,
             version=VERSION,
-            functions=self.read,
-            skips=dict(sorted(self.skips.items())),
-            dropped={reason: self.dropped[reason] for reason in DROPPED},
-            run=run,
+            functions=read,
+            skips=dict(sorted(skips.items())),
+            dropped={reason: dropped[reason] for reason in DROPPED},
+            run=MaskRun(
+                family=model.family,
+                device=model.device.type,
+                output_layer="all positions" if model.why else "masked positions",
+                parser=parser_version(masker.language),
+            ),
             versions=versions(),
         )
+        return Prepared(provenance, functions)
 
     @cached_property
-    def _restoration(self) -> Restoration:
+    def restoration(self) -> Restoration:
+        """The model, loaded, with its masker."""
         return Restoration(self.model, self.masker, self.batch_tokens)
 
-    def run(self, part: Sequence[Source], bar: tqdm) -> np.ndarray:
-        return self.as_found(self.rows(part, bar)[0])
+    def run(self, part: Sequence[MaskedFunction], bar: tqdm) -> MaskingLedger:
+        return self.rows(part, bar)[0].sorted()
 
-    def rows(self, part: Sequence[Source], bar: tqdm) -> tuple[np.ndarray, np.ndarray]:
-        """The rows (N,) of a ledger for some functions, in their order, and the number of unsure positions of each."""
-        sources = zip(part, self.masker.read([source.code for source in part]))
-        functions = [(function, copies_of(function, source.index, self.settings)[0]) for source, function in sources]
+    def rows(self, part: Sequence[MaskedFunction], bar: tqdm) -> tuple[MaskingLedger, np.ndarray]:
+        """The rows of some functions, in their order, and the number of unsure positions of each row."""
+        settings = self.settings
+        texts = zip(part, self.masker.read([function.code for function in part]))
+        functions = [(text, copies_of(text, function.index, settings)[0]) for function, text in texts]
         tables, unsure = [], []
-        for source, (_, pairs), restored in zip(part, functions, self._restoration.each(functions, bar)):
-            tables.append(_rows(source.index, pairs, restored))
+        for function, (_, pairs), restored in zip(part, functions, self.restoration.each(functions, bar)):
+            tables.append(_rows(function.index, pairs, restored))
             unsure += [one.filled.unsure for one in restored]
-        return np.concatenate(tables), np.array(unsure)
-
-    def shape(self, part: Sequence[Source]) -> tuple[int, ...]:
-        return self.shape_of(sum(source.copies for source in part))
+        return MaskingLedger(list(settings.node_types), np.concatenate(tables), self.made), np.array(unsure)
 
 
-def prepare(
-    model: str | tuple,
-    functions: Functions,
-    *,
-    node_types: Sequence[str],
-    protocol: str,
-    rate: float,
-    draws: int,
-    seed: int,
-    max_length: int,
-    control: str = SUB_TOKENS,
-    revision: str | None = None,
-    device: str | torch.device | None = None,
-) -> MaskJob:
-    """Load the model, and tokenize and parse every function; arguments as of `mask`."""
-    if not 0 < rate <= 1:
-        raise ArgumentError(f"rate is {rate}, expected a share of the nodes above 0, at most 1")
-    if control not in CONTROLS:
-        raise UnknownName("control", control, CONTROLS)
-    if control == SPANS and protocol == PUBLISHED:
-        raise ArgumentError(f"the protocol {PUBLISHED} has the control {SUB_TOKENS}: use another protocol, or that one")
-    language = language_of(functions.config).name
-    loaded = _load(model, revision=revision, device=device, max_length=max_length)
-    masker = Masker(loaded.tokenizer, language, node_types, protocol=protocol)
-    settings = MaskSettings(
-        model=loaded.name,
-        revision=loaded.revision,
-        data=functions.name,
-        labels=functions.labels,
-        config=functions.config,
-        split=functions.split,
-        protocol=protocol,
-        node_types=tuple(masker.node_types),
-        rate=rate,
-        control=control,
-        draws=draws,
-        seed=seed,
-        max_length=max_length,
-        limit=functions.limit,
-    )
-    sources: list[Source] = []
-    skips: Counter[str] = Counter()
-    dropped: Counter[str] = Counter()
-    index, read = -1, 0
-    for batch in rows(functions.dataset, functions.limit):
-        for function in masker.read([row["code"] for row in batch]):
-            index += 1
-            if len(function.ids) > loaded.longest:
-                skips[f"more than {loaded.longest} sub-tokens"] += 1
-                continue
-            read += 1
-            pairs, without = copies_of(function, index, settings)
-            dropped += without
-            if pairs:
-                copies = sum(len(pair.copies) for pair in pairs)
-                sources.append(Source(index, function.code, function.ids, copies))
-    if not sources:
-        raise LedgerError(
-            f"no function of {functions.name}/{functions.config}/{functions.split} has anything to mask of "
-            f"{', '.join(node_types)}; functions skipped: {dict(skips) or 'none'}"
-        )
-    sources.sort(key=lambda source: (-len(source.ids), source.index))
-    return MaskJob(loaded, masker, settings, sources, skips, dropped, read)
-
-
-def _load(model: str | tuple, **given: Any) -> MaskedModel:
-    from probing.models.load import load_masked  # transformers takes seconds to import
-
-    return load_masked(model, **given)
-
-
-def copies_of(function: Maskable, index: int, settings: MaskSettings) -> tuple[list[Pair], Counter[str]]:
+def copies_of(function: Maskable, index: int, settings: MaskSettings) -> tuple[list[TypeCopies], Counter[str]]:
     """`masked_copies` of a run with these settings."""
     return masked_copies(
         function,
@@ -301,7 +226,7 @@ def copies_of(function: Maskable, index: int, settings: MaskSettings) -> tuple[l
     )
 
 
-def _rows(index: int, pairs: Sequence[Pair], restored: Sequence[Restored]) -> np.ndarray:
+def _rows(index: int, pairs: Sequence[TypeCopies], restored: Sequence[RestoredCopy]) -> np.ndarray:
     """The rows of the function at a place in the split, from what the model restored in its copies, in order."""
     found = np.zeros(len(restored), ROW)
     found["function"] = index

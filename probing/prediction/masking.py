@@ -146,7 +146,7 @@ class Maskable:
 
 
 class Masker:
-    """Reads functions, so that the nodes of some types can be masked; each is parsed and tokenized once.
+    """Reads functions, so that the nodes of some types can be masked; each is tokenized once.
 
     `node_types`: by default those of the language's record. Raises UnknownName for a language, node type or protocol
     that does not exist, ArgumentError for a language without a grammar, ModelError for a tokenizer without a mask token
@@ -169,16 +169,20 @@ class Masker:
             )
         check_language(tokenizer, type(tokenizer).__name__, language)
         self.tokenizer, self.language, self.protocol = tokenizer, language, protocol
+        self._subtokens: dict[str, tuple[np.ndarray, np.ndarray, np.ndarray]] = {}
 
     def read(self, codes: Sequence[str]) -> Iterator[Maskable]:
         """The functions of these texts, in order, whether they parse or not; raises ParseError for a lone surrogate."""
         trees = [parse(code, self.language) for code in codes]  # before the tokenizer meets a surrogate
-        for code, tree, subtokens in zip(codes, trees, encode(self.tokenizer, codes)):
+        new = [code for code in dict.fromkeys(codes) if code not in self._subtokens]
+        if new:
+            self._subtokens.update(zip(new, encode(self.tokenizer, new)))
+        for code, tree in zip(codes, trees):
             spans = outermost(tree, self.node_types)
             place = _as_published(code) if self.protocol == PUBLISHED else _characters(code)
             yield Maskable(
                 code,
-                subtokens,
+                self._subtokens[code],
                 self.tokenizer,
                 {
                     kind: np.array([place(node) for node in nodes], np.int64).reshape(-1, 2)

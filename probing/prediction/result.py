@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
 
 import numpy as np
 
-from codesyntax_dataset.arguments import checked
 from codesyntax_dataset.errors import LedgerError, UnknownName
 from probing.prediction.ledger import HITS, SIMILARITIES, MaskingLedger
 from probing.runs.ledger_file import MASKING
@@ -140,7 +138,7 @@ class TypeScores(Record):
     t0: Arm
 
 
-class Arms(NamedTuple):
+class OutcomeArms(NamedTuple):
     """An outcome of the functions (F,) with a node type, in both arms, and their places in the split."""
 
     functions: np.ndarray
@@ -152,6 +150,7 @@ class MaskResult(Result[MaskingLedger]):
     """What one masked language model restores on one split, by node type."""
 
     LEDGER = MaskingLedger
+    PROVENANCE = MaskProvenance
 
     instrument: Literal["masking"]
     settings: MaskSettings
@@ -182,7 +181,7 @@ class MaskResult(Result[MaskingLedger]):
             dropped=made.dropped,
         )
 
-    def arms(self, outcome: str = "jaccard") -> dict[str, Arms]:
+    def arms(self, outcome: str = "jaccard") -> dict[str, OutcomeArms]:
         """Node type -> an outcome of its functions in both arms; those without a number in one of them are left out.
 
         Raises UnknownName for an outcome that is not in OUTCOMES.
@@ -195,7 +194,7 @@ class MaskResult(Result[MaskingLedger]):
             if len(rows):
                 functions, t1, t0 = _by_function(rows, _outcome(rows, outcome))
                 known = ~(np.isnan(t1) | np.isnan(t0))
-                found[name] = Arms(functions[known], t1[known], t0[known])
+                found[name] = OutcomeArms(functions[known], t1[known], t0[known])
         return found
 
     def to_pandas(self) -> pandas.DataFrame:
@@ -218,15 +217,6 @@ class MaskResult(Result[MaskingLedger]):
             cells = ["-" if arm.jaccard is None else f"{arm.jaccard:.3f}" for arm in (scores.t1, scores.t0)]
             lines.append(f"{name:>24}" + "".join(f"{cell:>8}" for cell in cells))
         return "\n".join([*lines, self.signature])
-
-
-@checked
-def load(path: str | os.PathLike) -> MaskResult:
-    """Load the masking result at `path`, recomputed from the ledger beside it.
-
-    Raises LedgerError if one of the two is missing or damaged, or if they differ.
-    """
-    return MaskResult.load(path)
 
 
 def _scores(rows: np.ndarray) -> TypeScores:

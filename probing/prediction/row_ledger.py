@@ -67,8 +67,12 @@ class RowLedger:
             raise LedgerError(
                 f"these ledgers do not belong together: their {cls.NAMED.replace('_', ' ')}s or settings differ"
             )
-        rows = np.concatenate([part.rows for part in parts])
-        return cls(parts[0].names, rows[np.lexsort([rows[name] for name in reversed(cls.ORDER)])], parts[0].settings)
+        return cls(parts[0].names, np.concatenate([part.rows for part in parts]), parts[0].settings).sorted()
+
+    def sorted(self) -> Self:
+        """The same ledger with its rows in order."""
+        order = np.lexsort([self.rows[name] for name in reversed(self.ORDER)])
+        return type(self)(self.names, self.rows[order], self.settings)
 
     def save(self, path: str | os.PathLike) -> None:
         """Write the ledger as Parquet, beside its place first: a reader sees the whole file or none."""

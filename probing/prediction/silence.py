@@ -1,6 +1,6 @@
 """Silence attention heads: how likely a language model finds the dependents of relations without one of its heads.
 
-A job of `probing.runs.runner`. A masked language model restores the dependents of a relation in a function, all of
+A masked language model restores the dependents of a relation in a function, all of
 their sub-tokens masked together; a decoder predicts the first token of each dependent that comes after its head token.
 Once the model is whole, once the best head of the relation is silenced (see `probing.models.silencing`), and once each
 of the heads of the same layer that it is compared with.
@@ -8,11 +8,11 @@ of the heads of the same layer that it is compared with.
 
 from __future__ import annotations
 
+import logging
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -20,12 +20,11 @@ import torch
 from tqdm.auto import tqdm
 
 from codesyntax_dataset.errors import LedgerError
-from probing.attention.probe import encode_functions
+from probing.attention.probe import Probing, default_direction
 from probing.attention.ranking import EncodedFunction
 from probing.models.cache_dir import versions
-from probing.prediction.copies import Finished
+from probing.prediction.copies import FunctionsBar
 from probing.prediction.fill import places_of
-from probing.prediction.row_job import RowJob
 from probing.prediction.silencing_result import (
     DECIMALS,
     LEFT_OUT,
@@ -41,20 +40,21 @@ from probing.prediction.silencing_result import (
     SilencingSettings,
 )
 from probing.runs.batches import Batches
-from probing.runs.data import Functions
+from probing.runs.data import read_functions
+from probing.runs.experiment import Experiment, Prepared
+from probing.runs.session import Session
 
 if TYPE_CHECKING:
     from probing.models.silencing import AttentionHead, LanguageModel
 
-PART = 8
-"""Functions per part of the ledger, the most that an interrupted run loses."""
+logger = logging.getLogger(__name__)
 
 REFERENCE = 256
 """The most functions of validation over which the output of a head is averaged: the first that the model reads."""
 
 
-class Asked(NamedTuple):
-    """What is asked for of a relation in a function: the sub-tokens at `positions` (M,), of so many `edges`."""
+class Targets(NamedTuple):
+    """What the model predicts of a relation in a function: the sub-tokens at `positions` (M,), of so many `edges`."""
 
     relation: str
     positions: np.ndarray
@@ -62,12 +62,12 @@ class Asked(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Source:
-    """A function in which something is asked for: its place in the split, and its sub-tokens `ids` (S,)."""
+class SilencedFunction:
+    """A function with something to predict: its place in the split, and its sub-tokens `ids` (S,)."""
 
     index: int
     ids: np.ndarray
-    asked: list[Asked]
+    targets: list[Targets]
 
 
 class Pass(NamedTuple):
@@ -80,58 +80,128 @@ class Pass(NamedTuple):
 
 
 @dataclass
-class SilencingJob(RowJob[Source, SilencingLedger, SilencingResult]):
-    """A language model, the functions to ask, longest first, and those over which it averages the outputs of heads,
-    `reference`: (S,) each, when it first runs."""
+class Silencing(Experiment[SilencedFunction, SilencingResult]):
+    """Silences the best head of each relation, and heads to compare it with.
 
-    LEDGER = SilencingLedger
+    `validation` and `probing`: in the same session, the probes of the split validation and of the same functions, which
+    read the functions of both; `choose`: makes the best head of each relation, in the main process. `draws`, `seed` and
+    `tell`: as of `probing.evidence.ablate.ablate`.
+    """
+
     RESULT = SilencingResult
+    VERB = "silencing heads of"
 
-    model: LanguageModel
-    provenance: SilencingProvenance
-    functions: list[Source]
-    reference: list[np.ndarray]
-    data_folder: Path | None = None
-
-    @property
-    def title(self) -> str:
-        return f"silencing heads of {self.provenance.settings.model}"
+    validation: Probing
+    probing: Probing
+    choose: Callable[[Silencing], Mapping[str, Chosen] | None]
+    draws: int
+    seed: int
+    tell: Callable[[str], object] = logger.info
 
     @property
-    def name(self) -> str:
-        return self.provenance.settings.name
+    def asked(self) -> dict[str, Any]:
+        return {
+            "chosen_on": self.validation.data.labels,
+            "direction": self.probing.direction,
+            "draws": self.draws,
+            "seed": self.seed,
+        }
 
     @cached_property
-    def made(self) -> dict[str, Any]:
-        return self.provenance.to_json()
+    def model(self) -> LanguageModel:
+        return self.session.language_model()
 
-    @property
-    def names(self) -> list[str]:
-        return list(self.provenance.heads)
+    @cached_property
+    def reference(self) -> list[np.ndarray]:
+        """The functions (S,) over which the outputs of heads are averaged."""
+        return [function.ids for function in self.validation.encoded.functions[:REFERENCE]]
 
-    @property
-    def parts(self) -> list[list[Source]]:
-        return [self.functions[start : start + PART] for start in range(0, len(self.functions), PART)]
+    @classmethod
+    def again(cls, made: SilencingProvenance, session: Session, data: Any) -> Silencing:
+        """With the heads of then, which are not chosen again."""
+        test, validation = (
+            Probing(session, read_functions(data, made.settings.config, split, limit=limit), made.settings.direction)
+            for split, limit in ((made.settings.split, made.settings.limit), ("validation", None))
+        )
+        return cls(session, test.data, validation, test, lambda _: made.heads, made.settings.draws, made.settings.seed)
+
+    @cached_property
+    def heads(self) -> Mapping[str, Chosen]:
+        """The best head of each relation."""
+        return self.session.processes.share(self.choose(self))
+
+    def prepare(self) -> Prepared[SilencedFunction]:
+        data, model = self.data, self.model  # it may be refused, before anything is probed
+        heads = self.heads
+        encoded, relations, skips = self.probing.encoded
+        left_out = Counter(dict.fromkeys(LEFT_OUT, 0))
+        masked = model.mask is not None
+        functions = [
+            SilencedFunction(function.index, function.ids, targets)
+            for function in encoded
+            if (targets := _targets(function, relations, heads, masked, left_out))
+        ]
+        if not functions:
+            raise LedgerError(
+                f"no function of {data.name}/{data.config}/{data.split} has a dependent to predict: skipped "
+                f"{dict(skips) or 'none'}, edges left out {dict(left_out)}"
+            )
+        functions.sort(key=lambda function: (-len(function.ids), function.index))
+        settings = SilencingSettings(
+            **self.shared(model),
+            chosen_on=self.validation.data.labels,
+            direction=self.probing.direction or default_direction(model, data.config),
+            draws=self.draws,
+            seed=self.seed,
+            reference=len(self.reference),
+        )
+        names = {targets.relation for function in functions for targets in function.targets}
+        provenance = SilencingProvenance(
+            settings=settings,
+            version=VERSION,
+            functions=len(functions),
+            passes=len(self.reference) + sum(len(passes_of(function, heads, masked)) for function in functions),
+            skips=dict(sorted(skips.items())),
+            left_out={reason: left_out[reason] for reason in LEFT_OUT},
+            heads={name: heads[name] for name in sorted(names)},
+            run=SilencingRun(
+                family=model.family,
+                predicts="masked" if masked else "next",
+                layers=model.layers,
+                heads=model.heads,
+                device=model.device.type,
+            ),
+            versions=versions(),
+        )
+        if self.session.processes.main:
+            self.tell(_cost(provenance))
+        return Prepared(provenance, functions)
 
     @cached_property
     def _predictor(self) -> Predictor:
         return Predictor(self.model)
 
-    def run(self, part: Sequence[Source], bar: tqdm) -> np.ndarray:
+    def run(self, part: Sequence[SilencedFunction], bar: tqdm) -> SilencingLedger:
         if not self.model.means:
             self.model.learn_means(self.reference)
         heads, masked = self.provenance.heads, self.model.mask is not None
-        passes = [passes_of(source, heads, masked) for source in part]
-        found = iter(self._predictor.predict([one for of in passes for one in of.values()], passes, bar))
+        names, passes = list(heads), [passes_of(function, heads, masked) for function in part]
+        found = iter(self._predictor.predict([one for by_key in passes for one in by_key.values()], passes, bar))
         tables = []
-        for source, of in zip(part, passes):
-            predicted = {key: (one.positions, next(found)) for key, one in of.items()}
-            tables.append(_rows(source, predicted, heads, self.names, masked))
-        return self.as_found(np.concatenate(tables))
+        for function, by_key in zip(part, passes):
+            predicted = {key: (one.positions, next(found)) for key, one in by_key.items()}
+            tables.append(_rows(function, predicted, heads, names, masked))
+        return SilencingLedger(names, np.concatenate(tables), self.made).sorted()
 
-    def shape(self, part: Sequence[Source]) -> tuple[int, ...]:
-        heads = self.provenance.heads
-        return self.shape_of(sum(2 + len(heads[asked.relation].matched) for source in part for asked in source.asked))
+
+def _cost(made: SilencingProvenance) -> str:
+    """What a run costs, in words, before it begins."""
+    reference, rivals = made.settings.reference, max(len(head.matched) for head in made.heads.values())
+    return (
+        f"{made.passes:,} forward passes of single functions: {reference} for the mean outputs of heads, and "
+        f"{made.passes - reference:,} over {made.functions:,} functions, for {len(made.heads)} relations and up to "
+        f"{rivals} heads beside the best of each"
+    )
 
 
 class Predictor(Batches):
@@ -143,7 +213,7 @@ class Predictor(Batches):
 
     def predict(self, passes: Sequence[Pass], by_function: Sequence[Mapping], bar: tqdm) -> list[np.ndarray]:
         """The log-probabilities (M,) of each pass, in order; the bar counts functions."""
-        counted = Finished(bar, [len(of) for of in by_function])
+        counted = FunctionsBar(bar, [len(of) for of in by_function])
         found = torch.cat(self.each(passes, counted, self._log_probabilities)).numpy()
         return np.split(found, np.cumsum([len(one.positions) for one in passes])[:-1])
 
@@ -156,15 +226,15 @@ class Predictor(Batches):
         return self.model.log_probabilities(inputs, *places, [one.silenced for one in batch])
 
 
-def passes_of(source: Source, heads: Mapping[str, Chosen], masked: bool) -> dict[tuple, Pass]:
+def passes_of(function: SilencedFunction, heads: Mapping[str, Chosen], masked: bool) -> dict[tuple, Pass]:
     """The forward passes of a function, each once, by `_key`. In each, a decoder predicts all that is asked for."""
     passes: dict[tuple, Pass] = {}
-    everything = np.unique(np.concatenate([asked.positions for asked in source.asked]))
-    for asked in source.asked:
-        positions = asked.positions if masked else everything
-        for silenced in silenced_for(heads[asked.relation]):
-            key = _key(asked, silenced, masked)
-            passes.setdefault(key, Pass(source.index, source.ids, positions, silenced))
+    everything = np.unique(np.concatenate([targets.positions for targets in function.targets]))
+    for targets in function.targets:
+        positions = targets.positions if masked else everything
+        for silenced in silenced_for(heads[targets.relation]):
+            key = _key(targets, silenced, masked)
+            passes.setdefault(key, Pass(function.index, function.ids, positions, silenced))
     return passes
 
 
@@ -173,12 +243,12 @@ def silenced_for(chosen: Chosen) -> list[AttentionHead | None]:
     return [None, *((chosen.layer, head) for head in (chosen.head, *chosen.matched))]
 
 
-def _key(asked: Asked, silenced: AttentionHead | None, masked: bool) -> tuple:
-    return asked.positions.tobytes() if masked else b"", silenced
+def _key(targets: Targets, silenced: AttentionHead | None, masked: bool) -> tuple:
+    return targets.positions.tobytes() if masked else b"", silenced
 
 
 def _rows(
-    source: Source,
+    function: SilencedFunction,
     predicted: Mapping[tuple, tuple[np.ndarray, np.ndarray]],
     heads: Mapping[str, Chosen],
     relations: list[str],
@@ -186,95 +256,28 @@ def _rows(
 ) -> np.ndarray:
     """The rows of a function, from the positions and log-probabilities of each of its passes."""
     cells = []
-    for asked in source.asked:
-        for number, silenced in enumerate(silenced_for(heads[asked.relation])):
-            positions, log_probabilities = predicted[_key(asked, silenced, masked)]
-            mean = log_probabilities[np.searchsorted(positions, asked.positions)].mean()
-            counts = asked.edges, len(asked.positions), len(source.ids)
+    for targets in function.targets:
+        for number, silenced in enumerate(silenced_for(heads[targets.relation])):
+            positions, log_probabilities = predicted[_key(targets, silenced, masked)]
+            mean = log_probabilities[np.searchsorted(positions, targets.positions)].mean()
+            counts = targets.edges, len(targets.positions), len(function.ids)
             head = -1 if silenced is None else silenced[1]
-            places = source.index, relations.index(asked.relation), number, head
+            places = function.index, relations.index(targets.relation), number, head
             cells.append((*places, *counts, round(float(mean), DECIMALS)))
     return np.array(cells, SilencingLedger.ROW)
 
 
-def prepare(
-    model: LanguageModel,
-    functions: Functions,
-    reference: Functions,
-    heads: Mapping[str, Chosen],
-    *,
-    direction: str,
-    draws: int,
-    seed: int,
-    max_length: int,
-) -> SilencingJob:
-    """Tokenize and align every function, and those of `reference`, the split validation.
-
-    `heads`: the best head of each relation, by name; `direction`, `draws`, `seed`: as they were chosen. Raises
-    LedgerError if nothing can be asked for.
-    """
-    means_of = [one.ids for one in encode_functions(model, reference)[0][:REFERENCE]]
-    encoded, relations, skips = encode_functions(model, functions)
-    left_out = Counter(dict.fromkeys(LEFT_OUT, 0))
-    masked = model.mask is not None
-    sources = [
-        Source(function.index, function.ids, asked)
-        for function in encoded
-        if (asked := _asked(function, relations, heads, masked, left_out))
-    ]
-    if not sources:
-        raise LedgerError(
-            f"no function of {functions.name}/{functions.config}/{functions.split} has a dependent to predict: skipped "
-            f"{dict(skips) or 'none'}, edges left out {dict(left_out)}"
-        )
-    sources.sort(key=lambda source: (-len(source.ids), source.index))
-    settings = SilencingSettings(
-        model=model.name,
-        revision=model.revision,
-        data=functions.name,
-        labels=functions.labels,
-        chosen_on=reference.labels,
-        config=functions.config,
-        split=functions.split,
-        direction=direction,
-        draws=draws,
-        seed=seed,
-        reference=len(means_of),
-        max_length=max_length,
-        limit=functions.limit,
-    )
-    asked_of = {asked.relation for source in sources for asked in source.asked}
-    provenance = SilencingProvenance(
-        settings=settings,
-        version=VERSION,
-        functions=len(sources),
-        passes=len(means_of) + sum(len(passes_of(source, heads, masked)) for source in sources),
-        skips=dict(sorted(skips.items())),
-        left_out={reason: left_out[reason] for reason in LEFT_OUT},
-        heads={name: heads[name] for name in sorted(asked_of)},
-        run=SilencingRun(
-            family=model.family,
-            predicts="masked" if masked else "next",
-            layers=model.layers,
-            heads=model.heads,
-            device=model.device.type,
-        ),
-        versions=versions(),
-    )
-    return SilencingJob(model, provenance, sources, means_of)
-
-
-def _asked(
+def _targets(
     function: EncodedFunction,
     relations: Sequence[str],
     heads: Mapping[str, Chosen],
     masked: bool,
     left_out: Counter[str],
-) -> list[Asked]:
-    """What is asked for of each relation in a function; edges that cannot be are counted in `left_out`."""
+) -> list[Targets]:
+    """What the model predicts of each relation in a function; edges that it cannot are counted in `left_out`."""
     first, last = function.alignment
     edges = function.edges
-    asked = []
+    targets = []
     for number in np.unique(edges.relation).tolist():
         name, positions, counted = relations[number], [], 0
         for edge in np.flatnonzero(edges.relation == number).tolist():
@@ -291,5 +294,5 @@ def _asked(
                 counted += 1
                 positions += [np.arange(first[token], last[token] + 1) for token in tokens.tolist()]
         if counted:
-            asked.append(Asked(name, np.unique(np.concatenate(positions)).astype(np.int64), counted))
-    return asked
+            targets.append(Targets(name, np.unique(np.concatenate(positions)).astype(np.int64), counted))
+    return targets

@@ -199,6 +199,7 @@ class SilencingResult(Result[SilencingLedger]):
     """What the best heads of one language model serve on one split, by relation."""
 
     LEDGER = SilencingLedger
+    PROVENANCE = SilencingProvenance
 
     instrument: Literal["silencing"]
     settings: SilencingSettings

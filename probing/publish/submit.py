@@ -42,7 +42,7 @@ from probing.evidence.gather import Probed, by_instrument, find, gather
 from probing.evidence.selection import SAME_RELATIONS
 from probing.evidence.verify import verify
 from probing.models.location import Location
-from probing.prediction.result import MaskResult, MaskSettings, load
+from probing.prediction.result import MaskResult, MaskSettings
 from probing.publish.client import check_repo, client, plain_errors, retry_when_rate_limited
 from probing.runs.data import label_digest, load_functions
 from probing.runs.settings import Settings
@@ -226,7 +226,7 @@ def _found(results: Sequence[str | os.PathLike[str]]) -> list[_Result]:
         tasks = [task_id(made.config, protocol, made.direction) for protocol in protocols]
         found.append(_Result(list(one.files.values()), [one.test, one.validation], tasks, one))
     for file in masking:
-        result = load(file)
+        result = MaskResult.load(file)
         tasks = [mask_task_id(result.settings.config, outcome) for outcome in MASK_OUTCOMES]
         found.append(_Result([file], [result], tasks, None))
     return found

@@ -16,7 +16,7 @@ from codesyntax_dataset.languages import language_of
 from codesyntax_dataset.languages.grammar import checked_node_types
 from codesyntax_metric.ast_similarity.similarity import parser_version
 from probing.models.load import load_masked
-from probing.prediction.copies import Pair, Restoration, Restored, masked_copies
+from probing.prediction.copies import Restoration, RestoredCopy, TypeCopies, masked_copies
 from probing.prediction.masking import Maskable, Masker
 from probing.prediction.restore import Part
 from probing.report.pages import Page, environment, fill
@@ -119,8 +119,8 @@ class _Type(NamedTuple):
 def _types(
     names: Sequence[str],
     function: Maskable,
-    pairs: Sequence[Pair],
-    restored: Sequence[Restored],
+    pairs: Sequence[TypeCopies],
+    restored: Sequence[RestoredCopy],
     restoration: Restoration,
 ) -> Iterator[_Type]:
     rest = iter(restored)

@@ -14,7 +14,7 @@ from codesyntax_dataset import syntaxeval
 from probing.evidence.masked import Masked, MaskedType, comparable, gather
 from probing.evidence.statistics import FEW_FUNCTIONS
 from probing.prediction import examples
-from probing.prediction.examples import Example, Worked
+from probing.prediction.examples import RestoredExample, Worked
 from probing.prediction.ledger import SIMILARITIES
 from probing.prediction.masking import CURRENT, SPANS, SUB_TOKENS
 from probing.prediction.result import MaskSettings
@@ -390,7 +390,7 @@ def _example_tables(table: str, name: str, worked: Sequence[Worked]) -> list[Tab
     ]
 
 
-def _marked(example: Example) -> str:
+def _marked(example: RestoredExample) -> str:
     """The restored text, with what is predicted wrongly between marks."""
     wrong = [part.right < part.masked for part in example.parts]
     text = ""

@@ -11,7 +11,6 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Callable, Sequence
-from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
@@ -21,14 +20,11 @@ from codesyntax_dataset.atomic import temporary_folder
 from codesyntax_dataset.errors import LedgerError
 from probing.models import cache_dir
 from probing.models.location import loading, locate, sha256
-from probing.runs.data import Functions, folder_of
-from probing.runs.runner import Processes
-from probing.runs.saved import Result
+from probing.runs.data import Functions
 
 logger = logging.getLogger(__name__)
 
 T = TypeVar("T")
-R = TypeVar("R", bound=Result)
 
 
 class Slot(NamedTuple):
@@ -64,18 +60,6 @@ class Slot(NamedTuple):
                 os.replace(file, self.folder / f"{self.key}-{sha256([file])}.parquet")
         except (OSError, LedgerError) as error:
             logger.warning("the run cannot be cached: %s", error)
-
-
-def answered(
-    slot: Slot | None, processes: Processes, kind: type[R], data: Any, output: str | os.PathLike | None
-) -> tuple[bool, R | None]:
-    """Whether the cache has this very run, on all processes; and in the main process its result, saved to `output`."""
-    result = slot.load(partial(kind.from_file, data_folder=folder_of(data))) if slot and processes.main else None
-    if result is not None and slot is not None:
-        logger.info("the cache %s has the ledger of this very run", slot.folder)
-        if output is not None:
-            result.save(output)
-    return processes.agree(result is not None), result
 
 
 def slot(

@@ -20,7 +20,7 @@ from codesyntax_dataset.languages import CONFIGS, language_of
 from codesyntax_dataset.network import UNREACHABLE, hub_answers, is_hub_id
 from probing.runs.controls import labels_of
 from probing.runs.saved import data_path_of, read_text
-from probing.runs.settings import Reads, Settings
+from probing.runs.settings import Settings
 
 COLUMNS = ("id", "code", "token_start", "token_end", "relations")
 
@@ -28,7 +28,8 @@ COLUMNS = ("id", "code", "token_start", "token_end", "relations")
 class Functions(NamedTuple):
     """The functions that a run reads: the first `limit` of a split, or all where it is None, as a control has them.
 
-    `name`: name and version of the dataset, as signatures have it; `labels`: the digest of what is read.
+    `name`: name and version of the dataset, as signatures have it; `labels`: the digest of what is read; `folder`: that
+    of the dataset; None for one on the Hub or in memory.
     """
 
     dataset: datasets.Dataset
@@ -39,6 +40,7 @@ class Functions(NamedTuple):
     control: str | None
     seed: int
     labels: str
+    folder: Path | None
 
 
 def read_functions(
@@ -49,7 +51,8 @@ def read_functions(
     dataset = labels_of(dataset, control, seed)
     if limit is not None and limit >= len(dataset):
         limit = None
-    return Functions(dataset, name, config, split, limit, control, seed, label_digest(dataset, limit))
+    folder = Path(data).resolve() if isinstance(data, (str, os.PathLike)) and os.path.isdir(data) else None
+    return Functions(dataset, name, config, split, limit, control, seed, label_digest(dataset, limit), folder)
 
 
 def load_functions(data: Any, config: str, split: str) -> tuple[datasets.Dataset, str]:
@@ -177,12 +180,7 @@ def _check_language(dataset: datasets.Dataset, name: str, config: str, language:
         )
 
 
-def folder_of(data: Any) -> Path | None:
-    """The folder of the data; None for a dataset on the Hub or in memory."""
-    return Path(data).resolve() if isinstance(data, (str, os.PathLike)) and os.path.isdir(data) else None
-
-
-def find_data(result: str | os.PathLike, made: Reads) -> str:
+def find_data(result: str | os.PathLike, made: Any) -> str:
     """Locate the data of the result in a file: a folder, or the id of a dataset on the Hub.
 
     `made`: the result's settings. A dataset on the Hub is found by its id. A folder is searched at the path in the
@@ -213,7 +211,7 @@ def find_data(result: str | os.PathLike, made: Reads) -> str:
     )
 
 
-def _probed_labels(dataset: datasets.Dataset, made: Reads) -> str:
+def _probed_labels(dataset: datasets.Dataset, made: Any) -> str:
     """The digest of the labels in a run with these settings, which may be of a control."""
     control, seed = (made.control, made.seed) if isinstance(made, Settings) else (None, None)
     return label_digest(labels_of(dataset, control, seed), made.limit)

@@ -91,6 +91,7 @@ class Result(Record, Generic[L]):
     """
 
     LEDGER: ClassVar[type[Any]]
+    PROVENANCE: ClassVar[type[Provenance]]
 
     format: Literal[2]
     instrument: str
@@ -198,7 +199,7 @@ class Result(Record, Generic[L]):
         with os_errors_as_ledger_errors(target.parent):
             target.parent.mkdir(parents=True, exist_ok=True)
         self.ledger.save(ledger)
-        data_path = None if self.data_folder is None else seen_from(target.parent, self.data_folder)
+        data_path = None if self.data_folder is None else relative_path(target.parent, self.data_folder)
         return write(target, self.to_json(data_path))
 
     @classmethod
@@ -283,7 +284,7 @@ def _field(text: str, name: str) -> Any:
         return None
 
 
-def seen_from(folder: Path, place: Path) -> str:
+def relative_path(folder: Path, place: Path) -> str:
     """The path of `place`, relative to `folder` where there is one."""
     try:
         return Path(os.path.relpath(place.resolve(), folder.resolve())).as_posix()

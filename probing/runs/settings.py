@@ -5,28 +5,9 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 from probing.runs.records import Record, Texts
-
-
-class Reads(Protocol):
-    """What the settings of every run say of its data."""
-
-    @property
-    def data(self) -> str: ...
-
-    @property
-    def labels(self) -> str: ...
-
-    @property
-    def config(self) -> str: ...
-
-    @property
-    def split(self) -> str: ...
-
-    @property
-    def limit(self) -> int | None: ...
 
 
 class Settings(Record):

@@ -6,38 +6,22 @@ shard is one part, as an interrupted run keeps it.
 
 from __future__ import annotations
 
-import os
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple, Protocol, Self, TypeVar
+from typing import Any, NamedTuple, TypeVar, cast
 
 from pydantic import ValidationError
 
 from codesyntax_dataset.errors import ArgumentError, LedgerError
 from probing.runs.records import Count, Record, explain
+from probing.runs.saved import Ledger
 
 _MOST = 10_000
 
 
-class Table(Protocol):
-    """The output of a job for some functions, with the job's settings; for the attention probe a `RankLedger`."""
-
-    __dataclass_fields__: ClassVar[dict[str, Any]]
-
-    @property
-    def settings(self) -> dict[str, Any]: ...
-
-    def save(self, path: str | os.PathLike) -> None: ...
-
-    def digest(self) -> str: ...
-
-    @classmethod
-    def concatenate(cls, parts: Iterable[Self]) -> Self: ...
-
-
-T = TypeVar("T", bound=Table)
+L = TypeVar("L", bound=Ledger)
 
 
 class Shard(NamedTuple):
@@ -81,17 +65,17 @@ class ShardRecord(Record):
         return Shard(self.number, self.of)
 
 
-def save(table: Table, shard: Shard, parts: int, file: Path, data_path: str | None = None) -> None:
+def save(table: Any, shard: Shard, parts: int, file: Path, data_path: str | None = None) -> None:
     """Write the ledger of a shard, with its record; raises LedgerError if that cannot be done."""
     record = ShardRecord(**shard._asdict(), parts=parts, ledger=table.digest(), data_path=data_path)
     replace(table, settings={**table.settings, "shard": record.model_dump()}).save(file)
 
 
-def load(file: Path, read: Callable[[Path], T]) -> tuple[T, ShardRecord]:
+def load(file: Path, read: Callable[[Path], L]) -> tuple[L, ShardRecord]:
     """The ledger of a shard as it was before `save`, and its record; raises LedgerError if either is not as written."""
     table = read(file)
     made, record = split(file, table.settings)
-    table = replace(table, settings=made)
+    table = replace(cast(Any, table), settings=made)
     if table.digest() != record.ledger:
         raise LedgerError(f"{file} is damaged or was altered: its ledger is not the one that was written")
     return table, record

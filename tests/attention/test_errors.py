@@ -21,13 +21,14 @@ from codesyntax_metric.topk_uas import DEPENDENT_TO_HEAD, DIRECTIONS, HEAD_TO_DE
 from probing import ProbeResult, RankLedger, probe
 from probing.attention.error_classes import Tokens, _kind, place
 from probing.attention.errors import CLASSES, analyse, errors_path, load, save
-from probing.attention.probe import Runner, prepare
+from probing.attention.probe import Probing, Runner
 from probing.attention.ranking import FirstChoices
 from probing.cli import main
 from probing.models.location import embedded_model
 from probing.report.errors import marked
 from probing.runs.data import read_functions
 from probing.runs.saved import ledger_path
+from probing.runs.session import Session
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -63,10 +64,10 @@ def test_first_choices_are_those_of_eager_maps(name, direction, tiny_model, data
     model = AutoModel.from_pretrained(folder, attn_implementation="eager")
     rows = datasets.load_dataset(str(dataset_folder), "python", split="test")
     short = datasets.Dataset.from_list([row for row in rows if len(row["tokens"]) < 45][:4])
-    task = prepare(str(folder), read_functions(short, "python", "test"), direction=direction)
+    task = Probing(Session(str(folder)), read_functions(short, "python", "test"), direction)
     layers, heads = task.encoder.layers, task.encoder.heads
     rng = np.random.default_rng(0)
-    shape = (len(RULES), len(task.relations))
+    shape = (len(RULES), len(task.encoded.relations))
     picked = np.stack([rng.integers(0, layers, shape), rng.integers(0, heads, shape)], axis=-1)
     # 200 sub-tokens a batch: batches of one and of several functions
     found = Runner(task.encoder, direction, 200).run(
@@ -113,7 +114,7 @@ def test_a_reader_without_sub_tokens_chooses_nothing(tiny_model):
     row = {"id": 0, "code": code, "token_start": [0, 2, 4, 5, 6], "token_end": [1, 3, 5, 6, 7]}
     row["relations"] = [{"relation": "If:if->test", "head": 3, "first": 4, "last": 4}]
     data = datasets.Dataset.from_list([row])
-    task = prepare(str(tiny_model), read_functions(data, "python", "test"))
+    task = Probing(Session(tiny_model), read_functions(data, "python", "test"))
     picked = np.zeros((len(RULES), 1, 2), int)
     runner = Runner(task.encoder, HEAD_TO_DEPENDENT, None)
     found = runner.run(task.functions, tqdm(disable=True), partial(FirstChoices, picked=picked))

@@ -29,7 +29,7 @@ from codesyntax_dataset.protocol import EDITS
 from codesyntax_metric.topk_uas import DEPENDENT_TO_HEAD, NOT_IN_MEAN, RULES, WORST_RANK, rank_attention
 from probing import ProbeResult, RankLedger, probe
 from probing.attention.align import Alignment
-from probing.attention.probe import PART, Runner
+from probing.attention.probe import Probing, Runner
 from probing.attention.ranking import EncodedFunction
 from probing.evidence.verify import verify
 from probing.models.load import load
@@ -375,7 +375,7 @@ def left_in(folder):
 
 def test_interrupted_between_parts_and_resumed(whole, tiny_model, dataset_folder, tmp_path, monkeypatch):
     """Stopped after each number of parts in turn; the next run goes on there, and the bytes are the same."""
-    monkeypatch.setattr("probing.attention.probe.PART", 10)
+    monkeypatch.setattr(Probing, "PART", 10)
     real, runs = Runner.run, []
 
     def stops_after(parts):
@@ -460,7 +460,7 @@ def test_two_runs_in_one_folder(whole, tiny_model, dataset_folder, tmp_path, tmp
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Runner, "run", meanwhile)
-        patch.setattr("probing.attention.probe.PART", 1000)  # one part, so that it happens once
+        patch.setattr(Probing, "PART", 1000)  # one part, so that it happens once
         probe(str(tiny_model), dataset_folder, "python", output=new)
     ((status, message),) = told
     assert status == 1
@@ -496,7 +496,7 @@ def test_two_processes_give_the_bytes_of_one(whole, tiny_model, dataset_folder, 
 
 def test_the_sample_has_more_than_one_part(result):
     """Otherwise the two tests before would show nothing."""
-    assert result.functions > PART
+    assert result.functions > Probing.PART
 
 
 # Controls and the semicolon ablation ---------------------------------------------------------------------------------

@@ -53,7 +53,7 @@ def test_each_is_as_if_it_were_probed_alone(models, dataset_folder, monkeypatch)
     assert len(left_in(models / "results")) == 8
     probe("two", dataset_folder, limit=5, output=models / "alone")
     assert left_in(models / "alone").items() <= left_in(models / "results").items()
-    monkeypatch.setattr(several, "probe_functions", lambda *_, **__: 1 / 0)
+    monkeypatch.setattr(several, "run", lambda *_, **__: 1 / 0)
     with pytest.raises(ZeroDivisionError):
         list(probe_models(["one", "two"], dataset_folder, **some))
 

@@ -11,7 +11,7 @@ from support.hub.loopback_hub import LoopbackHub
 
 from codesyntax_dataset.errors import ModelError
 from probing import probe, probe_training
-from probing.attention.probe import Runner
+from probing.attention.probe import Probing, Runner
 from probing.attention.result import load
 from probing.cli import main
 from probing.evidence.verify import verify
@@ -109,7 +109,7 @@ def test_revisions_of_a_model_on_the_hub_are_commits(hub, training, dataset_fold
     ],
 )
 def test_a_wrong_revision_is_told_before_anything_is_probed(revisions, reason, hub, dataset_folder, monkeypatch):
-    monkeypatch.setattr("probing.attention.probe.prepare", lambda *_, **__: pytest.fail("probed"))
+    monkeypatch.setattr(Probing, "prepare", lambda *_: pytest.fail("probed"))
     with pytest.raises(ModelError, match=reason):
         list(probe_training("user/run", dataset_folder, revisions=revisions, **SOME))
 

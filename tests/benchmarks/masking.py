@@ -35,6 +35,7 @@ from probing.prediction.fill import Copy
 from probing.prediction.masking import Masker
 from probing.runs.batches import Batches
 from probing.runs.data import read_functions
+from probing.runs.session import Session
 
 BUDGETS = (1, 1024, 4096)
 
@@ -55,7 +56,7 @@ def base(tokenizer) -> torch.nn.Module:
 SHAPES = {"base": base, "embedded": lambda tokenizer: model_of(tokenizer, TINY, 0).eval()}
 
 
-def distinct(job: mask.MaskJob) -> list[Copy]:
+def distinct(job: mask.Masking) -> list[Copy]:
     found = {}
     for function, source in zip(job.masker.read([source.code for source in job.functions]), job.functions):
         for pair in mask.copies_of(function, source.index, job.settings)[0]:
@@ -64,7 +65,7 @@ def distinct(job: mask.MaskJob) -> list[Copy]:
     return list(found.values())
 
 
-def forward(job: mask.MaskJob, copies: list[Copy], budget: int) -> float:
+def forward(job: mask.Masking, copies: list[Copy], budget: int) -> float:
     """Seconds of a plain forward pass over all copies."""
     model, started = job.model, cpu()
 
@@ -78,7 +79,7 @@ def forward(job: mask.MaskJob, copies: list[Copy], budget: int) -> float:
     return cpu() - started
 
 
-def run(job: mask.MaskJob) -> float:
+def run(job: mask.Masking) -> float:
     """Seconds of our own run."""
     started = cpu()
     for part in job.parts:
@@ -86,7 +87,7 @@ def run(job: mask.MaskJob) -> float:
     return cpu() - started
 
 
-def published(job: mask.MaskJob) -> tuple[float, int, Counter[str]]:
+def published(job: mask.Masking) -> tuple[float, int, Counter[str]]:
     """Seconds of the procedure of the study, its number of copies, and the seconds of some steps."""
     model, tokenizer, language = job.model.model, job.masker.tokenizer, job.masker.language
     started, number, steps = cpu(), 0, Counter()
@@ -201,7 +202,7 @@ def main() -> None:
         "draws": 20,
         "seed": 0,
     }
-    job = mask.prepare(model, read_functions(args.data, "python", "test"), max_length=511, **options)
+    job = mask.Masking(Session(model, max_length=511), read_functions(args.data, "python", "test"), **options)
     step = max(1, len(job.functions) // args.functions)
     job.functions = job.functions[::step][: args.functions]
     started = cpu()

@@ -21,14 +21,15 @@ import numpy as np
 import torch
 from tqdm.auto import tqdm
 
-from probing.attention.probe import probe
+from probing.attention.probe import Probing
 from probing.evidence.ablate import choose
-from probing.models.load import load_language_model
 from probing.models.silencing import LanguageModel
 from probing.prediction import silence
 from probing.prediction.fill import places_of
 from probing.runs.batches import Batches
 from probing.runs.data import read_functions
+from probing.runs.experiment import run
+from probing.runs.session import Session
 
 BUDGETS = (1, 1024, 4096)
 
@@ -61,8 +62,11 @@ def main() -> None:
     parser.add_argument("--functions", type=int, default=40)
     args = parser.parse_args()
     torch.set_num_threads(1)
-    validation, test = (probe(args.model, args.data, args.config, split) for split in ("validation", "test"))
-    model = load_language_model(args.model, max_length=511)
+    session = Session(args.model)
+    model = session.language_model()
+    functions, reference = (read_functions(args.data, args.config, split) for split in ("test", "validation"))
+    test, validation = Probing(session, functions), Probing(session, reference)
+    heads = choose(run(validation), run(test), draws=20, seed=0)
     counted, body = [], model.model
     own = body.forward
 
@@ -72,11 +76,7 @@ def main() -> None:
 
     body.forward = counting
     started = time.process_time()
-    functions, reference = (read_functions(args.data, args.config, split) for split in ("test", "validation"))
-    heads = choose(validation, test, draws=20, seed=0)
-    job = silence.prepare(
-        model, functions, reference, heads, direction=test.settings.direction, draws=20, seed=0, max_length=511
-    )
+    job = silence.Silencing(session, functions, validation, test, lambda _: heads, draws=20, seed=0)
     before = (time.process_time() - started) * min(1, args.functions / len(job.functions))
     job.functions = job.functions[:: max(1, len(job.functions) // args.functions)][: args.functions]
     passes = [

@@ -22,17 +22,18 @@ import torch
 from engine import ROUNDS, task_of
 
 from codesyntax_dataset.build import build
-from probing.attention.probe import RankJob, Runner, prepare
+from probing.attention.probe import Probing, Runner
 from probing.models.encoder import Encoder
 from probing.models.loaded import Loaded
 from probing.models.selfcheck import self_check
 from probing.runs.data import load_functions, read_functions
-from probing.runs.runner import Processes, run
+from probing.runs.experiment import run
+from probing.runs.session import Session
 
 BUDGETS = (1, 1024, 4096)
 
 
-def forward(task: RankJob, budget: int) -> float:
+def forward(task: Probing, budget: int) -> float:
     """Seconds of a plain forward pass over all functions."""
     model, runner, start = task.encoder.model.eval(), Runner(task.encoder, task.settings.direction, budget), 0
     model.set_attn_implementation("sdpa")
@@ -45,15 +46,15 @@ def forward(task: RankJob, budget: int) -> float:
     return time.process_time() - before
 
 
-def probe(task: RankJob, dataset) -> tuple[float, float]:
+def probe(task: Probing, dataset) -> tuple[float, float]:
     """Seconds of the whole probe, and those of the self-check in it."""
     encoder = task.encoder
     before = time.process_time()
     loaded = Loaded(encoder.model, encoder.tokenizer, encoder.name, encoder.revision, encoder.dtype)
     self_check(Encoder(loaded))
     check = time.process_time() - before
-    again = prepare((encoder.model, encoder.tokenizer), read_functions(dataset, "python", "test"), device="cpu")
-    run(again, Processes(), None)
+    session = Session((encoder.model, encoder.tokenizer), device="cpu")
+    run(Probing(session, read_functions(dataset, "python", "test")))
     return time.process_time() - before - check, check
 
 

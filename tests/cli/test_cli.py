@@ -12,8 +12,9 @@ import click
 import pytest
 from click.testing import CliRunner
 
+import probing
 from probing.attention.ledger import RankLedger
-from probing.cli import main, report
+from probing.cli import main
 from probing.evidence.beyond import beyond
 from probing.models.location import EMBEDDED, TINY
 
@@ -225,9 +226,9 @@ def test_full_disk(full_disk, tiny_model, dataset_folder):
 
 def test_demo_runs(tmp_path, monkeypatch):
     """On a few functions: the whole of it is the README's first command, which CI runs."""
-    for name in ("run_probe", "run_mask"):
-        real = getattr(report, name)
-        monkeypatch.setattr(report, name, lambda model, real=real, **given: real(model, **given, limit=3))
+    for name in ("probe_models", "mask"):
+        real = getattr(probing, name)
+        monkeypatch.setattr(probing, name, lambda *which, real=real, **given: real(*which, **given, limit=3))
     result = run("demo", "--output", tmp_path / "demo")
     assert result.exit_code == 0
     assert EMBEDDED in result.stdout and f"{TINY} on codesyntax" in result.stdout

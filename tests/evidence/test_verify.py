@@ -20,8 +20,9 @@ import probing.models.load
 from codesyntax_dataset.errors import LedgerError, ModelError
 from probing import probe
 from probing.attention import ranking
+from probing.attention.edges import stacked
 from probing.attention.ledger import RankLedger
-from probing.attention.probe import prepare
+from probing.attention.probe import Probing
 from probing.attention.result import ProbeResult
 from probing.cli import main
 from probing.evidence.checks import ACCEPTED, REJECTED, UNCHECKED, without_replacement
@@ -32,6 +33,7 @@ from probing.models.encoder import Encoder
 from probing.models.load import load
 from probing.runs.data import read_functions
 from probing.runs.saved import ledger_path
+from probing.runs.session import Session
 
 pytestmark = pytest.mark.slow
 
@@ -135,11 +137,16 @@ def test_stale_labels(tiny_model, dataset_folder, probed):
 def ledgers(tiny_model, dataset_folder):
     """Of the whole sample: the task, what probing it again finds, and the ledgers of test and validation."""
     test, validation = (
-        prepare(str(tiny_model), read_functions(dataset_folder, "python", split)) for split in ("test", "validation")
+        Probing(Session(tiny_model), read_functions(dataset_folder, "python", split))
+        for split in ("test", "validation")
     )
     found = {split: reprobed.bounds(task) for split, task in (("test", test), ("validation", validation))}
     ledgers = [
-        task.table(task.functions, np.concatenate([of[f.index][..., 0] for f in task.functions], axis=1)).sorted()
+        RankLedger.of(
+            stacked([function.edges for function in task.functions]),
+            np.concatenate([of[function.index][..., 0] for function in task.functions], axis=1),
+            task.made,
+        ).sorted()
         for task, of in zip((test, validation), found.values())
     ]
     return test, found["test"], *ledgers

@@ -14,7 +14,7 @@ from probing.cli import main
 from probing.evidence.checks import ACCEPTED, REJECTED, UNCHECKED
 from probing.evidence.verify import verify
 from probing.prediction.ledger import MaskingLedger
-from probing.prediction.result import MaskResult, load
+from probing.prediction.result import MaskResult
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("one_thread")]
 
@@ -48,7 +48,7 @@ def where(model, dataset_folder):
 
 def forged(honest, folder, alter):
     """A result whose numbers follow from an altered ledger."""
-    result = load(honest)
+    result = MaskResult.load(honest)
     ledger = MaskingLedger(result.ledger.node_types, result.ledger.rows.copy(), result.ledger.settings)
     alter(ledger.rows)
     made = MaskResult.from_ledger(ledger)
@@ -103,7 +103,7 @@ def test_forgeries_are_rejected(honest, where, tmp_path, alter):
 def test_a_result_with_spans_as_controls(against_spans, where, tmp_path):
     """Accepted as what it is, and rejected as the easier comparison."""
     assert verify(against_spans, **where, functions=None).verdict == ACCEPTED
-    result = load(against_spans)
+    result = MaskResult.load(against_spans)
     result.ledger.settings["settings"]["control"] = "sub-tokens"
     made = MaskResult.from_ledger(result.ledger)
     made.save(tmp_path)
@@ -136,7 +136,7 @@ def test_a_result_without_its_data_or_with_other_numbers(honest, where, model, d
 
 def test_functions_of_every_type_are_drawn(honest, where):
     """Also if as few as one is asked for."""
-    result = load(honest)
+    result = MaskResult.load(honest)
     types = set(result.node_types)
     for seed in range(5):
         verification = verify(honest, **where, functions=1, seed=seed)

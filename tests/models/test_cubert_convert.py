@@ -20,7 +20,7 @@ from transformers import BertConfig, BertForPreTraining, BertModel
 
 from codesyntax_dataset.errors import CodeSyntaxError, ModelError
 from probing import probe
-from probing.attention.probe import prepare
+from probing.attention.probe import Probing
 from probing.cli import main
 from probing.models.cubert.checkpoint import TensorBundle
 from probing.models.cubert.convert import BertSizes, convert, sizes_of, weights_of
@@ -28,6 +28,7 @@ from probing.models.cubert.tokenizer import CubertTokenizer
 from probing.models.doctor import doctor
 from probing.models.load import load, load_tokenizer
 from probing.runs.data import read_functions
+from probing.runs.session import Session
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -309,7 +310,7 @@ def test_longer_functions(dataset_folder, tmp_path):
 def test_indentations_are_aligned(model, dataset_folder):
     """They are tokens that the model sees, and the probe ranks."""
     functions = read_functions(str(dataset_folder), "python", "test", limit=12)
-    encoded = prepare(str(model), functions).functions[0]
+    encoded = Probing(Session(model), functions).functions[0]
     row = functions.dataset[encoded.index]
     texts = [row["code"][start:end] for start, end in zip(row["token_start"], row["token_end"])]
     mapped = [encoded.alignment.mapped[place] for place, text in enumerate(texts) if text and not text.strip(" ")]

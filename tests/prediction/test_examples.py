@@ -14,8 +14,8 @@ from codesyntax_dataset.errors import LedgerError
 from probing import mask
 from probing.models.masked import MaskedModel
 from probing.prediction import mask as job
-from probing.prediction.examples import Example, examples_path, load
-from probing.prediction.result import load as load_result
+from probing.prediction.examples import RestoredExample, examples_path, load
+from probing.prediction.result import MaskResult
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("one_thread")]
 
@@ -63,8 +63,8 @@ def file(model, data, tmp_path):
     return mask(model, data, **RUN, output=folder).paths(folder)[0]
 
 
-def examples_of(file) -> list[Example]:
-    return [one.example for one in load(examples_path(file), load_result(file))]
+def examples_of(file) -> list[RestoredExample]:
+    return [one.example for one in load(examples_path(file), MaskResult.load(file))]
 
 
 def test_the_lowest_the_median_and_the_highest(file):
@@ -72,7 +72,7 @@ def test_the_lowest_the_median_and_the_highest(file):
     metric = codesyntax_metric.ast_similarity.load()
     compared = metric.compute(predictions=LOST, references=CODES, average=False)
     order = sorted([1, 2, 3, 4, 6], key=lambda number: (compared["jaccard"][number], number))
-    found = load(examples_path(file), load_result(file))
+    found = load(examples_path(file), MaskResult.load(file))
     assert [one.example.place for one in found] == ["lowest", "median", "highest"]
     assert [one.example.function for one in found] == [order[0], order[2], order[4]]
     for one in found:
@@ -124,7 +124,7 @@ def test_they_are_written_again_unless_they_are_those_of_the_result(model, data,
     """Also where the run itself is not repeated."""
     path = examples_path(file)
     whole = path.read_bytes()
-    monkeypatch.setattr(job.MaskJob, "run", lambda *_: pytest.fail("masked again"))
+    monkeypatch.setattr(job.Masking, "run", lambda *_: pytest.fail("masked again"))
     for content in (whole.replace(b'"masked": 1', b'"masked": 2', 1), b"{}", None):
         path.unlink() if content is None else path.write_bytes(content)
         mask(model, data, **RUN, output=file.parent)
@@ -137,7 +137,7 @@ def test_they_are_written_again_unless_they_are_those_of_the_result(model, data,
 def test_an_answer_of_the_cache_has_them_too(model, data, file, tmp_path, monkeypatch):
     monkeypatch.setenv("CODESYNTAX_CACHE", str(tmp_path / "cache"))
     mask(model, data, **RUN)
-    monkeypatch.setattr(job.MaskJob, "run", lambda *_: pytest.fail("masked again"))
+    monkeypatch.setattr(job.Masking, "run", lambda *_: pytest.fail("masked again"))
     mask(model, data, **RUN, output=tmp_path / "other")
     (path,) = (tmp_path / "other").glob("*.examples.json")
     assert path.read_bytes() == examples_path(file).read_bytes()

@@ -20,7 +20,7 @@ from probing.models.masked import MaskedModel
 from probing.prediction import mask as job
 from probing.prediction.ledger import HITS, SIMILARITIES, MaskingLedger
 from probing.prediction.masking import seed_of
-from probing.prediction.result import MaskResult, load
+from probing.prediction.result import MaskResult
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("one_thread")]
 
@@ -50,7 +50,7 @@ def result(whole, tmp_path_factory) -> MaskResult:
     folder = tmp_path_factory.mktemp("result")
     for name, content in whole.items():
         (folder / name).write_bytes(content)
-    return load(next(folder.glob(RESULTS)))
+    return MaskResult.load(next(folder.glob(RESULTS)))
 
 
 def files(folder):
@@ -224,8 +224,8 @@ class Killed(BaseException):
 
 
 def test_a_killed_run_resumes_to_the_same_bytes(model, dataset_folder, whole, tmp_path, monkeypatch):
-    monkeypatch.setattr(job, "PART", 3)
-    real, parts = job.MaskJob.run, []
+    monkeypatch.setattr(job.Masking, "PART", 3)
+    real, parts = job.Masking.run, []
 
     def killed_in_the_second_part(self, part, bar):
         parts.append(len(part))
@@ -234,26 +234,28 @@ def test_a_killed_run_resumes_to_the_same_bytes(model, dataset_folder, whole, tm
         return real(self, part, bar)
 
     with monkeypatch.context() as patch, pytest.raises(Killed):
-        patch.setattr(job.MaskJob, "run", killed_in_the_second_part)
+        patch.setattr(job.Masking, "run", killed_in_the_second_part)
         mask(str(model), dataset_folder, **RUN, output=tmp_path)
     assert not files(tmp_path)
     assert len(list(tmp_path.glob(".*.parts/*.parquet"))) == 1
     again = []
-    monkeypatch.setattr(job.MaskJob, "run", lambda self, part, bar: again.append(len(part)) or real(self, part, bar))
+    monkeypatch.setattr(job.Masking, "run", lambda self, part, bar: again.append(len(part)) or real(self, part, bar))
     mask(str(model), dataset_folder, **RUN, output=tmp_path)
     assert files(tmp_path) == whole
     assert again[:1] == parts[1:]
-    assert sum(parts[:1]) + sum(again) == len(np.unique(load(next(tmp_path.glob(RESULTS))).ledger.rows["function"]))
+    assert sum(parts[:1]) + sum(again) == len(
+        np.unique(MaskResult.load(next(tmp_path.glob(RESULTS))).ledger.rows["function"])
+    )
 
 
 def test_shards_are_merged_to_the_same_bytes(model, dataset_folder, whole, tmp_path, monkeypatch):
     """And the same command without a shard adds the examples, for which it needs the model."""
-    monkeypatch.setattr(job, "PART", 3)
+    monkeypatch.setattr(job.Masking, "PART", 3)
     for number in (1, 2):
         assert mask(str(model), dataset_folder, **RUN, output=tmp_path / "shards", shard=f"{number}/2") is None
     assert len(list(merge([tmp_path / "shards"], tmp_path))) == 1
     assert files(tmp_path).items() <= whole.items()
-    monkeypatch.setattr(job.MaskJob, "run", lambda *_: pytest.fail("masked again"))
+    monkeypatch.setattr(job.Masking, "run", lambda *_: pytest.fail("masked again"))
     mask(str(model), dataset_folder, **RUN, output=tmp_path)
     assert files(tmp_path) == whole
 
@@ -261,7 +263,7 @@ def test_shards_are_merged_to_the_same_bytes(model, dataset_folder, whole, tmp_p
 def test_a_finished_run_is_not_run_again(model, dataset_folder, whole, tmp_path, monkeypatch):
     for name, content in whole.items():
         (tmp_path / name).write_bytes(content)
-    monkeypatch.setattr(job.MaskJob, "run", lambda *_: pytest.fail("masked again"))
+    monkeypatch.setattr(job.Masking, "run", lambda *_: pytest.fail("masked again"))
     mask(str(model), dataset_folder, **RUN, output=tmp_path)
     assert files(tmp_path) == whole
 
@@ -270,12 +272,12 @@ def test_the_cache_answers_for_the_same_parser_and_control_alone(model, dataset_
     """Another version of a grammar finds other trees; the second copy of a folder is another place for one result."""
     monkeypatch.setenv("CODESYNTAX_CACHE", str(tmp_path / "cache"))
     masked = []
-    real = job.MaskJob.run
-    monkeypatch.setattr(job.MaskJob, "run", lambda self, part, bar: masked.append(len(part)) or real(self, part, bar))
+    real = job.Masking.run
+    monkeypatch.setattr(job.Masking, "run", lambda self, part, bar: masked.append(len(part)) or real(self, part, bar))
     assert mask(str(model), dataset_folder, **RUN).ledger == result.ledger
     runs = len(masked)
     assert mask(str(model), dataset_folder, **RUN, output=tmp_path / "other").ledger == result.ledger
-    assert load(next((tmp_path / "other").glob(RESULTS))).ledger == result.ledger
+    assert MaskResult.load(next((tmp_path / "other").glob(RESULTS))).ledger == result.ledger
     assert len(masked) == runs > 0
     spans = mask(str(model), dataset_folder, **RUN, control="spans")
     assert (len(masked), spans.settings.control) == (2 * runs, "spans")
@@ -328,7 +330,7 @@ def test_an_altered_ledger_is_refused(whole, tmp_path, alter, message):
     alter(altered.rows)
     altered.save(ledger)
     with pytest.raises(LedgerError, match=message):
-        load(file)
+        MaskResult.load(file)
 
 
 def test_a_function_less_is_refused(result, tmp_path):
@@ -346,7 +348,7 @@ def run(*arguments):
 
 
 def test_mask_and_score_print_the_same(model, dataset_folder, whole, tmp_path):
-    masked = run(*command(model, dataset_folder, tmp_path)[2:])
+    masked = run(*command(model, dataset_folder, tmp_path))
     assert masked.exit_code == 0, masked.output
     assert files(tmp_path) == whole
     scored = run("score", *tmp_path.glob("*.parquet"))

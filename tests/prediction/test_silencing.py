@@ -14,6 +14,7 @@ from support.models.copying_models import BYTES, COPIER, HEADS, copied, log_prob
 from tqdm import tqdm
 
 from codesyntax_dataset.errors import LedgerError, ModelError
+from probing.attention.probe import Probing
 from probing.cli import main
 from probing.evidence.ablate import ablate
 from probing.evidence.effect import paired
@@ -27,6 +28,7 @@ from probing.report.silencing import ALIKE, ANOTHER, FEW, LESS, MOST, NOTHING, s
 from probing.runs import batches
 from probing.runs.data import read_functions
 from probing.runs.data import rows as data_rows
+from probing.runs.session import Session
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -270,8 +272,8 @@ class Killed(Exception):
 @pytest.mark.slow
 def test_a_killed_run_resumes_to_the_same_bytes(model, dataset_folder, whole, tmp_path, monkeypatch):
     monkeypatch.setattr(silence, "REFERENCE", 5)
-    monkeypatch.setattr(silence, "PART", 2)
-    real, parts = silence.SilencingJob.run, []
+    monkeypatch.setattr(silence.Silencing, "PART", 2)
+    real, parts = silence.Silencing.run, []
 
     def killed_in_the_second_part(self, part, bar):
         parts.append(len(part))
@@ -283,12 +285,12 @@ def test_a_killed_run_resumes_to_the_same_bytes(model, dataset_folder, whole, tm
         if "silencing" not in file.name:  # the probes are finished
             (tmp_path / file.name).write_bytes(file.read_bytes())
     with monkeypatch.context() as patch, pytest.raises(Killed):
-        patch.setattr(silence.SilencingJob, "run", killed_in_the_second_part)
+        patch.setattr(silence.Silencing, "run", killed_in_the_second_part)
         ablate(str(model), dataset_folder, **RUN, output=tmp_path)
     assert len(list(tmp_path.glob(".*.parts/*.parquet"))) == 1
     again = []
     monkeypatch.setattr(
-        silence.SilencingJob, "run", lambda self, part, bar: again.append(len(part)) or real(self, part, bar)
+        silence.Silencing, "run", lambda self, part, bar: again.append(len(part)) or real(self, part, bar)
     )
     ablate(str(model), dataset_folder, **RUN, output=tmp_path)
     assert files(tmp_path) == files(whole)
@@ -299,7 +301,7 @@ def test_a_killed_run_resumes_to_the_same_bytes(model, dataset_folder, whole, tm
 def test_shards_are_merged_to_the_same_bytes(model, dataset_folder, whole, tmp_path, monkeypatch):
     """Each after both probes, which are whole."""
     monkeypatch.setattr(silence, "REFERENCE", 5)
-    monkeypatch.setattr(silence, "PART", 2)
+    monkeypatch.setattr(silence.Silencing, "PART", 2)
     probes = {name: content for name, content in files(whole).items() if "silencing" not in name}
     for number in (1, 2):
         (tmp_path / str(number)).mkdir()
@@ -310,7 +312,7 @@ def test_shards_are_merged_to_the_same_bytes(model, dataset_folder, whole, tmp_p
     assert probes | files(tmp_path) == files(whole)
 
 
-def job_of(model, dataset_folder) -> silence.SilencingJob:
+def job_of(model, dataset_folder) -> silence.Silencing:
     """Of two functions, of different lengths."""
     functions, reference = (
         read_functions(dataset_folder, "python", split, limit=14) for split in ("test", "validation")
@@ -319,10 +321,9 @@ def job_of(model, dataset_folder) -> silence.SilencingJob:
         "Call:func->args": Chosen(layer=0, head=1, matched=(0, 2, 3), edges=1, score=1.0, hard=0, beyond=None),
         "Attribute:value->attr": Chosen(layer=1, head=3, matched=(0, 1, 2), edges=1, score=1.0, hard=0, beyond=None),
     }
-    loaded = load_language_model(str(model), max_length=511)
-    job = silence.prepare(
-        loaded, functions, reference, heads, direction="head-to-dependent", draws=20, seed=0, max_length=511
-    )
+    session = Session(model)
+    test, validation = (Probing(session, data, "head-to-dependent") for data in (functions, reference))
+    job = silence.Silencing(session, functions, validation, test, lambda _: heads, draws=20, seed=0)
     job.functions, job.reference = job.functions[:2], job.reference[:3]
     return job
 
@@ -334,11 +335,12 @@ def test_no_result_depends_on_what_else_is_run(model, dataset_folder, monkeypatc
     bar = tqdm(disable=True)
     together = job.run(job.functions, bar)
     alone = [job.run([function], bar) for function in job.functions[::-1]]
-    assert (np.concatenate(alone[::-1]) == together).all()
-    assert len(together) == job.shape(job.functions)[0] == 20
+    assert SilencingLedger.concatenate(alone) == together
+    assert len(together) == 20
     monkeypatch.setitem(batches._BATCH_TOKENS, "cpu", 1)
-    one_by_one = silence.SilencingJob(job.model, job.provenance, job.functions, []).run(job.functions, bar)
-    first, second = (found.view(SilencingLedger.ROW).reshape(-1)["log_probability"] for found in (together, one_by_one))
+    del job._predictor
+    one_by_one = job.run(job.functions, bar)
+    first, second = (found.rows["log_probability"] for found in (together, one_by_one))
     assert first == pytest.approx(second, abs=1e-5)
 
 
@@ -349,7 +351,7 @@ def test_what_is_asked_for(model, dataset_folder):
     for source in job.functions:
         row = rows[source.index]
         assert [chr_of(number) for number in source.ids[1:-1]] == [*row["code"]]
-        for asked in source.asked:
+        for asked in source.targets:
             edges = [edge for edge in row["relations"] if edge["relation"] == asked.relation]
             covered = {
                 1 + place
@@ -388,7 +390,7 @@ def test_a_finished_run_is_read_again_and_a_forged_one_is_not(model, dataset_fol
         with pytest.raises(LedgerError, match=f"its {said} are others than its settings say"):
             SilencingResult.from_ledger(SilencingLedger(result.ledger.names, altered, result.ledger.settings))
     monkeypatch.setattr(silence, "REFERENCE", 5)
-    monkeypatch.setattr(silence.SilencingJob, "run", lambda *_: pytest.fail("run again"))
+    monkeypatch.setattr(silence.Silencing, "run", lambda *_: pytest.fail("run again"))
     again = ablate(str(model), dataset_folder, **RUN, output=whole)
     assert (again.ledger, again.relations) == (result.ledger, result.relations)
 

@@ -94,16 +94,6 @@ def test_no_circles_and_few_levels():
     assert max(levels.values()) <= 10
 
 
-SHARED = {
-    "Check",
-    "Finished",
-    "Masked",
-    "Source",
-    "Table",
-}
-"""Class names that still stand in several modules of `probing`: each should be one class, and leave this set."""
-
-
 def test_a_class_name_stands_in_one_module_of_probing():
     names = Counter(
         node.name
@@ -112,7 +102,7 @@ def test_a_class_name_stands_in_one_module_of_probing():
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
         if isinstance(node, ast.ClassDef)
     )
-    assert {name for name, number in names.items() if number > 1} <= SHARED
+    assert {name for name, number in names.items() if number > 1} == set()
 
 
 def test_the_drawing_of_errors_has_all_of_them():

@@ -21,7 +21,7 @@ from probing import mask, probe
 from probing.cli import main
 from probing.evidence import entry
 from probing.prediction.ledger import MaskingLedger
-from probing.prediction.result import MaskResult, load
+from probing.prediction.result import MaskResult
 from probing.publish import board, submit
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("one_thread")]
@@ -88,7 +88,7 @@ def result_file(folder):
 def rewritten(folder, change):
     """The result with numbers that follow from an altered ledger."""
     file = result_file(folder)
-    old = load(file).ledger
+    old = MaskResult.load(file).ledger
     ledger = MaskingLedger(old.node_types, old.rows.copy(), json.loads(json.dumps(old.settings)))
     change(ledger)
     for path in folder.iterdir():

@@ -22,7 +22,7 @@ from probing.evidence.effect import Effect, PairedEffect, paired
 from probing.evidence.gather import by_instrument
 from probing.evidence.masked import Masked, MaskedType, comparable, gather
 from probing.models.masked import MaskedModel
-from probing.prediction.result import load
+from probing.prediction.result import MaskResult
 from probing.report import syntaxeval
 from probing.report.report import report
 
@@ -383,7 +383,7 @@ def test_page_stands_alone_and_fits(written, opened):
 
 
 def test_trees_of_two_parsers_stand_apart(masked, tmp_path):
-    result = load(min(masked.glob(RESULTS)))
+    result = MaskResult.load(min(masked.glob(RESULTS)))
     result.save(tmp_path)
     result.ledger.settings["run"]["parser"] = "another 1.0"
     type(result).from_ledger(result.ledger).save(tmp_path / "other")
@@ -400,7 +400,7 @@ def test_what_does_not_belong_is_refused(masked, tmp_path):
         shutil.copytree(masked, folder)
     assert [len(gather(group)) for group in comparable(sorted([*first.glob(RESULTS), *second.glob(RESULTS)]))] == [2]
     file = min(second.glob(RESULTS))
-    result = load(file)
+    result = MaskResult.load(file)
     result.ledger.rows["log_probability"] -= 1
     type(result).from_ledger(result.ledger).save(second)
     with pytest.raises(LedgerError, match="two runs of one job"):

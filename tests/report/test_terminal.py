@@ -13,7 +13,7 @@ import threading
 import pytest
 from click.testing import CliRunner
 
-from probing.attention.probe import Runner
+from probing.attention.probe import Probing, Runner
 from probing.cli import main
 
 COLUMNS = 80
@@ -151,7 +151,7 @@ def test_stopped_by_a_signal(folder, tmp_path, monkeypatch, by, parts, status):
         return real(self, *arguments)
 
     monkeypatch.setattr(Runner, "run", stops)
-    monkeypatch.setattr("probing.attention.probe.PART", 4)
+    monkeypatch.setattr(Probing, "PART", 4)
     monkeypatch.chdir(folder)
     command = ["probe", "tiny", "--data", "codesyntax", "--config", "java", "--limit", "12", "--output", str(tmp_path)]
     done = CliRunner().invoke(main, command)

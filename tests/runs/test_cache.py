@@ -13,10 +13,9 @@ import datasets
 import numpy as np
 import pytest
 
-import probing.attention.probe
 from probing import probe
 from probing.attention.ledger import RankLedger
-from probing.attention.probe import Runner
+from probing.attention.probe import Probing, Runner
 from probing.attention.result import ProbeResult
 from probing.evidence.verify import verify
 from probing.models import cache_dir
@@ -57,7 +56,7 @@ def test_the_same_probe_again(place, tiny_model, dataset_folder, tmp_path, monke
     """Nothing is loaded or tokenized, and the result and the ledger have the same bytes, whatever the batches."""
     first = probe(str(tiny_model), dataset_folder, output=tmp_path / "first", **SOME)
     assert len(left_in(place)) == 1
-    monkeypatch.setattr(probing.attention.probe, "prepare", lambda *_, **__: pytest.fail("prepared again"))
+    monkeypatch.setattr(Probing, "prepare", lambda *_: pytest.fail("prepared again"))
     again = probe(str(tiny_model), dataset_folder, batch_tokens=64, **SOME)
     assert again.to_json() == first.to_json()
     probe(str(tiny_model), dataset_folder, output=tmp_path / "again", **SOME)
@@ -80,6 +79,7 @@ def test_an_answer_needs_no_transformers(place, tiny_model, dataset_folder):
 
 
 ARGUMENTS = {
+    "instrument": "attention",
     "revision": None,
     "step": None,
     "dtype": "float32",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import random
 import shutil
 import types
@@ -12,12 +13,12 @@ from click.testing import CliRunner
 
 from codesyntax_dataset.errors import ArgumentError, LedgerError
 from probing import merge, probe
-from probing.attention import probe as module
 from probing.attention.ledger import RankLedger
-from probing.attention.probe import Runner
+from probing.attention.probe import Probing, Runner
 from probing.cli import main
+from probing.models import load
 from probing.runs import shards
-from probing.runs.runner import asked_shard
+from probing.runs.experiment import checked_shard
 from probing.runs.shards import Shard
 
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -28,17 +29,10 @@ CONFIGS = ("python", "java")
 
 @pytest.fixture(autouse=True, scope="module")
 def parts_of_five():
-    """Small parts, and the model loaded once for all jobs of a config, which takes most of their time."""
-    jobs, real = {}, module.prepare
-
-    def prepare(model, functions, **asked):
-        if functions.config not in jobs:
-            jobs[functions.config] = real(model, functions, **asked)
-        return jobs[functions.config]
-
+    """Small parts, and the model loaded once for all runs, which takes most of their time."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(module, "PART", 5)
-        patch.setattr(module, "prepare", prepare)
+        patch.setattr(Probing, "PART", 5)
+        patch.setattr(load, "load", functools.cache(load.load))
         yield
 
 
@@ -273,13 +267,13 @@ def test_a_shard_is_one_of_all_counted_from_1(text):
 
 
 def test_where_there_can_be_no_shard(tmp_path):
-    assert asked_shard(None, None, types.SimpleNamespace(count=2)) is None
+    assert checked_shard(None, None, types.SimpleNamespace(count=2)) is None
     with pytest.raises(ArgumentError, match="'1/2' without an output: give the folder"):
-        asked_shard("1/2", None, types.SimpleNamespace(count=1))
+        checked_shard("1/2", None, types.SimpleNamespace(count=1))
     with pytest.raises(
         ArgumentError, match="'1/2' for 2 processes that share the work: start each shard as one process"
     ):
-        asked_shard("1/2", tmp_path, types.SimpleNamespace(count=2))
+        checked_shard("1/2", tmp_path, types.SimpleNamespace(count=2))
     for command in ("probe", "mask", "ablate"):
         ran = CliRunner().invoke(main, [command, "m", "--shard", "1/2", "--json"])
         assert ran.exit_code == 2 and "--json prints one result, and a shard has none" in ran.stderr

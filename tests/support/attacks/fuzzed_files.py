@@ -39,7 +39,7 @@ from probing.models.load import load_tokenizer
 from probing.models.location import TINY
 from probing.prediction.ledger import MaskingLedger
 from probing.prediction.mask import mask
-from probing.prediction.result import load as load_masked
+from probing.prediction.result import MaskResult
 from probing.prediction.silencing_result import SilencingLedger, SilencingResult
 from probing.publish import board
 from probing.runs import shards
@@ -285,7 +285,7 @@ def result(rng: random.Random) -> File:
     data = text_of(rng, json.loads(now()))
     path = file(f"{RESULT}.json", data)
     shutil.copy(SMALL / f"results/{RESULT}.ledger.parquet", path.parent)
-    reads: list[Work] = [lambda: load_result(path), lambda: gather.find([path.parent]), lambda: load_masked(path)]
+    reads: list[Work] = [lambda: load_result(path), lambda: gather.find([path.parent]), lambda: MaskResult.load(path)]
     return "result", len(data), rng.choice(reads)
 
 
@@ -329,12 +329,12 @@ def masking_result(rng: random.Random) -> File:
         return (
             "masking ledger",
             len(data),
-            rng.choice([lambda: MaskingLedger.load(path), lambda: load_masked(path.parent / honest.name)]),
+            rng.choice([lambda: MaskingLedger.load(path), lambda: MaskResult.load(path.parent / honest.name)]),
         )
     data = text_of(rng, json.loads(honest.read_text()))
     path = file(honest.name, data)
     shutil.copy(ledger, path.parent)
-    return "masking result", len(data), lambda: load_masked(path)
+    return "masking result", len(data), lambda: MaskResult.load(path)
 
 
 @functools.cache

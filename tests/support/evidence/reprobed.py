@@ -11,12 +11,12 @@ import numpy as np
 import pytest
 from tqdm.auto import tqdm
 
-from probing.attention.probe import RankJob, Runner
+from probing.attention.probe import Probing, Runner
 from probing.attention.ranking import RankBounds
 from probing.evidence import verify
 
 
-def bounds(task: RankJob) -> dict[int, np.ndarray]:
+def bounds(task: Probing) -> dict[int, np.ndarray]:
     """Function -> what `verify` would find of its ranks: (rules, edges, layers, heads, 3)."""
     listener = partial(RankBounds, slack=verify.SLACK[task.settings.dtype])
     found = Runner(task.encoder, task.settings.direction, None).run(task.functions, tqdm(disable=True), listener)

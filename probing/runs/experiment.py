@@ -1,0 +1,312 @@
+"""Experiments: what an instrument asks of a model, and the one way to run them.
+
+A run is taken from the cache, or from an output folder, or made in parts: shared among processes, saved as they finish,
+resumed after an interruption.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import shutil
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any, ClassVar, Generic, NamedTuple, Self, TypeVar
+
+import filelock
+from tqdm.auto import tqdm
+
+from codesyntax_dataset.atomic import os_errors_as_ledger_errors
+from codesyntax_dataset.errors import ArgumentError, LedgerError
+from probing.runs import cache, shards
+from probing.runs.data import Functions
+from probing.runs.processes import Processes
+from probing.runs.progress import progress
+from probing.runs.saved import Provenance, Result, relative_path
+from probing.runs.session import Session
+from probing.runs.shards import Shard
+from probing.runs.threads import useful_threads
+
+logger = logging.getLogger(__name__)
+
+CONTINUES = "interrupted: the same command continues where this run stopped"
+
+F = TypeVar("F")
+R = TypeVar("R", bound=Result)
+
+
+class Prepared(NamedTuple, Generic[F]):
+    """How the ledger will be made, and the functions to measure, longest first."""
+
+    provenance: Provenance
+    functions: list[F]
+
+
+@dataclass
+class Experiment(ABC, Generic[F, R]):
+    """One instrument, on one model and the functions of one split.
+
+    RESULT: what it gives; VERB: what it does, for the progress bar; PART: functions per part of the ledger, the most
+    that an interrupted run loses. `ran`: whether any part was run, and not read.
+    """
+
+    RESULT: ClassVar[type[Result]]
+    VERB: ClassVar[str]
+    PART: ClassVar[int] = 8
+
+    session: Session
+    data: Functions
+    ran: bool = field(default=False, init=False)
+
+    @property
+    @abstractmethod
+    def asked(self) -> Mapping[str, Any]:
+        """Everything but the model and the data on which the ledger depends, as JSON: the cache finds a run by it."""
+
+    @abstractmethod
+    def prepare(self) -> Prepared[F]:
+        """Load the model, and read every function; raises LedgerError if there is nothing to measure."""
+
+    @abstractmethod
+    def run(self, part: Sequence[F], bar: tqdm) -> Any:
+        """The ledger of some functions; updates the bar by each finished one."""
+
+    @classmethod
+    @abstractmethod
+    def again(cls, made: Any, session: Session, data: Any) -> Self:
+        """The experiment of a ledger that was `made` so, on data at this location."""
+
+    @cached_property
+    def _prepared(self) -> Prepared[F]:
+        return self.prepare()
+
+    @cached_property
+    def functions(self) -> list[F]:
+        return self._prepared.functions
+
+    @cached_property
+    def provenance(self) -> Any:
+        return self._prepared.provenance
+
+    @property
+    def settings(self) -> Any:
+        return self.provenance.settings
+
+    @cached_property
+    def made(self) -> dict[str, Any]:
+        """The settings of the ledger."""
+        return self.provenance.to_json()
+
+    @property
+    def name(self) -> str:
+        """A file name that two different experiments never share."""
+        return self.settings.name
+
+    def shared(self, model: Any) -> dict[str, Any]:
+        """The settings that all instruments have, with a loaded model."""
+        data = self.data
+        return {
+            "model": model.name,
+            "revision": model.revision,
+            "data": data.name,
+            "labels": data.labels,
+            "config": data.config,
+            "split": data.split,
+            "limit": data.limit,
+            "max_length": self.session.max_length,
+        }
+
+    @property
+    def parts(self) -> list[list[F]]:
+        return [self.functions[start : start + self.PART] for start in range(0, len(self.functions), self.PART)]
+
+
+def run(experiment: Experiment[F, R], output: str | os.PathLike | None = None, shard: str | None = None) -> R | None:
+    """The result of an experiment in the main process, None in the others.
+
+    With an `output`, finished parts are kept in a hidden folder there until the result is saved, and another run of the
+    same experiment continues where this one stopped. With a `shard`, only its parts are run, and written to one file in
+    `output`, from which, with those of the other shards, `probing.evidence.merge` makes the result; None is returned.
+
+    Raises ArgumentError for a shard that cannot be, and LedgerError if the folder cannot be written to, or another run
+    of the experiment is writing to it.
+    """
+    processes, folder = experiment.session.processes, None if output is None else Path(output)
+    share = checked_shard(shard, folder, processes)
+    slot = None if share else _slot(experiment)
+    result: Any = (slot and processes.main and slot.load(lambda file: _from_file(experiment, file))) or None
+    if processes.share(result is not None):
+        if result is not None and folder is not None:
+            result.save(folder)
+        return result
+    with useful_threads():
+        experiment.functions  # noqa: B018 - a model may be refused: before anything is written
+        if folder is None:
+            result = _whole(experiment, None)
+        elif share is not None:
+            _run_shard(experiment, share, folder)
+        else:
+            result = _run_in(experiment, folder)
+    if result is not None and slot is not None:
+        slot.save(result.ledger.save, result.settings.revision)
+    return result
+
+
+def checked_shard(shard: str | None, output: Path | None, processes: Processes) -> Shard | None:
+    """The shard of this name, if one is asked for; raises ArgumentError for a text that names none, and where there can
+    be none."""
+    if shard is None:
+        return None
+    if output is None:
+        raise ArgumentError(f"shard is {shard!r} without an output: give the folder to which the shard is written")
+    if processes.count > 1:
+        raise ArgumentError(
+            f"shard is {shard!r} for {processes.count} processes that share the work: start each shard as one process, "
+            "or leave the shard out"
+        )
+    return Shard.parse(shard)
+
+
+def _slot(experiment: Experiment) -> cache.Slot | None:
+    """Where the cache has this very run."""
+    session = experiment.session
+    asked = {"step": session.step, "dtype": session.dtype, "max_length": session.max_length, **experiment.asked}
+    return cache.slot(
+        session.model,
+        experiment.data,
+        revision=session.revision,
+        device=session.device,
+        instrument=experiment.RESULT.LEDGER.INSTRUMENT,
+        **{"also_fits": (), **asked},
+    )
+
+
+def _from_file(experiment: Experiment, file: Path) -> Result:
+    result = experiment.RESULT.from_file(file, experiment.data.folder)
+    logger.info("the cache %s has the ledger of this very run", file.parent)
+    return result
+
+
+def _run_in(experiment: Experiment, output: Path) -> Any:
+    """The result, saved in a folder, where an earlier run may have left it or parts of it."""
+    processes, data_folder = experiment.session.processes, experiment.data.folder
+    with _parts_in(output, experiment.name, processes) as folder:
+        file, result = output / f"{experiment.name}.json", None
+        if processes.main:
+            result = experiment.RESULT.finished(file, experiment.made, data_folder)
+        if not processes.share(result is not None):
+            result = _whole(experiment, folder)
+        if result is not None:
+            result.save(output)
+        processes.wait()
+    return result
+
+
+def _whole(experiment: Experiment, folder: Path | None) -> Any:
+    """The result in the main process, of the parts that all processes run, each saved in `folder`."""
+    processes, count = experiment.session.processes, len(experiment.parts)
+    ledgers = _ledgers(experiment, range(processes.rank, count, processes.count), folder)
+    if not processes.main:
+        for ledger in ledgers.values():
+            processes.send(ledger)
+        return None
+    ordered = [
+        ledgers.pop(number) if number in ledgers else processes.receive(number % processes.count)
+        for number in range(count)
+    ]
+    return experiment.RESULT.from_ledger(experiment.RESULT.LEDGER.concatenate(ordered), experiment.data.folder)
+
+
+def _run_shard(experiment: Experiment, shard: Shard, output: Path) -> None:
+    """Run the parts of a shard, and write them as one file; a run of few parts has no more shards than parts."""
+    parts, data_folder = len(experiment.parts), experiment.data.folder
+    if shard.number > parts:
+        logger.warning("%d parts for %d shards: the %d. has nothing to run, and no file", parts, shard.of, shard.number)
+        return
+    shard = Shard(shard.number, min(shard.of, parts))
+    name = f"{experiment.name}.{shard}"
+    file = output / f"{name}.parquet"
+    with _parts_in(output, name, experiment.session.processes) as folder:
+        if _load(experiment, file, shard) is None:
+            whole = experiment.RESULT.LEDGER.concatenate(_ledgers(experiment, shard.parts(parts), folder).values())
+            data_path = None if data_folder is None else relative_path(output, data_folder)
+            shards.save(whole, shard, parts, file, data_path)
+
+
+def _ledgers(experiment: Experiment, numbers: range, folder: Path | None) -> dict[int, Any]:
+    """The ledgers of some parts, by number: those in `folder`, and the others, which are saved there."""
+    parts = experiment.parts
+    ledgers: dict[int, Any] = {}
+    total, main = sum(len(parts[number]) for number in numbers), experiment.session.processes.main
+    title = f"{experiment.VERB} {experiment.settings.model}"
+    with progress(total=total, desc=title, unit="function", main=main) as bar:
+        for number in numbers:
+            file, shard = folder and folder / f"{number:05d}.parquet", Shard(number + 1, len(parts))
+            ledger = _load(experiment, file, shard) if file else None
+            if ledger is not None:
+                bar.update(len(parts[number]))
+            else:
+                experiment.ran = True
+                ledger = experiment.run(parts[number], bar)
+                if file:
+                    shards.save(ledger, shard, len(parts), file)
+            ledgers[number] = ledger
+    return ledgers
+
+
+def _load(experiment: Experiment, file: Path, shard: Shard) -> Any:
+    """The ledger of a shard that an earlier run of the experiment wrote; None if it is missing, damaged or another."""
+    if not file.exists():
+        return None
+    try:
+        ledger, record = shards.load(file, experiment.RESULT.LEDGER.load)
+    except LedgerError as error:
+        logger.warning("its functions are run again: %s", error)
+        return None
+    same = (record.shard, record.parts, ledger.settings) == (shard, len(experiment.parts), experiment.made)
+    return ledger if same else None
+
+
+@contextlib.contextmanager
+def _parts_in(output: Path, name: str, processes: Processes) -> Iterator[Path]:
+    """Yield the hidden folder of a run of this name, which only this run uses, removed when the run is finished."""
+    folder = output / f".{name}.parts"
+    with os_errors_as_ledger_errors(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+    with _saying_whether_it_continues(folder), _only_run_in(folder, processes):
+        yield folder
+        if processes.main:
+            shutil.rmtree(folder)
+
+
+@contextlib.contextmanager
+def _saying_whether_it_continues(folder: Path) -> Iterator[None]:
+    """Let an interrupted run say that it can be continued, if it can, and remove everything else."""
+    try:
+        yield
+    except KeyboardInterrupt as stop:
+        if any(folder.glob("*.parquet")):
+            stop.args = (CONTINUES,)
+        else:
+            shutil.rmtree(folder, ignore_errors=True)
+        raise
+
+
+@contextlib.contextmanager
+def _only_run_in(folder: Path, processes: Processes) -> Iterator[None]:
+    """Lock this process's share of a run until the block ends, so that two runs of the same job do not interfere."""
+    with os_errors_as_ledger_errors(folder):
+        try:
+            lock = filelock.FileLock(folder / f"lock.{processes.rank}", timeout=0).acquire().lock
+        except filelock.Timeout:
+            raise LedgerError(
+                f"another run of the same settings is writing to {folder.parent}: wait for it, or choose another folder"
+            ) from None
+    try:
+        yield
+    finally:
+        lock.release()

@@ -1,0 +1,226 @@
+"""A toy instrument, which counts the sub-tokens that head tokens attend to: what an instrument must say, and what it gets.
+
+It has resuming, shards, cache, result, signature, scoring and verification without a line about them.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+from probing import merge
+from probing.attention.probe import Probing
+from probing.attention.ranking import EncodedFunction
+from probing.cli import main
+from probing.evidence.checks import Verifier
+from probing.evidence.merge import RESULTS
+from probing.evidence.verify import VERIFIERS, verify
+from probing.models.cache_dir import versions
+from probing.prediction.row_ledger import RowLedger
+from probing.runs.data import read_functions
+from probing.runs.experiment import Experiment, Prepared, run
+from probing.runs.records import Count, Record
+from probing.runs.saved import Provenance, Result
+from probing.runs.session import Session
+from probing.runs.settings import Signature, file_name
+
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("one_thread")]
+
+# --- the instrument
+
+
+class CountSettings(Record):
+    """Everything that determines a count."""
+
+    model: str
+    revision: str
+    data: str
+    labels: str
+    config: str
+    split: str
+    max_length: int
+    limit: int | None
+
+    @property
+    def name(self) -> str:
+        return file_name(self, "counting")
+
+
+class CountProvenance(Provenance):
+    """How a ledger of counts was made."""
+
+    RUN, WHAT, AGAIN = "a count", "counting", "count again"
+    VERSION = 1
+
+    settings: CountSettings
+    version: int
+    skips: dict[str, Count]
+    run: dict[str, str]
+    versions: dict[str, str]
+
+
+class CountLedger(RowLedger):
+    """One row per function and relation: the `attended` sub-tokens of each of its `edges`, the mean over heads."""
+
+    ROW = np.dtype([("function", "<i4"), ("relation", "<i4"), ("edges", "<i4"), ("attended", "<f8")])
+    ORDER = ("function", "relation")
+    NAMED = "relation"
+    INSTRUMENT = "counting"
+    COMMAND = "count"
+    REPEATED = ("relation", "function")
+
+    @classmethod
+    def check(cls, rows: np.ndarray) -> None:
+        if (rows["edges"] < 1).any():
+            raise ValueError("counts that cannot be")
+
+
+class CountResult(Result[CountLedger]):
+    """The mean number of attended sub-tokens of each relation."""
+
+    LEDGER = CountLedger
+    PROVENANCE = CountProvenance
+
+    instrument: Literal["counting"]
+    settings: CountSettings
+    attended: dict[str, float]
+
+    @classmethod
+    def from_ledger(cls, ledger: CountLedger, data_folder: Path | None = None) -> CountResult:
+        made, rows = CountProvenance.of(ledger), ledger.rows
+        signature = Signature.of("count", made.settings, edges=int(rows["edges"].sum()))
+        attended = {
+            name: float(np.average(of["attended"], weights=of["edges"]))
+            for number, name in enumerate(ledger.names)
+            if len(of := rows[rows["relation"] == number])
+        }
+        functions = len(np.unique(rows["function"]))
+        return cls._of(ledger, data_folder, made, signature, functions=functions, attended=attended)
+
+
+class Counting(Experiment[EncodedFunction, CountResult]):
+    """Counts the sub-tokens to which a head token attends with more than an equal share."""
+
+    RESULT = CountResult
+    VERB = "counting with"
+
+    @property
+    def asked(self) -> dict[str, Any]:
+        return {}
+
+    @classmethod
+    def again(cls, made: CountProvenance, session: Session, data: Any) -> Counting:
+        settings = made.settings
+        return cls(session, read_functions(data, settings.config, settings.split, limit=settings.limit))
+
+    def prepare(self) -> Prepared[EncodedFunction]:
+        probing = Probing(self.session, self.data)
+        self.encoder, (functions, self.relations, skips) = probing.encoder, probing.encoded
+        settings = CountSettings(**self.shared(self.encoder))
+        run = {"device": self.encoder.device.type}
+        made = CountProvenance(settings=settings, version=1, skips=dict(skips), run=run, versions=versions())
+        return Prepared(made, sorted(functions, key=lambda function: -len(function.ids)))
+
+    def run(self, part, bar) -> CountLedger:
+        rows = []
+        for function in part:
+            maps = [layer[0].numpy() for layer in self.encoder.maps(self.encoder.inputs([function.ids]))]
+            attended = np.mean([(layer > 1 / len(function.ids)).sum(axis=-1).mean(axis=0) for layer in maps], axis=0)
+            edges = function.edges
+            for relation in np.unique(edges.relation):
+                readers = function.alignment.first[edges.head[edges.relation == relation]]
+                rows.append((function.index, relation, len(readers), attended[readers].mean()))
+            bar.update()
+        return CountLedger(self.relations, np.array(rows, CountLedger.ROW), self.made).sorted()
+
+
+# --- what it gets
+
+
+@pytest.fixture(autouse=True)
+def known(monkeypatch):
+    """Two lines make the commands know an instrument."""
+    monkeypatch.setitem(RESULTS, "counting", CountResult)
+    monkeypatch.setitem(VERIFIERS, "counting", (Counting, Verifier))
+
+
+@pytest.fixture(scope="module")
+def session(tiny_model):
+    return Session(tiny_model)
+
+
+@pytest.fixture
+def counting(session, dataset_folder):
+    return lambda: Counting(session, read_functions(dataset_folder, "python", "test", limit=20))
+
+
+@pytest.fixture
+def whole(counting, tmp_path):
+    """The files of a run without any interruption."""
+    run(counting(), tmp_path / "whole")
+    return files(tmp_path / "whole")
+
+
+def files(folder: Path) -> dict[str, bytes]:
+    return {file.name: file.read_bytes() for file in folder.iterdir() if file.is_file()}
+
+
+def test_counts(counting):
+    result = run(counting())
+    assert result.functions > 16 and all(1 <= attended < 511 for attended in result.attended.values())
+    assert result.signature.startswith("count|model:tiny@") and result.signature.endswith("|partial:20")
+    assert "PARTIAL: first 20 functions" in result.title
+
+
+def test_resumed(counting, whole, tmp_path, monkeypatch):
+    real, parts = Counting.run, []
+
+    def stops(self, part, bar):
+        parts.append(len(part))
+        if len(parts) == 2:
+            raise KeyboardInterrupt
+        return real(self, part, bar)
+
+    monkeypatch.setattr(Counting, "run", stops)
+    with pytest.raises(KeyboardInterrupt, match="the same command continues"):
+        run(counting(), tmp_path / "new")
+    run(counting(), tmp_path / "new")
+    assert files(tmp_path / "new") == whole and len(parts) == 4  # three parts, of which the second began twice
+
+
+def test_shards(counting, whole, tmp_path):
+    for number in (1, 2):
+        assert run(counting(), tmp_path / "shards", f"{number}/2") is None
+    assert len(list(merge([tmp_path / "shards"], tmp_path / "merged"))) == 1
+    assert files(tmp_path / "merged") == whole
+
+
+def test_cached(counting, tmp_path, monkeypatch):
+    monkeypatch.setenv("CODESYNTAX_CACHE", str(tmp_path / "cache"))
+    first = run(counting())
+    monkeypatch.setattr(Counting, "prepare", lambda _: pytest.fail("prepared again"))
+    assert run(counting()) == first
+
+
+def test_scored_and_verified(whole, tiny_model, tmp_path):
+    file = next((tmp_path / "whole").glob("*[0-9a-f].json"))
+    ledger = file.with_name(file.name.replace(".json", ".ledger.parquet"))
+    scored = CliRunner().invoke(main, ["score", str(ledger), "--json"], catch_exceptions=False)
+    assert scored.exit_code == 0 and '"attended"' in scored.stdout
+    assert verify(file, model=str(tiny_model), functions=5, seed=0).accepted
+    honest = CountResult.load(file)
+    rows = honest.ledger.rows.copy()
+    rows["attended"] += 1
+    CountResult.from_ledger(CountLedger(honest.ledger.names, rows, honest.ledger.settings)).save(tmp_path / "forged")
+    forged = verify(next((tmp_path / "forged").glob("*.json")), model=str(tiny_model), data="codesyntax", functions=5)
+    assert not forged.accepted
+
+
+def test_the_instrument_is_short(request):
+    text = request.path.read_text()
+    code = text[text.index("# --- the instrument") : text.index("# --- what it gets")]
+    assert len(code.splitlines()) <= 120
