@@ -34,6 +34,10 @@ def compared(one: int, other: int) -> MeanComparison:
     return MeanComparison(difference, np.full((3, 20), 0.5))
 
 
+def of_model(result, name: str):
+    return result._replace(settings=result.settings.model_copy(update={"model": name}))
+
+
 @pytest.fixture(scope="module")
 def all_findings(tiny_model, dataset_folder, tmp_path_factory):
     """As of NAMES, which are copies of one model with other means, and of a control of the first."""
@@ -45,17 +49,15 @@ def all_findings(tiny_model, dataset_folder, tmp_path_factory):
     first, control = findings.subjects
     subjects = []
     for number, name in enumerate(sorted(NAMES)):
-        entry = deepcopy(first.entry)
-        entry["settings"]["model"] = name
-        for by_k in entry["protocols"]["held-out"]["scores"].values():
+        scores = deepcopy(first.scores)
+        for by_k in scores["protocols"]["held-out"]["scores"].values():
             by_k.update({k: [value + number for value in cell] for k, cell in by_k.items()})
-        subjects.append(replace(first, name=name, entry=entry))
+        subjects.append(replace(first, name=name, scores=scores, result=of_model(first.result, name)))
     pairs = {
         (one, other): dict.fromkeys(MEANS, compared(one, other)) for one, other in combinations(range(len(NAMES)), 2)
     }
-    entry = deepcopy(control.entry)
-    entry["settings"]["model"] = NAMES[0]
-    subjects.append(replace(control, name=f"{NAMES[0]}, random-weights", entry=entry))
+    control = replace(control, result=of_model(control.result, NAMES[0]))
+    subjects.append(replace(control, name=f"{NAMES[0]}, random-weights"))
     return [replace(findings, subjects=subjects, pairs=pairs)]
 
 
