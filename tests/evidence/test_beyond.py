@@ -64,7 +64,6 @@ def test_offsets_find_nothing_and_knowledge_everything(edges, avoided):
     assert (low < means[0]).all() and (means[0] < high).all()
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("avoided", AVOIDED)
 def test_a_plain_computation_from_the_ledgers_agrees(evidence, avoided):
     """Score, share, edges and relations left out, from the rows of both ledgers, edge by edge."""

@@ -55,7 +55,8 @@ def plain_beyond(validation: RankLedger, test: RankLedger, avoided: int, ks: Seq
 
 def _rows(ledger: RankLedger) -> Iterator[tuple[str, int, int, np.ndarray]]:
     """Of each edge: relation, offset, function, and ranks by the rule `first` (layers, heads)."""
+    ranks = np.asarray(ledger.ranks[0])  # at once: they are in a file
     for place in range(len(ledger)):
         name = ledger.relations[ledger.relation[place]]
         offset = int(ledger.first[place] - ledger.head[place])
-        yield name, offset, int(ledger.function[place]), ledger.ranks[0, place]
+        yield name, offset, int(ledger.function[place]), ranks[place]
