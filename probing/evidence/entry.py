@@ -24,6 +24,7 @@ import numpy as np
 from pydantic import AfterValidator, BeforeValidator, Field, ValidationError, model_validator
 
 from codesyntax_dataset.errors import EntryError
+from codesyntax_dataset.languages import CONFIGS
 from probing.models.cache_dir import VERSIONS
 from probing.runs.records import Record, exactly, explain, matching
 from probing.runs.untrusted_json import PLAIN, parse, read, shown
@@ -125,8 +126,19 @@ Sha256 = Annotated[str, matching("[0-9a-f]{64}", "64 hexadecimal digits")]
 Version = Annotated[str, matching(r"\d[\w.+!-]{0,60}", "a version")]
 Family = Annotated[str, matching(r"[\w-]{1,60}", "the type of a model")]
 Device = Annotated[str, matching("[a-z]{1,20}", "the kind of a device")]
-Whole = Annotated[None, none("a partial run is not published")]
-"""The limit of a complete run."""
+
+
+class CompleteRun(Record):
+    """The settings that entries of all instruments have: of a complete run of a model on `test`."""
+
+    model: Model
+    revision: Revision
+    data: Data
+    labels: Labels
+    config: Annotated[str, one_of(CONFIGS)]
+    split: Annotated[str, one_of(["test"])]
+    max_length: Number
+    limit: Annotated[int | None, none("a partial run is not published")]
 
 
 class Verified(Record):

@@ -18,7 +18,7 @@ import numpy as np
 from pydantic import FailFast, Field
 
 from codesyntax_dataset.errors import EntryError
-from codesyntax_dataset.languages import CONFIGS, language_of, variant_of
+from codesyntax_dataset.languages import language_of, variant_of
 from codesyntax_dataset.protocol import (
     BEST_BASELINE,
     BEYOND_OFFSET,
@@ -32,7 +32,7 @@ from codesyntax_metric.topk_uas import NOT_IN_MEAN, RULES
 from probing.attention.result import ProbeRun, signature_of
 from probing.evidence import entry
 from probing.evidence.baselines import KINDS
-from probing.evidence.entry import Entry, Interval, Number, Score, Scores
+from probing.evidence.entry import CompleteRun, Entry, Interval, Number, Score, Scores
 from probing.evidence.outcomes import TABLE_PLACES, Found, Outcomes
 from probing.evidence.packing import packed, unpacked
 from probing.evidence.selection import SAME_RELATIONS
@@ -59,20 +59,12 @@ _MOST_EDGES = 10**6  # of a relation in a function
 Size = Annotated[int, Field(ge=1, le=1000)]
 
 
-class AttentionEntrySettings(Settings):
-    """The settings of a complete run of a model on `test`."""
+class AttentionEntrySettings(CompleteRun, Settings):
+    """The settings of a probe of a model."""
 
-    model: entry.Model
-    revision: entry.Revision
-    data: entry.Data
-    labels: entry.Labels
-    config: Annotated[str, entry.one_of(CONFIGS)]
-    split: Literal["test"]
     direction: Annotated[str, entry.one_of(DIRECTIONS)]
     dtype: Annotated[str, matching(r"(float32|bfloat16)( of [A-Z0-9_]{1,10})?", "float32 or bfloat16")]
-    max_length: Number
     also_fits: Annotated[tuple[entry.Model, ...], FailFast(), listed]
-    limit: entry.Whole
     control: Annotated[None, entry.none("a control is no model")]
     seed: None
 

@@ -16,26 +16,9 @@ import numpy as np
 from pydantic import FailFast, Field
 
 from codesyntax_dataset.errors import EntryError
-from codesyntax_dataset.languages import CONFIGS
+from probing.evidence import entry
 from probing.evidence.effect import paired
-from probing.evidence.entry import (
-    FORMAT,
-    Data,
-    Device,
-    Entry,
-    Family,
-    Interval,
-    Labels,
-    Model,
-    Number,
-    Plain,
-    Revision,
-    Score,
-    Scores,
-    Sha256,
-    Whole,
-    one_of,
-)
+from probing.evidence.entry import FORMAT, CompleteRun, Entry, Interval, Number, Score, Scores
 from probing.evidence.masked import OF_MODEL, UNCOMPARED, Masked
 from probing.evidence.over_types import over_types
 from probing.evidence.packing import packed, unpacked
@@ -71,32 +54,24 @@ _LOWEST = 2.0**32 - 1  # in millionths
 NodeType = Annotated[str, matching(PLAIN + "{1,60}", "the name of a node type")]
 
 
-class MaskedEntrySettings(MaskSettings):
-    """The settings of a complete masking run on `test`."""
+class MaskedEntrySettings(CompleteRun, MaskSettings):
+    """The settings of a masking run."""
 
-    model: Model
-    revision: Revision
-    data: Data
-    labels: Labels
-    config: Annotated[str, one_of(CONFIGS)]
-    split: Literal["test"]
-    protocol: Annotated[str, one_of(PROTOCOLS)]
+    protocol: Annotated[str, entry.one_of(PROTOCOLS)]
     node_types: Annotated[tuple[NodeType, ...], FailFast(), listed, Field(min_length=1, max_length=1000)]
     rate: Annotated[float, Field(gt=0, le=1)]
-    control: Annotated[str, one_of(CONTROLS)]
+    control: Annotated[str, entry.one_of(CONTROLS)]
     draws: Annotated[int, Field(ge=1, le=10**4)]
     seed: Annotated[int, Field(ge=0, le=2**63)]
-    max_length: Number
-    limit: Whole
 
 
 class MaskedEntryRun(MaskRun):
     """How the masking ran."""
 
-    family: Family
-    device: Device
+    family: entry.Family
+    device: entry.Device
     output_layer: Literal["masked positions", "all positions"]
-    parser: Plain
+    parser: entry.Plain
 
 
 class Pairs(NamedTuple):
@@ -139,7 +114,7 @@ class MaskedEntry(Entry):
     run: MaskedEntryRun
     dropped: Annotated[dict[str, records.Number], exactly(DROPPED)]
     uncompared: Annotated[dict[str, records.Number], exactly(UNCOMPARED)]
-    ledger: Sha256
+    ledger: entry.Sha256
     compared: dict[NodeType, Number]
     places: str
     masked: str
