@@ -1,6 +1,6 @@
 """A toy instrument, which counts the sub-tokens that head tokens attend to: what an instrument must say, and what it gets.
 
-It has resuming, shards, cache, result, signature, scoring and verification without a line about them.
+It has resuming, shards, cache, result, signature, scoring, verification and what commands print, with no line on how.
 """
 
 from __future__ import annotations
@@ -21,6 +21,8 @@ from probing.evidence.merge import RESULTS
 from probing.evidence.verify import VERIFIERS, verify
 from probing.models.cache_dir import versions
 from probing.prediction.row_ledger import RowLedger
+from probing.report.document import NAME, PERCENT, Column, Table
+from probing.report.results import parts
 from probing.runs.data import read_functions
 from probing.runs.experiment import Experiment, Prepared, run
 from probing.runs.records import Count, Record
@@ -138,6 +140,12 @@ class Counting(Experiment[EncodedFunction, CountResult]):
         return CountLedger(self.relations, np.array(rows, CountLedger.ROW), self.made).sorted()
 
 
+@parts.register
+def table(result: CountResult) -> list[str | Table]:
+    columns = [Column("relation", NAME), Column("attended", PERCENT)]
+    return [Table("counts", result.title, columns, [list(item) for item in result.attended.items()]), result.signature]
+
+
 # --- what it gets
 
 
@@ -211,6 +219,8 @@ def test_scored_and_verified(whole, tiny_model, tmp_path):
     ledger = file.with_name(file.name.replace(".json", ".ledger.parquet"))
     scored = CliRunner().invoke(main, ["score", str(ledger), "--json"], catch_exceptions=False)
     assert scored.exit_code == 0 and '"attended"' in scored.stdout
+    printed = CliRunner().invoke(main, ["score", str(ledger)], catch_exceptions=False).stdout
+    assert "attended" in printed and "If:if->test" in printed and "count|model:tiny@" in printed
     assert verify(file, model=str(tiny_model), functions=5, seed=0).accepted
     honest = CountResult.load(file)
     rows = honest.ledger.rows.copy()
