@@ -87,8 +87,8 @@ def locate(model: str, revision: str | None = None) -> Location:
                     + (f", one of {', '.join(known)}" if known else ", but there is none")
                 )
             folder /= revision
-        if not (folder / "config.json").exists() and (ggufs := sorted(folder.glob(f"*{GGUF}"))):
-            return Location(str(_only(ggufs)), _only(ggufs).name, None, is_gguf=True)
+        if not (folder / "config.json").exists() and (ggufs := sorted(path.name for path in folder.glob(f"*{GGUF}"))):
+            return Location(str(folder / _only(ggufs)), _only(ggufs), None, is_gguf=True)
         files(folder)  # raises at once if some are outside
         return Location(str(folder), name, None)
     if model in EMBEDDED_MODELS:
@@ -117,16 +117,15 @@ def locate(model: str, revision: str | None = None) -> Location:
         file = hf_hub_download(model, "config.json", revision=revision)
     except EntryNotFoundError:
         there = HfApi().list_repo_files(model, revision=revision)
-        if not (ggufs := [Path(name) for name in there if name.endswith(GGUF)]):
+        if not (ggufs := [name for name in there if name.endswith(GGUF)]):
             raise
-        return _gguf_on_hub(model, _only(ggufs).as_posix(), revision, request)
+        return _gguf_on_hub(model, _only(ggufs), revision, request)
     return Location(model, name, Path(file).parent.name)
 
 
-def _only(ggufs: Sequence[Path]) -> Path:
+def _only(ggufs: Sequence[str]) -> str:
     if len(ggufs) > 1:
-        names = ", ".join(path.name for path in ggufs[:10])
-        raise ModelError(f"it has {len(ggufs)} GGUF files: name one with --gguf, such as {names}")
+        raise ModelError(f"it has {len(ggufs)} GGUF files: name one with --gguf, such as {', '.join(ggufs[:10])}")
     return ggufs[0]
 
 

@@ -24,6 +24,7 @@ from probing.models.location import DECODER, locate
 
 pytest.importorskip("gguf", reason="the package gguf, of the extra decoder, is not installed")
 
+from support.hub.loopback_hub import LoopbackHub
 from support.models import gguf_files
 
 
@@ -277,3 +278,26 @@ def test_the_decoder_is_never_imported(monkeypatch):
     assert gguf_file.read_header(Path(place.place)) == ("llama", 134_515_008, "Q4_1")
     (described,) = available([DECODER])
     assert (described.layers, described.heads, described.longest, described.path) == (30, 9, 8192, "captured")
+
+
+def test_a_file_on_the_hub_is_named_by_its_repository(tiny, monkeypatch, tmp_path):
+    with LoopbackHub() as hub:
+        hub.connect(monkeypatch, tmp_path / "hub")
+        hub.add("user/one", {"tiny.Q8_0.gguf": tiny.read_bytes(), "README.md": b"a model"}, type="model")
+        hub.add("user/two", {"a.gguf": tiny.read_bytes(), "inner/b.gguf": tiny.read_bytes()}, type="model")
+        for given, name in {
+            "user/one": "user/one/tiny.Q8_0.gguf",
+            "user/one/tiny.Q8_0.gguf": "user/one/tiny.Q8_0.gguf",
+            "user/two/inner/b.gguf": "user/two/inner/b.gguf",
+        }.items():
+            found = locate(given)
+            assert (found.name, found.is_gguf, len(found.commit)) == (name, True, 40)
+            assert found.revision() == found.commit and Path(found.place).read_bytes() == tiny.read_bytes()
+            assert locate(name, found.commit) == found
+        with pytest.raises(ModelError, match=r"user/two.*2 GGUF files: name one with --gguf, such as a\.gguf, inner/b"):
+            load("user/two")
+        with pytest.raises(ModelError, match=r"cannot load the model 'user/one/none\.gguf'"):
+            load("user/one/none.gguf")
+        encoder = load("user/one")
+        assert (encoder.name, encoder.precision) == ("user/one/tiny.Q8_0.gguf", "float32 of Q8_0")
+        assert encoder.revision == locate("user/one").commit
