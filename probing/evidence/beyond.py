@@ -6,10 +6,10 @@ distances from head to dependent that are most frequent on the split `validation
 these offsets find none of the hard edges, by the rule `first`.
 
 Heads are chosen on the hard edges of `validation` and scored on those of `test`, as by the held-out protocol, with the
-same intervals and tests over functions. Beside them stand, on the same edges, a head that guesses among the tokens of
-each function (`random_attention.by_relation`), and the best further offsets and keywords, chosen on the same hard edges
-(`Rivals`). A relation whose hard edges are in fewer than FEW_FUNCTIONS functions of `test`, or not on `validation`, is
-named, but is in no mean.
+same intervals and tests over functions. Beside them stand, on the same edges, chance, which is a guess that ignores the
+code and draws distances of the relation's hard edges on `validation`, and the best further offsets and keywords, chosen
+on the same hard edges (`Rivals`). A relation with fewer than LEAST_EDGES hard edges on `test`, in fewer than
+FEW_FUNCTIONS functions of it, or without any on `validation`, is in no mean.
 """
 
 from __future__ import annotations
@@ -21,20 +21,22 @@ from functools import cached_property
 
 import numpy as np
 
-from codesyntax_dataset.protocol import BEST_BASELINE
-from codesyntax_metric.topk_uas import HEAD_TO_DEPENDENT
+from codesyntax_dataset.protocol import BEST_BASELINE, KS
+from codesyntax_metric.topk_uas import HEAD_TO_DEPENDENT, NOT_IN_MEAN, RULES
 from probing.attention.edges import EdgeTable
 from probing.attention.ledger import RankLedger
 from probing.evidence import baselines
 from probing.evidence.baselines import Edges
 from probing.evidence.outcomes import TABLE_PLACES, Outcomes
-from probing.evidence.random_attention import by_relation
 from probing.evidence.selection import held_out
-from probing.evidence.statistics import FEW_FUNCTIONS
+from probing.evidence.statistics import FEW_FUNCTIONS, LEAST_EDGES
 from probing.evidence.uncertainty import Comparison, Estimate, compare, estimate
 
 AVOIDED = (1, 3)
 """The numbers of offsets, n, that hard edges are defined by."""
+
+FEWER_EDGES = (10, 20)
+"""Other such numbers, whose means stand beside it."""
 
 Offsets = Mapping[str, list[int]]
 """Relation -> distances from head to first token of the dependent, the most frequent first."""
@@ -64,14 +66,15 @@ def is_hard(edges: EdgeTable, offsets: Offsets) -> np.ndarray:
 class Beyond:
     """What the heads of one model find of hard edges.
 
-    `offsets`: those that hard edges avoid; `outcomes`: the hits on hard edges, of the relations that count or are shown
-    with a score; `easy`: relation -> percent of the easy edges that the head best on those of validation finds, by the
-    rule `first`, (k,); `edges`: relation -> hard edges, all edges; `few`: relation -> functions with hard
-    edges, too few for a score; `unchosen`: relations without hard edges on validation.
+    `offsets`: those that hard edges avoid; `outcomes`: the hits on hard edges, of relations with LEAST_EDGES;
+    `shown`: the same of all relations with a score; `easy`: relation -> percent of the easy edges that the head best on
+    those of validation finds, by the rule `first`, (k,); `edges`: relation -> hard edges, all edges; `few`: relation ->
+    functions with hard edges, too few for a score; `unchosen`: relations without hard edges on validation.
     """
 
     offsets: Offsets
     outcomes: Outcomes
+    shown: Outcomes
     easy: dict[str, np.ndarray]
     edges: dict[str, tuple[int, int]]
     few: dict[str, int]
@@ -95,6 +98,23 @@ class Beyond:
     def estimate(self) -> Estimate:
         return estimate(self.outcomes)
 
+    @cached_property
+    def shown_estimate(self) -> Estimate:
+        return estimate(self.shown)
+
+    def other_means(self, outcomes: Outcomes) -> np.ndarray:
+        """Other means of what `outcomes` hits, (3, rules, k): over relations with FEWER_EDGES each, and over all hard
+        edges that have a score."""
+        names = [name for name in outcomes.relations if name in self.shown.relations and name not in NOT_IN_MEAN]
+        shares = {name: _share(outcomes, name) for name in names}
+        return self.other_means_of(shares)
+
+    def other_means_of(self, shares: Mapping[str, np.ndarray]) -> np.ndarray:
+        """The same from relation -> percent (rules, k)."""
+        edges = {name: self.edges[name][0] for name in shares}
+        means = [np.mean([shares[name] for name in shares if edges[name] >= least], axis=0) for least in FEWER_EDGES]
+        return np.array([*means, np.average(list(shares.values()), axis=0, weights=list(edges.values()))])
+
 
 def beyond(validation: RankLedger, test: RankLedger, avoided: int) -> Beyond | None:
     """What a model finds beyond so many offsets, from its ledgers of both splits; None if neither, or only one, of them
@@ -113,9 +133,11 @@ def beyond(validation: RankLedger, test: RankLedger, avoided: int) -> Beyond | N
     counts = [
         np.bincount(test.relation[kept], minlength=len(test.relations)).tolist() for kept in (to_find, slice(None))
     ]
+    shown = hard.only(functions.keys() - few.keys())
     return Beyond(
         offsets=offsets,
-        outcomes=hard.only(functions.keys() - few.keys()),
+        outcomes=shown.only(np.array(shown.relations)[shown.edges.sum(axis=0) >= LEAST_EDGES].tolist()),
+        shown=shown,
         easy=dict(zip(easy.relations, (100 * easy.total[0] / easy.edges.sum(axis=0)).T)),
         edges={name: (left, of) for name, left, of in zip(test.relations, *counts) if of},
         few=few,
@@ -127,7 +149,7 @@ class Rivals:
     """What needs no model, on the hard edges of some functions.
 
     `outcomes`: `offset` (further ones), `keyword` or `combined` -> hits, heads being those of a baseline's ledger;
-    `chance`: relation -> the expected score of a head that guesses, percent, (rules, k).
+    `chance`: relation -> the expected score of guesses that ignore the code (`guesses`), percent, (rules, k).
     """
 
     outcomes: dict[str, Outcomes]
@@ -146,6 +168,10 @@ class Rivals:
         """The expected score of a guess: percent, (rules, k), mean over the relations of a model's score."""
         return np.mean([self.chance[name] for name in model.in_mean], axis=0)
 
+    def guessed_shown(self, model: Beyond) -> dict[str, np.ndarray]:
+        """The same of each relation with a score that may count: percent, (rules, k)."""
+        return {name: self.chance[name] for name in model.shown.relations if name not in NOT_IN_MEAN}
+
 
 def rivals(validation: Edges, test: Edges, avoided: int, direction: str = HEAD_TO_DEPENDENT) -> Rivals | None:
     """The rivals of all models that were probed on these edges; None if a split has no hard edge.
@@ -157,7 +183,49 @@ def rivals(validation: Edges, test: Edges, avoided: int, direction: str = HEAD_T
     if not (len(chosen_on) and len(scored)):
         return None
     picks = baselines.pick(chosen_on, direction).filled(chosen_on, useless=offsets)
-    return Rivals(baselines.held_out_outcomes(chosen_on, scored, picks), by_relation(scored, direction))
+    return Rivals(baselines.held_out_outcomes(chosen_on, scored, picks), guesses(chosen_on, scored, direction))
+
+
+def guesses(validation: EdgeTable, test: EdgeTable, direction: str = HEAD_TO_DEPENDENT) -> dict[str, np.ndarray]:
+    """Relation of both -> the expected score on `test` of k guesses that ignore the code: percent, (rules, k).
+
+    Each is a distance from head to first token of the dependent (rule `last`: to its last), drawn from those of
+    `validation`, whatever the others are. In the other direction each token of the dependent guesses for itself.
+    """
+    scores = {}
+    for name in sorted({*validation.relations} & {*test.relations}):
+        drawn, sought = (_distances(table, name) for table in (validation, test))
+        if drawn["first"].size and sought["first"].size:
+            of_rules = [
+                _guessed(drawn["last" if rule == "last" else "first"][0], sought[rule], direction) for rule in RULES
+            ]
+            scores[name] = np.array(of_rules)
+    return scores
+
+
+def _distances(table: EdgeTable, name: str) -> dict[str, np.ndarray]:
+    """Rule -> from which to which distance from the head a relation's edges are found: (2, E)."""
+    edges = table.relation == table.relations.index(name)
+    first, last = ((column - table.head)[edges] for column in (table.first, table.last))
+    return {"first": np.stack([first, first]), "any": np.stack([first, last]), "last": np.stack([last, last])}
+
+
+def _guessed(drawn: np.ndarray, sought: np.ndarray, direction: str) -> np.ndarray:
+    """Percent (k,) of the edges whose distances `sought` (2, E) are guessed."""
+    values, counts = np.unique(drawn, return_counts=True)
+    share = counts / len(drawn)
+    each = share if direction == HEAD_TO_DEPENDENT else np.log1p(-np.minimum(share, 1 - 1e-12))
+    below = np.append(0, np.cumsum(each))
+    low, high = np.searchsorted(values, sought[0], "left"), np.searchsorted(values, sought[1], "right")
+    within = below[high] - below[low]
+    missed = np.log1p(-np.minimum(within, 1 - 1e-12)) if direction == HEAD_TO_DEPENDENT else within
+    return 100 * (1 - np.exp(np.outer(KS, missed))).mean(axis=1)
+
+
+def _share(outcomes: Outcomes, name: str) -> np.ndarray:
+    """Percent of the edges of a relation: (rules, k)."""
+    found = outcomes.found[outcomes.relations.index(name)]
+    return 100 * found.total / found.edges.sum()
 
 
 def _only_hard(edges: Edges, offsets: Offsets) -> Edges:

@@ -36,7 +36,7 @@ from probing.evidence.entry import CompleteRun, Entry, Interval, Number, Score, 
 from probing.evidence.outcomes import TABLE_PLACES, Found, Outcomes
 from probing.evidence.packing import packed, unpacked
 from probing.evidence.selection import SAME_RELATIONS
-from probing.evidence.statistics import FEW_FUNCTIONS
+from probing.evidence.statistics import FEW_FUNCTIONS, LEAST_EDGES
 from probing.evidence.uncertainty import compare_means, mean_with_bounds, relation_scores, shares
 from probing.runs.records import Record, Texts, listed, matching
 from probing.runs.settings import Settings, Signature
@@ -382,9 +382,10 @@ class AttentionEntry(Entry):
         yield not each_has_one, "edges has a function or a relation without any"
         yield bool((edges > _MOST_EDGES).any()), f"edges has a function with more than {_MOST_EDGES:,} of a relation"
         if hard is not None:
-            for name, functions in zip(hard.relations, np.count_nonzero(hard.edges, axis=1).tolist()):
-                why = f"{BEYOND_OFFSET}.edges has {name} in {functions} functions, expected at least {FEW_FUNCTIONS}"
-                yield functions < FEW_FUNCTIONS, why
+            for name, edges in zip(hard.relations, hard.edges):
+                functions, total, at = np.count_nonzero(edges), edges.sum(), f"{BEYOND_OFFSET}.edges"
+                why = f"{at} has {total} of {name} in {functions} functions, expected at least {LEAST_EDGES} in "
+                yield bool(functions < FEW_FUNCTIONS or total < LEAST_EDGES), f"{why}{FEW_FUNCTIONS}"
                 yield name not in held_out.relations, f"{BEYOND_OFFSET}.relations has {name}, without held-out hits"
             none_in_mean = all(name in NOT_IN_MEAN for name in hard.relations)
             yield none_in_mean, f"{BEYOND_OFFSET}.relations has none of the mean, expected no such score then"

@@ -33,7 +33,7 @@ class MaskedType(NamedTuple):
     """A node type on the F functions that all models with it share, whose trees all could be compared.
 
     `places`: (F,) in the split; `sub_tokens`: (F,) in its nodes; `arms`: one of OUTCOMES -> T1 and T0 (2, F);
-    `effects`: one of SIMILARITIES -> the effect, with the p-value corrected over the node types of the model.
+    `effects`: one of OUTCOMES -> the effect, with the p-value corrected over the node types of the model.
     """
 
     places: np.ndarray
@@ -131,7 +131,7 @@ def _masked(result: MaskResult, arms: dict[str, dict[str, OutcomeArms]], shared:
         outcome: paired(
             {name: kept[outcome][name][0] for name in names}, {name: kept[outcome][name][1] for name in names}
         )
-        for outcome in SIMILARITIES
+        for outcome in OUTCOMES
     }
     first = result.ledger.rows[result.ledger.rows["copy"] == 0]
     node_types = {}
@@ -141,7 +141,7 @@ def _masked(result: MaskResult, arms: dict[str, dict[str, OutcomeArms]], shared:
             places=shared[name],
             sub_tokens=rows["masked"][np.isin(rows["function"], shared[name])],
             arms={outcome: kept[outcome][name] for outcome in OUTCOMES},
-            effects={outcome: effects[outcome][name] for outcome in SIMILARITIES},
+            effects={outcome: effects[outcome][name] for outcome in OUTCOMES},
         )
     known = sum(len(one.functions) for one in arms[SIMILARITIES[0]].values())
     uncompared = {FAILED: len(first) - known, UNSHARED: known - sum(one.functions for one in node_types.values())}

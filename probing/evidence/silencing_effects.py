@@ -8,6 +8,7 @@ head picked at random from a layer of H costs most of them with the probability 
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import NamedTuple
 
 import numpy as np
@@ -20,8 +21,8 @@ from probing.prediction.silencing_result import SilencingResult
 class SilencingEffect(NamedTuple):
     """A relation: what silencing its best head costs, in nats per sub-token, above 0 if the head helps to predict.
 
-    `cost`: the mean over functions; `matched`: the mean over the matched heads, of which there are `rivals`, and
-    `costlier` of them cost more than the best; `difference`: of the best head to their mean.
+    `cost`: the mean over functions; `head`: layer and head; `matched`: the mean over the matched heads, of which there
+    are `rivals`, and `costlier` of them cost more than the best; `difference`: of the best head to their mean.
     """
 
     cost: Effect
@@ -29,6 +30,7 @@ class SilencingEffect(NamedTuple):
     difference: PairedEffect
     rivals: int
     costlier: int
+    head: tuple[int, int]
 
     @property
     def few_functions(self) -> bool:
@@ -49,12 +51,17 @@ def silencing_effects(result: SilencingResult) -> dict[str, SilencingEffect]:
             difference=against[name],
             rivals=costs[name].matched.shape[1],
             costlier=result.relations[name].costlier,
+            head=(result.heads[name].layer, result.heads[name].head),
         )
         for name in order
     }
 
 
-def by_chance(relations: dict[str, SilencingEffect]) -> tuple[int, float]:
-    """In how many relations no matched head costs more than the best; and in how many for heads picked at random."""
-    most = sum(not one.costlier for one in relations.values())
-    return most, sum(1 / (1 + one.rivals) for one in relations.values())
+def by_chance(relations: dict[str, SilencingEffect]) -> tuple[int, float, float]:
+    """How many heads are best for a relation; of how many no matched head costs more; and of how many picked at random.
+
+    A head that is best for several relations is one fact: it counts once, as the mean over these.
+    """
+    weight = {head: 1 / count for head, count in Counter(one.head for one in relations.values()).items()}
+    most = sum(weight[one.head] for one in relations.values() if not one.costlier)
+    return len(weight), most, sum(weight[one.head] / (1 + one.rivals) for one in relations.values())

@@ -17,6 +17,9 @@ import numpy as np
 FEW_FUNCTIONS = 6
 """What is in fewer functions, a relation or a node type, is marked: its score is unreliable and has no interval."""
 
+LEAST_EDGES = 30
+"""Hard edges of `test` from which a relation is in a mean beyond offsets."""
+
 RESAMPLES = 1000
 """Bootstrap resamples of the interval of a mean."""
 

@@ -182,7 +182,8 @@ class MaskResult(Result[MaskingLedger]):
         )
 
     def arms(self, outcome: str = "jaccard") -> dict[str, OutcomeArms]:
-        """Node type -> an outcome of its functions in both arms; those without a number in one of them are left out.
+        """Node type -> an outcome of its functions in both arms; functions of which a copy has no number
+        are left out.
 
         Raises UnknownName for an outcome that is not in OUTCOMES.
         """
@@ -192,9 +193,7 @@ class MaskResult(Result[MaskingLedger]):
         for place, name in enumerate(self.ledger.node_types):
             rows = self.ledger.rows[self.ledger.rows["node_type"] == place]
             if len(rows):
-                functions, t1, t0 = _by_function(rows, _outcome(rows, outcome))
-                known = ~(np.isnan(t1) | np.isnan(t0))
-                found[name] = OutcomeArms(functions[known], t1[known], t0[known])
+                found[name] = OutcomeArms(*_by_function(rows, _outcome(rows, outcome)))
         return found
 
     def to_pandas(self) -> pandas.DataFrame:
@@ -255,20 +254,17 @@ def _outcome(rows: np.ndarray, name: str) -> np.ndarray:
 
 
 def _by_function(rows: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The functions of rows of one node type, their value in T1, and the mean of those in T0 that are numbers."""
-    first = np.flatnonzero(rows["copy"] == 0)
-    control = rows["copy"] > 0
-    known = control & ~np.isnan(values)
-    function = np.cumsum(rows["copy"] == 0) - 1
-    counts = np.bincount(function[known], minlength=len(first))
-    sums = np.bincount(function[known], weights=values[known], minlength=len(first))
-    t0 = np.divide(sums, counts, out=np.full(len(first), np.nan), where=counts > 0)
-    return rows["function"][first], values[first], t0
+    """The functions of rows of one node type, their value in T1, and the mean of those in T0.
+
+    Functions of which a copy has no number, in either arm, are left out.
+    """
+    by_function = values.reshape((rows["copy"] == 0).sum(), -1)  # T1, then its controls
+    known = ~np.isnan(by_function).any(axis=1)
+    return rows["function"][rows["copy"] == 0][known], by_function[known, 0], by_function[known, 1:].mean(axis=1)
 
 
 def _mean(values: np.ndarray) -> float | None:
-    known = values[~np.isnan(values)]
-    return float(known.mean()) if len(known) else None
+    return float(values.mean()) if len(values) else None
 
 
 def _check_counts(ledger: MaskingLedger, made: MaskProvenance) -> None:

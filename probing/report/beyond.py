@@ -10,8 +10,8 @@ import numpy as np
 from codesyntax_dataset.protocol import BASELINES, BEST_BASELINE, TABLE_KS
 from codesyntax_metric.topk_uas import HEAD_TO_DEPENDENT, RULES
 from probing.evidence.baselines import kinds_of
-from probing.evidence.beyond import AVOIDED, Beyond, Rivals
-from probing.evidence.statistics import holm
+from probing.evidence.beyond import AVOIDED, FEWER_EDGES, Beyond, Rivals
+from probing.evidence.statistics import LEAST_EDGES, holm
 from probing.evidence.uncertainty import Comparison, bounded, mean_score
 from probing.report import figures
 from probing.report.document import (
@@ -70,9 +70,16 @@ def sentence(findings: Findings, subject: Subject) -> str:
     return (
         f"Beyond the best offset of each relation ({model.share:.0f} % of its edges on average), its heads find "
         f"{PERCENT.show(score)} % of the {sought} with one guess ({interval(low, high, PERCENT)}, "
-        f"mean over {len(model.in_mean)} relations). A guess among all tokens finds "
+        f"mean over {len(model.in_mean)} relations with at least {LEAST_EDGES} such edges; {_others_in_words(model)}). "
+        "A guess that ignores the code, at the distances of such edges on validation, finds "
         f"{PERCENT.show(chance)} % of them, {_rival(findings)} {PERCENT.show(best)} %."
     )
+
+
+def _others_in_words(model: Beyond) -> str:
+    *fewer, weighted = map(PERCENT.show, model.other_means(model.shown)[:, RULES.index(RULE), int(K) - 1])
+    others = " and ".join(f"{mean} with at least {least}" for mean, least in zip(fewer, FEWER_EDGES))
+    return f"{others}, {weighted} of all such edges"
 
 
 def score(subject: Subject) -> list[float] | None:
@@ -133,14 +140,18 @@ def _means(findings: Findings, shown: Sequence[int]) -> Table:
                     if (model := subject.beyond[avoided]) is None:
                         continue
                     kind = "model" if subject.is_model else "control"
-                    cells = [model.estimate.mean[:, number, place].tolist(), differences.get(subject.name)]
+                    score = model.estimate.mean[:, number, place].tolist()
+                    others = model.other_means(model.shown)[:, number, place].tolist()
+                    cells = [score, *others, differences.get(subject.name)]
                     rows.append([avoided, rule, k, subject.name, kind, *_sizes(model), *cells])
                 for name, mean in baselines.items():
                     title = f"{name} (further)" if name == BASELINES[0] else name
                     score = mean[:, number, place].tolist()
-                    rows.append([avoided, rule, k, title, "baseline", *_sizes(first), score, None])
+                    others = first.other_means(rivals.outcomes[name])[:, number, place].tolist()
+                    rows.append([avoided, rule, k, title, "baseline", *_sizes(first), score, *others, None])
                 chance = float(rivals.guessed(first)[number, place])
-                rows.append([avoided, rule, k, "chance", "control", *_sizes(first), chance, None])
+                others = first.other_means_of(rivals.guessed_shown(first))[:, number, place].tolist()
+                rows.append([avoided, rule, k, "chance", "control", *_sizes(first), chance, *others, None])
     return Table(
         f"{findings.name}-beyond",
         "Mean top-k UAS over relations on hard edges",
@@ -154,11 +165,14 @@ def _means(findings: Findings, shown: Sequence[int]) -> Table:
             Column("hard edges", COUNT),
             Column("% hard", PERCENT),
             Column("score", SCORE),
+            *(Column(f"≥ {least} edges", PERCENT) for least in FEWER_EDGES),
+            Column("all edges", PERCENT),
             Column("vs combined", DIFFERENCE),
         ],
         rows,
-        "Percent with 95 % intervals. % hard: of the edges of a relation, mean over relations. Combined: the better of "
-        "a further offset and a keyword, for each relation and k. p: corrected (Holm) for "
+        f"Percent with 95 % intervals, mean over relations with at least {LEAST_EDGES} hard edges; beside it with "
+        f"fewer, and of all hard edges together. % hard: of the edges of a relation, mean over relations. Combined: "
+        "the better of a further offset and a keyword, for each relation and k. p: corrected (Holm) for "
         f"{tests_in_words([findings])}; that of a control is not. {COLOURED}",
         filters=3,
     )
@@ -181,18 +195,19 @@ def _relations(findings: Findings, subject: Subject, shown: Sequence[int]) -> Ta
         for k in TABLE_KS:
             place = int(k) - 1
             order = sorted(
-                range(len(model.outcomes.relations)),
-                key=lambda column: -model.estimate.relations[0, number, place, column],
+                range(len(model.shown.relations)),
+                key=lambda column: -model.shown_estimate.relations[0, number, place, column],
             )
             for column in order:
-                name = model.outcomes.relations[column]
-                layer, head = model.outcomes.choice[RULE][name][place]
-                score = bounded(model.estimate.relations[:, number, place, column])
+                name = model.shown.relations[column]
+                layer, head = model.shown.choice[RULE][name][place]
+                score = bounded(model.shown_estimate.relations[:, number, place, column])
+                in_mean = name in model.in_mean
                 rows.append(
                     [
                         avoided,
                         k,
-                        with_marks(name),
+                        [name, with_marks(name)[1] or ("" if in_mean else "few edges")],
                         ", ".join(map(str, model.offsets[name])),
                         model.edges[name][1],
                         model.edges[name][0],
@@ -230,9 +245,10 @@ def _relations(findings: Findings, subject: Subject, shown: Sequence[int]) -> Ta
 
 def _against(compared: Comparison | None, rivals: Rivals, name: str, k: str) -> tuple[Any, Any]:
     """The score of the combined baseline on a relation, and the difference to it; None if it has none."""
-    if (difference := difference_on(compared, name, RULES.index(RULE), k)) is None:
-        return None, None
     best = rivals.outcomes[BEST_BASELINE]
+    if compared is None or name not in best.relations:
+        return None, None
+    difference = difference_on(compared, name, RULES.index(RULE), k)
     column = best.relations.index(name)
     hits, edges = best.total[RULES.index(RULE), int(k) - 1, column], best.edges[:, column].sum()
     return float(100 * hits / edges), difference
@@ -242,6 +258,11 @@ def _left_out(findings: Findings, avoided: int) -> list[str]:
     model = findings.subjects[0].beyond[avoided]
     assert model is not None
     named = [f"{name} ({count} functions)" for name, count in sorted(model.few.items())]
+    named += [
+        f"{name} ({model.edges[name][0]} edges)"
+        for name in model.shown.relations
+        if name not in model.outcomes.relations
+    ]
     named += [f"{name} (none on validation)" for name in model.unchosen]
     offsets = "the best offset" if avoided == 1 else f"the {avoided} best offsets"
     return [f"In no mean beyond {offsets}: {', '.join(named)}."] if named else []

@@ -29,7 +29,10 @@ have marks after p; the score of a chosen baseline is [value, which]; a name is 
 SEPARATED = 0.05
 """A difference with a displayed p below this is separated from 0."""
 
-COLOURED = f"Green or orange: p is less than {SEPARATED}."
+COLOURED = (
+    f"Green or orange: p is less than {SEPARATED}. Intervals hold for one row alone, and are not corrected: where p is "
+    "corrected, an interval may leave out 0 though p does not separate the difference from it."
+)
 """The meaning of the colours of a table, for its notes."""
 
 

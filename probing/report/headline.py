@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -12,7 +11,7 @@ from probing.evidence.statistics import FEW_FUNCTIONS
 from probing.report import beyond, emergence
 from probing.report.document import COLOURED, DIFFERENCE, LINK, SCORE, Column, P, Section, Table, separated
 from probing.report.findings import Findings, Scored, Subject
-from probing.report.scored import RULE, Gain, K, best_model, gains, head_name
+from probing.report.scored import RULE, Gain, K, best_model, gains
 from probing.report.words import counted, interval, listed
 
 TITLE = "What was found"
@@ -78,7 +77,7 @@ def _config(findings: Findings, of_models: bool) -> list[str]:
     texts = [_model(findings, model) for model in (findings.models if of_models else [best])]
     texts += [emergence.sentence(training) for training in findings.trainings]
     texts.append(_controls(findings))
-    sentences = [_relations(best, findings.language.units), _layers(best)]
+    sentences = [_relations(best, findings.language.units)]
     if len(findings.models) > 1:
         sentences.insert(0, f"Of {len(findings.models)} models, none scores higher than {best.name}.")
     return [*texts, " ".join(sentences)]
@@ -126,7 +125,7 @@ def _at_other_k(scored: Scored) -> str:
 
 
 def _controls(findings: Findings) -> str:
-    """The scores of the controls, which do not depend on what the model learned."""
+    """The scores of the controls."""
     scores = []
     for scored in findings.rows:
         cell = scored.cell(_PROTOCOL, RULE, K) if scored.kind.startswith("control") else None
@@ -152,27 +151,9 @@ def _relations(model: Subject, units: str) -> str:
 
 
 def _named(largest: Sequence[Gain]) -> str:
-    return listed(
-        [f"{one.relation} ({DIFFERENCE.show(one.difference)}{_unless_separated(one.p)})" for one in largest[:NAMED]]
-    )
-
-
-def _layers(model: Subject) -> str:
-    """The layers of the heads that were chosen on validation."""
-    entries: list[dict[str, Any]] = [
-        entry for entry in model.scores["protocols"][_PROTOCOL]["relations"].values() if entry["in_mean"]
-    ]
-    cells = [entry[RULE][K] for entry in entries if head_name(entry[RULE][K])]
-    if not cells:
-        return "No head finds anything."
-    layers = sorted(Counter(cell["layer"] for cell in cells).items(), key=lambda item: (-item[1], item[0]))
-    places = [f"in layer {layer} for {count}" for layer, count in layers[:NAMED]]
-    if rest := sum(count for _, count in layers[NAMED:]):
-        places.append(f"in other layers for {rest}")
-    return (
-        f"The best head of a relation is {listed(places)} of the {counted(len(cells), 'relation')} in the mean for "
-        f"which a head finds anything (layers 0 to {model.layers - 1})."
-    )
+    """The first of these, those that the test separates from 0 before others."""
+    first = sorted(largest, key=lambda one: not separated(one.p))[:NAMED]
+    return listed([f"{one.relation} ({DIFFERENCE.show(one.difference)}{_unless_separated(one.p)})" for one in first])
 
 
 def _unless_separated(p: float) -> str:

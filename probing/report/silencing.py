@@ -110,12 +110,15 @@ def sentence(relations: dict[str, SilencingEffect]) -> str:
         return f"No relation is in at least {FEW_FUNCTIONS} functions, so that nothing is said of its head."
     said = Counter(verdict(one) for one in counted.values())
     others = "; ".join(f"{name} in {said[name]}" for name in VERDICTS[::-1] if name != MOST and said[name])
-    most, chance = by_chance(counted)
+    heads, most, chance = by_chance(counted)
+    serving = len({one.head for one in counted.values() if verdict(one) == MOST})
     return (
         f"In {said[MOST]} of {len(counted)} relations in at least {FEW_FUNCTIONS} functions, the head that looks best "
-        "serves most of its layer: silencing it costs something, and more than silencing any other head."
-        f"{f' Verdicts on the rest: {others}.' if others else ''} Without a test, it is the costliest of its layer in "
-        f"{most} relations; heads picked at random would be in {chance:.1f}."
+        "serves most of its layer: silencing it costs something, and more than silencing any other head. These are "
+        f"{serving} of {heads} different heads."
+        f"{f' Verdicts on the rest: {others}.' if others else ''} Each head counted once, as the mean over its "
+        f"relations, and without a test, {most:.1f} are the costliest of their layer; of heads picked at random, "
+        f"{chance:.1f} would be."
     )
 
 

@@ -58,6 +58,12 @@ MASKED, WRONG = "▢", ("⟦", "⟧")
 TREE_LINES = 30
 """The lines of a tree that an example shows."""
 
+OUTCOMES = {SHOWN: "similarity of trees", "restored": "restored sub-tokens", "log_probability": "log-probability"}
+"""What a finding rests on, in words: three measures of the same copies."""
+
+RESTORES = 0.01
+"""The share of masked sub-tokens that a model must restore in an arm for a finding."""
+
 NAMED = 3
 """How many node types a sentence names with their effects."""
 
@@ -144,34 +150,60 @@ _OF_RUN = ("revision", "max_length", "node_types")
 
 
 def _finding(name: str, model: Masked) -> str:
-    """Where masking a node type costs more than the control, less, or neither."""
-    effects = {kind: one.effects[SHOWN] for kind, one in model.node_types.items() if one.functions >= FEW_FUNCTIONS}
-    if not effects:
+    """Where masking a node type costs more than the control, less, or neither, and which outcomes say so."""
+    counted = {kind: one for kind, one in model.node_types.items() if one.functions >= FEW_FUNCTIONS}
+    if not counted:
         return f"{name}: no node type is in at least {FEW_FUNCTIONS} functions, so nothing is said of any."
-    order = sorted(effects, key=lambda kind: effects[kind].effect.estimate)
-    lost = [kind for kind in order if separated(effects[kind].p_holm) and effects[kind].effect.estimate < 0]
-    gained = [kind for kind in reversed(order) if separated(effects[kind].p_holm) and kind not in lost]
-    neither = sorted(kind for kind in order if not separated(effects[kind].p_holm))
+    known = {kind: one for kind, one in counted.items() if one.arms["restored"].mean(axis=1).max() >= RESTORES}
+    if not known:
+        return (
+            f"{name}: in no node type does it restore {100 * RESTORES:.0f} % of the masked sub-tokens, so no more than "
+            "a fixed text in their place would: nothing is said of its effects."
+        )
+    order = sorted(known, key=lambda kind: known[kind].effects[SHOWN].effect.estimate)
+    signs = {kind: _signs(known[kind]) for kind in order}
+    more = [kind for kind in order if set(signs[kind].values()) == {-1}]
+    less = [kind for kind in reversed(order) if set(signs[kind].values()) == {1}]
+    neither = sorted(kind for kind in order if not any(signs[kind].values()))
+    differ = [kind for kind in order if {-1, 1} <= set(signs[kind].values())]
+    some = [kind for kind in order if kind not in (*more, *less, *neither, *differ)]
 
     def told(kinds: Sequence[str]) -> str:
         with_effect = [
             f"{kind} ({EFFECT.show(estimate)}, {interval(low, high, EFFECT)})"
             for kind in kinds[:NAMED]
-            for estimate, low, high in [effects[kind].effect]
+            for estimate, low, high in [known[kind].effects[SHOWN].effect]
         ]
         return listed([*with_effect, *kinds[NAMED:]])
 
-    text = f"{name}: of {len(effects)} node types in at least {FEW_FUNCTIONS} functions, "
-    text += f"masking {told(lost)} costs" if lost else "masking costs in no case"
-    text += f" more Jaccard similarity of the syntax tree than masking {RANDOM[model.settings.control]} does (T1 − T0)"
-    text += f"; masking {told(gained)} costs less." if gained else "."
-    text += f" For {listed(neither)}, the test separates no difference from 0." if neither else ""
-    if lost and model.settings.control == SUB_TOKENS:
+    def by_outcome(kinds: Sequence[str]) -> str:
+        return listed([f"{kind} ({_said(signs[kind])})" for kind in kinds])
+
+    text = f"{name}: of {len(known)} node types in at least {FEW_FUNCTIONS} functions, "
+    text += f"masking {told(more)} costs" if more else "masking costs in no case"
+    text += f" more than masking {RANDOM[model.settings.control]} does, by {listed([*OUTCOMES.values()])} alike"
+    text += " (T1 − T0, Jaccard similarity)" if more or less else ""
+    text += f"; masking {told(less)} costs less." if less else "."
+    text += f" The outcomes contradict each other for {by_outcome(differ)}." if differ else ""
+    text += f" Only some separate a difference from 0 for {by_outcome(some)}." if some else ""
+    text += f" For {listed(neither)}, no test separates a difference from 0." if neither else ""
+    if more and model.settings.control == SUB_TOKENS:
         text += (
             " Nodes are spans, which are harder to restore than scattered sub-tokens, whatever they hold: whether any "
             "of this is due to the syntax, `codesyntax mask --control spans` tells."
         )
     return text
+
+
+def _signs(one: MaskedType) -> dict[str, int]:
+    """Outcome -> 1 or -1 if the test separates its effect from 0."""
+    effects = {outcome: one.effects[outcome] for outcome in OUTCOMES}
+    return {outcome: int(np.sign(of.effect.estimate)) * separated(of.p_holm) for outcome, of in effects.items()}
+
+
+def _said(signs: dict[str, int]) -> str:
+    words = {-1: "more", 0: "", 1: "less"}
+    return ", ".join(f"{words[sign]} by {OUTCOMES[outcome]}" for outcome, sign in signs.items() if sign)
 
 
 def _group(group: Group) -> Section:
@@ -207,7 +239,7 @@ def _table(group: Group) -> Table:
             marks = "few functions" if functions < FEW_FUNCTIONS else ""
             row: list[object] = [_title(similarity), [kind, marks], functions]
             for name, model in group.models.items():
-                row += _cells(model, kind, similarity) if name in present else [None] * 7
+                row += _cells(model, kind, similarity) if name in present else [None] * 9
             rows.append(row)
     columns = [Column("similarity"), Column("node type", MARKED), Column("functions", COUNT)]
     for name in group.models:
@@ -218,7 +250,9 @@ def _table(group: Group) -> Table:
             Column("effect", EFFECT, name),
             Column("restored T1", PERCENT, name),
             Column("restored T0", PERCENT, name),
+            Column("restored effect", EFFECT, name),
             Column("log-probability drop", NATS, name),
+            Column("log-probability effect", EFFECT, name),
         ]
     return Table(
         group.name,
@@ -240,7 +274,9 @@ def _cells(model: Masked, kind: str, similarity: str) -> list[object]:
     marks = ["largest loss"] if kind == _largest_loss(model, similarity) else []
     restored = (100 * one.arms["restored"].mean(axis=1)).tolist()
     chance_t1, chance_t0 = one.arms["log_probability"].mean(axis=1).tolist()
-    return [one.masked, t1, t0, [*effect.effect, effect.p_holm, *marks], *restored, chance_t0 - chance_t1]
+    more, likelier = ([*one.effects[name].effect, one.effects[name].p_holm] for name in ("restored", "log_probability"))
+    cells = [one.masked, t1, t0, [*effect.effect, effect.p_holm, *marks], *restored]
+    return [*cells, more, chance_t0 - chance_t1, likelier]
 
 
 def _largest_loss(model: Masked, similarity: str) -> str | None:

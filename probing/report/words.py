@@ -7,7 +7,7 @@ from pathlib import Path
 
 from codesyntax_dataset import paper, syntaxeval
 from probing.evidence.mechanism import LEAST
-from probing.evidence.statistics import FEW_FUNCTIONS, PERMUTATIONS, RESAMPLES
+from probing.evidence.statistics import FEW_FUNCTIONS, LEAST_EDGES, PERMUTATIONS, RESAMPLES
 from probing.report.document import Kind
 
 _VALUES = {
@@ -15,6 +15,7 @@ _VALUES = {
     "PERMUTATIONS": PERMUTATIONS,
     "RESAMPLES": RESAMPLES,
     "LEAST": LEAST,
+    "LEAST_EDGES": LEAST_EDGES,
     "PAPER": paper.source(),
     "SYNTAXEVAL": syntaxeval.SOURCE,
 }

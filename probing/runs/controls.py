@@ -2,12 +2,12 @@
 
 - *random attention* (`probing.evidence.random_attention`): every row ranks the other tokens in random order. This is
   the score by chance.
-- *random weights* (`probing.models.random_weights`): the model's architecture, tokenizer and pooling without what it
-  learned. Its attention is almost uniform, so that, summed over sub-tokens, the token with the most sub-tokens wins
-  almost every row: it scores less than random attention, and the distance to it does not measure what was learned.
+- *random weights* (`probing.models.random_weights`): an untrained twin, the same architecture, tokenizer and pooling
+  with weights drawn as its family initialises them. Position schemes and sub-tokens alone give it a score, above random
+  attention or below: what a model learned shows against such twins only, of several seeds, such as three.
 - *shuffled attention*: the unchanged model, but the weights of each attention head are permuted over the tokens of a
-  function, in the same way in all rows. The distribution of weights is kept; which tokens get them is random. Any score
-  above it was learned.
+  function, in the same way in all rows. The distribution of weights is kept; which tokens get them is random. A score
+  above it may come from the architecture: an untrained model with local positions has one, too.
 - *redrawn dependents*: the unchanged model, on edges to other tokens on the same side of the head, in code after it:
   what heads gain merely by looking there. It is not a control task in the sense of Hewitt and Liang (2019), whose
   labels belong to word types.

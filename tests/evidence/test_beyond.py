@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 from collections import Counter
 
 import numpy as np
 import pytest
 from support.references.plain_beyond import plain_beyond
 
-from codesyntax_metric.topk_uas import HEAD_TO_DEPENDENT, NOT_IN_MEAN, RULES
-from probing.attention.edges import EdgeTable
+from codesyntax_metric.topk_uas import DEPENDENT_TO_HEAD, HEAD_TO_DEPENDENT, NOT_IN_MEAN, RULES
+from probing.attention.edges import COLUMNS, EdgeTable
 from probing.attention.ledger import RankLedger
 from probing.evidence.baselines import pick, read_edges
-from probing.evidence.beyond import AVOIDED, best_offsets, beyond, is_hard, rivals
+from probing.evidence.beyond import AVOIDED, best_offsets, beyond, guesses, is_hard, rivals
 from probing.evidence.random_attention import random_attention
 
 
@@ -51,17 +52,47 @@ def test_offsets_find_nothing_and_knowledge_everything(edges, avoided):
         )
         for seed in range(40)
     ]
-    guesses = drawn[0]
     others = rivals(edges["validation"], edges["test"], avoided)
-    assert others.of("offset", guesses).relations == guesses.outcomes.relations  # without those in few functions
-    assert set(others.outcomes["offset"].relations) > {*guesses.outcomes.relations}
-    chance = others.guessed(guesses)[0, [0, 2, 9, 19]]
-    counted = guesses.outcomes.in_mean
-    shares = np.array([100 * (one.outcomes.total / one.outcomes.edges.sum(axis=0))[..., counted] for one in drawn])
-    means = shares.mean(axis=-1)[:, 0, [0, 2, 9, 19]]  # (draws, 4)
-    assert (np.abs(means.mean(axis=0) - chance) < 3 * means.std(axis=0, ddof=1) / np.sqrt(len(drawn))).all()
-    _, low, high = guesses.estimate.mean[:, 0, [0, 2, 9, 19]]
-    assert (low < means[0]).all() and (means[0] < high).all()
+    assert others.of("offset", copies).relations == copies.outcomes.relations  # without those of few edges
+    assert set(others.outcomes["offset"].relations) > {*copies.outcomes.relations}
+    shares = np.array([100 * (one.outcomes.total / one.outcomes.edges.sum(axis=0)) for one in drawn])
+    assert (shares.mean(axis=(0, -1))[0] < others.guessed(copies)[0]).all()  # among all tokens it is harder
+
+
+@pytest.mark.parametrize("direction", [HEAD_TO_DEPENDENT, DEPENDENT_TO_HEAD])
+def test_chance_is_how_often_distances_drawn_from_validation_lead_to_an_edge(edges, direction):
+    """By simulation, relation by relation; nothing else of the function is looked at."""
+    offsets = best_offsets(edges["validation"], 1)
+    hard = [only_hard(some, offsets) for some in edges.values()]
+    found = guesses(*hard, direction)
+    rng = np.random.default_rng(0)
+    for name in ("Call:func->args", "If:if->body"):
+        chosen_on, scored = (list(rows(table, name)) for table in hard)
+        for rule, k in itertools.product(RULES, (1, 3)):
+            drawn = [(last if rule == "last" else first) - head for head, first, last in chosen_on]
+            hits = []
+            for place in rng.integers(len(scored), size=2000):
+                head, first, last = scored[place]
+                sought = {"first": [first], "last": [last], "any": range(first, last + 1)}[rule]
+                distances = {one - head for one in sought}
+                rows_of = 1 if direction == HEAD_TO_DEPENDENT else len(distances)
+                guessed = rng.choice(drawn, (rows_of, k))
+                if direction == HEAD_TO_DEPENDENT:
+                    hits.append(bool(distances & set(guessed[0].tolist())))
+                else:
+                    hits.append(any(one in row for one, row in zip(distances, guessed)))
+            error = 4 * np.sqrt(0.25 / len(hits))
+            assert np.mean(hits) == pytest.approx(found[name][RULES.index(rule), k - 1] / 100, abs=error)
+
+
+def only_hard(some, offsets):
+    kept = is_hard(some, offsets)
+    return EdgeTable(some.relations, *(getattr(some, name)[kept] for name in COLUMNS))
+
+
+def rows(table, name):
+    kept = table.relation == table.relations.index(name)
+    return zip(table.head[kept].tolist(), table.first[kept].tolist(), table.last[kept].tolist())
 
 
 @pytest.mark.parametrize("avoided", AVOIDED)
@@ -73,9 +104,11 @@ def test_a_plain_computation_from_the_ledgers_agrees(evidence, avoided):
     assert (found.few, found.unchosen) == (plain.few, plain.unchosen)
     relations = found.outcomes.relations
     for (name, k), score in plain.scores.items():
-        assert found.estimate.relations[0, 0, k - 1, relations.index(name)] == pytest.approx(score, abs=1e-9)
+        column = found.shown.relations.index(name)
+        assert found.shown_estimate.relations[0, 0, k - 1, column] == pytest.approx(score, abs=1e-9)
     counted = [name for name in relations if name not in NOT_IN_MEAN]
-    assert found.in_mean == counted and len(counted) > 5
+    assert all((plain.hard[name] >= 30) == (name in relations) for name in found.shown.relations)
+    assert found.in_mean == counted and len(counted) > 2
     for k in (1, 20):
         mean = np.mean([plain.scores[name, k] for name in counted])
         assert found.estimate.mean[0, 0, k - 1] == pytest.approx(mean, abs=1e-9)
@@ -127,13 +160,21 @@ def test_without_hard_edges_there_is_no_score(edges):
     assert beyond(*ledgers, 1) is None
 
 
-def test_a_relation_counts_if_its_hard_edges_are_in_six_functions():
-    """Of two relations, in 6 and in 5 functions with two edges at distance 1 and one at 5 in each."""
-    function, distance = np.repeat(np.arange(11, dtype=np.int32), 3), np.tile(np.array([1, 1, 5], np.int32), 11)
-    head = np.zeros(33, np.int32)
-    table = EdgeTable(["r", "s"], function, (function > 5).astype(np.int32), head, distance, distance, head + 9)
-    found = beyond(planted(table, head), planted(table, head), 1)
-    assert (found.in_mean, found.few, found.share) == (["r"], {"s": 5}, pytest.approx(100 / 3))
+def test_a_relation_counts_if_it_has_thirty_hard_edges_in_six_functions():
+    """r, s, t and u have 6, 6, 5 and 6 hard edges at distance 5 in each of 5, 6, 6 and 1 functions. All edges are found
+    but those of s."""
+    functions, each = {"r": 6, "s": 6, "t": 5, "u": 6}, {"r": 5, "s": 4, "t": 9, "u": 1}
+    relation = np.repeat(np.arange(4), [functions[name] * (2 * each[name] + 1) for name in "rstu"]).astype(np.int32)
+    function = np.concatenate([np.repeat(np.arange(functions[name]), 2 * each[name] + 1) for name in "rstu"])
+    distance = np.concatenate([np.tile([1] * (each[name] + 1) + [5] * each[name], functions[name]) for name in "rstu"])
+    function, distance = function.astype(np.int32), distance.astype(np.int32)
+    head = np.zeros(len(relation), np.int32)
+    table = EdgeTable(["r", "s", "t", "u"], function, relation, head, distance, distance, head + 9)
+    rank = np.where(relation == 1, 200, 0)
+    found = beyond(planted(table, rank), planted(table, rank), 1)
+    assert (found.in_mean, found.few, found.share) == (["r"], {"t": 5}, pytest.approx(100 * 5 / 11))
+    assert found.shown.relations == ["r", "s", "u"] and found.estimate.mean[0, 0, 0] == 100
+    assert found.other_means(found.shown)[:, 0, 0] == pytest.approx([50, 50, 100 * (30 + 6) / (30 + 24 + 6)])
 
 
 def test_without_hard_edges_in_one_split_there_are_no_rivals(edges):

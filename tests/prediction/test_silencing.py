@@ -423,13 +423,13 @@ def test_the_command_and_the_report(model, dataset_folder, whole, tmp_path):
 # --- verdicts ---
 
 
-def planted(best, others) -> SilencingEffect:
+def planted(best, others, head=0) -> SilencingEffect:
     """A relation with these costs of its best head (F,) and of others (F, M)."""
     best, others = np.array(best, float), np.array(others, float)
     alone = paired({"": best}, {"": np.zeros(len(best))})[""]
     against = paired({"": best}, {"": others.mean(axis=1)})[""]
     costlier = int((others.mean(axis=0) > best.mean()).sum())
-    return SilencingEffect(alone.effect, float(others.mean()), against, others.shape[1], costlier)
+    return SilencingEffect(alone.effect, float(others.mean()), against, others.shape[1], costlier, (0, head))
 
 
 def test_verdicts():
@@ -438,14 +438,15 @@ def test_verdicts():
     found = {
         MOST: planted(1 + spread, np.stack([0 * spread, 0.5 + spread[::-1]], axis=1)),
         ANOTHER: planted(1 + spread, np.stack([0 * spread, 1.5 + spread[::-1]], axis=1)),
-        NOTHING: planted(spread, np.stack([spread - 1, spread[::-1] - 1], axis=1)),
-        LESS: planted(spread, np.stack([1 + spread, 0 * spread], axis=1)),
-        ALIKE: planted(spread, np.stack([spread[::-1], spread[::-1]], axis=1)),
-        FEW: planted([1.0] * 5, [[0.0]] * 5),
+        NOTHING: planted(spread, np.stack([spread - 1, spread[::-1] - 1], axis=1), 1),
+        LESS: planted(spread, np.stack([1 + spread, 0 * spread], axis=1), 2),
+        ALIKE: planted(spread, np.stack([spread[::-1], spread[::-1]], axis=1), 3),
+        FEW: planted([1.0] * 5, [[0.0]] * 5, 4),
     }
     assert {name: verdict(one) for name, one in found.items()} == {name: name for name in found}
     del found[ALIKE]  # whose heads cost the same
-    assert by_chance(found) == (3, pytest.approx(4 / 3 + 1 / 2))
+    # of the head that is best for two relations, half; of the others 1, 0 and 1
+    assert by_chance(found) == (4, 2.5, pytest.approx(3 / 3 + 1 / 2))
     assert sentence(found).startswith(
         "In 1 of 4 relations in at least 6 functions, the head that looks best serves most"
     )

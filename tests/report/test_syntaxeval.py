@@ -266,37 +266,50 @@ def test_examples_that_are_missing_or_of_another_result(masked, tmp_path):
 # The finding
 
 
-def model(control="sub-tokens", **effects):
-    """A model of node types with these effects, corrected p-values and functions."""
-    node_types = {
-        name: MaskedType(
+def model(control="sub-tokens", restored=0.5, **effects):
+    """A model of node types with these effects on all outcomes, corrected p-values and functions; or on each outcome."""
+    node_types = {}
+    for name, (by_outcome, p, functions) in effects.items():
+        by_outcome = by_outcome if isinstance(by_outcome, tuple) else (by_outcome,) * 3
+        node_types[name] = MaskedType(
             np.arange(functions),
             np.ones(functions, int),
-            {},
-            {"jaccard": PairedEffect(functions, Effect(effect, effect - 0.1, effect + 0.1), p, p)},
+            {"restored": np.full((2, functions), restored)},
+            {
+                outcome: PairedEffect(functions, Effect(effect, effect - 0.1, effect + 0.1), p, p if effect else 1.0)
+                for outcome, effect in zip(("jaccard", "restored", "log_probability"), by_outcome)
+            },
         )
-        for name, (effect, p, functions) in effects.items()
-    }
     return Masked(SimpleNamespace(control=control), "", node_types, 9, 9, 0, {}, {}, {}, None, {}, "")
 
 
-def test_finding_names_only_what_the_test_separates():
+def test_finding_names_only_what_the_tests_separate():
     told = syntaxeval._finding(
         "m", model(a=(-0.2, 0.01, 9), b=(-0.9, 0.2, 9), c=(-0.3, 0.049, 9), d=(0.4, 0.01, 9), e=(-0.8, 0.01, 5))
     )
     assert told == (
         "m: of 4 node types in at least 6 functions, masking c (−0.300, 95 % interval −0.400 to −0.200) and a (−0.200, "
-        "95 % interval −0.300 to −0.100) costs more Jaccard similarity of the syntax tree than masking as many random "
-        "sub-tokens does (T1 − T0); masking d (+0.400, 95 % interval +0.300 to +0.500) costs less. For b, the test "
-        "separates no difference from 0. Nodes are spans, which are harder to restore than scattered sub-tokens, whatever "
-        "they hold: whether any of this is due to the syntax, `codesyntax mask --control spans` tells."
+        "95 % interval −0.300 to −0.100) costs more than masking as many random sub-tokens does, by similarity of trees, "
+        "restored sub-tokens and log-probability alike (T1 − T0, Jaccard similarity); masking d (+0.400, 95 % interval "
+        "+0.300 to +0.500) costs less. For b, no test separates a difference from 0. Nodes are spans, which are harder "
+        "to restore than scattered sub-tokens, whatever they hold: whether any of this is due to the syntax, `codesyntax "
+        "mask --control spans` tells."
     )
     told = syntaxeval._finding("m", model(a=(-0.2, 0.05, 9), b=(0.1, 1.0, 9)))
     assert "masking costs in no case more" in told and "less" not in told
-    assert told.endswith("For a and b, the test separates no difference from 0.")
+    assert told.endswith("For a and b, no test separates a difference from 0.")
     assert "no node type is in at least 6 functions" in syntaxeval._finding("m", model(a=(-0.2, 0.01, 5)))
     told = syntaxeval._finding("m", model("spans", a=(-0.2, 0.01, 9)))
-    assert "than masking random spans of sub-tokens as long as those of the nodes does (T1 − T0)." in told
+    assert "than masking random spans of sub-tokens as long as those of the nodes does, by " in told
+
+
+def test_finding_says_where_outcomes_contradict_each_other_and_nothing_of_what_restores_nothing():
+    told = syntaxeval._finding("m", model("spans", a=((-0.03, 0.12, 0.0), 0.01, 9), b=((0.0, 0.0, -1.0), 0.01, 9)))
+    assert "masking costs in no case more" in told
+    assert "contradict each other for a (more by similarity of trees, less by restored sub-tokens)." in told
+    assert told.endswith("Only some separate a difference from 0 for b (more by log-probability).")
+    told = syntaxeval._finding("m", model("spans", restored=0.002, a=(0.2, 0.001, 9)))
+    assert told.startswith("m: in no node type does it restore 1 % of the masked sub-tokens") and "(+" not in told
 
 
 def test_finding_colours_and_marks_say_what_the_tables_say(written, opened):
@@ -319,7 +332,7 @@ def test_finding_colours_and_marks_say_what_the_tables_say(written, opened):
     assert [kind for kind in TYPES if f"{kind} (" in after] == [kind for kind in TYPES if kind in gained]
     body = opened.locator("#table-masking-python tbody:not([hidden])")
     for look, kinds in (("down", lost), ("up", gained)):
-        coloured = body.locator(f"tr:has(td:nth-child(13).{look}) td:first-child").all_inner_texts()
+        coloured = body.locator(f"tr:has(td:nth-child(15).{look}) td:first-child").all_inner_texts()
         assert sorted(text.split("\n")[0] for text in coloured) == sorted(kinds)
     largest = min(
         lost, key=lambda kind: next(float(row[f"{name}: effect"]) for row in rows if row["node type"] == kind)

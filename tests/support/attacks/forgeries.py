@@ -259,7 +259,7 @@ def more_hard_edges_than_edges(entry):
     )
 
 
-@altered("in 5 functions, expected at least 6")
+@altered("in 5 functions, expected at least 30 in 6")
 def a_relation_in_few_functions_beyond_offsets(entry):
     hard = entry["beyond_offset"]
     edges, hits = unpacked(hard["edges"]).reshape(len(hard["relations"]), -1), {}
