@@ -85,7 +85,7 @@ PHP = Editing(
     blocks=frozenset({"compound_statement"}),
     no_op=" ;",
     alone=frozenset({"comment", "text_interpolation"}),
-    verbatim=frozenset({"text"}),
+    verbatim=frozenset({"text", "text_interpolation"}),
     contextual=frozenset(_PHP.split("|")),
     identifier=re.compile(rf"(?!\$this$|__|(?i:{_PHP}|namespace\\.*)$)[$\\]?([^\W\d][\w\\]*)"),
 )

@@ -360,6 +360,12 @@ def test_names_in_code_inside_strings_are_renamed_with_the_others(language, code
         assert re.search(kept, edit(code, language, name)[0])
 
 
+def test_layout_leaves_text_outside_of_php():
+    code = "function f($x) {\n    ?>\n<b>\n  c\n</b>\n    <?php\n    return $x;\n}\n"
+    edited = edit(code, "php", "layout")[0]
+    assert "?>\n<b>\n  c\n</b>\n    <?php" in edited != code
+
+
 SWITCH = """\
 int f(int x) {
     record P(int a) { }
