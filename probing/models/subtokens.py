@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from transformers import PreTrainedConfig
 
 from codesyntax_dataset.errors import ModelError
 from probing.models.location import no_panic
+
+if TYPE_CHECKING:
+    from transformers import PreTrainedConfig
 
 
 def tells_characters(tokenizer: Any) -> bool:

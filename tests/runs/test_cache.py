@@ -357,9 +357,10 @@ with LoopbackHub() as hub:
 
     hub.add("user/model", {{"config.json": b"4"}}, "refs/pr/1", type="model")
     request = hub.repositories["model", "user/model"].heads["refs/pr/1"]
-    proposed = ("user/model", "user/model@refs/pr/1", request)
+    proposed = ("user/model", "user/model@refs/pr/1", request, False)
     assert locate("user/model", "refs/pr/1") == locate("user/model@refs/pr/1", request) == proposed
-    assert locate("user/model") == ("user/model", "user/model", hub.repositories["model", "user/model"].heads["main"])
+    head = hub.repositories["model", "user/model"].heads["main"]
+    assert locate("user/model") == ("user/model", "user/model", head, False)
 """
 
 
