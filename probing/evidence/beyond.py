@@ -111,9 +111,11 @@ class Beyond:
 
     def other_means_of(self, shares: Mapping[str, np.ndarray]) -> np.ndarray:
         """The same from relation -> percent (rules, k)."""
-        edges = {name: self.edges[name][0] for name in shares}
-        means = [np.mean([shares[name] for name in shares if edges[name] >= least], axis=0) for least in FEWER_EDGES]
-        return np.array([*means, np.average(list(shares.values()), axis=0, weights=list(edges.values()))])
+        edges = np.array([self.edges[name][0] for name in shares])
+        scores = np.array([*shares.values()]).reshape(-1, len(RULES), len(KS))
+        weights = [*((edges >= least).astype(float) for least in FEWER_EDGES), edges.astype(float)]
+        none = np.full(scores.shape[1:], np.nan)
+        return np.array([np.average(scores, axis=0, weights=weight) if weight.any() else none for weight in weights])
 
 
 def beyond(validation: RankLedger, test: RankLedger, avoided: int) -> Beyond | None:
