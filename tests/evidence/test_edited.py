@@ -71,8 +71,9 @@ def functions_of(data, config):
 
 def test_planted_heads_and_counted_offsets(data):
     before = Planted(data, "python")
-    functions = functions_of(data, "python_distance")
-    found = changes(before, Planted(data, "python_distance", lambda places: places % 2 == 0), data)
+    functions = {split: places[places > 0] for split, places in functions_of(data, "python_distance").items()}
+    without_first = np.arange(1, 1000)  # as where the edit finds nothing to change in the first function
+    found = changes(before, Planted(data, "python_distance", lambda places: places % 2 == 0, without_first), data)
     everything = functions_of(data, "python")
     assert found.functions == len(functions["test"]) < len(everything["test"])
     assert found.lost == len(everything["test"]) - len(functions["test"])

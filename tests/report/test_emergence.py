@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import json
 from dataclasses import replace
 
 import numpy as np
@@ -96,7 +97,7 @@ def test_a_report_shows_every_checkpoint_once(results, dataset_folder):
     """In a section of its own; everywhere else the last one stands for the model."""
     (findings,) = read_findings([results], dataset_folder)
     assert [subject.name for subject in findings.subjects] == ["tiny at step 4,000"]
-    assert findings.subjects[0].entry["settings"]["step"] == 4000
+    assert json.loads(findings.subjects[0].file.read_text())["run"]["step"] == 4000
     (section,) = emergence_section.sections([findings])
     ((training,),) = [section.sections]
     text, _, table, drawn, relations = training.parts
