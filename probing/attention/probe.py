@@ -256,9 +256,9 @@ def _too_long(texts: Sequence[str], others: Mapping[str, tuple]) -> list[str]:
     for name, (tokenizer, longest) in others.items():
         with no_panic():
             encoded = tokenizer(list(texts), truncation=False, verbose=False)["input_ids"]
-        for place, ids in enumerate(encoded):
+        for number, ids in enumerate(encoded):
             if len(ids) > longest:
-                models[place] = models[place] or name
+                models[number] = models[number] or name
     return models
 
 

@@ -143,7 +143,7 @@ class ProbeResult(Result[RankLedger]):
 
     @classmethod
     def from_ledger(cls, ledger: RankLedger, data_folder: Path | None = None) -> ProbeResult:
-        made, counts = ProbeProvenance.of(ledger), ledger.counts()
+        provenance, counts = ProbeProvenance.of(ledger), ledger.counts()
         by_rule = {rule: score(counts, KS, rule) for rule in RULES}
         names = by_rule[RULES[0]]["relations"]
         relations = {
@@ -154,12 +154,12 @@ class ProbeResult(Result[RankLedger]):
         return cls._of(
             ledger,
             data_folder,
-            made,
-            signature_of(made.settings, counts.functions, len(ledger)),
+            provenance,
+            signature_of(provenance.settings, counts.functions, len(ledger)),
             functions=counts.functions,
             scores={rule: by_rule[rule]["scores"] for rule in RULES},
             relations=relations,
-            ties={rule: 100 * made.ties[rule] / max(1, len(ledger)) for rule in RULES},
+            ties={rule: 100 * provenance.ties[rule] / max(1, len(ledger)) for rule in RULES},
             layers=counts.layers,
             heads=counts.heads,
         )

@@ -73,12 +73,12 @@ def probe_models(
     ]
     for model, named in trainings([os.fspath(model) for model in models]):
         try:
-            found = checkpoints(model, revisions or named)
+            revised = checkpoints(model, revisions or named)
         except CodeSyntaxError as error:
             for functions in reads:
                 yield Done(model, functions.config, functions.split, None, False, error)
             continue
-        for revision, step in found:
+        for revision, step in revised:
             session = Session(model, revision=revision, step=step, dtype=dtype, device=device, max_length=max_length)
             name = model if revision is None else f"{model}@{revision}"
             for functions in reads:

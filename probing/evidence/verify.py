@@ -130,14 +130,14 @@ def _verified(
     made, difference = result.PROVENANCE.of(result.ledger), result.difference(text)
     found = f"numbers differ from the ledger's: {difference}" if difference else "every number follows from the ledger"
     checks = [Criterion("scores", difference is None, found)]
-    of = len(verifier.places(result.ledger))
+    measured = len(verifier.places(result.ledger))
     try:
         here = experiment.again(made, session_of(made), find_data(file, made.settings) if data is None else data)
         ours = here.settings
     except (DatasetError, ModelError, HubError, UnknownName) as error:
-        return Verification([*checks, Criterion("model and data", None, str(error))], of=of)
+        return Verification([*checks, Criterion("model and data", None, str(error))], of=measured)
     except CodeSyntaxError as error:
-        return Verification([*checks, Criterion("model and data", False, str(error))], of=of)
+        return Verification([*checks, Criterion("model and data", False, str(error))], of=measured)
     session = here.session
     checks += [
         same("model", made.settings.revision, ours.revision, session.revision is None),
@@ -147,12 +147,12 @@ def _verified(
     if None not in (checks[-2].passed, checks[-1].passed):
         checks += against.unlike()
     if any(check.passed is None for check in checks):
-        return Verification(checks, of=of)
+        return Verification(checks, of=measured)
     checks += against.counted()
     if not checks[-1].passed:
-        return Verification(checks, of=of)
+        return Verification(checks, of=measured)
     check, number = against.again(functions, np.random.default_rng(seed))
-    return Verification([*checks, check], number, of, result.ledger.digest())
+    return Verification([*checks, check], number, measured, result.ledger.digest())
 
 
 class RanksVerifier(Verifier[Probing]):

@@ -209,7 +209,7 @@ class Masking(Experiment[MaskedFunction, MaskResult]):
         tables, unsure = [], []
         for function, (_, pairs), restored in zip(part, functions, self.restoration.each(functions, bar)):
             tables.append(_rows(function.index, pairs, restored))
-            unsure += [one.filled.unsure for one in restored]
+            unsure += [copy.filled.unsure for copy in restored]
         return MaskingLedger(list(settings.node_types), np.concatenate(tables), self.made), np.array(unsure)
 
 
@@ -228,15 +228,15 @@ def copies_of(function: Maskable, index: int, settings: MaskSettings) -> tuple[l
 
 def _rows(index: int, pairs: Sequence[TypeCopies], restored: Sequence[RestoredCopy]) -> np.ndarray:
     """The rows of the function at a place in the split, from what the model restored in its copies, in order."""
-    found = np.zeros(len(restored), ROW)
-    found["function"] = index
-    places = ((pair.node_type, number, copy) for pair in pairs for number, copy in enumerate(pair.copies))
-    for row, (node_type, number, copy), one in zip(found, places, restored):
+    rows = np.zeros(len(restored), ROW)
+    rows["function"] = index
+    copies = ((pair.node_type, number, copy) for pair in pairs for number, copy in enumerate(pair.copies))
+    for row, (node_type, number, copy), result in zip(rows, copies, restored):
         row["node_type"], row["copy"], row["seed"] = node_type, number, copy.seed
-        row["masked"], row["log_probability"] = len(copy.positions), one.filled.log_probability
-        for name, value in zip((*HITS, *SIMILARITIES), (*one.filled.hits, *one.similarity)):
+        row["masked"], row["log_probability"] = len(copy.positions), result.filled.log_probability
+        for name, value in zip((*HITS, *SIMILARITIES), (*result.filled.hits, *result.similarity)):
             row[name] = value
-    return found
+    return rows
 
 
 def _chosen(language: str, names: Sequence[str] | None) -> list[str]:

@@ -164,21 +164,21 @@ class MaskResult(Result[MaskingLedger]):
 
     @classmethod
     def from_ledger(cls, ledger: MaskingLedger, data_folder: Path | None = None) -> MaskResult:
-        made = MaskProvenance.of(ledger)
-        _check_counts(ledger, made)
+        provenance = MaskProvenance.of(ledger)
+        _check_counts(ledger, provenance)
         return cls._of(
             ledger,
             data_folder,
-            made,
-            signature_of(made, len(ledger)),
-            functions=made.functions,
+            provenance,
+            signature_of(provenance, len(ledger)),
+            functions=provenance.functions,
             node_types={
                 name: _scores(ledger.rows[ledger.rows["node_type"] == place])
                 for place, name in enumerate(ledger.node_types)
                 if (ledger.rows["node_type"] == place).any()
             },
             copies=len(ledger),
-            dropped=made.dropped,
+            dropped=provenance.dropped,
         )
 
     def arms(self, outcome: str = "jaccard") -> dict[str, OutcomeArms]:

@@ -186,10 +186,11 @@ class Silencing(Experiment[SilencedFunction, SilencingResult]):
             self.model.learn_means(self.reference)
         heads, masked = self.provenance.heads, self.model.mask is not None
         names, passes = list(heads), [passes_of(function, heads, masked) for function in part]
-        found = iter(self._predictor.predict([one for by_key in passes for one in by_key.values()], passes, bar))
+        every_pass = [every for by_key in passes for every in by_key.values()]
+        predictions = iter(self._predictor.predict(every_pass, passes, bar))
         tables = []
         for function, by_key in zip(part, passes):
-            predicted = {key: (one.positions, next(found)) for key, one in by_key.items()}
+            predicted = {key: (every.positions, next(predictions)) for key, every in by_key.items()}
             tables.append(_rows(function, predicted, heads, names, masked))
         return SilencingLedger(names, np.concatenate(tables), self.made).sorted()
 
@@ -213,9 +214,9 @@ class Predictor(Batches):
 
     def predict(self, passes: Sequence[Pass], by_function: Sequence[Mapping], bar: tqdm) -> list[np.ndarray]:
         """The log-probabilities (M,) of each pass, in order; the bar counts functions."""
-        counted = FunctionsBar(bar, [len(of) for of in by_function])
-        found = torch.cat(self.each(passes, counted, self._log_probabilities)).numpy()
-        return np.split(found, np.cumsum([len(one.positions) for one in passes])[:-1])
+        functions_bar = FunctionsBar(bar, list(map(len, by_function)))
+        log_probabilities = torch.cat(self.each(passes, functions_bar, self._log_probabilities)).numpy()
+        return np.split(log_probabilities, np.cumsum([len(every.positions) for every in passes])[:-1])
 
     def batch(self, functions: Sequence[Any], start: int) -> Sequence[Any]:
         batch = super().batch(functions, start)

@@ -212,19 +212,19 @@ class SilencingResult(Result[SilencingLedger]):
 
     @classmethod
     def from_ledger(cls, ledger: SilencingLedger, data_folder: Path | None = None) -> SilencingResult:
-        made = SilencingProvenance.of(ledger)
-        _check_heads(ledger, made)
+        provenance = SilencingProvenance.of(ledger)
+        _check_heads(ledger, provenance)
         whole = ledger.rows[ledger.rows["silenced"] == WHOLE]
         return cls._of(
             ledger,
             data_folder,
-            made,
-            signature_of(made, int(whole["edges"].sum())),
-            functions=made.functions,
-            relations={name: _summary(*_costs(ledger, name)) for name in sorted(made.heads)},
-            heads=made.heads,
-            passes=made.passes,
-            left_out=made.left_out,
+            provenance,
+            signature_of(provenance, int(whole["edges"].sum())),
+            functions=provenance.functions,
+            relations={name: _summary(*_costs(ledger, name)) for name in sorted(provenance.heads)},
+            heads=provenance.heads,
+            passes=provenance.passes,
+            left_out=provenance.left_out,
         )
 
     def costs(self) -> dict[str, Costs]:

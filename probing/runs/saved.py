@@ -65,14 +65,15 @@ class Provenance(Record):
     @classmethod
     def of(cls, ledger: Ledger) -> Self:
         """Raises LedgerError if the ledger does not say how it was made, or is of another version."""
-        made = ledger.settings
-        if isinstance(made, dict) and "settings" in made and (version := made.get(cls.VERSIONED, 1)) != cls.VERSION:
+        recorded = ledger.settings
+        whole = isinstance(recorded, dict) and "settings" in recorded
+        if whole and (version := recorded.get(cls.VERSIONED, 1)) != cls.VERSION:
             raise LedgerError(
                 f"the ledger is of {cls.WHAT} version {version}, this is version {cls.VERSION}, and the two do "
                 f"not compare: {cls.AGAIN}"
             )
         try:
-            return cls.model_validate(made)
+            return cls.model_validate(recorded)
         except ValidationError as error:
             raise LedgerError(
                 f"the settings in the ledger are not those of {cls.RUN} ({explain(error, 'what made it')}): {cls.AGAIN}"
@@ -132,9 +133,9 @@ class Result(Record, Generic[L]):
         """
 
     @classmethod
-    def _of(cls, ledger: L, data_folder: Path | None, made: Any, signature: Signature, **numbers: Any) -> Self:
-        """The result of a ledger that was `made` so."""
-        shared = {"settings": made.settings, "run": made.run, "versions": made.versions, "skips": made.skips}
+    def _of(cls, ledger: L, data_folder: Path | None, provenance: Any, signature: Signature, **numbers: Any) -> Self:
+        """The result of a ledger with this provenance."""
+        shared = {name: getattr(provenance, name) for name in ("settings", "run", "versions", "skips")}
         result = cls(format=FORMAT, instrument=cls.LEDGER.INSTRUMENT, signature=str(signature), **shared, **numbers)
         result._ledger, result._data_folder = ledger, data_folder
         return result
@@ -174,9 +175,9 @@ class Result(Record, Generic[L]):
         return self._titled(self.settings.model)
 
     def _titled(self, model: str, *more: str) -> str:
-        made = self.settings
-        partial = "" if made.limit is None else f" (PARTIAL: first {made.limit} functions)"
-        return f"{model} on {', '.join([made.data, f'{made.config}/{made.split}', *more])}{partial}"
+        settings = self.settings
+        partial = "" if settings.limit is None else f" (PARTIAL: first {settings.limit} functions)"
+        return f"{model} on {', '.join([settings.data, f'{settings.config}/{settings.split}', *more])}{partial}"
 
     def difference(self, text: str) -> str | None:
         """How a result in JSON differs from this one, except in `data_path`; None if it does not."""
