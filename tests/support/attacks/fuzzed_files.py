@@ -32,7 +32,7 @@ from probing.attention.ledger import RankLedger
 from probing.attention.result import load as load_result
 from probing.evidence import entry, gather
 from probing.models.checkpoints import read_models
-from probing.models.cubert.checkpoint import Checkpoint
+from probing.models.cubert.checkpoint import TensorBundle
 from probing.models.cubert.tokenizer import CubertTokenizer, read_vocabulary
 from probing.models.load import load as load_model
 from probing.models.load import load_tokenizer
@@ -424,7 +424,7 @@ def checkpoint(rng: random.Random) -> File:
     shutil.copy(other, path.with_name(other.name.replace(prefix.name, "c.ckpt-1")))
 
     def read() -> None:
-        found = Checkpoint(path.parent / "c.ckpt-1")
+        found = TensorBundle(path.parent / "c.ckpt-1")
         for name in found.variables:
             found.read(name)
 
