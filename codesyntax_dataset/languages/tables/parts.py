@@ -20,6 +20,7 @@ itself leads from the first of its nodes to the others.
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Callable
 
@@ -42,6 +43,7 @@ _KEPT = re.compile(
 _SLASH = re.compile(r"/(?=(?:[^']*'[^']*')*[^']*$)")  # outside of quotes
 
 
+@functools.cache
 def compiled(part: str) -> Find:
     """The function that finds a part of a construct, given its node: nodes in the order of the text, or none.
 
