@@ -343,7 +343,7 @@ def test_the_digest_of_the_functions_depends_on_them_and_the_version_on_their_la
     relabelled = build(source, ["python"], tmp_path / "out").configs["python"]
     assert relabelled.digest == reports[0].digest
     assert relabelled.version != reports[0].version
-    assert all(re.fullmatch(r"1\.0\.\d+", report.version) for report in [*reports, relabelled])
+    assert all(re.fullmatch(r"1\.1\.\d+", report.version) for report in [*reports, relabelled])
 
 
 # ----------------------------------------------------------------------------------------------- reading it back

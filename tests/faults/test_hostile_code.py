@@ -59,7 +59,7 @@ def test_code_that_the_parser_recovers_from_again_and_again_is_refused(language)
 
 def test_short_code_that_the_parser_never_ends_with_is_refused():
     before = time.process_time()
-    with pytest.raises(ParseError, match="takes too long"):
+    with pytest.raises(ParseError, match="cannot be read"):
         annotate("[,Z" * 14, "typescript")
     assert time.process_time() - before < 5  # forever, and 20 GB
 

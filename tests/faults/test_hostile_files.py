@@ -23,7 +23,7 @@ from codesyntax_dataset.languages import LANGUAGES
 from codesyntax_dataset.schema import Skips
 from codesyntax_dataset.sources import read
 from probing.attention.ledger import RankLedger
-from probing.models.cubert.checkpoint import Checkpoint
+from probing.models.cubert.checkpoint import TensorBundle
 from probing.models.cubert.tokenizer import read_vocabulary
 from probing.models.location import locate
 from probing.publish.push import push_dataset
@@ -229,7 +229,7 @@ PIPES = {
     "a ledger": RankLedger.load,
     "a vocabulary": read_vocabulary,
     "a model's weights": lambda path: locate(str(path.parent)),
-    "a checkpoint": Checkpoint,
+    "a checkpoint": TensorBundle,
     "code to show": lambda path: shown(path, None, None, "python", "test"),
     "repositories to exclude": lambda path: build("sample", ["python"], path.parent / "out", exclude_repositories=path),
 }

@@ -25,10 +25,11 @@ from support.hub.loopback_hub import LoopbackHub
 from support.processes import codesyntax, ended, start
 
 import codesyntax_dataset
-from probing.attention import probe
+from probing.attention.probe import Probing
 from probing.cli import main
 from probing.evidence import entry
-from probing.prediction import mask, silence
+from probing.prediction.mask import Masking
+from probing.prediction.silence import Silencing
 
 Tree = dict[str, bytes]
 """Path -> content, of all files of a folder."""
@@ -131,8 +132,8 @@ def world() -> Iterator[World]:
     ):
         hub.connect(patch, Path(folder, "hub"))
         patch.setenv("HF_TOKEN", "hf_anything")
-        for module, functions in ((probe, 4), (mask, 2), (silence, 1)):
-            patch.setattr(module, "PART", functions)
+        for experiment, functions in ((Probing, 4), (Masking, 2), (Silencing, 1)):
+            patch.setattr(experiment, "PART", functions)
         _import_everything(Path(folder))
         yield World(Path(folder, "world"), hub)
 

@@ -23,7 +23,7 @@ CARD = (embedded_folder(TINY) / "README.md").read_text(encoding="utf-8")
 def test_it_comes_with_the_package():
     """Small, and all of its training done."""
     folder = embedded_model(TINY)
-    assert locate(TINY) == (str(folder), TINY, None)
+    assert locate(TINY) == (str(folder), TINY, None, False)
     assert {"README.md", "config.json", "model.safetensors", "tokenizer.json"} <= {
         file.name for file in folder.iterdir()
     }

@@ -131,7 +131,7 @@ def beyond_offsets(user) -> float:
         best = min(counts, key=lambda distance: (-counts[distance], abs(distance)))
         hard = {split: both[split][name][mine[split] != best] for split in tables}
         functions = np.array(tables["test"]["function"])[named["test"] == name][mine["test"] != best]
-        if len(hard["validation"]) and len(set(functions.tolist())) >= 6:
+        if len(hard["validation"]) and len(set(functions.tolist())) >= 6 and len(hard["test"]) >= 30:
             found[name] = hard["test"][:, hard["validation"].mean(axis=0).argmax()]
     return mean(found)
 
