@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import json
 import os
 import shutil
 import sys
@@ -27,7 +28,6 @@ from support.processes import codesyntax, ended, start
 import codesyntax_dataset
 from probing.attention.probe import Probing
 from probing.cli import main
-from probing.evidence import entry
 from probing.prediction.mask import Masking
 from probing.prediction.silence import Silencing
 
@@ -85,7 +85,7 @@ class World:
         with tempfile.TemporaryDirectory() as folder:
             for of_masks in entries([masked()], Path(folder)):
                 path = Path(folder, "masked.json")
-                path.write_text(entry.to_json(of_masks))
+                path.write_text(json.dumps(of_masks))
                 yield path
 
     def again(self) -> None:

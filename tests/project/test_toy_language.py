@@ -131,10 +131,10 @@ def test_a_language_from_its_record_to_its_report(sums, source, tiny_model, tmp_
     codesyntax(*probe, "sums", "--split", "validation", "--split", "test", "--output", tmp_path / "results")
     (found,) = read_findings([tmp_path / "results"], data)
     (subject,) = found.subjects
-    assert entry.to_json(entry.load(entry.to_json(subject.entry).encode())) == entry.to_json(subject.entry)
+    assert entry.load(subject.entry.to_json().encode()).to_json() == subject.entry.to_json()
     report = "\n".join(section.to_markdown() for section in contents.sections([found], []))
     for relation in sums.relation_names:
-        assert subject.entry["protocols"]["held-out"]["relations"][relation]["edges"] == 36
+        assert subject.scores["protocols"]["held-out"]["relations"][relation]["edges"] == 36
         assert relation.partition("-")[0] in report  # of Markdown, in which signs are escaped
 
 
