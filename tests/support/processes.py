@@ -73,7 +73,14 @@ def together(arguments: Sequence[str], count: int = 2) -> None:
     config = LaunchConfig(
         1, 1, count, run_id="tests", rdzv_backend="c10d", rdzv_endpoint="localhost:0", start_method="fork"
     )
-    elastic_launch(config, _shared)(arguments)
+    handlers = {
+        number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT)
+    }
+    try:
+        elastic_launch(config, _shared)(arguments)
+    finally:  # the launcher leaves its own
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
 
 
 def _shared(arguments: Sequence[str]) -> None:
