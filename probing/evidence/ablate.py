@@ -16,8 +16,9 @@ from codesyntax_metric.topk_uas import RULES
 from probing.attention.probe import Probing
 from probing.attention.result import HeadScore, ProbeResult
 from probing.evidence.beyond import AVOIDED, best_offsets, is_hard
+from probing.evidence.checks import Criterion, Verifier
 from probing.prediction.silence import Silencing
-from probing.prediction.silencing_result import Chosen, SilencingResult
+from probing.prediction.silencing_result import Chosen, SilencingProvenance, SilencingResult
 from probing.runs.data import read_functions
 from probing.runs.experiment import run
 from probing.runs.session import Session
@@ -72,11 +73,38 @@ def ablate(
     test = Probing(session, read_functions(data, config, "test", limit=limit), direction)
     validation = Probing(session, read_functions(data, config, "validation"), direction)
     best = partial(_best_heads, output=output)
-    silencing = Silencing(session, test.data, validation, test, best, draws, seed, tell)
+    silencing = Ablation(session, test.data, validation, test, best, draws, seed, tell)
     result = run(silencing, output, shard)
     if output is not None:
         silencing.heads  # noqa: B018 - the probes belong there, even if the cache has the result
     return result
+
+
+class Ablation(Silencing):
+    """Silences the heads that both probes choose."""
+
+    @classmethod
+    def again(cls, made: SilencingProvenance, session: Session, data: Any) -> Ablation:
+        test, validation = (
+            Probing(session, read_functions(data, made.settings.config, split, limit=limit), made.settings.direction)
+            for split, limit in ((made.settings.split, made.settings.limit), ("validation", None))
+        )
+        best = partial(_best_heads, output=None)
+        return cls(session, test.data, validation, test, best, made.settings.draws, made.settings.seed)
+
+
+class HeadsVerifier(Verifier[Ablation]):
+    """Chooses the heads of a silencing result again, and compares the rows of some functions."""
+
+    COUNTED = ("skips", "left_out")
+
+    def counted(self) -> list[Criterion]:
+        theirs, ours = self.made.heads, self.experiment.provenance.heads
+        other = sorted(name for name in {**theirs, **ours} if theirs.get(name) != ours.get(name))
+        found = (
+            f"of other relations, or chosen otherwise, for {', '.join(other)}" if other else f"all {len(ours)} again"
+        )
+        return [*super().counted(), Criterion("heads", not other, found)]
 
 
 def _best_heads(silencing: Silencing, output: str | os.PathLike | None) -> dict[str, Chosen] | None:

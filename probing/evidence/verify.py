@@ -41,6 +41,7 @@ from probing.attention.ledger import RankLedger
 from probing.attention.probe import Probing, Runner
 from probing.attention.ranking import EncodedFunction, RankBounds
 from probing.attention.result import load
+from probing.evidence.ablate import Ablation, HeadsVerifier
 from probing.evidence.checks import (
     FUNCTIONS,
     MOST_BIASED,
@@ -57,7 +58,7 @@ from probing.evidence.verify_masked import CopiesVerifier
 from probing.prediction.mask import Masking
 from probing.runs.data import find_data
 from probing.runs.experiment import Experiment
-from probing.runs.ledger_file import ATTENTION, MASKING, instrument_of
+from probing.runs.ledger_file import ATTENTION, MASKING, SILENCING, instrument_of
 from probing.runs.saved import ledger_path, read_text
 from probing.runs.session import Session
 from probing.runs.settings import Settings
@@ -121,9 +122,7 @@ def _verified(
     """The checks of a result."""
     instrument = instrument_of(ledger_path(file)) or ATTENTION
     if instrument not in VERIFIERS:
-        raise LedgerError(
-            f"{file} is of `codesyntax ablate`, which verify does not check: the same command gives the same bytes"
-        )
+        raise LedgerError(f"{ledger_path(file)} is of {instrument!r:.40}, expected one of {', '.join(VERIFIERS)}")
     experiment, verifier = VERIFIERS[instrument]
     text = read_text(file)
     result = experiment.RESULT.from_file(ledger_path(file))
@@ -178,6 +177,7 @@ class RanksVerifier(Verifier[Probing]):
 VERIFIERS: dict[str, tuple[type[Experiment], type[Verifier]]] = {
     ATTENTION: (Probing, RanksVerifier),
     MASKING: (Masking, CopiesVerifier),
+    SILENCING: (Ablation, HeadsVerifier),
 }
 """Instrument -> what is run again, and how it is compared."""
 

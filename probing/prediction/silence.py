@@ -40,9 +40,7 @@ from probing.prediction.silencing_result import (
     SilencingSettings,
 )
 from probing.runs.batches import Batches
-from probing.runs.data import read_functions
 from probing.runs.experiment import Experiment, Prepared
-from probing.runs.session import Session
 
 if TYPE_CHECKING:
     from probing.models.silencing import AttentionHead, LanguageModel
@@ -115,15 +113,6 @@ class Silencing(Experiment[SilencedFunction, SilencingResult]):
     def reference(self) -> list[np.ndarray]:
         """The functions (S,) over which the outputs of heads are averaged."""
         return [function.ids for function in self.validation.encoded.functions[:REFERENCE]]
-
-    @classmethod
-    def again(cls, made: SilencingProvenance, session: Session, data: Any) -> Silencing:
-        """With the heads of then, which are not chosen again."""
-        test, validation = (
-            Probing(session, read_functions(data, made.settings.config, split, limit=limit), made.settings.direction)
-            for split, limit in ((made.settings.split, made.settings.limit), ("validation", None))
-        )
-        return cls(session, test.data, validation, test, lambda _: made.heads, made.settings.draws, made.settings.seed)
 
     @cached_property
     def heads(self) -> Mapping[str, Chosen]:

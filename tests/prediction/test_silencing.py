@@ -16,10 +16,11 @@ from tqdm import tqdm
 from codesyntax_dataset.errors import LedgerError, ModelError
 from probing.attention.probe import Probing
 from probing.cli import main
-from probing.evidence.ablate import ablate
+from probing.evidence.ablate import Ablation, ablate
 from probing.evidence.effect import paired
 from probing.evidence.merge import merge
 from probing.evidence.silencing_effects import SilencingEffect, by_chance, silencing_effects
+from probing.evidence.verify import verify
 from probing.models.load import load_language_model
 from probing.models.location import EMBEDDED
 from probing.prediction import silence
@@ -312,7 +313,7 @@ def test_shards_are_merged_to_the_same_bytes(model, dataset_folder, whole, tmp_p
     assert probes | files(tmp_path) == files(whole)
 
 
-def job_of(model, dataset_folder) -> silence.Silencing:
+def job_of(model, dataset_folder) -> Ablation:
     """Of two functions, of different lengths."""
     functions, reference = (
         read_functions(dataset_folder, "python", split, limit=14) for split in ("test", "validation")
@@ -323,7 +324,7 @@ def job_of(model, dataset_folder) -> silence.Silencing:
     }
     session = Session(model)
     test, validation = (Probing(session, data, "head-to-dependent") for data in (functions, reference))
-    job = silence.Silencing(session, functions, validation, test, lambda _: heads, draws=20, seed=0)
+    job = Ablation(session, functions, validation, test, lambda _: heads, draws=20, seed=0)
     job.functions, job.reference = job.functions[:2], job.reference[:3]
     return job
 
@@ -397,7 +398,7 @@ def test_a_finished_run_is_read_again_and_a_forged_one_is_not(model, dataset_fol
 
 @pytest.mark.slow
 def test_the_command_and_the_report(model, dataset_folder, whole, tmp_path):
-    """As text and JSON; `score` prints the same from the ledger, `report` has the section, `verify` says what to do."""
+    """As text and JSON; `score` prints the same from the ledger, `report` has the section, `verify` accepts it."""
     runner, given = CliRunner(), ["ablate", str(model), "--data", str(dataset_folder), "--limit", "3"]
     made = runner.invoke(main, [*given, "--draws", "1", "--output", str(tmp_path / "out")])
     assert made.exit_code == 0, made.output
@@ -406,11 +407,9 @@ def test_the_command_and_the_report(model, dataset_folder, whole, tmp_path):
     ledger = file.with_name(file.name.replace(".json", ".ledger.parquet"))
     assert runner.invoke(main, ["score", str(ledger)]).stdout == made.stdout
     assert json.loads(runner.invoke(main, ["score", str(ledger), "--json"]).stdout)["relations"]
-    verified = runner.invoke(main, ["verify", str(file)])
-    assert (
-        verified.exit_code == 3
-        and "which verify does not check: the same command gives the same bytes" in verified.stdout
-    )
+    verified = runner.invoke(main, ["verify", str(file), "--model", str(model)])
+    assert verified.exit_code == 0, verified.stdout
+    assert "rows differ by more than rounding" in verified.stdout and "accepted" in verified.stdout
     for source, ours in ((file, "silencing ledgers"), (whole, "rank and silencing ledgers")):
         reported = runner.invoke(main, ["report", str(source), "--output", str(tmp_path / "report")])
         assert reported.exit_code == 0, reported.output
@@ -418,6 +417,45 @@ def test_the_command_and_the_report(model, dataset_folder, whole, tmp_path):
         assert "## Heads that look and heads that serve" in page and "| relation |" in page
         assert ours in (tmp_path / "report/index.html").read_text()
     assert sorted(path.name for path in (tmp_path / "report/tables").glob("heads-*")) == ["heads-python.csv"]
+
+
+@pytest.mark.slow
+def test_verify_finds_other_rows_and_other_heads(model, dataset_folder, tmp_path):
+    """A log-probability, a head that is not the best with rows of its own, and a relation that is left out."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(silence, "REFERENCE", 5)
+        result = ablate(str(model), dataset_folder, limit=3, draws=2)
+        for number, (alter, failing) in enumerate(
+            ((_likelier, "rows again"), (_other_head, "heads"), (_left, "heads"))
+        ):
+            forged = SilencingResult.from_ledger(alter(result.ledger), result.data_folder)
+            file = forged.save(tmp_path / str(number))
+            verification = verify(file, model=str(model), functions=None)
+            assert [check.name for check in verification.checks if not check.passed][-1:] == [failing]
+
+
+def _likelier(ledger: SilencingLedger) -> SilencingLedger:
+    rows = ledger.rows.copy()
+    rows["log_probability"][-1] /= 2
+    return SilencingLedger(ledger.names, rows, ledger.settings)
+
+
+def _other_head(ledger: SilencingLedger) -> SilencingLedger:
+    settings, rows = json.loads(json.dumps(ledger.settings)), ledger.rows.copy()
+    chosen = settings["heads"][ledger.names[0]]
+    chosen["head"], chosen["matched"][0] = chosen["matched"][0], chosen["head"]
+    heads = np.array([-1, chosen["head"], *chosen["matched"]])
+    first = rows["relation"] == 0
+    rows["head"][first] = heads[rows["silenced"][first]]
+    return SilencingLedger(ledger.names, rows, settings)
+
+
+def _left(ledger: SilencingLedger) -> SilencingLedger:
+    settings, rows = json.loads(json.dumps(ledger.settings)), ledger.rows[ledger.rows["relation"] > 0].copy()
+    del settings["heads"][ledger.names[0]]
+    rows["relation"] -= 1
+    settings["functions"] = len(np.unique(rows["function"]))
+    return SilencingLedger(ledger.names[1:], rows, settings)
 
 
 # --- verdicts ---
