@@ -59,16 +59,24 @@ def report(results: tuple[Path, ...], output: Path, data: str | None) -> None:
     metavar="[LANGUAGE=]MODEL",
     help="A model to probe on all languages that it reads; with a language, such as python=FOLDER, only on that.",
 )
+@click.option(
+    "--study",
+    type=click.Choice(["codesyntax", "syntaxeval"]),
+    default="codesyntax",
+    help="Shen et al. (2022), or Velasco et al. (2024).",
+)
 @click.option("--output", default="reproduction", type=options.FOLDER, help="The folder to write into.")
 @options.exclude_repositories
 @options.limit
 @options.device
 def reproduce(sources: tuple[str, ...], models: tuple[str, ...], output: Path, **given: Any) -> None:
-    """Make the paper's tables and figures again: build, probe, run baselines, and write one page that sets the paper's
-    numbers and the differences beside ours.
+    """Make the tables and figures of a study again, with the study's numbers and the differences beside ours.
 
-    Tables 3 to 6 and 8 to 12, and Figures 2 to 8 and 16 to 19. What has no source or model is left empty, with
-    the reason. An interrupted run continues when the same command is given again.
+    codesyntax: build, probe and run baselines for Tables 3 to 6 and 8 to 12, and Figures 2 to 8 and 16 to 19.
+    syntaxeval: mask Python functions as the study did, and compare its estimator with ours.
+
+    What has no source or model is left empty, with the reason. An interrupted run continues when the same command is
+    given again.
     """
     quiet_libraries()
     import probing

@@ -18,16 +18,20 @@ COMPARABLE, NO_DATA = "yes", "empty: no data"
 
 
 class Compared(NamedTuple):
-    """`standing`: COMPARABLE, or why the two numbers do not compare or one of them is missing."""
+    """`standing`: COMPARABLE, or why the two numbers do not compare or one of them is missing; `digits`: those that the
+    paper prints behind the point."""
 
     here: float | None
     paper: float | None
     standing: str
+    digits: int = 1
 
     @property
     def difference(self) -> float | None:
         """Of the numbers rounded as in the paper, so that equal ones differ by 0."""
-        return None if self.here is None or self.paper is None else round(round(self.here, 1) - self.paper, 1)
+        if self.here is None or self.paper is None:
+            return None
+        return round(round(self.here, self.digits) - self.paper, self.digits)
 
     @property
     def compares(self) -> bool:

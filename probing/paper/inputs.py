@@ -74,7 +74,7 @@ class Inputs:
         return [language for language in CONFIGS if self.configs(language)]
 
     def text(self) -> str:
-        """What will run, and its estimated time and disk, in words."""
+        """The runs, and their estimated time and disk, in words."""
         lines, seconds, size = [], 0.0, 0.0
         for language in self.languages:
             models = self.models[language]
@@ -89,11 +89,27 @@ class Inputs:
                     seconds += functions * _SECONDS_A_FUNCTION
                     size += functions * _LEDGER_BYTES * model.heads
         lines += [f"{config}: left out, {why}" for config, why in self.missing.items()]
-        lines.append(
-            f"estimated: {_duration(seconds)} on one CPU core, less on a GPU; {max(1, size / 1e6):,.0f} MB, and as "
-            "much in the cache of runs. What an earlier run has finished is not done again"
+        return "\n".join([*lines, estimate(seconds, size)])
+
+    def masking_text(self, config: str, copies: float, copy_bytes: int) -> str:
+        """As `text`, for masking runs on `config` with `copies` masked copies of each function."""
+        functions, subtokens = self.read[config]
+        models, passes = self.models[config], functions * copies
+        seconds = passes * _SECONDS_A_FUNCTION * (1 + len(models))
+        seconds += sum(copies * subtokens * _SECONDS_A_SUBTOKEN * model.weights / _WEIGHTS for model in models)
+        named = ", ".join(model.name for model in models)
+        line = (
+            f"{config} from {self.sources[config]}: {named}; {functions:,} functions, about {passes:,.0f} masked copies"
         )
-        return "\n".join(lines)
+        return f"{line}\n{estimate(seconds, passes * copy_bytes * len(models) + functions * _DATASET_BYTES)}"
+
+
+def estimate(seconds: float, size: float) -> str:
+    """Time and disk (bytes) in words."""
+    return (
+        f"estimated: {_duration(seconds)} on one CPU core, less on a GPU; {max(1, size / 1e6):,.0f} MB, and as much in "
+        "the cache of runs. What an earlier run has finished is not done again"
+    )
 
 
 def read(
@@ -101,18 +117,19 @@ def read(
     models: Sequence[str],
     exclude_repositories: str | os.PathLike[str] | None = None,
     limit: int | None = None,
+    languages: Sequence[str] = CODE,
 ) -> Inputs:
     """Find the models, and read every source once.
 
     Each of `sources` and `models` may begin with a language and `=`, such as `german=de_gsd-ud-test.conllu`; a source
-    that does not is one of functions, for Python and Java, and a model that does not is probed on all languages that
-    it reads. A config that its source does not have is missing, with the reason.
+    that does not is for all `languages`, and a model that does not is probed on all languages that it reads. A config
+    that its source does not have is missing, with the reason.
 
     Raises CodeSyntaxError for two sources of a language, or two models of one name; SourceError for a source of which
     no config can be read; ModelError for a model that cannot be found.
     """
     excluded = frozenset() if exclude_repositories is None else corpus.read_repositories(exclude_repositories)
-    given = _by_language(sources, CODE)
+    given = _by_language(sources, languages)
     for language, several in given.items():
         if len(several) > 1:
             raise CodeSyntaxError(f"{language} has {len(several)} sources, {' and '.join(several)}: give one")
@@ -132,7 +149,7 @@ def read(
                 lengths = lengths[:limit]
                 found[config] = Read(len(lengths), sum(length for length in lengths if length <= PAPER_LENGTH))
     for source in sources:
-        of_source = list(_by_language([source], CODE))
+        of_source = list(_by_language([source], languages))
         if not any(config in found for language in of_source for config in CONFIGS[language]):
             raise SourceError(missing[of_source[0]])
     by_language = _by_language(models, tuple(CONFIGS))

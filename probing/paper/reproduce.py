@@ -1,4 +1,4 @@
-"""From sources and models to the paper's tables and figures, in one run that resumes."""
+"""From sources and models to the tables and figures of a study, in one run that resumes."""
 
 from __future__ import annotations
 
@@ -7,25 +7,31 @@ import os
 import shutil
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import filelock
 
 from codesyntax_dataset.arguments import Positive, checked
 from codesyntax_dataset.atomic import TEMPORARY_FOLDERS, os_errors_as_ledger_errors
 from codesyntax_dataset.build import build
-from codesyntax_dataset.errors import LedgerError
+from codesyntax_dataset.errors import LedgerError, UnknownName
 from codesyntax_dataset.owned_folder import check_owned
 from codesyntax_dataset.statistics import Statistics
 from probing.attention.probe import probe
-from probing.paper import inputs, page
+from probing.paper import inputs, masking_page, masking_study, page
 from probing.paper.attention import HeadExample, example
 from probing.paper.cells import Made
 from probing.paper.inputs import CODE, CONFIGS
 from probing.paper.measured import Measured, measure
+from probing.prediction.mask import mask
+from probing.prediction.result import MaskResult
 from probing.report import folder, statistics
+from probing.report.document import Section
 from probing.runs.experiment import CONTINUES
+
+T = TypeVar("T")
 
 logger = logging.getLogger(__name__)
 
@@ -35,8 +41,11 @@ DATASET = "codesyntax"
 """The name of each dataset, in signatures, too."""
 
 RESULTS, REPORT = "results", "report"
-_FOLDERS = tuple(f"{name}/" for name in (*CONFIGS, RESULTS, REPORT))
-"""The folders beside those of the languages."""
+_FOLDERS = tuple(f"{name}/" for name in (*CONFIGS, masking_study.SOURCE, RESULTS, REPORT))
+"""All folders of a reproduction."""
+
+STUDIES = CODESYNTAX, SYNTAXEVAL = "codesyntax", "syntaxeval"
+"""Shen et al. (2022), and Velasco et al. (2024)."""
 
 
 @checked
@@ -45,79 +54,115 @@ def reproduce(
     models: Sequence[str],
     output: str | os.PathLike[str],
     *,
+    study: str = CODESYNTAX,
     exclude_repositories: str | os.PathLike[str] | None = None,
     limit: Positive | None = None,
     device: str | None = None,
     tell: Any = logger.info,
 ) -> Path:
-    """Make Tables 3 to 6 and 8 to 12 and Figures 2 to 8 and 16 to 19 of Shen et al. (2022) again.
+    """Make the tables and figures of a study again, with its numbers and the differences; return the path of the page.
 
-    Builds the configs of `sources`, probes `models` on them, runs the baselines, and writes one page with the paper's
-    numbers and the differences; returns its path. `sources` and `models` are as in `probing.paper.inputs.read`:
-    `german=de_gsd-ud-test.conllu` is for one language. `exclude_repositories` is as in `build`, for code; `limit`
-    scores only the first functions of each config; `tell` is called with each message, the first of which is what will
-    run, with its estimated time and disk.
+    `study`: `codesyntax`, Tables 3 to 6 and 8 to 12 and Figures 2 to 8 and 16 to 19 of Shen et al. (2022): builds the
+    configs of `sources`, probes `models` on them and runs the baselines. Or `syntaxeval`, the similarities and causal
+    effects of Velasco et al. (2024): masks Python functions by the protocol `published`, and sets our estimates beside
+    those of the study's estimator.
+
+    `sources` and `models` are as in `probing.paper.inputs.read`: `german=de_gsd-ud-test.conllu` is for one language.
+    `exclude_repositories` is as in `build`, for code. `limit` uses only the first functions of each config; the default
+    is all, or the 7,501 of `syntaxeval`. `tell` is called with each message, the first of which says what will run,
+    with its estimated time and disk.
 
     The folder `output` holds `LANGUAGE/codesyntax`, the datasets; `results`; and `report`. The same call continues an
     interrupted run, and ends with the same bytes; one with further sources or models adds to it.
 
-    Raises LedgerError if `output` has other files, or another run is writing to it; what `inputs.read`, `build` and
-    `probe` raise.
+    Raises UnknownName for another study; LedgerError if `output` has other files, or another run is writing to it; what
+    `inputs.read`, `build`, `probe` and `mask` raise.
     """
+    if study not in STUDIES:
+        raise UnknownName("study", study, STUDIES)
     output = Path(output).resolve()
-    _check_ours(output)
-    asked = inputs.read(sources, models, exclude_repositories, limit)
-    tell(asked.text())
+    command = COMMAND if study == CODESYNTAX else f"{COMMAND} --study {study}"
+    _check_ours(output, command)
+    languages = CODE if study == CODESYNTAX else (masking_study.CONFIG,)
+    if study == SYNTAXEVAL and limit is None:
+        limit = masking_study.FUNCTIONS
+    asked = inputs.read(sources, models, exclude_repositories, limit, languages)
+    run = _Run(asked, output, exclude_repositories, device, tell)
+    make = run.codesyntax if study == CODESYNTAX else run.syntaxeval
+    tell(asked.text() if study == CODESYNTAX else masking_study.described(asked))
     with _alone_in(output):
+        title, sections = make()
+        tell("writing the page")
+        return folder.save(folder.Report(command, "ledgers", title, sections), output / REPORT)
+
+
+@dataclass(frozen=True)
+class _Run:
+    """A reproduction that has begun; arguments as of `reproduce`."""
+
+    asked: inputs.Inputs
+    output: Path
+    exclude_repositories: str | os.PathLike[str] | None
+    device: str | None
+    tell: Callable[[str], object]
+
+    def codesyntax(self) -> tuple[str, list[Section]]:
+        """The title and the sections of the page."""
+        asked = self.asked
         measured: dict[str, Measured] = {}
         counted: dict[str, Statistics] = {}
         examples: dict[str, HeadExample] = {}
         for language in asked.languages:
             configs = asked.configs(language)
-            data = output / language / DATASET
-            tell(f"building {', '.join(configs)}")
-            excluded = exclude_repositories if language in CODE else None
+            data = self.output / language / DATASET
+            self.tell(f"building {', '.join(configs)}")
+            excluded = self.exclude_repositories if language in CODE else None
             built = build(asked.sources[language], configs, data, exclude_repositories=excluded)
             if language in configs:  # not only its ablations
                 counted |= statistics.collect(data, [language], list(built.configs[language].functions)).configs
             for config in configs:
-                ledgers = _probed(asked, language, config, data, output / RESULTS, device, tell)
-                measured[config] = measure(data, config, ledgers, limit)
+                ledgers = self._probed(language, config, data)
+                measured[config] = measure(data, config, ledgers, asked.limit)
                 probed = asked.models[language]
                 if config in CODE and probed:
-                    drawn = example(probed[0], data, measured[config], ledgers[probed[0].name], device)
+                    drawn = example(probed[0], data, measured[config], ledgers[probed[0].name], self.device)
                     examples |= {config: drawn} if drawn else {}
-        tell("writing the page")
-        report = folder.Report(
-            COMMAND, "rank ledgers", page.TITLE, page.sections(Made(asked, measured, counted, examples))
-        )
-        return folder.save(report, output / REPORT)
+        return page.TITLE, page.sections(Made(asked, measured, counted, examples))
+
+    def _probed(self, language: str, config: str, data: Path) -> dict[str, Path]:
+        """The names of models and the ledgers of their results on a config."""
+        ledgers, results = {}, self.output / RESULTS
+        for model in self.asked.models.get(language, []):
+            self.tell(f"probing {model.name} on {config}")
+            result = probe(
+                model.given, data, config, "test", limit=self.asked.limit, device=self.device, output=results
+            )
+            ledgers[model.name] = _whole(result).paths(results)[1]
+        return ledgers
+
+    def syntaxeval(self) -> tuple[str, list[Section]]:
+        """The title and the sections of the page."""
+        data, results = self.output / masking_study.CONFIG / DATASET, self.output / RESULTS
+        self.tell("reading the functions and their confounders")
+        prepared = masking_study.prepare(self.asked, self.output, data, self.exclude_repositories)
+        masked: dict[str, MaskResult] = {}
+        for model in self.asked.models[masking_study.CONFIG]:
+            self.tell(f"masking with {model.name}")
+            settings = masking_study.SETTINGS
+            masked[model.name] = _whole(mask(model.given, data, **settings, device=self.device, output=results))
+        return masking_page.TITLE, masking_page.sections(masking_study.Study(self.asked, prepared, masked))
 
 
-def _probed(
-    asked: inputs.Inputs,
-    language: str,
-    config: str,
-    data: Path,
-    results: Path,
-    device: str | None,
-    tell: Callable[[str], object],
-) -> dict[str, Path]:
-    """The names of models and the ledgers of their results on a config."""
-    ledgers = {}
-    for model in asked.models.get(language, []):
-        tell(f"probing {model.name} on {config}")
-        result = probe(model.given, data, config, "test", limit=asked.limit, device=device, output=results)
-        if result is None:
-            raise LedgerError("reproduce runs in one process: start it without accelerate launch or torchrun")
-        ledgers[model.name] = result.paths(results)[1]
-    return ledgers
+def _whole(result: T | None) -> T:
+    if result is None:
+        raise LedgerError("reproduce runs in one process: start it without accelerate launch or torchrun")
+    return result
 
 
-def _check_ours(output: Path) -> None:
-    """Raise LedgerError unless `output` does not exist, or has only what `reproduce` writes."""
-    check_owned(output, COMMAND, ours=lambda file: file.startswith((".", *_FOLDERS)))
-    folder.check_ours(output / REPORT, COMMAND)
+def _check_ours(output: Path, command: str) -> None:
+    """Raise LedgerError unless `output` does not exist, or has only what this command writes."""
+    check_owned(output, command, ours=lambda file: file.startswith((".", *_FOLDERS)))
+    folder.check_ours(output / REPORT, command)
 
 
 @contextmanager

@@ -1,0 +1,178 @@
+"""SyntaxEval made again: its functions as it read them, its numbers beside ours, and an interrupted run that continues."""
+
+from __future__ import annotations
+
+import builtins
+import csv
+import shutil
+import statistics
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+import probing
+from codesyntax_dataset.errors import CodeSyntaxError, LedgerError, SourceError, UnknownName
+from probing.cli import main
+from probing.models.location import TINY, embedded_model
+from probing.paper import masking_study
+from probing.paper import reproduce as module
+from probing.paper.masking_study import published_name, text
+from probing.prediction.result import MaskResult
+
+LIMIT = 12
+STUDY = "huggingface/CodeBERTa-small-v1"
+
+pytestmark = pytest.mark.usefixtures("one_thread")
+
+
+@pytest.fixture(scope="module")
+def named_model(tmp_path_factory):
+    """A small model under the name of the study's first."""
+    return shutil.copytree(embedded_model(TINY), tmp_path_factory.mktemp("hub") / "CodeBERTa-small-v1")
+
+
+@pytest.fixture(scope="module")
+def told():
+    return []
+
+
+@pytest.fixture(scope="module")
+def made(named_model, told, tmp_path_factory):
+    output = tmp_path_factory.mktemp("made") / "study"
+    probing.reproduce(["sample"], [str(named_model)], output, study="syntaxeval", limit=LIMIT, tell=told.append)
+    return output
+
+
+def rows_of(made: Path, name: str) -> list[dict[str, str]]:
+    with (made / f"report/tables/{name}.csv").open(encoding="utf-8", newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def content(folder: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def arms(made: Path, similarity: str) -> dict[str, list[tuple[float, float]]]:
+    """Node type -> T1 and T0 of its functions, read from the rows of the ledger one by one."""
+    result = MaskResult.load(next((made / "results").glob("CodeBERTa*.masking.*.json")))
+    copies: dict[tuple[str, int], list[float]] = {}
+    for row in result.ledger.rows:
+        kind = result.ledger.node_types[row["node_type"]]
+        copies.setdefault((kind, int(row["function"])), []).append(float(row[similarity]))
+    found: dict[str, list[tuple[float, float]]] = {}
+    for (kind, _), values in sorted(copies.items()):
+        assert len(values) == 21
+        found.setdefault(kind, []).append((values[0], statistics.fmean(values[1:])))
+    return found
+
+
+def test_functions_are_those_that_the_study_read():
+    code = '    def f(a):\n        """Doc\n        of f."""\n        x = \'\'\'y\'\'\'\n        return "z"'
+    assert text(code) == 'def f(a):\n        \n        x = \n        return "z"'
+
+
+def test_time_and_disk_are_told_first(told, made):
+    assert "estimated: " in told[0] and "MB" in told[0] and f"{LIMIT} functions" in told[0]
+
+
+def test_similarities_are_means_over_functions_and_node_types(made):
+    rows = {row["similarity"]: row for row in rows_of(made, "performance") if row["model"] == STUDY}
+    for title, similarity in (("Jaccard", "jaccard"), ("Levenshtein", "levenshtein")):
+        pairs = [pair for of_type in arms(made, similarity).values() for pair in of_type]
+        for place, arm in enumerate(("T1", "T0")):
+            values = [pair[place] for pair in pairs]
+            assert float(rows[title][f"{arm} mean: here"]) == pytest.approx(statistics.fmean(values))
+            assert float(rows[title][f"{arm} deviation: here"]) == pytest.approx(statistics.stdev(values))
+    row = rows["Jaccard"]  # Table 1 of the paper: 0.78 (0.21) and 0.88 (0.17)
+    assert [row[f"{arm} {what}: study"] for arm in ("T1", "T0") for what in ("mean", "deviation")] == [
+        *("0.78", "0.21", "0.88", "0.17")
+    ]
+    here = float(row["T1 mean: here"])
+    assert float(row["T1 mean: difference"]) == pytest.approx(round(here, 2) - 0.78)
+    assert row["comparable"] == "no: other parser, other data"
+    others = [row for row in rows_of(made, "performance") if row["model"] == "microsoft/codebert-base-mlm"]
+    assert [row["comparable"] for row in others] == ["empty: no such model"] * 3
+    assert all(row["T1 mean: here"] == "" and row["T1 mean: study"] for row in others)
+
+
+def test_the_studys_estimator_is_half_the_second_function(made):
+    """And what adjusts for confounders is the plain difference, which says that they were balanced by design."""
+    found = arms(made, "jaccard")
+    effects = {row["node type"]: row for row in rows_of(made, "effects") if row["similarity"] == "Jaccard"}
+    rows = {row["node type"]: row for row in rows_of(made, "estimators") if row["similarity"] == "Jaccard"}
+    assert set(rows) == set(found) and len(found) > 5
+    adjusted = 0
+    for kind, pairs in found.items():
+        differences = [t1 - t0 for t1, t0 in pairs]
+        mean, row = statistics.fmean(differences), rows[kind]
+        assert float(row["T1 − T0: paired"]) == pytest.approx(mean)
+        if len(pairs) > 1:
+            study = mean / 2 + differences[1] / 2
+            assert float(row["study's estimator: effect"]) == pytest.approx(study)
+            assert float(row["study's estimator: of the second function"]) == pytest.approx(differences[1])
+        if row["T1 − T0: weighted"]:
+            adjusted += 1
+            for estimator in ("plain", "weighted", "doubly robust"):
+                assert float(row[f"T1 − T0: {estimator}"]) == pytest.approx(mean)
+            assert float(row["propensity: lowest"]) == float(row["propensity: highest"]) == 0.5
+    assert adjusted > 2
+    one = next(row for row in rows_of(made, "effects") if row["model"] == STUDY and row["node type"] == "string")
+    assert one["study's estimator: study"] == "-0.156"  # Table 2 of the paper
+    assert "identifier" in effects
+
+
+def test_the_page_counts_the_numbers_with_ours_beside_them(made):
+    effects = [row for row in rows_of(made, "effects") if row["model"] == STUDY]
+    beside = 12 + sum(bool(row["study's estimator: here"] and row["study's estimator: study"]) for row in effects)
+    assert f"{beside} of the 90 numbers" in (made / "report/report.md").read_text(encoding="utf-8")
+    assert {path.stem for path in (made / "report/figures").glob("*.svg")} == {"boxes", "effects"}
+
+
+@pytest.mark.slow
+def test_interrupted_it_continues_to_the_same_bytes(made, named_model, tmp_path, monkeypatch):
+    output, run, calls = tmp_path / "again", module.mask, []
+
+    def interrupted(*arguments, **options):
+        calls.append(arguments)
+        if len(calls) == 1:
+            raise KeyboardInterrupt
+        return run(*arguments, **options)
+
+    monkeypatch.setattr(module, "mask", interrupted)
+    with pytest.raises(KeyboardInterrupt, match="the same command continues"):
+        probing.reproduce(["sample"], [str(named_model)], output, study="syntaxeval", limit=LIMIT)
+    probing.reproduce(["sample"], [str(named_model)], output, study="syntaxeval", limit=LIMIT)
+    assert content(output) == content(made)
+
+
+def test_a_folder_of_the_other_study_is_not_replaced(made, named_model):
+    with pytest.raises(LedgerError, match="not made by `codesyntax reproduce`"):
+        probing.reproduce(["sample"], [str(named_model)], made)
+
+
+def test_lizard_is_asked_for_before_anything_is_masked(named_model, tmp_path, monkeypatch):
+    real = builtins.__import__
+    monkeypatch.setattr(
+        "probing.prediction.confounders.import_module",
+        lambda name: (_ for _ in ()).throw(ImportError(name)) if name == "lizard" else real(name),
+    )
+    monkeypatch.setattr(module, "mask", lambda *_, **__: pytest.fail("masked"))
+    with pytest.raises(CodeSyntaxError, match=r"pip install codesyntax\[confounders\]"):
+        probing.reproduce(["sample"], [str(named_model)], tmp_path / "out", study="syntaxeval", limit=1)
+
+
+def test_other_studies_and_sources_are_refused(named_model, tmp_path):
+    with pytest.raises(UnknownName, match="syntaxeval"):
+        probing.reproduce(["sample"], [str(named_model)], tmp_path / "out", study="syntax")
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(SourceError):
+        probing.reproduce([str(tmp_path / "empty")], [str(named_model)], tmp_path / "out", study="syntaxeval")
+    done = CliRunner().invoke(main, ["reproduce", "--source", "x", "--models", "y", "--study", "z"])
+    assert done.exit_code == 2 and "'codesyntax', 'syntaxeval'" in done.stderr
+
+
+def test_models_are_told_by_their_last_name():
+    assert published_name("some/where/CODEBERT-base-mlm/") == "microsoft/codebert-base-mlm"
+    assert published_name("codebert-base") is None
+    assert masking_study.FUNCTIONS == 7501
