@@ -21,11 +21,21 @@ from probing.cli.group import main, note, quiet_libraries
 @options.results("RESULT...")
 @options.where("result")
 @options.device
-@click.option("--functions", default=64, type=click.IntRange(min=1), help="Number of functions to probe again.")
-@click.option("--all", "everything", is_flag=True, help="Probe all functions again.")
-@click.option("--seed", type=click.IntRange(min=0), help="Random seed, to draw the same functions each time.")
-def verify(results: tuple[Path, ...], functions: int, everything: bool, **given: Any) -> None:
-    """Probe a part of each RESULT, a JSON file that `probe --output` wrote, again.
+@click.option(
+    "--functions",
+    type=click.IntRange(min=1),
+    help="About how many functions to run again.  [default: as many as bound each mean to half a point]",
+)
+@click.option("--all", "everything", is_flag=True, help="Run all functions again.")
+@click.option(
+    "--seed",
+    type=click.IntRange(min=0),
+    help="For a draw of your own.  [default: a draw that follows from the ledger]",
+)
+def verify(results: tuple[Path, ...], **given: Any) -> None:
+    """Run a part of each RESULT, a JSON file of `probe --output` or `mask --output`, again.
+
+    It prints what a forger can still gain: for each published number, the points that go unnoticed once in 20 times.
 
     \b
     The exit status is that of the worst verdict:
@@ -38,9 +48,7 @@ def verify(results: tuple[Path, ...], functions: int, everything: bool, **given:
     from probing.evidence.verify import verify_each
 
     verdicts = set()
-    for result, verification in zip(
-        results, verify_each(results, functions=None if everything else functions, **given)
-    ):
+    for result, verification in zip(results, verify_each(results, **given)):
         if len(results) > 1:
             click.echo(f"{printable(str(result))}:")
         if isinstance(verification, LedgerError):

@@ -17,6 +17,7 @@ from probing.attention.probe import Probing
 from probing.attention.result import HeadScore, ProbeResult
 from probing.evidence.beyond import AVOIDED, best_offsets, is_hard
 from probing.evidence.checks import Criterion, Verifier
+from probing.evidence.draw import Influence
 from probing.prediction.silence import Silencing
 from probing.prediction.silencing_result import Chosen, SilencingProvenance, SilencingResult
 from probing.runs.data import read_functions
@@ -105,6 +106,23 @@ class HeadsVerifier(Verifier[Ablation]):
             f"of other relations, or chosen otherwise, for {', '.join(other)}" if other else f"all {len(ours)} again"
         )
         return [*super().counted(), Criterion("heads", not other, found)]
+
+    def influence(self) -> Influence:
+        """In hundredths of a nat: what functions contribute to the mean cost over relations, and to the difference."""
+        rows = self.ledger.rows
+        places = np.unique(rows["function"])
+        names = "cost: mean over relations", "cost beyond matched heads: mean over relations"
+        found, least, parts = np.zeros((2, len(places))), np.zeros(len(places)), []
+        result = SilencingResult.from_ledger(self.ledger)
+        for costs in result.costs().values():
+            of = np.searchsorted(places, costs.functions)
+            both = np.stack([costs.best, costs.best - costs.matched.mean(axis=1)])
+            weight = 100 / len(of) / len(result.heads)
+            found[:, of] += weight * np.maximum(both, 0)
+            least[of] += weight * both.std(axis=1).max()  # what is claimed to be 0 may be less
+            parts.append(np.zeros(len(places)))
+            parts[-1][of] = 100 / len(of) * np.maximum(costs.best, 0)
+        return Influence(places, dict(zip(names, found)), {"cost: any relation": parts}, least)
 
 
 def _best_heads(silencing: Silencing, output: str | os.PathLike | None) -> dict[str, Chosen] | None:

@@ -1,22 +1,20 @@
-"""What the verifications of all instruments share: checks, verdicts, drawing functions, and bias."""
+"""What the verifications of all instruments share: checks, verdicts, running functions again, and bias."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
 
 import numpy as np
 from tqdm.auto import tqdm
 
+from probing.evidence.draw import MISSED, Draw, Influence, by_rounding, draw
 from probing.runs.experiment import Experiment
 
 ACCEPTED, REJECTED, UNCHECKED = "accepted", "rejected", "could not be checked"
 """The three verdicts. Missing files are never a rejection."""
-
-FUNCTIONS = 64
-"""The default number of functions to probe again."""
 
 MOST_BIASED = 5.0
 """Standard deviations by which differences may favour the result: for one head or score, by chance less than once in
@@ -39,13 +37,17 @@ class Criterion(NamedTuple):
 
 @dataclass
 class Verification:
-    """The checks of one result, and how many functions were probed again: `functions` out of `of`. `ledger`: the digest
-    of the ledger that was checked, if it came to that."""
+    """The checks of one result, and how many functions were probed again: `functions` out of `of`.
+
+    `ledger`: the digest of the ledger that was checked, if it came to that. `bounds`: each published number -> the
+    largest gain in points that a forger has with the probability MISSED, although all checks pass.
+    """
 
     checks: list[Criterion]
     functions: int = 0
     of: int = 0
     ledger: str = ""
+    bounds: dict[str, float] = field(default_factory=dict)
 
     @property
     def verdict(self) -> str:
@@ -103,49 +105,51 @@ class Verifier(Generic[E]):
             Criterion("functions", claimed.tolist() == functions, f"{len(claimed)}, here {len(functions)}"),
         ]
 
-    def draw(self, number: int, rng: np.random.Generator) -> np.ndarray:
-        """The places of at least `number` functions to run again."""
+    def influence(self) -> Influence:
+        """How much each function may have raised the published numbers; by default, each a mean over functions."""
         places = self.places(self.ledger)
-        return rng.choice(places, min(number, len(places)), replace=False)
+        points = np.full(len(places), 100 / len(places))
+        return Influence(places, {"a mean over functions": points}, {}, points)
 
-    def again(self, number: int | None, rng: np.random.Generator) -> tuple[Criterion, int]:
-        """Run functions again, by default all, and compare their rows; also returns how many these are."""
-        drawn = self.places(self.ledger) if number is None else self.draw(number, rng)
-        functions = [function for function in self.experiment.functions if function.index in set(drawn.tolist())]
-        return self.compare(functions), len(functions)
+    def again(self, number: int | None, everything: bool, rng: np.random.Generator) -> tuple[Criterion, Draw]:
+        """Draw functions, run them again and compare."""
+        drawn = draw(self.influence(), number, rng, everything)
+        chance = dict(zip(drawn.places.tolist(), drawn.chance))
+        functions = [function for function in self.experiment.functions if function.index in chance]
+        check, accepted = self.compare(functions, chance)
+        return check, drawn._replace(bounds={name: of + accepted.get(name, 0) for name, of in drawn.bounds.items()})
 
-    def compare(self, functions: Sequence[Any]) -> Criterion:
-        """Whether functions have the same rows again, except for rounding."""
+    def compare(self, functions: Sequence[Any], chance: Mapping[int, float]) -> tuple[Criterion, dict[str, float]]:
+        """Whether functions have the same rows again, except for rounding; and by how many points rounding may favour
+        published numbers, by name. `chance`: the place of each function -> the probability with which it was drawn."""
         size, bar = self.experiment.PART, tqdm(disable=True)
         parts = [self.experiment.run(functions[at : at + size], bar) for at in range(0, len(functions), size)]
         theirs = self.ledger.only(np.array([function.index for function in functions])).rows
         ours = type(self.ledger).concatenate(parts).rows
         if len(theirs) != len(ours):
-            return Criterion("rows again", False, f"{len(theirs)} rows, here {len(ours)}")
+            return Criterion("rows again", False, f"{len(theirs)} rows, here {len(ours)}"), {}
         wrong = np.zeros(len(ours), bool)
         for name in ours.dtype.names:
             exact = ours[name].dtype.kind != "f"
             wrong |= theirs[name] != ours[name] if exact else ~np.isclose(theirs[name], ours[name], 0, ROUNDED, True)
         found = f"{len(functions)} functions run again, {int(wrong.sum())} of {len(ours)} rows differ"
-        return Criterion("rows again", not wrong.any(), f"{found} by more than rounding")
+        return Criterion("rows again", not wrong.any(), f"{found} by more than rounding"), {}
 
 
-def without_replacement(weight: np.ndarray, number: int, rng: np.random.Generator) -> np.ndarray:
-    """Draw `number` functions, each with probability proportional to its weight, or 1 if that exceeds 1.
+def favoured(
+    text: str, names: Sequence[str], gained: np.ndarray, chance: np.ndarray
+) -> tuple[Criterion | None, dict[str, float]]:
+    """A failed check if differences favour a number by more than rounding does, and what rounding may, by name.
 
-    Systematic sampling in random order (Madow 1949).
+    `gained` (f, n), `chance` (f,): as of `by_rounding`; `text`: begins the message.
     """
-    if number >= len(weight):
-        return np.arange(len(weight))
-    chance = np.zeros(len(weight))
-    while True:
-        rest = chance < 1
-        chance[rest] = np.minimum(1, (number - np.count_nonzero(~rest)) * weight[rest] / weight[rest].sum())
-        if not (chance[rest] == 1).any():
-            break
-    order = rng.permutation(len(weight))
-    passed = np.floor(rng.random() + np.concatenate([[0], chance[order].cumsum()]))
-    return order[np.diff(passed) > 0]
+    favour, accepted = by_rounding(gained, chance)
+    limits = dict(zip(names, accepted.tolist()))
+    worst = int((favour - accepted).argmax())
+    if favour[worst] <= accepted[worst]:
+        return None, limits
+    reason = f"differences favour {names[worst]} by {favour[worst]:.2f} points, rounding by {accepted[worst]:.2f}"
+    return Criterion("rounding", False, f"{text}{reason} at most"), limits
 
 
 def in_deviations(differences: np.ndarray) -> np.ndarray:
@@ -158,4 +162,11 @@ def report(verification: Verification) -> Sequence[str]:
     """One line per check, and the verdict."""
     mark = {True: "ok  ", False: "FAIL", None: "?   "}
     lines = [f"{mark[check.passed]} {check.name}: {check.found}" for check in verification.checks]
+    if verification.accepted and verification.bounds:
+        groups: dict[str, list[str]] = {}
+        for name, bound in verification.bounds.items():
+            protocol, _, cell = name.rpartition(": ")
+            groups.setdefault(protocol, []).append(f"{cell} {bound:.2f}")
+        lines.append(f"Once in {1 / MISSED:.0f} times this misses a forger who gains, in points, at most:")
+        lines += [f"     {protocol or 'mean'}: {', '.join(cells)}" for protocol, cells in groups.items()]
     return [*lines, verification.verdict if verification.accepted else verification.verdict.upper()]

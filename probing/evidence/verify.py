@@ -1,31 +1,26 @@
 """Verify a result: a part of it is probed again, in other batches, and compared with its ledger.
 
-*Which functions.* A score depends on one attention head for each relation, rule and k: the best on this split, or the
-best on the split beside it. Functions are drawn without replacement, with higher probability if they contribute more to
-the scores: half of the weight is proportional to the contribution of the hits of the heads of rule `first` at k = 1 to
-the mean, a quarter to the largest share of the hits of any rule and k, and a quarter to the share of edges, with the
-same weight for each relation. Every relation with edges is drawn at least once.
+*Which functions.* Those on which published scores depend (`probing.evidence.influence`): of `test`, by what they
+contribute to the means of every protocol, rule and k; of `validation`, by the heads that they may have had chosen.
+`probing.evidence.draw` says how many, and what a forger can still gain, for each number. The draw follows from the
+digest of the ledger, so that verifying the same ledger again changes nothing.
 
 *What is compared.* Every rank of these functions, by all heads. With each rank, the best and the worst possible rank
 are computed, if each weight were off by the fraction SLACK due to rounding: a single claimed rank outside rejects the
 result. Within these bounds rounding favours the result as often as not: if the differences favour it by more than
-MOST_BIASED standard deviations, for a head or for a score, the result is rejected, too.
+MOST_BIASED standard deviations, for a head or for a score, or a mean by more points than `by_rounding` accepts, the
+result is rejected, too.
 
-*What a forger can gain.* An invented share g of a score S is in functions whose probability of being drawn is at least
-n / 2 times g, where n functions are drawn: for the mean of `first` at k = 1, all of it goes undetected with a
-probability of at most exp(-g n / 2). With 64 functions and S = 27 points, 2.5 points pass once in 20 times, 5 points
-once in 400; for other rules and k the exponent is about half of that. If weights are equal except for rounding, as in a
-model built for it, or in bfloat16, ranks within the bounds can be altered in fewer than MOST_BIASED ** 2 of the drawn
-functions: with the embedded encoder in bfloat16, altering every third function gave 2.6 points, and altering every
-second was rejected. `verify --all` leaves only this undetected.
+*What remains.* Who alters a ledger gets another draw, and may alter it until one misses what is forged: by the bounds,
+after some twenty trials. A maintainer's own `seed`, which nobody knew before, ends that.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +30,7 @@ from tqdm.auto import tqdm
 
 from codesyntax_dataset.arguments import Natural, Positive, checked
 from codesyntax_dataset.errors import CodeSyntaxError, DatasetError, HubError, LedgerError, ModelError, UnknownName
+from codesyntax_dataset.protocol import PUBLISHED
 from codesyntax_metric.topk_uas import RULES
 from probing.attention.edges import stacked
 from probing.attention.ledger import RankLedger
@@ -42,16 +38,9 @@ from probing.attention.probe import Probing, Runner
 from probing.attention.ranking import EncodedFunction, RankBounds
 from probing.attention.result import load
 from probing.evidence.ablate import Ablation, HeadsVerifier
-from probing.evidence.checks import (
-    FUNCTIONS,
-    MOST_BIASED,
-    Criterion,
-    Verification,
-    Verifier,
-    in_deviations,
-    same,
-    without_replacement,
-)
+from probing.evidence.checks import MOST_BIASED, Criterion, Verification, Verifier, favoured, in_deviations, same
+from probing.evidence.draw import Influence
+from probing.evidence.influence import CELLS, Mean, means, on_test, on_validation
 from probing.evidence.outcomes import Choice
 from probing.evidence.selection import apply, choose
 from probing.evidence.verify_masked import CopiesVerifier
@@ -76,16 +65,19 @@ def verify(
     model: Any = None,
     data: Any = None,
     device: str | torch.device | None = None,
-    functions: Positive | None = FUNCTIONS,
+    functions: Positive | None = None,
+    everything: bool = False,
     seed: Natural | None = None,
 ) -> Verification:
     """Check a result file and the ledger beside it: scores, labels, model, and, by running them again, some functions.
 
-    `model` and `data`: their locations, if not those in the result. `functions`: how many of the ledger's functions are
-    probed again, drawn with `seed` (by default differently each time), and more if these do not include every relation;
-    None: all of them. Raises LedgerError if there is no readable result.
+    `model` and `data`: their locations, if not those in the result. `functions`: about how many are run again, by
+    default as many as bound each mean to half a point; or `everything`. `seed`: for a draw of one's own, which
+    otherwise follows from the ledger. Raises LedgerError if there is no readable result.
     """
-    (verification,) = verify_each([result], model=model, data=data, device=device, functions=functions, seed=seed)
+    (verification,) = verify_each(
+        [result], model=model, data=data, device=device, functions=functions, everything=everything, seed=seed
+    )
     if isinstance(verification, LedgerError):
         raise verification
     return verification
@@ -98,7 +90,8 @@ def verify_each(
     model: Any = None,
     data: Any = None,
     device: str | torch.device | None = None,
-    functions: Positive | None = FUNCTIONS,
+    functions: Positive | None = None,
+    everything: bool = False,
     seed: Natural | None = None,
 ) -> Iterator[Verification | LedgerError]:
     """Yield what `verify` returns or raises for each result; results of one model share one that is loaded."""
@@ -111,13 +104,18 @@ def verify_each(
 
     for result in results:
         try:
-            yield _verified(Path(result), session_of, data, functions, seed)
+            yield _verified(Path(result), session_of, data, functions, everything, seed)
         except LedgerError as error:
             yield error
 
 
 def _verified(
-    file: Path, session_of: Callable[[Any], Session], data: Any, functions: int | None, seed: int | None
+    file: Path,
+    session_of: Callable[[Any], Session],
+    data: Any,
+    functions: int | None,
+    everything: bool,
+    seed: int | None,
 ) -> Verification:
     """The checks of a result."""
     instrument = instrument_of(ledger_path(file)) or ATTENTION
@@ -150,8 +148,14 @@ def _verified(
     checks += against.counted()
     if not checks[-1].passed:
         return Verification(checks, of=measured)
-    check, number = against.again(functions, np.random.default_rng(seed))
-    return Verification([*checks, check], number, measured, result.ledger.digest())
+    digest = result.ledger.digest()
+    check, drawn = against.again(functions, everything, rng_of(digest, seed))
+    return Verification([*checks, check], len(drawn.places), measured, digest, drawn.bounds)
+
+
+def rng_of(digest: str, seed: int | None) -> np.random.Generator:
+    """The draw of a ledger with this digest, or that of a seed for it."""
+    return np.random.default_rng([*bytes.fromhex(digest), *([] if seed is None else [seed])])
 
 
 class RanksVerifier(Verifier[Probing]):
@@ -166,12 +170,28 @@ class RanksVerifier(Verifier[Probing]):
     def counted(self) -> list[Criterion]:
         return [*super().counted()[:-1], _edges(self.ledger, self.experiment)]
 
-    def again(self, number: int | None, rng: np.random.Generator) -> tuple[Criterion, int]:
-        choices = [choose(self.ledger)]
-        other = _counterpart(self.file, self.made.settings)
-        if other is not None and other.ranks.shape[2:] == self.ledger.ranks.shape[2:]:
-            choices.append(choose(other))
-        return _probe_again(self.ledger, self.experiment, choices, number, rng)
+    @cached_property
+    def counterpart(self) -> RankLedger | None:
+        return _counterpart(self.file, self.made.settings)
+
+    @property
+    def _pair(self) -> tuple[RankLedger, RankLedger | None]:
+        """The ledgers of the split that is scored and, if both are here, of the one on which heads are chosen."""
+        ledger, other = self.ledger, self.counterpart
+        if other is None or other.ranks.shape[2:] != ledger.ranks.shape[2:]:
+            return ledger, None
+        return (other, ledger) if self.made.settings.split == "validation" else (ledger, other)
+
+    def influence(self) -> Influence:
+        test, validation = self._pair
+        return on_validation(validation, test) if validation is self.ledger else on_test(test, validation)
+
+    def compare(
+        self, functions: Sequence[EncodedFunction], chance: Mapping[int, float]
+    ) -> tuple[Criterion, dict[str, float]]:
+        test, validation = self._pair
+        scored = means(test, validation) if test is self.ledger else means(self.ledger, None)
+        return _ranks(self.ledger, self.experiment, functions, scored, chance)
 
 
 VERIFIERS: dict[str, tuple[type[Experiment], type[Verifier]]] = {
@@ -218,43 +238,13 @@ def _counterpart(result: Path, settings: Settings) -> RankLedger | None:
     return None
 
 
-def _draw(ledger: RankLedger, choices: Sequence[Choice], number: int, rng: np.random.Generator) -> np.ndarray:
-    """Draw at least `number` functions, by their contribution to the scores, including one of every relation."""
-    outcomes = [apply(ledger, choice) for choice in choices]
-    edges = outcomes[0].edges  # (F, R), of all relations, as the heads of the first choice are chosen here
-    weight = _share((edges / edges.sum(axis=0)).sum(axis=1)) / 4
-    for outcome in outcomes:
-        per_edge = outcome.hits / outcome.edges.sum(axis=0)  # (rules, k, F, R)
-        headline = per_edge[RULES.index("first"), 0][:, outcome.in_mean].sum(axis=-1)
-        weight += (_share(headline) / 2 + _share(_share(per_edge.sum(axis=-1)).max(axis=(0, 1))) / 4) / len(outcomes)
-    drawn = without_replacement(weight, number, rng)
-    for column in rng.permutation(edges.shape[1]):
-        holding = np.flatnonzero(edges[:, column])
-        if not np.isin(holding, drawn).any():
-            drawn = np.append(drawn, rng.choice(holding))
-    return outcomes[0].functions[drawn]
-
-
-def _share(values: np.ndarray) -> np.ndarray:
-    """Values (..., F) as shares of their sum, or equal shares if all are 0."""
-    total = values.sum(axis=-1, keepdims=True)
-    return np.divide(values, total, out=np.full(values.shape, 1 / values.shape[-1]), where=total > 0)
-
-
-def _probe_again(
-    ledger: RankLedger, probing: Probing, choices: Sequence[Choice], functions: int | None, rng: np.random.Generator
-) -> tuple[Criterion, int]:
-    """Check the ranks of some functions, or of all; also return how many these are."""
-    drawn = probing.functions
-    if functions is not None:
-        places = set(_draw(ledger, choices, functions, rng).tolist())
-        drawn = [function for function in probing.functions if function.index in places]
-    return _ranks(ledger, probing, drawn, choices), len(drawn)
-
-
 def _ranks(
-    ledger: RankLedger, probing: Probing, drawn: Sequence[EncodedFunction], choices: Sequence[Choice]
-) -> Criterion:
+    ledger: RankLedger,
+    probing: Probing,
+    drawn: Sequence[EncodedFunction],
+    published: Sequence[Mean],
+    chance: Mapping[int, float],
+) -> tuple[Criterion, dict[str, float]]:
     """Whether the ranks of the drawn functions are reproduced, except for unbiased rounding."""
     claimed = ledger.only(np.array([function.index for function in drawn]))
     again, outside = np.empty_like(claimed.ranks), np.zeros(claimed.ranks.shape[1:], bool)
@@ -273,14 +263,36 @@ def _ranks(
         where = (
             f"{claimed.relations[claimed.relation[edge]]} in function {claimed.function[edge]} by head {layer}-{head}"
         )
-        return Criterion(
-            "ranks", False, f"{text}{count} of {outside.size} ranks differ by more than rounding, as of {where}"
-        )
-    bias, where = _bias(claimed, replace(claimed, ranks=again), choices)
+        found = f"{count} of {outside.size} ranks differ by more than rounding, as of {where}"
+        return Criterion("ranks", False, f"{text}{found}"), {}
+    reproduced = replace(claimed, ranks=again)
+    bias, where = _bias(claimed, reproduced, [mean.choice for mean in published if mean.protocol != PUBLISHED])
     if bias > MOST_BIASED:
-        return Criterion("ranks", False, f"{text}differences favour {where} by {bias:.1f} standard deviations")
+        found = f"differences favour {where} by {bias:.1f} standard deviations"
+        return Criterion("ranks", False, f"{text}{found}"), {}
+    check, limits = favoured(text, *_gained(claimed, reproduced, published, chance))
     differing = float((again != claimed.ranks).mean())
-    return Criterion("ranks", True, f"{text}{differing:.3%} of {again.size} ranks differ, all of them by rounding")
+    found = f"{differing:.3%} of {again.size} ranks differ, all of them by rounding"
+    return check or Criterion("ranks", True, f"{text}{found}"), limits
+
+
+def _gained(
+    claimed: RankLedger, again: RankLedger, published: Sequence[Mean], chance: Mapping[int, float]
+) -> tuple[list[str], np.ndarray, np.ndarray]:
+    """The names of means, what each function gains by the claim (f, n), and the probability (f,) with which it was
+    drawn."""
+    functions = np.unique(claimed.function)
+    columns, names = [], []
+    for mean in published:
+        chosen = [mean, mean]
+        if mean.protocol == PUBLISHED:  # a choice on one of the two would favour it
+            chosen = [mean._replace(choice=choose(ledger)) for ledger in (claimed, again)]
+        (places, theirs), (_, ours) = chosen[0].points(claimed), chosen[1].points(again)
+        gained = np.zeros((len(functions), len(theirs)))
+        gained[np.searchsorted(functions, places)] = (theirs - ours).sum(axis=-1).T
+        columns.append(gained)
+        names += [f"{mean.protocol}: {cell}" for cell in CELLS]
+    return names, np.hstack(columns), np.array([chance[place] for place in functions.tolist()])
 
 
 def _places(ledger: RankLedger, function: int) -> np.ndarray:

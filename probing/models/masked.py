@@ -59,6 +59,16 @@ class MaskedModel(LoadedModel):
             found[part] = _compared(logits.float(), truth[part], NEAR[self.dtype])
         return found
 
+    def near_ties(
+        self, inputs: Mapping[str, torch.Tensor], rows: torch.Tensor, columns: torch.Tensor
+    ) -> list[list[int]]:
+        """The ids that other rounding could have predicted at each masked position; arguments as of `scores`."""
+        found = []
+        for logits in self._output.logits(masked(inputs, rows, columns, self.mask), rows, columns):
+            near = logits.float() >= logits.float().amax(dim=1, keepdim=True) - NEAR[self.dtype]
+            found += [torch.nonzero(row)[:, 0].tolist() for row in near]
+        return found
+
     def examine(self) -> Self:
         """The self-check: of the tokenizer, and of the logits of a text in a batch, alone, and with another end.
 

@@ -110,6 +110,11 @@ class Restoration:
                 restored.append(RestoredCopy(one, text, compared(text)))
             yield restored
 
+    def similarity(self, function: Maskable, positions: np.ndarray, predicted: np.ndarray) -> Similarity:
+        """That of a function with these predictions (M,) at its `positions`, and the source."""
+        text = self.restorer.text(function, positions, predicted)
+        return _Comparison(function.code, self.masker.language)(text)
+
 
 class _Comparison:
     """Compares texts with the source; each text once."""

@@ -37,7 +37,7 @@ from probing.attention.edges import stacked
 from probing.attention.ledger import RankLedger
 from probing.attention.probe import Probing, Runner
 from probing.attention.result import load
-from probing.evidence import checks, verify
+from probing.evidence import verify
 from probing.evidence.selection import apply, choose
 from probing.runs.data import read_functions
 from probing.runs.session import Session
@@ -60,28 +60,27 @@ def means(ledger: RankLedger) -> np.ndarray:
     return np.array([[*score(counts, KS, rule)["scores"].values()] for rule in RULES])
 
 
-def refused(of: Probing, ledger: RankLedger, choices: list, draws: int) -> int:
-    rng = np.random.default_rng(0)
-    return sum(not verify._probe_again(ledger, of, choices, checks.FUNCTIONS, rng)[0].passed for _ in range(draws))
+def refused(of: Probing, ledger: RankLedger, other: RankLedger, draws: int) -> int:
+    return sum(not reprobed.again(of, ledger, other, seed=seed)[0].passed for seed in range(draws))
 
 
 def print_forgeries(of: Probing, ledger: RankLedger, validation: RankLedger, draws: int) -> None:
-    honest, on_validation = means(ledger), choose(validation)
+    honest = means(ledger)
     print(
         f"{of.settings.dtype}: {len(of.functions)} functions, {ledger.ranks.size} cells; honest refused "
-        f"{refused(of, ledger, [choose(ledger), on_validation], draws)}/{draws}"
+        f"{refused(of, ledger, validation, draws)}/{draws}"
     )
     for change in forgeries.LEDGERS:
         made = forgeries.forged(change, ledger, validation)
         changed = (made.ranks != ledger.ranks).mean()
-        caught = refused(of, made, [choose(made), on_validation], draws)
+        caught = refused(of, made, validation, draws)
         print(
             f"  {change.__name__:58} {changed:9.4%} of cells  {(means(made) - honest).max():+6.1f}  {caught:3}/{draws}",
             flush=True,
         )
 
 
-def print_hidden_gains(of: Probing, ledger: RankLedger, draws: int) -> None:
+def print_hidden_gains(of: Probing, ledger: RankLedger, validation: RankLedger, draws: int) -> None:
     """Misses of the best heads turned into hits, function by function, the most frugal first."""
     outcomes = apply(ledger, choose(ledger))
     edges = outcomes.edges / outcomes.edges.sum(axis=0)
@@ -107,7 +106,7 @@ def print_hidden_gains(of: Probing, ledger: RankLedger, draws: int) -> None:
                 )
             gained = (means(made) - means(ledger))[0, 0]
             print(
-                f"  {gained:+5.2f} points in {len(functions):3} ({kind}): {refused(of, made, [choose(made)], draws):3}/{draws}",
+                f"  {gained:+5.2f} points in {len(functions):3} ({kind}): {refused(of, made, validation, draws):3}/{draws}",
                 flush=True,
             )
 
@@ -152,7 +151,7 @@ def print_honest(data: Path, runs: int, functions: int) -> None:
                 else:
                     torch.set_num_threads(1 + run % 2)
                     claimed = probed(of, tokens)
-                check, _ = verify._probe_again(claimed, of, [choose(claimed)], None, np.random.default_rng(run))
+                check, _ = reprobed.again(of, claimed, None, seed=run, everything=True)
                 alarms += not check.passed
                 differing.append(check.found)
             torch.set_num_threads(threads)
@@ -175,7 +174,7 @@ def main() -> None:
             chosen_on, ledger = probed(validation, 8000), probed(test, 8000)
             with reprobed.recorded(reprobed.bounds(test)):
                 print_forgeries(test, ledger, chosen_on, options.draws)
-                print_hidden_gains(test, ledger, 5 * options.draws)
+                print_hidden_gains(test, ledger, chosen_on, 5 * options.draws)
         print_honest(data, options.honest, options.honest_functions)
     print(f"{time.time() - started:.0f} s")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import json
 import shutil
 from pathlib import Path
@@ -25,9 +26,9 @@ from probing.attention.ledger import RankLedger
 from probing.attention.probe import Probing
 from probing.attention.result import ProbeResult
 from probing.cli import main
-from probing.evidence.checks import ACCEPTED, REJECTED, UNCHECKED, without_replacement
-from probing.evidence.selection import choose
-from probing.evidence.verify import _draw, _probe_again, verify
+from probing.evidence.checks import ACCEPTED, REJECTED, UNCHECKED
+from probing.evidence.draw import Influence, draw, undetected
+from probing.evidence.verify import verify
 from probing.models import capture
 from probing.models.encoder import Encoder
 from probing.models.load import load
@@ -160,26 +161,35 @@ def test_forged_ranks(forgery, ledgers):
     assert not np.array_equal(forged.ranks, honest.ranks)
     with reprobed.recorded(found):
         for ledger, passed in ((honest, True), (forged, False)):
-            choices = [choose(ledger), choose(validation)]
-            check, functions = _probe_again(ledger, task, choices, 64, np.random.default_rng(0))
+            check, drawn = reprobed.again(task, ledger, validation, seed=0, functions=64)
             assert check.passed == passed, check.found
-            assert 64 <= functions < len(task.functions)
+            assert 40 <= len(drawn.places) < len(task.functions)
 
 
-def test_every_relation_is_drawn(ledgers):
-    _, _, honest, validation = ledgers
-    drawn = honest.only(_draw(honest, [choose(honest), choose(validation)], 5, np.random.default_rng(0)))
-    assert set(drawn.relation) == set(honest.relation)
+def test_functions_are_drawn_by_what_they_may_have_gained():
+    """The probability is 1 - 0.05 ** (points / 0.4), so that functions of 0.4 points together pass once in 20 times."""
+    points = np.array([0.0, 0.1, 0.4, 1.0])
+    influence = Influence(np.arange(4), {"mean": points}, {}, np.zeros(4))
+    rng, times = np.random.default_rng(0), np.zeros(4)
+    for _ in range(4000):
+        times[draw(influence, None, rng).places] += 1
+    np.testing.assert_allclose(times / 4000, [0, 1 - 0.05**0.25, 0.95, 1], atol=0.025)
+    assert draw(influence, None, rng).bounds == {"mean": pytest.approx(0.4)}
+    assert draw(influence, None, rng, everything=True).bounds == {"mean": 0}
+    mean = np.mean([len(draw(influence, 2, rng).places) for _ in range(2000)])
+    assert mean == pytest.approx(2, abs=0.1)
 
 
-def test_functions_are_drawn_in_proportion_to_their_weight():
-    """2,000 draws of 3 out of 5: the second is certain, as 8/12 of 3 draws is more than one; the others share 2 draws."""
-    rng, times = np.random.default_rng(0), np.zeros(5)
-    for _ in range(2000):
-        drawn = without_replacement(np.array([1, 8, 1, 2, 0]) / 12, 3, rng)
-        assert len(set(drawn)) == len(drawn) == 3
-        times[drawn] += 1
-    np.testing.assert_allclose(times / 2000, [0.5, 1, 0.5, 1, 0], atol=0.05)
+def test_what_passes_undetected_against_every_subset():
+    """Of all sets of six functions that are missed with a probability of 5 % or more, none gains more than the bound."""
+    rng = np.random.default_rng(0)
+    for _ in range(50):
+        points, costs = rng.exponential(1, 6), rng.exponential(1.5, 6)
+        sets = [np.array(kept, bool) for kept in itertools.product([0, 1], repeat=6)]
+        best = max(points[kept].sum() for kept in sets if np.exp(-costs[kept].sum()) >= 0.05)
+        bound = undetected(points, costs)
+        assert best <= bound + 1e-9
+        assert bound <= best + points.max() + 1e-9
 
 
 def test_ranks_within_what_rounding_explains_that_take_sides(ledgers):
@@ -188,13 +198,15 @@ def test_ranks_within_what_rounding_explains_that_take_sides(ledgers):
     equal = {function: of.copy() for function, of in found.items()}
     for of in equal.values():
         of[..., 1, 0, 1:] = 0, 255
+    rng = np.random.default_rng(0)
+    exchanged = np.flatnonzero(rng.random(len(honest)) < 0.05)
     with reprobed.recorded(equal):
-        for claimed, passed in ((np.random.default_rng(0).permutation(honest.ranks[..., 1, 0].T).T, True), (0, False)):
+        for claimed, passed in ((honest.ranks[:, rng.permutation(exchanged), 1, 0], True), (0, False)):
             ledger = dataclasses.replace(honest, ranks=honest.ranks.copy())
-            ledger.ranks[..., 1, 0] = claimed
-            check, _ = _probe_again(ledger, task, [choose(honest)], 64, np.random.default_rng(0))
+            ledger.ranks[:, exchanged, 1, 0] = claimed
+            check, _ = reprobed.again(task, ledger, None, seed=0)
             assert check.passed == passed, check.found
-    assert "standard deviations" in check.found
+    assert "favour" in check.found
 
 
 # What makes a run go wrong ------------------------------------------------------------------------------------------
@@ -373,5 +385,5 @@ def test_settings_that_are_not_those_of_a_probe(settings, tiny_model, dataset_fo
 
 
 def test_all_functions(tiny_model, dataset_folder, probed):
-    verification = verify(probed(), model=str(tiny_model), data=dataset_folder, functions=None)
+    verification = verify(probed(), model=str(tiny_model), data=dataset_folder, everything=True)
     assert (verification.verdict, verification.functions, verification.of) == (ACCEPTED, SOME, SOME)

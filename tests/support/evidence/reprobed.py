@@ -11,9 +11,12 @@ import numpy as np
 import pytest
 from tqdm.auto import tqdm
 
+from probing.attention.ledger import RankLedger
 from probing.attention.probe import Probing, Runner
 from probing.attention.ranking import RankBounds
 from probing.evidence import verify
+from probing.evidence.checks import Criterion
+from probing.evidence.draw import Draw
 
 
 def bounds(task: Probing) -> dict[int, np.ndarray]:
@@ -38,3 +41,29 @@ def recorded(found: dict[int, np.ndarray]) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(verify, "Runner", Recorded)
         yield
+
+
+class InMemory(verify.RanksVerifier):
+    """Verifies a ledger that is in no file, beside that of the other split."""
+
+    def __init__(self, task: Probing, ledger: RankLedger, counterpart: RankLedger | None):
+        self.ledger, self.experiment, self.made = ledger, task, task.provenance
+        self._other = counterpart
+
+    @property
+    def counterpart(self) -> RankLedger | None:  # type: ignore[override]
+        return self._other
+
+
+def again(
+    task: Probing,
+    ledger: RankLedger,
+    counterpart: RankLedger | None,
+    *,
+    seed: int | None = None,
+    functions: int | None = None,
+    everything: bool = False,
+) -> tuple[Criterion, Draw]:
+    """What `verify` finds of ranks that fit their data."""
+    rng = verify.rng_of(ledger.digest(), seed)
+    return InMemory(task, ledger, counterpart).again(functions, everything, rng)
