@@ -23,21 +23,18 @@ from codesyntax_dataset.languages import CONFIGS
 from codesyntax_dataset.measure import ConfigReport
 from codesyntax_dataset.protocol import SPLITS
 from codesyntax_dataset.schema import LABELS
-from codesyntax_dataset.tasks import mask_tasks, tasks
+from codesyntax_dataset.tasks import tasks
 
 CARD, EVAL, CROISSANT, SUMS = "README.md", "eval.yaml", "croissant.json", "SHA256SUMS"
 
 _SUMMARY = "Syntax of real code as labelled edges between code tokens (Shen et al., Findings of EMNLP 2022)"
 
 _EVAL_DESCRIPTION = """
-Which syntactic relations of code have a model's attention heads learned? The value of a task is the top-1 UAS in
-percent (0 to 100, higher is better): rule first, mean over relations, each scored with its best attention head. In
-held-out tasks that head is chosen on the validation split; in published tasks, as in the paper, on the scored data.
-Tasks that end in dependent-to-head read the row of the dependent and predict the head token, as decoders require, and
-as the paper does for sentences.
-What do masked language models restore of syntax? In mask tasks all sub-tokens of the outermost nodes of one type of the
-syntax tree are masked and restored; the value, in percent, is the mean over node types of the Jaccard similarity of the
-trees before and after, most of which is never masked, or of the share of masked sub-tokens that are restored exactly.
+Which syntactic relations of code do a model's attention heads find, and what of syntax does a masked model restore? The
+value of a task is in percent (0 to 100, higher is better). held-out: the top-1 UAS, rule first, mean over relations,
+each scored with the head that is best on the validation split, reading from dependent to head as decoders can.
+beyond-offset: the same on the edges that the best offset of the relation misses. mask-restored: the share of sub-tokens
+that a masked language model predicts exactly when all nodes of a type are masked, mean over node types.
 """
 
 _URL = "https://arxiv.org/abs/2210.14473"
@@ -88,10 +85,6 @@ def render(folder: Path, configs: Mapping[str, ConfigReport]) -> dict[str, str]:
         {"id": task.id, "config": task.config, "split": "test"}
         for task in tasks(configs)
         if set(task.splits) <= set(configs[task.config].functions)
-    ] + [
-        {"id": task.id, "config": task.config, "split": "test"}
-        for task in mask_tasks(configs)
-        if "test" in configs[task.config].functions
     ]
     if rows:
         benchmark = {"name": "CodeSyntax", "description": " ".join(_EVAL_DESCRIPTION.split()), "tasks": rows}

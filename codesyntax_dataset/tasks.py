@@ -1,14 +1,14 @@
-"""The tasks of the benchmark: each is one headline number of a model, as leaderboards show it.
+"""The tasks of the benchmark: the few headline numbers of a model that the Hub shows as leaderboards.
 
-Of attention heads, the number is the top-1 UAS in percent: rule `first`, mean over relations, on all functions of the
-split `test` with at most 511 sub-tokens (Shen et al. 2022, section 4). Numbers of different protocols or directions do
-not compare, so each pair of them is a separate task. So is the held-out number of the edges beyond the best offset of
-their relation.
+Each is a number in percent, of a model on the split `test` of Python or Java, functions with at most 511 sub-tokens:
 
-Of masked language models it is, in percent, what is left of functions of the same length when the nodes of one type are
-masked and restored (T1 in section 3 of Velasco et al. 2024), as a mean over functions, then over the language's node
-types: `jaccard`, the similarity of the syntax trees, or `restored`, the share of masked sub-tokens predicted exactly.
-Most of a function is never masked, so the similarity is high even where nothing is restored; the share is not.
+- `held-out`: the top-1 UAS of attention heads that are chosen on validation, rule `first`, mean over relations;
+- `beyond-offset`: the same on the edges that the best offset of their relation misses;
+- `mask-restored`: the share of masked sub-tokens that a masked language model predicts exactly where the nodes of a
+  type are masked (T1 in section 3 of Velasco et al. 2024), mean over functions, then over the language's node types.
+
+Heads are read from dependent to head, the direction that decoders allow, so that all models compare. All other numbers,
+of other protocols, directions and languages, are in entries and on boards.
 """
 
 from __future__ import annotations
@@ -17,21 +17,25 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 from codesyntax_dataset.errors import UnknownName
-from codesyntax_dataset.languages import CONFIGS, language_of
+from codesyntax_dataset.languages import CONFIGS
 from codesyntax_dataset.protocol import (
     BEYOND_OFFSET,
+    DEPENDENT_TO_HEAD,
     DIRECTIONS,
     HEAD_TO_DEPENDENT,
+    HELD_OUT,
     PAPER_LENGTH,
-    PROTOCOLS,
-    PUBLISHED,
     SPLITS,
 )
 
-TASK_PROTOCOLS = (*PROTOCOLS, BEYOND_OFFSET)
+CONFIGS_OF_TASKS = ("python", "java")
 
-MASK_OUTCOMES = ("jaccard", "restored")
-"""What the tasks of masked language models are about."""
+TASK_PROTOCOLS = (HELD_OUT, BEYOND_OFFSET)
+
+DIRECTION = DEPENDENT_TO_HEAD
+
+RESTORED = "restored"
+"""The outcome of masked language models that is a task: similarity of trees is high where nothing is restored."""
 
 MASK_SETTINGS = {
     "protocol": "current",
@@ -45,24 +49,27 @@ MASK_SETTINGS = {
 
 
 class Task(NamedTuple):
-    """One headline number of attention heads: a dataset config scored by a protocol in a direction."""
+    """A headline number: its `id` in `eval.yaml` and in result files, such as `python-held-out-dependent-to-head`, its
+    dataset config, and the `splits` needed to compute it."""
 
+    id: str
     config: str
-    protocol: str
-    direction: str
-
-    @property
-    def id(self) -> str:
-        return task_id(*self)
-
-    @property
-    def splits(self) -> tuple[str, ...]:
-        """The splits needed to compute the number."""
-        return ("test",) if self.protocol == PUBLISHED else SPLITS
+    splits: tuple[str, ...]
 
 
-def task_id(config: str, protocol: str, direction: str = HEAD_TO_DEPENDENT) -> str:
-    """The id in `eval.yaml` and in result files, such as `python-held-out` or `java-published-dependent-to-head`.
+def tasks(configs: Iterable[str]) -> list[Task]:
+    """The tasks of these configs, in order."""
+    with_tasks = [config for config in configs if config in CONFIGS_OF_TASKS]
+    of_heads = [
+        Task(task_id(config, protocol, DIRECTION), config, SPLITS)
+        for config in with_tasks
+        for protocol in TASK_PROTOCOLS
+    ]
+    return of_heads + [Task(mask_task_id(config), config, ("test",)) for config in with_tasks]
+
+
+def task_id(config: str, protocol: str, direction: str) -> str:
+    """The name of a headline number of attention heads, be it a task or not, such as `java-beyond-offset`.
 
     Raises UnknownName for a config, protocol or direction that does not exist.
     """
@@ -76,47 +83,11 @@ def task_id(config: str, protocol: str, direction: str = HEAD_TO_DEPENDENT) -> s
     return f"{config}-{protocol}" if direction == HEAD_TO_DEPENDENT else f"{config}-{protocol}-{direction}"
 
 
-def tasks(configs: Iterable[str]) -> list[Task]:
-    """All tasks of attention heads of these configs, in order."""
-    return [
-        Task(config, protocol, direction)
-        for config in configs
-        for direction in DIRECTIONS
-        for protocol in TASK_PROTOCOLS
-    ]
+def mask_task_id(config: str) -> str:
+    """The name of the headline number of masked language models, be it a task or not, such as `python-mask-restored`.
 
-
-class MaskTask(NamedTuple):
-    """One headline number of masked language models: an outcome on a dataset config, of the split `test`."""
-
-    config: str
-    outcome: str
-
-    @property
-    def id(self) -> str:
-        return mask_task_id(*self)
-
-
-def mask_task_id(config: str, outcome: str) -> str:
-    """The id in `eval.yaml` and in result files, such as `python-mask-jaccard`.
-
-    Raises UnknownName for an outcome that does not exist, and for a config that has no such tasks: labels do not matter
-    to masks, so there is one config of each language whose node types are known.
+    Raises UnknownName for a config that does not exist.
     """
-    for kind, name, known in (
-        ("config with masking tasks", config, mask_configs(CONFIGS)),
-        ("outcome", outcome, MASK_OUTCOMES),
-    ):
-        if name not in known:
-            raise UnknownName(kind, name, known)
-    return f"{config}-mask-{outcome}"
-
-
-def mask_configs(configs: Iterable[str]) -> list[str]:
-    """Those of `configs` that have masking tasks."""
-    return [config for config in configs if language_of(config).name == config and language_of(config).node_types]
-
-
-def mask_tasks(configs: Iterable[str]) -> list[MaskTask]:
-    """All tasks of masked language models of these configs, in order."""
-    return [MaskTask(config, outcome) for config in mask_configs(configs) for outcome in MASK_OUTCOMES]
+    if config not in CONFIGS:
+        raise UnknownName("config", config, CONFIGS)
+    return f"{config}-mask-{RESTORED}"

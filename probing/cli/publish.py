@@ -40,6 +40,8 @@ def dataset(folder: Path, repo: str, **given: Any) -> None:
     from probing.publish.push import push_dataset
 
     _send(push_dataset(folder, repo), **given)
+    if not given["dry_run"]:
+        note("the Hub shows leaderboards of its tasks once it lists the dataset as a benchmark: see probing/README.md")
 
 
 @_push_command

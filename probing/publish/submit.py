@@ -12,6 +12,7 @@ import os
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -30,8 +31,8 @@ from huggingface_hub.errors import EntryNotFoundError
 from codesyntax_dataset.arguments import checked
 from codesyntax_dataset.errors import HubError, LedgerError
 from codesyntax_dataset.languages import language_of
-from codesyntax_dataset.protocol import BEYOND_OFFSET, PAPER_LENGTH, PROTOCOLS, PUBLISHED
-from codesyntax_dataset.tasks import MASK_OUTCOMES, MASK_SETTINGS, mask_task_id, task_id
+from codesyntax_dataset.protocol import BEYOND_OFFSET, HELD_OUT, PAPER_LENGTH
+from codesyntax_dataset.tasks import DIRECTION, MASK_SETTINGS, RESTORED, TASK_PROTOCOLS, mask_task_id, task_id
 from probing.attention.result import ProbeResult
 from probing.evidence import entry_masked, masked
 from probing.evidence.beyond import AVOIDED, beyond
@@ -39,7 +40,6 @@ from probing.evidence.checks import REJECTED, UNCHECKED, Verification
 from probing.evidence.entry import Entry, Verified
 from probing.evidence.entry_attention import AttentionEntry
 from probing.evidence.gather import Probed, by_instrument, find, gather
-from probing.evidence.selection import SAME_RELATIONS
 from probing.evidence.verify import verify
 from probing.models.location import Location
 from probing.prediction.result import MaskResult, MaskSettings
@@ -58,21 +58,20 @@ _DESCRIPTION = (
 RULE, K = "first", "1"
 """The rule and k of the headline number."""
 
-_ALIKE = " over the relations of held-out"
+SOURCE_NAME = "CodeSyntax"
 
 
 class Headline(NamedTuple):
     """The number of a task, in percent, and its entry.
 
-    `notes`: what it belongs to, and what must stand beside it. `metrics`: the name of each number in `model-index`,
-    whose readers see no other, -> the number, None if there is none; `kind`: the Hub's names of the model's task and of
-    the metric.
+    `notes`: what it belongs to, and what must stand beside it. `name`: in `model-index`, whose readers see no other;
+    `kind`: the Hub's names of the model's task and of the metric.
     """
 
     value: float
     entry: Entry
     notes: str
-    metrics: dict[str, float | None]
+    name: str
     kind: tuple[str, str]
 
 
@@ -144,9 +143,10 @@ def submission(
 
     `results`: files or folders of attention probes, as in `find`, and of masking runs.
 
-    `model`: the repository of the model, USER/MODEL, which gets FILE and, with `model_index`, the results in its card
-    in the older format. `dataset`: the dataset on the Hub with the labels of the results. `source_url`: a page with
-    more about them. `board`: a dataset repository that gets the entries. `device`: for running them again.
+    `model`: the repository of the model, USER/MODEL, which gets the tasks of `dataset` in FILE and, with `model_index`,
+    in its card in the older format. `dataset`: the dataset on the Hub with the labels of the results. `source_url`: a
+    page with more about them; by default the board's. `board`: a dataset repository that gets the entries, also of
+    results that are of no task. `device`: for running them again.
 
     Raises LedgerError for results that fail a check, EntryError for entries that a board would reject, HubError if the
     Hub cannot be reached.
@@ -160,9 +160,14 @@ def submission(
     for one in found:
         for result in one.read:
             _check_labels(result, dataset, data)
-    _check_tasks([task for one in found for task in one.tasks], dataset, data)
     entries = [_entry(one, data) for one in found]
-    tasks = _headlines(entries)
+    known, headlines = _tasks_of(dataset, data), _headlines(entries)
+    tasks = {task: headline for task, headline in headlines.items() if task in known}
+    if not tasks and not board:
+        raise HubError(
+            f"{dataset} has no task {' or '.join(headlines)}, its eval.yaml names {', '.join(sorted(known))}: send the "
+            f"results to a board, with --board, or probe heads with --direction {DIRECTION}"
+        )
     for place, one in enumerate(found):
         where = _model_on_the_hub(one.settings, model)
         again = [_run_again(file, result, where, data, device) for file, result in zip(one.files, one.read)]
@@ -170,24 +175,29 @@ def submission(
         entries[place] = entries[place].model_copy(update={"verified": verified})
     title = _title(model, found)
     api = client()
+    if board and source_url is None:
+        source_url = f"{api.endpoint}/datasets/{board}"
     ours = [
         EvalResultEntry(
             dataset_id=dataset,
             task_id=task,
             value=headline.value,
             dataset_revision=commit,
+            date=datetime.now(UTC).date().isoformat(),
             source_url=source_url,
+            source_name=SOURCE_NAME if source_url else None,
             notes=headline.notes,
         )
         for task, headline in tasks.items()
     ]
-    with plain_errors(model):
-        files = {FILE: _merged(_there(api, model, "model", FILE), eval_result_entries_to_yaml(ours))}
-        if model_index:
-            files["README.md"] = _card(
-                _there(api, model, "model", "README.md"), model, dataset, commit, tasks, source_url
-            )
-        requests = [_request(api, model, "model", title, files)]
+    requests = []
+    if tasks:
+        with plain_errors(model):
+            files = {FILE: _merged(_there(api, model, "model", FILE), eval_result_entries_to_yaml(ours))}
+            if model_index:
+                card = _there(api, model, "model", "README.md")
+                files["README.md"] = _card(card, model, dataset, commit, tasks, source_url)
+            requests.append(_request(api, model, "model", title, files))
     if board:
         with plain_errors(board):
             files = {f"entries/{entry.file_name}": entry.to_json() for entry in entries}
@@ -222,13 +232,12 @@ def _found(results: Sequence[str | os.PathLike[str]]) -> list[_Result]:
     for one in find(left) if left or not masking else []:
         made = one.test.settings
         hard = beyond(one.validation.ledger, one.test.ledger, AVOIDED[0])
-        protocols = [*PROTOCOLS, *([BEYOND_OFFSET] if hard and hard.in_mean else [])]
+        protocols = TASK_PROTOCOLS if hard and hard.in_mean else (HELD_OUT,)
         tasks = [task_id(made.config, protocol, made.direction) for protocol in protocols]
         found.append(_Result(list(one.files.values()), [one.test, one.validation], tasks, one))
     for file in masking:
         result = MaskResult.load(file)
-        tasks = [mask_task_id(result.settings.config, outcome) for outcome in MASK_OUTCOMES]
-        found.append(_Result([file], [result], tasks, None))
+        found.append(_Result([file], [result], [mask_task_id(result.settings.config)], None))
     return found
 
 
@@ -344,16 +353,14 @@ def _check_labels(result: ProbeResult | MaskResult, dataset: str, data: Path) ->
         )
 
 
-def _check_tasks(tasks: list[str], dataset: str, data: Path) -> None:
+def _tasks_of(dataset: str, data: Path) -> set[str]:
+    """The ids in the dataset's `eval.yaml`."""
     try:
-        known = {task["id"] for task in yaml.safe_load((data / "eval.yaml").read_text(encoding="utf-8"))["tasks"]}
+        return {str(task["id"]) for task in yaml.safe_load((data / "eval.yaml").read_text(encoding="utf-8"))["tasks"]}
     except (OSError, ValueError, yaml.YAMLError, KeyError, TypeError, RecursionError) as error:
         raise HubError(
             f"{dataset} has no eval.yaml that names its tasks: publish it with `codesyntax push dataset`"
         ) from error
-    for task in tasks:
-        if task not in known:
-            raise HubError(f"{dataset} has no task {task}, its eval.yaml names {', '.join(sorted(map(str, known)))}")
 
 
 def _headlines(entries: list[Entry]) -> dict[str, Headline]:
@@ -365,43 +372,33 @@ def _headlines(entries: list[Entry]) -> dict[str, Headline]:
 
 
 def _of_heads(entry: AttentionEntry) -> dict[str, Headline]:
-    """The top-1 UAS by both protocols, the published one also over the relations of held-out, if these are not all; and
-    beyond offsets, with what the best rival finds there."""
+    """The top-1 UAS of held-out heads; and beyond offsets, with what the best rival finds there."""
     headlines, scores = {}, entry.scores()
-    for mean in (*PROTOCOLS, BEYOND_OFFSET):
+    for mean in TASK_PROTOCOLS:
         task = task_id(entry.settings.config, mean, entry.settings.direction)
         score = scores.cells[mean, RULE, K]
         if score is None and mean == BEYOND_OFFSET:
             continue
         if score is None:
             raise LedgerError(f"there is no number for {task}: no relation that counts has edges to choose a head on")
-        value, name = round(score.mean.value, 2), f"{task}: top-{K} UAS, {RULE} token of the dependent"
-        notes, metrics = entry.signature, dict[str, float | None]({name: value})
+        value, notes = round(score.mean.value, 2), entry.signature
         if mean == BEYOND_OFFSET and score.reference:
             notes += f"; next best offset or keyword {round(score.reference.value, 2)}"
-        elif mean != BEYOND_OFFSET:
-            same = scores.cells[SAME_RELATIONS, RULE, K]
-            lacks = mean == PUBLISHED and SAME_RELATIONS in scores.means
-            alike = round(same.mean.value, 2) if lacks and same else None
-            notes += "" if alike is None else f"; {alike}{_ALIKE}"
-            metrics[name + _ALIKE] = alike
-        headlines[task] = Headline(value, entry, notes, metrics, ("feature-extraction", "top-k-uas"))
+        name = f"{task}: top-{K} UAS, {RULE} token of the dependent"
+        headlines[task] = Headline(value, entry, notes, name, ("feature-extraction", "top-k-uas"))
     return headlines
 
 
 def _of_masks(entry: Entry) -> dict[str, Headline]:
-    """T1, with T0 and the effect in the notes: syntax trees are alike before anything is restored."""
-    headlines, cells = {}, entry.scores().cells
-    for outcome in MASK_OUTCOMES:
-        task, score = mask_task_id(entry.settings.config, outcome), cells[outcome]
-        assert score and score.reference and score.difference
-        t1, t0 = round(score.mean.value, 2), round(score.reference.value, 2)
-        effect, *bounds = score.difference
-        effect_bounds = " to ".join(f"{bound:.2f}" for bound in bounds if bound is not None)
-        notes = f"{entry.signature}; T0 {t0}, T1 - T0 {effect:.2f}" + (f" ({effect_bounds})" if effect_bounds else "")
-        metrics: dict[str, float | None] = {f"{task}: {outcome} of masked nodes (T1), mean over node types": t1}
-        headlines[task] = Headline(t1, entry, notes, metrics, ("fill-mask", outcome))
-    return headlines
+    """T1, with T0 and the effect in the notes."""
+    task, score = mask_task_id(entry.settings.config), entry.scores().cells[RESTORED]
+    assert score and score.reference and score.difference
+    t1, t0 = round(score.mean.value, 2), round(score.reference.value, 2)
+    effect, *bounds = score.difference
+    effect_bounds = " to ".join(f"{bound:.2f}" for bound in bounds if bound is not None)
+    notes = f"{entry.signature}; T0 {t0}, T1 - T0 {effect:.2f}" + (f" ({effect_bounds})" if effect_bounds else "")
+    name = f"{task}: {RESTORED} of masked nodes (T1), mean over node types"
+    return {task: Headline(t1, entry, notes, name, ("fill-mask", RESTORED))}
 
 
 def _model_on_the_hub(settings: Settings | MaskSettings, model: str) -> str | None:
@@ -481,10 +478,18 @@ def _there(api: HfApi, repo: str, kind: str, path: str) -> str | None:
 
 
 def _merged(there: str | None, ours: list[dict[str, Any]]) -> str:
-    """Our results in FILE: in the place of older ones of the same tasks, other results stay as they are."""
-    tasks = [_task(of) for of in ours]
-    kept = [of for of in _results(there) if _task(of) not in tasks]
-    return yaml.safe_dump([*kept, *ours], sort_keys=False, allow_unicode=True, width=10**6)
+    """Our results in FILE: in the place of older ones of the same tasks, other results stay as they are.
+
+    What is there already, but for its date, keeps it: the same results are sent once.
+    """
+    there_now, tasks = _results(there), [_task(of) for of in ours]
+    kept = [of for of in there_now if _task(of) not in tasks]
+    dated = [next((of for of in there_now if _undated(of) == _undated(one)), one) for one in ours]
+    return yaml.safe_dump([*kept, *dated], sort_keys=False, allow_unicode=True, width=10**6)
+
+
+def _undated(result: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in result.items() if name != "date"}
 
 
 def _task(result: dict[str, Any]) -> tuple[Any, Any]:
@@ -515,7 +520,6 @@ def _card(
     source_url: str | None,
 ) -> str:
     """The model's card with our results in its `model-index`, in the place of older ones; the rest stays."""
-    numbers = [(name, value, headline) for headline in tasks.values() for name, value in headline.metrics.items()]
     ours = [
         EvalResult(
             task_type=headline.kind[0],
@@ -525,15 +529,14 @@ def _card(
             dataset_split="test",
             dataset_revision=commit,
             metric_type=headline.kind[1],
-            metric_name=name,
-            metric_value=value,
-            source_name="CodeSyntax" if source_url else None,
+            metric_name=headline.name,
+            metric_value=headline.value,
+            source_name=SOURCE_NAME if source_url else None,
             source_url=source_url,
         )
-        for name, value, headline in numbers
-        if value is not None
+        for headline in tasks.values()
     ]
-    replaced = [(dataset, name) for name, _, _ in numbers]
+    replaced = [(dataset, headline.name) for headline in tasks.values()]
     try:
         card = ModelCard(there if there is not None else "---\n---\n")
         if there and card.text == there and there.lstrip("\ufeff").startswith("---"):  # we would add a second block

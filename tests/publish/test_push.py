@@ -29,10 +29,10 @@ from codesyntax_dataset import metadata
 from codesyntax_dataset.build import build
 from codesyntax_dataset.check import check_folder
 from codesyntax_dataset.errors import DatasetError, HubError, UnknownName
-from codesyntax_dataset.languages import CONFIGS, LANGUAGES
+from codesyntax_dataset.languages import CONFIGS
 from codesyntax_dataset.protocol import DIRECTIONS
 from codesyntax_dataset.schema import LABELS
-from codesyntax_dataset.tasks import mask_task_id, mask_tasks, task_id, tasks
+from codesyntax_dataset.tasks import mask_task_id, task_id, tasks
 from codesyntax_metric import topk_uas
 from probing.cli import main
 from probing.publish.push import push_dataset, push_metric
@@ -381,7 +381,7 @@ def link(folder: Path) -> None:
         (with_sums(edited("README.md", "Made by", "Written by")), "was not made by `codesyntax build`"),
         (with_sums(write("README.md", "Made by hand")), "was not made by"),
         (with_sums(edited("README.md", "configs:", "configs: [")), "does not begin with the YAML of a dataset"),
-        (with_sums(edited("eval.yaml", "java-published", "java-best")), "id: java-best"),
+        (with_sums(edited("eval.yaml", "java-held-out", "java-best")), "id: java-best-dependent-to-head"),
         (with_sums(edited("croissant.json", "cr:Int64", "sc:Text")), "sc:Text"),
         (with_sums(lambda folder: (folder / "eval.yaml").write_bytes(b"\xff")), "eval.yaml is not UTF-8 text"),
         (with_sums(rewritten(lambda table: table.slice(1))), "| 140 |"),
@@ -442,21 +442,11 @@ def test_the_tasks_of_the_benchmark_are_those_of_its_configs(dataset_folder):
     assert list(told) == ["name", "description", "tasks"]
     assert all(list(task) == ["id", "config", "split"] and task["split"] == "test" for task in told["tasks"])
     assert [(task["id"], task["config"]) for task in told["tasks"]] == [
-        ("python-held-out", "python"),
-        ("python-published", "python"),
-        ("python-beyond-offset", "python"),
         ("python-held-out-dependent-to-head", "python"),
-        ("python-published-dependent-to-head", "python"),
         ("python-beyond-offset-dependent-to-head", "python"),
-        ("java-held-out", "java"),
-        ("java-published", "java"),
-        ("java-beyond-offset", "java"),
         ("java-held-out-dependent-to-head", "java"),
-        ("java-published-dependent-to-head", "java"),
         ("java-beyond-offset-dependent-to-head", "java"),
-        ("python-mask-jaccard", "python"),
         ("python-mask-restored", "python"),
-        ("java-mask-jaccard", "java"),
         ("java-mask-restored", "java"),
     ]
 
@@ -465,9 +455,7 @@ def test_a_dataset_without_validation_has_no_held_out_tasks_and_one_without_test
     for split, repository in (("test", "one"), ("validation", "two")):
         (tmp_path / "source" / split / repository).mkdir(parents=True)
         (tmp_path / "source" / split / repository / "a.py").write_text("def f(x):\n    return x.y\n")
-    published = ["python-published", "python-published-dependent-to-head"]
-    masked = ["python-mask-jaccard", "python-mask-restored"]
-    for excluded, expected in (("two", [*published, *masked]), ("one", None)):
+    for excluded, expected in (("two", ["python-mask-restored"]), ("one", None)):
         (tmp_path / "list").write_text(excluded)
         build(
             str(tmp_path / "source"),
@@ -483,22 +471,19 @@ def test_a_dataset_without_validation_has_no_held_out_tasks_and_one_without_test
 
 
 def test_task_ids_are_unique_and_refuse_what_does_not_exist():
+    """A dataset of all configs has at most eight leaderboards."""
     assert DIRECTIONS == topk_uas.DIRECTIONS  # written again, for the dataset does not import the metric
     ids = [task.id for task in tasks(CONFIGS)]
-    assert len(set(ids)) == len(ids) == len(CONFIGS) * 2 * 3
-    assert task_id("java_skip_semicolon", "held-out") == "java_skip_semicolon-held-out"
-    masked = [task.id for task in mask_tasks(CONFIGS)]
-    assert masked == [
-        f"{name}-mask-{outcome}"
-        for name, language in LANGUAGES.items()
-        if language.grammar
-        for outcome in ("jaccard", "restored")
-    ]
-    assert not set(masked) & set(ids)
-    for wrong in (("java_skip_semicolon", "jaccard"), ("pyton", "jaccard"), ("python", "levenshtein")):
-        with pytest.raises(UnknownName):
-            mask_task_id(*wrong)
-    for wrong in (("pyton", "held-out"), ("python", "held-in"), ("python", "held-out", "both")):
+    assert len(set(ids)) == len(ids) <= 8
+    assert task_id("java_skip_semicolon", "held-out", "head-to-dependent") == "java_skip_semicolon-held-out"
+    assert mask_task_id("ruby") == "ruby-mask-restored"
+    with pytest.raises(UnknownName):
+        mask_task_id("pyton")
+    for wrong in (
+        ("pyton", "held-out", "head-to-dependent"),
+        ("python", "published", "head-to-dependent"),
+        ("python", "held-out", "both"),
+    ):
         with pytest.raises(UnknownName):
             task_id(*wrong)
 

@@ -56,7 +56,7 @@ def made(model, data, tmp_path_factory):
     folder = tmp_path_factory.mktemp("results")
     mask(str(model), data, output=folder / "masked")
     for split in ("test", "validation"):
-        probe(str(model), data, "python", split, output=folder / "probed")
+        probe(str(model), data, "python", split, direction="dependent-to-head", output=folder / "probed")
     return folder
 
 
@@ -110,23 +110,20 @@ def test_from_results_of_both_kinds_to_a_board(hub, made, model):
     merged = hub.files(MODEL, "model")
     read = {one.task_id: one for one in parse_eval_result_entries(yaml.safe_load(merged[submit.FILE]))}
     assert list(read) == [
-        "python-held-out",
-        "python-published",
-        "python-beyond-offset",
-        "python-mask-jaccard",
+        "python-held-out-dependent-to-head",
+        "python-beyond-offset-dependent-to-head",
         "python-mask-restored",
     ]
     result = json.loads(result_file(made / "masked").read_text())
-    for outcome, unit in (("jaccard", 100), ("restored", 1)):
-        one = read[f"python-mask-{outcome}"]
-        t1, t0 = (unit * np.mean([of[arm][outcome] for of in result["node_types"].values()]) for arm in ("t1", "t0"))
-        assert one.value == pytest.approx(t1, abs=0.0051)
-        assert one.notes.startswith(f"{result['signature']}; T0 ")
-        told = re.search("; T0 (.+), T1 - T0 ([^ ]+)", one.notes)
-        assert [float(number) for number in told.groups()] == pytest.approx([t0, t1 - t0], abs=0.0051)
+    one = read["python-mask-restored"]
+    t1, t0 = (np.mean([of[arm]["restored"] for of in result["node_types"].values()]) for arm in ("t1", "t0"))
+    assert one.value == pytest.approx(t1, abs=0.0051)
+    assert one.notes.startswith(f"{result['signature']}; T0 ")
+    told = re.search("; T0 (.+), T1 - T0 ([^ ]+)", one.notes)
+    assert [float(number) for number in told.groups()] == pytest.approx([t0, t1 - t0], abs=0.0051)
     card = ModelCard(merged["README.md"].decode())
     kinds = [(of.task_type, of.metric_type) for of in card.data.eval_results]
-    assert kinds[-2:] == [("fill-mask", "jaccard"), ("fill-mask", "restored")]
+    assert kinds[-2:] == [("feature-extraction", "top-k-uas"), ("fill-mask", "restored")]
     (on_board,) = [one for path, text in hub.files(BOARD).items() if "masking" in path for one in [entry.load(text)]]
     assert (on_board.signature, on_board.ledger) == (result["signature"], result["ledger"])
     assert on_board.verified.functions == on_board.verified.of > 0
@@ -136,7 +133,7 @@ def test_from_results_of_both_kinds_to_a_board(hub, made, model):
 
 def test_the_command_says_that_nothing_changed_and_undoes(hub, results):
     arguments = ["submit", str(results), *WHERE, "--board", BOARD]
-    assert CliRunner().invoke(main, [*arguments, "--dry-run"]).stdout.count("task_id: python-mask-") == 2
+    assert CliRunner().invoke(main, [*arguments, "--dry-run"]).stdout.count("task_id: python-mask-") == 1
     assert CliRunner().invoke(main, arguments).stdout.count("/discussions/1") == 2
     assert CliRunner().invoke(main, arguments).stdout.count("already open") == 2
     assert CliRunner().invoke(main, [*arguments, "--undo"]).stdout.count("closed http") == 2
@@ -153,7 +150,7 @@ def test_the_command_says_that_nothing_changed_and_undoes(hub, results):
         ({"limit": 5}, "partial run: run it without --limit"),
         ({"split": "validation"}, "--split validation, but a task has --split test"),
         ({"config": "java"}, "but a task has --node-types .*enhanced_for_statement"),
-        ({"config": "java_skip_semicolon"}, "config with masking tasks 'java_skip_semicolon'"),
+        ({"config": "java_skip_semicolon"}, "but a task has --node-types .*enhanced_for_statement"),
     ],
 )
 def test_other_settings_than_those_of_the_task_are_refused(changed, reason, results):
@@ -171,7 +168,7 @@ def test_a_model_that_reads_less_than_a_task_has_is_refused(results):
 def test_two_results_for_one_task_are_refused(results, tmp_path):
     other = shutil.copytree(results, tmp_path / "other")
     rewritten(other, lambda ledger: ledger.settings["settings"].update(revision="1" * 40))
-    with pytest.raises(LedgerError, match="are both for python-mask-jaccard: name one of them"):
+    with pytest.raises(LedgerError, match="are both for python-mask-restored: name one of them"):
         submit._complete([results, other])
 
 
@@ -191,7 +188,7 @@ def test_one_copy_that_is_better_than_the_model_is_refused(hub, results):
 
 def test_data_or_a_dataset_of_others_is_refused(hub, results):
     hub.add(DATASET, {**hub.files(DATASET), "eval.yaml": b"tasks: [{id: python-held-out}]"})
-    with pytest.raises(HubError, match="has no task python-mask-jaccard"):
+    with pytest.raises(HubError, match="has no task python-mask-restored"):
         submit.submission([results], MODEL, DATASET)
     rewritten(results, lambda ledger: ledger.settings["settings"].update(labels="0" * 12))
     with pytest.raises(LedgerError, match="run it with the dataset that is on the Hub"):

@@ -166,7 +166,8 @@ def walk(hub: LoopbackHub, folder: Path) -> tuple[Walk, dict[str, Any]]:
         found["pushed"] += [user.codesyntax("push", "metric", "--repo", METRIC)]
         found["metric"] = user.python("evaluate.load", LOAD_METRIC, HF_TOKEN="")
         splits = ("--split", "test", "--split", "validation")
-        user.codesyntax("probe", MODEL, "--data", DATASET, "--config", "python", *splits, "--output", "results")
+        settings = ("--config", "python", *splits, "--direction", "dependent-to-head")
+        user.codesyntax("probe", MODEL, "--data", DATASET, *settings, "--output", "results")
         user.codesyntax("submit", "results", "--model", MODEL, "--dataset", DATASET, "--board", BOARD)
         found["entries"] = user.python("merge, and parse_eval_result_entries", MERGE_AND_READ)
         user.codesyntax("board", BOARD, "--output", "board")
