@@ -172,11 +172,12 @@ def _first_choices(
 
     session = Session.again(settings, model, device)
     probing = Probing.again(ProbeProvenance.of(ledger), session, data)
-    for name in ("revision", "labels"):
-        then, now = getattr(settings, name), getattr(probing.settings, name)
-        if then != now:
+    here = probing.settings
+    for name, alike in (("revision", session.is_of(settings.revision)), ("labels", settings.labels == here.labels)):
+        if not alike:
             raise LedgerError(
-                f"the result was made with {name} {then}, here it is {now}: give the right one with --model or --data"
+                f"the result was made with {name} {getattr(settings, name)}, here it is {getattr(here, name)}: give "
+                "the right one with --model or --data"
             )
     picked = picked[:, [ledger.relations.index(name) for name in probing.encoded.relations]]
     with progress(total=len(probing.functions), desc=f"running {settings.model}", unit="function") as bar:

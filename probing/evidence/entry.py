@@ -119,7 +119,9 @@ Model = Annotated[
         "USER/MODEL or the name of a local model, of letters, digits, and - _ . between them, as the Hub allows it",
     ),
 ]
-Revision = Annotated[str, matching("[0-9a-f]{40}|[0-9a-f]{64}", "a commit or a SHA-256, in hexadecimal digits")]
+Revision = Annotated[
+    str, matching(r"[0-9a-f]{40}|[0-9a-f]{64}(\+[0-9a-f]{64})?", "a commit or a SHA-256, in hexadecimal digits")
+]
 Data = Annotated[str, matching(_NAME + r"@[\w.]{1,40}", "NAME@VERSION")]
 Labels = Annotated[str, matching("[0-9a-f]{12}", "12 hexadecimal digits")]
 Sha256 = Annotated[str, matching("[0-9a-f]{64}", "64 hexadecimal digits")]

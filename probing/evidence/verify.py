@@ -135,9 +135,9 @@ def _verified(
         return Verification([*checks, Criterion("model and data", None, str(error))], of=measured)
     except CodeSyntaxError as error:
         return Verification([*checks, Criterion("model and data", False, str(error))], of=measured)
-    session = here.session
+    session, revision = here.session, made.settings.revision
     checks += [
-        same("model", made.settings.revision, ours.revision, session.revision is None),
+        same("model", revision, revision if session.is_of(revision) else ours.revision, session.revision is None),
         same("data", _version_and_labels(made.settings), _version_and_labels(ours), data is not None),
     ]
     against = verifier(file, result, here)

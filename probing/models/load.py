@@ -5,11 +5,8 @@ Weights are read from safetensors only, and no code from a model's repository is
 
 from __future__ import annotations
 
-import hashlib
-import json
 import os
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -28,6 +25,7 @@ from codesyntax_dataset.protocol import PAPER_LENGTH
 from probing.models import cache_dir, gguf_file
 from probing.models.cubert.tokenizer import CubertTokenizer
 from probing.models.encoder import Encoder, attention_of
+from probing.models.identity import digest_of, digest_of_head
 from probing.models.loaded import DTYPES, Loaded, check_weights, positions_of, quiet
 from probing.models.location import Location, loading, locate, sha256
 from probing.models.masked import MaskedModel
@@ -63,9 +61,10 @@ def load(
     # some families fix their attention when they are built
     weights, _ = _weights(model, found, AutoModel, dtype, attn_implementation="eager")
     with loading(model), quiet():
+        loaded = found.loaded(weights, dtype, max_length)
         if random_weights is not None:
             weights = with_random_weights(weights, random_weights)
-        loaded = found.loaded(weights.to(target), dtype, max_length)
+        loaded = loaded._replace(model=weights.to(target))
     if random_weights is not None:  # a control and a model in memory are checked each time
         return self_check(Encoder(loaded))
     return self_check(Encoder(loaded), cache_dir.self_check(loaded.revision, dtype, target.type, max_length))
@@ -155,7 +154,8 @@ def _with_head(
         _head_of(weights.config, name, [head])
         if device is not None:
             torch.nn.Module.to(weights, _device_named(device))
-        return Loaded(weights, tokenizer, name, _digest_of_pair(weights, tokenizer), dtype, max_length), head
+        loaded = Loaded(weights, tokenizer, name, digest_of(weights, tokenizer), dtype, max_length)
+        return loaded._replace(head=digest_of_head(weights, tokenizer)), head
     model, target = os.fspath(model), _device_named(device)
     found = described(model, revision)
     head = _head_of(found.config, found.name, heads)
@@ -163,7 +163,10 @@ def _with_head(
     if missing:
         others = " and others" if len(missing) > 3 else ""
         raise head.missing(found.name, f"its weights lack {', '.join(missing[:3])}{others}")
-    return found.loaded(weights.to(target), dtype, max_length), head
+    loaded = found.loaded(weights, dtype, max_length)
+    if not found.revision:
+        loaded = loaded._replace(head=digest_of_head(weights, found.tokenizer))
+    return loaded._replace(model=weights.to(target)), head
 
 
 def _head_of(config: transformers.PreTrainedConfig, name: str, heads: Sequence[Head]) -> Head:
@@ -180,7 +183,10 @@ def _head_of(config: transformers.PreTrainedConfig, name: str, heads: Sequence[H
 
 
 class Described(NamedTuple):
-    """A model before its weights: `source` is that of its files, `name` and `revision` are those of signatures."""
+    """A model before its weights: `source` is that of its files, `name` and `revision` are those of signatures.
+
+    `revision`: the commit, or the SHA-256 of a GGUF file; of a folder empty, until its weights are loaded.
+    """
 
     source: Location
     config: transformers.PreTrainedConfig
@@ -190,19 +196,20 @@ class Described(NamedTuple):
     quantization: str
 
     def loaded(self, weights: Any, dtype: str, max_length: int) -> Loaded:
-        return Loaded(weights, self.tokenizer, self.name, self.revision, dtype, max_length, self.quantization)
+        revision = self.revision or digest_of(weights, self.tokenizer)
+        return Loaded(weights, self.tokenizer, self.name, revision, dtype, max_length, self.quantization)
 
 
 def described(model: str, revision: str | None) -> Described:
     """The configuration and tokenizer of a model; of a GGUF file, after it was converted."""
     with loading(model), quiet():
         source, quantization = locate(model, revision), ""
-        name, identity = source.name, source.revision()
+        name, known = source.name, source.contents() if source.commit or source.is_gguf else ""
         if source.is_gguf:
             file = Path(source.place)
             quantization = gguf_file.read_header(file).quantization
             source = Location(str(gguf_file.converted(file, sha256([file]))), name, None)
-        return Described(source, *config_and_tokenizer(source), name, identity, quantization)
+        return Described(source, *config_and_tokenizer(source), name, known, quantization)
 
 
 def _weights(model: str, found: Described, auto: Any, dtype: str, **options: Any) -> tuple[Any, list[str]]:
@@ -237,7 +244,7 @@ def _encoder_of_pair(
             )
     if device is not None:
         torch.nn.Module.to(model, _device_named(device))
-    name, identity = _name_of_pair(model), _digest_of_pair(model, tokenizer)
+    name, identity = _name_of_pair(model), digest_of(model, tokenizer)
     if random_weights is not None:
         model = with_random_weights(model, random_weights)
     return Loaded(model, tokenizer, name, identity, dtype, max_length)
@@ -298,32 +305,6 @@ def _name_of_pair(model: transformers.PreTrainedModel) -> str:
     """The name of a model in memory: that of its folder, its Hub id, or its class."""
     name = model.config.name_or_path or type(model).__name__
     return Path(name).resolve().name if Path(name).is_dir() else name
-
-
-def _digest_of_pair(model: transformers.PreTrainedModel, tokenizer: transformers.PreTrainedTokenizerBase) -> str:
-    """A digest of a model and a tokenizer in memory."""
-    config = {
-        name: value
-        for name, value in model.config.to_diff_dict().items()
-        if name not in ("transformers_version", "dtype")
-    }
-    text = json.dumps(config, sort_keys=True, default=str)
-    digest = hashlib.sha256(text.encode())
-    if getattr(tokenizer, "is_fast", False):
-        pipeline = json.loads(tokenizer.backend_tokenizer.to_str())
-        pipeline.update(padding=None, truncation=None)  # left over from the last call, and set by each of our calls
-        digest.update(json.dumps(pipeline, sort_keys=True).encode())
-    elif isinstance(tokenizer, CubertTokenizer):
-        digest.update(json.dumps([tokenizer.language, tokenizer.drop, tokenizer.get_vocab()]).encode())
-    weights = model.state_dict()
-    with ThreadPoolExecutor() as pool:  # on one core SHA-256 takes as long as the self-check
-        for name, of_tensor in zip(weights, pool.map(_digest_of_tensor, weights.values())):
-            digest.update(name.encode() + of_tensor)
-    return digest.hexdigest()
-
-
-def _digest_of_tensor(tensor: torch.Tensor) -> bytes:
-    return hashlib.sha256(tensor.detach().cpu().contiguous().reshape(-1).view(torch.uint8).numpy().data).digest()
 
 
 def _device_named(name: str | torch.device | None) -> torch.device:

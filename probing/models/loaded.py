@@ -15,6 +15,7 @@ from codesyntax_dataset.errors import ModelError
 from codesyntax_dataset.protocol import PAPER_LENGTH
 from probing.models import subtokens
 from probing.models.checks import Check, FailedCheck
+from probing.models.location import HEAD
 from probing.models.transfer import send
 
 DTYPES = {"float32": torch.float32, "bfloat16": torch.bfloat16}
@@ -24,7 +25,8 @@ class Loaded(NamedTuple):
     """A model, its tokenizer, and its name and revision in signatures.
 
     `dtype`: the precision in which it runs; `max_length`: the most sub-tokens of a text; `quantization`: the type of
-    the weights in its file, such as Q4_1, if they were quantized.
+    the weights in its file, such as Q4_1, if they were quantized; `head`: the digest of its head, where the revision
+    does not cover it.
     """
 
     model: Any
@@ -34,6 +36,12 @@ class Loaded(NamedTuple):
     dtype: str = "float32"
     max_length: int = PAPER_LENGTH
     quantization: str = ""
+    head: str = ""
+
+    @property
+    def with_head(self) -> str:
+        """The revision of the model with its head."""
+        return f"{self.revision}{HEAD}{self.head}" if self.head else self.revision
 
 
 class LoadedModel:
@@ -46,7 +54,7 @@ class LoadedModel:
     """
 
     def __init__(self, loaded: Loaded):
-        self.model, self.tokenizer, self.name, self.revision, self.dtype, max_length, quantization = loaded
+        self.model, self.tokenizer, self.name, self.revision, self.dtype, max_length, quantization, _ = loaded
         self.precision = f"{self.dtype} of {quantization}" if quantization else self.dtype
         model, tokenizer = loaded.model, loaded.tokenizer
         self.family = model.config.model_type
@@ -94,6 +102,12 @@ def body_of(model: transformers.PreTrainedModel) -> torch.nn.Module:
     return body.get_encoder() if body.config.is_encoder_decoder and hasattr(body, "get_encoder") else body
 
 
+def is_read(name: str) -> bool:
+    """Whether attention may depend on a weight of this name in a body: not on one of a pooler or a head."""
+    part = name.partition(".")[0]
+    return "pooler" not in part and not part.endswith("_head")
+
+
 def check_weights(model: transformers.PreTrainedModel, info: Mapping[str, Any]) -> list[str]:
     """The names of missing weights outside of the model's body; `info` is that of `from_pretrained`.
 
@@ -108,7 +122,7 @@ def check_weights(model: transformers.PreTrainedModel, info: Mapping[str, Any]) 
     lost = sorted(
         name
         for name in info["missing_keys"]
-        if id(parts.get(name)) in body and not any(part in name for part in ("pooler", "_head"))
+        if id(parts.get(name)) in body and is_read(name.removeprefix(f"{model.base_model_prefix}."))
     )
     if lost:
         raise ModelError(f"its weights lack {', '.join(lost[:3])}{' and others' if len(lost) > 3 else ''}")

@@ -1,4 +1,4 @@
-"""The location and identity of a model: where it is loaded from, and its name in signatures; needs no torch."""
+"""The location of a model: where it is loaded from, and its name in signatures; needs no torch."""
 
 from __future__ import annotations
 
@@ -37,6 +37,9 @@ _SHA256 = {
 
 EMBEDDED_MODELS = (EMBEDDED, TINY, DECODER)
 
+HEAD = "+"
+"""In the revision of a local language model, between the digest of its body and that of its head."""
+
 GGUF = ".gguf"
 """The end of the names of GGUF files."""
 
@@ -54,8 +57,8 @@ class Location(NamedTuple):
     commit: str | None
     is_gguf: bool = False
 
-    def revision(self) -> str:
-        """The model's revision in signatures: the commit, or a digest of its configuration, tokenizer and weights."""
+    def contents(self) -> str:
+        """The commit, or a digest of all files: caches find a model by it without loading it."""
         if self.commit is not None:
             return self.commit
         return sha256([Path(self.place)]) if self.is_gguf else digest_of_files(Path(self.place))

@@ -36,6 +36,7 @@ class MaskedModel(LoadedModel):
 
     def __init__(self, loaded: Loaded):
         super().__init__(loaded)
+        self.revision = loaded.with_head
         self.mask = mask_of(self.tokenizer, self.name, self.vocabulary)
         self._output = OutputLayer(loaded.model, self.vocabulary)
 

@@ -32,12 +32,14 @@ AttentionHead = tuple[int, int]
 class LanguageModel(Encoder):
     """A language model that predicts single sub-tokens while one of its attention heads is silenced.
 
+    `with_head`: the revision of the model with its head, where `revision` is that of an encoder;
     `mask`: the id of the mask token of a masked language model, None for a decoder; `output`: its output layer;
     `means`: of each layer the mean output of its heads (H, D), empty until `learn_means`.
     """
 
     def __init__(self, loaded: Loaded, masked: bool):
         super().__init__(loaded)
+        self.with_head = loaded.with_head
         self.mask = mask_of(self.tokenizer, self.name, self.vocabulary) if masked else None
         self.means: list[torch.Tensor] = []
         self.output = OutputLayer(loaded.model, self.vocabulary)

@@ -38,7 +38,7 @@ class MaskSettings(Record):
     """Everything that determines a masking run; the defaults of `mask` are those of Velasco et al. (2024)."""
 
     model: str
-    revision: str  # commit on the Hub, or digest of a local model
+    revision: str  # commit on the Hub, or digests of a local model and its head
     data: str  # name@version
     labels: str  # digest of the functions that were read
     config: str

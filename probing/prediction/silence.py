@@ -137,7 +137,7 @@ class Silencing(Experiment[SilencedFunction, SilencingResult]):
             )
         functions.sort(key=lambda function: (-len(function.ids), function.index))
         settings = SilencingSettings(
-            **self.shared(model),
+            **{**self.shared(model), "revision": model.with_head},
             chosen_on=self.validation.data.labels,
             direction=self.probing.direction or default_direction(model, data.config),
             draws=self.draws,

@@ -97,7 +97,7 @@ class SilencingSettings(Record):
     """Everything that determines a silencing run."""
 
     model: str
-    revision: str  # commit on the Hub, or digest of a local model
+    revision: str  # commit on the Hub, or digests of a local model and its head
     data: str  # name@version
     labels: str  # digest of the labels that were read
     chosen_on: str  # digest of the labels of the split validation

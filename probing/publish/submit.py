@@ -41,7 +41,7 @@ from probing.evidence.entry import Entry, Verified
 from probing.evidence.entry_attention import AttentionEntry
 from probing.evidence.gather import Probed, by_instrument, find, gather
 from probing.evidence.verify import verify
-from probing.models.location import Location
+from probing.models.load import load, load_masked
 from probing.prediction.result import MaskResult, MaskSettings
 from probing.publish.client import check_repo, client, plain_errors, retry_when_rate_limited
 from probing.runs.data import label_digest, load_functions
@@ -415,17 +415,24 @@ def _model_on_the_hub(settings: Settings | MaskSettings, model: str) -> str | No
             raise LedgerError(
                 f"the result is of {model} at {revision}, which is no commit of its branches there: probe it again"
             )
-        # a local model is tied to the repository by the digest of its configuration, tokenizer and weights
+        # a local model is tied to the repository by the digest of its weights, configuration and tokenizer
         patterns = ["*.json", "*.txt", "*.model", "*.safetensors"]
         below = ["*/*.json", "*/*.txt", "*/*.model"]  # but shards may be in folders
         folder = api.snapshot_download(model, allow_patterns=patterns, ignore_patterns=below)
-    there = Location(folder, name, None).revision()
+    there = _revision(folder, settings)
     if there != revision:
         raise LedgerError(
             f"the result is of the model {name} with the digest {revision}, but the files of {model} have {there}: "
             f"probe {model} itself, or upload the model's files first"
         )
     return folder
+
+
+def _revision(folder: str, settings: Settings | MaskSettings) -> str:
+    """The digest of the model in a folder, as a result with these settings has it."""
+    if isinstance(settings, MaskSettings):
+        return load_masked(folder).revision
+    return load(folder, dtype=settings.precision).revision
 
 
 def _run_again(

@@ -11,6 +11,7 @@ import numpy as np
 from codesyntax_dataset.languages import language_of
 from probing.evidence.mechanism import Correlation, Mechanism, beside, unlike
 from probing.evidence.statistics import FEW_FUNCTIONS
+from probing.models.location import HEAD
 from probing.prediction.result import MaskSettings
 from probing.report import figures
 from probing.report.document import (
@@ -59,7 +60,7 @@ def read_both(all_findings: Sequence[Findings], masked: Sequence[Group], data: A
             continue
         for subject, (name, model) in product(findings.models, group.models.items()):
             probed, made = subject.settings, model.settings
-            if (probed.model, probed.revision) != (made.model, made.revision):
+            if (probed.model, probed.revision) != (made.model, made.revision.partition(HEAD)[0]):
                 continue
             refused = unlike(probed, subject.file, made, data)
             syntax = language_of(config).syntax

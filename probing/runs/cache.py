@@ -17,7 +17,7 @@ from typing import Any, NamedTuple, TypeVar
 import torch
 
 from codesyntax_dataset.atomic import temporary_folder
-from codesyntax_dataset.errors import LedgerError
+from codesyntax_dataset.errors import LedgerError, ModelError
 from probing.models import cache_dir
 from probing.models.location import loading, locate, sha256
 from probing.runs.data import Functions
@@ -32,7 +32,7 @@ class Slot(NamedTuple):
 
     folder: Path
     key: str
-    revision: str
+    contents: str  # of the model, before it was loaded
 
     def load(self, read: Callable[[Path], T]) -> T | None:
         """The result of `read` on the saved file; None if there is none, or only damaged ones."""
@@ -45,13 +45,10 @@ class Slot(NamedTuple):
             logger.warning("%s is damaged: the model is probed again", file)
         return None
 
-    def save(self, write: Callable[[Path], None], revision: str) -> None:
-        """Keep the file that `write` writes, unless the model changed in the meantime; failing to do so is not an
-        error.
-
-        `revision`: the commit or digest of the model that was run.
-        """
-        if revision != self.revision:
+    def save(self, write: Callable[[Path], None], contents: str) -> None:
+        """Keep the file that `write` writes, unless the model has other `contents` now; failing to do so is not an
+        error."""
+        if contents != self.contents:
             return
         try:
             with temporary_folder(cache_dir.private(self.folder)) as place:
@@ -79,20 +76,28 @@ def slot(
     place = cache_dir.folder()
     if place is None or not isinstance(model, str):
         return None
-    identity = _identity(model, revision)
+    named = _named(model, revision)
     makes = {
-        "model": identity,
-        "also_fits": [(other, *_identity(other)) for other in also_fits],
+        "model": named,
+        "also_fits": [(other, *_named(other)) for other in also_fits],
         "data": [functions.name, functions.config, functions.split, functions.labels, functions.limit],
         "device": (device or ("cuda" if torch.cuda.is_available() else "cpu")).partition(":")[0],
         "control": functions.control and [functions.control, functions.seed],
         "settings": settings,
     }
-    return Slot(place, cache_dir.key(makes), identity[1])
+    return Slot(place, cache_dir.key(makes), named[1])
 
 
-def _identity(model: str, revision: str | None = None) -> tuple[str, str]:
-    """A model's name in results, and its commit or digest."""
+def contents(model: Any, revision: str | None) -> str:
+    """The commit of a model, or the digest of its files; empty if it is gone."""
+    try:
+        return _named(model, revision)[1]
+    except ModelError:
+        return ""
+
+
+def _named(model: str, revision: str | None = None) -> tuple[str, str]:
+    """A model's name in results, and its commit or the digest of its files."""
     with loading(model):
         location = locate(model, revision)
-        return location.name, location.revision()
+        return location.name, location.contents()

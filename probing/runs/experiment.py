@@ -152,7 +152,7 @@ def run(experiment: Experiment[F, R], output: str | os.PathLike | None = None, s
         else:
             result = _run_in(experiment, folder)
     if result is not None and slot is not None:
-        slot.save(result.ledger.save, result.settings.revision)
+        slot.save(result.ledger.save, cache.contents(experiment.session.model, experiment.session.revision))
     return result
 
 

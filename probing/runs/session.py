@@ -80,6 +80,12 @@ class Session:
 
         return self._form("language model", lambda: load_language_model(self.model, **self._given))
 
+    def is_of(self, revision: str) -> bool:
+        """True if a loaded form of the model has this revision, or is a copy of what has it."""
+        from probing.models.identity import is_revision
+
+        return any(is_revision(form, revision) for form in self._forms.values())
+
     @property
     def _given(self) -> dict[str, Any]:
         return {"revision": self.revision, "device": self.device, "max_length": self.max_length}

@@ -7,6 +7,7 @@ import json
 import re
 from typing import Any, NamedTuple
 
+from probing.models.location import HEAD
 from probing.runs.records import Record, Texts
 
 
@@ -48,6 +49,11 @@ def file_name(settings: Any, *kind: str) -> str:
     return ".".join([model, *kind, settings.config, settings.split, *partial, digest])
 
 
+def short(revision: str) -> str:
+    """A revision, or each of its two digests, cut to 12 digits."""
+    return HEAD.join(part[:12] for part in revision.split(HEAD))
+
+
 class Signature(NamedTuple):
     """What two numbers must share to compare, and what they were measured on: name -> value, the model first.
 
@@ -61,7 +67,7 @@ class Signature(NamedTuple):
     def of(cls, kind: str, settings: Any, **parts: Any) -> Signature:
         """The parts of all runs with some `settings`, and those of an instrument; None stands for no part."""
         shared = {
-            "model": f"{settings.model}@{settings.revision[:12]}",
+            "model": f"{settings.model}@{short(settings.revision)}",
             "data": f"{settings.data}/{settings.config}/{settings.split}",
             "labels": settings.labels,
         }

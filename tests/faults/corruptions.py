@@ -16,6 +16,7 @@ import shutil
 import zipfile
 from collections import Counter
 from collections.abc import Callable, Sequence
+from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -32,7 +33,9 @@ from probing.attention import errors
 from probing.attention.result import ProbeResult
 from probing.cli import main
 from probing.cli.options import BESIDE
-from probing.models.location import TINY, embedded_folder, locate
+from probing.models.checks import TEXTS
+from probing.models.load import load
+from probing.models.location import TINY, embedded_folder
 from probing.models.selfcheck import recall
 from probing.prediction import examples
 from probing.prediction.result import MaskResult
@@ -118,11 +121,17 @@ def _cache(place: Path) -> object:
 
 
 def _model(place: Path) -> object:
-    """The revision by which results name a model: with another one it is another model."""
-    revision = locate(str(place / "model")).revision()
-    if revision != locate(TINY).revision():
-        raise LeftOut(f"results say that they are of {revision}")
-    return revision
+    """What a model makes of texts; with another revision in results, it is another model."""
+    encoder = load(str(place / "model"))
+    if encoder.revision != _revision():
+        raise LeftOut(f"results say that they are of {encoder.revision}")
+    ids = [ids for ids, _, _ in encoder.encode(TEXTS)]
+    return [part.tobytes() for part in (*ids, *(maps.numpy() for maps in encoder.maps(encoder.inputs(ids))))]
+
+
+@cache
+def _revision() -> str:
+    return load(TINY).revision
 
 
 FILES = {

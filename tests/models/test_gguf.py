@@ -292,7 +292,7 @@ def test_a_file_on_the_hub_is_named_by_its_repository(tiny, monkeypatch, tmp_pat
         }.items():
             found = locate(given)
             assert (found.name, found.is_gguf, len(found.commit)) == (name, True, 40)
-            assert found.revision() == found.commit and Path(found.place).read_bytes() == tiny.read_bytes()
+            assert found.contents() == found.commit and Path(found.place).read_bytes() == tiny.read_bytes()
             assert locate(name, found.commit) == found
         with pytest.raises(ModelError, match=r"user/two.*2 GGUF files: name one with --gguf, such as a\.gguf, inner/b"):
             load("user/two")

@@ -307,7 +307,7 @@ def test_a_model_is_its_files_with_their_names_and_sizes(tiny_model, tmp_path):
         folder.mkdir()
         for file, content in {"config.json": b"{}", **files}.items():
             (folder / file.replace("_txt", ".txt").replace("_safetensors", ".safetensors")).write_bytes(content)
-        return locate(str(folder)).revision()
+        return locate(str(folder)).contents()
 
     digests = [
         digest("a", vocab_txt=b"ab", model_safetensors=b"cd"),

@@ -344,7 +344,7 @@ def test_a_folder(saved):
     positions = mask_positions(CODES[0], BYTES, "identifier")
     alone = fill_masks(masked.model, masked.tokenizer, ids, positions)
     assert Filler(masked).fill([Copy(np.array(ids), positions)])[0].predicted.tolist() == alone.tolist()
-    assert masked.why == "" and len(masked.revision) == 64
+    assert masked.why == "" and len(masked.revision) == 64 + 1 + 64  # with its head
 
 
 @pytest.mark.parametrize(

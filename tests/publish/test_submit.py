@@ -24,6 +24,7 @@ from probing import probe
 from probing.cli import main
 from probing.evidence import entry
 from probing.evidence.gather import find
+from probing.models.load import load
 from probing.publish import board, submit
 from probing.publish.client import plain_errors
 
@@ -189,7 +190,8 @@ def test_a_result_in_lower_precision_than_it_says(hub, results, tiny_model, data
     options = {"dtype": "bfloat16", "direction": "dependent-to-head"}
     for split in ("test", "validation"):
         probe(str(tiny_model), data, "python", split, **options, output=tmp_path / "low")
-    forgeries.recomputed(tmp_path / "low", forgeries.with_settings(dtype="float32"))
+    claimed = forgeries.with_settings(dtype="float32", revision=load(str(tiny_model)).revision)
+    forgeries.recomputed(tmp_path / "low", claimed)
     with pytest.raises(LedgerError, match="run again and is not what it says .*ranks"):
         submit.submission([tmp_path / "low"], MODEL, DATASET)
 

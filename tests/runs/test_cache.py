@@ -297,7 +297,7 @@ def test_many_at_once(place, tiny_model, dataset_folder):
     place_of_it = slot(str(tiny_model), dataset_folder, **SOME)
 
     def both(_):
-        place_of_it.save(result.ledger.save, result.settings.revision)
+        place_of_it.save(result.ledger.save, place_of_it.contents)
         return ProbeResult.from_ledger(place_of_it.load(RankLedger.load)).to_json()
 
     with ThreadPoolExecutor(8) as pool:

@@ -1,0 +1,149 @@
+"""One checkpoint has one identity, however it is loaded."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+import torch
+from support.hub.loopback_hub import LoopbackHub
+from transformers import (
+    CONFIG_MAPPING,
+    AutoModel,
+    AutoModelForCausalLM,
+    AutoModelForMaskedLM,
+    AutoModelForSeq2SeqLM,
+    AutoModelForSequenceClassification,
+    AutoModelForTokenClassification,
+    AutoTokenizer,
+)
+
+from probing import probe
+from probing.evidence.verify import verify
+from probing.models.identity import digest_of
+from probing.models.load import load, load_language_model, load_masked
+from probing.models.location import embedded_model
+from probing.runs.settings import short
+
+pytestmark = pytest.mark.usefixtures("one_thread")
+
+_LAYERS = {"num_hidden_layers": 2, "num_attention_heads": 4, "hidden_size": 32, "intermediate_size": 48}
+FAMILIES = {
+    "bert": (_LAYERS, AutoModelForMaskedLM),
+    "roberta": (_LAYERS | {"max_position_embeddings": 514}, AutoModelForMaskedLM),
+    "gpt2": ({"n_embd": 32, "n_layer": 2, "n_head": 4, "n_positions": 256}, AutoModelForCausalLM),
+    "llama": (_LAYERS | {"num_key_value_heads": 2}, AutoModelForCausalLM),
+    "t5": ({"d_model": 32, "d_kv": 8, "d_ff": 48, "num_layers": 2, "num_heads": 4}, AutoModelForSeq2SeqLM),
+}
+"""Family -> its configuration, and the class with the head of its pre-training, which its checkpoints have."""
+
+
+def saved(family: str, folder: Path, seed: int = 0) -> Path:
+    """A checkpoint with the head of its pre-training, and no pooler."""
+    sizes, pretraining = FAMILIES[family]
+    tokenizer = AutoTokenizer.from_pretrained(embedded_model())
+    torch.manual_seed(seed)
+    made = pretraining.from_config(CONFIG_MAPPING[family](**sizes, vocab_size=len(tokenizer), pad_token_id=0))
+    made.save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    return folder
+
+
+@pytest.fixture
+def hub(tmp_path, monkeypatch):
+    with LoopbackHub() as hub:
+        hub.connect(monkeypatch, tmp_path / "cache")
+        yield hub
+
+
+def ways(family: str, folder: Path, hub: LoopbackHub) -> dict[str, str]:
+    """Eight ways to load a checkpoint -> the digest of each."""
+    hub.add(f"user/{family}", {file.name: file.read_bytes() for file in folder.iterdir()}, type="model")
+    on_hub = load(f"user/{family}")
+    (snapshot,) = (folder.parent / "cache").glob(f"models--user--{family}/snapshots/*")
+    pretraining = FAMILIES[family][1]
+    sharded = shutil.copytree(folder, folder.parent / "sharded", ignore=shutil.ignore_patterns("*.safetensors"))
+    pretraining.from_pretrained(folder).save_pretrained(sharded, max_shard_size="20KB")
+    assert len(list(sharded.glob("*.safetensors"))) > 2
+    without_head = shutil.copytree(folder, folder.parent / "without", ignore=shutil.ignore_patterns("*.safetensors"))
+    AutoModel.from_pretrained(folder).save_pretrained(without_head)
+    assert on_hub.revision == hub.repositories["model", f"user/{family}"].heads["main"]
+
+    def pair(auto) -> str:
+        return load((auto.from_pretrained(folder), AutoTokenizer.from_pretrained(folder))).revision
+
+    return {
+        "a folder": load(str(folder)).revision,
+        "a model on the Hub": digest_of(on_hub.model, on_hub.tokenizer),
+        "its snapshot": load(str(snapshot)).revision,
+        "shards": load(str(sharded)).revision,
+        "a folder without the head": load(str(without_head)).revision,
+        "a pair": pair(AutoModel),
+        "a pair with the same head": pair(pretraining),
+        "a pair with another head": pair(AutoModelForSequenceClassification),
+    }
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_one_digest(family, hub, tmp_path):
+    """Where a checkpoint has no pooler, one is drawn anew for each pair."""
+    folder = saved(family, tmp_path / "model")
+    found = ways(family, folder, hub)
+    assert len(found) == 8 and len(set(found.values())) == 1, found
+    assert load((AutoModel.from_pretrained(folder), AutoTokenizer.from_pretrained(folder))).revision in found.values()
+    assert load(str(saved(family, tmp_path / "other", seed=1))).revision not in found.values()
+
+
+def test_a_head_is_a_further_part_of_the_identity(tmp_path):
+    """Of what restores masks, or predicts with silenced heads; for attention the encoder is all."""
+    folder = saved("bert", tmp_path / "model")
+    model = AutoModelForMaskedLM.from_pretrained(folder)
+    tokenizer = AutoTokenizer.from_pretrained(folder)
+    encoder, masked, silenced = (
+        load(str(folder)),
+        load_masked(str(folder)),
+        load_language_model(str(folder), max_length=99),
+    )
+    assert masked.revision == load_masked((model, tokenizer)).revision == silenced.with_head
+    assert masked.revision.startswith(f"{encoder.revision}+") and silenced.revision == encoder.revision
+    with torch.no_grad():
+        model.cls.predictions.bias[7] += 1
+    other = load_masked((model, tokenizer)).revision
+    assert other != masked.revision and other.partition("+")[0] == encoder.revision
+    model.save_pretrained(folder)
+    assert load(str(folder)).revision == encoder.revision and load_masked(str(folder)).revision == other
+    assert short(other) == f"{other[:12]}+{other[65:77]}"
+
+
+def test_what_attention_depends_on_is_in_the_identity(tmp_path):
+    """Every weight of the body, by its name; the configuration; the tokenizer. Labels of classes are not."""
+    folder = saved("bert", tmp_path / "model")
+    model, tokenizer = AutoModel.from_pretrained(folder), AutoTokenizer.from_pretrained(folder)
+    whole = digest_of(model, tokenizer)
+    for name, weight in model.named_parameters():
+        before = weight.detach().clone()
+        with torch.no_grad():
+            weight.view(-1)[0] += 1
+            assert (digest_of(model, tokenizer) == whole) == name.startswith("pooler."), name
+            weight.copy_(before)
+    query, key = model.encoder.layer[0].attention.self.query, model.encoder.layer[0].attention.self.key
+    query.weight, key.weight = key.weight, query.weight
+    assert digest_of(model, tokenizer) != whole
+    query.weight, key.weight = key.weight, query.weight
+    model.config.num_labels = 7
+    assert digest_of(model, tokenizer) == whole
+    model.config.num_attention_heads = 2
+    assert digest_of(model, tokenizer) != whole
+    model.config.num_attention_heads = 4
+    tokenizer.add_tokens(["entirely_new"])
+    assert digest_of(model, tokenizer) != whole
+
+
+def test_a_result_of_a_pair_is_verified_with_the_folder(dataset_folder, tmp_path):
+    folder = saved("bert", tmp_path / "model")
+    pair = AutoModelForTokenClassification.from_pretrained(folder), AutoTokenizer.from_pretrained(folder)
+    result = probe(pair, dataset_folder, limit=6, output=tmp_path / "results")
+    (file,) = (tmp_path / "results").glob("*.json")
+    assert verify(file, model=str(folder), data=dataset_folder, functions=2).accepted
+    assert result.settings.revision == load(str(folder)).revision
