@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from pydantic import ValidationError
@@ -32,6 +32,9 @@ from probing.runs.progress import progress
 from probing.runs.records import explain
 from probing.runs.saved import LARGEST
 from probing.runs.settings import Settings
+
+if TYPE_CHECKING:
+    from probing.runs.session import Session
 
 EXAMPLES = 2
 """Examples kept for each rule, relation and class: the first ones in the order of the dataset."""
@@ -122,13 +125,15 @@ def analyse(
     or data are not those that it was made with, or if the choices do not match its ledger; and whatever `probe` raises.
     """
     from probing.runs.data import find_data
+    from probing.runs.session import Session
 
     probed = load_result(result)
     ledger = probed.ledger
     settings = probed.settings
     data = find_data(result, settings) if data is None else data
     picked = _best_heads(probed.relations, ledger.relations)
-    chosen = _first_choices(settings, ledger, picked, model=model, data=data, device=device)
+    session = Session.again(result, settings, model, device)
+    chosen = _first_choices(settings, ledger, picked, session, data)
     hit = _hits(ledger, settings.direction, chosen)
     differing = _compare(ledger, settings, picked, hit)
     analysis = ErrorAnalysis(probed.signature, settings, {rule: {} for rule in RULES}, differing)
@@ -162,15 +167,13 @@ def _best_heads(relations: dict[str, Any], names: list[str]) -> np.ndarray:
 
 
 def _first_choices(
-    settings: Settings, ledger: RankLedger, picked: np.ndarray, *, model: Any, data: Any, device: Any
+    settings: Settings, ledger: RankLedger, picked: np.ndarray, session: Session, data: Any
 ) -> np.ndarray:
     """What the heads in `picked` rank first for the ledger's edges: int64 (rules, E)."""
     from probing.attention.probe import Probing, Runner
     from probing.attention.ranking import FirstChoices
     from probing.attention.result import ProbeProvenance
-    from probing.runs.session import Session
 
-    session = Session.again(settings, model, device)
     probing = Probing.again(ProbeProvenance.of(ledger), session, data)
     here = probing.settings
     for name, alike in (("revision", session.is_of(settings.revision)), ("labels", settings.labels == here.labels)):

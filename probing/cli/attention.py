@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from codesyntax_dataset.errors import CodeSyntaxError
 from codesyntax_dataset.languages import unedited
 from codesyntax_dataset.protocol import CONTROLS, RULES, SPLITS
 from codesyntax_dataset.safe_files import printable
@@ -153,7 +154,7 @@ def errors(results: tuple[Path, ...], rule: str, wide: bool, as_json: bool, **wh
     """Classify what the best heads of each RESULT, a file or folder that `probe --output` wrote, find where they are
     wrong.
 
-    The model is run again.
+    The model runs again. A result that fails does not stop the others; the exit status is then 1.
     """
     quiet_libraries()
     from probing.attention import errors
@@ -164,14 +165,23 @@ def errors(results: tuple[Path, ...], rule: str, wide: bool, as_json: bool, **wh
     files = files_of(results)
     if as_json and len(files) > 1:
         raise click.UsageError("--json prints one analysis: give one result")
+    failed = False
     for file in files:
-        analysis = errors.analyse(file, **where)
+        try:
+            analysis = errors.analyse(file, **where)
+        except CodeSyntaxError as error:
+            if len(files) == 1:
+                raise
+            click.echo(f"Error: {printable(str(file))}: {printable(' '.join(str(error).split()), 10_000)}", err=True)
+            failed = True
+            continue
         path = errors.save(analysis, file)
         if as_json:
             click.echo(analysis.to_json(), nl=False)
         else:
             print_parts(parts(analysis, rule), wide)
         note(f"wrote {path}")
+    sys.exit(1 if failed else 0)
 
 
 @main.command()

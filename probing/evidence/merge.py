@@ -15,6 +15,7 @@ from probing.prediction.result import MaskResult
 from probing.prediction.silencing_result import SilencingResult
 from probing.runs import shards
 from probing.runs.ledger_file import kind_of
+from probing.runs.saved import found_at
 from probing.runs.shards import ShardRecord
 
 RESULTS: dict[str, type[Any]] = {kind.LEDGER.INSTRUMENT: kind for kind in (ProbeResult, MaskResult, SilencingResult)}
@@ -136,6 +137,7 @@ def _merged(run: Sequence[_Shard]) -> Any:
     result = RESULTS[run[0].instrument]
     once = {shard.record.number: shard.file for shard in run}
     loaded = [shards.load(file, result.LEDGER.load) for _, file in sorted(once.items())]
-    data_path = loaded[0][1].data_path
-    data_folder = None if data_path is None else once[1].parent / data_path
-    return result.from_ledger(result.LEDGER.concatenate(table for table, _ in loaded), data_folder)
+    folder, record = once[1].parent, loaded[0][1]
+    data_folder = None if record.data_path is None else folder / record.data_path
+    merged = result.from_ledger(result.LEDGER.concatenate(table for table, _ in loaded), data_folder)
+    return merged.of_model_at(None if record.model_path is None else found_at(folder, record.model_path))

@@ -97,8 +97,8 @@ def verify_each(
     """Yield what `verify` returns or raises for each result; results of one model share one that is loaded."""
     sessions: dict[tuple, Session] = {}
 
-    def session_of(made: Any) -> Session:
-        session = Session.again(made.settings, model, device)
+    def session_of(file: Path, made: Any) -> Session:
+        session = Session.again(file, made.settings, model, device)
         key = session.model, session.revision, session.dtype, session.max_length
         return sessions.setdefault(key, session)
 
@@ -111,7 +111,7 @@ def verify_each(
 
 def _verified(
     file: Path,
-    session_of: Callable[[Any], Session],
+    session_of: Callable[[Path, Any], Session],
     data: Any,
     functions: int | None,
     everything: bool,
@@ -129,7 +129,7 @@ def _verified(
     checks = [Criterion("scores", difference is None, found)]
     measured = len(verifier.places(result.ledger))
     try:
-        here = experiment.again(made, session_of(made), find_data(file, made.settings) if data is None else data)
+        here = experiment.again(made, session_of(file, made), find_data(file, made.settings) if data is None else data)
         ours = here.settings
     except (DatasetError, ModelError, HubError, UnknownName) as error:
         return Verification([*checks, Criterion("model and data", None, str(error))], of=measured)
@@ -137,7 +137,7 @@ def _verified(
         return Verification([*checks, Criterion("model and data", False, str(error))], of=measured)
     session, revision = here.session, made.settings.revision
     checks += [
-        same("model", revision, revision if session.is_of(revision) else ours.revision, session.revision is None),
+        same("model", revision, revision if session.is_of(revision) else ours.revision, session.named),
         same("data", _version_and_labels(made.settings), _version_and_labels(ours), data is not None),
     ]
     against = verifier(file, result, here)

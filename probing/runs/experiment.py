@@ -26,7 +26,7 @@ from probing.runs import cache, shards
 from probing.runs.data import Functions
 from probing.runs.processes import Processes
 from probing.runs.progress import progress
-from probing.runs.saved import Provenance, Result, relative_path
+from probing.runs.saved import Provenance, Result, paths_from
 from probing.runs.session import Session
 from probing.runs.shards import Shard
 from probing.runs.threads import useful_threads
@@ -141,7 +141,7 @@ def run(experiment: Experiment[F, R], output: str | os.PathLike | None = None, s
     result: Any = (slot and processes.main and slot.load(lambda file: _from_file(experiment, file))) or None
     if processes.share(result is not None):
         if result is not None and folder is not None:
-            result.save(folder)
+            result.of_model_at(experiment.session.place).save(folder)
         return result
     with useful_threads():
         experiment.functions  # noqa: B018 - a model may be refused: before anything is written
@@ -201,7 +201,7 @@ def _run_in(experiment: Experiment, output: Path) -> Any:
         if not processes.share(result is not None):
             result = _whole(experiment, folder)
         if result is not None:
-            result.save(output)
+            result.of_model_at(experiment.session.place).save(output)
         processes.wait()
     return result
 
@@ -223,7 +223,7 @@ def _whole(experiment: Experiment, folder: Path | None) -> Any:
 
 def _run_shard(experiment: Experiment, shard: Shard, output: Path) -> None:
     """Run the parts of a shard, and write them as one file; a run of few parts has no more shards than parts."""
-    parts, data_folder = len(experiment.parts), experiment.data.folder
+    parts = len(experiment.parts)
     if shard.number > parts:
         logger.warning("%d parts for %d shards: the %d. has nothing to run, and no file", parts, shard.of, shard.number)
         return
@@ -233,8 +233,7 @@ def _run_shard(experiment: Experiment, shard: Shard, output: Path) -> None:
     with _parts_in(output, name, experiment.session.processes) as folder:
         if _load(experiment, file, shard) is None:
             whole = experiment.RESULT.LEDGER.concatenate(_ledgers(experiment, shard.parts(parts), folder).values())
-            data_path = None if data_folder is None else relative_path(output, data_folder)
-            shards.save(whole, shard, parts, file, data_path)
+            shards.save(whole, shard, parts, file, paths_from(output, experiment.data.folder, experiment.session.place))
 
 
 def _ledgers(experiment: Experiment, numbers: range, folder: Path | None) -> dict[int, Any]:

@@ -25,6 +25,8 @@ FORMAT: Literal[2] = 2
 
 _LEDGER = ".ledger.parquet"
 
+_PLACES = {"data_path", "model_path"}
+
 LARGEST = 16 * 2**20
 """The most bytes of a result's JSON, many times the usual size."""
 
@@ -87,8 +89,8 @@ class Provenance(Record):
 class Result(Record, Generic[L]):
     """What an instrument measured on one split: the record of its JSON, computed from the `ledger` beside it.
 
-    `data_folder`: the location of the data, if it was a folder; commands look for it there again. It is not part of the
-    result's identity.
+    `data_folder`, `model_place`: the locations of the data and the model, if these were local; commands look for them
+    there again. They are not part of the result's identity.
     """
 
     LEDGER: ClassVar[type[Any]]
@@ -111,9 +113,12 @@ class Result(Record, Generic[L]):
     """In files."""
     data_path: str | None = None
     """In files: the folder of the data, relative to the file."""
+    model_path: str | None = None
+    """In files: the folder or file of the model, relative to the file or, with `~`, to the user's home."""
 
     _ledger: L | None = PrivateAttr(None)
     _data_folder: Path | None = PrivateAttr(None)
+    _model_place: Path | None = PrivateAttr(None)
 
     @property
     def ledger(self) -> L:
@@ -123,6 +128,11 @@ class Result(Record, Generic[L]):
     @property
     def data_folder(self) -> Path | None:
         return self._data_folder
+
+    def of_model_at(self, place: Path | None) -> Self:
+        """The same result, with the location of its model."""
+        self._model_place = place
+        return self
 
     @classmethod
     @abstractmethod
@@ -155,15 +165,15 @@ class Result(Record, Generic[L]):
         except ValidationError as error:
             raise LedgerError(explain(error, "the result")) from error
 
-    def to_json(self, data_path: str | None = None) -> str:
+    def to_json(self, folder: Path | None = None) -> str:
         """The result as JSON, with the digest of its ledger; the same result gives the same text.
 
-        `data_path`: the folder of the data, relative to the file for which the text is.
+        `folder`: that of the file for which the text is, which then has the paths of data and model.
         """
-        fields = self.model_dump(mode="json", by_alias=True, exclude={"data_path"})
+        fields = self.model_dump(mode="json", by_alias=True, exclude=_PLACES)
         fields["ledger"] = self.ledger.digest()
-        if data_path is not None:
-            fields["data_path"] = data_path
+        if folder is not None:
+            fields |= paths_from(folder, self.data_folder, self._model_place)
         return json.dumps(fields, indent=1, allow_nan=False) + "\n"
 
     def __eq__(self, other: object) -> bool:
@@ -180,12 +190,12 @@ class Result(Record, Generic[L]):
         return f"{model} on {', '.join([settings.data, f'{settings.config}/{settings.split}', *more])}{partial}"
 
     def difference(self, text: str) -> str | None:
-        """How a result in JSON differs from this one, except in `data_path`; None if it does not."""
+        """How a result in JSON differs from this one, except in its places; None if it does not."""
         try:
             theirs, ours = self.read(text), self.read(self.to_json())
         except LedgerError as error:
             return str(error)
-        names = type(self).model_fields.keys() - {"data_path"}
+        names = type(self).model_fields.keys() - _PLACES
         different = [name for name in sorted(names) if getattr(theirs, name) != getattr(ours, name)]
         return f"other {different[0].removesuffix('_digest')}" if different else None
 
@@ -200,8 +210,7 @@ class Result(Record, Generic[L]):
         with os_errors_as_ledger_errors(target.parent):
             target.parent.mkdir(parents=True, exist_ok=True)
         self.ledger.save(ledger)
-        data_path = None if self.data_folder is None else relative_path(target.parent, self.data_folder)
-        return write(target, self.to_json(data_path))
+        return write(target, self.to_json(target.parent))
 
     @classmethod
     def load(cls, path: str | os.PathLike) -> Self:
@@ -209,9 +218,10 @@ class Result(Record, Generic[L]):
 
         Raises LedgerError if one of the two is missing or damaged, or if they differ.
         """
-        text = read_text(path)
-        data_path = data_path_of(text)
-        result = cls.from_file(ledger_path(path), None if data_path is None else Path(path).parent / data_path)
+        text, folder = read_text(path), Path(path).parent
+        data_path, model_path = data_path_of(text), model_path_of(text)
+        result = cls.from_file(ledger_path(path), None if data_path is None else folder / data_path)
+        result.of_model_at(None if model_path is None else found_at(folder, model_path))
         if difference := result.difference(text):
             raise LedgerError(
                 f"the numbers of {path} do not follow from its ledger ({difference}): one of the two was altered, or "
@@ -277,6 +287,12 @@ def data_path_of(text: str) -> str | None:
     return path if isinstance(path, str) else None
 
 
+def model_path_of(text: str) -> str | None:
+    """The path of the model in a result's JSON; None if it has none."""
+    path = _field(text, "model_path")
+    return path if isinstance(path, str) else None
+
+
 def _field(text: str, name: str) -> Any:
     """One field of a text that may be a result; None if it is missing."""
     try:
@@ -291,3 +307,24 @@ def relative_path(folder: Path, place: Path) -> str:
         return Path(os.path.relpath(place.resolve(), folder.resolve())).as_posix()
     except ValueError:  # on another drive
         return place.resolve().as_posix()
+
+
+def paths_from(folder: Path, data: Path | None, model: Path | None) -> dict[str, str]:
+    """Where local data and a local model are, for a file in `folder`."""
+    return ({} if data is None else {"data_path": relative_path(folder, data)}) | (
+        {} if model is None else {"model_path": path_from(folder, model)}
+    )
+
+
+def path_from(folder: Path, place: Path) -> str:
+    """The path of `place`, from `folder`; from the user's home, `~/...`, if both share no folder below it."""
+    home, place, above = Path(os.path.expanduser("~")).resolve(), place.resolve(), folder.resolve().parents
+    together = any(place.is_relative_to(parent) for parent in above if parent not in (home, *home.parents))
+    if place.is_relative_to(home) and not together:
+        return f"~/{place.relative_to(home).as_posix()}"
+    return relative_path(folder, place)
+
+
+def found_at(folder: Path, path: str) -> Path:
+    """The place of a path that `path_from` made for a file in `folder`."""
+    return Path(os.path.expanduser(path)) if path.startswith("~/") else folder / path

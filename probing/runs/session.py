@@ -4,12 +4,18 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 import torch
 
+from codesyntax_dataset.errors import ModelError
+from codesyntax_dataset.network import is_hub_id
 from codesyntax_dataset.protocol import PAPER_LENGTH
+from probing.models.location import EMBEDDED_MODELS
+from probing.runs.cache import contents
 from probing.runs.processes import Processes
+from probing.runs.saved import found_at, model_path_of, read_text
 
 if TYPE_CHECKING:
     from probing.models.encoder import Encoder
@@ -18,12 +24,15 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+_COMMIT = 40  # hexadecimal digits; digests have more
+
 
 class Session:
     """A model at a revision, with a precision, on a device, in the forms that instruments need.
 
     A form is loaded when an instrument first needs it, so that a run that the cache has loads nothing. `model`,
-    `revision`, `dtype`, `device` and `max_length` as of `probing.probe`; `step`: that of a checkpoint.
+    `revision`, `dtype`, `device` and `max_length` as of `probing.probe`; `step`: that of a checkpoint; `named`: True
+    unless the model was found by what a result says.
     """
 
     def __init__(
@@ -36,7 +45,7 @@ class Session:
         device: str | torch.device | None = None,
         max_length: int = PAPER_LENGTH,
     ):
-        self.processes = Processes()
+        self.processes, self.named = Processes(), True
         self.model = os.fspath(model) if isinstance(model, os.PathLike) else model
         self.revision, self.step, self.max_length = revision, step, max_length
         self.dtype = str(dtype).removeprefix("torch.")
@@ -49,15 +58,27 @@ class Session:
         return model if isinstance(model, Session) else cls(model, **given)
 
     @classmethod
-    def again(cls, settings: Any, model: Any = None, device: str | torch.device | None = None) -> Self:
-        """The model of an earlier run with these settings, or `model`."""
-        return cls(
-            model or settings.model,
-            revision=None if model else settings.revision,
+    def again(
+        cls, file: str | os.PathLike, settings: Any, model: Any = None, device: str | torch.device | None = None
+    ) -> Self:
+        """The model of the result in a file, which has these settings, or `model`; raises ModelError if it is gone."""
+        place, revision = find_model(file, settings) if model is None else (model, None)
+        session = cls(
+            place,
+            revision=revision,
             dtype=getattr(settings, "precision", "float32"),
             device=device,
             max_length=settings.max_length,
         )
+        session.named = model is not None
+        return session
+
+    @property
+    def place(self) -> Path | None:
+        """The folder or file of the model; None for one on the Hub or embedded, and where a pair is of neither."""
+        name = self.model if isinstance(self.model, str) else self.model[0].config.name_or_path
+        place = Path(name, self.revision or "") if isinstance(self.model, str) else Path(name)
+        return place.resolve() if name and place.exists() else None
 
     def encoder(self, random_weights: int | None = None) -> Encoder:
         """The body of the model, or one with initial weights drawn by a seed."""
@@ -81,10 +102,15 @@ class Session:
         return self._form("language model", lambda: load_language_model(self.model, **self._given))
 
     def is_of(self, revision: str) -> bool:
-        """True if a loaded form of the model has this revision, or is a copy of what has it."""
+        """True if a loaded form of the model has this revision, or is a copy of what has it.
+
+        Earlier results of a local model have the digest of its files.
+        """
         from probing.models.identity import is_revision
 
-        return any(is_revision(form, revision) for form in self._forms.values())
+        if any(is_revision(form, revision) for form in self._forms.values()):
+            return True
+        return isinstance(self.model, str) and contents(self.model, self.revision) == revision
 
     @property
     def _given(self) -> dict[str, Any]:
@@ -94,3 +120,25 @@ class Session:
         if name not in self._forms:
             self._forms[name] = load()
         return self._forms[name]
+
+
+def find_model(file: str | os.PathLike, settings: Any) -> tuple[str, str | None]:
+    """Locate the model of the result in a file, which has these settings, and its revision on the Hub.
+
+    A local model is searched at the path in the result, and by its name in the working directory. Raises ModelError if
+    it is gone.
+    """
+    name, path = settings.model, model_path_of(read_text(file))
+    if path is None and len(settings.revision) == _COMMIT:
+        return name, settings.revision
+    places = [str(found_at(Path(file).parent, path)), name] if path else [name]
+    for place in places:
+        if os.path.exists(place) or place in EMBEDDED_MODELS:
+            return place, None
+    if path is None and "/" in name and is_hub_id(name):  # a pair in memory, loaded from there
+        return name, None
+    raise ModelError(
+        f"the model {name} of {file} is not "
+        + (f"at {places[0]}" if path else "on the Hub")
+        + ", and not in the working directory: give its location with --model"
+    )

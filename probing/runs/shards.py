@@ -7,7 +7,7 @@ shard is one part, as an interrupted run keeps it.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar, cast
@@ -52,22 +52,24 @@ class Shard(NamedTuple):
 
 class ShardRecord(Record):
     """What a shard's file says of it: which it is, of a run of so many `parts`; the digest of its `ledger` without this
-    record; and the folder of the run's data relative to the file, if it is in one."""
+    record; and the paths of the run's data and model, as in a result, if they are local."""
 
     number: Count
     of: Count
     parts: Count
     ledger: str
     data_path: str | None
+    model_path: str | None = None
 
     @property
     def shard(self) -> Shard:
         return Shard(self.number, self.of)
 
 
-def save(table: Any, shard: Shard, parts: int, file: Path, data_path: str | None = None) -> None:
+def save(table: Any, shard: Shard, parts: int, file: Path, places: Mapping[str, str] = {}) -> None:
     """Write the ledger of a shard, with its record; raises LedgerError if that cannot be done."""
-    record = ShardRecord(**shard._asdict(), parts=parts, ledger=table.digest(), data_path=data_path)
+    data, model = places.get("data_path"), places.get("model_path")
+    record = ShardRecord(**shard._asdict(), parts=parts, ledger=table.digest(), data_path=data, model_path=model)
     replace(table, settings={**table.settings, "shard": record.model_dump()}).save(file)
 
 

@@ -79,7 +79,8 @@ def test_probe_prints_a_table_and_score_prints_it_again(tiny_model, dataset_fold
         assert words in probed.stdout
     assert run("score", ledger).stdout == probed.stdout
     told = json.loads(ledger.with_name(ledger.name.replace(".ledger.parquet", ".json")).read_text())
-    assert (tmp_path / told.pop("data_path")).samefile(dataset_folder)  # what no ledger knows
+    for path, place in (("data_path", dataset_folder), ("model_path", tiny_model)):  # what no ledger knows
+        assert (tmp_path / told.pop(path)).samefile(place)
     assert json.loads(run("score", ledger, "--json").stdout) == told
 
 

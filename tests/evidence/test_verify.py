@@ -342,8 +342,9 @@ def test_three_answers_and_three_statuses(tiny_model, dataset_folder, probed, tm
     status, output = answers(path, *there)
     assert (status, output.splitlines()[-1]) == (0, "accepted")
     monkeypatch.chdir(tmp_path)  # where neither the model nor the dataset can be found by name
+    moved = Path(shutil.copytree(path.parent, tmp_path / "to/another/place"), path.name)
     for arguments in (
-        (path, *there[2:]),
+        (moved, *there[2:]),
         (path, *there[:2], "--data", tmp_path / "nothing"),
         (path, "--model", tmp_path / "nothing", *there[2:]),
         (tmp_path / "none.json", *there),
@@ -362,7 +363,8 @@ def test_a_stray_model_or_dataset_of_the_same_name_is_no_rejection(
     tiny_model, dataset_folder, probed, tmp_path, monkeypatch
 ):
     """Found under the name in the result, and another one; named with --model it is what the result claims to be of."""
-    path = probed()
+    made = probed()
+    path = Path(shutil.copytree(made.parent, tmp_path / "to/another/place"), made.name)  # far from its model
     other = shutil.copytree(tiny_model, tmp_path / "tiny")
     config = json.loads((other / "config.json").read_text())
     (other / "config.json").write_text(json.dumps(config | {"layer_norm_eps": 1e-6}))

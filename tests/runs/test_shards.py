@@ -166,7 +166,7 @@ def rewritten(file: Path, **record) -> None:
     made = record.pop("made", table.settings)
     ledger = RankLedger.of(table, table.ranks, made)
     said = said.model_copy(update=record)
-    shards.save(ledger, said.shard, said.parts, file, said.data_path)
+    shards.save(ledger, said.shard, said.parts, file, {"data_path": said.data_path, "model_path": said.model_path})
 
 
 def other_version(made: dict) -> dict:

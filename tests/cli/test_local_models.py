@@ -1,0 +1,98 @@
+"""After a probe of a model in a folder, every command finds it again, from any working directory."""
+
+from __future__ import annotations
+
+import json
+import shutil
+
+import pytest
+from click.testing import CliRunner
+
+from probing.cli import main
+
+pytestmark = pytest.mark.usefixtures("one_thread")
+
+SPLITS = ("--split", "test", "--split", "validation")
+
+
+def run(*arguments):
+    return CliRunner().invoke(main, [*map(str, arguments)])
+
+
+@pytest.fixture(scope="module")
+def study(tiny_model, dataset_folder, tmp_path_factory):
+    """Models, data and results in one folder, made from inside it, one result of each model also as shards."""
+    folder = tmp_path_factory.mktemp("study")
+    for name in ("models/one", "models/two"):
+        shutil.copytree(tiny_model, folder / name)
+    shutil.copytree(dataset_folder, folder / "codesyntax")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        done = run("probe", "models/one", "models/two", *SPLITS, "--limit", 30, "--output", "results", "-q")
+        assert done.exit_code == 0, done.output
+        for shard in ("1/2", "2/2"):
+            assert run("probe", "models/one", "--limit", 99, "--output", "shards", "--shard", shard).exit_code == 0
+    return folder
+
+
+@pytest.fixture
+def elsewhere(study, tmp_path, monkeypatch):
+    """A copy of the study, and another working directory."""
+    (tmp_path / "work").mkdir()
+    monkeypatch.chdir(tmp_path / "work")
+    return shutil.copytree(study, tmp_path / "moved")
+
+
+def results(folder):
+    return sorted(path for path in (folder / "results").glob("*.test.*.json") if ".errors." not in path.name)
+
+
+def test_every_command_finds_the_model(elsewhere):
+    tests = results(elsewhere)
+    assert [json.loads(path.read_text())["model_path"] for path in tests] == ["../models/one", "../models/two"]
+    commands = {
+        "score": (*(elsewhere / "results").glob("*.parquet"),),
+        "errors": tests,
+        "verify": (*tests, "--functions", 2),
+        "merge": (elsewhere / "shards",),
+        "report": (elsewhere / "results",),
+    }
+    for name, arguments in commands.items():
+        done = run(name, *arguments)
+        assert done.exit_code == 0, (name, done.output)
+    (merged,) = (elsewhere / "shards").glob("*.json")
+    assert run("verify", merged, "--functions", 2).stdout.endswith("accepted\n")
+
+
+def test_no_place_is_published(elsewhere, tmp_path):
+    assert run("report", elsewhere / "results", "--output", "report").exit_code == 0
+    for file in (tmp_path / "work/report").rglob("*"):
+        if file.is_file():
+            content = file.read_bytes()
+            assert b"model_path" not in content and str(elsewhere).encode() not in content, file
+
+
+def test_one_model_that_is_gone_does_not_end_errors(elsewhere):
+    shutil.rmtree(elsewhere / "models/one")
+    tests = results(elsewhere)
+    done = run("errors", *tests)
+    assert done.exit_code == 1
+    said = [line for line in done.stderr.splitlines() if line.startswith("Error: ")]
+    assert len(said) == 1 and "the model one of " in said[0] and said[0].endswith("give its location with --model")
+    assert [path.name.startswith("two") for path in (elsewhere / "results").glob("*.errors.json")] == [True]
+    done = run("verify", *tests, "--functions", 2)
+    assert done.exit_code == 3 and "give its location with --model" in done.stdout and "accepted" in done.stdout
+    assert run("errors", tests[0], "--model", elsewhere / "models/two").exit_code == 0  # the same weights
+
+
+def test_a_model_in_the_home_of_the_user(tiny_model, dataset_folder, tmp_path, monkeypatch):
+    """Results that lie elsewhere may move alone."""
+    home = tmp_path / "home"
+    shutil.copytree(tiny_model, home / "models/tiny")
+    monkeypatch.setenv("HOME", str(home))
+    made = tmp_path / "disk/results"
+    probed = run("probe", home / "models/tiny", "--data", dataset_folder, "--limit", 9, "--output", made)
+    assert probed.exit_code == 0, probed.output
+    (file,) = made.rename(tmp_path / "results").glob("*.json")
+    assert json.loads(file.read_text())["model_path"] == "~/models/tiny"
+    assert run("verify", file, "--data", dataset_folder, "--functions", 2).exit_code == 0
