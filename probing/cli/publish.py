@@ -106,3 +106,28 @@ def board(sources: tuple[str, ...], output: Path) -> None:
         note(f"left out {file}: {reason}")
     note(f"entries: {len(entries)}, tables: {len(entries.tables)}, files left out: {len(entries.left_out)}")
     click.echo(save(entries, output))
+
+
+@main.command()
+@options.results("RESULT...")
+@click.option("--output", default="export", type=options.FOLDER, help="The folder to write into.")
+@click.option("--format", type=click.Choice(["entry", "csv", "every-eval-ever"]), default="csv", help="Of the files.")
+@click.option("--data", help="Location of the dataset, if not the one in the results.")
+@click.option("--organization", metavar="NAME", help="Who evaluated the model; needed for every-eval-ever.")
+@click.option(
+    "--relationship",
+    type=click.Choice(["first_party", "third_party", "collaborative", "other"]),
+    default="third_party",
+    help="Of the organization to the makers of the model.",
+)
+def export(results: tuple[Path, ...], output: Path, **given: Any) -> None:
+    """Write each RESULT for other tools: a CSV file of all numbers, the entry that boards read, or the files that the
+    store of Every Eval Ever takes.
+
+    RESULTS are files or folders of `probe --output`, for test and validation, and of `mask --output`; or entries.
+    """
+    quiet_libraries()
+    from probing.publish.export import export as write
+
+    for path in write(results, output, **given):
+        click.echo(path)
