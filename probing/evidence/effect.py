@@ -23,10 +23,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from codesyntax_dataset.errors import ArgumentError
-from probing.evidence.statistics import FEW_FUNCTIONS, NORMAL, PERMUTATIONS, RESAMPLES, bca, holm, paired_test
+from probing.evidence.statistics import FEW_FUNCTIONS, NORMAL, PERMUTATIONS, RESAMPLES, bca, holm, paired_test, student
 
 CLIP = 0.05
 """Propensities are kept this far from 0 and 1, so that no row weighs more than 20; as in DoWhy."""
+
+POWER = 0.8
+"""With which a difference is found that is called detectable."""
 
 PLACEBOS = 100
 """Random assignments of the placebo, as in the study."""
@@ -43,13 +46,16 @@ class Effect(NamedTuple):
 class PairedEffect(NamedTuple):
     """The mean difference of one node type over `functions`.
 
-    `p`: two-sided p-value of the test; `p_holm`: the same, corrected over the node types (Holm 1979).
+    `p`: two-sided p-value of the test; `p_holm`: the same, corrected over the node types (Holm 1979); `detectable`: the
+    mean difference that a test at 5 %, corrected for as many, finds with a probability of 80 %, NaN for fewer than
+    FEW_FUNCTIONS functions.
     """
 
     functions: int
     effect: Effect
     p: float
     p_holm: float
+    detectable: float
 
 
 class Overlap(NamedTuple):
@@ -101,9 +107,21 @@ def paired(
     if set(treated) != set(control):
         one_sided = ", ".join(sorted(set(treated) ^ set(control)))
         raise ArgumentError(f"only one arm has {one_sided}: pass the scores of every node type in both")
-    found = [_paired(_differences(treated[name], control[name], name), seed) for name in treated]
+    differences = {name: _differences(treated[name], control[name], name) for name in treated}
+    found = [_paired(of_type, seed) for of_type in differences.values()]
     corrected = holm(np.array([p for *_, p in found]))
-    return {name: PairedEffect(*result, float(p)) for name, result, p in zip(treated, found, corrected)}
+    return {
+        name: PairedEffect(*result, float(p), _detectable(of_type, len(found)))
+        for (name, of_type), result, p in zip(differences.items(), found, corrected)
+    }
+
+
+def _detectable(differences: np.ndarray, tests: int) -> float:
+    functions = len(differences)
+    if functions < FEW_FUNCTIONS:
+        return np.nan
+    away = student(1 - 0.025 / tests, functions - 1) + student(POWER, functions - 1)
+    return float(away * differences.std(ddof=1) / np.sqrt(functions))
 
 
 def _paired(differences: np.ndarray, seed: int) -> tuple[int, Effect, float]:

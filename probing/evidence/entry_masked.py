@@ -109,7 +109,7 @@ class MaskedEntry(Entry):
     """
 
     instrument: Literal["masking"]
-    version: Literal[1]
+    version: Literal[2]
     settings: MaskedEntrySettings
     run: MaskedEntryRun
     dropped: Annotated[dict[str, records.Number], exactly(DROPPED)]
@@ -134,6 +134,7 @@ class MaskedEntry(Entry):
             functions=self.functions,
             skips=self.skips,
             dropped=self.dropped,
+            commonest={},
             run=self.run,
             versions=self.versions,
         )

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import reduce
+from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
 
@@ -12,9 +13,10 @@ import numpy as np
 from codesyntax_dataset.errors import LedgerError, UnknownName
 from codesyntax_dataset.languages import CONFIGS
 from probing.evidence.effect import PairedEffect, paired
+from probing.evidence.statistics import SEPARATED
 from probing.prediction.examples import Worked, examples_path
 from probing.prediction.examples import load as load_examples
-from probing.prediction.ledger import SIMILARITIES
+from probing.prediction.ledger import FLOORS, SIMILARITIES
 from probing.prediction.masking import SUB_TOKENS
 from probing.prediction.result import OUTCOMES, MaskResult, MaskRun, MaskSettings, OutcomeArms
 from probing.runs.saved import read_text
@@ -29,21 +31,49 @@ OF_MODEL = {"model", "revision", "max_length", "node_types"}
 """Settings in which results that stand side by side may differ."""
 
 
+class Gain(NamedTuple):
+    """What a model has more of an outcome in an arm than what needs no model.
+
+    `filler`: the column of FLOORS with the highest mean, `floor`; `gain`: over it, corrected over node types and arms.
+    """
+
+    filler: str
+    floor: float
+    gain: PairedEffect
+
+    @property
+    def separated(self) -> bool:
+        """Whether the model has more."""
+        return self.gain.p_holm < SEPARATED and self.gain.effect.estimate > 0
+
+
 class MaskedType(NamedTuple):
     """A node type on the F functions that all models with it share, whose trees all could be compared.
 
     `places`: (F,) in the split; `sub_tokens`: (F,) in its nodes; `arms`: one of OUTCOMES -> T1 and T0 (2, F);
-    `effects`: one of OUTCOMES -> the effect, with the p-value corrected over the node types of the model.
+    `effects`: one of OUTCOMES -> the effect, with the p-value corrected over the node types of the model; `gains`: one
+    of FLOORS -> in T1 and in T0.
     """
 
     places: np.ndarray
     sub_tokens: np.ndarray
     arms: dict[str, np.ndarray]
     effects: dict[str, PairedEffect]
+    gains: dict[str, list[Gain]]
 
     @property
     def functions(self) -> int:
         return len(self.places)
+
+    @property
+    def restores(self) -> bool:
+        """Whether the model restores more, in an arm, than the sub-token that is masked most often would."""
+        return any(gain.separated for gain in self.gains["restored"])
+
+    def tells(self, outcome: str) -> bool:
+        """Whether an effect on an outcome is more than a filler has, too: similarity is where it beats all fillers in
+        both arms."""
+        return self.restores and (outcome not in SIMILARITIES or all(gain.separated for gain in self.gains[outcome]))
 
     @property
     def masked(self) -> int:
@@ -110,10 +140,11 @@ def gather(files: Sequence[Path]) -> list[Masked]:
             raise LedgerError(f"{file} and {known} are two runs of one job, but their copies differ: give only one")
         if (beside := examples_path(file)).exists():
             examples[result.settings] = load_examples(beside, result)
-    all_arms = [{outcome: result.arms(outcome) for outcome in OUTCOMES} for _, result in results.values()]
+    columns = (*OUTCOMES, *chain(*FLOORS.values()))
+    all_arms = [{column: result.arms(column) for column in columns} for _, result in results.values()]
     shared: dict[str, np.ndarray] = {}
     for name in dict.fromkeys(name for arms in all_arms for name in arms[SIMILARITIES[0]]):
-        # the three similarities fail together, and the other outcomes never
+        # all similarities fail together, and the other outcomes never
         with_it = [arms[SIMILARITIES[0]][name].functions for arms in all_arms if name in arms[SIMILARITIES[0]]]
         functions = reduce(np.intersect1d, with_it)
         if len(functions):
@@ -126,13 +157,14 @@ def gather(files: Sequence[Path]) -> list[Masked]:
 
 def _masked(result: MaskResult, arms: dict[str, dict[str, OutcomeArms]], shared: dict[str, np.ndarray]) -> Masked:
     names = [name for name in result.node_types if name in shared]
-    kept = {outcome: {name: _only(by_type[name], shared[name]) for name in names} for outcome, by_type in arms.items()}
+    kept = {column: {name: _only(by_type[name], shared[name]) for name in names} for column, by_type in arms.items()}
     effects = {
         outcome: paired(
             {name: kept[outcome][name][0] for name in names}, {name: kept[outcome][name][1] for name in names}
         )
         for outcome in OUTCOMES
     }
+    over_fillers = {outcome: gains(kept, outcome) for outcome in FLOORS}
     first = result.ledger.rows[result.ledger.rows["copy"] == 0]
     node_types = {}
     for name in names:
@@ -142,6 +174,7 @@ def _masked(result: MaskResult, arms: dict[str, dict[str, OutcomeArms]], shared:
             sub_tokens=rows["masked"][np.isin(rows["function"], shared[name])],
             arms={outcome: kept[outcome][name] for outcome in OUTCOMES},
             effects={outcome: effects[outcome][name] for outcome in OUTCOMES},
+            gains={outcome: over_fillers[outcome][name] for outcome in FLOORS},
         )
     known = sum(len(one.functions) for one in arms[SIMILARITIES[0]].values())
     uncompared = {FAILED: len(first) - known, UNSHARED: known - sum(one.functions for one in node_types.values())}
@@ -159,6 +192,20 @@ def _masked(result: MaskResult, arms: dict[str, dict[str, OutcomeArms]], shared:
         versions=result.versions,
         ledger=result.ledger.digest(),
     )
+
+
+def gains(arms: Mapping[str, Mapping[str, np.ndarray]], outcome: str) -> dict[str, list[Gain]]:
+    """Node type -> the gain in T1 and in T0, from column -> node type -> both arms (2, F)."""
+    places = {f"{name} {arm}": (name, arm) for name in arms[outcome] for arm in (0, 1)}
+    of_model = {key: arms[outcome][name][arm] for key, (name, arm) in places.items()}
+    fillers = {
+        key: max(FLOORS[outcome], key=lambda filler: arms[filler][name][arm].mean())
+        for key, (name, arm) in places.items()
+    }
+    floors = {key: arms[fillers[key]][name][arm] for key, (name, arm) in places.items()}
+    found = paired(of_model, floors)
+    each = {key: Gain(fillers[key], float(floors[key].mean()), gain) for key, gain in found.items()}
+    return {name: [each[f"{name} {arm}"] for arm in (0, 1)] for name in arms[outcome]}
 
 
 def _only(arms: OutcomeArms, functions: np.ndarray) -> np.ndarray:

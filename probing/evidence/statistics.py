@@ -17,6 +17,9 @@ import numpy as np
 FEW_FUNCTIONS = 6
 """What is in fewer functions, a relation or a node type, is marked: its score is unreliable and has no interval."""
 
+SEPARATED = 0.05
+"""A difference with a p-value below this is separated from 0."""
+
 LEAST_EDGES = 30
 """Hard edges of `test` from which a relation is in a mean beyond offsets."""
 

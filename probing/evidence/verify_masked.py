@@ -27,7 +27,7 @@ from tqdm.auto import tqdm
 
 from probing.evidence.checks import MOST_BIASED, ROUNDED, Criterion, Verifier, favoured, in_deviations
 from probing.evidence.draw import Influence
-from probing.prediction.ledger import HITS, SIMILARITIES, MaskingLedger
+from probing.prediction.ledger import FILLED, HITS, SIMILARITIES, MaskingLedger
 from probing.prediction.mask import MaskedFunction, Masking, copies_of
 
 MOST_UNSURE = 0.05
@@ -36,7 +36,7 @@ MOST_UNSURE = 0.05
 _LEAST = 0.05  # of what its node types weigh: so a function is drawn at least
 _MOST_TEXTS = 64  # of near-tied predictions in one copy
 
-_EXACT = ("function", "node_type", "copy", "seed", "masked")
+_EXACT = ("function", "node_type", "copy", "seed", "masked", "commonest")
 
 
 class CopiesVerifier(Verifier[Masking]):
@@ -121,6 +121,8 @@ def _restored_again(
     theirs = ledger.only(np.array([function.index for function in drawn])).rows
     text = f"{len(drawn)} functions masked again, "
     wrong = np.logical_or.reduce([theirs[name] != ours[name] for name in _EXACT])
+    for name in FILLED:
+        wrong |= ~np.isclose(theirs[name], ours[name], 0, 1e-9, True)
     for name in HITS:
         wrong |= np.abs(theirs[name] - ours[name]) > unsure
     wrong |= np.abs(theirs["log_probability"] - ours["log_probability"]) > ROUNDED

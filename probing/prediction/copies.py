@@ -15,6 +15,7 @@ from tqdm.auto import tqdm
 
 from codesyntax_dataset.errors import CodeSyntaxError
 from codesyntax_metric.ast_similarity.similarity import Similarity, compare, node_types
+from probing.prediction.ledger import FILLERS
 from probing.prediction.masking import SPANS, SUB_TOKENS, Maskable, Masker, seed_of
 from probing.prediction.restore import Restorer
 from probing.prediction.result import NO_NODE, NOTHING_MASKED, TOO_MANY
@@ -41,11 +42,13 @@ class TypeCopies(NamedTuple):
 
 
 class RestoredCopy(NamedTuple):
-    """What a model restored in a copy: the `text`, and the `similarity` of its tree and the source's, NaN if none."""
+    """What a model restored in a copy: the `text`, and the `similarity` of its tree and the source's; `floors`: that of
+    FILLERS. NaN if a tree could not be compared."""
 
     filled: Filled
     text: str
     similarity: Similarity
+    floors: list[Similarity]
 
 
 def masked_copies(
@@ -107,13 +110,30 @@ class Restoration:
             restored = []
             for copy, one in zip(of, islice(filled, len(of))):
                 text = self.restorer.text(function, copy.positions, one.predicted)
-                restored.append(RestoredCopy(one, text, compared(text)))
+                texts = [text, *(filled_with(filler, function, copy.positions) for filler in FILLERS.values())]
+                of_model, *of_fillers = map(compared, texts)
+                if _UNCOMPARED in (of_model, *of_fillers):
+                    of_model, of_fillers = _UNCOMPARED, [_UNCOMPARED] * len(FILLERS)
+                restored.append(RestoredCopy(one, text, of_model, of_fillers))
             yield restored
 
     def similarity(self, function: Maskable, positions: np.ndarray, predicted: np.ndarray) -> Similarity:
         """That of a function with these predictions (M,) at its `positions`, and the source."""
         text = self.restorer.text(function, positions, predicted)
         return _Comparison(function.code, self.masker.language)(text)
+
+
+def filled_with(filler: str, function: Maskable, positions: np.ndarray) -> str:
+    """The text of a function with a filler in place of the characters of each sub-token at `positions` (M,), sorted.
+
+    Spaces around words stay; a character of several sub-tokens is replaced once.
+    """
+    parts, at = [], 0
+    for start, end in function.place[positions].tolist():
+        if at <= start < end:
+            parts += [function.code[at:start], filler]
+            at = end
+    return "".join([*parts, function.code[at:]])
 
 
 class _Comparison:

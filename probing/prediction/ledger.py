@@ -15,6 +15,17 @@ from probing.runs import ledger_file
 SIMILARITIES = ("jaccard", "sorensen_dice", "levenshtein")
 """Of the trees of the source and of the restored text, from 0 to 1."""
 
+FILLERS = {"letter": "x", "deleted": ""}
+"""What needs no model: the letter x in place of each masked sub-token, or nothing."""
+
+FILLED = tuple(f"{filler}_{similarity}" for filler in FILLERS for similarity in SIMILARITIES)
+"""The similarities of the trees of the source and of the text that a filler leaves."""
+
+FLOORS = {similarity: tuple(f"{filler}_{similarity}" for filler in FILLERS) for similarity in SIMILARITIES} | {
+    "restored": ("commonest",)
+}
+"""Outcome -> columns of what needs no model, which say what it is worth."""
+
 HITS = ("hits_1", "hits_5", "hits_10")
 """How many masked sub-tokens have the true one first, or among the first 5 or 10."""
 
@@ -27,7 +38,8 @@ ROW = np.dtype(
         ("masked", "<i4"),  # sub-tokens
         *((name, "<i4") for name in HITS),
         ("log_probability", "<f8"),  # of the true sub-tokens, the mean over the masked ones, in nats, rounded
-        *((name, "<f8") for name in SIMILARITIES),  # NaN if the trees could not be compared
+        ("commonest", "<i4"),  # how many masked sub-tokens are the one masked most often, of this type in this arm
+        *((name, "<f8") for name in (*SIMILARITIES, *FILLED)),  # NaN if the trees could not be compared
     ]
 )
 """What is known of a copy. `node_type` is an index into the ledger's node types."""
@@ -53,10 +65,12 @@ class MaskingLedger(RowLedger):
     @classmethod
     def check(cls, rows: np.ndarray) -> None:
         hits = np.stack([rows["masked"], *(rows[name] for name in reversed(HITS))])
-        similarities = np.stack([rows[name] for name in SIMILARITIES])
+        similarities = np.stack([rows[name] for name in (*SIMILARITIES, *FILLED)])
         failed = np.isnan(similarities)
         if (rows["masked"] < 1).any() or (np.diff(hits, axis=0) > 0).any() or (hits < 0).any():
             raise ValueError("hits that cannot be")
+        if ((rows["commonest"] < 0) | (rows["commonest"] > rows["masked"])).any():
+            raise ValueError("numbers of the commonest sub-token that cannot be")
         if not ((similarities >= 0) & (similarities <= 1) | failed).all() or (failed != failed[0]).any():
             raise ValueError("similarities that cannot be")
         if not np.isfinite(rows["log_probability"]).all() or (rows["log_probability"] > 0).any():

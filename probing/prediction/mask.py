@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -26,7 +27,7 @@ from codesyntax_metric.ast_similarity.similarity import parser_version
 from probing.models.cache_dir import versions
 from probing.prediction import examples
 from probing.prediction.copies import Restoration, RestoredCopy, TypeCopies, masked_copies
-from probing.prediction.ledger import HITS, ROW, SIMILARITIES, MaskingLedger
+from probing.prediction.ledger import FILLED, HITS, ROW, SIMILARITIES, MaskingLedger
 from probing.prediction.masking import CONTROLS, CURRENT, PUBLISHED, SPANS, SUB_TOKENS, Maskable, Masker
 from probing.prediction.result import DROPPED, VERSION, MaskProvenance, MaskResult, MaskRun, MaskSettings
 from probing.runs.data import read_functions, rows
@@ -158,6 +159,7 @@ class Masking(Experiment[MaskedFunction, MaskResult]):
         functions: list[MaskedFunction] = []
         skips: Counter[str] = Counter()
         dropped: Counter[str] = Counter()
+        masked: dict[tuple[int, bool], Counter[int]] = {}  # (node type, T0) -> sub-tokens
         index, read = -1, 0
         for batch in rows(data.dataset, data.limit):
             for function in masker.read([row["code"] for row in batch]):
@@ -168,6 +170,10 @@ class Masking(Experiment[MaskedFunction, MaskResult]):
                 read += 1
                 pairs, without = copies_of(function, index, settings)
                 dropped += without
+                for kind, of_type in pairs:
+                    for number, copy in enumerate(of_type):
+                        arm = masked.setdefault((kind, number > 0), Counter())
+                        arm.update(function.ids[copy.positions].tolist())
                 if pairs:
                     copies = sum(len(pair.copies) for pair in pairs)
                     functions.append(MaskedFunction(index, function.code, function.ids, copies))
@@ -183,6 +189,10 @@ class Masking(Experiment[MaskedFunction, MaskResult]):
             functions=read,
             skips=dict(sorted(skips.items())),
             dropped={reason: dropped[reason] for reason in DROPPED},
+            commonest={
+                settings.node_types[kind]: (_commonest(masked[kind, False]), _commonest(masked[kind, True]))
+                for kind in sorted({kind for kind, _ in masked})
+            },
             run=MaskRun(
                 family=model.family,
                 device=model.device.type,
@@ -198,6 +208,11 @@ class Masking(Experiment[MaskedFunction, MaskResult]):
         """The model, loaded, with its masker."""
         return Restoration(self.model, self.masker, self.batch_tokens)
 
+    @cached_property
+    def _commonest(self) -> dict[int, tuple[int, int]]:
+        commonest = self.provenance.commonest
+        return {place: commonest[name] for place, name in enumerate(self.node_types) if name in commonest}
+
     def run(self, part: Sequence[MaskedFunction], bar: tqdm) -> MaskingLedger:
         return self.rows(part, bar)[0].sorted()
 
@@ -208,7 +223,7 @@ class Masking(Experiment[MaskedFunction, MaskResult]):
         functions = [(text, copies_of(text, function.index, settings)[0]) for function, text in texts]
         tables, unsure = [], []
         for function, (_, pairs), restored in zip(part, functions, self.restoration.each(functions, bar)):
-            tables.append(_rows(function.index, pairs, restored))
+            tables.append(_rows(function, pairs, restored, self._commonest))
             unsure += [copy.filled.unsure for copy in restored]
         return MaskingLedger(list(settings.node_types), np.concatenate(tables), self.made), np.array(unsure)
 
@@ -226,15 +241,27 @@ def copies_of(function: Maskable, index: int, settings: MaskSettings) -> tuple[l
     )
 
 
-def _rows(index: int, pairs: Sequence[TypeCopies], restored: Sequence[RestoredCopy]) -> np.ndarray:
-    """The rows of the function at a place in the split, from what the model restored in its copies, in order."""
+def _commonest(numbers: Counter[int]) -> int:
+    """The number that is most frequent, of equals the lowest."""
+    return min(numbers, key=lambda number: (-numbers[number], number))
+
+
+def _rows(
+    function: MaskedFunction,
+    pairs: Sequence[TypeCopies],
+    restored: Sequence[RestoredCopy],
+    commonest: Mapping[int, tuple[int, int]],
+) -> np.ndarray:
+    """The rows of a function, from what the model restored in its copies, in order."""
     rows = np.zeros(len(restored), ROW)
-    rows["function"] = index
+    rows["function"] = function.index
     copies = ((pair.node_type, number, copy) for pair in pairs for number, copy in enumerate(pair.copies))
     for row, (node_type, number, copy), result in zip(rows, copies, restored):
         row["node_type"], row["copy"], row["seed"] = node_type, number, copy.seed
         row["masked"], row["log_probability"] = len(copy.positions), result.filled.log_probability
-        for name, value in zip((*HITS, *SIMILARITIES), (*result.filled.hits, *result.similarity)):
+        row["commonest"] = (function.ids[copy.positions] == commonest[node_type][number > 0]).sum()
+        similarities = chain(result.similarity, *result.floors)
+        for name, value in zip((*HITS, *SIMILARITIES, *FILLED), (*result.filled.hits, *similarities)):
             row[name] = value
     return rows
 

@@ -61,17 +61,12 @@ class Maskable:
         self.ids, self.offsets, self.special = subtokens
         self._spans = spans
         self.place = trimmed(code, self.offsets)
-        self._long = np.zeros(len(self.ids), bool)  # of several spaces, and nothing else
         if protocol == PUBLISHED:
             self.eligible = np.arange(len(self.ids))
             self._spelled = np.flatnonzero(self.ids == tokenizer.mask_token_id)
         else:
             self.eligible = np.flatnonzero(~(self.special | np.isin(self.ids, tokenizer.all_special_ids)))
             self._spelled = np.empty(0, np.int64)
-            spaces = np.flatnonzero(self.place[:, 0] == self.place[:, 1])
-            self._long[spaces] = [
-                len(token) > 1 for token in tokenizer.convert_ids_to_tokens(self.ids[spaces].tolist())
-            ]
 
     def nodes(self, node_type: str) -> np.ndarray:
         """The characters of the outermost nodes of a type, in order: from, to (exclusive), (nodes, 2)."""
@@ -130,17 +125,16 @@ class Maskable:
     def _within(self, spans: np.ndarray) -> np.ndarray:
         """Whether each sub-token is in each node: bool (S, nodes).
 
-        It is if the two share a character. A sub-token of spaces alone is the place at its end, and in a node that
-        begins there, as a space is that shares a sub-token with the word behind it; in the protocol `current`, several
-        spaces, such as an indentation, are not. What touches a node without characters, which error repair inserts, is
-        in it.
+        It is if the two share a character. A sub-token of spaces alone is the place at its end; in the protocol
+        `published`, it is in a node that begins there, too. What touches a node without characters, which error repair
+        inserts, is in it.
         """
         start, end = self.place.T[:, :, None]
         first, last = spans.T[:, None, :]
         touched = (start <= last) & (first <= end)
         within = np.where((start == end) | (first == last), touched, (start < last) & (first < end))
         if self.protocol == CURRENT:
-            within &= ~(self._long[:, None] & (end == first) & (first < last))
+            within &= ~((start == end) & (end == first) & (first < last))
             within &= np.isin(np.arange(len(self.ids)), self.eligible)[:, None]
         return within
 

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
 
 import numpy as np
 
 from codesyntax_dataset.errors import LedgerError, UnknownName
-from probing.prediction.ledger import HITS, SIMILARITIES, MaskingLedger
+from probing.prediction.ledger import FLOORS, HITS, SIMILARITIES, MaskingLedger
 from probing.runs.ledger_file import MASKING
-from probing.runs.records import Count, Number, Record, Texts, exactly
+from probing.runs.records import Count, Number, Record, Texts, exactly, listed
 from probing.runs.saved import Provenance, Result
 from probing.runs.settings import Signature, file_name
 
@@ -21,7 +22,7 @@ OUTCOMES = (*SIMILARITIES, "restored", "log_probability")
 """What is compared between the two arms: the similarities, from 0 to 1; `restored`, the share of masked sub-tokens of
 which the true one is the most likely, from 0 to 1; `log_probability` of the true ones, in nats."""
 
-VERSION = 1
+VERSION = 2
 """Of masking, restoring and comparing: raised whenever the same settings give other numbers."""
 
 
@@ -84,6 +85,8 @@ class MaskProvenance(Provenance):
     dropped: Annotated[dict[str, Number], exactly(DROPPED)]
     """Reason -> number of pairs of a function and a node type without a masked copy; with the pairs in the ledger, they
     add up to functions times node types."""
+    commonest: dict[str, Annotated[tuple[Number, Number], listed]]
+    """Node type -> the id of the sub-token that is masked most often in T1, and in T0."""
     run: MaskRun
     versions: dict[str, str]
 
@@ -185,10 +188,10 @@ class MaskResult(Result[MaskingLedger]):
         """Node type -> an outcome of its functions in both arms; functions of which a copy has no number
         are left out.
 
-        Raises UnknownName for an outcome that is not in OUTCOMES.
+        `outcome`: of OUTCOMES, or a column of FLOORS. Raises UnknownName for another.
         """
-        if outcome not in OUTCOMES:
-            raise UnknownName("outcome", outcome, OUTCOMES)
+        if outcome not in (known := (*OUTCOMES, *chain(*FLOORS.values()))):
+            raise UnknownName("outcome", outcome, known)
         found = {}
         for place, name in enumerate(self.ledger.node_types):
             rows = self.ledger.rows[self.ledger.rows["node_type"] == place]
@@ -250,7 +253,8 @@ def _arm(rows: np.ndarray, arm: int) -> Arm:
 
 
 def _outcome(rows: np.ndarray, name: str) -> np.ndarray:
-    return rows[HITS[0]] / rows["masked"] if name == "restored" else rows[name]
+    counts = {"restored": HITS[0], "commonest": "commonest"}
+    return rows[counts[name]] / rows["masked"] if name in counts else rows[name]
 
 
 def _by_function(rows: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -18,6 +18,7 @@ import rich.table
 from markupsafe import Markup, escape
 from rich import box
 
+from probing.evidence.statistics import SEPARATED
 from probing.report.pages import SHOWN
 from probing.report.terminal import WIDE, Terminal, plain, printed_width
 
@@ -25,9 +26,6 @@ Cell = Any
 """A text, a number, None, or a list: a score in percent is [value, low, high] (low and high None if it has no interval)
 or the value alone, and a correlation is the same; a difference is [value, low, high, p]; an effect is the same, and may
 have marks after p; the score of a chosen baseline is [value, which]; a name is [name, marks]."""
-
-SEPARATED = 0.05
-"""A difference with a displayed p below this is separated from 0."""
 
 COLOURED = (
     f"Green or orange: p is less than {SEPARATED}. Intervals hold for one row alone, and are not corrected: where p is "
@@ -59,6 +57,9 @@ def separated(p: float) -> bool:
     """Whether a test separates a difference from 0."""
     return p < SEPARATED
 
+
+AS_FILLED = "as filled"
+"""The mark of an effect that a filler without any model has, too: it has no colour."""
 
 TEXT = Kind(str, look="t")
 NAME = Kind(str, look="r")  # stays on one line
@@ -367,7 +368,7 @@ def in_html(cell: Cell, kind: Kind) -> Markup:
     value, *below = map(escape, _lines(cell, kind, " to "))
     look = kind.look
     if kind in (DIFFERENCE, EFFECT) and isinstance(cell, (list, tuple)) and cell[3] is not None and separated(cell[3]):
-        look += " up" if cell[0] > 0 else " down"
+        look += "" if AS_FILLED in cell[4:] else " up" if cell[0] > 0 else " down"
     small = "".join(f"<small>{line}</small>" for line in below)
     return Markup(f'<td class="{look}">{value}{small}')  # Markup.format takes five times as long
 

@@ -133,7 +133,7 @@ def _types(
                     arm,
                     len(copy.positions),
                     one.filled.hits[0],
-                    {title: _number(value) for title, value in zip(_TITLES, one.similarity)},
+                    dict(zip(_TITLES, map(_number, (*one.similarity, *(floor.jaccard for floor in one.floors))))),
                     _number(one.filled.log_probability),
                     lines_of(parts),
                 )
@@ -141,7 +141,7 @@ def _types(
         yield _Type(name, arms)
 
 
-_TITLES = ("Jaccard", "Sorensen-Dice", "Levenshtein")
+_TITLES = ("Jaccard", "Sorensen-Dice", "Levenshtein", "Jaccard with x for each", "with nothing for each")
 
 
 def _number(value: float) -> str:

@@ -6,6 +6,8 @@ from collections.abc import Iterable, Sequence
 from functools import singledispatch
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from codesyntax_dataset.languages import language_of
 from codesyntax_dataset.protocol import TABLE_KS
 from codesyntax_metric.topk_uas import NOT_IN_MEAN, RULES
@@ -14,7 +16,9 @@ from probing.evidence.baselines import kinds_of
 from probing.evidence.beyond import AVOIDED, beyond
 from probing.evidence.effect import paired
 from probing.evidence.gather import alike
+from probing.evidence.masked import gains
 from probing.evidence.silencing_effects import silencing_effects
+from probing.prediction.ledger import FLOORS
 from probing.prediction.result import MaskResult
 from probing.prediction.silencing_result import SilencingResult
 from probing.report.document import (
@@ -125,11 +129,18 @@ def masking(result: MaskResult) -> list[str | Table]:
     """The node types, those that lose most first, with both arms and the effect of masking the type."""
     arms = {name: arm for name, arm in result.arms(_SIMILARITY).items() if len(arm.functions)}
     effects = paired({name: arm.t1 for name, arm in arms.items()}, {name: arm.t0 for name, arm in arms.items()})
-    rows = []
+    columns = {
+        column: {name: np.stack(of[1:]) for name, of in result.arms(column).items() if name in arms}
+        for column in (_SIMILARITY, *FLOORS[_SIMILARITY])
+    }
+    over_fillers = gains(columns, _SIMILARITY)
+    rows: list[list[object]] = []
     for name in sorted(effects, key=lambda name: effects[name].effect.estimate):
-        arm, scores, (functions, effect, _, p) = arms[name], result.node_types[name], effects[name]
+        arm, scores, (functions, effect, _, p, _) = arms[name], result.node_types[name], effects[name]
         restored = scores.t1.restored, scores.t0.restored
-        rows.append([name, functions, arm.t1.mean(), arm.t0.mean(), [*effect, p], *restored, scores.masked])
+        gained = [[*gain.effect, gain.p_holm] for _, _, gain in over_fillers[name]]
+        means = arm.t1.mean(), arm.t0.mean()
+        rows.append([name, functions, *means, [*effect, p], *gained, *restored, scores.masked])
     table = Table(
         "masking",
         f"{result.title}: {_SIMILARITY.title()} similarity of syntax trees, {result.functions} functions",
@@ -139,6 +150,8 @@ def masking(result: MaskResult) -> list[str | Table]:
             Column("T1", SIMILARITY),
             Column("T0", SIMILARITY),
             Column("effect", EFFECT),
+            Column("gain T1", EFFECT, spare=(7, 5, 6)),
+            Column("gain T0", EFFECT, spare=(8, 5, 6)),
             Column("restored T1", PERCENT, spare=(2,)),
             Column("restored T0", PERCENT, spare=(3,)),
             Column("masked", COUNT, spare=(1,)),
@@ -146,7 +159,8 @@ def masking(result: MaskResult) -> list[str | Table]:
         rows,
         f"T1: all nodes of the type masked; T0: {RANDOM[result.settings.control]}. Effect: the mean difference over "
         "functions, with its 95 % interval; p by the paired test over functions, corrected over the types "
-        "(Holm). Restored: masked sub-tokens that the model predicts exactly, in percent.",
+        "(Holm). Gain: over what the letter x, or nothing, in place of each masked sub-token has, corrected over both. "
+        "Restored: masked sub-tokens that the model predicts exactly, in percent.",
     )
     failed = sum(scores.failed for scores in result.node_types.values())
     failures = [f"comparisons that failed and are in no mean: {failed}"] if failed else []

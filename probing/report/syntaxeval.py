@@ -11,15 +11,17 @@ from typing import NamedTuple
 import numpy as np
 
 from codesyntax_dataset import syntaxeval
+from probing.evidence.effect import POWER
 from probing.evidence.masked import Masked, MaskedType, comparable, gather
 from probing.evidence.statistics import FEW_FUNCTIONS
 from probing.prediction import examples
 from probing.prediction.examples import RestoredExample, Worked
-from probing.prediction.ledger import SIMILARITIES
+from probing.prediction.ledger import FLOORS, SIMILARITIES
 from probing.prediction.masking import CURRENT, SPANS, SUB_TOKENS
 from probing.prediction.result import MaskSettings
 from probing.report import figures
 from probing.report.document import (
+    AS_FILLED,
     CODE,
     COLOURED,
     COUNT,
@@ -61,8 +63,8 @@ TREE_LINES = 30
 OUTCOMES = {SHOWN: "similarity of trees", "restored": "restored sub-tokens", "log_probability": "log-probability"}
 """What a finding rests on, in words: three measures of the same copies."""
 
-RESTORES = 0.01
-"""The share of masked sub-tokens that a model must restore in an arm for a finding."""
+FILLED_WITH = {"letter": "x", "deleted": "nothing", "commonest": "the commonest"}
+"""What needs no model puts in place of each masked sub-token, by the beginning of its column."""
 
 NAMED = 3
 """How many node types a sentence names with their effects."""
@@ -154,19 +156,21 @@ def _finding(name: str, model: Masked) -> str:
     counted = {kind: one for kind, one in model.node_types.items() if one.functions >= FEW_FUNCTIONS}
     if not counted:
         return f"{name}: no node type is in at least {FEW_FUNCTIONS} functions, so nothing is said of any."
-    known = {kind: one for kind, one in counted.items() if one.arms["restored"].mean(axis=1).max() >= RESTORES}
+    known = {kind: one for kind, one in counted.items() if one.restores}
     if not known:
         return (
-            f"{name}: in no node type does it restore {100 * RESTORES:.0f} % of the masked sub-tokens, so no more than "
-            "a fixed text in their place would: nothing is said of its effects."
+            f"{name}: in no node type does it restore more than the sub-token that is masked most often would, put in "
+            "place of each: nothing is said of its effects."
         )
     order = sorted(known, key=lambda kind: known[kind].effects[SHOWN].effect.estimate)
     signs = {kind: _signs(known[kind]) for kind in order}
-    more = [kind for kind in order if set(signs[kind].values()) == {-1}]
-    less = [kind for kind in reversed(order) if set(signs[kind].values()) == {1}]
-    neither = sorted(kind for kind in order if not any(signs[kind].values()))
-    differ = [kind for kind in order if {-1, 1} <= set(signs[kind].values())]
-    some = [kind for kind in order if kind not in (*more, *less, *neither, *differ)]
+    of_all = [kind for kind in order if SHOWN in signs[kind]]
+    more = [kind for kind in of_all if set(signs[kind].values()) == {-1}]
+    less = [kind for kind in reversed(of_all) if set(signs[kind].values()) == {1}]
+    neither = sorted(kind for kind in of_all if not any(signs[kind].values()))
+    differ = [kind for kind in of_all if {-1, 1} <= set(signs[kind].values())]
+    some = [kind for kind in of_all if kind not in (*more, *less, *neither, *differ)]
+    as_filled = sorted(set(order) - set(of_all))
 
     def told(kinds: Sequence[str]) -> str:
         with_effect = [
@@ -177,7 +181,9 @@ def _finding(name: str, model: Masked) -> str:
         return listed([*with_effect, *kinds[NAMED:]])
 
     def by_outcome(kinds: Sequence[str]) -> str:
-        return listed([f"{kind} ({_said(signs[kind])})" for kind in kinds])
+        said = {kind: _said(signs[kind]) for kind in kinds}
+        together = {text: [kind for kind in kinds if said[kind] == text] for text in said.values()}
+        return "; ".join(f"{listed(same)} ({text})" for text, same in together.items())
 
     text = f"{name}: of {len(known)} node types in at least {FEW_FUNCTIONS} functions, "
     text += f"masking {told(more)} costs" if more else "masking costs in no case"
@@ -186,7 +192,17 @@ def _finding(name: str, model: Masked) -> str:
     text += f"; masking {told(less)} costs less." if less else "."
     text += f" The outcomes contradict each other for {by_outcome(differ)}." if differ else ""
     text += f" Only some separate a difference from 0 for {by_outcome(some)}." if some else ""
-    text += f" For {listed(neither)}, no test separates a difference from 0." if neither else ""
+    if neither:
+        unseen = [f"{kind} ({SIMILARITY.show(known[kind].effects[SHOWN].detectable)})" for kind in neither]
+        text += (
+            f" No test separates a difference from 0 for {listed(unseen)}; in brackets the difference in similarity "
+            f"that it would, with a probability of {100 * POWER:.0f} %."
+        )
+    if as_filled:
+        text += (
+            " The letter x or nothing, in place of each masked sub-token, gives trees as similar as what it restores, "
+            f"in T1 or T0, for {by_outcome(as_filled)}. Of these, similarity says nothing."
+        )
     if more and model.settings.control == SUB_TOKENS:
         text += (
             " Nodes are spans, which are harder to restore than scattered sub-tokens, whatever they hold: whether any "
@@ -196,14 +212,15 @@ def _finding(name: str, model: Masked) -> str:
 
 
 def _signs(one: MaskedType) -> dict[str, int]:
-    """Outcome -> 1 or -1 if the test separates its effect from 0."""
-    effects = {outcome: one.effects[outcome] for outcome in OUTCOMES}
+    """Outcome that tells something -> 1 or -1 if the test separates its effect from 0."""
+    effects = {outcome: one.effects[outcome] for outcome in OUTCOMES if one.tells(outcome)}
     return {outcome: int(np.sign(of.effect.estimate)) * separated(of.p_holm) for outcome, of in effects.items()}
 
 
 def _said(signs: dict[str, int]) -> str:
     words = {-1: "more", 0: "", 1: "less"}
-    return ", ".join(f"{words[sign]} by {OUTCOMES[outcome]}" for outcome, sign in signs.items() if sign)
+    said = [f"{words[sign]} by {OUTCOMES[outcome]}" for outcome, sign in signs.items() if sign]
+    return ", ".join(said) or "none separated"
 
 
 def _group(group: Group) -> Section:
@@ -220,7 +237,7 @@ def _group(group: Group) -> Section:
     return Section(
         group.name,
         f"{group.title}: masked syntax",
-        [*notes, *drawn, _table(group)],
+        [*notes, *drawn, _table(group), _floors(group)],
         [
             *([Section(f"{group.name}-functions", "From function to function", spread)] if spread else []),
             *([_examples(group)] if made.protocol == CURRENT else []),
@@ -239,7 +256,7 @@ def _table(group: Group) -> Table:
             marks = "few functions" if functions < FEW_FUNCTIONS else ""
             row: list[object] = [_title(similarity), [kind, marks], functions]
             for name, model in group.models.items():
-                row += _cells(model, kind, similarity) if name in present else [None] * 9
+                row += _cells(model, kind, similarity) if name in present else [None] * 10
             rows.append(row)
     columns = [Column("similarity"), Column("node type", MARKED), Column("functions", COUNT)]
     for name in group.models:
@@ -248,6 +265,7 @@ def _table(group: Group) -> Table:
             Column("T1", SIMILARITY, name),
             Column("T0", SIMILARITY, name),
             Column("effect", EFFECT, name),
+            Column("detectable", SIMILARITY, name),
             Column("restored T1", PERCENT, name),
             Column("restored T0", PERCENT, name),
             Column("restored effect", EFFECT, name),
@@ -261,8 +279,10 @@ def _table(group: Group) -> Table:
         rows,
         f"T1: the nodes of the type are masked; T0: {RANDOM[group.settings.control]}; masked: sub-tokens in T1. "
         f"Effect: T1 − T0 with its 95 % interval (– in fewer than {FEW_FUNCTIONS} functions) and p, corrected (Holm) "
-        f"over the node types of the model. {COLOURED} Largest loss: the lowest effect that is red. Restored: percent "
-        "of the masked sub-tokens. Log-probability drop: T0 − T1, in nats.",
+        f"over the node types of the model. {COLOURED} As filled: what needs no model has as much (next table), so "
+        "that the effect says nothing of it. Largest loss: the lowest effect that is orange. Detectable: the effect "
+        f"that the corrected test finds with a probability of {100 * POWER:.0f} %. Restored: percent of the masked "
+        "sub-tokens. Log-probability drop: T0 − T1, in nats.",
         filters=1,
     )
 
@@ -272,11 +292,54 @@ def _cells(model: Masked, kind: str, similarity: str) -> list[object]:
     t1, t0 = one.arms[similarity].mean(axis=1).tolist()
     effect = one.effects[similarity]
     marks = ["largest loss"] if kind == _largest_loss(model, similarity) else []
+    marks += [] if one.tells(similarity) else [AS_FILLED]
     restored = (100 * one.arms["restored"].mean(axis=1)).tolist()
     chance_t1, chance_t0 = one.arms["log_probability"].mean(axis=1).tolist()
-    more, likelier = ([*one.effects[name].effect, one.effects[name].p_holm] for name in ("restored", "log_probability"))
-    cells = [one.masked, t1, t0, [*effect.effect, effect.p_holm, *marks], *restored]
+    more, likelier = (
+        [*one.effects[name].effect, one.effects[name].p_holm, *([] if one.restores else [AS_FILLED])]
+        for name in ("restored", "log_probability")
+    )
+    cells = [one.masked, t1, t0, [*effect.effect, effect.p_holm, *marks], effect.detectable, *restored]
     return [*cells, more, chance_t0 - chance_t1, likelier]
+
+
+def _floors(group: Group) -> Table:
+    """What needs no model, and what a model has more than it, in both arms."""
+    rows: list[list[object]] = []
+    for outcome in FLOORS:
+        for kind in group.node_types:
+            present = group.with_type(kind)
+            row: list[object] = [_title(outcome), kind, next(iter(present.values())).functions]
+            for name in group.models:
+                for place in range(2):
+                    row += _floor_cells(present[name], outcome, place) if name in present else [None] * 4
+            rows.append(row)
+    columns = [Column("outcome"), Column("node type", NAME), Column("functions", COUNT)]
+    for name in group.models:
+        for arm in ("T1", "T0"):
+            columns += [
+                Column(arm, SIMILARITY, name),
+                Column(f"{arm} filled", SIMILARITY, name),
+                Column(f"{arm} with", NAME, name),
+                Column(f"{arm} gain", EFFECT, name),
+            ]
+    return Table(
+        f"{group.name}-floors",
+        "What a filler has without any model, and what the model has more",
+        columns,
+        rows,
+        "Filled: the same outcome where no model restores anything. For the similarity of trees, each masked sub-token "
+        "becomes the letter x, or is deleted, whichever is more similar; for restored sub-tokens (a share), each "
+        "becomes the commonest, the one that is masked most often of all in this arm. Gain: of the model over it, with "
+        f"its 95 % interval and p, corrected (Holm) over node types and both arms. {COLOURED}",
+        filters=1,
+    )
+
+
+def _floor_cells(one: MaskedType, outcome: str, place: int) -> list[object]:
+    filler, floor, gain = one.gains[outcome][place]
+    mean = float(one.arms[outcome][place].mean())
+    return [mean, floor, FILLED_WITH[filler.partition("_")[0]], [*gain.effect, gain.p_holm]]
 
 
 def _largest_loss(model: Masked, similarity: str) -> str | None:
@@ -284,13 +347,17 @@ def _largest_loss(model: Masked, similarity: str) -> str | None:
     effects = {
         name: one.effects[similarity].effect.estimate
         for name, one in model.node_types.items()
-        if separated(one.effects[similarity].p_holm) and one.effects[similarity].effect.estimate < 0
+        if separated(one.effects[similarity].p_holm)
+        and one.effects[similarity].effect.estimate < 0
+        and one.tells(similarity)
     }
     return min(effects, key=lambda name: effects[name], default=None)
 
 
 def _title(similarity: str) -> str:
-    return {"jaccard": "Jaccard", "sorensen_dice": "Sorensen-Dice", "levenshtein": "Levenshtein"}[similarity]
+    return {"jaccard": "Jaccard", "sorensen_dice": "Sorensen-Dice", "levenshtein": "Levenshtein"}.get(
+        similarity, similarity
+    )
 
 
 def _effects_figure(group: Group, types: Sequence[str]) -> Figure:
@@ -301,14 +368,15 @@ def _effects_figure(group: Group, types: Sequence[str]) -> Figure:
             for kind in types
         ]
         filled = [
-            kind in model.node_types and separated(model.node_types[kind].effects[SHOWN].p_holm) for kind in types
+            one is not None and one.tells(SHOWN) and separated(one.effects[SHOWN].p_holm)
+            for one in map(model.node_types.get, types)
         ]
         series.append(figures.Dots(name, np.array(cells, float).T, COLOURS[number % len(COLOURS)], filled))
     return figure(
         f"{group.name}-effects",
         f"{group.title}: effect of masking a node type on the Jaccard similarity of syntax trees, with 95 % intervals; "
-        f"left of 0, its nodes are harder to restore than the control. Filled: corrected p below 0.05. Node "
-        f"types in at least {FEW_FUNCTIONS} functions.",
+        f"left of 0, its nodes are harder to restore than the control. Filled: corrected p below 0.05, and more "
+        f"than fillers have. Node types in at least {FEW_FUNCTIONS} functions.",
         f"A dot and a line for the effect and interval of {', '.join(types)}; the numbers are in the table.",
         group.name,
         lambda: figures.effects(types, series, "T1 − T0, Jaccard similarity"),

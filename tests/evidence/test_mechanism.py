@@ -21,7 +21,7 @@ def masked_type(places, effects, restored):
     """A node type in functions at these places, with these T1 - T0 and shares restored in T1."""
     t0 = np.full(len(places), 0.9)
     arms = {"jaccard": np.stack([t0 + effects, t0]), "restored": np.stack([restored, np.ones(len(places))])}
-    return MaskedType(np.array(places), np.ones(len(places), int), arms, {})
+    return MaskedType(np.array(places), np.ones(len(places), int), arms, {}, {})
 
 
 def of_ten(*hits):

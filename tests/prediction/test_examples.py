@@ -85,15 +85,15 @@ def test_the_lowest_the_median_and_the_highest(file):
 
 
 def test_parts_and_trees_by_hand(model, data, tmp_path):
-    """Of `return a` and the space in front of it; `~~~~~~ a` is a unary expression."""
+    """Of `return a`, without the space in front of it; `~~~~~~ a` is a unary expression."""
     mask(model, data.select([1]), **RUN, output=tmp_path)
     (path,) = tmp_path.glob("*.examples.json")
     (example,) = examples_of(tmp_path / path.name.replace(".examples", ""))
     parts = [(part.source, part.text, part.masked, part.right) for part in example.parts]
     lost = [(letter, "~", 1, 0) for letter in "return"]
     kept = [(letter, letter, 1, 1) for letter in " a"]
-    before = "def f(a):\n   "
-    assert parts == [(before, before, 0, 0), (" ", " ", 1, 1), *lost, *kept, ("\n", "\n", 0, 0)]
+    before = "def f(a):\n    "
+    assert parts == [(before, before, 0, 0), *lost, *kept, ("\n", "\n", 0, 0)]
     assert example.tree == (
         "module", "  function_definition", "    identifier", "    parameters", "      identifier", "    block",
         "      return_statement", "        identifier",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections import Counter
+from collections import Counter, defaultdict
 
 import numpy as np
 import pytest
@@ -112,7 +112,7 @@ def test_a_planted_model_comes_back(model, dataset_folder, monkeypatch):
         max_length=LONGEST,
     )
     rows, tokenizer = iter(result.ledger.rows.tolist()), byte_tokenizer()
-    seen = Counter()
+    seen, bytes_masked, fixed = Counter(), defaultdict(Counter), defaultdict(list)
     for index, code in enumerate(functions(dataset_folder, 12)):
         ids = tokenizer(code)["input_ids"]
         if len(ids) > LONGEST:
@@ -121,7 +121,9 @@ def test_a_planted_model_comes_back(model, dataset_folder, monkeypatch):
         for place, name in enumerate(["if_statement", "return_statement"]):
             positions = mask_positions(code, tokenizer, name)
             for copy in range(3 if len(positions) else 0):
-                function, node_type, number, seed, masked, *hits, chance, one, two, three = next(rows)
+                row = next(rows)
+                function, node_type, number, seed, masked, *hits, chance, commonest, one, two, three = row[:13]
+                by_x, deleted = row[13:16], row[16:]
                 assert (function, node_type, number, masked, chance) == (index, place, copy, len(positions), -1)
                 assert seed == seed_of(0, index, name, copy)
                 if copy == 0:
@@ -135,8 +137,17 @@ def test_a_planted_model_comes_back(model, dataset_folder, monkeypatch):
                     assert (one, two, three) == pytest.approx(similarities(code, text), abs=1e-12)
                     seen[name] += 1
                     seen[name, "masked"] += len(positions)
+                    bytes_masked[name].update(code[position - 1] for position in positions)
+                    fixed[name].append((commonest, [code[position - 1] for position in positions]))
+                    for filler, found in (("x", by_x), ("", deleted)):
+                        filled = [
+                            filler if at + 1 in positions and byte != " " else byte for at, byte in enumerate(code)
+                        ]
+                        assert found == pytest.approx(similarities(code, "".join(filled)), abs=1e-12)
             seen["dropped"] += not len(positions)
     assert next(rows, None) is None
+    for name, counted in bytes_masked.items():
+        assert all(count == masked.count(counted.most_common(1)[0][0]) for count, masked in fixed[name])
     for name in ("if_statement", "return_statement"):
         scores = result.node_types[name]
         assert (scores.functions, scores.masked) == (seen[name], seen[name, "masked"])

@@ -20,7 +20,7 @@ from codesyntax_dataset.folder import read_split
 from probing import mask, mask_positions, probe
 from probing.evidence.effect import Effect, PairedEffect, paired
 from probing.evidence.gather import by_instrument
-from probing.evidence.masked import Masked, MaskedType, comparable, gather
+from probing.evidence.masked import Gain, Masked, MaskedType, comparable, gather
 from probing.models.masked import MaskedModel
 from probing.prediction.result import MaskResult
 from probing.report import syntaxeval
@@ -38,7 +38,7 @@ RESULTS = "*[0-9a-f].json"
 
 @pytest.fixture(scope="module")
 def masked(dataset_folder, tmp_path_factory):
-    """A planted model that loses the letters of `return`, once with fewer functions, which are too long for it."""
+    """A planted model that loses two letters of `return`, once with fewer functions, which are too long for it."""
     tokenizer = byte_tokenizer()
     sizes = {"num_hidden_layers": 1, "num_attention_heads": 1, "hidden_size": 8, "intermediate_size": 8}
     model, folder = tmp_path_factory.mktemp("models") / "planted", tmp_path_factory.mktemp("masked")
@@ -46,7 +46,7 @@ def masked(dataset_folder, tmp_path_factory):
     tokenizer.save_pretrained(model)
     run = {"node_types": TYPES, "draws": 2, "limit": LIMIT, "output": folder}
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(MaskedModel, "scores", staticmethod(all_but("return")))
+        patch.setattr(MaskedModel, "scores", staticmethod(all_but("un", wrong="x")))
         mask(str(model), dataset_folder, max_length=LONG, **run)
         mask(str(model), dataset_folder, max_length=SHORT, **run)
     return folder
@@ -229,8 +229,8 @@ def test_examples_show_copies_of_the_ledger(masked, written, dataset_folder):
             hidden, predicted, offsets = list(code), list(code), tokenizer(code, return_offsets_mapping=True)
             for position in mask_positions(code, tokenizer, kind):
                 place = offsets["offset_mapping"][position][1] - 1
-                hidden[place], lost = "▢", code[place] in "return"
-                predicted[place] = "⟦~⟧" if lost else code[place]
+                hidden[place], lost = "▢", code[place] in "un"
+                predicted[place] = "⟦x⟧" if lost else code[place]
             assert text["with masks"] == "".join(hidden).rstrip()
             assert text["predicted"] == "".join(predicted).replace("⟧⟦", "").rstrip()
             named = tree["tree of the source"].replace("− ", "  ").split("\n")
@@ -266,18 +266,29 @@ def test_examples_that_are_missing_or_of_another_result(masked, tmp_path):
 # The finding
 
 
-def model(control="sub-tokens", restored=0.5, **effects):
-    """A model of node types with these effects on all outcomes, corrected p-values and functions; or on each outcome."""
+def planted_effect(effect, p, functions):
+    return PairedEffect(functions, Effect(effect, effect - 0.1, effect + 0.1), p, p if effect else 1.0, 0.123)
+
+
+def model(control="sub-tokens", restored=0.5, filled=(), **effects):
+    """A model of node types with these effects on all outcomes, corrected p-values and functions; or on each outcome.
+
+    `restored`: its gain in T0 over the commonest sub-token; `filled`: that over fillers in T1, by node type.
+    """
     node_types = {}
     for name, (by_outcome, p, functions) in effects.items():
         by_outcome = by_outcome if isinstance(by_outcome, tuple) else (by_outcome,) * 3
         node_types[name] = MaskedType(
             np.arange(functions),
             np.ones(functions, int),
-            {"restored": np.full((2, functions), restored)},
+            {},
             {
-                outcome: PairedEffect(functions, Effect(effect, effect - 0.1, effect + 0.1), p, p if effect else 1.0)
+                outcome: planted_effect(effect, p, functions)
                 for outcome, effect in zip(("jaccard", "restored", "log_probability"), by_outcome)
+            },
+            {
+                outcome: [Gain("letter_jaccard", 0.5, planted_effect(gain, 0.01, functions)) for gain in both]
+                for outcome, both in (("restored", (0, restored)), ("jaccard", (dict(filled).get(name, 0.1), 0.1)))
             },
         )
     return Masked(SimpleNamespace(control=control), "", node_types, 9, 9, 0, {}, {}, {}, None, {}, "")
@@ -291,13 +302,14 @@ def test_finding_names_only_what_the_tests_separate():
         "m: of 4 node types in at least 6 functions, masking c (−0.300, 95 % interval −0.400 to −0.200) and a (−0.200, "
         "95 % interval −0.300 to −0.100) costs more than masking as many random sub-tokens does, by similarity of trees, "
         "restored sub-tokens and log-probability alike (T1 − T0, Jaccard similarity); masking d (+0.400, 95 % interval "
-        "+0.300 to +0.500) costs less. For b, no test separates a difference from 0. Nodes are spans, which are harder "
+        "+0.300 to +0.500) costs less. No test separates a difference from 0 for b (0.123); in brackets the "
+        "difference in similarity that it would, with a probability of 80 %. Nodes are spans, which are harder "
         "to restore than scattered sub-tokens, whatever they hold: whether any of this is due to the syntax, `codesyntax "
         "mask --control spans` tells."
     )
     told = syntaxeval._finding("m", model(a=(-0.2, 0.05, 9), b=(0.1, 1.0, 9)))
     assert "masking costs in no case more" in told and "less" not in told
-    assert told.endswith("For a and b, no test separates a difference from 0.")
+    assert " No test separates a difference from 0 for a (0.123) and b (0.123); " in told
     assert "no node type is in at least 6 functions" in syntaxeval._finding("m", model(a=(-0.2, 0.01, 5)))
     told = syntaxeval._finding("m", model("spans", a=(-0.2, 0.01, 9)))
     assert "than masking random spans of sub-tokens as long as those of the nodes does, by " in told
@@ -308,8 +320,19 @@ def test_finding_says_where_outcomes_contradict_each_other_and_nothing_of_what_r
     assert "masking costs in no case more" in told
     assert "contradict each other for a (more by similarity of trees, less by restored sub-tokens)." in told
     assert told.endswith("Only some separate a difference from 0 for b (more by log-probability).")
-    told = syntaxeval._finding("m", model("spans", restored=0.002, a=(0.2, 0.001, 9)))
-    assert told.startswith("m: in no node type does it restore 1 % of the masked sub-tokens") and "(+" not in told
+    told = syntaxeval._finding("m", model("spans", restored=0, a=(0.2, 0.001, 9)))
+    assert told.startswith("m: in no node type does it restore more than the sub-token that is masked most often")
+    assert "(+" not in told
+
+
+def test_finding_rests_on_no_similarity_that_a_filler_has():
+    effects = {"a": (-0.2, 0.01, 9), "b": (-0.2, 0.01, 9), "c": ((-0.3, -0.3, 0.0), 0.01, 9), "d": (-0.2, 0.01, 9)}
+    told = syntaxeval._finding("m", model("spans", filled={"b": 0, "c": -0.1, "d": -0.1}, **effects))
+    assert "masking a (−0.200, " in told and ") costs more than" in told
+    assert told.endswith(
+        "gives trees as similar as what it restores, in T1 or T0, for b and d (more by restored sub-tokens, more by "
+        "log-probability); c (more by restored sub-tokens). Of these, similarity says nothing."
+    )
 
 
 def test_finding_colours_and_marks_say_what_the_tables_say(written, opened):
@@ -322,17 +345,19 @@ def test_finding_colours_and_marks_say_what_the_tables_say(written, opened):
             row["node type"]
             for row in rows
             if float(row[f"{name}: effect, p"]) < 0.05 and sign * float(row[f"{name}: effect"]) > 0
+            if "as filled" not in row[f"{name}: effect, marks"]
         ]
         for sign in (-1, 1)
     )
-    assert "return_statement" in lost
     (told,) = [text for text in texts if text.startswith(name)]
-    before, _, after = told.partition("; masking ")
-    assert [kind for kind in TYPES if f"{kind} (" in before] == [kind for kind in TYPES if kind in lost]
-    assert [kind for kind in TYPES if f"{kind} (" in after] == [kind for kind in TYPES if kind in gained]
+    assert "return_statement" in lost
+    (alike, *_), (*_, after) = told.partition(" alike"), told.partition("; masking ")
+    assert "return_statement" in (named := {kind for kind in TYPES if f"{kind} (" in alike}) and named <= {*lost}
+    assert all(kind in told for kind in (*lost, *gained))
+    assert {kind for kind in TYPES if f"{kind} (" in after} <= {*gained}
     body = opened.locator("#table-masking-python tbody:not([hidden])")
     for look, kinds in (("down", lost), ("up", gained)):
-        coloured = body.locator(f"tr:has(td:nth-child(15).{look}) td:first-child").all_inner_texts()
+        coloured = body.locator(f"tr:has(td:nth-child(16).{look}) td:first-child").all_inner_texts()
         assert sorted(text.split("\n")[0] for text in coloured) == sorted(kinds)
     largest = min(
         lost, key=lambda kind: next(float(row[f"{name}: effect"]) for row in rows if row["node type"] == kind)
@@ -387,7 +412,7 @@ def test_page_stands_alone_and_fits(written, opened):
         "Masking results and signatures",
     ]
     linked = [link.get_attribute("href") for link in opened.locator("caption a, figcaption a").all()]
-    assert len(linked) == opened.locator("table, figure").count() == 12
+    assert len(linked) == opened.locator("table, figure").count() == 13
     assert [path for path in linked if not (written / path).is_file()] == []
     opened.set_viewport_size({"width": 400, "height": 800})
     for scheme in ("light", "dark"):

@@ -11,7 +11,7 @@ import numpy as np
 
 from probing.evidence import entry_masked
 from probing.evidence.masked import gather
-from probing.prediction.ledger import ROW, MaskingLedger
+from probing.prediction.ledger import FILLED, ROW, SIMILARITIES, MaskingLedger
 from probing.prediction.result import DROPPED, MaskProvenance, MaskResult, MaskRun, MaskSettings
 
 TYPES = {"parameters": 1.0, "if_statement": 0.6, "string": 0.3}
@@ -42,8 +42,13 @@ def masked(
         copies["jaccard"] = (60 - lost) / (60 + lost)  # nodes of other types, one for each lost sub-token, of 60
         copies["sorensen_dice"] = (60 - lost) / 60
         copies["levenshtein"] = (60 - lost) / 60 * 0.99 ** (lost > 0)
+        for filler, kept in (("letter", 0.5), ("deleted", 0.4)):  # of the nodes of what is masked
+            nodes = 60 - (1 - kept) * size
+            copies[f"{filler}_jaccard"] = nodes / (120 - nodes)
+            copies[f"{filler}_sorensen_dice"] = copies[f"{filler}_levenshtein"] = nodes / 60
+        copies["commonest"] = size // 10
         copies["log_probability"] = np.round(-3 * lost / size - 0.1, 3)
-    for column in ("jaccard", "sorensen_dice", "levenshtein"):
+    for column in (*SIMILARITIES, *FILLED):
         rows[column][:failed, 0] = np.nan
     made = MaskSettings(
         **{
@@ -69,10 +74,11 @@ def masked(
     )
     provenance = MaskProvenance(
         settings=made,
-        version=1,
+        version=2,
         functions=functions,
         skips={"more than 511 sub-tokens": 2},
         dropped=dict(zip(DROPPED, (functions * len(names) - len(pairs), 0, 0))),
+        commonest=dict.fromkeys(names, (5, 5)),
         run=run,
         versions=dict.fromkeys(VERSIONS, "1.0"),
     )

@@ -24,17 +24,17 @@ def byte_tokenizer(merges: tuple[tuple[str, str], ...] = (), trim_offsets: bool 
     return PreTrainedTokenizerFast(tokenizer_object=pipeline, cls_token="<s>", sep_token="</s>", **names)
 
 
-def all_but(letters: str) -> Callable:
-    """`MaskedModel.scores` of a model that restores every byte but those of some letters, for which it says `~`."""
+def all_but(letters: str, wrong: str = "~") -> Callable:
+    """`MaskedModel.scores` of a model that restores every byte but those of some letters, for which it says `wrong`."""
     import torch
 
     tokenizer = byte_tokenizer()
-    ids, wrong = tokenizer.convert_tokens_to_ids(sorted(set(letters))), tokenizer.convert_tokens_to_ids("~")
+    ids, said = (tokenizer.convert_tokens_to_ids(of) for of in (sorted(set(letters)), wrong))
 
     def scores(inputs, rows, columns):
         truth = inputs["input_ids"][rows, columns]
         lost = torch.isin(truth, torch.tensor(ids))
-        predicted = torch.where(lost, wrong, truth)
+        predicted = torch.where(lost, said, truth)
         return torch.stack([predicted, 3 * ~lost, -1.0 - 2 * lost, 0 * lost], dim=1).double()
 
     return scores
