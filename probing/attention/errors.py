@@ -258,11 +258,9 @@ def _errors(ledger: RankLedger, settings: Settings, chosen: np.ndarray, hit: np.
     dataset, _ = load_functions(data, settings.config, settings.split)
     language = language_of(settings.config)
     begin, ends = np.searchsorted(ledger.function, (range(len(dataset)), range(1, len(dataset) + 1)))
-    index = -1
     for batch in rows(dataset, settings.limit):
         for row in batch:
-            index += 1
-            edges = range(begin[index], ends[index])
+            edges = range(begin[row["place"]], ends[row["place"]])
             if not edges:
                 continue
             tokens = Tokens(row["code"], row["token_start"], row["token_end"], language)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import torch
-from tqdm.auto import tqdm
+from tqdm import tqdm
 
 from codesyntax_dataset.arguments import Natural, Positive, checked
 from codesyntax_dataset.errors import LedgerError, ModelError
@@ -31,7 +31,7 @@ from probing.runs.batches import Batches, out_of_memory
 from probing.runs.data import Functions, read_functions, rows
 from probing.runs.experiment import Experiment, Prepared, run
 from probing.runs.session import Session
-from probing.runs.settings import Settings
+from probing.runs.settings import Settings, limit_of
 
 if TYPE_CHECKING:
     from probing.models.encoder import Encoder
@@ -51,6 +51,7 @@ def probe(
     device: str | torch.device | None = None,
     batch_tokens: Positive | None = None,
     limit: Positive | None = None,
+    sample: Positive | None = None,
     direction: str | None = None,
     max_length: Positive = PAPER_LENGTH,
     also_fits: Sequence[str] = (),
@@ -64,7 +65,8 @@ def probe(
     `model`: a Hub id or a folder of checkpoints (at `revision`), a local folder, or a (model, tokenizer) pair. `data`:
     a folder that `codesyntax build` wrote, a dataset id, or a loaded dataset. `dtype`: `float32` or `bfloat16`, as text
     or torch dtype. `batch_tokens`: sub-tokens per batch, padding included; scores do not depend on it. `limit`: probe
-    only the first functions of the split, which the result says. `direction`: `head-to-dependent`, as published for
+    only the first functions of the split; `sample`: only so many, drawn by `seed`, the same for every model; the result
+    says so. `direction`: `head-to-dependent`, as published for
     code, or `dependent-to-head`, as published for natural language and the only one for models that cannot see later
     tokens; by default that of the language, if the model supports it. `max_length`: the most sub-tokens, special tokens
     included, of a function, 511 in the paper. `also_fits`: other models that a function must fit, so that scores
@@ -81,7 +83,7 @@ def probe(
 
     Raises ArgumentError, ModelError, DatasetError, UnknownName or LedgerError, each with a one-line message.
     """
-    functions = read_functions(data, config, split, limit=limit, control=control, seed=seed)
+    functions = read_functions(data, config, split, limit=limit_of(limit, sample, seed), control=control, seed=seed)
     step = step_of(revision)
     session = Session(model, revision=revision, step=step, dtype=dtype, device=device, max_length=max_length)
     return run(Probing(session, functions, direction, also_fits, batch_tokens), output, shard)
@@ -220,12 +222,10 @@ def encode_functions(
     encoded: list[EncodedFunction] = []
     relations: list[str] = []
     skips: Counter[str] = Counter()
-    index = -1
     for batch in rows(functions.dataset, functions.limit):
         texts = [row["code"] for row in batch]
         too_long = _too_long(texts, others)
         for row, longer_than, (ids, offsets, special) in zip(batch, too_long, encoder.encode(texts)):
-            index += 1
             if not row["relations"]:
                 skips["no relations"] += 1
             elif len(ids) > encoder.longest:
@@ -240,8 +240,8 @@ def encode_functions(
                     skips["offsets of sub-tokens run backwards"] += 1
                     continue
                 alignment = alignment.without(never_predicted, row["code"], start, end)
-                table = EdgeTable.from_rows([(index, row)], relations)
-                encoded.append(EncodedFunction(index, ids, alignment, table, shuffled_by))
+                table = EdgeTable.from_rows([(row["place"], row)], relations)
+                encoded.append(EncodedFunction(row["place"], ids, alignment, table, shuffled_by))
     return Encoded(encoded, relations, skips)
 
 

@@ -17,6 +17,7 @@ from probing.models.checkpoints import checkpoints, trainings
 from probing.runs.data import read_functions
 from probing.runs.experiment import run
 from probing.runs.session import Session
+from probing.runs.settings import limit_of
 
 
 class Done(NamedTuple):
@@ -43,6 +44,7 @@ def probe_models(
     *,
     revisions: Sequence[str] = (),
     limit: Positive | None = None,
+    sample: Positive | None = None,
     control: str | None = None,
     seed: Natural = 0,
     dtype: str | torch.dtype = "float32",
@@ -67,7 +69,7 @@ def probe_models(
             f"{len(models)} models" + (" with revisions, expected one: write NAME@REVISION" if models else "")
         )
     reads = [
-        read_functions(data, config, split, limit=limit, control=control, seed=seed)
+        read_functions(data, config, split, limit=limit_of(limit, sample, seed), control=control, seed=seed)
         for config in dict.fromkeys(configs)
         for split in dict.fromkeys(splits)
     ]

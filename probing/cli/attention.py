@@ -44,12 +44,13 @@ if TYPE_CHECKING:
 @options.device
 @options.batch_tokens
 @options.limit
+@options.sample
 @options.shard
 @options.direction
 @options.max_length
 @click.option("--also-fits", multiple=True, metavar="MODEL", help="Keep only functions that also fit this model.")
 @click.option("--control", type=click.Choice(CONTROLS), help="Probe a control instead of the model itself.")
-@click.option("--seed", default=0, type=click.IntRange(min=0), help="Random seed of the control.")
+@click.option("--seed", default=0, type=click.IntRange(min=0), help="Random seed of the control and of --sample.")
 @options.wide
 @options.as_json
 def probe(

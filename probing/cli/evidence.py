@@ -101,7 +101,7 @@ def baseline(as_json: bool, wide: bool, output: Path | None, **given: Any) -> No
     type=click.IntRange(min=1),
     help="The most heads of the same layer to compare with; all others if the layer has no more.",
 )
-@click.option("--seed", default=0, type=click.IntRange(min=0), help="Random seed of these heads.")
+@click.option("--seed", default=0, type=click.IntRange(min=0), help="Random seed of these heads and of --sample.")
 @click.option("--output", type=options.FOLDER, help="Folder for the result, its ledger, and those of both probes.")
 @options.revision
 @options.device
@@ -110,6 +110,7 @@ def baseline(as_json: bool, wide: bool, output: Path | None, **given: Any) -> No
     type=click.IntRange(min=1),
     help="Silence heads in the first functions only: a partial run, marked as such.",
 )
+@options.sample
 @options.shard
 @options.direction
 @options.max_length

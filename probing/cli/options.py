@@ -53,7 +53,12 @@ direction = click.option(
     help="Whose row of attention is read.  [default: head-to-dependent, for decoders and sentences the other]",
 )
 limit = click.option(
-    "--limit", type=click.IntRange(min=1), help="Probe only the first functions: a partial run, marked as such."
+    "--limit", type=click.IntRange(min=1), help="Read only the first functions: a partial run, marked as such."
+)
+sample = click.option(
+    "--sample",
+    type=click.IntRange(min=1),
+    help="Read only so many functions, drawn by --seed, the same for every model: a partial run, marked as such.",
 )
 batch_tokens = click.option(
     "--batch-tokens", type=click.IntRange(min=1), help="Sub-tokens per batch; scores do not depend on it."

@@ -37,12 +37,13 @@ from probing.cli.group import main
     help="What T0 masks: as many random sub-tokens, or random spans of them as long as the nodes'.",
 )
 @click.option("--draws", default=20, type=click.IntRange(min=1), help="Random controls of each masked copy.")
-@click.option("--seed", default=0, type=click.IntRange(min=0), help="Random seed of the controls.")
+@click.option("--seed", default=0, type=click.IntRange(min=0), help="Random seed of the controls and of --sample.")
 @click.option("--output", type=options.FOLDER, help="Folder for the result and its ledger.")
 @options.revision
 @options.device
 @options.batch_tokens
 @options.limit
+@options.sample
 @options.shard
 @options.max_length
 @options.wide

@@ -40,7 +40,7 @@ def report(results: tuple[Path, ...], output: Path, data: str | None) -> None:
     from probing.report.report import report as write
 
     datasets.disable_progress_bars()
-    click.echo(write(results, output, data))
+    click.echo(write(results, output, data, tell=note))
 
 
 @main.command()
@@ -112,7 +112,7 @@ def demo(output: Path, decoder: bool) -> None:
         restored = probing.mask(TINY, data, control=control, draws=DRAWS, output=results)
         if restored is not None:
             print_one(restored)
-    page = write_report([results], output / "report", data)
+    page = write_report([results], output / "report", data, tell=note)
     recipe = "\n".join(f"  {line}" for line in RECIPE)
     click.echo(
         f"\nThe dataset is in {data}; results and ledgers are in {results}. The report, with baselines, "

@@ -23,6 +23,7 @@ from probing.prediction.silencing_result import Chosen, SilencingProvenance, Sil
 from probing.runs.data import read_functions
 from probing.runs.experiment import run
 from probing.runs.session import Session
+from probing.runs.settings import limit_of
 
 logger = logging.getLogger(__name__)
 
@@ -41,6 +42,7 @@ def ablate(
     revision: str | None = None,
     device: str | torch.device | None = None,
     limit: Positive | None = None,
+    sample: Positive | None = None,
     direction: str | None = None,
     max_length: Positive = PAPER_LENGTH,
     output: str | os.PathLike | None = None,
@@ -60,7 +62,7 @@ def ablate(
     `model`: a Hub id (at `revision`), a local folder, or a (model, tokenizer) pair, with a masked-LM or causal-LM head;
     or a `Session` that keeps it for several calls, and says `revision`, `device` and `max_length`.
     `data`, `config`, `direction`, `max_length`, `output` and `shard`: as of `probing.probe`, but every shard needs both
-    probes whole; `limit`: silence heads in the first
+    probes whole; `limit`, `sample`: silence heads in some
     functions of test only, which the result says. `tell` is called with the number of forward passes before they begin.
     The model runs in float32.
 
@@ -71,7 +73,7 @@ def ablate(
     Raises ArgumentError, ModelError, DatasetError, UnknownName or LedgerError, each with a one-line message.
     """
     session = Session.of(model, revision=revision, device=device, max_length=max_length)
-    test = Probing(session, read_functions(data, config, "test", limit=limit), direction)
+    test = Probing(session, read_functions(data, config, "test", limit=limit_of(limit, sample, seed)), direction)
     validation = Probing(session, read_functions(data, config, "validation"), direction)
     best = partial(_best_heads, output=output)
     silencing = Ablation(session, test.data, validation, test, best, draws, seed, tell)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
 
 import numpy as np
-from tqdm.auto import tqdm
+from tqdm import tqdm
 
 from probing.evidence.draw import MISSED, Draw, Influence, by_rounding, draw
 from probing.runs.experiment import Experiment

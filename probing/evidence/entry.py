@@ -27,6 +27,7 @@ from codesyntax_dataset.errors import EntryError
 from codesyntax_dataset.languages import CONFIGS
 from probing.models.cache_dir import VERSIONS
 from probing.runs.records import Record, exactly, explain, matching
+from probing.runs.settings import Limit
 from probing.runs.untrusted_json import PLAIN, parse, read, shown
 
 logger = logging.getLogger(__name__)
@@ -140,7 +141,7 @@ class CompleteRun(Record):
     config: Annotated[str, one_of(CONFIGS)]
     split: Annotated[str, one_of(["test"])]
     max_length: Number
-    limit: Annotated[int | None, none("a partial run is not published")]
+    limit: Annotated[Limit, none("a partial run is not published")]
 
 
 class Verified(Record):

@@ -26,7 +26,7 @@ from typing import Any
 
 import numpy as np
 import torch
-from tqdm.auto import tqdm
+from tqdm import tqdm
 
 from codesyntax_dataset.arguments import Natural, Positive, checked
 from codesyntax_dataset.errors import CodeSyntaxError, DatasetError, HubError, LedgerError, ModelError, UnknownName

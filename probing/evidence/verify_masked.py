@@ -23,7 +23,7 @@ from typing import NamedTuple
 
 import numpy as np
 import torch
-from tqdm.auto import tqdm
+from tqdm import tqdm
 
 from probing.evidence.checks import MOST_BIASED, ROUNDED, Criterion, Verifier, favoured, in_deviations
 from probing.evidence.draw import Influence

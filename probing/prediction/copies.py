@@ -11,7 +11,7 @@ from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-from tqdm.auto import tqdm
+from tqdm import tqdm
 
 from codesyntax_dataset.errors import CodeSyntaxError
 from codesyntax_metric.ast_similarity.similarity import Similarity, compare, node_types

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 import torch
 import transformers
-from tqdm.auto import tqdm
+from tqdm import tqdm
 
 from codesyntax_dataset.arguments import checked
 from codesyntax_dataset.errors import ArgumentError

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
-from tqdm.auto import tqdm
+from tqdm import tqdm
 
 from codesyntax_dataset.arguments import Natural, Positive, checked
 from codesyntax_dataset.errors import ArgumentError, LedgerError, UnknownName
@@ -33,6 +33,7 @@ from probing.prediction.result import DROPPED, VERSION, MaskProvenance, MaskResu
 from probing.runs.data import read_functions, rows
 from probing.runs.experiment import Experiment, Prepared, run
 from probing.runs.session import Session
+from probing.runs.settings import limit_of
 
 if TYPE_CHECKING:
     from probing.models.masked import MaskedModel
@@ -55,6 +56,7 @@ def mask(
     device: str | torch.device | None = None,
     batch_tokens: Positive | None = None,
     limit: Positive | None = None,
+    sample: Positive | None = None,
     max_length: Positive = PAPER_LENGTH,
     output: str | os.PathLike | None = None,
     shard: str | None = None,
@@ -67,8 +69,8 @@ def mask(
 
     `model`: a Hub id (at `revision`), a local folder, or a (model, tokenizer) pair, with a masked-LM head; or a
     `Session` that keeps it for several calls, and says `revision`, `device` and `max_length`. `data`,
-    `config`, `split`, `limit`, `max_length`, `batch_tokens`, `output` and `shard`: as of `probing.probe`; labels are
-    not used.
+    `config`, `split`, `limit`, `sample`, `max_length`, `batch_tokens`, `output` and `shard`: as of `probing.probe`;
+    labels are not used.
     `node_types`: names of the language's tree-sitter grammar, or `["all"]`; by default the eleven of the study, or
     their counterparts. `protocol`: `current`, or `published`, which masks what the study masked. `rate`: the share of a
     function's nodes that is masked, rounded down. `control`: what T0 masks, `sub-tokens` as above, or `spans`, random
@@ -85,7 +87,7 @@ def mask(
     Raises ArgumentError, ModelError, DatasetError, UnknownName or LedgerError, each with a one-line message.
     """
     session = Session.of(model, revision=revision, device=device, max_length=max_length)
-    functions = read_functions(data, config, split, limit=limit)
+    functions = read_functions(data, config, split, limit=limit_of(limit, sample, seed))
     chosen = _chosen(language_of(config).name, node_types)
     masking = Masking(session, functions, chosen, protocol, rate, control, draws, seed, batch_tokens)
     result = run(masking, output, shard)
@@ -160,10 +162,10 @@ class Masking(Experiment[MaskedFunction, MaskResult]):
         skips: Counter[str] = Counter()
         dropped: Counter[str] = Counter()
         masked: dict[tuple[int, bool], Counter[int]] = {}  # (node type, T0) -> sub-tokens
-        index, read = -1, 0
+        read = 0
         for batch in rows(data.dataset, data.limit):
-            for function in masker.read([row["code"] for row in batch]):
-                index += 1
+            for row, function in zip(batch, masker.read([row["code"] for row in batch])):
+                index = row["place"]
                 if len(function.ids) > model.longest:
                     skips[f"more than {model.longest} sub-tokens"] += 1
                     continue

@@ -13,7 +13,7 @@ from probing.prediction.ledger import FLOORS, HITS, SIMILARITIES, MaskingLedger
 from probing.runs.ledger_file import MASKING
 from probing.runs.records import Count, Number, Record, Texts, exactly, listed
 from probing.runs.saved import Provenance, Result
-from probing.runs.settings import Signature, file_name
+from probing.runs.settings import Limit, Signature, file_name
 
 if TYPE_CHECKING:
     import pandas
@@ -51,7 +51,7 @@ class MaskSettings(Record):
     draws: int  # controls of each masked copy
     seed: int
     max_length: int  # sub-tokens, special tokens included, that a function may have
-    limit: int | None  # only the first functions of the split: a partial run
+    limit: Limit  # only these functions of the split: a partial run
 
     @property
     def name(self) -> str:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import torch
-from tqdm.auto import tqdm
+from tqdm import tqdm
 
 from codesyntax_dataset.errors import LedgerError
 from probing.attention.probe import Probing, default_direction

@@ -17,7 +17,7 @@ from probing.prediction.row_ledger import RowLedger
 from probing.runs import ledger_file
 from probing.runs.records import Count, Number, Record, exactly, listed
 from probing.runs.saved import Provenance, Result
-from probing.runs.settings import Signature, file_name
+from probing.runs.settings import Limit, Signature, file_name
 
 WHOLE, BEST, MATCHED = 0, 1, 2
 """What is silenced: nothing, the best head, or one to compare it with, which count on from here."""
@@ -108,7 +108,7 @@ class SilencingSettings(Record):
     seed: int  # of these heads
     reference: int  # functions of validation, over whose sub-tokens the output of a head is averaged
     max_length: int  # sub-tokens, special tokens included, that a function may have
-    limit: int | None  # only the first functions of the split: a partial run
+    limit: Limit  # only these functions of the split: a partial run
 
     @property
     def name(self) -> str:

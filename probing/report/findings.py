@@ -34,7 +34,7 @@ from probing.evidence.uncertainty import Comparison, MeanComparison, compare_mea
 from probing.report.words import distinct, numbered
 from probing.runs.progress import progress
 from probing.runs.saved import read_text
-from probing.runs.settings import Settings
+from probing.runs.settings import Limit, Settings, extent
 
 DISTINGUISHING = ("revision", "dtype", "max_length", "also_fits", "seed")
 """Settings that are added to the name of a model probed more than once."""
@@ -109,7 +109,7 @@ class Subject:
         """How it differs from a full run in float32, in words."""
         settings = self.settings
         marks = [settings.dtype] if settings.dtype != "float32" else []
-        marks += [f"partial: first {settings.limit} functions"] if settings.limit is not None else []
+        marks += [f"partial: {extent(settings.limit)}"] if settings.limit is not None else []
         return "; ".join(marks)
 
 
@@ -274,7 +274,7 @@ def read_findings(paths: Sequence[Path], data: Any = None) -> list[Findings]:
         title += [shared.split] if shared.split != "test" else []
         title += [shared.direction] if shared.direction != language_of(shared.config).direction else []
         title += (
-            [f"partial, first {shared.limit} {language_of(shared.config).units}"] if shared.limit is not None else []
+            [f"partial, {extent(shared.limit, language_of(shared.config).units)}"] if shared.limit is not None else []
         )
         number = sum(other.config == shared.config for other in all_findings) + 1
         all_findings.append(_gathered(", ".join(title), numbered(shared.config, number), files, data))
@@ -287,7 +287,7 @@ class _Shared(NamedTuple):
     config: str
     split: str
     direction: str
-    limit: int | None
+    limit: Limit
     data: str
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Sequence
 from functools import partial
@@ -21,6 +22,8 @@ from probing.report.mechanism import read_both
 from probing.report.silencing import read_silenced
 from probing.report.syntaxeval import Group, read_groups
 
+logger = logging.getLogger(__name__)
+
 COMMAND = "report"
 
 TITLE = "What attention heads know about the syntax of code"
@@ -29,25 +32,29 @@ BOTH_TITLE = "What language models know about the syntax of code"
 
 
 @checked
-def report(results: Sequence[str | os.PathLike], output: str | os.PathLike, data: Any = None) -> Path:
+def report(
+    results: Sequence[str | os.PathLike], output: str | os.PathLike, data: Any = None, tell: Any = logger.info
+) -> Path:
     """Write a report on `results`, files or folders that `probe`, `mask` or `ablate` wrote, into the folder `output`.
 
     Returns the path of its page.
 
-    `data`: the location of the dataset, if not the one in the results. The folder holds `index.html`, `report.md`,
-    `tables/*.csv`, `figures/*.svg` and `*.png`, and `entries/*.json`; with many models also `models/*.html`, a page
-    with the details of each. It is written as a whole or not at all; an existing report is replaced. The same results
-    give the same bytes.
+    `data`: the location of the dataset, if not the one in the results. `tell` is called with each step. The folder has
+    `index.html`, `report.md`, `tables/*.csv`, `figures/*.svg` and `*.png`, and `entries/*.json`; with many models also
+    `models/*.html`, a page with the details of each. It is written as a whole or not at all; an existing report is
+    replaced. The same results give the same bytes.
 
     Raises LedgerError if `results` are not results, or if `output` exists and is not a report.
     """
     output = Path(output).resolve()
     check_ours(output, COMMAND)
     masking, silencing, probed = by_instrument(results)
+    tell("reading results, resampling them for intervals and tests")
     masked, silenced = read_groups(masking), read_silenced(silencing)
     with caching():
         all_findings = read_findings(probed, data) if probed or not (masked or silenced) else []
     sources = {"rank": all_findings, "masking": masked, "silencing": silenced}
+    tell("drawing tables and figures")
     pages = contents.pages(all_findings)
     of_models = contents.of_models(all_findings, pages)
     made = Report(
@@ -66,6 +73,7 @@ def report(results: Sequence[str | os.PathLike], output: str | os.PathLike, data
         files=_entries(all_findings, masked),
         models={page: (name, of_models[name]) for name, page in pages.items()},
     )
+    tell(f"writing {output}")
     return save(made, output)
 
 

@@ -42,6 +42,7 @@ from probing.report.document import (
 from probing.report.figures import COLOURS, ArmPercentiles
 from probing.report.scored import figure
 from probing.report.words import distinct, interval, listed, method, numbered
+from probing.runs.settings import extent
 
 RANDOM = {SUB_TOKENS: "as many random sub-tokens", SPANS: "random spans of sub-tokens as long as those of the nodes"}
 """What T0 masks, by the control of a run."""
@@ -140,7 +141,7 @@ def _titles(firsts: Sequence[Masked]) -> list[str]:
         parts += [f"protocol {made.protocol}"] if made.protocol != "current" else []
         parts += [f"rate {made.rate:g}"] if made.rate != 1 else []
         parts += [f"control {made.control}"] if made.control != SUB_TOKENS else []
-        parts += [f"partial, first {made.limit} functions"] if made.limit is not None else []
+        parts += [f"partial, {extent(made.limit)}"] if made.limit is not None else []
         titles.append(", ".join(parts))
     titles = distinct(titles, all_settings, ("data", "labels", "draws", "seed"))
     return [

@@ -9,7 +9,7 @@ from typing import Protocol, TypeVar
 
 import numpy as np
 import torch
-from tqdm.auto import tqdm
+from tqdm import tqdm
 
 from codesyntax_dataset.errors import ModelError
 from probing.models.transfer import fetch

@@ -80,7 +80,7 @@ def slot(
     makes = {
         "model": named,
         "also_fits": [(other, *_named(other)) for other in also_fits],
-        "data": [functions.name, functions.config, functions.split, functions.labels, functions.limit],
+        "data": [functions.name, functions.config, functions.split, functions.labels, str(functions.limit)],
         "device": (device or ("cuda" if torch.cuda.is_available() else "cpu")).partition(":")[0],
         "control": functions.control and [functions.control, functions.seed],
         "settings": settings,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -20,13 +20,13 @@ from codesyntax_dataset.languages import CONFIGS, language_of
 from codesyntax_dataset.network import UNREACHABLE, hub_answers, is_hub_id
 from probing.runs.controls import labels_of
 from probing.runs.saved import data_path_of, read_text
-from probing.runs.settings import Settings
+from probing.runs.settings import Limit, Sample, Settings
 
 COLUMNS = ("id", "code", "token_start", "token_end", "relations")
 
 
 class Functions(NamedTuple):
-    """The functions that a run reads: the first `limit` of a split, or all where it is None, as a control has them.
+    """The functions that a run reads: those of a split, or of the part `limit` of it, as a control has them.
 
     `name`: name and version of the dataset, as signatures have it; `labels`: the digest of what is read; `folder`: that
     of the dataset; None for one on the Hub or in memory.
@@ -36,7 +36,7 @@ class Functions(NamedTuple):
     name: str
     config: str
     split: str
-    limit: int | None
+    limit: Limit
     control: str | None
     seed: int
     labels: str
@@ -44,12 +44,12 @@ class Functions(NamedTuple):
 
 
 def read_functions(
-    data: Any, config: str, split: str, *, limit: int | None = None, control: str | None = None, seed: int = 0
+    data: Any, config: str, split: str, *, limit: Limit = None, control: str | None = None, seed: int = 0
 ) -> Functions:
     """The functions that a probe with these arguments reads; raises what `load_functions` and `check_control` do."""
     dataset, name = load_functions(data, config, split)
     dataset = labels_of(dataset, control, seed)
-    if limit is not None and limit >= len(dataset):
+    if limit is not None and (limit.size if isinstance(limit, Sample) else limit) >= len(dataset):
         limit = None
     folder = Path(data).resolve() if isinstance(data, (str, os.PathLike)) and os.path.isdir(data) else None
     return Functions(dataset, name, config, split, limit, control, seed, label_digest(dataset, limit), folder)
@@ -217,8 +217,8 @@ def _probed_labels(dataset: datasets.Dataset, made: Any) -> str:
     return label_digest(labels_of(dataset, control, seed), made.limit)
 
 
-def label_digest(dataset: datasets.Dataset, limit: int | None = None) -> str:
-    """A digest of the labels of the first `limit` functions: code, token offsets and edges, in order.
+def label_digest(dataset: datasets.Dataset, limit: Limit = None) -> str:
+    """A digest of the labels of the part `limit` of the functions: code, token offsets and edges, in order.
 
     It covers 1,000 functions at a time: their number; then, for each of code, `token_start`, `token_end` and edges, the
     number of bytes, tokens or edges of each function, followed by all of these. Numbers are little-endian, with 8 bytes
@@ -260,17 +260,28 @@ def _add_numbers(digest: hashlib._Hash, numbers: pa.Array, type: pa.DataType | N
     digest.update(values.astype(values.dtype.newbyteorder("<")).tobytes())
 
 
-def _labels(dataset: datasets.Dataset, limit: int | None) -> datasets.Dataset:
+def _labels(dataset: datasets.Dataset, limit: Limit) -> datasets.Dataset:
     dataset = dataset.select_columns(list(COLUMNS))
-    return dataset if limit is None else dataset.select(range(min(limit, len(dataset))))
+    return dataset if limit is None else dataset.select(_places(dataset, limit))
 
 
-def rows(dataset: datasets.Dataset, limit: int | None, at_once: int = 256) -> Iterator[list[dict[str, Any]]]:
-    """The first `limit` rows, some at a time, with the columns that probing needs; raises DatasetError for a row that
-    does not fit itself."""
+def _places(dataset: datasets.Dataset, limit: Limit) -> Sequence[int]:
+    """The places in the split of the functions of a part."""
+    if isinstance(limit, Sample):
+        return limit.places(len(dataset))
+    return range(len(dataset) if limit is None else min(limit, len(dataset)))
+
+
+def rows(dataset: datasets.Dataset, limit: Limit, at_once: int = 256) -> Iterator[list[dict[str, Any]]]:
+    """The rows of a part, some at a time, with the columns that probing needs, and the `place` of each in the split.
+
+    Raises DatasetError for a row that does not fit itself.
+    """
+    places = iter(_places(dataset, limit))
     for batch in _labels(dataset, limit).with_format(None).iter(batch_size=at_once):
         chunk = [dict(zip(batch, values)) for values in zip(*batch.values())]
         for row in chunk:
+            row["place"] = next(places)
             tokens = len(row["token_start"])
             if len(row["token_end"]) != tokens:
                 raise DatasetError(f"function {row['id']}: {tokens} token starts but {len(row['token_end'])} ends")

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Generic, NamedTuple, Self, TypeVar
 
 import filelock
-from tqdm.auto import tqdm
+from tqdm import tqdm
 
 from codesyntax_dataset.atomic import os_errors_as_ledger_errors
 from codesyntax_dataset.errors import ArgumentError, LedgerError

@@ -1,15 +1,32 @@
-"""Progress bars: only in terminals, and not if TQDM_DISABLE is set, as `codesyntax --quiet` does."""
+"""Progress on standard error: a bar in a terminal, lines elsewhere, nothing if TQDM_DISABLE is set, as by `--quiet`."""
 
 from __future__ import annotations
 
+import io
 import os
+import sys
 from typing import Any
 
-from tqdm.auto import tqdm
+from tqdm import tqdm
+
+EVERY = 30
+"""Seconds between lines."""
+
+_LINE = "{desc}: {n_fmt} of {total_fmt} {unit}s, {elapsed}, {remaining} left"
 
 
 def progress(*arguments: Any, main: bool = True, **options: Any) -> tqdm:
-    """A progress bar in the `main` process, with the arguments of tqdm."""
-    shown = main and not os.environ.get("TQDM_DISABLE")
-    options["disable"] = None if shown else True  # None: where there is no terminal
-    return tqdm(*arguments, **options)
+    """Progress in the `main` process, with the arguments of tqdm."""
+    options["disable"] = not main or bool(os.environ.get("TQDM_DISABLE"))
+    return (tqdm if sys.stderr.isatty() else _Lines)(*arguments, **options)
+
+
+class _Lines(tqdm):
+    """A line at the start, every 30 seconds and at the end."""
+
+    def __init__(self, *arguments: Any, **options: Any):
+        options |= {"mininterval": EVERY, "miniters": 1, "bar_format": _LINE, "leave": True, "file": io.StringIO()}
+        super().__init__(*arguments, **options)
+
+    def display(self, msg: str | None = None, pos: int | None = None) -> None:
+        print(str(self), file=sys.stderr, flush=True)

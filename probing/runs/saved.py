@@ -15,7 +15,7 @@ from codesyntax_dataset import safe_files
 from codesyntax_dataset.atomic import os_errors_as_ledger_errors, write
 from codesyntax_dataset.errors import EntryError, LedgerError
 from probing.runs.records import Count, Record, explain
-from probing.runs.settings import Signature
+from probing.runs.settings import Signature, extent
 from probing.runs.untrusted_json import parse
 
 logger = logging.getLogger(__name__)
@@ -186,7 +186,7 @@ class Result(Record, Generic[L]):
 
     def _titled(self, model: str, *more: str) -> str:
         settings = self.settings
-        partial = "" if settings.limit is None else f" (PARTIAL: first {settings.limit} functions)"
+        partial = f" (PARTIAL: {extent(settings.limit)})" if settings.limit is not None else ""
         return f"{model} on {', '.join([settings.data, f'{settings.config}/{settings.split}', *more])}{partial}"
 
     def difference(self, text: str) -> str | None:

@@ -7,8 +7,45 @@ import json
 import re
 from typing import Any, NamedTuple
 
+import numpy as np
+
+from codesyntax_dataset.errors import ArgumentError
 from probing.models.location import HEAD
-from probing.runs.records import Record, Texts
+from probing.runs.records import Count, Number, Record, Texts
+
+
+class Sample(Record):
+    """Functions drawn from a split, the same for every model: `size` of them, by `seed`."""
+
+    size: Count
+    seed: Number
+
+    def places(self, functions: int) -> list[int]:
+        """The places of the drawn functions in a split of so many, in order."""
+        return sorted(np.random.default_rng(self.seed).permutation(functions)[: self.size].tolist())
+
+    def __str__(self) -> str:
+        return f"{self.size}-drawn-by-seed-{self.seed}"
+
+
+Limit = int | Sample | None
+"""The part of a split that a run reads: its first functions, some that are drawn, or all."""
+
+
+def limit_of(limit: int | None, sample: int | None, seed: int) -> Limit:
+    """The part that is asked for; raises ArgumentError for both a limit and a sample."""
+    if limit is not None and sample is not None:
+        raise ArgumentError(
+            f"limit is {limit} and sample is {sample}, expected one: the first functions, or drawn ones"
+        )
+    return limit if sample is None else Sample(size=sample, seed=seed)
+
+
+def extent(limit: Limit, units: str = "functions") -> str:
+    """A part of a split in words; empty for all of it."""
+    if isinstance(limit, Sample):
+        return f"{limit.size} {units} drawn by seed {limit.seed}"
+    return "" if limit is None else f"first {limit} {units}"
 
 
 class Settings(Record):
@@ -24,7 +61,7 @@ class Settings(Record):
     dtype: str
     max_length: int  # sub-tokens, special tokens included, that a function may have
     also_fits: Texts  # other models that a function must fit
-    limit: int | None  # only the first functions of the split: a partial run
+    limit: Limit  # only these functions of the split: a partial run
     control: str | None = (
         None  # one of probing.runs.controls.CONTROLS: not the model or not the labels, but a comparison
     )

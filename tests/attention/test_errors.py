@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import torch
 from click.testing import CliRunner
-from tqdm.auto import tqdm
+from tqdm import tqdm
 from transformers import AutoModel
 
 from codesyntax_dataset import tokenize

@@ -24,7 +24,7 @@ import resource
 from collections import Counter
 
 import torch
-from tqdm.auto import tqdm
+from tqdm import tqdm
 from transformers import AutoTokenizer, RobertaConfig, RobertaForMaskedLM
 
 from codesyntax_dataset.languages import grammar

@@ -19,7 +19,7 @@ import time
 
 import numpy as np
 import torch
-from tqdm.auto import tqdm
+from tqdm import tqdm
 
 from probing.attention.probe import Probing
 from probing.evidence.ablate import choose

@@ -28,7 +28,7 @@ def run(*arguments):
 def refused(result, *words):
     """Exit status 1 and one line that says all of `words`."""
     assert result.exit_code == 1
-    (line,) = result.stderr.strip().splitlines()
+    (line,) = (line for line in result.stderr.splitlines() if line.startswith("Error: "))
     assert line.startswith("Error: ")
     for word in words:
         assert word in line, line

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tqdm.auto import tqdm
+from tqdm import tqdm
 
 from probing.attention.ledger import RankLedger
 from probing.attention.probe import Probing, Runner
