@@ -1,0 +1,77 @@
+"""The Hub's own list of results for a dataset, as its client reads it, beside the entries of a board."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import pytest
+from support.hub.loopback_hub import LoopbackHub
+
+from codesyntax_dataset.errors import HubError
+from probing.publish.leaderboard import HubResult, hub_results
+
+DATASET = "user/codesyntax"
+AUTHOR = {"type": "user", "name": "maker", "fullname": "Maker", "_id": "1", "avatarUrl": "", "isPro": False}
+
+
+@pytest.fixture
+def hub(monkeypatch, tmp_path):
+    with LoopbackHub() as hub:
+        hub.connect(monkeypatch, tmp_path / "cache")
+        hub.leaderboards = {"lab/other": [], DATASET: []}
+        yield hub
+
+
+def listed(rank: int, model: str, value: object, notes: str | None, verified: bool = False) -> dict:
+    return {
+        "rank": rank,
+        "modelId": model,
+        "value": value,
+        "filename": ".eval_results/codesyntax.yaml",
+        "verified": verified,
+        "author": AUTHOR,
+        "notes": notes,
+    }
+
+
+def row(model: str, signature: str) -> SimpleNamespace:
+    return SimpleNamespace(file=f"{model}.json", model=model, entry=SimpleNamespace(signature=signature))
+
+
+def test_results_with_and_without_evidence(hub):
+    """The signature in the notes ties a result to an entry, of the same model alone."""
+    hub.leaderboards[DATASET] = [
+        listed(1, "maker/large", 99.9, None, verified=True),
+        listed(2, "maker/small", 40.5, "probe|small; next best offset or keyword 3.1"),
+        listed(3, "maker/copy", 40.5, "probe|small"),
+    ]
+    found = hub_results(DATASET, [row("Maker/small", "probe|small")])
+    assert found == [
+        HubResult(1, "maker/large", 99.9, True, "", None),
+        HubResult(2, "maker/small", 40.5, False, "probe|small; next best offset or keyword 3.1", "Maker/small.json"),
+        HubResult(3, "maker/copy", 40.5, False, "probe|small", None),
+    ]
+
+
+def test_a_dataset_that_is_no_benchmark(hub):
+    with pytest.raises(HubError, match="does not list user/mine among its 2 benchmarks"):
+        hub_results("user/mine", [])
+
+
+@pytest.mark.parametrize("value", ["40", float("inf"), True, None, [1]])
+def test_values_that_are_no_numbers(hub, value):
+    hub.leaderboards[DATASET] = [listed(1, "maker/small", value, None)]
+    with pytest.raises(HubError, match="as a result on user/codesyntax, expected a number"):
+        hub_results(DATASET, [])
+
+
+def test_names_cannot_write_to_a_terminal(hub):
+    hub.leaderboards[DATASET] = [listed(1, "maker/\x1b[31mred", 1.0, "\x1b[2J")]
+    (one,) = hub_results(DATASET, [])
+    assert "\x1b" not in one.model + one.notes
+
+
+def test_what_is_no_hub_is_said_in_a_line(hub):
+    hub.leaderboards[DATASET] = [{"rank": 1}]
+    with pytest.raises(HubError, match="does not answer like a Hub about user/codesyntax"):
+        hub_results(DATASET, [])
