@@ -31,7 +31,7 @@ OF_MODEL = {"model", "revision", "max_length", "node_types"}
 """Settings in which results that stand side by side may differ."""
 
 
-class Gain(NamedTuple):
+class FillerGain(NamedTuple):
     """What a model has more of an outcome in an arm than what needs no model.
 
     `filler`: the column of FLOORS with the highest mean, `floor`; `gain`: over it, corrected over node types and arms.
@@ -59,7 +59,7 @@ class MaskedType(NamedTuple):
     sub_tokens: np.ndarray
     arms: dict[str, np.ndarray]
     effects: dict[str, PairedEffect]
-    gains: dict[str, list[Gain]]
+    gains: dict[str, list[FillerGain]]
 
     @property
     def functions(self) -> int:
@@ -194,7 +194,7 @@ def _masked(result: MaskResult, arms: dict[str, dict[str, OutcomeArms]], shared:
     )
 
 
-def gains(arms: Mapping[str, Mapping[str, np.ndarray]], outcome: str) -> dict[str, list[Gain]]:
+def gains(arms: Mapping[str, Mapping[str, np.ndarray]], outcome: str) -> dict[str, list[FillerGain]]:
     """Node type -> the gain in T1 and in T0, from column -> node type -> both arms (2, F)."""
     places = {f"{name} {arm}": (name, arm) for name in arms[outcome] for arm in (0, 1)}
     of_model = {key: arms[outcome][name][arm] for key, (name, arm) in places.items()}
@@ -204,7 +204,7 @@ def gains(arms: Mapping[str, Mapping[str, np.ndarray]], outcome: str) -> dict[st
     }
     floors = {key: arms[fillers[key]][name][arm] for key, (name, arm) in places.items()}
     found = paired(of_model, floors)
-    each = {key: Gain(fillers[key], float(floors[key].mean()), gain) for key, gain in found.items()}
+    each = {key: FillerGain(fillers[key], float(floors[key].mean()), gain) for key, gain in found.items()}
     return {name: [each[f"{name} {arm}"] for arm in (0, 1)] for name in arms[outcome]}
 
 

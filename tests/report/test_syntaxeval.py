@@ -20,7 +20,7 @@ from codesyntax_dataset.folder import read_split
 from probing import mask, mask_positions, probe
 from probing.evidence.effect import Effect, PairedEffect, paired
 from probing.evidence.gather import by_instrument
-from probing.evidence.masked import Gain, Masked, MaskedType, comparable, gather
+from probing.evidence.masked import FillerGain, Masked, MaskedType, comparable, gather
 from probing.models.masked import MaskedModel
 from probing.prediction.result import MaskResult
 from probing.report import syntaxeval
@@ -287,7 +287,7 @@ def model(control="sub-tokens", restored=0.5, filled=(), **effects):
                 for outcome, effect in zip(("jaccard", "restored", "log_probability"), by_outcome)
             },
             {
-                outcome: [Gain("letter_jaccard", 0.5, planted_effect(gain, 0.01, functions)) for gain in both]
+                outcome: [FillerGain("letter_jaccard", 0.5, planted_effect(gain, 0.01, functions)) for gain in both]
                 for outcome, both in (("restored", (0, restored)), ("jaccard", (dict(filled).get(name, 0.1), 0.1)))
             },
         )
