@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from probing.evidence.ablate import ablate
     from probing.evidence.baselines import baseline
     from probing.evidence.merge import merge
+    from probing.information.inform import inform
     from probing.paper.reproduce import reproduce
     from probing.prediction.fill import fill_masks
     from probing.prediction.mask import mask
@@ -32,6 +33,7 @@ __all__ = [
     "baseline",
     "compare_labels",
     "fill_masks",
+    "inform",
     "load",
     "mask",
     "mask_positions",
@@ -52,6 +54,7 @@ _PUBLIC = {
     "baseline": "probing.evidence.baselines",
     "compare_labels": "probing.report.labels_compared",
     "fill_masks": "probing.prediction.fill",
+    "inform": "probing.information.inform",
     "load": "probing.attention.result",
     "mask": "probing.prediction.mask",
     "mask_positions": "probing.prediction.masking",

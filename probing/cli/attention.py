@@ -21,6 +21,7 @@ from probing.cli.group import main, note, quiet_libraries
 if TYPE_CHECKING:
     from probing.attention.result import ProbeResult
     from probing.attention.several import Done
+    from probing.information.result import InformationResult
     from probing.prediction.result import MaskResult
     from probing.prediction.silencing_result import SilencingResult
     from probing.runs.session import Session
@@ -266,7 +267,9 @@ def show(
     click.echo(page.save(output or Path("masked.html" if masked else "attention.html")))
 
 
-def print_one(result: ProbeResult | MaskResult | SilencingResult, wide: bool = False, as_json: bool = False) -> None:
+def print_one(
+    result: ProbeResult | MaskResult | SilencingResult | InformationResult, wide: bool = False, as_json: bool = False
+) -> None:
     from probing.report.results import parts
     from probing.report.terminal import print_parts
 
@@ -277,7 +280,10 @@ def print_one(result: ProbeResult | MaskResult | SilencingResult, wide: bool = F
 
 
 def print_saved(
-    result: ProbeResult | MaskResult | SilencingResult | None, output: Path | None, wide: bool, as_json: bool
+    result: ProbeResult | MaskResult | SilencingResult | InformationResult | None,
+    output: Path | None,
+    wide: bool,
+    as_json: bool,
 ) -> None:
     """Print a result, and where it is; nothing where there is none: not in the main process, or with a shard."""
     if result is not None:
@@ -291,7 +297,8 @@ def session_of(model: str, given: dict[str, Any]) -> Session:
     quiet_libraries()
     from probing.runs.session import Session
 
-    return Session(model, **{name: given.pop(name) for name in ("revision", "device", "max_length")})
+    where_and_how = ("revision", "dtype", "device", "max_length")
+    return Session(model, **{name: given.pop(name) for name in where_and_how if name in given})
 
 
 def note_shard(shard: str | None, output: Path | None) -> None:

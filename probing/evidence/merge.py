@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 from codesyntax_dataset.arguments import checked
 from codesyntax_dataset.errors import ArgumentError, LedgerError
 from probing.attention.result import ProbeResult
+from probing.information.result import InformationResult
 from probing.prediction.result import MaskResult
 from probing.prediction.silencing_result import SilencingResult
 from probing.runs import shards
@@ -18,7 +19,9 @@ from probing.runs.ledger_file import kind_of
 from probing.runs.saved import found_at
 from probing.runs.shards import ShardRecord
 
-RESULTS: dict[str, type[Any]] = {kind.LEDGER.INSTRUMENT: kind for kind in (ProbeResult, MaskResult, SilencingResult)}
+RESULTS: dict[str, type[Any]] = {
+    kind.LEDGER.INSTRUMENT: kind for kind in (ProbeResult, MaskResult, SilencingResult, InformationResult)
+}
 """The result of each instrument."""
 
 
@@ -34,7 +37,7 @@ class _Shard(NamedTuple):
 @checked
 def merge(
     folders: Sequence[str | os.PathLike], output: str | os.PathLike | None = None
-) -> Iterator[ProbeResult | MaskResult | SilencingResult]:
+) -> Iterator[ProbeResult | MaskResult | SilencingResult | InformationResult]:
     """Yield the result of each run whose shards are in `folders`, saved to `output`: the bytes of one process.
 
     `output`: by default the folder, if there is only one. Needs no model and no data; the shards stay as they are.

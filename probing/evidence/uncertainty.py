@@ -5,7 +5,7 @@ in each resample: an interval belongs to the chosen heads. The intervals of *pub
 optimism of choosing and scoring on the same data; the distance to *held-out* shows it.
 
 Intervals are 95 % intervals. For a mean over relations, they come from a BCa bootstrap over functions (Efron 1987),
-with levels for the number of functions that the mean rests on (`_degrees`); for a single relation, they are Wilson
+with levels for the number of functions that the mean rests on (`degrees_of`); for a single relation, they are Wilson
 intervals (1927) with the effective number of independent edges, because a bootstrap has too little coverage for few
 functions, and no width if all of them score the same. In tests/benchmarks, beyond.py measures the coverage of the
 first, coverage.py that of the second. A relation in fewer than FEW_FUNCTIONS functions has a score but no interval.
@@ -329,7 +329,7 @@ def _mean(outcomes: Outcomes, counts: Sequence[Found], resamples: int, seed: int
 def _with_bounds(counts: Sequence[Found], edges: np.ndarray, drawn_edges: np.ndarray, drawn: np.ndarray) -> np.ndarray:
     """The mean (3, rules, k) of `counts` on `edges` (F, R), from sums over drawn functions, as of `resampled`."""
     (rules, ks), resamples = counts[0].which.shape, len(drawn)
-    degrees, total = _degrees(edges), edges.sum(axis=0)
+    degrees, total = degrees_of(edges), edges.sum(axis=0)
     left = total - edges  # without each function
     drawn_scores = mean_of(drawn, drawn_edges[:, None]).reshape(resamples, rules, ks)
     of_all = np.stack([one.total for one in counts], axis=-1)  # (rules, k, R)
@@ -353,7 +353,7 @@ def _without_each(counts: Sequence[Found], left: np.ndarray, rule: int) -> np.nd
     return np.ascontiguousarray(mean_of(hits, left).T)
 
 
-def _degrees(edges: np.ndarray) -> float:
+def degrees_of(edges: np.ndarray) -> float:
     """The degrees of freedom of the spread of a mean over relations, for `edges` (F, R): the functions it rests on.
 
     Each relation has the same weight, so a function that is one of few with a relation has a large share of the mean,

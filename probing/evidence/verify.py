@@ -43,11 +43,13 @@ from probing.evidence.draw import Influence
 from probing.evidence.influence import CELLS, Mean, means, on_test, on_validation
 from probing.evidence.outcomes import Choice
 from probing.evidence.selection import apply, choose
+from probing.evidence.usable import InformationVerifier
 from probing.evidence.verify_masked import CopiesVerifier
+from probing.information.inform import Informing
 from probing.prediction.mask import Masking
 from probing.runs.data import find_data
 from probing.runs.experiment import Experiment
-from probing.runs.ledger_file import ATTENTION, MASKING, SILENCING, instrument_of
+from probing.runs.ledger_file import ATTENTION, INFORMATION, MASKING, SILENCING, instrument_of
 from probing.runs.saved import ledger_path, read_text
 from probing.runs.session import Session
 from probing.runs.settings import Settings
@@ -198,6 +200,7 @@ VERIFIERS: dict[str, tuple[type[Experiment], type[Verifier]]] = {
     ATTENTION: (Probing, RanksVerifier),
     MASKING: (Masking, CopiesVerifier),
     SILENCING: (Ablation, HeadsVerifier),
+    INFORMATION: (Informing, InformationVerifier),
 }
 """Instrument -> what is run again, and how it is compared."""
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from probing.prediction.row_ledger import RowLedger
 from probing.runs import ledger_file
+from probing.runs.row_ledger import RowLedger
 
 SIMILARITIES = ("jaccard", "sorensen_dice", "levenshtein")
 """Of the trees of the source and of the restored text, from 0 to 1."""

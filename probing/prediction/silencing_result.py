@@ -13,9 +13,9 @@ from typing import Annotated, Literal, NamedTuple
 import numpy as np
 
 from codesyntax_dataset.errors import LedgerError
-from probing.prediction.row_ledger import RowLedger
 from probing.runs import ledger_file
 from probing.runs.records import Count, Number, Record, exactly, listed
+from probing.runs.row_ledger import RowLedger
 from probing.runs.saved import Provenance, Result
 from probing.runs.settings import Limit, Signature, file_name
 

@@ -18,9 +18,11 @@ from probing.evidence.effect import paired
 from probing.evidence.gather import alike
 from probing.evidence.masked import gains
 from probing.evidence.silencing_effects import silencing_effects
+from probing.information.result import InformationResult
 from probing.prediction.ledger import FLOORS
 from probing.prediction.result import MaskResult
 from probing.prediction.silencing_result import SilencingResult
+from probing.report import information as of_information
 from probing.report.document import (
     COUNT,
     EFFECT,
@@ -173,6 +175,12 @@ def silencing(result: SilencingResult) -> list[str | Table]:
     relations = silencing_effects(result)
     table, below = silencing_table("silencing", result, relations), filter(None, [left_out(result)])
     return [table, sentence(relations), result.signature, *below]
+
+
+@parts.register
+def information(result: InformationResult) -> list[str | Table]:
+    """The relations, those to which attention adds most first."""
+    return of_information.parts_of(result)
 
 
 def baselines(result: dict[str, Any]) -> list[str | Table]:

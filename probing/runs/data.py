@@ -69,7 +69,7 @@ def load_functions(data: Any, config: str, split: str) -> tuple[datasets.Dataset
     if isinstance(data, (str, os.PathLike)):
         place = os.fspath(data)
         if os.path.isdir(place):
-            dataset, version = read_split(Path(place), config, split, COLUMNS)
+            dataset, version = read_split(Path(place), config, split, (*COLUMNS, "repo"))
             return dataset, f"{Path(place).resolve().name}@{version}"
         dataset = _from_hub(place, config, split)
         name = f"{place}@{dataset.info.version or '0.0.0'}"

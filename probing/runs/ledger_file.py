@@ -16,9 +16,9 @@ from codesyntax_dataset import safe_files
 from codesyntax_dataset.atomic import atomic_path
 from codesyntax_dataset.errors import LedgerError
 
-ATTENTION, MASKING, SILENCING = "attention", "masking", "silencing"
-"""What was asked of the model: the ranks of its attention, to restore what is masked, or to predict with a silenced
-head."""
+ATTENTION, MASKING, SILENCING, INFORMATION = "attention", "masking", "silencing", "information"
+"""What was asked of the model: the ranks of its attention, to restore what is masked, to predict with a silenced head,
+or what its attention adds to words and positions."""
 
 _METADATA = b"codesyntax"
 

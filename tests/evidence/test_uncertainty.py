@@ -10,7 +10,7 @@ from codesyntax_dataset.errors import LedgerError
 from codesyntax_metric.topk_uas import RULES
 from probing.evidence.outcomes import Found, exchanged, from_hits, resampled
 from probing.evidence.statistics import signs
-from probing.evidence.uncertainty import _degrees, compare, compare_means, estimate
+from probing.evidence.uncertainty import compare, compare_means, degrees_of, estimate
 
 FUNCTIONS, KS = 60, 4
 
@@ -57,7 +57,7 @@ def test_intervals_and_p_are_those_of_a_plain_computation(seed):
     _, _, others = tables(seed)
     others[..., 1:] = np.sort(np.random.default_rng(seed + 9).integers(0, edges + 1, hits.shape), axis=1)[..., 1:]
     one, other = (from_hits(names, edges, found) for found in (hits, others))
-    plain = plain_mean(hits, edges, 200, 0, _degrees(edges))
+    plain = plain_mean(hits, edges, 200, 0, degrees_of(edges))
     np.testing.assert_allclose(estimate(one, resamples=200).mean, plain, rtol=1e-12)
     compared, gained = compare(one, other, permutations=300), hits - others
     for rule, k in np.ndindex(hits.shape[:2]):

@@ -20,6 +20,7 @@ ROOMS = (
     "probing.runs",
     "probing.attention",
     "probing.prediction",
+    "probing.information",
     "probing.evidence",
     "probing.publish",
     "probing.report",

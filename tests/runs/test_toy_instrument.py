@@ -20,12 +20,12 @@ from probing.evidence.checks import Verifier
 from probing.evidence.merge import RESULTS
 from probing.evidence.verify import VERIFIERS, verify
 from probing.models.cache_dir import versions
-from probing.prediction.row_ledger import RowLedger
 from probing.report.document import NAME, PERCENT, Column, Table
 from probing.report.results import parts
 from probing.runs.data import read_functions
 from probing.runs.experiment import Experiment, Prepared, run
 from probing.runs.records import Count, Record
+from probing.runs.row_ledger import RowLedger
 from probing.runs.saved import Provenance, Result
 from probing.runs.session import Session
 from probing.runs.settings import Signature, file_name

@@ -1,0 +1,152 @@
+"""A log-linear choice among candidates: conditional logit (McFadden 1974) with an L2 penalty.
+
+The probability of candidate j in choice i is proportional to exp(w . f(i, j)). Where only some candidates of a choice
+are kept, those drawn at random stand for all that might have been drawn: each has the logarithm of how many as an
+offset in its score.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+import torch
+
+CLOSE, ROUGH, STEPS = 1e-7, 1e-4, 500
+"""The largest slope of the mean loss at the end of a fit, and of one that only chooses; and the most steps."""
+
+
+@dataclass(frozen=True)
+class Choices:
+    """E choices among P candidates in all, those of a choice in a row.
+
+    `begin` (E,): the first candidate of each choice; `chosen` (E,): the right one. Features are indicators, of which
+    each candidate has those in `codes` (K, P), numbers below `indicators`; and `values` (P, D). `offset` (P,): added to
+    the scores.
+    """
+
+    begin: np.ndarray
+    chosen: np.ndarray
+    codes: np.ndarray
+    indicators: int
+    values: np.ndarray
+    offset: np.ndarray
+
+    @property
+    def features(self) -> int:
+        return self.indicators + self.values.shape[1]
+
+    @cached_property
+    def choice(self) -> np.ndarray:
+        """The choice of each candidate: (P,)."""
+        return np.repeat(np.arange(len(self.begin)), np.diff(self.begin, append=len(self.offset)))
+
+    @classmethod
+    def joined(cls, parts: Sequence[Choices]) -> Choices:
+        ends = np.cumsum([0, *(len(part.offset) for part in parts)])
+        places = {
+            name: np.concatenate([getattr(part, name) + end for part, end in zip(parts, ends)])
+            for name in ("begin", "chosen")
+        }
+        rows = {name: np.concatenate([getattr(part, name) for part in parts]) for name in ("values", "offset")}
+        codes = np.concatenate([part.codes for part in parts], axis=1)
+        return cls(**places, **rows, codes=codes, indicators=parts[0].indicators)
+
+    def take(self, choices: np.ndarray) -> Choices:
+        """Some of the choices, by a mask (E,)."""
+        return self.keep(choices[self.choice], choices)
+
+    def keep(self, candidates: np.ndarray, choices: np.ndarray) -> Choices:
+        """Some of the candidates, by a mask (P,) that has the right ones of the kept `choices` (E,)."""
+        place = np.cumsum(candidates) - 1
+        begin = np.flatnonzero(np.diff(self.choice[candidates], prepend=-1))
+        rows = {name: getattr(self, name)[candidates] for name in ("values", "offset")}
+        codes = np.ascontiguousarray(self.codes[:, candidates])
+        return replace(self, begin=begin, chosen=place[self.chosen[choices]], codes=codes, **rows)
+
+    def scores(self, weights: np.ndarray) -> np.ndarray:
+        """(P,), of weights (features,)."""
+        of_values = self.values @ weights[self.indicators :].astype(self.values.dtype)
+        return of_values + weights.take(self.codes).sum(axis=0) + self.offset
+
+    def nats(self, scores: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The log-loss of each choice (E,), and the probability of each candidate (P,)."""
+        top = np.maximum.reduceat(scores, self.begin)
+        likely = np.exp(scores - top[self.choice])
+        total = np.add.reduceat(likely, self.begin)
+        return np.log(total) + top - scores[self.chosen], likely / total[self.choice]
+
+    def losses(self, weights: np.ndarray) -> np.ndarray:
+        """The log-loss of each choice, in nats: (E,)."""
+        return self.nats(self.scores(weights))[0]
+
+    def penalized(self, weights: np.ndarray, penalty: np.ndarray) -> tuple[float, np.ndarray]:
+        """The sum of log-losses plus half the `penalty` (features,) on squared weights, by choice; and its gradient."""
+        losses, residual = self.nats(self.scores(weights))
+        residual[self.chosen] -= 1
+        indicators = np.zeros(self.indicators)
+        for codes in self.codes:
+            indicators += np.bincount(codes, residual, self.indicators)
+        of_values = residual.astype(self.values.dtype) @ self.values
+        gradient = np.concatenate([indicators, of_values])
+        of_weights = penalty * weights
+        edges = len(self.begin)
+        return (losses.sum() + of_weights @ weights / 2) / edges, (gradient + of_weights) / edges
+
+
+def fit(choices: Choices, penalty: np.ndarray, start: np.ndarray | None = None, close: float = CLOSE) -> np.ndarray:
+    """The weights (features,) of least penalized loss, by L-BFGS in double precision, from those of `start`."""
+    weights = torch.from_numpy(np.zeros(choices.features) if start is None else start.copy())
+    optimizer = torch.optim.LBFGS(
+        [weights], 1, STEPS, 2 * STEPS, close, 1e-12, history_size=20, line_search_fn="strong_wolfe"
+    )
+
+    def loss_and_slope() -> float:
+        loss, slope = choices.penalized(weights.numpy(), penalty)
+        weights.grad = torch.from_numpy(slope)
+        return loss
+
+    optimizer.step(loss_and_slope)
+    return weights.numpy()
+
+
+class Fitted(NamedTuple):
+    """Weights (features,) and their penalty; for each fold those fitted on the others, and the losses (E,) by these."""
+
+    weights: np.ndarray
+    penalty: float
+    of_folds: list[np.ndarray]
+    unseen: np.ndarray
+
+
+def fit_over_folds(
+    choices: Choices,
+    fold: np.ndarray,
+    penalties: Sequence[float],
+    fixed: np.ndarray,
+    start: Sequence[np.ndarray] | None = None,
+) -> Fitted:
+    """The fit with the penalty of least loss on unseen folds, from the strongest on until the loss rises.
+
+    `fold`: that of each choice (E,), from 0; `fixed` (features,): penalties that are given, NaN where one is chosen;
+    `start`: weights for each fold.
+    """
+    of_folds = [np.zeros(choices.features) for _ in range(fold.max() + 1)] if start is None else list(start)
+    single = replace(choices, values=choices.values.astype(np.float32))  # precise enough to choose, and half the time
+    seen, unseen = ([single.take((fold == one) == held) for one in range(len(of_folds))] for held in (False, True))
+    best: Fitted | None = None
+    for penalty in penalties:
+        each = np.where(np.isnan(fixed), penalty, fixed)
+        of_folds = [fit(part, each, weights, ROUGH) for part, weights in zip(seen, of_folds)]
+        losses = np.empty(len(fold))
+        for one, (part, weights) in enumerate(zip(unseen, of_folds)):
+            losses[fold == one] = part.losses(weights)
+        if best is not None and losses.sum() >= best.unseen.sum():
+            break
+        best = Fitted(of_folds[0], penalty, of_folds, losses)
+    assert best is not None, "at least one penalty"
+    each = np.where(np.isnan(fixed), best.penalty, fixed)
+    return best._replace(weights=fit(choices, each, best.weights))

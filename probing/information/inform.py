@@ -1,0 +1,286 @@
+"""The information probe: what the attention of all heads together tells of dependents beyond words and positions."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
+from typing import Any
+
+import numpy as np
+import torch
+from tqdm import tqdm
+
+from codesyntax_dataset.arguments import Natural, Positive, checked
+from codesyntax_dataset.errors import LedgerError
+from codesyntax_dataset.protocol import PAPER_LENGTH
+from probing.attention.probe import Probing
+from probing.information.choice import Choices
+from probing.information.learn import Learned, choice_of, drawn, learn
+from probing.information.pairs import ReadFunction, ScoredPairs, Scorers, listen
+from probing.information.result import (
+    DECIMALS,
+    LEFT_OUT,
+    NOT_DRAWN,
+    NOT_LEARNED,
+    SAME_TOKEN,
+    VERSION,
+    InformationLedger,
+    InformationProvenance,
+    InformationResult,
+    InformationRun,
+    InformationSettings,
+    LearnedRelation,
+)
+from probing.information.surface import Surface, WordClasses
+from probing.models.cache_dir import versions
+from probing.runs.data import Functions, read_functions, rows
+from probing.runs.experiment import Experiment, Prepared, run
+from probing.runs.progress import progress
+from probing.runs.session import Session
+from probing.runs.settings import Limit, limit_of
+
+EDGES = 2000
+"""The most edges that are drawn of a relation and split."""
+
+_ROUNDED = 3
+"""The decimals of scores by which candidates are ranked: what batches round differently makes no difference."""
+
+
+@checked
+def inform(
+    model: str | os.PathLike | tuple | Session,
+    data: Any,
+    config: str = "python",
+    split: str = "test",
+    *,
+    edges: Positive = EDGES,
+    revision: str | None = None,
+    dtype: str | torch.dtype = "float32",
+    device: str | torch.device | None = None,
+    limit: Positive | None = None,
+    sample: Positive | None = None,
+    max_length: Positive = PAPER_LENGTH,
+    control: str | None = None,
+    seed: Natural = 0,
+    output: str | os.PathLike | None = None,
+    shard: str | None = None,
+) -> InformationResult | None:
+    """How many bits the attention of all heads adds to words and positions, by relation (usable information).
+
+    For each relation, three log-linear choices of the dependent's first token among all tokens but the head token are
+    fitted on `validation` and scored on `split`: by words and positions, which need no model; by the attention of every
+    head, from the head token to the candidate and back; and by both. What attention adds is the mean log-loss of words
+    and positions less that of both, in bits (Xu et al. 2020; Hewitt et al. 2021). Penalties, and the transform of
+    attention, are those of least loss on unseen repositories of validation.
+
+    `edges`: the most that are drawn of a relation and split, the same ones for all models. `limit`, `sample`: as of
+    `probing.probe`, of each split. The others as of `probing.probe`; `model` may be a `Session`, which
+    says `revision`, `dtype`, `device` and `max_length` itself. A control applies to both splits.
+
+    Raises ArgumentError, ModelError, DatasetError, UnknownName or LedgerError, each with a one-line message.
+    """
+    given = {"revision": revision, "dtype": dtype, "device": device, "max_length": max_length}
+    session = Session.of(model, **given)
+    return run(
+        Informing.of(session, data, config, split, limit_of(limit, sample, seed), control, seed, edges), output, shard
+    )
+
+
+@dataclass
+class Informing(Experiment[ReadFunction, InformationResult]):
+    """Scores the dependents of drawn edges by words, positions and attention.
+
+    `validation` and `probing`: in the same session, the probes of the split validation and of the same functions, which
+    read the functions of both.
+    """
+
+    RESULT = InformationResult
+    VERB = "informed by"
+    PART = 32
+
+    validation: Probing
+    probing: Probing
+    edges: int
+
+    @classmethod
+    def of(
+        cls,
+        session: Session,
+        data: Any,
+        config: str,
+        split: str,
+        limit: Limit,
+        control: str | None,
+        seed: int,
+        edges: int,
+    ) -> Informing:
+        """Arguments as of `inform`."""
+        test, validation = (
+            Probing(session, read_functions(data, config, name, limit=limit, control=control, seed=seed))
+            for name in (split, "validation")
+        )
+        return cls(session, test.data, validation, test, edges)
+
+    @classmethod
+    def again(cls, made: InformationProvenance, session: Session, data: Any) -> Informing:
+        one = made.settings
+        return cls.of(session, data, one.config, one.split, one.limit, one.control, one.seed or 0, one.edges)
+
+    @property
+    def asked(self) -> dict[str, Any]:
+        return {"learned_on": self.validation.data.labels, "edges": self.edges}
+
+    @cached_property
+    def _classes(self) -> WordClasses:
+        return WordClasses(_every_row(self.validation.data))
+
+    def _surfaces(self, data: Functions, functions: Sequence[ReadFunction]) -> dict[int, Surface]:
+        """What words and positions tell of functions, by their places in the split."""
+        wanted = {function.index for function in functions}
+        return {row["place"]: Surface.of(row, self._classes) for row in _every_row(data) if row["place"] in wanted}
+
+    def _learn(self) -> tuple[str, dict[str, Learned]]:
+        """The transform of attention, and what is learned of each relation."""
+        functions, *_ = drawn(self.validation.encoded.functions, self.edges)
+        data, session = self.validation.data.dataset, self.session
+        names = data["repo"] if "repo" in data.column_names else [""] * len(data)
+        repositories = {function.index: names[function.index] for function in functions}
+        title = f"learning from {self.probing.encoder.name}"
+        main = session.processes.main
+        with progress(total=len(functions), desc=title, unit="function", main=main) as bar:
+            surfaces = self._surfaces(self.validation.data, functions)
+            return learn(self.probing.encoder, functions, surfaces, repositories, bar)
+
+    def prepare(self) -> Prepared[ReadFunction]:
+        from probing.models.selfcheck import examine_lengths
+
+        data, encoder = self.data, self.probing.encoder
+        encoded, self.relations, skips = self.probing.encoded
+        if not (encoded and self.validation.encoded.functions):
+            raise LedgerError(
+                f"no function of {data.name}/{data.config}, {data.split} or validation, can be scored; skipped: "
+                f"{dict(skips + self.validation.encoded.skips)}"
+            )
+        lengths = sorted(encoded, key=lambda function: len(function.ids))
+        examine_lengths(encoder, lengths[-1].ids, lengths[0].ids)
+        processes = self.session.processes
+        self.transform, self.learned = processes.share(self._learn() if processes.main else None)
+        functions, same, not_drawn = drawn(encoded, self.edges)
+        not_learned, functions = self._only_learned(functions)
+        if not functions:
+            raise LedgerError(
+                f"no relation has edges to learn from in validation and to score in {data.split}: {not_learned} edges"
+            )
+        functions.sort(key=lambda function: (-len(function.ids), function.index))
+        left_out = {SAME_TOKEN: same, NOT_DRAWN: not_drawn, NOT_LEARNED: not_learned}
+        settings = InformationSettings(
+            **self.shared(encoder),
+            learned_on=self.validation.data.labels,
+            dtype=encoder.precision,
+            edges=self.edges,
+            control=data.control,
+            seed=None if data.control is None else data.seed,
+        )
+        provenance = InformationProvenance(
+            settings=settings,
+            version=VERSION,
+            skips=dict(sorted(skips.items())),
+            left_out={reason: left_out[reason] for reason in LEFT_OUT},
+            learned={
+                name: LearnedRelation(**{field: getattr(one, field) for field in LearnedRelation.model_fields})
+                for name, one in sorted(self.learned.items())
+            },
+            run=InformationRun(
+                family=encoder.family,
+                layers=encoder.layers,
+                heads=encoder.heads,
+                transform=self.transform,
+                device=encoder.device.type,
+            ),
+            versions=versions(),
+        )
+        return Prepared(provenance, functions)
+
+    def _only_learned(self, functions: Sequence[ReadFunction]) -> tuple[int, list[ReadFunction]]:
+        """How many edges are of relations that are not learned, and the functions with the others."""
+        known = np.array([name in self.learned for name in self.relations])
+        left_out, kept = 0, []
+        for function in functions:
+            of_known = known[function.edges.relation]
+            left_out += int((~of_known).sum())
+            if of_known.any():
+                columns = {name: column[of_known] for name, column in function.edges.columns.items()}
+                edges = replace(function.edges, **columns)
+                kept.append(ReadFunction(**{**vars(function), "edges": edges}))
+        return left_out, kept
+
+    @cached_property
+    def _scorers(self) -> Scorers:
+        """Of each relation of test: attention alone, and beside words and positions; and two attention heads."""
+        nothing = next(iter(self.learned.values()))  # a relation that is not learned has no edges
+        each = [self.learned.get(name, nothing) for name in self.relations]
+        weights = np.stack([np.stack([one.alone, one.beside]) for one in each]).astype(np.float32)
+        return Scorers(self.transform, weights, np.array([[one.best, one.beyond] for one in each]))
+
+    @cached_property
+    def _of_functions(self) -> dict[int, Surface]:
+        return self._surfaces(self.data, self.functions)
+
+    def run(self, part: Sequence[ReadFunction], bar: tqdm) -> InformationLedger:
+        asked = {function.index: _choices(function) for function in part}
+        found: dict[int, tuple[np.ndarray, np.ndarray]] = {}
+        distinct = {index: choices for index, (choices, _) in asked.items()}
+        listen(
+            self.probing.encoder, part, bar, partial(ScoredPairs, asked=distinct, scorers=self._scorers, found=found)
+        )
+        rows = [self._rows(function, *asked[function.index], *found[function.index]) for function in part]
+        return InformationLedger(self.relations, np.concatenate(rows), self.made).sorted()
+
+    def _rows(
+        self, function: ReadFunction, distinct: np.ndarray, choice: np.ndarray, scores: np.ndarray, by_head: np.ndarray
+    ) -> np.ndarray:
+        """The rows of a function, of whose `distinct` choices (M, 2) `choice` (E,) is that of each edge."""
+        surface, cells = self._of_functions[function.index], []
+        for number, (relation, place) in enumerate(distinct.tolist()):
+            learned, head = self.learned[self.relations[relation]], int(function.heads[place])
+            edges = np.flatnonzero(choice == number)
+            first = function.edges.first[edges]
+            attention, weights = (np.delete(one[number], head, axis=-1) for one in (scores, by_head))
+            ranks, bits = _found(choice_of(surface, head), learned, attention, weights, first - (first > head))
+            here = function.index, head, len(surface.word) - 1
+            cells += [
+                (here[0], edge, relation, here[1], first[at], here[2], *ranks[:, at], *bits[:, at])
+                for at, edge in enumerate(edges.tolist())
+            ]
+        return np.array(cells, InformationLedger.ROW)
+
+
+def _every_row(data: Functions) -> Iterator[dict[str, Any]]:
+    return (row for batch in rows(data.dataset, data.limit) for row in batch)
+
+
+def _choices(function: ReadFunction) -> tuple[np.ndarray, np.ndarray]:
+    """The distinct choices of a function, relation and place among its head tokens (M, 2), and that of each edge."""
+    place = np.searchsorted(function.heads, function.edges.head)
+    distinct, choice = np.unique(np.stack([function.edges.relation, place], axis=1), axis=0, return_inverse=True)
+    return distinct, choice.reshape(-1)
+
+
+def _found(
+    choices: Choices, learned: Learned, attention: np.ndarray, by_head: np.ndarray, chosen: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """The ranks (5, E) and bits (3, E) of dependents `chosen` (E,) among the candidates of one head token.
+
+    `attention`: scores (2, P) by attention alone, and beside words and positions; `by_head`: weights (2, P).
+    """
+    scores = np.stack(
+        [choices.scores(learned.words), attention[0], choices.scores(learned.both) + attention[1]]
+    )  # in the order of CHOICES
+    top = scores.max(axis=1, keepdims=True)
+    nats = np.log(np.exp(scores - top).sum(axis=1, keepdims=True)) + top - scores[:, chosen]
+    every = np.concatenate([scores.round(_ROUNDED), by_head])
+    target, place = every[:, chosen, None], np.arange(every.shape[1])
+    before = (every[:, None] > target) | ((every[:, None] == target) & (place < chosen[:, None]))
+    return before.sum(axis=-1), np.maximum(nats / np.log(2), 0).round(DECIMALS)

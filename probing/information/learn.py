@@ -1,0 +1,300 @@
+"""Learn on validation how words, positions and attention tell the dependents of each relation."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+import torch
+from tqdm import tqdm
+
+from probing.attention.edges import EdgeTable, stacked
+from probing.attention.ranking import EncodedFunction
+from probing.information.choice import ROUGH, Choices, Fitted, fit, fit_over_folds
+from probing.information.pairs import TRANSFORMS, GatheredPairs, Heard, ReadFunction, listen
+from probing.information.surface import Surface
+
+if TYPE_CHECKING:
+    from probing.models.encoder import Encoder
+
+logger = logging.getLogger(__name__)
+
+LEAST_EDGES = 25
+"""A relation with fewer drawn edges of validation is not learned, and with fewer of test in no mean."""
+
+FOLDS = 3
+CANDIDATES, LEAST_CANDIDATES = 24, 8
+"""The most candidates of an edge that are learned from, and the least where memory asks for fewer."""
+
+BYTES = 1 << 29
+"""The memory for the attention of all candidates that are learned from."""
+
+OF_WORDS = (2.0, 0.4, 0.08, 0.016, 0.003)
+OF_ATTENTION = (20.0, 4.0, 0.8, 0.16, 0.03)
+"""Penalties on squared weights, strongest first, of which the one of least loss on unseen folds is taken."""
+
+DRAWN_BY = 0
+"""The seed of drawing edges and candidates: the same for all models, so that their results compare."""
+
+
+def drawn(functions: Sequence[EncodedFunction], most: int) -> tuple[list[ReadFunction], int, int]:
+    """The functions with drawn edges, in order, and only these: at most so many of a relation, function by function.
+
+    Functions are taken in random order, the same for all models. Also returns how many edges are left out because the
+    dependent begins at its head token, and how many because they are not drawn.
+    """
+    edges = stacked([function.edges for function in functions])
+    order = np.random.default_rng(DRAWN_BY).random(int(edges.function.max()) + 1)[edges.function]
+    possible, kept = edges.first != edges.head, np.zeros(len(edges), bool)
+    for relation in range(len(edges.relations)):
+        of_relation = np.flatnonzero(possible & (edges.relation == relation))
+        kept[of_relation[np.argsort(order[of_relation], kind="stable")[:most]]] = True
+    read, start = [], 0
+    for function in functions:
+        of_function = kept[start : start + len(function.edges)]
+        start += len(of_function)
+        if of_function.any():
+            table = EdgeTable(edges.relations, *(c[of_function] for c in function.edges.columns.values()))
+            read.append(ReadFunction(**{**vars(function), "edges": table}))
+    return read, int((~possible).sum()), int((possible & ~kept).sum())
+
+
+def choice_of(surface: Surface, head: int, first: int = 0) -> Choices:
+    """The choice of the token `first` from words and positions, among all tokens but the head token."""
+    others = np.arange(len(surface.word)) != head
+    codes, values = surface.pairs(head)
+    chosen = np.array([first - (first > head)])
+    offset = np.zeros(len(others) - 1)
+    return Choices(np.zeros(1, np.int64), chosen, codes[:, others], surface.indicators, values[others], offset)
+
+
+class OfWords(NamedTuple):
+    """A relation learned from words and positions.
+
+    `edges` (E,): which of all drawn edges; `fold` (E,); `choices`: of them, with the sampled candidates, and `tokens`
+    (P,), which tokens these are; `fitted`; `missed` (E,): edges whose dependent is not the likeliest candidate, by
+    weights fitted on other folds.
+    """
+
+    edges: np.ndarray
+    fold: np.ndarray
+    choices: Choices
+    tokens: np.ndarray
+    fitted: Fitted
+    missed: np.ndarray
+
+
+class Learned(NamedTuple):
+    """What is learned of a relation.
+
+    Weights of `words` alone; of words and positions in `both`; of all heads alone, `alone` (layers, 2, H), and beside
+    words and positions, `beside`. `best`, `beyond`: the layer, direction and number of the head that finds most edges
+    with one guess, and most of the `missed` ones of `edges`. `penalties`: of words, attention, and attention beside
+    words, which is None if attention lowers no loss on unseen folds, and weighs nothing then.
+    """
+
+    words: np.ndarray
+    both: np.ndarray
+    alone: np.ndarray
+    beside: np.ndarray
+    best: tuple[int, int, int]
+    beyond: tuple[int, int, int]
+    edges: int
+    missed: int
+    penalties: tuple[float, float, float | None]
+
+
+def folds(groups: np.ndarray) -> np.ndarray | None:
+    """The fold of each edge: groups, the largest first, go to the fold with fewest edges; None for one group."""
+    names, group, count = np.unique(groups, return_inverse=True, return_counts=True)
+    if len(names) < 2:
+        return None
+    edges, fold = np.zeros(min(FOLDS, len(names)), np.int64), np.zeros(len(names), np.int64)
+    for place in np.argsort(-count, kind="stable"):
+        fold[place] = edges.argmin()
+        edges[fold[place]] += count[place]
+    return fold[group]
+
+
+def _sampled(whole: Choices, likely: np.ndarray, most: int, rng: np.random.Generator) -> np.ndarray:
+    """The candidates that are kept, (P,), with the offset of each, -inf for the others.
+
+    Of each choice the right one, the likeliest ones until half of them are there, and a random sample of the others,
+    of which each stands for as many as were left per drawn one.
+    """
+    place = np.arange(len(likely))
+    likely, drawn = likely.copy(), rng.random(len(likely))
+    likely[whole.chosen] = np.inf
+    offset = np.full(len(likely), -np.inf)
+    order = place[np.lexsort([-likely, whole.choice])]
+    rank = place - whole.begin[whole.choice]
+    sure = order[rank < most // 2]
+    offset[sure] = 0
+    drawn[sure] = np.inf
+    order = place[np.lexsort([drawn, whole.choice])]
+    size = np.bincount(whole.choice)[whole.choice]
+    left, wanted = size - most // 2, most - most // 2
+    rest = order[(rank < wanted) & (rank < left)]
+    offset[rest] = np.log(np.maximum(left / wanted, 1))[rest]
+    return offset
+
+
+def _limited(whole: Choices, offset: np.ndarray) -> Choices:
+    kept = np.isfinite(offset)
+    return replace(whole, offset=offset).keep(kept, np.ones(len(whole.begin), bool))
+
+
+def learn_words(
+    edges: EdgeTable, surfaces: Mapping[int, Surface], groups: np.ndarray, relation: int, most: int
+) -> OfWords | None:
+    """A relation from words and positions alone; None where its edges are too few, or of one function."""
+    of_relation = np.flatnonzero(edges.relation == relation)
+    if len(of_relation) < LEAST_EDGES:
+        return None
+    fold = folds(groups[of_relation])
+    if fold is None:
+        fold = folds(edges.function[of_relation])
+    if fold is None:
+        return None
+    places = [(int(edges.function[e]), int(edges.head[e]), int(edges.first[e])) for e in of_relation]
+    whole = Choices.joined([choice_of(surfaces[index], head, first) for index, head, first in places])
+    tokens = np.concatenate([np.delete(np.arange(len(surfaces[index].word)), head) for index, head, _ in places])
+    rng = np.random.default_rng([DRAWN_BY, relation])
+    rough = _limited(whole, _sampled(whole, np.zeros(len(tokens)), most, rng))
+    guess = fit(rough, np.ones(whole.features), close=ROUGH)
+    offset = _sampled(whole, whole.nats(whole.scores(guess))[1], most, rng)
+    choices, open_to_choice = _limited(whole, offset), np.full(whole.features, np.nan)
+    fitted = fit_over_folds(choices, fold, OF_WORDS, open_to_choice)
+    missed = np.empty(len(fold), bool)
+    for number, weights in enumerate(fitted.of_folds):
+        here = fold == number
+        part = whole.take(here)
+        scores = part.scores(weights)
+        missed[here] = np.maximum.reduceat(scores, part.begin) > scores[part.chosen]
+    return OfWords(of_relation, fold, choices, tokens[np.isfinite(offset)], fitted, missed)
+
+
+@dataclass
+class Lesson:
+    """The attention of the sampled candidates of all drawn edges.
+
+    `kept`: edge -> half precision (candidates, layers, 2, H); `hits`: bool (E, layers, 2, H), whether each attention
+    head ranks the dependent first.
+    """
+
+    words: dict[int, OfWords]
+    kept: dict[int, np.ndarray]
+    hits: np.ndarray
+
+    def attention(self, relation: int, transform: str) -> np.ndarray:
+        """The features of a relation's candidates: (P, heads of both directions)."""
+        raw = np.concatenate([self.kept[edge] for edge in self.words[relation].edges])
+        values = TRANSFORMS[transform](torch.from_numpy(raw).double()).numpy()
+        return values.reshape(len(values), -1)
+
+    def alone(self, relation: int, transform: str) -> Choices:
+        """The choice from attention alone."""
+        choices = self.words[relation].choices
+        none = np.empty((0, len(choices.offset)), np.int64)
+        return replace(choices, codes=none, indicators=0, values=self.attention(relation, transform))
+
+
+def attend(
+    encoder: Encoder, functions: Sequence[ReadFunction], words: dict[int, OfWords], edges: EdgeTable, bar: tqdm
+) -> Lesson:
+    """Read the attention of the sampled candidates."""
+    tokens: dict[int, np.ndarray] = {}
+    for of_words in words.values():
+        tokens.update(zip(of_words.edges.tolist(), np.split(of_words.tokens, of_words.choices.begin[1:])))
+    none = np.empty(0, np.int64)
+    place = np.concatenate([np.searchsorted(function.heads, function.edges.head) for function in functions])
+    numbers = np.split(np.arange(len(edges)), np.flatnonzero(np.diff(edges.function)) + 1)  # of edges, by function
+    mine = {function.index: [e for e in number.tolist() if e in tokens] for function, number in zip(functions, numbers)}
+    candidates = {
+        index: (
+            np.concatenate([none, *(np.full(len(tokens[e]), place[e]) for e in of_function)]),
+            np.concatenate([none, *(tokens[e] for e in of_function)]),
+        )
+        for index, of_function in mine.items()
+    }
+    gathered = Heard({}, {})
+    listen(encoder, functions, bar, partial(GatheredPairs, candidates=candidates, found=gathered))
+    kept: dict[int, np.ndarray] = {}
+    for index, of_function in mine.items():
+        ends = np.cumsum([len(tokens[e]) for e in of_function])
+        kept.update(zip(of_function, np.split(gathered.kept[index], ends[:-1])))
+    first = [gathered.first[index][place[number]] for index, number in zip(mine, numbers)]
+    return Lesson(words, kept, np.concatenate(first) == edges.first[:, None, None, None])
+
+
+def choose_transform(lesson: Lesson) -> str:
+    """The transform in which attention alone has the least loss on an unseen fold, over all relations."""
+    losses = dict.fromkeys(TRANSFORMS, 0.0)
+    for relation, of_words in lesson.words.items():
+        for name in TRANSFORMS:
+            choices = lesson.alone(relation, name)
+            unseen = of_words.fold == 0
+            weights = fit(choices.take(~unseen), np.full(choices.features, OF_ATTENTION[2]), close=ROUGH)
+            losses[name] += float(choices.take(unseen).losses(weights).mean())
+    logger.info("log-loss of attention on an unseen fold, by transform: %s", losses)
+    return min(losses, key=lambda name: losses[name])
+
+
+def learn_attention(lesson: Lesson, relation: int, transform: str) -> Learned:
+    """A relation from the attention of all heads, alone and beside words and positions."""
+    of_words, shape = lesson.words[relation], lesson.hits.shape[1:]
+    alone, words = lesson.alone(relation, transform), of_words.fitted
+    heads = alone.features
+    of_heads = fit_over_folds(alone, of_words.fold, OF_ATTENTION, np.full(heads, np.nan))
+    values = np.concatenate([of_words.choices.values, alone.values], axis=1)
+    given = np.concatenate([np.full(len(words.weights), words.penalty), np.full(heads, np.nan)])
+    start = [np.concatenate([weights, np.zeros(heads)]) for weights in words.of_folds]
+    both = fit_over_folds(replace(of_words.choices, values=values), of_words.fold, OF_ATTENTION, given, start)
+    useful = both.unseen.sum() < words.unseen.sum()
+    weights = both.weights if useful else np.concatenate([words.weights, np.zeros(heads)])
+    hits = lesson.hits[of_words.edges]
+
+    def most_found(edges: np.ndarray) -> tuple[int, int, int]:
+        layer, direction, head = np.unravel_index(hits[edges].sum(axis=0).argmax(), shape)
+        return int(layer), int(direction), int(head)
+
+    return Learned(
+        words=words.weights,
+        both=weights[:-heads],
+        alone=of_heads.weights.reshape(shape),
+        beside=weights[-heads:].reshape(shape),
+        best=most_found(np.ones(len(hits), bool)),
+        beyond=most_found(of_words.missed),
+        edges=len(hits),
+        missed=int(of_words.missed.sum()),
+        penalties=(words.penalty, of_heads.penalty, both.penalty if useful else None),
+    )
+
+
+def learn(
+    encoder: Encoder,
+    functions: Sequence[ReadFunction],
+    surfaces: Mapping[int, Surface],
+    repositories: Mapping[int, str],
+    bar: tqdm,
+) -> tuple[str, dict[str, Learned]]:
+    """The transform of attention, and what is learned of each relation that has edges enough.
+
+    `surfaces`, `repositories`: of each function, by its place in the split.
+    """
+    edges = stacked([function.edges for function in functions])
+    groups = np.array([repositories[index] for index in edges.function.tolist()])
+    row = len(edges) * 4 * encoder.layers * encoder.heads  # of one candidate of each edge, in half precision
+    most = int(np.clip(BYTES // row, LEAST_CANDIDATES, CANDIDATES))
+    words = {}
+    for relation in range(len(edges.relations)):
+        of_words = learn_words(edges, surfaces, groups, relation, most)
+        if of_words is not None:
+            words[relation] = of_words
+    lesson = attend(encoder, functions, words, edges, bar)
+    transform = choose_transform(lesson)
+    return transform, {edges.relations[relation]: learn_attention(lesson, relation, transform) for relation in words}

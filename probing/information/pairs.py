@@ -1,0 +1,160 @@
+"""Attention between head tokens and all tokens of their functions, by every attention head, while a batch runs.
+
+Of each layer, the word-level weights from a head token to each token and back are there while the listener hears it,
+and are then gone: no map is stored.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import torch
+from tqdm import tqdm
+
+from codesyntax_metric.topk_uas import HEAD_TO_DEPENDENT
+from probing.attention.ranking import BatchListener, EncodedFunction
+from probing.runs.batches import Batches
+
+if TYPE_CHECKING:
+    from probing.models.capture import Rows
+    from probing.models.encoder import Encoder
+
+TRANSFORMS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
+    "root": torch.sqrt,
+    "weight": torch.clone,
+    "log": lambda weight: torch.log1p(1000 * weight) / 7,
+}
+"""In which form attention enters the log-linear choice: each from about 0 to 1."""
+
+
+class ReadFunction(EncodedFunction):
+    """A function all of whose tokens read, with its drawn edges."""
+
+    def readers(self, direction: str) -> np.ndarray:
+        return np.flatnonzero(self.alignment.mapped)
+
+    @cached_property
+    def heads(self) -> np.ndarray:
+        """The distinct head tokens of its edges, ascending."""
+        return np.unique(self.edges.head)
+
+
+class PairListener(BatchListener):
+    """Hears, layer by layer, the attention between the head tokens of a function and all its tokens."""
+
+    functions: Sequence[ReadFunction]
+
+    def __init__(self, functions: Sequence[ReadFunction], *arguments: Any):
+        super().__init__(functions, *arguments)
+        self.functions = functions
+
+    def __call__(self, rows: Rows) -> None:
+        for group, plan in self.groups:
+            functions = self.functions[group]
+            weights = plan.pool(rows(group, plan.rows), self.layer)
+            for function, of_function in zip(functions, weights.unflatten(0, (len(functions), -1))):
+                self.hear_pairs(function, _between(function, of_function))
+        self.layer += 1
+
+    def hear_pairs(self, function: ReadFunction, pairs: torch.Tensor) -> None:
+        """Process `self.layer` of a function: weights (heads tokens, 2, H, T), from the head token, then to it; 0 for
+        tokens without sub-tokens, and for itself."""
+        raise NotImplementedError
+
+
+def _between(function: ReadFunction, weights: torch.Tensor) -> torch.Tensor:
+    """What `hear_pairs` hears, from the rows (N, H, T) of the reading tokens, both padded."""
+    tokens, readers = len(function.alignment.first), function.readers(HEAD_TO_DEPENDENT)
+    every = weights.new_zeros(tokens, weights.shape[1], tokens)
+    every[readers] = weights[: len(readers), :, :tokens].clamp(min=0)
+    return torch.stack([every[function.heads], every[:, :, function.heads].permute(2, 1, 0)], dim=1)
+
+
+class Heard(NamedTuple):
+    """`kept`: function -> half precision (P, layers, 2, H); `first`: function -> int16 (head tokens, layers, 2, H)."""
+
+    kept: dict[int, np.ndarray]
+    first: dict[int, np.ndarray]
+
+
+class GatheredPairs(PairListener):
+    """Keeps the weights of chosen candidates, and the token that each attention head ranks first for each head token.
+
+    `candidates`: function -> place among its head tokens, and token, of each of P candidates.
+    """
+
+    def __init__(self, *arguments: Any, candidates: Mapping[int, tuple[np.ndarray, np.ndarray]], found: Heard):
+        super().__init__(*arguments)
+        self.candidates, self.gathered = candidates, found
+
+    def hear_pairs(self, function: ReadFunction, pairs: torch.Tensor) -> None:
+        place, token = self.candidates[function.index]
+        kept, first = self.gathered
+        if self.layer == 0:
+            shape = self.layers, *pairs.shape[1:3]
+            kept[function.index] = np.empty((len(place), *shape), np.float16)
+            first[function.index] = np.empty((len(pairs), *shape), np.int16)
+        kept[function.index][:, self.layer] = pairs[place, :, :, token].cpu().numpy()
+        first[function.index][:, self.layer] = pairs.argmax(dim=-1).cpu().numpy()
+
+
+class Scorers(NamedTuple):
+    """What scores candidates by attention: `weights` float32 (relations, models, layers, 2, H) in a `transform`, and
+    `picked` (relations, picks, 3), an attention head's layer, direction and number."""
+
+    transform: str
+    weights: np.ndarray
+    picked: np.ndarray
+
+
+class ScoredPairs(PairListener):
+    """Adds up the scores of all candidates by the attention of all heads.
+
+    `asked`: function -> (M, 2), the relation and the place among its head tokens of each of M choices; `found`:
+    function -> scores (M, models, T), and weights by the picked heads (M, picks, T).
+    """
+
+    def __init__(
+        self,
+        *arguments: Any,
+        asked: Mapping[int, np.ndarray],
+        scorers: Scorers,
+        found: dict[int, tuple[np.ndarray, np.ndarray]],
+    ):
+        super().__init__(*arguments)
+        self.asked, self.scored = asked, found
+        self.transform, self.picked = TRANSFORMS[scorers.transform], scorers.picked
+        self.weights = torch.from_numpy(scorers.weights).to(self.found.device)
+
+    def hear_pairs(self, function: ReadFunction, pairs: torch.Tensor) -> None:
+        relation, place = self.asked[function.index].T
+        if self.layer == 0:
+            shape = len(place), self.weights.shape[1], pairs.shape[-1]
+            by_head = np.zeros((len(place), self.picked.shape[1], pairs.shape[-1]), np.float32)
+            self.scored[function.index] = np.zeros(shape), by_head
+        scores, by_head = self.scored[function.index]
+        weights = self.weights[relation, :, self.layer].flatten(2)  # (M, models, 2 * H)
+        read = self.transform(pairs).flatten(1, 2)[place]  # (M, 2 * H, T)
+        scores += torch.bmm(weights, read).cpu().numpy()
+        layer, direction, head = np.moveaxis(self.picked[relation], -1, 0)  # each (M, picks)
+        choice, pick = np.nonzero(layer == self.layer)
+        at = place[choice], direction[choice, pick], head[choice, pick]
+        by_head[choice, pick] = pairs[at].cpu().numpy()
+
+
+def listen(
+    encoder: Encoder, functions: Sequence[ReadFunction], bar: tqdm, listener: Callable[..., PairListener]
+) -> None:
+    """Run the model over functions, in batches, to each of which a new `listener` listens."""
+    batches, longest_first = Batches(encoder), sorted(functions, key=lambda function: -len(function.ids))
+
+    def work(batch: Sequence[ReadFunction], inputs: Mapping[str, torch.Tensor]) -> torch.Tensor:
+        length = inputs["input_ids"].shape[1]
+        arguments = encoder.layers, encoder.heads, length, encoder.device, batches.elements, HEAD_TO_DEPENDENT
+        encoder.forward(inputs, listener(batch, *arguments))
+        return torch.empty(0)
+
+    batches.each(longest_first, bar, work)

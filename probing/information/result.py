@@ -1,0 +1,316 @@
+"""The result of an information probe: what attention adds by relation, and everything needed to check and repeat it.
+
+A ledger needs no torch and no model: numpy and pyarrow read it. As Parquet it has one row per drawn edge of a learned
+relation, sorted by function (its position in the split) and `edge` (its position among those of the function), with the
+rank of the dependent, 0 = best, and its log-loss in bits, by three log-linear choices: `words` (and positions), the
+`attention` of all heads, and `both`. `best_rank` and `beyond_rank` are by one attention head each: the one that finds
+most edges of the relation on validation, and most of those that words and positions miss there.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+import numpy as np
+
+from codesyntax_dataset.errors import LedgerError
+from codesyntax_metric.topk_uas import NOT_IN_MEAN
+from probing.information.learn import LEAST_EDGES
+from probing.runs import ledger_file
+from probing.runs.records import Count, Number, Record, exactly, listed
+from probing.runs.row_ledger import RowLedger
+from probing.runs.saved import Provenance, Result
+from probing.runs.settings import Limit, Signature, file_name
+
+CHOICES = WORDS, ATTENTION, BOTH = "words", "attention", "both"
+"""The log-linear choices: from words and positions, from the attention of all heads, and from both."""
+
+DECIMALS = 4
+"""Those of bits."""
+
+
+class InformationLedger(RowLedger):
+    """N drawn edges."""
+
+    ROW = np.dtype(
+        [
+            ("function", "<i4"),
+            ("edge", "<i4"),  # its position among the edges of the function
+            ("relation", "<i4"),
+            ("head", "<i4"),  # token
+            ("first", "<i4"),  # token of the dependent
+            ("candidates", "<i4"),  # all tokens but the head
+            *((f"{choice}_rank", "<i4") for choice in CHOICES),
+            ("best_rank", "<i4"),
+            ("beyond_rank", "<i4"),
+            *((f"{choice}_bits", "<f8") for choice in CHOICES),
+        ]
+    )
+    ORDER = ("function", "edge")
+    NAMED = "relation"
+    INSTRUMENT = ledger_file.INFORMATION
+    COMMAND = "inform"
+    REPEATED = ("function", "relation", "candidates", *(f"{choice}_rank" for choice in CHOICES))
+
+    @property
+    def relations(self) -> list[str]:
+        return self.names
+
+    def __repr__(self) -> str:
+        return f"InformationLedger: {len(self)} edges of {len(self.relations)} relations"
+
+    @classmethod
+    def check(cls, rows: np.ndarray) -> None:
+        ranks = np.stack([rows[name] for name in cls.ROW.names or () if name.endswith("_rank")])
+        bits = np.stack([rows[f"{choice}_bits"] for choice in CHOICES])
+        if (ranks < 0).any() or (ranks >= rows["candidates"]).any():
+            raise ValueError("ranks that cannot be")
+        if not np.isfinite(bits).all() or (bits < 0).any():
+            raise ValueError("bits that cannot be")
+
+
+VERSION = 1
+"""Of drawing, learning and scoring: raised whenever the same settings give other numbers."""
+
+LEFT_OUT = SAME_TOKEN, NOT_DRAWN, NOT_LEARNED = (
+    "dependent begins at its head token",
+    "not drawn",
+    f"relation with fewer than {LEAST_EDGES} drawn edges of validation, or in one function of it",
+)
+"""Why an edge of test is not scored."""
+
+AttentionHead = Annotated[tuple[Number, Number, Number], listed]
+"""Layer; direction, 0 from the head token and 1 to it; and number in its layer."""
+
+
+class LearnedRelation(Record):
+    """What was learned of a relation on drawn `edges` of validation, of which words and positions `missed` some.
+
+    `penalties`: of words, attention, and attention beside words; None where attention lowered no loss on unseen folds.
+    """
+
+    edges: Count
+    missed: Number
+    best: AttentionHead
+    beyond: AttentionHead
+    penalties: Annotated[tuple[float, float, float | None], listed]
+
+
+class InformationSettings(Record):
+    """Everything that determines an information probe."""
+
+    model: str
+    revision: str  # commit on the Hub, or digest of a local model
+    data: str  # name@version
+    labels: str  # digest of the labels of the split that is scored
+    learned_on: str  # digest of the labels of the split validation
+    config: str
+    split: str
+    dtype: str
+    edges: int  # the most that are drawn of a relation and split
+    max_length: int  # sub-tokens, special tokens included, that a function may have
+    limit: Limit  # only these functions of each split: a partial run
+    control: str | None  # as of a probe
+    seed: int | None  # of the control
+
+    @property
+    def precision(self) -> str:
+        """As of a probe."""
+        return self.dtype.partition(" ")[0]
+
+    @property
+    def name(self) -> str:
+        """A file name, different for different settings."""
+        return file_name(self, ledger_file.INFORMATION, *([] if self.control is None else [self.control]))
+
+
+class InformationRun(Record):
+    """How the run went."""
+
+    family: str | None
+    """The architecture in the model's configuration."""
+    layers: Count
+    heads: Count
+    """In each layer."""
+    transform: str
+    """The form in which attention is a feature, one of probing.information.pairs.TRANSFORMS."""
+    device: str
+
+
+class InformationProvenance(Provenance):
+    """How an information ledger was made."""
+
+    RUN, WHAT, AGAIN = "an information probe", "information", "run `codesyntax inform` again"
+    VERSION = VERSION
+
+    settings: InformationSettings
+    version: int
+    skips: dict[str, Count]
+    left_out: Annotated[dict[str, Number], exactly(LEFT_OUT)]
+    """Reason -> number of edges that are not scored."""
+    learned: dict[str, LearnedRelation]
+    run: InformationRun
+    versions: dict[str, str]
+
+
+class ChoiceScore(Record):
+    """How well a log-linear choice finds dependents: `uas`, top-1 in percent, and `bits`, the mean log-loss."""
+
+    uas: float
+    bits: float
+
+
+class RelationInformation(Record):
+    """What is found of a relation's `edges` in so many `functions`.
+
+    `best`: top-1 UAS of one head, percent; `adds`: bits that attention adds to words and positions, which leave
+    `words.bits` open; `missed`: how many edges words and positions miss, of which `beyond` percent are found by the one
+    head that is best at that on validation, and `attention_beyond` percent by the attention of all heads.
+    """
+
+    edges: Count
+    functions: Count
+    in_mean: bool
+    best: float
+    words: ChoiceScore
+    attention: ChoiceScore
+    both: ChoiceScore
+    adds: float
+    missed: Number
+    beyond: float | None
+    attention_beyond: float | None
+
+
+class MeanInformation(Record):
+    """Means over the relations with `in_mean`; those beyond rules over the ones in which something is missed.
+
+    `share`: percent of the bits that words and positions leave open.
+    """
+
+    relations: Number
+    best: float
+    words: ChoiceScore
+    attention: ChoiceScore
+    both: ChoiceScore
+    adds: float
+    share: float | None
+    beyond: float | None
+    attention_beyond: float | None
+
+
+class InformationResult(Result[InformationLedger]):
+    """What the attention of one model tells of one split beyond words and positions."""
+
+    LEDGER = InformationLedger
+    PROVENANCE = InformationProvenance
+
+    instrument: Literal["information"]
+    settings: InformationSettings
+    run: InformationRun
+    mean: MeanInformation | None
+    relations: dict[str, RelationInformation]
+    learned: dict[str, LearnedRelation]
+    left_out: dict[str, Number]
+
+    @classmethod
+    def from_ledger(cls, ledger: InformationLedger, data_folder: Path | None = None) -> InformationResult:
+        made, rows = InformationProvenance.of(ledger), ledger.rows
+        if strange := sorted({ledger.relations[number] for number in np.unique(rows["relation"])} - {*made.learned}):
+            raise LedgerError(f"the ledger has edges of {strange[0]}, which was not learned: run `codesyntax inform`")
+        relations = {
+            name: _of_relation(name, of)
+            for number, name in sorted(enumerate(ledger.relations), key=lambda one: one[1])
+            if len(of := rows[rows["relation"] == number])
+        }
+        return cls._of(
+            ledger,
+            data_folder,
+            made,
+            _signature(made, len(rows)),
+            functions=len(np.unique(rows["function"])),
+            mean=_mean([one for one in relations.values() if one.in_mean]),
+            relations=relations,
+            learned=made.learned,
+            left_out=made.left_out,
+        )
+
+    @property
+    def title(self) -> str:
+        settings = self.settings
+        return self._titled(
+            settings.model, *([] if settings.control is None else [f"{settings.control} {settings.seed}"])
+        )
+
+    def __repr__(self) -> str:
+        lines = [f"InformationResult: {self.title}", "bits that attention adds to words and positions:"]
+        lines += [f"{name:>32}{one.adds:>9.3f}" for name, one in self.relations.items()]
+        return "\n".join([*lines, self.signature])
+
+
+def _signature(made: InformationProvenance, edges: int) -> Signature:
+    settings = made.settings
+    return Signature.of(
+        "bits",
+        settings,
+        learned_on=settings.learned_on,
+        max_length=settings.max_length,
+        dtype=settings.dtype,
+        drawn=settings.edges,
+        edges=edges,
+        version=VERSION,
+        control=settings.control and f"{settings.control}/{settings.seed}",
+    )
+
+
+def _percent(found: np.ndarray) -> float | None:
+    return float(100 * found.mean()) if found.size else None
+
+
+def _of_relation(name: str, rows: np.ndarray) -> RelationInformation:
+    scores = {
+        choice: ChoiceScore(
+            uas=100 * float((rows[f"{choice}_rank"] == 0).mean()), bits=float(rows[f"{choice}_bits"].mean())
+        )
+        for choice in CHOICES
+    }
+    missed = rows[rows["words_rank"] > 0]
+    return RelationInformation(
+        edges=len(rows),
+        functions=len(np.unique(rows["function"])),
+        in_mean=name not in NOT_IN_MEAN and len(rows) >= LEAST_EDGES,
+        best=100 * float((rows["best_rank"] == 0).mean()),
+        **scores,
+        adds=float((rows["words_bits"] - rows["both_bits"]).mean()),
+        missed=len(missed),
+        beyond=_percent(missed["beyond_rank"] == 0),
+        attention_beyond=_percent(missed["attention_rank"] == 0),
+    )
+
+
+def _mean(relations: list[RelationInformation]) -> MeanInformation | None:
+    """None without any relation."""
+    if not relations:
+        return None
+
+    def mean(values: list[float | None]) -> float | None:
+        there = [value for value in values if value is not None]
+        return float(np.mean(there)) if there else None
+
+    scores = {
+        choice: ChoiceScore(
+            uas=float(np.mean([getattr(one, choice).uas for one in relations])),
+            bits=float(np.mean([getattr(one, choice).bits for one in relations])),
+        )
+        for choice in CHOICES
+    }
+    adds = float(np.mean([one.adds for one in relations]))
+    return MeanInformation(
+        relations=len(relations),
+        best=float(np.mean([one.best for one in relations])),
+        **scores,
+        adds=adds,
+        share=100 * adds / scores[WORDS].bits if scores[WORDS].bits else None,
+        beyond=mean([one.beyond for one in relations]),
+        attention_beyond=mean([one.attention_beyond for one in relations]),
+    )

@@ -1,0 +1,197 @@
+"""The information probe as an instrument: its numbers by hand, resuming, shards, verification, controls, and commands."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+import probing
+from codesyntax_dataset.errors import LedgerError
+from probing import merge
+from probing.cli import main
+from probing.evidence.usable import usable
+from probing.evidence.verify import verify
+from probing.information.inform import Informing, _found
+from probing.information.learn import Learned
+from probing.information.result import InformationLedger, InformationResult
+from probing.report.results import parts
+from probing.runs.session import Session
+
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("one_thread")]
+
+
+@pytest.fixture(scope="module")
+def session(tiny_model):
+    return Session(tiny_model)
+
+
+@pytest.fixture(scope="module")
+def inform(session, dataset_folder):
+    """A small probe of a model of random weights; further arguments as of `probing.inform`."""
+    return lambda **given: probing.inform(session, dataset_folder, **{"edges": 30, "limit": 20, **given})
+
+
+@pytest.fixture(scope="module", autouse=True)
+def small_parts():
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Informing, "PART", 8)
+        yield
+
+
+@pytest.fixture(scope="module")
+def folder(inform, tmp_path_factory):
+    place = tmp_path_factory.mktemp("information")
+    inform(output=place)
+    return place
+
+
+@pytest.fixture(scope="module")
+def result(folder):
+    return InformationResult.load(next(folder.glob("*.json")))
+
+
+def files(folder: Path) -> dict[str, bytes]:
+    return {file.name: file.read_bytes() for file in folder.iterdir() if file.is_file()}
+
+
+def test_numbers_follow_from_the_rows(result):
+    rows, names = result.ledger.rows, result.ledger.relations
+    assert rows.size > 90 and len(result.relations) > 3 and result.functions == len({*rows["function"]})
+    for name, one in result.relations.items():
+        of = [row for row in rows if names[row["relation"]] == name]
+        missed = [row for row in of if row["words_rank"]]
+        assert one.edges == len(of) <= 30 and one.missed == len(missed)
+        assert one.adds == pytest.approx(sum(row["words_bits"] - row["both_bits"] for row in of) / len(of))
+        assert one.words.uas == pytest.approx(100 * sum(not row["words_rank"] for row in of) / len(of))
+        found = [not row["beyond_rank"] for row in missed]
+        assert one.beyond == (pytest.approx(100 * sum(found) / len(found)) if found else None)
+    counted = [one for one in result.relations.values() if one.in_mean]
+    assert result.mean.adds == pytest.approx(np.mean([one.adds for one in counted]))
+    assert result.mean.share == pytest.approx(100 * result.mean.adds / result.mean.words.bits)
+    assert result.signature.startswith("bits|model:tiny@")
+
+
+def test_ranks_and_bits_of_one_head_token_by_hand():
+    from probing.information.choice import Choices
+
+    codes, none = np.array([[0, 1, 0, 1]]), np.zeros((4, 0))
+    choices = Choices(np.zeros(1, int), np.zeros(1, int), codes, 2, none, np.zeros(4))
+    words, both = np.log([1.0, 3.0]), np.log([1.0, 1.0])
+    learned = Learned(words, both, none, none, (0, 0, 0), (0, 0, 0), 1, 1, (1.0, 1.0, 1.0))
+    attention = np.log([[1.0, 1.0, 1.0, 5.0], [1.0, 1.0, 2.0, 4.0]])
+    by_head = np.array([[0.1, 0.2, 0.3, 0.4], [0.5, 0.0, 0.5, 0.0]])
+    ranks, bits = _found(choices, learned, attention, by_head, np.array([2, 3]))
+    assert bits.tolist() == [[3, 1.415], [3, 0.6781], [2, 1]]  # of 1/8 and 3/8; of 1/8 and 5/8; of 2/8 and 4/8
+    assert ranks.tolist() == [[3, 1], [3, 0], [1, 0], [1, 0], [1, 3]]  # of equals the first
+
+
+def test_resumed(inform, folder, tmp_path, monkeypatch):
+    real, parts_run = Informing.run, []
+
+    def stops(self, part, bar):
+        parts_run.append(len(part))
+        if len(parts_run) == 2:
+            raise KeyboardInterrupt
+        return real(self, part, bar)
+
+    monkeypatch.setattr(Informing, "run", stops)
+    with pytest.raises(KeyboardInterrupt, match="the same command continues"):
+        inform(output=tmp_path)
+    done = len(parts_run)
+    inform(output=tmp_path)
+    assert files(tmp_path) == files(folder) and done == 2 and parts_run[1] == parts_run[2]
+
+
+def test_shards(inform, folder, tmp_path):
+    for number in (1, 2):
+        assert inform(output=tmp_path / "shards", shard=f"{number}/2") is None
+    assert len(list(merge([tmp_path / "shards"], tmp_path / "merged"))) == 1
+    assert files(tmp_path / "merged").keys() == files(folder).keys()
+    (ours,), (theirs,) = (place.glob("*.parquet") for place in (tmp_path / "merged", folder))
+    assert ours.read_bytes() == theirs.read_bytes()
+
+
+def test_batches_make_no_difference(inform, result, monkeypatch):
+    """But for rounding: bits to three decimals."""
+    monkeypatch.setitem(probing.runs.batches._BATCH_TOKENS, "cpu", 1)
+    alone = inform().ledger.rows
+    for name in alone.dtype.names:
+        if name.endswith("_bits"):
+            assert np.abs(alone[name] - result.ledger.rows[name]).max() < 2e-3
+        elif not name.endswith("_rank"):
+            assert (alone[name] == result.ledger.rows[name]).all()
+    assert (alone["words_rank"] == result.ledger.rows["words_rank"]).all()
+    assert np.mean(alone["both_rank"] != result.ledger.rows["both_rank"]) < 0.01
+
+
+def test_verified(folder, result, tiny_model, tmp_path):
+    file = next(folder.glob("*[0-9a-f].json"))
+    assert verify(file, model=str(tiny_model), functions=5, seed=0).accepted
+    rows = result.ledger.rows.copy()
+    rows["both_bits"] = np.maximum(rows["both_bits"] - 0.1, 0)
+    InformationResult.from_ledger(InformationLedger(result.ledger.names, rows, result.ledger.settings)).save(tmp_path)
+    assert not verify(
+        next(tmp_path.glob("*.json")), model=str(tiny_model), data=result.data_folder, functions=5
+    ).accepted
+
+
+def test_rows_that_cannot_be_are_refused(result):
+    for name, value, reason in (
+        ("both_rank", 10**6, "ranks"),
+        ("words_bits", -1.0, "bits"),
+        ("best_rank", -1, "ranks"),
+    ):
+        rows = result.ledger.rows.copy()
+        rows[name][0] = value
+        with pytest.raises(ValueError, match=f"{reason} that cannot be"):
+            InformationLedger.check(rows)
+    rows = result.ledger.rows.copy()
+    rows["relation"] = next(n for n, name in enumerate(result.ledger.names) if name not in result.learned)
+    with pytest.raises(LedgerError, match="was not learned"):
+        InformationResult.from_ledger(InformationLedger(result.ledger.names, rows, result.ledger.settings))
+
+
+@pytest.mark.parametrize("control", ["random-weights", "shuffled-attention", "redrawn-dependents"])
+def test_controls(inform, control):
+    """Each says what it is, and attention adds nothing: intervals reach down to 0."""
+    found = inform(control=control, seed=3)
+    assert f"|control:{control}/3" in found.signature and f"{control} 3" in found.title
+    assert all(effects["adds"].low <= 0.005 for effects in usable(found).relations.values() if effects["adds"].low)
+
+
+def test_intervals_are_of_functions(result):
+    """The estimate is the mean; a relation in few functions has no interval; a copy of all functions has a narrower one."""
+    found = usable(result)
+    for name, effects in found.relations.items():
+        one = result.relations[name]
+        assert effects["adds"].estimate == pytest.approx(one.adds) and effects["best"].estimate == pytest.approx(
+            one.best
+        )
+        assert np.isnan(effects["adds"].low) == (one.functions < 6)
+    assert found.mean["adds"].estimate == pytest.approx(result.mean.adds)
+    assert found.share.estimate == pytest.approx(result.mean.share)
+    rows = np.concatenate([result.ledger.rows] * 4)
+    rows["function"] += np.repeat(np.arange(4) * 10**4, len(result.ledger.rows)).astype(np.int32)
+    ledger = InformationLedger(result.ledger.names, rows, result.ledger.settings).sorted()
+    more = usable(InformationResult.from_ledger(ledger)).mean["words"]
+    once = found.mean["words"]
+    assert (more.high - more.low) < 0.6 * (once.high - once.low)
+
+
+def test_commands(tiny_model, dataset_folder, result, folder, tmp_path):
+    arguments = ["inform", str(tiny_model), "--data", str(dataset_folder), "--edges", "30", "--limit", "20"]
+    printed = CliRunner().invoke(main, [*arguments, "--output", str(tmp_path)], catch_exceptions=False)
+    assert printed.exit_code == 0 and "attention adds" in printed.output and "PARTIAL: first 20" in printed.output
+    assert "Words and positions leave" in printed.output and "left out:" in printed.output
+    scored = CliRunner().invoke(main, ["score", str(next(folder.glob("*.parquet"))), "--json"], catch_exceptions=False)
+    assert scored.exit_code == 0 and '"adds"' in scored.stdout
+    table = parts(result)[0]
+    assert len(table.rows) == len(result.relations) and len(table.totals) == 1
+
+
+def test_nothing_to_learn_from(inform):
+    with pytest.raises(LedgerError, match="no relation has edges to learn from"):
+        inform(limit=1)

@@ -1,0 +1,96 @@
+"""What is learned of planted attention: what it adds is known."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from support.simulations.planted_attention import RELATION, informing, noise
+
+from probing.evidence.usable import usable
+from probing.information.learn import drawn, folds
+from probing.runs.experiment import run
+
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("one_thread")]
+
+
+@pytest.fixture(autouse=True)
+def no_self_check(monkeypatch):
+    monkeypatch.setattr("probing.models.selfcheck.examine_lengths", lambda *_: None)
+    monkeypatch.setattr("probing.runs.experiment._slot", lambda _: None)
+
+
+def knowing(layers: int, heads: int, among: int):
+    """Noise, but one head looks at `among` tokens alike, of which the dependent is one."""
+
+    def attend(tokens, edges, rng):
+        maps = noise(layers, heads)(tokens, edges, rng)
+        for head, first in edges:
+            others = np.setdiff1d(np.arange(tokens), [head, first])
+            maps[1, 2, head] = 0
+            maps[1, 2, head, [first, *rng.choice(others, among - 1, replace=False)]] = 1 / among
+        return maps
+
+    return attend
+
+
+def copying(tokens, edges, rng):
+    """Twelve heads, each of which looks a fixed distance back or ahead."""
+    places = np.arange(tokens)
+    maps = np.zeros((3, 4, tokens, tokens))
+    for number in range(12):
+        distance = number - 6 + (number >= 6)
+        maps[number // 4, number % 4, places, (places + distance) % tokens] = 1
+    return maps
+
+
+def found(experiment):
+    result = run(experiment)
+    return result, result.relations[RELATION], usable(result).relations[RELATION]["adds"]
+
+
+def test_a_head_that_knows_adds_its_entropy():
+    """Of 16 candidates, which words leave open (4 bits), 4 are left: 2 bits are added."""
+    result, relation, adds = found(informing(knowing(3, 4, among=4), functions=40, tokens=17, edges=12))
+    assert relation.words.bits == pytest.approx(4, abs=0.1)
+    assert adds.estimate == pytest.approx(2, abs=0.1) and adds.high - adds.low < 0.2
+    assert relation.both.bits == pytest.approx(2, abs=0.1)
+    learned = result.learned[RELATION]
+    assert learned.best == (1, 0, 2) and relation.best == pytest.approx(25, abs=5)
+
+
+def test_a_head_that_knows_all_adds_all_that_is_open():
+    _, relation, adds = found(informing(knowing(2, 3, among=1), functions=40, tokens=17, edges=12))
+    assert adds.estimate == pytest.approx(relation.words.bits, abs=0.1) and relation.both.uas == relation.best == 100
+    assert relation.beyond == relation.attention_beyond == 100 and relation.missed > 400
+
+
+@pytest.mark.parametrize("distance", [None, 3])
+def test_heads_that_copy_offsets_add_nothing(distance):
+    """Neither where dependents are anywhere, nor where an offset finds them all, which the heads then find, too."""
+    _, relation, adds = found(informing(copying, functions=40, tokens=17, edges=12, distance=distance))
+    assert adds.low <= 0.005 and adds.high >= -0.005 and abs(adds.estimate) < 0.01
+    assert distance is None or relation.best == relation.words.uas == relation.both.uas == 100
+
+
+def test_many_heads_of_noise_add_nothing():
+    _, relation, adds = found(informing(noise(30, 9), functions=40, tokens=17, edges=12))
+    assert adds.low <= 0 <= adds.high and abs(adds.estimate) < 0.02
+    assert relation.words.bits == pytest.approx(4, abs=0.1)
+
+
+def test_whole_groups_are_in_one_fold():
+    fold = folds(np.array(["a"] * 5 + ["b"] * 3 + ["c"] * 3 + ["d"] * 2))
+    assert [len({*fold[part]}) for part in (slice(5), slice(5, 8), slice(8, 11), slice(11, 13))] == [1] * 4
+    assert sorted(np.bincount(fold).tolist()) == [3, 5, 5] and folds(np.array(["a", "a"])) is None
+
+
+def test_edges_are_drawn_by_function_and_the_same_for_all_models():
+    functions = informing(noise(1, 1), functions=30, tokens=17, edges=12).probing.encoded.functions
+    few, same, left_out = drawn(functions, 100)
+    assert sum(len(function.edges) for function in few) == 100 and (same, left_out) == (0, 260)
+    assert sorted(len(function.edges) for function in few)[1:] == [12] * 8
+    without = [function for function in functions if function.index != few[0].index]
+    again = {function.index for function in drawn(without, 80)[0]}
+    assert again <= {function.index for function in few}
+    everything, _, none = drawn(functions, 10**6)
+    assert none == 0 and [function.index for function in everything] == list(range(30))
