@@ -114,19 +114,40 @@ def tiny_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.fixture(scope="session")
-def evidence(tiny_model: Path, dataset_folder: Path, tmp_path_factory: pytest.TempPathFactory):
-    """What there is to publish about the tiny model on some functions in Python."""
-    import numpy as np
+def cut(dataset_folder: Path, folder: Path, **functions: int) -> Path:
+    """A copy of a dataset with the first functions of each split, so many."""
+    import pyarrow.parquet as pq
+    import yaml
 
+    from codesyntax_dataset.metadata import sha256sums
+
+    shutil.copytree(dataset_folder, folder)
+    for split, number in functions.items():
+        for file in folder.glob(f"*/{split}*.parquet"):
+            pq.write_table(pq.read_table(file).slice(0, number), file)
+    _, front, text = (folder / "README.md").read_text().split("---\n", 2)
+    kept = {name: value for name, value in yaml.safe_load(front).items() if name != "dataset_info"}
+    (folder / "README.md").write_text(f"---\n{yaml.safe_dump(kept)}---\n{text}")
+    (folder / "SHA256SUMS").write_text(sha256sums(folder))
+    return folder
+
+
+@pytest.fixture(scope="session")
+def few_functions(dataset_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The embedded sample cut to 40 functions of test and 30 of validation."""
+    return cut(dataset_folder, tmp_path_factory.mktemp("few") / "codesyntax", test=40, validation=30)
+
+
+@pytest.fixture(scope="session")
+def evidence(tiny_model: Path, few_functions: Path, tmp_path_factory: pytest.TempPathFactory):
+    """What there is to publish about the tiny model on some functions in Python."""
     from probing import probe
     from probing.evidence.gather import find, gather
 
     folder = tmp_path_factory.mktemp("evidence")
     for split in ("test", "validation"):
-        probe(str(tiny_model), dataset_folder, "python", split, output=folder)
-    (probed,) = find([folder])
-    return gather([probed.only(np.arange(40), np.arange(30))], dataset_folder)[0]
+        probe(str(tiny_model), few_functions, "python", split, output=folder)
+    return gather(find([folder]), few_functions)[0]
 
 
 @pytest.fixture(scope="module")

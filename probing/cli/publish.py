@@ -90,18 +90,22 @@ def submit(results: tuple[Path, ...], dry_run: bool, undoing: bool, **given: Any
 @main.command()
 @click.argument("sources", nargs=-1, required=True, metavar="SOURCE...")
 @click.option("--output", default="board", type=options.FOLDER, help="The folder to write.")
-def board(sources: tuple[str, ...], output: Path) -> None:
+@click.option("--data", help="The dataset, a folder or its id on the Hub: baselines are computed from it.")
+@click.option("--verify", is_flag=True, help="Run a part of each entry again, with the ledgers beside it.")
+@click.option("--device", help="Device for running them again.  [default: a CUDA GPU if available]")
+@click.option("--seed", type=click.IntRange(min=0), help="For a draw of your own.  [default: that of `submit`]")
+def board(sources: tuple[str, ...], output: Path, **given: Any) -> None:
     """Compare entries on a board: a static site, ready to upload as a Space, with a Markdown table and CSV.
 
     SOURCE is a folder of entries, such as report/entries, or a results repository on the Hub (user/results, optionally
-    with @revision). Entries that fail a check are left out and listed with the reason.
+    with @revision). Entries that fail a check are left out and listed with the reason. What is not verified is claimed.
     """
     quiet_hub()
     from probing.publish.board import read
     from probing.report.board import check_place, save
 
     check_place(output)
-    entries = read(sources)
+    entries = read(sources, **given)
     for file, reason in entries.left_out:
         note(f"left out {file}: {reason}")
     note(f"entries: {len(entries)}, tables: {len(entries.tables)}, files left out: {len(entries.left_out)}")

@@ -145,7 +145,7 @@ class CompleteRun(Record):
 
 
 class Verified(Record):
-    """How many functions, `of` so many, `codesyntax submit` ran again before it sent the entry."""
+    """How many functions, `of` so many, `codesyntax submit` ran again before it sent the entry, as the entry claims."""
 
     functions: Number
     of: Number
@@ -205,6 +205,23 @@ class Entry(Record):
     def content(self) -> Iterable[np.ndarray]:
         """Whole numbers that all entries of a table share, such as the functions and what the baselines hit."""
 
+    @property
+    @abstractmethod
+    def digests(self) -> dict[str, str]:
+        """Split -> the digest of the ledger on it."""
+
+    @abstractmethod
+    def numbers(self) -> str:
+        """A digest of all that it says of the model, which another model hardly has."""
+
+    def baselines(self) -> str:
+        """A digest of what it says of baselines, which follow from the data; empty if it needs none."""
+        return ""
+
+    def beside(self, other: Entry) -> Entry:
+        """The same with the baselines of another entry of its table."""
+        return self
+
     @abstractmethod
     def scores(self, beside: Scores | None = None) -> Scores:
         """What follows from it. `beside`: of another entry of its table, with which it shares the baselines."""
@@ -212,10 +229,8 @@ class Entry(Record):
     @property
     def table(self) -> str:
         """The name of its table: equal for entries that compare with each other."""
-        digest = hashlib.sha256(json.dumps(self.shared).encode())
-        for numbers in self.content():
-            digest.update(repr(numbers.shape).encode() + numbers.astype("<u4").tobytes())
-        return f"{self.settings.config}.{self.instrument}.{digest.hexdigest()[:12]}"
+        digest = digest_of(self.content(), json.dumps(self.shared))
+        return f"{self.settings.config}.{self.instrument}.{digest[:12]}"
 
     @property
     def file_name(self) -> str:
@@ -226,6 +241,14 @@ class Entry(Record):
         """The same entry gives the same text."""
         fields = self.model_dump(mode="json", exclude_unset=True)
         return json.dumps(fields, allow_nan=False, separators=(",", ":")) + "\n"
+
+
+def digest_of(content: Iterable[np.ndarray], text: str = "") -> str:
+    """SHA-256 of a text and whole numbers."""
+    digest = hashlib.sha256(text.encode())
+    for numbers in content:
+        digest.update(repr(numbers.shape).encode() + numbers.astype("<u4").tobytes())
+    return digest.hexdigest()
 
 
 def for_boards(make: Callable[[], Entry]) -> Entry | None:

@@ -1,7 +1,8 @@
 """Entries on attention: by function, how many edges of each relation the chosen heads and the baselines hit.
 
-Numbers of functions are text, as `probing.evidence.packing` says, for the k of tables: `places` (F,), positions of the
-functions in the split; `edges` (R, F), of each relation of *published* in each function. Of the hits by each protocol
+Numbers of functions are text, as `probing.evidence.packing` says, for the k of tables: `places` (F,), positions in the
+split of all functions with edges; `edges` (R, F), of each relation of *published* in each function; `unread`, the
+places of the functions that the model could not read, where it has no hits. Of the hits by each protocol
 stand `heads` (rules, k, R), the model's chosen ones, layer * heads + head; `better` (rules, k, R), which of KINDS the
 combined baseline is, 0 or 1; and the hits of `model`, `offset` and `keyword` (rules, k, n): the n pairs of a relation
 and a function with edges, in the order of `edges`, for the relations of the protocol.
@@ -9,10 +10,10 @@ and a function with edges, in the order of `edges`, for the relations of the pro
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import product
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple, Self
 
 import numpy as np
 from pydantic import FailFast, Field
@@ -32,12 +33,13 @@ from codesyntax_metric.topk_uas import NOT_IN_MEAN, RULES
 from probing.attention.result import ProbeRun, signature_of
 from probing.evidence import entry
 from probing.evidence.baselines import KINDS
-from probing.evidence.entry import CompleteRun, Entry, Interval, Number, Score, Scores
+from probing.evidence.entry import CompleteRun, Entry, Interval, Number, Score, Scores, digest_of
 from probing.evidence.outcomes import TABLE_PLACES, Found, Outcomes
 from probing.evidence.packing import packed, unpacked
 from probing.evidence.selection import SAME_RELATIONS
 from probing.evidence.statistics import FEW_FUNCTIONS, LEAST_EDGES
 from probing.evidence.uncertainty import compare_means, mean_with_bounds, relation_scores, shares
+from probing.runs import records
 from probing.runs.records import Record, Texts, listed, matching
 from probing.runs.settings import Settings, Signature
 from probing.runs.untrusted_json import PLAIN, shown
@@ -47,6 +49,9 @@ CELLS = [(protocol, rule, k) for protocol in PROTOCOLS for rule in RULES for k i
 
 MEANS = (*PROTOCOLS, SAME_RELATIONS, BEYOND_OFFSET)
 """The means over relations, by each rule and k."""
+
+NO_RELATIONS = "no relations"
+"""Why a function is skipped that has nothing to score; skipped for any other reason, it is missed."""
 
 WHO = ("model", *KINDS)
 """Whose hits are in an entry. Those of the combined baseline are of the better of the other two."""
@@ -87,7 +92,7 @@ class ChosenOn(Record):
 
 
 class Digests(Record):
-    """SHA-256 of the ledgers' files."""
+    """SHA-256 of the content of the ledgers."""
 
     test: entry.Sha256
     validation: entry.Sha256
@@ -112,7 +117,7 @@ class HardHits(ProtocolHits):
     edges: str
 
 
-def pack(model: Outcomes, baselines: dict[str, Outcomes], heads: int) -> dict[str, Any]:
+def pack(model: Outcomes, baselines: Mapping[str, Outcomes], heads: int) -> dict[str, Any]:
     """The fields of ProtocolHits: of a model with so many `heads` in a layer, and the baselines on the same edges.
 
     Raises EntryError for a relation that the baselines do not have.
@@ -120,27 +125,30 @@ def pack(model: Outcomes, baselines: dict[str, Outcomes], heads: int) -> dict[st
 
     if unknown := sorted(set(model.relations) - set(baselines[BEST_BASELINE].relations)):
         raise EntryError(f"the result has the relation {shown(unknown[0])}, expected a relation of the dataset")
-
-    def chosen(outcomes: Outcomes) -> np.ndarray:  # (rules, R, k, 2)
-        return np.array(
-            [
-                [[outcomes.choice[rule][name][place] for place in TABLE_PLACES] for name in model.relations]
-                for rule in RULES
-            ],
-            np.int64,
-        ).reshape(len(RULES), len(model.relations), len(TABLE_KS), 2)
-
-    layer, head = np.moveaxis(chosen(model), -1, 0).swapaxes(-1, -2)
-    better = chosen(baselines[BEST_BASELINE])[..., 1].swapaxes(-1, -2)
-    of = {"model": model, **{kind: baselines[kind].only(model.relations) for kind in KINDS}}
-    counts = [[found.counts[:, TABLE_PLACES] for found in outcomes.found] for outcomes in of.values()]
-    hits = [np.concatenate([np.zeros((len(RULES), len(TABLE_KS), 0), np.int64), *parts], axis=-1) for parts in counts]
+    layer, head = np.moveaxis(_chosen(model, model.relations), -1, 0).swapaxes(-1, -2)
     return {
         "relations": model.relations,
         "heads": packed(layer * heads + head),
-        "better": packed(better),
-        **dict(zip(of, map(packed, hits))),
+        "model": _packed_hits(model),
+        **pack_baselines(baselines, model.relations),
     }
+
+
+def pack_baselines(baselines: Mapping[str, Outcomes], relations: list[str]) -> dict[str, str]:
+    """The fields of ProtocolHits that are of the baselines."""
+    better = _chosen(baselines[BEST_BASELINE], relations)[..., 1].swapaxes(-1, -2)
+    return {"better": packed(better), **{kind: _packed_hits(baselines[kind].only(relations)) for kind in KINDS}}
+
+
+def _chosen(outcomes: Outcomes, relations: list[str]) -> np.ndarray:
+    """Layer and head: (rules, R, k, 2)."""
+    chosen = [[[outcomes.choice[rule][name][place] for place in TABLE_PLACES] for name in relations] for rule in RULES]
+    return np.array(chosen, np.int64).reshape(len(RULES), len(relations), len(TABLE_KS), 2)
+
+
+def _packed_hits(outcomes: Outcomes) -> str:
+    none = np.zeros((len(RULES), len(TABLE_KS), 0), np.int64)
+    return packed(np.concatenate([none, *(found.counts[:, TABLE_PLACES] for found in outcomes.found)], axis=-1))
 
 
 class CountedHits(NamedTuple):
@@ -204,10 +212,12 @@ class RelationScore(NamedTuple):
 @dataclass(frozen=True, eq=False)
 class AttentionScores(Scores):
     """The scores of a model, against the combined baseline, by mean, rule and k. `baselines`: one of BASELINES -> the
-    same of it; `relations`: by name."""
+    same of it; `relations`: by name; `on_read`: if functions are missed, one of PROTOCOLS or BEYOND_OFFSET -> the
+    headline without these."""
 
     baselines: dict[str, dict[Cell, Score | None]]
     relations: dict[str, RelationScore]
+    on_read: dict[str, float]
 
     @property
     def means(self) -> tuple[str, ...]:
@@ -229,6 +239,8 @@ class AttentionEntry(Entry):
     heads: Size
     chosen_on: ChosenOn
     ledgers: Digests
+    missed: records.Number
+    unread: str
     places: str
     edges: str
     published: ProtocolHits
@@ -239,8 +251,9 @@ class AttentionEntry(Entry):
     def signatures(self) -> tuple[Signature, Signature]:
         """Those of the probes of `test` and of `validation`."""
         validation = self.settings.model_copy(update={"split": "validation", "labels": self.chosen_on.labels})
+        read = ~np.isin(self._places(), self._unread())
         return (
-            signature_of(self.settings, self.functions, int(self._edges().sum())),
+            signature_of(self.settings, self.functions, int(self._edges()[:, read].sum())),
             signature_of(validation, self.chosen_on.functions, self.chosen_on.edges),
         )
 
@@ -250,26 +263,48 @@ class AttentionEntry(Entry):
 
     @property
     def shared(self) -> dict[str, str]:
-        scored_on, chosen_on = (signature.parts for signature in self.signatures)
-        shared = {name: value for name, value in scored_on.items() if name not in ("model", "also-fits")}
-        shared |= {f"{name} chosen on": chosen_on[name] for name in ("labels", "functions", "edges")}
+        shared = {name: of for name, of in self.signatures[0].parts.items() if name not in ("model", "also-fits")}
+        shared |= {"functions": str(self.scored), "edges": str(self._edges().sum())}
+        shared |= {"labels chosen on": self.chosen_on.labels, "relations": ", ".join(self.published.relations)}
         return {**shared, "functions of the split": str(self.functions + sum(self.skips.values()))}
 
+    @property
+    def scored(self) -> int:
+        """How many functions are in the numbers: those that were read, and those that are missed."""
+        return self.functions + self.missed
+
     def content(self) -> Iterator[np.ndarray]:
-        """The functions, their edges, also the hard ones, and the hits of the baselines."""
+        """The functions and their edges, also the hard ones."""
         for counted in self.counted().values():
-            yield from (counted.functions, counted.edges, counted.better, *(counted.hits[kind] for kind in KINDS))
+            yield from (counted.functions, counted.edges)
+
+    @property
+    def digests(self) -> dict[str, str]:
+        return self.ledgers.model_dump()
+
+    def numbers(self) -> str:
+        return digest_of(part for of in self.counted().values() for part in (of.heads, of.hits["model"]))
+
+    def baselines(self) -> str:
+        of_kinds = (part for of in self.counted().values() for part in (of.better, *(of.hits[kind] for kind in KINDS)))
+        return digest_of(of_kinds)
+
+    def beside(self, other: Entry) -> AttentionEntry:
+        assert isinstance(other, AttentionEntry)
+        texts = {"better", *KINDS}
+        found = {PUBLISHED: other.published, HELD_OUT: other.held_out, BEYOND_OFFSET: other.beyond_offset}
+        return self.against({at: hits.model_dump(include=texts) for at, hits in found.items() if hits is not None})
+
+    def against(self, baselines: Mapping[str, Mapping[str, str]]) -> Self:
+        """The same with other baselines: one of PUBLISHED, HELD_OUT and BEYOND_OFFSET -> `better` and one of KINDS ->
+        text."""
+        fields = ({at: getattr(self, at.replace("-", "_")).model_copy(update=of)} for at, of in baselines.items())
+        return self.model_copy(update={at.replace("-", "_"): hits for of in fields for at, hits in of.items()})
 
     def counted(self) -> dict[str, CountedHits]:
         """PUBLISHED, HELD_OUT, and BEYOND_OFFSET if there is such a score -> the hits. Raises EntryError for text that
         does not have them."""
-        names, edges = self.published.relations, self._edges()
-        places = unpacked(self.places, "places", self.functions).astype(np.int64)
-        rows = self.functions + sum(self.skips.values())
-        if (np.diff(places) <= 0).any() or places[-1] >= rows:
-            raise EntryError(
-                f"places are not {self.functions} places in a split of {rows} functions, scored and skipped, in order"
-            )
+        names, edges, places = self.published.relations, self._edges(), self._places()
         result = {PUBLISHED: self._counted(self.published, PUBLISHED, places, edges)}
         for protocol, hits in ((HELD_OUT, self.held_out), (BEYOND_OFFSET, self.beyond_offset)):
             if hits is None:
@@ -298,17 +333,24 @@ class AttentionEntry(Entry):
             for cell in baselines[KINDS[0]]:
                 if cell[0] == BEYOND_OFFSET:  # where only the combined one is shown
                     baselines[KINDS[0]][cell] = baselines[KINDS[1]][cell] = None
-        added = np.zeros((len(MEANS), len(RULES) * len(TABLE_KS), self.functions), np.float32)
+        added = np.zeros((len(MEANS), len(RULES) * len(TABLE_KS), self.scored), np.float32)
         for number, mean in enumerate(MEANS):
             if mean in models:
                 at = np.searchsorted(counted[PUBLISHED].functions, models[mean].functions)
                 added[number][:, at] = shares(models[mean])
         return AttentionScores(
             cells=_cells(models, combined, baselines[BEST_BASELINE]),
-            shares=added.reshape(-1, self.functions),
+            shares=added.reshape(-1, self.scored),
             baselines=baselines,
             relations=self._relations(counted, models),
+            on_read={at: self._on_read(of) for at, of in counted.items()} if self.missed else {},
         )
+
+    def _on_read(self, counted: CountedHits) -> float:
+        """The headline of a protocol on the functions that the model could read, in percent."""
+        edges = counted.edges[:, ~np.isin(counted.functions, self._unread())].sum(axis=1)
+        kept = (edges > 0) & [name not in NOT_IN_MEAN for name in counted.relations]
+        return float(np.mean(100 * counted.total("model")[0, 0][kept] / edges[kept])) if kept.any() else 0.0
 
     def _relations(self, counted: dict[str, CountedHits], models: dict[str, Outcomes]) -> dict[str, RelationScore]:
         published = counted[PUBLISHED]
@@ -331,9 +373,23 @@ class AttentionEntry(Entry):
 
     # ---------------------------------------------------------------------------------------------------------- checks
 
+    def _places(self) -> np.ndarray:
+        """(F,)."""
+        places = unpacked(self.places, "places", self.scored).astype(np.int64)
+        rows = self.functions + sum(self.skips.values())
+        if (np.diff(places) <= 0).any() or places[-1] >= rows:
+            raise EntryError(
+                f"places are not {self.scored} places in a split of {rows} functions, scored and skipped, in order"
+            )
+        return places
+
+    def _unread(self) -> np.ndarray:
+        """(`missed`,)."""
+        return unpacked(self.unread, "unread", self.missed).astype(np.int64)
+
     def _edges(self) -> np.ndarray:
         """(R, F), of the relations of *published*."""
-        shape = len(self.published.relations), self.functions
+        shape = len(self.published.relations), self.scored
         return unpacked(self.edges, "edges", shape[0] * shape[1]).reshape(shape)
 
     def _counted(self, hits: ProtocolHits, at: str, functions: np.ndarray, edges: np.ndarray) -> CountedHits:
@@ -377,6 +433,16 @@ class AttentionEntry(Entry):
             for kind in KINDS:
                 why = f"{at}.{kind} has fewer hits in a function than with one guess fewer"
                 yield bool((np.diff(hits.hits[kind], axis=1) < 0).any()), why
+        unread = self._unread()
+        scored, why = sum(of for reason, of in self.skips.items() if reason != NO_RELATIONS), "but with edges"
+        yield self.missed != scored, f"{self.missed} functions are missed, {scored} were skipped {why}"
+        wrong = bool((np.diff(unread) <= 0).any() or np.setdiff1d(unread, published.functions).size)
+        yield wrong, "unread is not among places, in order"
+        for at, hits in counted.items():
+            missed = [edges > 0 for edges in hits.edges]
+            lost = [np.isin(hits.functions, unread)[of] for of in missed]
+            found = any((of[..., none] > 0).any() for of, none in zip(hits.by_relation("model"), lost))
+            yield found, f"{at}.model has hits in a function that the model could not read"
         edges = published.edges
         each_has_one = edges.any(axis=0).all() and edges.any(axis=1).all()
         yield not each_has_one, "edges has a function or a relation without any"

@@ -1,25 +1,27 @@
 """Entries on masked syntax: what a masked language model restores, by function.
 
-There are N pairs of a node type and a function, sorted by node type and function. Their numbers are text, as
-`probing.evidence.packing` says: `places` (N,) of the functions in the split; `masked` (N,), sub-tokens in T1; and each
-of OUTCOMES, (2, N), T1 and T0, in millionths, rounded; log-probabilities without their sign.
+There are N pairs of a node type and a function of the split that has nodes of it, sorted by node type and function.
+Their numbers are text, as `probing.evidence.packing` says: `places` (N,) of the functions in the split; `masked` (N,),
+sub-tokens in T1; and each of OUTCOMES, (2, N), T1 and T0, in millionths, rounded; log-probabilities without their sign.
+What the model could not read, or no tree tells, is missed: nothing is masked, and all shares are 0.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Annotated, Literal, NamedTuple
+from pathlib import Path
+from typing import Annotated, Any, Literal, NamedTuple
 
 import numpy as np
 from pydantic import FailFast, Field
 
-from codesyntax_dataset.errors import EntryError
+from codesyntax_dataset.errors import DatasetError, EntryError
 from probing.evidence import entry
 from probing.evidence.effect import paired
-from probing.evidence.entry import FORMAT, CompleteRun, Entry, Interval, Number, Score, Scores
-from probing.evidence.masked import OF_MODEL, UNCOMPARED, Masked
+from probing.evidence.entry import FORMAT, CompleteRun, Entry, Interval, Number, Score, Scores, digest_of
+from probing.evidence.masked import OF_MODEL, UNCOMPARED, holding
 from probing.evidence.over_types import over_types
 from probing.evidence.packing import packed, unpacked
 from probing.prediction.ledger import SIMILARITIES
@@ -29,11 +31,14 @@ from probing.prediction.result import (
     OUTCOMES,
     VERSION,
     MaskProvenance,
+    MaskResult,
     MaskRun,
     MaskSettings,
+    OutcomeArms,
     signature_of,
 )
 from probing.runs import records
+from probing.runs.data import find_data
 from probing.runs.ledger_file import MASKING
 from probing.runs.records import exactly, listed, matching
 from probing.runs.untrusted_json import PLAIN
@@ -50,6 +55,7 @@ _MOST_PAIRS = 3 * 10**6
 _UNIT = 10**6
 _ROUNDED = 2.5 / _UNIT  # more than rounding to millionths changes a sum of two similarities
 _LOWEST = 2.0**32 - 1  # in millionths
+_MISSED = -20.0  # the log-probability, in nats, of sub-tokens that are missed
 
 NodeType = Annotated[str, matching(PLAIN + "{1,60}", "the name of a node type")]
 
@@ -96,16 +102,18 @@ class NodeTypeScore(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class MaskedScores(Scores):
-    """Means over node types of T1, against T0, by outcome; and by the name of a node type."""
+    """Means over node types of T1, against T0, by outcome; and by the name of a node type. `on_read`: if any pair is
+    missed, outcome -> T1 without these, of the node types that are left."""
 
     node_types: dict[str, NodeTypeScore]
+    on_read: dict[str, float]
 
 
 class MaskedEntry(Entry):
     """What is published about a masked language model on one config.
 
-    `functions`, `copies`, `skips` and `dropped` are of all that was run; `uncompared` counts what was, but is not in
-    the numbers. `compared`: each node type with numbers -> its functions. `ledger`: the digest of its content.
+    `functions`, `copies`, `skips` and `dropped` are of all that was run; `uncompared` counts what was, but is missed.
+    `compared`: each node type -> the functions with nodes of it. `ledger`: the digest of its content.
     """
 
     instrument: Literal["masking"]
@@ -152,6 +160,13 @@ class MaskedEntry(Entry):
         for name in sorted(pairs.node_types):
             yield pairs.places[pairs.node_type == pairs.node_types.index(name)]
 
+    @property
+    def digests(self) -> dict[str, str]:
+        return {"test": self.ledger}
+
+    def numbers(self) -> str:
+        return digest_of(np.round(_UNIT * np.abs(arm)) for arm in self.pairs().arms.values())
+
     def pairs(self) -> Pairs:
         """The values by function. Raises EntryError for text that does not have them."""
         names, sizes = list(self.compared), list(self.compared.values())
@@ -179,7 +194,7 @@ class MaskedEntry(Entry):
         sizes = np.bincount(pairs.node_type)
         weight = PERCENT / sizes[pairs.node_type] / len(sizes)
         shares = [np.bincount(row, weight * pairs.arms[name][0], len(functions)) for name in OUTCOMES]
-        return MaskedScores(cells, np.array(shares, np.float32), self._of_types(pairs, units))
+        return MaskedScores(cells, np.array(shares, np.float32), self._of_types(pairs, units), _on_read(pairs, units))
 
     def _of_types(self, pairs: Pairs, units: dict[str, int]) -> dict[str, NodeTypeScore]:
         of_types = {name: pairs.node_type == number for number, name in enumerate(pairs.node_types)}
@@ -201,54 +216,100 @@ class MaskedEntry(Entry):
         names = [name for name in self.settings.node_types if name in self.compared]
         if not names or names != list(self.compared):
             raise EntryError("compared does not have some of the node types of the settings, in their order")
-        if (most := max(self.compared.values())) > self.functions or self.functions * len(names) > _MOST_PAIRS:
+        rows = self.functions + sum(self.skips.values())
+        if (most := max(self.compared.values())) > rows or rows * len(names) > _MOST_PAIRS:
             raise EntryError(
-                f"compared has {most} functions of a node type, expected at most {self.functions}, and at most "
+                f"compared has {most} functions of a node type, expected at most {rows}, and at most "
                 f"{_MOST_PAIRS:,} pairs of a function and a node type"
             )
-        pairs, rows = self.pairs(), self.functions + sum(self.skips.values())
+        pairs = self.pairs()
         backwards = (np.diff(pairs.places) <= 0) & (np.diff(pairs.node_type) == 0)
         if backwards.any() or pairs.places.max() >= rows:
             raise EntryError(f"places are not those of functions in a split of {rows}, in order for each node type")
         masked = self.functions * len(self.settings.node_types) - sum(self.dropped.values())
-        compared = len(pairs.places) + sum(self.uncompared.values())
+        compared = int(np.count_nonzero(pairs.masked)) + sum(self.uncompared.values())
         if compared != masked:
             raise EntryError(
                 f"{compared} pairs of a function and a node type are compared or counted as not, but {masked} were "
                 "masked"
             )
         if self.verified:
-            again, of, least = self.verified.functions, self.verified.of, len(np.unique(pairs.places))
+            again, of, least = self.verified.functions, self.verified.of, len(np.unique(pairs.places[pairs.masked > 0]))
             if not (least <= of <= self.functions and again <= of):
                 raise EntryError(f"verified is {again} of {of} functions, expected of {least} to {self.functions}")
         _check_possible(pairs, self.settings)
 
 
-def make(model: Masked) -> MaskedEntry:
-    """The entry of a masking result that has node types. Raises EntryError for what no board takes."""
-    of_types = list(model.node_types.values())
-    arms = {name: np.concatenate([one.arms[name] for one in of_types], axis=1) for name in OUTCOMES}
+def make(result: MaskResult, holding: Mapping[str, np.ndarray]) -> MaskedEntry:
+    """The entry of a masking result; `holding`: as of `masked.holding`. Raises EntryError for what no board takes."""
+    rows = result.ledger.rows[result.ledger.rows["copy"] == 0]
+    names = [name for name in result.settings.node_types if len(holding[name])]
+    by_outcome = {outcome: result.arms(outcome) for outcome in OUTCOMES}
+    masked, uncompared = [], 0
+    arms: dict[str, list[np.ndarray]] = {outcome: [] for outcome in OUTCOMES}
+    for name in names:
+        of_type = rows[rows["node_type"] == result.ledger.node_types.index(name)]
+        known = by_outcome[HEADLINE][name].functions if len(of_type) else of_type["function"]
+        uncompared += len(of_type) - len(known)
+        masked.append(_filled(holding[name], known, of_type["masked"][np.isin(of_type["function"], known)], 0))
+        for outcome, found in by_outcome.items():
+            both = found[name] if len(of_type) else OutcomeArms(known, np.empty(0), np.empty(0))
+            kept, missed = np.isin(both.functions, known), _MISSED if outcome == "log_probability" else 0
+            arms[outcome].append(
+                np.stack([_filled(holding[name], known, arm[kept], missed) for arm in (both.t1, both.t0)])
+            )
     return MaskedEntry.made(
         {
             "format": FORMAT,
             "instrument": MASKING,
-            "settings": model.settings.model_dump(mode="json"),
-            "run": model.run.model_dump(),
-            "functions": model.functions,
-            "skips": model.skips,
-            "versions": model.versions,
+            "settings": result.settings.model_dump(mode="json"),
+            "run": result.run.model_dump(),
+            "functions": result.functions,
+            "skips": result.skips,
+            "versions": result.versions,
             "version": VERSION,
-            "dropped": model.dropped,
-            "uncompared": {reason: model.uncompared[reason] for reason in UNCOMPARED},
-            "ledger": model.ledger,
-            "compared": {name: of.functions for name, of in model.node_types.items()},
-            "places": packed(np.concatenate([one.places for one in of_types])),
-            "masked": packed(np.concatenate([one.sub_tokens for one in of_types])),
+            "dropped": result.dropped,
+            "uncompared": dict(zip(UNCOMPARED, (uncompared, 0))),
+            "ledger": result.ledger.digest(),
+            "compared": {name: len(holding[name]) for name in names},
+            "places": packed(np.concatenate([holding[name] for name in names])),
+            "masked": packed(np.concatenate(masked)),
             "outcomes": {
-                name: packed(np.round(np.abs(np.clip(of, -_LOWEST / _UNIT, 1)) * _UNIT)) for name, of in arms.items()
+                name: packed(np.round(np.abs(np.clip(np.concatenate(of, axis=1), -_LOWEST / _UNIT, 1)) * _UNIT))
+                for name, of in arms.items()
             },
         }
     )
+
+
+def of_file(file: Path, data: Any = None) -> MaskedEntry:
+    """The entry of a masking result in a file; `data`: the location of the dataset, if not that in the result.
+
+    Raises LedgerError for a damaged result, EntryError for what no board takes, or without the data.
+    """
+    result = MaskResult.load(file)
+    try:
+        return make(result, holding(find_data(file, result.settings) if data is None else data, result.settings))
+    except DatasetError as error:
+        raise EntryError(f"nobody knows what {result.settings.model} could not read: {error}") from error
+
+
+def _filled(places: np.ndarray, known: np.ndarray, values: np.ndarray, missed: float) -> np.ndarray:
+    """The values of `known` places among all of them, and for the others that of what is missed."""
+    found = np.full(len(places), missed, float)
+    found[np.searchsorted(places, known)] = values
+    return found
+
+
+def _on_read(pairs: Pairs, units: dict[str, int]) -> dict[str, float]:
+    read = pairs.masked > 0
+    types = np.unique(pairs.node_type[read])
+    if read.all() or not len(types):
+        return {}
+    of_types = [(pairs.node_type == of) & read for of in types]
+    return {
+        name: unit * float(np.mean([pairs.arms[name][0, of].mean() for of in of_types])) for name, unit in units.items()
+    }
 
 
 def _check_possible(pairs: Pairs, settings: MaskSettings) -> None:
@@ -262,14 +323,17 @@ def _check_possible(pairs: Pairs, settings: MaskSettings) -> None:
     broken[1] &= current  # otherwise controls mask other numbers of sub-tokens
     # a true sub-token that is not the most likely one has a probability of at most a half
     likely = pairs.arms["log_probability"] > math.log(0.5) * (1 - restored) + 0.001
+    missed = pairs.masked == 0
+    nothing = np.all([pairs.arms[name] == (_MISSED if name == "log_probability" else 0) for name in OUTCOMES], axis=0)
     for wrong, why in (
-        ((pairs.masked < 1) | (pairs.masked > settings.max_length), "no function has so many masked sub-tokens"),
+        (missed & ~nothing, "nothing is masked, and yet restored"),
+        (pairs.masked > settings.max_length, "no function has so many masked sub-tokens"),
         (np.max([jaccard, sorensen_dice, levenshtein, restored], axis=0) > 1, "a share is above 1"),
         (broken, "the restored share is not one of its masked sub-tokens"),
         (np.abs(sorensen_dice - most)[:1] > _ROUNDED, "Sorensen-Dice does not follow from Jaccard"),
         (unlike, "Jaccard allows no such Sorensen-Dice"),
         (levenshtein > sorensen_dice + _ROUNDED, "more nodes are in order than in common"),
-        (likely, "sub-tokens are too likely for so few that are restored"),
+        (likely & ~missed, "sub-tokens are too likely for so few that are restored"),
         (current & (restored == 1) & (jaccard < 1), "every sub-token is restored, but the tree is another"),
     ):
         if (where := np.argwhere(np.atleast_2d(wrong))).size:

@@ -7,27 +7,33 @@ scored, and one on `validation`, on which the held-out protocol chooses.
 
 from __future__ import annotations
 
-import hashlib
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from codesyntax_dataset import safe_files
-from codesyntax_dataset.errors import LedgerError
-from codesyntax_dataset.protocol import BASELINES, BEST_BASELINE, HELD_OUT, PROTOCOLS, PUBLISHED, REDRAWN_DEPENDENTS
-from codesyntax_metric.topk_uas import RULES, SCORING_VERSION
+from codesyntax_dataset.errors import EntryError, LedgerError
+from codesyntax_dataset.protocol import (
+    BASELINES,
+    BEST_BASELINE,
+    BEYOND_OFFSET,
+    HELD_OUT,
+    PROTOCOLS,
+    PUBLISHED,
+    REDRAWN_DEPENDENTS,
+)
+from codesyntax_metric.topk_uas import RULES, SCORING_VERSION, WORST_RANK
 from probing.attention.ledger import RankLedger
 from probing.attention.result import ProbeResult, load
 from probing.evidence import baselines
 from probing.evidence.baselines import BaselineResult, Edges
 from probing.evidence.beyond import AVOIDED, Beyond, Rivals, beyond, rivals
 from probing.evidence.entry import FORMAT
-from probing.evidence.entry_attention import AttentionEntry, pack
+from probing.evidence.entry_attention import NO_RELATIONS, AttentionEntry, CountedHits, pack, pack_baselines
 from probing.evidence.outcomes import TABLE_PLACES, Outcomes
 from probing.evidence.packing import packed
 from probing.evidence.selection import apply_each, check_alike, choice_of
@@ -144,13 +150,16 @@ class Evidence:
     """One model on one config, by both protocols, with the baselines on the same functions.
 
     `edges`: the edges of these functions, on `validation` and on `test`, the split that is scored. `rivals`: number of
-    avoided offsets -> what needs no model beyond these.
+    avoided offsets -> what needs no model beyond these. `whole`: makes the same of all functions of both splits, if
+    these are not all; `read`: in the latter, the probes of the functions that the model could read.
     """
 
     probed: Probed
     baselines: BaselineResult
     edges: dict[str, Edges]
     rivals: dict[int, Rivals | None]
+    whole: Callable[[], Evidence] | None = None
+    read: Probed | None = None
 
     @cached_property
     def outcomes(self) -> dict[str, Outcomes]:
@@ -234,10 +243,18 @@ class Evidence:
         }
 
     def entry(self) -> AttentionEntry:
-        """What is published about it. Raises EntryError for what no board takes, such as a partial run or a control."""
-        test, validation, avoided = self.probed.test, self.probed.validation, AVOIDED[0]
+        """What is published about it, on all functions: heads find nothing in those that the model could not read.
+
+        Raises EntryError for what no board takes, such as a partial run or a control.
+        """
+        return self._entry() if self.whole is None else self.whole()._entry()
+
+    def _entry(self) -> AttentionEntry:
+        read, avoided = self.read or self.probed, AVOIDED[0]
+        test, validation = read.test, read.validation
         model, rival = self.beyond[avoided], self.rivals[avoided]
         published, kinds = self.outcomes[PUBLISHED], self.baselines.outcomes
+        unread = np.setdiff1d(published.functions, test.ledger.function)
         fields: dict[str, Any] = {
             "format": FORMAT,
             "instrument": ATTENTION,
@@ -254,7 +271,9 @@ class Evidence:
                 "functions": validation.functions,
                 "edges": len(validation.ledger),
             },
-            "ledgers": {split: _sha256(ledger_path(file)) for split, file in self.probed.files.items()},
+            "ledgers": {"test": test.ledger.digest(), "validation": validation.ledger.digest()},
+            "unread": packed(unread),
+            "missed": len(unread),
             "places": packed(published.functions),
             "edges": packed(published.edges.T),
             "published": pack(published, kinds[PUBLISHED], test.heads),
@@ -268,6 +287,79 @@ class Evidence:
                 "edges": packed(model.outcomes.edges.T),
             }
         return AttentionEntry.made(fields)
+
+
+class WholeSplits:
+    """All functions of the splits on which heads are chosen and scored, whatever models could read of them."""
+
+    def __init__(self, data: Any, config: str, direction: str):
+        self._data, self._config, self._direction = data, config, direction
+
+    @cached_property
+    def edges(self) -> dict[str, Edges]:
+        return {split: baselines.read_edges(self._data, self._config, split) for split in ("validation", "test")}
+
+    @cached_property
+    def baselines(self) -> BaselineResult:
+        return baselines.evaluate(self.edges["validation"], self.edges["test"], self._direction)
+
+    @cached_property
+    def rivals(self) -> Rivals | None:
+        return rivals(self.edges["validation"], self.edges["test"], AVOIDED[0], self._direction)
+
+    def evidence(self, read: Probed) -> Evidence:
+        """That on a model which could read a part of the functions: what it could not is missed by every head."""
+        whole = Probed(
+            _completed(read.test, self.edges["test"]), _completed(read.validation, self.edges["validation"]), read.files
+        )
+        return Evidence(whole, self.baselines, self.edges, {AVOIDED[0]: self.rivals}, read=read)
+
+
+def recomputed(entry: AttentionEntry, whole: WholeSplits) -> bool:
+    """Whether an entry is of the labels of these splits.
+
+    Raises EntryError if so, but its functions, edges or baselines are others.
+    """
+    labels = {split: edges.settings["labels"] for split, edges in whole.edges.items()}
+    if labels != {"test": entry.settings.labels, "validation": entry.chosen_on.labels}:
+        return False
+    known: dict[str, Mapping[str, Outcomes]] = dict(whole.baselines.outcomes)
+    if whole.rivals is not None:
+        known[BEYOND_OFFSET] = whole.rivals.outcomes
+    fields = {}
+    for at, hits in entry.counted().items():
+        ours = known.get(at, {}).get(BEST_BASELINE)
+        if (
+            ours is None
+            or not {*hits.relations} <= {*ours.relations}
+            or not _same_edges(hits, ours.only(hits.relations))
+        ):
+            raise EntryError(f"the functions and edges of {at} are not those of the data")
+        if at != BEYOND_OFFSET and hits.relations != ours.relations:
+            raise EntryError(f"{at} lacks relations of the data")
+        fields[at] = pack_baselines(known[at], hits.relations)
+    if entry.against(fields).baselines() != entry.baselines():
+        raise EntryError("its baselines are not those of the data")
+    return True
+
+
+def _same_edges(hits: CountedHits, ours: Outcomes) -> bool:
+    return np.array_equal(hits.functions, ours.functions) and np.array_equal(hits.edges, ours.edges.T)
+
+
+def _completed(result: ProbeResult, edges: Edges) -> ProbeResult:
+    """The same with all `edges`: those of functions that were not read have the worst rank."""
+    ledger, missed = result.ledger, ~np.isin(edges.function, result.ledger.function)
+    if not missed.any():
+        return result
+    names = [*ledger.relations, *(name for name in edges.relations if name not in ledger.relations)]
+    columns = {name: np.concatenate([of, getattr(edges, name)[missed]]) for name, of in ledger.columns.items()}
+    columns["relation"][len(ledger) :] = np.array([names.index(name) for name in edges.relations])[
+        edges.relation[missed]
+    ]
+    lost = np.full((len(RULES), np.count_nonzero(missed), *ledger.ranks.shape[2:]), WORST_RANK, np.uint8)
+    ranks = np.concatenate([np.asarray(ledger.ranks), lost], axis=1)
+    return ProbeResult.from_ledger(RankLedger(names, **columns, ranks=ranks, settings=ledger.settings))
 
 
 def gather(probed: Sequence[Probed], data: Any = None) -> list[Evidence]:
@@ -304,7 +396,20 @@ def gather(probed: Sequence[Probed], data: Any = None) -> list[Evidence]:
                 )
     result = baselines.evaluate(edges["validation"], edges["test"], first.direction)
     further = {avoided: rivals(edges["validation"], edges["test"], avoided, first.direction) for avoided in AVOIDED}
-    return [Evidence(one.only(test, validation), result, edges, further) for one in probed]
+    splits = WholeSplits(data, first.config, first.direction)
+    whole = [_is_whole(one, len(test), len(validation)) for one in probed]
+    return [
+        Evidence(one.only(test, validation), result, edges, further, None if all_ else partial(splits.evidence, one))
+        for one, all_ in zip(probed, whole)
+    ]
+
+
+def _is_whole(one: Probed, test: int, validation: int) -> bool:
+    """Whether so many functions are all that have relations, or the run is not one that is published."""
+    skipped = {*one.test.skips, *one.validation.skips} - {NO_RELATIONS}
+    read = (one.test.functions, one.validation.functions) == (test, validation)
+    settings = one.test.settings
+    return (read and not skipped) or settings.limit is not None or settings.control is not None
 
 
 def _only(result: ProbeResult, functions: np.ndarray) -> ProbeResult:
@@ -354,8 +459,3 @@ def _results(folder: Path) -> list[Path]:
 def alike(result: ProbeResult) -> Settings:
     """The settings that the two probes of a model share."""
     return result.settings.model_copy(update={"split": "", "labels": "", "limit": None})
-
-
-def _sha256(path: Path) -> str:
-    with safe_files.opened(path) as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()

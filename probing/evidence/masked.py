@@ -4,21 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import reduce
-from itertools import chain
+from itertools import chain, count
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from codesyntax_dataset.errors import LedgerError, UnknownName
-from codesyntax_dataset.languages import CONFIGS
+from codesyntax_dataset.languages import CONFIGS, language_of
+from codesyntax_dataset.languages.grammar import parse
 from probing.evidence.effect import PairedEffect, paired
 from probing.evidence.statistics import SEPARATED
 from probing.prediction.examples import Worked, examples_path
 from probing.prediction.examples import load as load_examples
 from probing.prediction.ledger import FLOORS, SIMILARITIES
-from probing.prediction.masking import SUB_TOKENS
+from probing.prediction.masking import SUB_TOKENS, outermost
 from probing.prediction.result import OUTCOMES, MaskResult, MaskRun, MaskSettings, OutcomeArms
+from probing.runs.data import load_functions, rows
 from probing.runs.saved import read_text
 
 UNCOMPARED = FAILED, UNSHARED = (
@@ -101,6 +103,22 @@ class Masked(NamedTuple):
     versions: dict[str, str]
     ledger: str
     examples: list[Worked] | None = None
+
+
+def holding(data: Any, settings: MaskSettings) -> dict[str, np.ndarray]:
+    """Node type -> the functions of the whole split that have nodes of it, by their places: whatever a model reads.
+
+    `data`: as in `probing.runs.data.load_functions`; raises as that does.
+    """
+    functions, _ = load_functions(data, settings.config, settings.split)
+    places: dict[str, list[int]] = {name: [] for name in settings.node_types}
+    numbers = count()
+    for batch in rows(functions, None):
+        for row, place in zip(batch, numbers):
+            found = outermost(parse(row["code"], language_of(settings.config).name), settings.node_types)
+            for name, nodes in found.items():
+                places[name] += [place] * bool(nodes)
+    return {name: np.array(of, np.int64) for name, of in places.items()}
 
 
 def comparable(files: Sequence[Path]) -> list[list[Path]]:

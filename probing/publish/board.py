@@ -7,8 +7,11 @@ The rules, which the page explains:
 - *Ranks* are ranges, from a paired test of each two models on these functions (`tables.ranks`). A model ranks below
   those that are significantly better and above those that are significantly worse; it is tied with the others.
   Baselines and the paper's models have no rank.
-- *Duplicates.* Of several entries for one model and revision in a table, the one with the lowest headline is kept, so
-  that repeating a run to get a higher number is pointless.
+- *Claimed and verified.* What entries say is claimed, until this board has run a part of it again (`verified.Checker`).
+- *Conflicts.* Of several entries for one model and revision in a table, verified ones count, otherwise all; where their
+  numbers differ, all are shown, with a remark. So nobody replaces the entry of another.
+- *Remarks* stand at entries with the ledger or the numbers of another model, or a name that looks like another.
+- *Baselines* follow from the data: given it, entries with others are left out; otherwise those of most entries count.
 
 The same entries give the same bytes, regardless of their order.
 """
@@ -16,29 +19,38 @@ The same entries give the same bytes, regardless of their order.
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
 import re
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path, PurePosixPath
+from typing import Any, NamedTuple
 
-from codesyntax_dataset.arguments import checked
+from codesyntax_dataset.arguments import Natural, checked
 from codesyntax_dataset.atomic import temporary_folder, write
-from codesyntax_dataset.errors import EntryError
+from codesyntax_dataset.errors import ArgumentError, EntryError
 from codesyntax_dataset.safe_files import printable
+from probing.evidence.checks import ACCEPTED, REJECTED
 from probing.evidence.entry import LARGEST, Entry, load
 from probing.evidence.entry_attention import AttentionEntry
 from probing.evidence.entry_masked import MaskedEntry
 from probing.evidence.statistics_cache import caching
 from probing.publish.tables import BoardTable, LeftOut, group, rows_of
+from probing.publish.verified import Checker, ledger_file
+
+logger = logging.getLogger(__name__)
 
 INSTRUMENTS: tuple[type[Entry], ...] = (AttentionEntry, MaskedEntry)
 """Whose entries are read: `load` knows an instrument once its class is imported."""
 
 _LONGEST = 1800  # seconds to read a repository
 _MOST_ITEMS = 100_000  # files of a repository that are looked at
+
+LARGEST_LEDGER = 2 * 2**30
+"""The most bytes of a ledger that a board verifies."""
 
 MOST_FILES = 2000
 MOST_BYTES = 2 * 10**9
@@ -47,10 +59,14 @@ MOST_BYTES = 2 * 10**9
 
 @dataclass
 class Board:
-    """Tables, by instrument and config, the largest first; and the files left out. Its length is the number of rows."""
+    """Tables, by instrument and config, the largest first; and the files left out. Its length is the number of rows.
+
+    `from_data`: the tables whose functions and baselines are those of the data that the board was given.
+    """
 
     tables: list[BoardTable]
     left_out: list[LeftOut]
+    from_data: frozenset[str] = frozenset()
 
     def __len__(self) -> int:
         return sum(len(table.rows) for table in self.tables)
@@ -61,17 +77,32 @@ class Board:
 
 
 @checked
-def read(sources: Sequence[str | os.PathLike]) -> Board:
+def read(
+    sources: Sequence[str | os.PathLike],
+    data: Any = None,
+    *,
+    verify: bool = False,
+    device: str | None = None,
+    seed: Natural | None = None,
+) -> Board:
     """Read the entries of `sources`: folders, or results repositories on the Hub (`user/results`, or with `@revision`).
 
-    Reads the JSON files in the folder `entries` if there is one, otherwise all. Files that fail a check are left out
-    with the reason. Raises EntryError for an invalid source, one without JSON files, or one with too much to read.
+    Reads the JSON files in the folder `entries` if there is one, otherwise all. `data`: the location of the dataset,
+    from which functions and baselines of entries on it must follow. `verify`: make entries again of the ledgers beside
+    them, in the folder `ledgers`, and run a part of these again, with `device` and `seed` as of `probing.verify`. Files
+    that fail a check are left out with the reason. Raises EntryError for an invalid source, one without JSON files, or
+    one with too much to read, ArgumentError for `verify` without `data`.
     """
+    if verify and data is None:
+        raise ArgumentError("nothing is verified without the data that it must be of: say with --data where it is")
+    checker = None if data is None else Checker(data, device, seed)
     entries: list[tuple[str, Entry]] = []
     left_out: list[LeftOut] = []
+    verified: dict[str, tuple[int, int]] = {}
+    from_data: set[str] = set()
     files = of_bytes = 0
     for source in sorted({str(source) for source in sources}):
-        with _opened(source) as (folder, called, refused):
+        with _opened(source) as (folder, called, refused, ledger):
             left_out += refused
             try:
                 paths = list(_paths(folder))
@@ -89,23 +120,55 @@ def read(sources: Sequence[str | os.PathLike]) -> Board:
             for path in paths:
                 name = printable(f"{called}/{path.relative_to(folder).as_posix()}")
                 try:
-                    entries.append((name, load(path)))
+                    entry = load(path)
+                    if checker and checker.from_data(entry):
+                        from_data.add(entry.table)
+                        if verify and (found := _verified(checker, entry, ledger, name)):
+                            verified[name] = found
+                    entries.append((name, entry))
                 except EntryError as error:
                     left_out.append(LeftOut(name, printable(str(error).replace(str(path), path.name))))
     with caching():
-        tables, duplicates = group(rows_of(entries))
-    return Board(tables, sorted(left_out + duplicates))
+        tables, duplicates = group(rows_of(entries, verified))
+    return Board(tables, sorted(left_out + duplicates), frozenset(from_data))
+
+
+def _verified(
+    checker: Checker, entry: Entry, ledger: Callable[[str], Path | None], name: str
+) -> tuple[int, int] | None:
+    """What was run again of an entry, None if it could not be; raises EntryError if it is refuted."""
+    found = checker.again(entry, ledger)
+    if found.verdict == REJECTED:
+        raise EntryError(f"refuted: {found.reason}")
+    if found.verdict == ACCEPTED:
+        return found.functions, found.of
+    logger.warning("%s could not be checked: %s", name, printable(found.reason))
+    return None
+
+
+class _Source(NamedTuple):
+    """The folder with the entries of a source, its name, files that were not downloaded, and digest -> the file of the
+    ledger, if there is one."""
+
+    folder: Path
+    called: str
+    refused: list[LeftOut]
+    ledger: Callable[[str], Path | None]
 
 
 @contextlib.contextmanager
-def _opened(source: str) -> Iterator[tuple[Path, str, list[LeftOut]]]:
-    """The folder with the entries of `source`, its name, and files that were not downloaded."""
+def _opened(source: str) -> Iterator[_Source]:
     path = Path(source)
     if os.path.isdir(path):
-        yield path, path.resolve().name, []
+
+        def beside(digest: str) -> Path | None:
+            file = path / ledger_file(digest)
+            return file if file.is_file() else None
+
+        yield _Source(path, path.resolve().name, [], beside)
     elif re.fullmatch(r"[\w.-]+/[\w.-]+(@.+)?", source) and not os.path.exists(path):
         with temporary_folder(Path(tempfile.gettempdir())) as folder:
-            yield folder, source, _download(source, folder)
+            yield _downloaded(source, folder)
     else:
         raise EntryError(
             f"{source} is neither a folder nor a results repository on the Hub: expected a folder of entries, such as "
@@ -113,8 +176,8 @@ def _opened(source: str) -> Iterator[tuple[Path, str, list[LeftOut]]]:
         )
 
 
-def _download(source: str, folder: Path) -> list[LeftOut]:
-    """Download the JSON files of a results repository at one commit; return those that are refused."""
+def _downloaded(source: str, folder: Path) -> _Source:
+    """The JSON files of a results repository at one commit; ledgers are downloaded when they are asked for."""
     from huggingface_hub import HfApi
     from huggingface_hub.hf_api import RepoFile
 
@@ -127,8 +190,8 @@ def _download(source: str, folder: Path) -> list[LeftOut]:
     with plain_errors(repo), within(_LONGEST):
         commit = str(HfApi().dataset_info(repo, revision=revision or None).sha)
         tree = HfApi().list_repo_tree(repo, repo_type="dataset", revision=commit, recursive=True)
-        items = islice(tree, _MOST_ITEMS)
-        found = {item.path: item.size for item in items if isinstance(item, RepoFile) and item.path.endswith(".json")}
+        sizes = {item.path: item.size for item in islice(tree, _MOST_ITEMS) if isinstance(item, RepoFile)}
+        found = {name: size for name, size in sizes.items() if name.endswith(".json")}
         if any(name.startswith("entries/") for name in found):
             found = {name: size for name, size in found.items() if name.startswith("entries/")}
         refused = {name: reason for name, size in found.items() if (reason := _refused(name, size))}
@@ -136,7 +199,15 @@ def _download(source: str, folder: Path) -> list[LeftOut]:
         _check_amount(source, len(wanted), sum(found[name] for name in wanted))
         for name in wanted:
             write(folder / name, fetch(repo, name, commit, found[name]))
-    return [LeftOut(printable(f"{source}/{name}"), reason) for name, reason in refused.items()]
+
+    def ledger(digest: str) -> Path | None:
+        name = ledger_file(digest)
+        if sizes.get(name, LARGEST_LEDGER + 1) > LARGEST_LEDGER:
+            return None
+        with plain_errors(repo), within(_LONGEST):
+            return write(folder / name, fetch(repo, name, commit, sizes[name]))
+
+    return _Source(folder, source, [LeftOut(printable(f"{source}/{name}"), of) for name, of in refused.items()], ledger)
 
 
 def _refused(name: str, size: int) -> str | None:

@@ -23,7 +23,7 @@ from codesyntax_dataset import atomic
 from codesyntax_dataset.arguments import checked
 from codesyntax_dataset.errors import ArgumentError, LedgerError
 from codesyntax_dataset.protocol import HELD_OUT
-from probing.evidence import entry_masked, masked
+from probing.evidence import entry_masked
 from probing.evidence.entry import Entry, Score, load
 from probing.evidence.entry_attention import AttentionEntry, Cell
 from probing.evidence.entry_masked import MaskedEntry
@@ -115,9 +115,7 @@ def read(results: Sequence[str | os.PathLike[str]], data: Any = None) -> list[En
     masking, _, probed = by_instrument(others) if others else ([], [], [])
     for one in find(probed) if probed else []:
         entries.append(gather([one], data)[0].entry())
-    for file in masking:
-        (model,) = masked.gather([file])
-        entries.append(entry_masked.make(model))
+    entries += [entry_masked.of_file(file, data) for file in masking]
     if not entries:
         raise LedgerError(
             f"{', '.join(map(str, results))} has nothing to export: expected results of `probe`, for test and "

@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import os
 import re
+import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -29,21 +30,24 @@ from huggingface_hub import (
 from huggingface_hub.errors import EntryNotFoundError
 
 from codesyntax_dataset.arguments import checked
+from codesyntax_dataset.atomic import temporary_folder
 from codesyntax_dataset.errors import HubError, LedgerError
 from codesyntax_dataset.languages import language_of
 from codesyntax_dataset.protocol import BEYOND_OFFSET, HELD_OUT, PAPER_LENGTH
 from codesyntax_dataset.tasks import DIRECTION, MASK_SETTINGS, RESTORED, TASK_PROTOCOLS, mask_task_id, task_id
 from probing.attention.result import ProbeResult
-from probing.evidence import entry_masked, masked
-from probing.evidence.beyond import AVOIDED, beyond
+from probing.evidence import entry_masked
 from probing.evidence.checks import REJECTED, UNCHECKED, Verification
 from probing.evidence.entry import Entry, Verified
 from probing.evidence.entry_attention import AttentionEntry
+from probing.evidence.entry_masked import MaskedEntry
 from probing.evidence.gather import Probed, by_instrument, find, gather
+from probing.evidence.masked import holding
 from probing.evidence.verify import verify
 from probing.models.load import load, load_masked
 from probing.prediction.result import MaskResult, MaskSettings
 from probing.publish.client import check_repo, client, plain_errors, retry_when_rate_limited
+from probing.publish.verified import ledger_file
 from probing.runs.data import label_digest, load_functions
 from probing.runs.settings import Settings
 
@@ -76,11 +80,10 @@ class Headline(NamedTuple):
 
 
 class _Result(NamedTuple):
-    """Checked results of one model on one config: the `files` that are run again, what was `read`, and `tasks`."""
+    """Checked results of one model on one config: the `files` that are run again, and what was `read`."""
 
     files: list[Path]
     read: list[ProbeResult | MaskResult]
-    tasks: list[str]
     probed: Probed | None
 
     @property
@@ -95,12 +98,13 @@ class PullRequest:
     repo: str
     kind: str
     title: str
-    files: dict[str, str]
+    files: dict[str, str | bytes]
 
     def text(self) -> str:
-        """Its repository and title, and its files in full."""
+        """Its repository and title, and its texts in full."""
         where = f"pull request on the {self.kind} {self.repo}: {self.title}"
-        return "\n".join([where, *(f"--- {path}\n{content}" for path, content in self.files.items())])
+        files = {path: of if isinstance(of, str) else f"{len(of):,} bytes" for path, of in self.files.items()}
+        return "\n".join([where, *(f"--- {path}\n{content}" for path, content in files.items())])
 
     def open(self) -> str:
         """Open it and return its address, or say why there is nothing to open.
@@ -113,7 +117,8 @@ class PullRequest:
             api = client()
             if already := _opened(api, self.repo, self.kind, self.title):
                 return f"already open: {already[0].url}; --undo closes it"
-            operations = [CommitOperationAdd(path, content.encode()) for path, content in self.files.items()]
+            files = {path: of.encode() if isinstance(of, str) else of for path, of in self.files.items()}
+            operations = [CommitOperationAdd(path, content) for path, content in files.items()]
             made = retry_when_rate_limited(
                 lambda: api.create_commit(
                     self.repo,
@@ -193,7 +198,9 @@ def submission(
     requests = []
     if tasks:
         with plain_errors(model):
-            files = {FILE: _merged(_there(api, model, "model", FILE), eval_result_entries_to_yaml(ours))}
+            files: dict[str, str | bytes] = {
+                FILE: _merged(_there(api, model, "model", FILE), eval_result_entries_to_yaml(ours))
+            }
             if model_index:
                 card = _there(api, model, "model", "README.md")
                 files["README.md"] = _card(card, model, dataset, commit, tasks, source_url)
@@ -201,6 +208,7 @@ def submission(
     if board:
         with plain_errors(board):
             files = {f"entries/{entry.file_name}": entry.to_json() for entry in entries}
+            files |= {ledger_file(of.ledger.digest()): _content(of.ledger) for one in found for of in one.read}
             requests.append(_request(api, board, "dataset", title, files))
     return requests
 
@@ -228,17 +236,9 @@ def undo(results: Sequence[str | os.PathLike[str]], model: str, board: str | Non
 def _found(results: Sequence[str | os.PathLike[str]]) -> list[_Result]:
     """The results of attention probes, then those of masking."""
     masking, _, left = by_instrument(results)
-    found = []
-    for one in find(left) if left or not masking else []:
-        made = one.test.settings
-        hard = beyond(one.validation.ledger, one.test.ledger, AVOIDED[0])
-        protocols = TASK_PROTOCOLS if hard and hard.in_mean else (HELD_OUT,)
-        tasks = [task_id(made.config, protocol, made.direction) for protocol in protocols]
-        found.append(_Result(list(one.files.values()), [one.test, one.validation], tasks, one))
-    for file in masking:
-        result = MaskResult.load(file)
-        found.append(_Result([file], [result], [mask_task_id(result.settings.config)], None))
-    return found
+    probed = find(left) if left or not masking else []
+    found = [_Result(list(one.files.values()), [one.test, one.validation], one) for one in probed]
+    return [*found, *(_Result([file], [MaskResult.load(file)], None) for file in masking)]
 
 
 def _complete(results: Sequence[str | os.PathLike[str]]) -> list[_Result]:
@@ -263,7 +263,7 @@ def _complete(results: Sequence[str | os.PathLike[str]]) -> list[_Result]:
             else:
                 _check_masks(file, settings)
             _check_skips(file, result.skips)
-        task = one.tasks[0]
+        task = _first_task(one.settings)
         if task in seen:
             raise LedgerError(f"{seen[task]} and {one.files[0]} are both for {task}: name one of them")
         seen[task] = one.files[0]
@@ -273,21 +273,26 @@ def _complete(results: Sequence[str | os.PathLike[str]]) -> list[_Result]:
     return found
 
 
+def _first_task(settings: Settings | MaskSettings) -> str:
+    if isinstance(settings, Settings):
+        return task_id(settings.config, HELD_OUT, settings.direction)
+    return mask_task_id(settings.config)
+
+
 def _entry(one: _Result, data: Path) -> Entry:
     """What a board would read; raises EntryError for what it would reject."""
     if one.probed is not None:
         return gather([one.probed], data)[0].entry()
-    (model,) = masked.gather(one.files)
-    if not model.node_types:
-        raise LedgerError(f"there is no number for {one.tasks[0]}: no tree in {one.files[0]} could be compared")
-    _check_same(one.files[0], one.read[0], model.ledger)
-    return entry_masked.make(model)
+    (result,) = one.read
+    assert isinstance(result, MaskResult)
+    return entry_masked.make(result, holding(data, result.settings))
 
 
-def _check_same(file: Path, result: ProbeResult | MaskResult, digest: str) -> None:
-    """Raise LedgerError unless a ledger that was read again is the one of the result, which is sent."""
-    if digest != result.ledger.digest():
-        raise LedgerError(f"{file} was replaced while it was checked: submit it again")
+def _content(ledger: Any) -> bytes:
+    """The file of a ledger that was read, not the one that may be in its place now."""
+    with temporary_folder(Path(tempfile.gettempdir())) as folder:
+        ledger.save(folder / "ledger.parquet")
+        return (folder / "ledger.parquet").read_bytes()
 
 
 def _check_functions(file: Path, settings: Settings) -> None:
@@ -367,7 +372,10 @@ def _headlines(entries: list[Entry]) -> dict[str, Headline]:
     """By task id."""
     headlines: dict[str, Headline] = {}
     for entry in entries:
-        headlines |= _of_heads(entry) if isinstance(entry, AttentionEntry) else _of_masks(entry)
+        if isinstance(entry, AttentionEntry):
+            headlines |= _of_heads(entry)
+        elif isinstance(entry, MaskedEntry):
+            headlines |= _of_masks(entry)
     return headlines
 
 
@@ -381,7 +389,7 @@ def _of_heads(entry: AttentionEntry) -> dict[str, Headline]:
             continue
         if score is None:
             raise LedgerError(f"there is no number for {task}: no relation that counts has edges to choose a head on")
-        value, notes = round(score.mean.value, 2), entry.signature
+        value, notes = round(score.mean.value, 2), entry.signature + _on_read(entry, scores.on_read.get(mean))
         if mean == BEYOND_OFFSET and score.reference:
             notes += f"; next best offset or keyword {round(score.reference.value, 2)}"
         name = f"{task}: top-{K} UAS, {RULE} token of the dependent"
@@ -389,14 +397,23 @@ def _of_heads(entry: AttentionEntry) -> dict[str, Headline]:
     return headlines
 
 
-def _of_masks(entry: Entry) -> dict[str, Headline]:
+def _on_read(entry: Entry, value: float | None) -> str:
+    """What a note says of functions that count as missed."""
+    if value is None:
+        return ""
+    return f"; {round(value, 2)} on the {entry.functions:,} functions that it could read, the others count as missed"
+
+
+def _of_masks(entry: MaskedEntry) -> dict[str, Headline]:
     """T1, with T0 and the effect in the notes."""
-    task, score = mask_task_id(entry.settings.config), entry.scores().cells[RESTORED]
+    task, scores = mask_task_id(entry.settings.config), entry.scores()
+    score = scores.cells[RESTORED]
     assert score and score.reference and score.difference
     t1, t0 = round(score.mean.value, 2), round(score.reference.value, 2)
     effect, *bounds = score.difference
     effect_bounds = " to ".join(f"{bound:.2f}" for bound in bounds if bound is not None)
     notes = f"{entry.signature}; T0 {t0}, T1 - T0 {effect:.2f}" + (f" ({effect_bounds})" if effect_bounds else "")
+    notes += _on_read(entry, scores.on_read.get(RESTORED))
     name = f"{task}: {RESTORED} of masked nodes (T1), mean over node types"
     return {task: Headline(t1, entry, notes, name, ("fill-mask", RESTORED))}
 
@@ -443,7 +460,8 @@ def _run_again(
         reasons = "; ".join(f"{check.name}: {check.found}" for check in verification.checks if not check.passed)
         said = "was run again and is not what it says" if verification.verdict == REJECTED else UNCHECKED
         raise LedgerError(f"{file} {said} ({reasons})")
-    _check_same(file, result, verification.ledger)
+    if verification.ledger != result.ledger.digest():
+        raise LedgerError(f"{file} was replaced while it was checked: submit it again")
     return verification
 
 
@@ -466,9 +484,15 @@ def _opened(api: HfApi, repo: str, kind: str, title: str) -> list:
     ]
 
 
-def _request(api: HfApi, repo: str, kind: str, title: str, files: dict[str, str]) -> PullRequest:
-    """With those files that are not there already."""
-    new = {path: content for path, content in files.items() if _there(api, repo, kind, path) != content}
+def _request(api: HfApi, repo: str, kind: str, title: str, files: dict[str, str | bytes]) -> PullRequest:
+    """With those files that are not there already; what is no text is named by its content."""
+
+    def there(path: str, content: str | bytes) -> bool:
+        if isinstance(content, str):
+            return _there(api, repo, kind, path) == content
+        return api.file_exists(repo, path, repo_type=kind)
+
+    new = {path: content for path, content in files.items() if not there(path, content)}
     return PullRequest(repo, kind, title, new)
 
 

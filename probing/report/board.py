@@ -24,14 +24,16 @@ from probing.report import board_masked, folder
 from probing.report.board_masked import (
     INTERVALS,
     Guide,
-    again,
     anchor,
+    claim,
     heading,
     listed,
+    on_read,
     origin,
     page_name,
     rank,
     software,
+    status,
 )
 from probing.report.document import (
     CODE,
@@ -108,15 +110,23 @@ _GUIDE = Guide(
     protocol, in the same direction, on the same functions. Its p is two-sided, by a paired permutation test over
     functions, one test per model, not corrected for the number of models.
 
-    Verified. How many functions of both splits codesyntax submit probed again before it sent the entry, according to
-    the entry. An entry whose scores do not follow from its numbers per function is left out; only probing again can
-    show that these numbers come from the model.
+    Verified. How many functions of both splits whoever made this board ran again, after making the entry again of its
+    ledgers. Everything else is claimed: nobody but the submitter knows where its numbers come from. A verified entry
+    that is forged gains more than half a point of any mean once in 20 times; the score of a single relation may gain
+    more.
+
+    Whole split. Every score is over all functions of a split, the same for all models: what a model cannot read counts
+    as missed. The page of a model also says what it scores on what it reads.
+
+    Baselines. They follow from the data. Where a table says so, this board has computed them; otherwise they are those
+    that most of its entries claim.
 
     Reference. The paper's rows are its printed numbers, from another dataset and other software, so they stand in a
     table of their own. {paper.source()}.
 
-    Duplicates. Of several entries for the same model and revision in one table, the one with the lowest held-out
-    score (k = 1, first token) counts, so that repeating a run to get a higher number is pointless.""",
+    Conflicts and remarks. Of several entries for the same model and revision in one table, verified ones count,
+    otherwise all of them; if their numbers differ, all are shown as in conflict. Remarks stand at models with the
+    ledger or the numbers of another, or with a name that looks like another.""",
 )
 
 
@@ -170,7 +180,7 @@ def document(board: Board) -> Report:
         source=source,
         title=TITLE,
         sections=[
-            *(_table(table, links) for table in attention),
+            *(_table(table, links, table.name in board.from_data) for table in attention),
             *(_paper(config) for config in _in_paper(board)),
             *(board_masked.section(table, links) for table in masked),
             Section("reading", "How to read this", [text for guide in guides for text in guide.texts]),
@@ -183,13 +193,13 @@ def document(board: Board) -> Report:
     )
 
 
-def _table(table: BoardTable, links: Mapping[str, str]) -> Section:
+def _table(table: BoardTable, links: Mapping[str, str], from_data: bool) -> Section:
     """The models of a table and the baselines on the same functions, for each rule and k best first."""
     columns = [*FILTERS, Column("name", LINK), Column("revision", NAME), Column("family")]
     means = _of(table).means
     for mean in means:
         columns += [Column("rank", RANK, mean), Column("UAS", SCORE, mean), Column("Δ", DIFFERENCE, mean)]
-    columns.append(Column("verified", RANK))
+    columns.append(Column("verified", MARKED))
     rows = []
     for rule in RULES:
         for k in TABLE_KS:
@@ -197,7 +207,7 @@ def _table(table: BoardTable, links: Mapping[str, str]) -> Section:
             places = [(mean, rule, k) for mean in means]
             for row, ranks in zip(table.rows, table.ranks):
                 cells = [part for place in places for part in (rank(ranks[place]), *_mean(row.scores.cells[place]))]
-                scored.append([*heading(row, links), *cells, again(row)])
+                scored.append([*heading(row, links), *cells, status(row)])
             for name, scores in _baselines(table).items():
                 cells = [part for place in places for part in (None, *_mean(scores[place]))]
                 scored.append([f"{name} baseline", None, None, *cells, None])
@@ -205,7 +215,7 @@ def _table(table: BoardTable, links: Mapping[str, str]) -> Section:
             rows += [[rule, k, *row] for row in scored]
     notes = f"{INTERVALS} Δ: the difference to the combined baseline on the same functions. {COLOURED}"
     shown = Table(anchor(table), "Models and baselines", columns, rows, notes, len(FILTERS), "board.csv")
-    return Section(anchor(table), _title(table), [_facts(table), shown])
+    return Section(anchor(table), _title(table), [_facts(table, from_data), shown])
 
 
 def _mean(score: Score | None) -> list[Any]:
@@ -231,7 +241,10 @@ def _details(table: BoardTable, row: BoardRow) -> Section:
         "revision": row.revision,
         "attention heads": f"{entry.layers} layers of {entry.heads}",
         f"{units} skipped": listed(entry.skips),
-        "probed again": f"{again(row)} {units} of both splits, when codesyntax submit sent the entry",
+        "verified by this board": " ".join(status(row)),
+        "verified by the submitter": claim(row),
+        f"{units} that it could not read": f"{entry.missed:,} of {entry.scored:,}, which count as missed",
+        "on what it read": on_read(_scores_of(row).on_read),
         "ledgers": ", ".join(
             f"{split} SHA-256 {digest}" for split, digest in sorted(entry.ledgers.model_dump().items())
         ),
@@ -299,7 +312,7 @@ def _scores(board: Board) -> Table:
     texts = ["board", "config", "direction", "data", "labels", "split", "dtype", "functions", "edges", "kind", "model"]
     texts += ["revision", "family", "protocol", "rule", "k"]
     columns = [*map(Column, texts), Column("score", SCORE), Column("difference", DIFFERENCE)]
-    columns += map(Column, ("first rank", "last rank", "verified", "verified of", "file"))
+    columns += map(Column, ("first rank", "last rank", "verified", "verified of", "remarks", "file"))
     rows: list[list[Any]] = []
     for table in board.of(ATTENTION):
         means = _of(table).means
@@ -307,7 +320,7 @@ def _scores(board: Board) -> Table:
         about += [table.shared["functions"], table.shared["edges"]]
         for row, ranks in zip(table.rows, table.ranks):
             kind = ["model", printable(row.model), row.revision, printable(row.family)]
-            end = [*(row.verified or (0, None)), row.file]
+            end = [*(row.verified or (0, None)), status(row)[1], row.file]
             for place, score in row.scores.cells.items():
                 if score is not None and place[0] in means:
                     rows.append([*about, *kind, *place, *_mean(score), *(ranks[place] or (None, None)), *end])
@@ -349,7 +362,7 @@ def _title(table: BoardTable) -> str:
     return f"{settings.config}, {settings.split}, {settings.direction}: {functions:,} {units}, {edges:,} edges"
 
 
-def _facts(table: BoardTable) -> str:
+def _facts(table: BoardTable, from_data: bool) -> str:
     """The settings that the rows of a table share, except those in its title."""
     shared, units = table.shared, language_of(table.settings.config).units
     facts = [f"data {table.settings.data}", f"labels {shared['labels']}", shared["dtype"]]
@@ -357,8 +370,8 @@ def _facts(table: BoardTable) -> str:
     facts += [f"pooled {shared['pool']}"]
     facts += [f"without predictions of {shared['not-predicted']}"] if "not-predicted" in shared else []
     facts += [f"scoring {shared['scoring']}"]
-    functions, edges = (int(shared[f"{name} chosen on"]) for name in ("functions", "edges"))
-    facts += [f"held-out heads chosen on {functions:,} {units} of validation, {edges:,} edges"]
+    facts += [f"held-out heads chosen on {units} of validation with labels {shared['labels chosen on']}"]
+    facts += ["baselines computed from the data" if from_data else "baselines as most entries claim them"]
     return f"{printable(', '.join(facts))}."
 
 

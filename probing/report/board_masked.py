@@ -69,11 +69,11 @@ GUIDE = Guide(
     with 100. Restored, the share of masked sub-tokens that are predicted exactly, needs no parser.
 
     Rank. By T1, a range: models that a paired permutation test over the table's functions does not separate are tied
-    (5 %, Holm's correction for all pairs of a table, p bounded from above). Verified: how many functions codesyntax
-    submit masked again before it sent the entry, according to the entry.
+    (5 %, Holm's correction for all pairs of a table, p bounded from above). Verified: how many functions whoever made
+    this board masked again; everything else is claimed.
 
-    Duplicates. Of several entries for the same model and revision in one table, the one with the lowest Jaccard
-    similarity in T1 counts.""",
+    Whole split. A score is over all functions that have nodes of a type: what a model cannot read, or no tree tells,
+    counts as missed, with shares of 0 in T1 and T0.""",
 )
 
 
@@ -83,11 +83,11 @@ def section(table: BoardTable, links: Mapping[str, str]) -> Section:
     for group in SHOWN.values():
         columns += [Column("rank", RANK, group), Column("T1", SCORE, group), Column("T0", SCORE, group)]
         columns += [Column("Δ", DIFFERENCE, group)]
-    columns.append(Column("verified", RANK))
+    columns.append(Column("verified", MARKED))
     rows = []
     for row, ranks in zip(table.rows, table.ranks):
         cells = [cell for outcome in SHOWN for cell in (rank(ranks[outcome]), *_arms(row.scores.cells[outcome]))]
-        rows.append([*heading(row, links), *cells, again(row)])
+        rows.append([*heading(row, links), *cells, status(row)])
     rows.sort(key=lambda row: -row[4][0])
     settings, parser = table.settings, table.rows[0].entry.run.parser
     counts = ", ".join(f"{name} ({of.functions:,})" for name, of in sorted(_scores(table.rows[0]).node_types.items()))
@@ -121,7 +121,9 @@ def details(table: BoardTable, row: BoardRow) -> Section:
         "functions skipped": listed(entry.skips),
         "not masked": listed(entry.dropped),
         "not compared": listed(entry.uncompared),
-        "masked again": f"{again(row)} functions, when codesyntax submit sent the entry",
+        "verified by this board": " ".join(status(row)),
+        "verified by the submitter": claim(row),
+        "on what it read": on_read(_scores(row).on_read),
         "ledger": f"SHA-256 {entry.ledger}",
         "software": software(entry.versions),
         "file": row.file,
@@ -146,7 +148,7 @@ def scores(tables: Sequence[BoardTable]) -> Table:
         "masked",
     ]
     columns = [*map(Column, texts), Column("T1", SCORE), Column("T0", SCORE), Column("effect", DIFFERENCE)]
-    columns += map(Column, ("first rank", "last rank", "verified", "verified of", "file"))
+    columns += map(Column, ("first rank", "last rank", "verified", "verified of", "remarks", "file"))
     rows: list[list[Any]] = []
     for table in tables:
         settings = [getattr(table.settings, name) for name in of_settings]
@@ -155,7 +157,7 @@ def scores(tables: Sequence[BoardTable]) -> Table:
             about = [table.name, *settings, printable(row.entry.run.parser), printable(row.model), row.revision]
             about.append(printable(row.family))
             masked = sum(of.masked for of in node_types.values())
-            end = [*(row.verified or (0, None)), row.file]
+            end = [*(row.verified or (0, None)), status(row)[1], row.file]
             for outcome in OUTCOMES:
                 mean = [outcome, None, _functions(table), masked, *_arms(row.scores.cells[outcome])]
                 rows.append([*about, *mean, *(ranks[outcome] or (None, None)), *end])
@@ -204,9 +206,21 @@ def rank(ranks: tuple[int, int] | None) -> str | None:
     return None if ranks is None else "–".join(map(str, dict.fromkeys(ranks)))
 
 
-def again(row: BoardRow) -> str:
-    """How many functions `submit` ran again, and of how many."""
-    return f"{row.verified[0]:,} of {row.verified[1]:,}" if row.verified else "none"
+def status(row: BoardRow) -> list[str]:
+    """How many functions this board ran again, and of how many; and what to know before believing the numbers."""
+    verified = f"{row.verified[0]:,} of {row.verified[1]:,}" if row.verified else "claimed"
+    return [verified, "; ".join(map(printable, row.remarks))]
+
+
+def claim(row: BoardRow) -> str:
+    """What the entry says of its verification."""
+    claimed = row.entry.verified
+    return f"claims that codesyntax submit ran {claimed.functions:,} of {claimed.of:,} again" if claimed else "none"
+
+
+def on_read(scores: Mapping[str, float]) -> str:
+    """The headlines on what a model could read."""
+    return ", ".join(f"{name} {score:.1f}" for name, score in scores.items()) or "it read all"
 
 
 def software(versions: Mapping[str, str]) -> str:

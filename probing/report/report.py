@@ -20,7 +20,7 @@ from probing.report.findings import Findings, read_findings
 from probing.report.folder import Report, check_ours, save
 from probing.report.mechanism import read_both
 from probing.report.silencing import read_silenced
-from probing.report.syntaxeval import Group, read_groups
+from probing.report.syntaxeval import read_groups
 
 logger = logging.getLogger(__name__)
 
@@ -70,7 +70,7 @@ def report(
             pages,
         ),
         about=_about(bool(all_findings), bool(masked), bool(pages)),
-        files=_entries(all_findings, masked),
+        files=_entries(all_findings, masking, data),
         models={page: (name, of_models[name]) for name, page in pages.items()},
     )
     tell(f"writing {output}")
@@ -85,9 +85,8 @@ def _about(attention: bool, masked: bool, pages: bool) -> str:
     return f"The folder of this page has {', '.join(files[:-1])} and {files[-1]}."
 
 
-def _entries(all_findings: Sequence[Findings], masked: Sequence[Group]) -> dict[str, str]:
+def _entries(all_findings: Sequence[Findings], masking: Sequence[Path], data: Any) -> dict[str, str]:
     """Path in the folder -> the entry of each result that a board takes."""
     entries = [subject.entry for findings in all_findings for subject in findings.subjects]
-    models = [model for group in masked for model in group.models.values() if model.node_types]
-    entries += [for_boards(partial(entry_masked.make, model)) for model in models]
+    entries += [for_boards(partial(entry_masked.of_file, file, data)) for file in masking]
     return {f"entries/{entry.file_name}": entry.to_json() for entry in entries if entry is not None}

@@ -83,7 +83,7 @@ class World:
         """An entry on attention, that of the report, and one on masked syntax, of a model that nobody ran."""
         yield from (self.place / "report/entries").glob("*.json")
         with tempfile.TemporaryDirectory() as folder:
-            for of_masks in entries([masked()], Path(folder)):
+            for of_masks in entries([masked()]):
                 path = Path(folder, "masked.json")
                 path.write_text(json.dumps(of_masks))
                 yield path

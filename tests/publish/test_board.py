@@ -35,7 +35,7 @@ from probing.evidence.selection import SAME_RELATIONS
 from probing.evidence.uncertainty import mean_score, shares
 from probing.publish import board
 from probing.publish.board import Board, read
-from probing.publish.tables import ALPHA, BoardRow, LeftOut, group, ranks, rows_of
+from probing.publish.tables import ALPHA, CONFLICT, OTHER_BASELINES, BoardRow, LeftOut, group, ranks, rows_of
 from probing.report.board import save
 
 pytestmark = pytest.mark.slow
@@ -131,7 +131,11 @@ def test_a_table_has_what_compares_and_nothing_else(evidence, python, tmp_path):
     tables = sorted(
         sorted(row.file.split("/")[-1].removesuffix(".json") for row in table.rows) for table in found.tables
     )
-    assert tables == [["base", "fits", "other"], ["baseline"], ["config"], ["direction"], ["dtype"], ["length"]]
+    assert tables == [["base", "baseline", "fits", "other"], ["config"], ["direction"], ["dtype"], ["length"]]
+    (table,) = (table for table in found.tables if len(table.rows) == 4)
+    others = {row.model: OTHER_BASELINES in row.remarks for row in table.rows}
+    assert others == {"user/base": False, "user/baseline": True, "user/fits": False, "user/other": False}
+    assert len({repr(row.scores.baselines) for row in table.rows}) == 1  # whatever one of them claims
     assert all(rank[1] <= len(table.rows) for table in found.tables for row in table.ranks for rank in row.values())
     for table in found.tables:
         for name in ("data", "labels", "direction", "dtype", "max-length", "functions", "edges", "scoring"):
@@ -168,21 +172,60 @@ def test_the_order_in_which_entries_come_does_not_matter(evidence, python, tmp_p
     assert sorted({file.parts[0] for file in first}) == sorted([*FILES, "models"])
 
 
-def test_of_entries_with_the_same_settings_the_lower_stays(evidence, python, tmp_path):
-    luckier = of_model(evidence, "user/base", 0.9)
-    assert luckier["settings"] == python["settings"]
-    found = read([write(tmp_path, {"lucky": luckier, "first": python, "again": python})])
-    (table,) = found.tables
-    assert [Path(row.file).stem for row in table.rows] == ["again"]
-    kept = f"{tmp_path.name}/entries/again.json"
-    assert {(Path(file).stem, kept in reason) for file, reason in found.left_out} == {("lucky", True), ("first", True)}
+def remarks_of(found: Board) -> dict[str, tuple[str, ...]]:
+    return {Path(row.file).stem: row.remarks for table in found.tables for row in table.rows}
 
 
-def test_the_name_of_a_model_in_another_case_is_the_same_model(evidence, python, tmp_path):
-    other = settled(of_model(evidence, "USER/Base", 0.9), "USER/Base", revision=python["settings"]["revision"])
-    found = read([write(tmp_path, {"base": python, "other": other})])
-    assert [len(table.rows) for table in found.tables] == [1]
-    assert "the same model and revision as" in found.left_out[0].reason
+def test_two_entries_for_one_model_are_in_conflict(evidence, python, tmp_path):
+    """Nobody takes the place of an honest entry by a lower one; in another case it is the same name."""
+    sabotage = of_model(evidence, "user/base", -0.9)
+    other = settled(sabotage, "USER/Base", revision=python["settings"]["revision"])
+    found = read([write(tmp_path, {"low": other, "first": python, "again": python})])
+    assert remarks_of(found) == {"again": (CONFLICT,), "low": (CONFLICT,)}
+    ((file, reason),) = found.left_out
+    assert (Path(file).stem, reason.endswith("as " + f"{tmp_path.name}/entries/again.json")) == ("first", True)
+
+
+def test_verified_beats_claimed_and_two_verified_are_shown(evidence, python, tmp_path):
+    low = of_model(evidence, "user/base", -0.9)
+    rows = [(name, load(json.dumps(of).encode())) for name, of in (("low", low), ("honest", python))]
+    ((table,), left_out) = group(rows_of(rows, {"honest": (60, 70)}))
+    assert [(row.file, row.verified, row.remarks) for row in table.rows] == [("honest", (60, 70), ())]
+    assert left_out == [LeftOut("low", "the same model and revision as honest, which this board verified")]
+    ((table,), left_out) = group(rows_of(rows, {"honest": (60, 70), "low": (70, 70)}))
+    assert ([row.remarks for row in table.rows], left_out) == ([(CONFLICT,)] * 2, [])
+
+
+def test_who_takes_the_ledger_the_numbers_or_nearly_the_name_of_another_is_marked(evidence, python, tmp_path):
+    copied = {**settled(python, "user/copy"), "ledgers": python["ledgers"]}
+    near = of_model(evidence, "us3r/ba_se", 0.2)
+    found = remarks_of(read([write(tmp_path, {"base": python, "copied": copied, "near": near})]))
+    assert found == {
+        "base": ("the ledger of user/copy", "the numbers of user/copy", "a name like that of us3r/ba_se"),
+        "copied": ("the ledger of user/base", "the numbers of user/base"),
+        "near": ("a name like that of user/base",),
+    }
+
+
+def test_baselines_come_from_the_data_or_from_most_entries(evidence, python, few_functions, tmp_path):
+    """An entry whose baselines find nothing wins nowhere."""
+    forged = settled(of_model(evidence, "user/winner", 0.1), "user/winner")
+    for protocol in ("published", "held_out", "beyond_offset"):
+        for who in ("offset", "keyword"):
+            hits = forgeries.hits_of(forged, protocol, who)
+            forgeries.put(forged, protocol, {name: 0 * of for name, of in hits.items()}, who)
+    folder = write(tmp_path, {"winner": forged, "base": python, "better": of_model(evidence, "user/better", 1)})
+    (table,) = read([folder]).tables
+    assert [row.remarks for row in table.rows] == [(), (), (OTHER_BASELINES,)]
+    cells = {row.model: row.scores.cells["held-out", "first", "1"] for row in table.rows}
+    assert len({score.reference for score in cells.values()}) == 1
+    assert cells["user/winner"].reference.value > 0
+    found = read([folder], few_functions)
+    assert [row.model for row in found.tables[0].rows] == ["user/base", "user/better"]
+    assert found.from_data == {found.tables[0].name}
+    assert found.left_out == [
+        LeftOut(f"{tmp_path.name}/entries/winner.json", "its baselines are not those of the data")
+    ]
 
 
 def test_what_is_left_out_is_listed_with_its_reason(evidence, python, tmp_path):
@@ -286,12 +329,12 @@ def test_markdown_and_csv_say_what_reports_say(evidence, python, told, tmp_path)
     assert (cubert["score"], round(float(cubert["difference"]), 1), cubert["first rank"]) == ("39.2", -10.2, "")
     assert by_place["model", "user/better", "held-out", "first", "1"]["first rank"] == "1"
     verified = {row["model"]: (row["verified"], row["verified of"]) for row in rows if row["kind"] == "model"}
-    assert verified == {"user/better": ("48", "70"), "user/base": ("0", "")}
+    assert verified == {"user/better": ("0", ""), "user/base": ("0", "")}  # whatever an entry says of itself
     markdown = page.with_name("board.md").read_text()
     (line,) = [line for line in markdown.splitlines() if "user/better" in line]
-    assert line.endswith("| 48 of 70 |")
+    assert line.endswith("| claimed |")
     (line,) = [line for line in markdown.splitlines() if "user/base" in line]
-    assert line.endswith("| none |")
+    assert line.endswith("| claimed |")
     scores = [
         entries["scores"]["first"]["1"]
         for entries in (told["protocols"]["held-out"], alike, told["protocols"]["published"])
@@ -405,6 +448,10 @@ def large(evidence, tmp_path_factory) -> tuple[Path, Callable[[str], Evidence]]:
             rows.append(dataclasses.replace(row, file=f"{name}.json", entry=unchecked(row.entry, name, family)))
     tables, twice = group(rows)
     assert twice == []
+    tables = [  # without the remarks that the same numbers under many names have
+        dataclasses.replace(table, rows=[dataclasses.replace(row, remarks=()) for row in table.rows])
+        for table in tables
+    ]
 
     @functools.cache
     def made_of(name: str) -> Evidence:
@@ -593,7 +640,7 @@ def test_nothing_lies_outside_of_the_page(large, page, width, scheme, background
     page.set_viewport_size({"width": width, "height": 800})
     page.goto(large[0].as_uri())
     assert page.evaluate("document.documentElement.scrollWidth") == width
-    assert {"48 of 70", "none"} <= {*column(page, "verified")}
+    assert "claimed" in column(page, "verified")
     assert page.evaluate("getComputedStyle(document.body).backgroundColor") == background
     if width == 400:
         assert page.evaluate(OUTSIDE) == []

@@ -8,14 +8,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from support.evidence.masked_entries import TYPES, entries, masked, save
+from support.evidence.masked_entries import TYPES, entries, masked
 
 from codesyntax_dataset.errors import EntryError
 from probing.evidence.entry import load
 from probing.prediction.result import OUTCOMES
 from probing.publish import board
+from probing.publish.tables import CONFLICT
 from probing.report.board import save as save_board
-from probing.report.report import report
 from probing.runs.ledger_file import ATTENTION, MASKING
 
 FILES = ["README.md", "board.csv", "board.md", "index.html", "masking.csv", "models"]
@@ -23,12 +23,9 @@ SKILLS = {"user/good": 0.9, "user/same": 0.9, "user/bad": 0.3}
 
 
 @pytest.fixture(scope="module")
-def made(tmp_path_factory):
-    """The entries of three models by name, as a report writes them."""
-    folder = tmp_path_factory.mktemp("masked")
-    save([masked(name, skill, functions=60) for name, skill in SKILLS.items()], folder)
-    written = report([folder], folder / "report").parent / "entries"
-    found = [json.loads(file.read_text()) for file in written.iterdir()]
+def made():
+    """The entries of three models by name."""
+    found = entries([masked(name, skill, functions=60) for name, skill in SKILLS.items()])
     return {one["settings"]["model"]: one for one in found}
 
 
@@ -76,41 +73,40 @@ def test_a_table_has_what_compares_and_nothing_else(made, tmp_path):
         "failed": masked("user/x", failed=1, functions=60),
         "length": masked("user/x", max_length=300, functions=60),  # of other text than its tokenizer reads at once
     }
-    found = {name: entries([one], tmp_path / name)[0] for name, one in others.items()}
+    found = {name: entries([one])[0] for name, one in others.items()}
     (tmp_path / "all").mkdir()
     tables = board.read([write(tmp_path / "all", {**made, **found})]).tables
     assert sorted(sorted(row.file.split("/")[-1].removesuffix(".json") for row in table.rows) for table in tables) == [
         ["config"],
         ["data"],
         ["draws"],
-        ["failed"],
-        ["length", "user-bad", "user-good", "user-same"],
+        ["failed", "length", "user-bad", "user-good", "user-same"],
         ["protocol"],
         ["spans"],
         ["types"],
     ]
 
 
-def test_models_of_one_report_share_a_table(tmp_path):
-    """On the functions that both have: in one of them a comparison failed."""
-    save([masked("user/a", failed=3), masked("user/b")], tmp_path)
-    ((table,), left_out) = (
-        (found := board.read([report([tmp_path], tmp_path / "report").parent])).tables,
-        found.left_out,
-    )
+def test_what_was_not_compared_is_missed(tmp_path):
+    """In three pairs a comparison failed: the table is the same, and the score lower than on what was compared."""
+    found = {one["settings"]["model"]: one for one in entries([masked("user/a", failed=3), masked("user/b")])}
+    board_of = board.read([write(tmp_path, found)])
+    ((table,), left_out) = board_of.tables, board_of.left_out
     assert ([row.model for row in table.rows], left_out) == (["user/a", "user/b"], [])
-    assert [sum(row.entry.uncompared.values()) for row in table.rows] == [3, 3]
+    assert [sum(row.entry.uncompared.values()) for row in table.rows] == [3, 0]
+    missing, whole = (row.scores for row in table.rows)
+    assert missing.cells["jaccard"].mean.value < missing.on_read["jaccard"]
+    assert whole.on_read == {}
 
 
-def test_the_lower_of_two_entries_for_one_model_stays(made, tmp_path):
-    lucky = {**made, "again": made["user/good"]}
-    (tmp_path / "lucky").mkdir()
-    better = entries([masked("user/good", 0.95, functions=60)], tmp_path / "lucky")[0]
-    found = board.read([write(tmp_path, {**lucky, "better": better})])
-    assert [row.model for row in found.tables[0].rows] == ["user/bad", "user/good", "user/same"]
-    kept = next(row.file for row in found.tables[0].rows if row.model == "user/good")
-    assert kept.endswith("again.json")
-    assert sorted(Path(file).stem for file, reason in found.left_out if kept in reason) == ["better", "user-good"]
+def test_two_entries_for_one_model_are_in_conflict(made, tmp_path):
+    twice = {**made, "again": made["user/good"]}
+    better = entries([masked("user/good", 0.95, functions=60)])[0]
+    found = board.read([write(tmp_path, {**twice, "better": better})])
+    rows = {Path(row.file).stem: row.remarks for row in found.tables[0].rows}
+    assert rows == {"again": (CONFLICT,), "better": (CONFLICT,), "user-bad": (), "user-same": ()}
+    ((file, reason),) = found.left_out
+    assert (Path(file).stem, "the same model, revision and numbers as" in reason) == ("user-good", True)
 
 
 def test_the_same_entries_give_the_same_files_in_any_order(made, saved, tmp_path):

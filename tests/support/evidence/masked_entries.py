@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import json
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from probing.evidence import entry_masked
-from probing.evidence.masked import gather
 from probing.prediction.ledger import FILLED, ROW, SIMILARITIES, MaskingLedger
 from probing.prediction.result import DROPPED, MaskProvenance, MaskResult, MaskRun, MaskSettings
 
@@ -85,10 +83,12 @@ def masked(
     return MaskResult.from_ledger(MaskingLedger(list(names), rows.reshape(-1), provenance.to_json()))
 
 
-def save(results: list[MaskResult], folder: Path) -> list[Path]:
-    return [result.save(folder) for result in results]
+def entries(results: list[MaskResult]) -> list[dict[str, Any]]:
+    """The entries that a report on these results has, as JSON; their functions have no nodes but those that were masked."""
+    return [json.loads(entry_masked.make(result, held(result)).to_json()) for result in results]
 
 
-def entries(results: list[MaskResult], folder: Path) -> list[dict[str, Any]]:
-    """The entries that a report on these results has, as JSON."""
-    return [json.loads(entry_masked.make(model).to_json()) for model in gather(save(results, folder))]
+def held(result: MaskResult) -> dict[str, np.ndarray]:
+    """Node type -> the functions in which its nodes were masked."""
+    rows, names = result.ledger.rows, result.ledger.node_types
+    return {name: np.unique(rows["function"][rows["node_type"] == place]) for place, name in enumerate(names)}

@@ -1,0 +1,132 @@
+"""What a board checks itself: that entries are those of their ledgers and of the data, and that the models give them.
+
+`codesyntax submit` sends ledgers beside entries. Whoever keeps a board makes the entries of these ledgers again, and
+runs the functions again that `submit` drew, or others.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from codesyntax_dataset.atomic import temporary_folder
+from codesyntax_dataset.errors import CodeSyntaxError, DatasetError, EntryError, LedgerError
+from probing.attention.result import ProbeResult
+from probing.evidence import entry_masked
+from probing.evidence.checks import ACCEPTED, REJECTED, UNCHECKED, Verification
+from probing.evidence.entry import Entry
+from probing.evidence.entry_attention import AttentionEntry
+from probing.evidence.entry_masked import MaskedEntry
+from probing.evidence.gather import Probed, WholeSplits, gather, recomputed
+from probing.evidence.masked import holding
+from probing.evidence.packing import same_numbers
+from probing.evidence.verify import verify_each
+from probing.prediction.result import MaskResult
+
+
+def ledger_file(digest: str) -> str:
+    """The path of a ledger in the repository of a board."""
+    return f"ledgers/{digest}.parquet"
+
+
+class Checked(NamedTuple):
+    """What came of an entry: one of the verdicts of `verify`, the reason if not ACCEPTED, how many functions were run
+    again, and of how many."""
+
+    verdict: str
+    reason: str = ""
+    functions: int = 0
+    of: int = 0
+
+
+class Checker:
+    """Checks entries against the dataset at `data`; `device` and `seed`: as of `verify`."""
+
+    def __init__(self, data: Any, device: str | None = None, seed: int | None = None):
+        self.data, self._device, self._seed = data, device, seed
+        self._splits = cache(lambda config, direction: WholeSplits(data, config, direction))
+        self._held: dict[tuple[str, tuple[str, ...]], dict[str, np.ndarray]] = {}
+
+    def from_data(self, entry: Entry) -> bool:
+        """Whether an entry is of these labels; raises EntryError if it has not their functions, edges or baselines."""
+        try:
+            if isinstance(entry, AttentionEntry):
+                return recomputed(entry, self._splits(entry.settings.config, entry.settings.direction))
+            assert isinstance(entry, MaskedEntry)
+            return self._whole(entry)
+        except DatasetError:  # no such config
+            return False
+
+    def _whole(self, entry: MaskedEntry) -> bool:
+        from probing.runs.data import label_digest, load_functions
+
+        settings = entry.settings
+        functions, _ = load_functions(self.data, settings.config, settings.split)
+        if label_digest(functions) != settings.labels:
+            return False
+        key = settings.config, settings.node_types
+        if key not in self._held:
+            self._held[key] = holding(self.data, settings)
+        pairs = entry.pairs()
+        for name, places in self._held[key].items():
+            known = name in pairs.node_types
+            theirs = pairs.places[pairs.node_type == pairs.node_types.index(name)] if known else np.empty(0, np.int64)
+            if not np.array_equal(theirs, places):
+                raise EntryError(f"{len(theirs)} functions have nodes of {name}, in {self.data} {len(places)} do")
+        return True
+
+    def again(self, entry: Entry, ledger: Callable[[str], Path | None]) -> Checked:
+        """Make an entry again of its ledgers, and run a part of them again; `ledger`: digest -> its file, if any."""
+        with temporary_folder(Path(tempfile.gettempdir())) as folder:
+            try:
+                read = {split: _read(entry, split, digest, ledger(digest)) for split, digest in entry.digests.items()}
+                files = {split: result.save(folder) for split, result in read.items()}
+                remade = self._remade(read, files)
+            except (LedgerError, DatasetError) as error:
+                return Checked(UNCHECKED, str(error))
+            except CodeSyntaxError as error:
+                return Checked(REJECTED, str(error))
+            theirs, ours = (of.model_dump(mode="json", exclude={"verified"}) for of in (entry, remade))
+            if other := [name for name in theirs if not same_numbers(theirs[name], ours[name])]:
+                return Checked(REJECTED, f"{other[0]} does not follow from its ledgers")
+            return _sum(list(verify_each([*files.values()], data=self.data, device=self._device, seed=self._seed)))
+
+    def _remade(self, read: Mapping[str, Any], files: dict[str, Path]) -> Entry:
+        test = read["test"]
+        if isinstance(test, MaskResult):
+            return entry_masked.make(test, holding(self.data, test.settings))
+        return gather([Probed(test, read["validation"], files)], self.data)[0].entry()
+
+
+def _read(entry: Entry, split: str, digest: str, file: Path | None) -> ProbeResult | MaskResult:
+    """The result of a ledger; raises EntryError if it is of other settings than the entry."""
+    if file is None:
+        raise LedgerError(f"the ledger {digest} is not beside the entry")
+    result: ProbeResult | MaskResult = (MaskResult if isinstance(entry, MaskedEntry) else ProbeResult).from_file(file)
+    if result.ledger.digest() != digest:
+        raise LedgerError(f"the ledger {digest} is another one")
+    theirs, ours = (of.model_dump(mode="json", exclude={"split", "labels"}) for of in (entry.settings, result.settings))
+    if theirs != ours or result.settings.split != split:
+        raise EntryError(f"the ledger {digest} is of {result.settings.model}, with other settings")
+    return result
+
+
+def _sum(found: list[Verification | LedgerError]) -> Checked:
+    """The worst verdict of several results."""
+    functions = of = 0
+    for verification in found:
+        if isinstance(verification, LedgerError):
+            return Checked(UNCHECKED, str(verification))
+        functions, of = functions + verification.functions, of + verification.of
+    for verdict in (REJECTED, UNCHECKED):
+        for verification in found:
+            assert isinstance(verification, Verification)
+            if verification.verdict == verdict:
+                reasons = [f"{check.name}: {check.found}" for check in verification.checks if not check.passed]
+                return Checked(verdict, "; ".join(reasons))
+    return Checked(ACCEPTED, "", functions, of)
