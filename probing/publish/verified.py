@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from codesyntax_dataset.atomic import temporary_folder
-from codesyntax_dataset.errors import CodeSyntaxError, DatasetError, EntryError, LedgerError
+from codesyntax_dataset.errors import CodeSyntaxError, DatasetError, EntryError, LedgerError, UnknownName
 from probing.attention.result import ProbeResult
 from probing.evidence import entry_masked
 from probing.evidence.checks import ACCEPTED, REJECTED, UNCHECKED, Verification
@@ -59,7 +59,7 @@ class Checker:
                 return recomputed(entry, self._splits(entry.settings.config, entry.settings.direction))
             assert isinstance(entry, MaskedEntry)
             return self._whole(entry)
-        except DatasetError:  # no such config
+        except UnknownName:  # it has no such config
             return False
 
     def _whole(self, entry: MaskedEntry) -> bool:

@@ -1,0 +1,117 @@
+"""From `submit` to `board --verify` on the loopback Hub, with honest, lying and spoofing submitters."""
+
+from __future__ import annotations
+
+import csv
+import dataclasses
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+from conftest import cut
+from huggingface_hub import HfApi
+from support.attacks import forgeries
+from support.evidence.entries import other_model, settled
+from support.hub.loopback_hub import LoopbackHub
+
+from codesyntax_dataset.errors import DatasetError
+from probing import probe
+from probing.cli import main
+from probing.evidence.gather import find, gather
+from probing.publish import submit
+from probing.publish.board import read
+from probing.publish.verified import ledger_file
+from probing.runs.saved import ledger_path
+
+pytestmark = pytest.mark.slow
+
+DATASET, MODEL, OTHER, BOARD = "user/codesyntax", "maker/tiny", "liar/other", "lab/results"
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {path.relative_to(folder).as_posix(): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+
+
+def by_hand(folder: Path, data: Path) -> dict[str, bytes]:
+    """What `submit` would send to a board, without its checks."""
+    made = gather(find([folder]), data)[0]
+    entry = made.entry()
+    files = {f"entries/{entry.file_name}": entry.to_json().encode()}
+    both = zip((made.probed.test, made.probed.validation), made.probed.files.values())
+    return files | {ledger_file(result.ledger.digest()): ledger_path(file).read_bytes() for result, file in both}
+
+
+def test_who_is_honest_is_verified_and_who_lies_is_refuted(
+    tiny_model, dataset_folder, monkeypatch, tmp_path_factory, tmp_path
+):
+    data = cut(dataset_folder, tmp_path_factory.mktemp("few") / "codesyntax", test=12, validation=8)
+    with LoopbackHub() as hub:
+        hub.add(DATASET, contents(data))
+        hub.add(MODEL, contents(tiny_model), type="model")
+        hub.add(OTHER, {**contents(tiny_model), "note.txt": b"another commit"}, type="model")
+        hub.add(BOARD, {})
+        hub.connect(monkeypatch, tmp_path / "cache")
+        monkeypatch.setenv("HF_TOKEN", "hf_aTokenThatNobodyMayEverSee")
+        for model, folder in ((MODEL, "honest"), (OTHER, "lying")):
+            for split in ("test", "validation"):
+                probe(model, str(data), "python", split, output=tmp_path / folder)
+        for request in submit.submission([tmp_path / "honest"], MODEL, DATASET, board=BOARD):
+            request.open()
+        HfApi().merge_pull_request(BOARD, 1, repo_type="dataset")
+        honest = hub.files(BOARD)
+        (name,) = (path for path in honest if path.startswith("entries/"))
+        assert sum(path.startswith("ledgers/") for path in honest) == 2
+        forgeries.recomputed(
+            tmp_path / "lying", lambda ledger: dataclasses.replace(ledger, ranks=ledger.ranks // 2), ["test"]
+        )
+        entry = json.loads(honest[name])
+        spoofed = {**settled(entry, "maker/t1ny"), "ledgers": entry["ledgers"]}
+        made = gather(find([tmp_path / "honest"]), data)[0]
+        lower = json.loads(other_model(made, MODEL, -0.9).entry().to_json())
+        forgeries.settings(lower, model="MAKER/Tiny")
+        files = {**honest, **by_hand(tmp_path / "lying", data)}
+        files |= {f"entries/{at}.json": json.dumps(of).encode() for at, of in (("spoof", spoofed), ("low", lower))}
+        hub.add(BOARD, files)
+
+        claimed = read([BOARD], data)
+        assert {row.verified for row in claimed.tables[0].rows} == {None}
+        command = ["board", BOARD, "--data", str(data), "--verify", "--output", str(tmp_path / "board")]
+        done = CliRunner().invoke(main, command, catch_exceptions=False)
+        assert done.exit_code == 0, done.stderr
+        left = {
+            line.split(": ")[0].rsplit("/", 1)[1]: line for line in done.stderr.splitlines() if "left out " in line[:9]
+        }
+        assert "refuted: the ledger" in left.pop("spoof.json")
+        assert "which this board verified" in left.pop("low.json")
+        (lie,) = left.values()
+        assert "refuted: ranks:" in lie and "differ by more than rounding" in lie
+        with open(tmp_path / "board" / "board.csv", newline="") as file:
+            shown = {
+                (row["model"], row["verified"], row["verified of"])
+                for row in csv.DictReader(file)
+                if row["kind"] == "model"
+            }
+        assert shown == {(MODEL, "20", "20")}
+
+
+def test_nothing_is_verified_without_data(tmp_path):
+    done = CliRunner().invoke(main, ["board", str(tmp_path), "--verify", "--output", str(tmp_path / "board")])
+    assert (done.exit_code, "say with --data" in done.stderr) == (1, True)
+
+
+def test_data_that_is_not_there_is_no_reason_to_believe(python_entry, tmp_path):
+    with pytest.raises(DatasetError):
+        read([python_entry], tmp_path / "nothing")
+
+
+def test_entries_of_other_data_stay_claimed(python_entry, dataset_folder):
+    """Of the whole sample, whose labels are others; and of a dataset without the config."""
+    assert read([python_entry], dataset_folder).from_data == frozenset()
+
+
+@pytest.fixture
+def python_entry(evidence, tmp_path):
+    (tmp_path / "entries").mkdir()
+    (tmp_path / "entries" / "one.json").write_text(evidence.entry().to_json())
+    return tmp_path
