@@ -50,7 +50,7 @@ from probing.evidence.uncertainty import (
 )
 from probing.runs.controls import check_control
 from probing.runs.data import find_data
-from probing.runs.ledger_file import ATTENTION, MASKING, SILENCING, instrument_of
+from probing.runs.ledger_file import ATTENTION, INFORMATION, MASKING, SILENCING, instrument_of
 from probing.runs.saved import ledger_path
 from probing.runs.settings import Settings
 
@@ -123,17 +123,18 @@ def files_of(paths: Sequence[str | os.PathLike]) -> list[Path]:
 
 
 class ByInstrument(NamedTuple):
-    """Results of masking and of silencing, and the paths that are left for the attention probe."""
+    """Results of masking, of silencing and of information, and the paths that are left for the attention probe."""
 
     masking: list[Path]
     silencing: list[Path]
+    information: list[Path]
     left: list[Path]
 
 
 def by_instrument(paths: Sequence[str | os.PathLike]) -> ByInstrument:
     """The results among files and folders; a folder that has no results of the attention probe, but others, is not
     left."""
-    found: dict[str, dict[Path, None]] = {MASKING: {}, SILENCING: {}}
+    found: dict[str, dict[Path, None]] = {MASKING: {}, SILENCING: {}, INFORMATION: {}}
     left: list[Path] = []
     for path in map(Path, paths):
         files = sorted(path.glob("*.json")) if path.is_dir() else [path]
@@ -142,7 +143,8 @@ def by_instrument(paths: Sequence[str | os.PathLike]) -> ByInstrument:
             found[kind][file] = None
         if not others or (path.is_dir() and _results(path)):
             left.append(path)
-    return ByInstrument(list(found[MASKING]), list(found[SILENCING]), left)
+    masking, silencing, information = (list(files) for files in found.values())
+    return ByInstrument(masking, silencing, information, left)
 
 
 @dataclass
@@ -453,7 +455,7 @@ def _bare_scores(relations: dict[str, Any]) -> dict[str, Any]:
 def _results(folder: Path) -> list[Path]:
     """The results of attention probes in a folder: JSON files with a rank ledger beside them."""
     files = (file for file in folder.glob("*.json") if ledger_path(file).exists())
-    return sorted(file for file in files if instrument_of(ledger_path(file)) not in (MASKING, SILENCING))
+    return sorted(file for file in files if instrument_of(ledger_path(file)) not in (MASKING, SILENCING, INFORMATION))
 
 
 def alike(result: ProbeResult) -> Settings:

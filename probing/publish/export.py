@@ -112,7 +112,7 @@ def read(results: Sequence[str | os.PathLike[str]], data: Any = None) -> list[En
             entries += [load(file) for file in files]
         else:
             others.append(path)
-    masking, _, probed = by_instrument(others) if others else ([], [], [])
+    masking, *_, probed = by_instrument(others) if others else ([], [])
     for one in find(probed) if probed else []:
         entries.append(gather([one], data)[0].entry())
     entries += [entry_masked.of_file(file, data) for file in masking]

@@ -235,7 +235,7 @@ def undo(results: Sequence[str | os.PathLike[str]], model: str, board: str | Non
 
 def _found(results: Sequence[str | os.PathLike[str]]) -> list[_Result]:
     """The results of attention probes, then those of masking."""
-    masking, _, left = by_instrument(results)
+    masking, *_, left = by_instrument(results)
     probed = find(left) if left or not masking else []
     found = [_Result(list(one.files.values()), [one.test, one.validation], one) for one in probed]
     return [*found, *(_Result([file], [MaskResult.load(file)], None) for file in masking)]

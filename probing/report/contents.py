@@ -18,6 +18,7 @@ from probing.report import (
     edits,
     emergence,
     headline,
+    information,
     languages,
     means,
     mechanism,
@@ -30,6 +31,7 @@ from probing.report.edits import EditedModel
 from probing.report.errors import marked
 from probing.report.findings import Findings, Subject
 from probing.report.folder import model_pages
+from probing.report.information import InformedModel
 from probing.report.mechanism import ProbedAndMasked
 from probing.report.scored import RULE
 from probing.report.silencing import SilencedModel
@@ -87,17 +89,20 @@ def sections(
     silenced: Sequence[SilencedModel] = (),
     edited: Mapping[str, Sequence[EditedModel]] = MappingProxyType({}),
     links: Mapping[str, str] = MappingProxyType({}),
+    informed: Sequence[InformedModel] = (),
 ) -> list[Section]:
-    """The whole report: on the attention probe, on masked syntax, on silenced heads, or on several of these. It opens
-    with what was found. `links`: name of a model -> the link to its page, which has its details."""
+    """The whole report: on the attention probe, on masked syntax, on silenced heads, on usable information, or on
+    several of these. It opens with what was found. `links`: name of a model -> the link to its page, which has its
+    details."""
     first = headline.section(all_findings, of_models=not links) if all_findings else Section("finding", headline.TITLE)
-    first.sections += [*syntaxeval.findings(masked), *silencing.findings(silenced)]
+    first.sections += [*syntaxeval.findings(masked), *silencing.findings(silenced), *information.findings(informed)]
     return [
         first,
         *(_attention(all_findings, edited, links) if all_findings else []),
         *(syntaxeval.sections(masked) if masked else []),
         *([mechanism.section(both)] if both else []),
         *([silencing.section(silenced)] if silenced else []),
+        *([information.section(informed)] if informed else []),
     ]
 
 

@@ -1,24 +1,102 @@
-"""What attention adds to words and positions: the table of a result."""
+"""What attention adds to words and positions: the tables of results, and the section of a report."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
 
 from codesyntax_dataset.languages import language_of
 from probing.evidence.effect import Effect
 from probing.evidence.usable import Usable, usable
 from probing.information.result import InformationResult
-from probing.report.document import COST, COUNT, NAME, PERCENT, SIMILARITY, Column, Table
+from probing.report.document import COST, COUNT, NAME, PERCENT, SCORE, SIMILARITY, Column, Section, Table
+from probing.report.words import method, numbered
+
+TITLE = "What attention adds to words and positions"
+
+COLUMNS = ("best", "attention", "words", "both")
+"""The choices of a dependent in tables, from one head to all that is known."""
 
 
-def table(result: InformationResult, found: Usable) -> Table:
+class InformedModel(NamedTuple):
+    """A result with its intervals. `name`: of files."""
+
+    name: str
+    result: InformationResult
+    found: Usable
+
+
+def read_informed(files: Sequence[Path]) -> list[InformedModel]:
+    """The information results in files, by config and what attention adds; of one run given twice, one.
+
+    Raises LedgerError for files that are not such results, or do not follow from their ledgers.
+    """
+    results = {result.signature: result for result in map(InformationResult.load, files)}
+
+    def order(result: InformationResult) -> tuple[str, str, float]:
+        return result.settings.config, result.settings.data, -(result.mean.adds if result.mean else 0)
+
+    informed: list[InformedModel] = []
+    for result in sorted(results.values(), key=order):
+        config = result.settings.config
+        number = sum(one.result.settings.config == config for one in informed) + 1
+        informed.append(InformedModel(numbered(f"information-{config}", number), result, usable(result)))
+    return informed
+
+
+def findings(informed: Sequence[InformedModel]) -> list[Section]:
+    """The finding on each model, without controls, in a sentence."""
+    return [
+        Section(f"{one.name}-finding", f"{one.result.title}: usable information", [sentence(one.result, one.found)])
+        for one in informed
+        if one.result.settings.control is None
+    ]
+
+
+def section(informed: Sequence[InformedModel]) -> Section:
+    """The models and controls side by side, then each relation by relation."""
+    each = [Section(one.name, one.result.title, [table(one.result, one.found, one.name)]) for one in informed]
+    return Section("information", TITLE, [*method("information"), _together(informed)], each)
+
+
+def _together(informed: Sequence[InformedModel]) -> Table:
+    rows = []
+    for one in informed:
+        if one.found.mean is not None and one.found.share is not None:
+            means = [_shown(one.found.mean[name]) for name in COLUMNS]
+            beyond = one.result.mean and one.result.mean.attention_beyond
+            adds = [_shown(one.found.mean["adds"]), _shown(one.found.share)]
+            rows.append([one.result.title, one.result.mean and one.result.mean.relations, *means, *adds, beyond])
+    return Table(
+        "information-models",
+        "Means over relations, with 95 % intervals over functions",
+        [
+            Column("model", NAME),
+            Column("relations", COUNT),
+            Column("best head", SCORE, "top-1 UAS"),
+            Column("all heads", SCORE, "top-1 UAS"),
+            Column("words and positions", SCORE, "top-1 UAS"),
+            Column("both", SCORE, "top-1 UAS"),
+            Column("attention adds", COST, "bits"),
+            Column("% of open", SCORE, "bits"),
+            Column("beyond rules", PERCENT),
+        ],
+        rows,
+        "Beyond rules: percent that the attention of all heads finds of the edges that words and positions miss.",
+    )
+
+
+def table(result: InformationResult, found: Usable, name: str = "information") -> Table:
     """The relations, those to which attention adds most first, and their mean."""
     order = sorted(result.relations, key=lambda name: (-result.relations[name].adds, name))
     rows: list[list[object]] = []
-    for name in order:
-        one = result.relations[name]
+    for relation in order:
+        one = result.relations[relation]
         scores: list[object] = [one.best, one.attention.uas, one.words.uas, one.both.uas]
-        adds = _shown(found.relations[name]["adds"])
+        adds = _shown(found.relations[relation]["adds"])
         beyond: list[object] = [one.missed, one.beyond, one.attention_beyond]
-        rows.append([name + ("" if one.in_mean else " *"), one.edges, *scores, one.words.bits, adds, *beyond])
+        rows.append([relation + ("" if one.in_mean else " *"), one.edges, *scores, one.words.bits, adds, *beyond])
     mean, totals = result.mean, []
     if mean is not None and found.mean is not None:
         scores = [mean.best, mean.attention.uas, mean.words.uas, mean.both.uas]
@@ -26,7 +104,7 @@ def table(result: InformationResult, found: Usable) -> Table:
         beyond = ["", mean.beyond, mean.attention_beyond]
         totals = [[f"mean of {mean.relations} relations", "", *scores, mean.words.bits, adds, *beyond]]
     return Table(
-        "information",
+        name,
         f"{result.title}: what the attention of all heads adds to words and positions, {result.functions} "
         f"{language_of(result.settings.config).units}",
         [

@@ -18,6 +18,7 @@ from probing.report import contents
 from probing.report.edits import read_edited
 from probing.report.findings import Findings, read_findings
 from probing.report.folder import Report, check_ours, save
+from probing.report.information import read_informed
 from probing.report.mechanism import read_both
 from probing.report.silencing import read_silenced
 from probing.report.syntaxeval import read_groups
@@ -35,7 +36,7 @@ BOTH_TITLE = "What language models know about the syntax of code"
 def report(
     results: Sequence[str | os.PathLike], output: str | os.PathLike, data: Any = None, tell: Any = logger.info
 ) -> Path:
-    """Write a report on `results`, files or folders that `probe`, `mask` or `ablate` wrote, into the folder `output`.
+    """Write a report on `results`, files or folders that `probe`, `mask`, `ablate` or `inform` wrote, into `output`.
 
     Returns the path of its page.
 
@@ -48,12 +49,13 @@ def report(
     """
     output = Path(output).resolve()
     check_ours(output, COMMAND)
-    masking, silencing, probed = by_instrument(results)
+    masking, silencing, information, probed = by_instrument(results)
     tell("reading results, resampling them for intervals and tests")
     masked, silenced = read_groups(masking), read_silenced(silencing)
+    informed = read_informed(information)
     with caching():
-        all_findings = read_findings(probed, data) if probed or not (masked or silenced) else []
-    sources = {"rank": all_findings, "masking": masked, "silencing": silenced}
+        all_findings = read_findings(probed, data) if probed or not (masked or silenced or informed) else []
+    sources = {"rank": all_findings, "masking": masked, "silencing": silenced, "information": informed}
     tell("drawing tables and figures")
     pages = contents.pages(all_findings)
     of_models = contents.of_models(all_findings, pages)
@@ -68,6 +70,7 @@ def report(
             silenced,
             read_edited(all_findings, data),
             pages,
+            informed,
         ),
         about=_about(bool(all_findings), bool(masked), bool(pages)),
         files=_entries(all_findings, masking, data),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 from pathlib import Path
 
 import numpy as np
@@ -17,6 +18,8 @@ from probing.evidence.verify import verify
 from probing.information.inform import Informing, _found
 from probing.information.learn import Learned
 from probing.information.result import InformationLedger, InformationResult
+from probing.report.information import read_informed
+from probing.report.report import report
 from probing.report.results import parts
 from probing.runs.session import Session
 
@@ -190,6 +193,28 @@ def test_commands(tiny_model, dataset_folder, result, folder, tmp_path):
     assert scored.exit_code == 0 and '"adds"' in scored.stdout
     table = parts(result)[0]
     assert len(table.rows) == len(result.relations) and len(table.totals) == 1
+
+
+def test_report(folder, result, inform, tmp_path):
+    """The section has the model and its control, and each relation; only the model is among the findings."""
+    inform(control="random-weights", seed=1, output=tmp_path / "twin")
+    page = report([folder, tmp_path / "twin"], tmp_path / "report").read_text("utf-8")
+    text = (tmp_path / "report" / "report.md").read_text("utf-8")
+    with (tmp_path / "report/tables/information-models.csv").open(newline="") as file:
+        rows = {row["model"]: row for row in csv.DictReader(file)}
+    assert len(rows) == 2 and "What attention adds to words and positions" in page
+    mean = usable(result).mean["adds"]
+    cells = [float(rows[result.title][f"bits: attention adds{end}"]) for end in ("", ", low", ", high")]
+    assert cells == pytest.approx([*mean], abs=1e-6)
+    assert text.count("usable information") == 1
+    tables = sorted((tmp_path / "report/tables").glob("information-python*.csv"))
+    assert len(tables) == 2
+    for table in tables:
+        with table.open(newline="") as file:
+            names = {row["relation"].removesuffix(" *") for row in csv.DictReader(file)}
+        assert names >= {*result.relations}  # and the mean
+    with pytest.raises(LedgerError):
+        read_informed([tmp_path / "report" / "report.md"])
 
 
 def test_nothing_to_learn_from(inform):
