@@ -129,8 +129,8 @@ def _write(
             for batch, reasons in labelled:
                 yield batch
                 progress.update(batch.num_rows)
-                for reason, number in reasons:
-                    without_labels.add(reason, number)
+                for reason, name in reasons:
+                    without_labels.add(reason, name)
 
         for split, of_split in groupby(functions, attrgetter("partition")):
             with (

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Collection, Iterator
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from codesyntax_dataset import safe_files, sources
 from codesyntax_dataset.edits import edit
@@ -81,7 +81,14 @@ def read_repositories(file: str | os.PathLike[str]) -> frozenset[str]:
     return frozenset(names)
 
 
-def label(function: SourceFunction, variant: Variant) -> tuple[SourceFunction, Annotation, str | None]:
+class Unlabelled(NamedTuple):
+    """Why a function has no labels, and where in it, or empty."""
+
+    reason: str
+    where: str = ""
+
+
+def label(function: SourceFunction, variant: Variant) -> tuple[SourceFunction, Annotation, Unlabelled | None]:
     """A function as its config has it, its labels, and the reason if it has none.
 
     Without labels it keeps its code, and its tokens, if it can be tokenized; so does one of which an edit does not keep
@@ -94,24 +101,25 @@ def label(function: SourceFunction, variant: Variant) -> tuple[SourceFunction, A
                 code, annotation = edit(function.code, function.language, variant.edit, variant.name)
                 function = replace(function, code=code)
             except EditError as error:
-                annotation, reason = Annotation(annotation.tokens, []), f"not edited, because {error}"
+                annotation = Annotation(annotation.tokens, [])
+                reason = Unlabelled(f"not edited, because {error}")
         return function, check(annotation, function.code), reason
     except CodeSyntaxError as error:
         raise DatasetError(f"{function.language} function {function.id} ({function.url}): {error}") from error
 
 
-def _annotate(function: SourceFunction, variant: str) -> tuple[Annotation, str | None]:
+def _annotate(function: SourceFunction, variant: str) -> tuple[Annotation, Unlabelled | None]:
     if function.annotation is not None:
         return function.annotation, None
     try:
         return annotate(function.code, function.language, variant), None
-    except ParseError:
-        pass
+    except ParseError as error:
+        where = f"line {error.line}"
     unparsed = LANGUAGES[function.language].unparsed
     try:
-        return Annotation(tokenize(function.code, function.language, variant), []), unparsed
+        return Annotation(tokenize(function.code, function.language, variant), []), Unlabelled(unparsed, where)
     except ParseError:
-        return Annotation([], []), f"{unparsed}, and its tokens cannot be told"
+        return Annotation([], []), Unlabelled(f"{unparsed}, and its tokens cannot be told", where)
 
 
 def to_row(function: SourceFunction, annotation: Annotation) -> dict[str, Any]:

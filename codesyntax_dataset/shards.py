@@ -43,10 +43,10 @@ _STORE = 1 << 28  # bytes, of what waits in Ray's memory
 
 
 class Labelled(NamedTuple):
-    """The rows of a shard, and for each that has no labels for a reason, the reason and its id."""
+    """The rows of a shard, and for each that has no labels for a reason, the reason and where it is."""
 
     rows: pa.RecordBatch
-    reasons: list[tuple[str, int]]
+    reasons: list[tuple[str, str]]
 
 
 Engine = Callable[[Iterable[SourceFunction], str], Iterator[Labelled]]
@@ -139,8 +139,7 @@ def label_shard(shard: list[SourceFunction], config: str) -> Labelled:
         labelled, annotation, reason = corpus.label(function, variant)
         rows.append(corpus.to_row(labelled, annotation))
         if reason:
-            assert function.id is not None  # `corpus.read` gives one to each
-            reasons.append((reason, function.id))
+            reasons.append((reason.reason, f"function {function.id}{reason.where and f' at {reason.where}'}"))
     return Labelled(pa.RecordBatch.from_pylist(rows, schema=FEATURES.arrow_schema), reasons)
 
 

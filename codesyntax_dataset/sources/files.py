@@ -43,17 +43,24 @@ def definitions(text: str | None, language: Language, skips: Skips, place: str) 
         return []
     try:
         found = list(language.definitions(text))
-    except (SyntaxError, ParseError, ValueError, RecursionError, MemoryError):
-        skips.add(UNPARSED, place)
+    except (SyntaxError, ParseError, ValueError, RecursionError, MemoryError) as error:
+        skips.add(UNPARSED, f"{place}: {_where(error)}")
         return []
     functions = [one for one in found if isinstance(one, Definition)]
     unread = dict.fromkeys(one for one in found if isinstance(one, Unread))
     if unread and not functions:
-        skips.add(UNPARSED, place)
+        skips.add(UNPARSED, f"{place}#L{min(line for _, line in unread)}")
         return []
     for reason, line in unread:
         skips.add(reason, f"{place}#L{line}")
     return functions
+
+
+def _where(error: Exception) -> str:
+    """What is wrong with a file, in one line: of a syntax error, its line and reason."""
+    if isinstance(error, SyntaxError):
+        return f"line {error.lineno}: {error.msg}" if error.lineno else error.msg
+    return " ".join(str(error).split())[:120] or type(error).__name__
 
 
 def functions(file: SourceFile, language: str, partition: str) -> Iterator[SourceFunction]:

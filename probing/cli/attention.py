@@ -73,8 +73,6 @@ def probe(
     processes share the work.
     """
     options.every(configs, splits, as_json, given["shard"])
-    quiet_libraries()
-    from probing import probe_models
     from probing.models.checkpoints import checkpoints, read_models, trainings
 
     names = [*(options.with_gguf(model, gguf) for model in models), *(read_models(file) if file else ())]
@@ -85,6 +83,10 @@ def probe(
         raise click.UsageError("--revision is that of one model: give MODEL@REVISION for each of several")
     if as_json and (len(named) > 1 or len(checkpoints(named[0][0], given["revisions"] or named[0][1])) > 1):
         raise click.UsageError("--json prints one result: give one model and one revision")
+
+    options.check([name for name, _ in named] if len(named) == 1 else (), given["data"], configs)
+    quiet_libraries()
+    from probing import probe_models
 
     everything = []
     for done in probe_models(names, configs=configs, splits=splits, **given):
@@ -116,13 +118,14 @@ def print_done(everything: Sequence[Done]) -> None:
 
 
 @main.command()
-@click.argument("ledgers", metavar="LEDGER...", nargs=-1, required=True, type=options.PATH)
+@click.argument("ledgers", metavar="LEDGER...", nargs=-1, required=True, type=options.PATH, callback=options.ledgers)
 @options.wide
 @options.as_json
 def score(ledgers: tuple[Path, ...], wide: bool, as_json: bool) -> None:
-    """Recompute every score from each LEDGER, a Parquet file that `probe`, `mask` or `ablate` wrote; needs no torch.
+    """Recompute every score from each LEDGER: a Parquet file that `probe`, `mask` or `ablate` wrote, or a folder.
 
-    The ledgers of a model on the splits test and validation also give its score beyond offsets.
+    Needs neither model nor torch. The ledgers of a model on the splits test and validation also give its score beyond
+    offsets.
     """
     from probing.attention.result import ProbeResult
     from probing.evidence.merge import RESULTS
@@ -246,16 +249,21 @@ def show(
             raise click.UsageError(f"{name} has nothing to do with what {other} shows: leave one of the two out")
     if node_type is not None and not masked:
         raise click.UsageError("--node-type is about masked syntax: give --masked, too")
+    from probing.report.pages import check_page
+
+    page_of = "labels.html" if labels else "masked.html" if masked else "attention.html"
+    check_page(target := output or Path(page_of))
     if labels:
         from probing.report.labels_page import show_labels
 
         page = show_labels(code, configs=list(configs), relation=relation, **function)
-        click.echo(page.save(output or Path("labels.html")))
+        click.echo(page.save(target))
         return
     if model is None:
         raise click.UsageError("give a MODEL, or --labels to see labels without one")
     if len(configs := tuple(dict.fromkeys(configs))) > 1:
         raise click.UsageError("attention is shown for one config: give one, or --labels")
+    options.check([model], configs=configs, head=masked)
     quiet_libraries()
     import probing
 
@@ -264,7 +272,7 @@ def show(
         page = probing.show_masked(model, code, node_type=node_type, **function)
     else:
         page = probing.show(model, code, relation=relation, result=result, **function)
-    click.echo(page.save(output or Path("masked.html" if masked else "attention.html")))
+    click.echo(page.save(target))
 
 
 def print_one(

@@ -125,6 +125,7 @@ def ablate(model: str, gguf: str | None, configs: tuple[str, ...], wide: bool, a
     silenced on the split test. Under `accelerate launch` or `torchrun`, the processes share the work.
     """
     chosen = options.every(configs, ["test"], as_json, given["shard"])
+    options.check([model], given["data"], configs, head=True)
     session = session_of(options.with_gguf(model, gguf), given)
     from probing import ablate as run
 

@@ -22,6 +22,7 @@ from probing.models.cubert import DROPPABLE, LANGUAGES
 @options.as_json
 def doctor(model: str, gguf: str | None, as_json: bool, **given: Any) -> None:
     """Print the self-check of MODEL: how it can be probed, or why it cannot (exit status 1)."""
+    options.check([options.with_gguf(model, gguf)])
     quiet_libraries()
     from probing.models.doctor import doctor as run
 

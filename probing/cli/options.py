@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 
+from codesyntax_dataset.errors import LedgerError
 from codesyntax_dataset.languages import unedited
 from codesyntax_dataset.protocol import DIRECTIONS, PAPER_LENGTH, SPLITS
 
@@ -79,6 +80,23 @@ def with_gguf(model: str, gguf: str | None) -> str:
     return f"{model}/{gguf}" if gguf else model
 
 
+def check(models: Sequence[str], data_: str | None = None, configs: Sequence[str] = (), head: bool = False) -> None:
+    """Raise at once what a run would raise after seconds of imports: for names that are none of their kind."""
+    from codesyntax_dataset.languages import language_of
+    from probing.models.location import check_head, check_name
+
+    for config in configs:
+        language_of(config)
+    for model in models:
+        check_name(model)
+        if head:
+            check_head(model)
+    if data_ is not None and not Path(data_).is_dir():
+        from probing.runs.data import check_id
+
+        check_id(data_)
+
+
 def every(
     configs: Sequence[str], splits: Sequence[str], as_json: bool, shard: str | None = None
 ) -> list[tuple[str, str]]:
@@ -101,6 +119,17 @@ def results(metavar: str) -> Callable[..., Callable]:
         return tuple(path for path in paths if not path.name.endswith(BESIDE)) or paths
 
     return click.argument("results", metavar=metavar, nargs=-1, required=True, type=PATH, callback=chosen)
+
+
+def ledgers(_context: click.Context, _parameter: click.Parameter, paths: tuple[Path, ...]) -> tuple[Path, ...]:
+    """The ledgers among files and folders."""
+    found: list[Path] = []
+    for path in paths:
+        files = sorted(path.glob("*.ledger.parquet")) if path.is_dir() else [path]
+        if not files:
+            raise LedgerError(f"{path} has no ledgers: expected what `codesyntax probe --output` writes")
+        found += files
+    return tuple(found)
 
 
 def where(whose: str) -> Callable[..., Callable]:

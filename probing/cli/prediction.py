@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import click
 
 from probing.cli import options
 from probing.cli.attention import note_shard, print_saved, session_of
-from probing.cli.group import main
+from probing.cli.group import main, note
 
 
 @main.command()
@@ -66,6 +67,8 @@ def mask(
     """
     names = [name for text in node_types for name in text.replace(",", " ").split()] if node_types else None
     chosen = options.every(configs, splits, as_json, given["shard"])
+    options.check([model], given["data"], configs, head=True)
+    _note_keywords(configs, names or ())
     session = session_of(options.with_gguf(model, gguf), given)
     from probing import mask as run
 
@@ -73,3 +76,17 @@ def mask(
         result = run(session, config=config, split=split, node_types=names, **given)
         print_saved(result, given["output"], wide, as_json)
     note_shard(given["shard"], given["output"])
+
+
+def _note_keywords(configs: Sequence[str], names: Sequence[str]) -> None:
+    """Note the types that are a keyword alone, such as `if` where `if_statement` may be meant."""
+    from codesyntax_dataset.languages import grammar, language_of
+
+    for language in dict.fromkeys(language_of(config).name for config in configs):
+        known = grammar.node_types(language)
+        for name in names:
+            meant = [
+                other for other in known if other in (f"{name}_statement", f"{name}_definition", f"{name}_expression")
+            ]
+            if name in known and meant:
+                note(f"{name} is the keyword alone: did you mean {meant[0]}?")

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import difflib
 import functools
 import hashlib
 import importlib.util
 import json
 import os
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -64,6 +66,34 @@ class Location(NamedTuple):
         return sha256([Path(self.place)]) if self.is_gguf else digest_of_files(Path(self.place))
 
 
+def check_name(model: str) -> None:
+    """Raise ModelError for a name that no model can have, before anything is loaded.
+
+    That is no folder or file, not the name of an embedded model, but near to one, and no valid name on the Hub.
+    """
+    name = model.partition("@")[0]
+    if os.path.exists(model) or os.path.exists(name) or name in EMBEDDED_MODELS:
+        return
+    if near := difflib.get_close_matches(name, EMBEDDED_MODELS, n=1, cutoff=0.75):
+        raise ModelError(f"no model {name!r}: did you mean {near[0]!r}? Models on the Hub are named USER/MODEL")
+    if not is_hub_id("/".join(name.split("/")[:2])):
+        raise ModelError(f"cannot load the model {model!r}: {_NOWHERE}")
+
+
+def check_head(model: str) -> None:
+    """Raise ModelError for a local model that was saved without a head, before anything is loaded."""
+    folder = embedded_folder() if model == EMBEDDED else Path(model)
+    names = _json(folder / "config.json").get("architectures")
+    if isinstance(names, list) and names and all(re.fullmatch(r"(?!.*Head)\w+Model", str(name)) for name in names):
+        raise ModelError(
+            f"{model} has no masked-LM head (its config.json names {', '.join(names)} alone): use a model trained "
+            "to restore masked sub-tokens"
+        )
+
+
+_NOWHERE = "no such folder, and not a valid name of a model on the Hub"
+
+
 def locate(model: str, revision: str | None = None) -> Location:
     """Locate a Hub id at `revision`, a local folder, a GGUF file, or an embedded model; contacts the Hub for a Hub id.
 
@@ -83,6 +113,8 @@ def locate(model: str, revision: str | None = None) -> Location:
         return Location(model, folder.name, None, is_gguf=True)
     if folder.is_dir():
         name = folder.resolve().name
+        if not name.isprintable():
+            raise ModelError(f"its folder's name {name!r} has characters that no table can show: rename the folder")
         if revision is not None:
             if revision not in (known := checkpoints_in(folder)):
                 raise ModelError(
@@ -103,7 +135,7 @@ def locate(model: str, revision: str | None = None) -> Location:
     gguf = inner if inner.endswith(GGUF) else ""
     model = f"{owner}/{repository}" if gguf else model
     if (request and not request.startswith(REQUEST)) or not is_hub_id(model):
-        raise ModelError("no such folder, and not a valid name of a model on the Hub")
+        raise ModelError(_NOWHERE)
     request = revision if revision and revision.startswith(REQUEST) else request
     name = f"{model}@{request}" if request else model
     if gguf:

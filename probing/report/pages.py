@@ -13,7 +13,9 @@ from typing import Any
 
 import jinja2
 
+from codesyntax_dataset import safe_files
 from codesyntax_dataset.atomic import write
+from codesyntax_dataset.errors import LedgerError
 
 
 @dataclass(frozen=True)
@@ -24,7 +26,8 @@ class Page:
     html: str
 
     def save(self, path: str | os.PathLike) -> Path:
-        """Write the page to the file `path`; raises LedgerError if it cannot be written."""
+        """Write the page to the file `path`; raises LedgerError if it cannot be written, or is another file."""
+        check_page(path)
         return write(path, self.html)
 
     def _repr_html_(self) -> str:
@@ -34,6 +37,17 @@ class Page:
             f'<iframe title="{html.escape(self.title)}" sandbox="allow-scripts" style="{style}" '
             f'srcdoc="{html.escape(self.html)}"></iframe>'
         )
+
+
+def check_page(path: str | os.PathLike) -> None:
+    """Raise LedgerError for a file that is there and is no page of ours, which `save` would replace."""
+    place = Path(path)
+    if not place.is_file() or not place.stat().st_size:
+        return
+    with safe_files.opened(place) as file:
+        ours = b"script-src 'nonce-" in file.read(1000)
+    if not ours:
+        raise LedgerError(f"{place} is not a page that `codesyntax show` wrote, and would be lost: choose another file")
 
 
 _CONTROLS = [*range(9), 11, 12, *range(14, 32), *range(127, 160), *range(0xD800, 0xE000), 0xFFFE, 0xFFFF]

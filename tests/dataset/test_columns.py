@@ -74,7 +74,7 @@ def test_what_is_no_code_is_left_out_and_counted(tmp_path, monkeypatch):
     assert [function.func_name for function in read(write(tmp_path / "a.parquet", content=texts), skips=skips)] == ["f"]
     assert skips.names == {
         "row has no text": ["a.parquet:1"],
-        "file does not parse": ["a.parquet:2"],
+        "file does not parse": ["a.parquet:2#L1"],
         "file is larger than 4,194,304 bytes": ["a.parquet:4"],
         "file is no text in UTF-8 or the encoding that it declares": ["a.parquet:5"],
     }
