@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from huggingface_hub import HfApi, hf_hub_download
+from huggingface_hub import HfApi, get_hf_file_metadata, hf_hub_download, hf_hub_url
 from huggingface_hub.errors import EntryNotFoundError, HFValidationError, LocalEntryNotFoundError
 
 from codesyntax_dataset import safe_files
@@ -46,6 +46,7 @@ GGUF = ".gguf"
 """The end of the names of GGUF files."""
 
 _LARGEST_JSON = 1 << 27  # bytes, of a configuration or index
+_LARGEST_CONFIG = 1 << 23  # bytes on the Hub, a thousand times the usual size
 
 
 class Location(NamedTuple):
@@ -149,6 +150,9 @@ def locate(model: str, revision: str | None = None) -> Location:
     # the reported commit is the one that all files come from. Given a commit, transformers also does not use its
     # conversion service, which would load weights from a revision that nobody asked for.
     try:
+        size = get_hf_file_metadata(hf_hub_url(model, "config.json", revision=revision)).size
+        if size is None or size > _LARGEST_CONFIG:  # it would stay in the cache
+            raise ModelError(f"its config.json has {size or 'unknown'} bytes, expected at most {_LARGEST_CONFIG:,}")
         file = hf_hub_download(model, "config.json", revision=revision)
     except EntryNotFoundError:
         there = HfApi().list_repo_files(model, revision=revision)

@@ -18,6 +18,9 @@ from codesyntax_dataset.errors import ModelError
 from probing.models import location
 from probing.models.location import Location
 
+MOST_LAYERS = 2000
+"""The largest known models have a few hundred; an empty model of so many is built in seconds."""
+
 MOST_PARTS = 100_000
 """Layers of a model, times the experts in each: the largest known models have 25,000."""
 
@@ -35,7 +38,7 @@ def check_parts(config: transformers.PreTrainedConfig) -> None:
         max((number for name, number in numbers if name.endswith(ends)), default=1)
         for ends in (("layer", "layers"), "experts")
     )
-    if layers * experts > MOST_PARTS:
+    if layers > MOST_LAYERS or layers * experts > MOST_PARTS:
         raise ModelError(f"its configuration has {layers} layers and {experts} experts, more than any model")
 
 

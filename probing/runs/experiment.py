@@ -26,7 +26,7 @@ from probing.runs import cache, shards
 from probing.runs.data import Functions
 from probing.runs.processes import Processes
 from probing.runs.progress import progress
-from probing.runs.saved import Provenance, Result, paths_from
+from probing.runs.saved import Provenance, Result, check_ours, paths_from
 from probing.runs.session import Session
 from probing.runs.shards import Shard
 from probing.runs.threads import useful_threads
@@ -194,6 +194,7 @@ def _from_file(experiment: Experiment, file: Path) -> Result:
 def _run_in(experiment: Experiment, output: Path) -> Any:
     """The result, saved in a folder, where an earlier run may have left it or parts of it."""
     processes, data_folder = experiment.session.processes, experiment.data.folder
+    check_ours(output / f"{experiment.name}.json")
     with _parts_in(output, experiment.name, processes) as folder:
         file, result = output / f"{experiment.name}.json", None
         if processes.main:

@@ -258,6 +258,19 @@ class Result(Record, Generic[L]):
         return result if result.ledger.settings == made else None
 
 
+def check_ours(file: Path) -> None:
+    """Raise LedgerError if a result would replace a file that is none."""
+    try:
+        with safe_files.opened(file) as there:
+            beginning = there.read(64)
+    except FileNotFoundError:
+        return
+    except (OSError, ValueError) as error:
+        raise LedgerError(f"{file} cannot be replaced by a result: {error}; move it away") from error
+    if beginning and not beginning.replace(b" ", b"").startswith(b'{\n"format":'):
+        raise LedgerError(f"{file} is no result, and would be replaced by one: move it away, or name another folder")
+
+
 def read_text(path: str | os.PathLike) -> str:
     """The text of a result's JSON; raises LedgerError if it cannot be read, or has a newer format."""
     try:

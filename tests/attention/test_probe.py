@@ -436,6 +436,16 @@ def test_a_part_of_other_versions_is_not_used(whole, tiny_model, dataset_folder,
     assert left_in(tmp_path) == whole
 
 
+def test_a_file_that_is_no_result_stays_as_it_is(whole, tiny_model, dataset_folder, tmp_path):
+    """Whatever it is; before the model runs."""
+    (file,) = (tmp_path / name for name in whole if name.endswith(".json"))
+    for mine in ('{"name": "my own"}', "notes", "[1]"):
+        file.write_text(mine)
+        with pytest.raises(LedgerError, match="is no result, and would be replaced by one"):
+            probe(str(tiny_model), dataset_folder, output=tmp_path)
+        assert file.read_text() == mine
+
+
 def test_a_finished_run_is_not_run_again(whole, tiny_model, dataset_folder, tmp_path, monkeypatch):
     for name, content in whole.items():
         (tmp_path / name).write_bytes(content)

@@ -12,7 +12,8 @@ import pytest
 from support.hub.loopback_hub import LoopbackHub
 
 from codesyntax_dataset import network
-from codesyntax_dataset.errors import CodeSyntaxError
+from codesyntax_dataset.errors import CodeSyntaxError, ModelError
+from probing.models.load import load
 from probing.publish import board
 
 pytestmark = pytest.mark.slow
@@ -172,3 +173,13 @@ def test_a_token_does_not_follow_to_another_server(hub):
         hostile(hub_of_others, listens)
         board.read(["user/results"])
     assert seen == [None]
+
+
+def test_a_configuration_of_200_mb_is_not_downloaded(tmp_path, monkeypatch):
+    with LoopbackHub() as there:
+        there.add("user/large", {"config.json": b" " * (200 << 20)}, type="model")
+        there.connect(monkeypatch, tmp_path / "cache")
+        with pytest.raises(ModelError, match="its config.json has 209715200 bytes"):
+            load("user/large")
+        assert [request for request in there.requests if request.startswith("GET") and "config.json" in request] == []
+    assert not [file for file in (tmp_path / "cache").rglob("*") if file.is_file() and file.stat().st_size > 10**6]

@@ -96,6 +96,10 @@ MODELS = {
         "never run",
     ),
     "a billion layers": (edited("config.json", num_hidden_layers=10**9), "1000000000 layers"),
+    "20,000 layers": (
+        edited("config.json", num_hidden_layers=20_000, hidden_size=12, intermediate_size=2),
+        "20000 layers",
+    ),
     "a billion experts": (edited("config.json", num_local_experts=10**9), "1000000000 experts"),
     "a trillion positions": (edited("config.json", max_position_embeddings=10**12), "asks for 48,"),
     "a billion sub-tokens": (edited("config.json", vocab_size=10**10), "asks for 480,"),
