@@ -94,6 +94,11 @@ def submit(results: tuple[Path, ...], dry_run: bool, undoing: bool, **given: Any
 @click.option("--verify", is_flag=True, help="Run a part of each entry again, with the ledgers beside it.")
 @click.option("--device", help="Device for running them again.  [default: a CUDA GPU if available]")
 @click.option("--seed", type=click.IntRange(min=0), help="For a draw of your own.  [default: that of `submit`]")
+@click.option(
+    "--benchmark",
+    metavar="USER/codesyntax",
+    help="Also show the Hub's own results for this dataset, and their evidence.",
+)
 def board(sources: tuple[str, ...], output: Path, **given: Any) -> None:
     """Compare entries on a board: a static site, ready to upload as a Space, with a Markdown table and CSV.
 

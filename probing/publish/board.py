@@ -38,6 +38,7 @@ from probing.evidence.entry import LARGEST, Entry, load
 from probing.evidence.entry_attention import AttentionEntry
 from probing.evidence.entry_masked import MaskedEntry
 from probing.evidence.statistics_cache import caching
+from probing.publish.leaderboard import HubResult, hub_results
 from probing.publish.tables import BoardTable, LeftOut, group, rows_of
 from probing.publish.verified import Checker, ledger_file
 
@@ -61,12 +62,14 @@ MOST_BYTES = 2 * 10**9
 class Board:
     """Tables, by instrument and config, the largest first; and the files left out. Its length is the number of rows.
 
-    `from_data`: the tables whose functions and baselines are those of the data that the board was given.
+    `from_data`: the tables whose functions and baselines are those of the data that the board was given. `on_hub`: what
+    the Hub lists for the dataset that the board was asked about.
     """
 
     tables: list[BoardTable]
     left_out: list[LeftOut]
     from_data: frozenset[str] = frozenset()
+    on_hub: Sequence[HubResult] = ()
 
     def __len__(self) -> int:
         return sum(len(table.rows) for table in self.tables)
@@ -84,14 +87,16 @@ def read(
     verify: bool = False,
     device: str | None = None,
     seed: Natural | None = None,
+    benchmark: str | None = None,
 ) -> Board:
     """Read the entries of `sources`: folders, or results repositories on the Hub (`user/results`, or with `@revision`).
 
     Reads the JSON files in the folder `entries` if there is one, otherwise all. `data`: the location of the dataset,
     from which functions and baselines of entries on it must follow. `verify`: make entries again of the ledgers beside
-    them, in the folder `ledgers`, and run a part of these again, with `device` and `seed` as of `probing.verify`. Files
-    that fail a check are left out with the reason. Raises EntryError for an invalid source, one without JSON files, or
-    one with too much to read, ArgumentError for `verify` without `data`.
+    them, in the folder `ledgers`, and run a part of these again, with `device` and `seed` as of `probing.verify`.
+    `benchmark`: the dataset whose own list of results on the Hub is read, too. Files that fail a check are left out
+    with the reason. Raises EntryError for an invalid source, one without JSON files, or one with too much to read,
+    ArgumentError for `verify` without `data`, HubError for a dataset that is no benchmark.
     """
     if verify and data is None:
         raise ArgumentError("nothing is verified without the data that it must be of: say with --data where it is")
@@ -130,7 +135,9 @@ def read(
                     left_out.append(LeftOut(name, printable(str(error).replace(str(path), path.name))))
     with caching():
         tables, duplicates = group(rows_of(entries, verified))
-    return Board(tables, sorted(left_out + duplicates), frozenset(from_data))
+    rows = [row for table in tables for row in table.rows]
+    listed = hub_results(benchmark, rows) if benchmark is not None else ()
+    return Board(tables, sorted(left_out + duplicates), frozenset(from_data), listed)
 
 
 def _verified(

@@ -183,6 +183,7 @@ def document(board: Board) -> Report:
             *(_table(table, links, table.name in board.from_data) for table in attention),
             *(_paper(config) for config in _in_paper(board)),
             *(board_masked.section(table, links) for table in masked),
+            *([_on_hub(board)] if board.on_hub else []),
             Section("reading", "How to read this", [text for guide in guides for text in guide.texts]),
             _left_out(board),
         ],
@@ -348,6 +349,20 @@ def _of(table: BoardTable) -> AttentionScores:
 def _baselines(table: BoardTable) -> dict[str, dict[Any, Score | None]]:
     """The baselines with their scores, the best first."""
     return {name: _of(table).baselines[name] for name in _BEST_FIRST if name in kinds_of(table.settings.config)}
+
+
+def _on_hub(board: Board) -> Section:
+    rows = [[one.rank, one.model, one.value, one.badge, one.entry or "none", one.notes] for one in board.on_hub]
+    for row in rows:
+        row[3] = "verified by the Hub's jobs" if row[3] else "sent by somebody"
+    columns = [Column("rank", RANK), Column("model", NAME), Column("value", SCORE), Column("badge")]
+    columns += [Column("evidence on this board", CODE), Column("notes", CODE)]
+    missing = sum(one.entry is None for one in board.on_hub)
+    text = (
+        f"The Hub lists {_count(len(rows), 'result', 'results')}, {missing} of them without an entry on this board: "
+        "nothing here supports those numbers."
+    )
+    return Section("hub", "Results on the Hub", [text, Table("hub", "The Hub's own list", columns, rows)])
 
 
 def _left_out(board: Board) -> Section:

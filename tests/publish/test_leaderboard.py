@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import json
 from types import SimpleNamespace
 
 import pytest
+from click.testing import CliRunner
+from support.evidence.masked_entries import entries, masked
 from support.hub.loopback_hub import LoopbackHub
 
 from codesyntax_dataset.errors import HubError
+from probing.cli import main
+from probing.evidence.entry import load
 from probing.publish.leaderboard import HubResult, hub_results
 
 DATASET = "user/codesyntax"
@@ -51,6 +56,23 @@ def test_results_with_and_without_evidence(hub):
         HubResult(2, "maker/small", 40.5, False, "probe|small; next best offset or keyword 3.1", "Maker/small.json"),
         HubResult(3, "maker/copy", 40.5, False, "probe|small", None),
     ]
+
+
+def test_a_board_shows_which_results_have_no_evidence(hub, tmp_path):
+    entry = load(json.dumps(entries([masked()])[0]).encode())
+    hub.leaderboards[DATASET] = [
+        listed(1, "maker/large", 99.9, None, verified=True),
+        listed(2, entry.settings.model, 40.5, f"{entry.signature}; T0 3.0"),
+    ]
+    (tmp_path / "entries").mkdir()
+    (tmp_path / "entries/one.json").write_text(entry.to_json())
+    arguments = ["board", str(tmp_path), "--output", str(tmp_path / "board"), "--benchmark", DATASET]
+    assert CliRunner().invoke(main, arguments, catch_exceptions=False).exit_code == 0
+    text = (tmp_path / "board/board.md").read_text(encoding="utf-8")
+    assert "The Hub lists 2 results, 1 of them without an entry on this board" in text
+    large, small = (line for line in text.splitlines() if line.startswith(("| 1 | maker/large", "| 2 |")))
+    assert "verified by the Hub's jobs" in large and "| none |" in large
+    assert "sent by somebody" in small and "entries/one.json" in small
 
 
 def test_a_dataset_that_is_no_benchmark(hub):
