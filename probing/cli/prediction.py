@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from codesyntax_dataset.protocol import RANDOM_WEIGHTS
 from probing.cli import options
 from probing.cli.attention import note_shard, print_saved, session_of
 from probing.cli.group import main, note
@@ -33,9 +34,12 @@ from probing.cli.group import main, note
 @click.option("--rate", default=1.0, type=click.FloatRange(0, 1, min_open=True), help="Share of the nodes to mask.")
 @click.option(
     "--control",
-    default="sub-tokens",
-    type=click.Choice(["sub-tokens", "spans"]),
-    help="What T0 masks: as many random sub-tokens, or random spans of them as long as the nodes'.",
+    "controls",
+    multiple=True,
+    default=["sub-tokens"],
+    type=click.Choice(["sub-tokens", "spans", RANDOM_WEIGHTS]),
+    help="What T0 masks: as many random sub-tokens, or random spans of code as long as the nodes'; or, beside one of "
+    "these, random-weights: an untrained twin of MODEL.",
 )
 @click.option("--draws", default=20, type=click.IntRange(min=1), help="Random controls of each masked copy.")
 @click.option("--seed", default=0, type=click.IntRange(min=0), help="Random seed of the controls and of --sample.")
@@ -55,6 +59,7 @@ def mask(
     configs: tuple[str, ...],
     splits: tuple[str, ...],
     node_types: tuple[str, ...],
+    controls: tuple[str, ...],
     wide: bool,
     as_json: bool,
     **given: Any,
@@ -66,6 +71,10 @@ def mask(
     `accelerate launch` or `torchrun`, the processes share the work.
     """
     names = [name for text in node_types for name in text.replace(",", " ").split()] if node_types else None
+    masked = [control for control in controls if control != RANDOM_WEIGHTS] or ["sub-tokens"]
+    if len(set(masked)) > 1:
+        raise click.UsageError(f"T0 masks {' and '.join(masked)}: give one of these two")
+    given |= {"control": masked[0], "random_weights": RANDOM_WEIGHTS in controls}
     chosen = options.every(configs, splits, as_json, given["shard"])
     options.check([model], given["data"], configs, head=True)
     _note_keywords(configs, names or ())

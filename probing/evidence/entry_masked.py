@@ -67,6 +67,7 @@ class MaskedEntrySettings(CompleteRun, MaskSettings):
     node_types: Annotated[tuple[NodeType, ...], FailFast(), listed, Field(min_length=1, max_length=1000)]
     rate: Annotated[float, Field(gt=0, le=1)]
     control: Annotated[str, entry.one_of(CONTROLS)]
+    random_weights: Literal[False]
     draws: Annotated[int, Field(ge=1, le=10**4)]
     seed: Annotated[int, Field(ge=0, le=2**63)]
 
@@ -142,6 +143,7 @@ class MaskedEntry(Entry):
             functions=self.functions,
             skips=self.skips,
             dropped=self.dropped,
+            without_place={},
             commonest={},
             run=self.run,
             versions=self.versions,

@@ -29,7 +29,7 @@ UNCOMPARED = FAILED, UNSHARED = (
 )
 """Why a function and a node type that were masked are not compared."""
 
-OF_MODEL = {"model", "revision", "max_length", "node_types"}
+OF_MODEL = {"model", "revision", "max_length", "node_types", "random_weights"}
 """Settings in which results that stand side by side may differ."""
 
 
@@ -83,8 +83,8 @@ class MaskedType(NamedTuple):
 
 
 class Masked(NamedTuple):
-    """A masked language model. `functions`, `copies`, `skips`, `dropped`, `run`, `versions`: as in MaskResult, of all
-    that was run; `ledger`: the digest of its ledger.
+    """A masked language model. `functions`, `copies`, `skips`, `dropped`, `without_place`, `run`, `versions`: as in
+    MaskResult, of all that was run; `ledger`: the digest of its ledger.
 
     `failed`: copies whose trees could not be compared; `uncompared`: {reason: number of pairs of a function and a node
     type that were run, but are not in `node_types`}; `examples`: None if there are none beside the result.
@@ -99,6 +99,7 @@ class Masked(NamedTuple):
     skips: dict[str, int]
     dropped: dict[str, int]
     uncompared: dict[str, int]
+    without_place: dict[str, tuple[int, int]]
     run: MaskRun
     versions: dict[str, str]
     ledger: str
@@ -206,6 +207,7 @@ def _masked(result: MaskResult, arms: dict[str, dict[str, OutcomeArms]], shared:
         skips=result.skips,
         dropped=result.dropped,
         uncompared=uncompared,
+        without_place=result.without_place,
         run=result.run,
         versions=result.versions,
         ledger=result.ledger.digest(),

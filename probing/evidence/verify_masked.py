@@ -155,7 +155,7 @@ def _possible(masking: Masking, function: MaskedFunction, row: np.ndarray) -> bo
     """Whether near-tied predictions in a copy give the hits and similarities of a row."""
     restoration = masking.restoration
     (read,) = restoration.masker.read([function.code])
-    pairs, _ = copies_of(read, function.index, masking.settings)
+    pairs, *_ = copies_of(read, function.index, masking.settings)
     (pair,) = (pair for pair in pairs if pair.node_type == row["node_type"])
     positions = pair.copies[row["copy"]].positions
     model, true = masking.model, function.ids[positions]

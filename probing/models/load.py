@@ -78,12 +78,16 @@ def load_masked(
     dtype: str | torch.dtype = "float32",
     device: str | torch.device | None = None,
     max_length: Positive = PAPER_LENGTH,
+    random_weights: Natural | None = None,
 ) -> MaskedModel:
     """Load a masked language model; arguments as of `load`. None of its weights may be missing.
 
     Raises ModelError if the model does not exist, cannot be loaded, or is no masked language model.
     """
     loaded, _ = _with_head(model, (MASKED,), revision, _dtype_named(dtype), device, max_length)
+    if random_weights is not None:
+        untrained = with_random_weights(loaded.model, random_weights, MASKED.auto)
+        loaded = loaded._replace(model=untrained)
     return MaskedModel(loaded).examine()
 
 

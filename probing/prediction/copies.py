@@ -18,7 +18,7 @@ from codesyntax_metric.ast_similarity.similarity import Similarity, compare, nod
 from probing.prediction.ledger import FILLERS
 from probing.prediction.masking import SPANS, SUB_TOKENS, Maskable, Masker, seed_of
 from probing.prediction.restore import Restorer
-from probing.prediction.result import NO_NODE, NOTHING_MASKED, TOO_MANY
+from probing.prediction.result import NO_NODE, NO_PLACE, NOTHING_MASKED, TOO_MANY
 
 if TYPE_CHECKING:
     from probing.models.masked import MaskedModel
@@ -60,13 +60,15 @@ def masked_copies(
     control: str = SUB_TOKENS,
     draws: int,
     seed: int,
-) -> tuple[list[TypeCopies], Counter[str]]:
-    """The masked copies of a function, by node type, and why there are none for the other types.
+) -> tuple[list[TypeCopies], Counter[str], Counter[tuple[str, bool]]]:
+    """The masked copies of a function, by node type, and why there are none for the other types; and for the control
+    `spans`, the number of nodes of each type that have a place for a control beside them (True), or have none.
 
     `index`: the function's place in the split, from which the seeds of its copies follow; the rest as of `mask`.
     """
     pairs: list[TypeCopies] = []
     dropped: Counter[str] = Counter()
+    placed: Counter[tuple[str, bool]] = Counter()
     for place, name in enumerate(node_types):
         first = seed_of(seed, index, name, 0)
         masked = function.mask(name, rate, seed=first)
@@ -78,12 +80,19 @@ def masked_copies(
             dropped[TOO_MANY] += 1
         else:
             seeds = [seed_of(seed, index, name, copy) for copy in range(1, draws + 1)]
+            positions = masked.positions
             if control == SPANS:
-                controls = [function.control_spans(masked.positions, seed) for seed in seeds]
+                positions, spans = function.comparable(name, masked.positions, first)
+                controls = [function.control_spans(name, positions, spans, seed) for seed in seeds]
+                nodes, with_place = (function.nodes_at(name, at) for at in (masked.positions, positions))
+                placed.update({(name, True): with_place, (name, False): nodes - with_place})
             else:
                 controls = [function.control(masked.controls, seed) for seed in seeds]
-            pairs.append(TypeCopies(place, [MaskedCopy(masked.positions, first), *map(MaskedCopy, controls, seeds)]))
-    return pairs, dropped
+            if len(positions):
+                pairs.append(TypeCopies(place, [MaskedCopy(positions, first), *map(MaskedCopy, controls, seeds)]))
+            else:
+                dropped[NO_PLACE] += 1
+    return pairs, dropped, placed
 
 
 class Restoration:

@@ -154,7 +154,15 @@ def _made(result: MaskResult, functions: Functions, restoration: Restoration) ->
     names = [ledger.node_types[row["node_type"]] for _, row, _, _ in chosen]
     read = list(masker.read([code for *_, code in chosen]))
     copies = [
-        masked_copies(function, int(row["function"]), [name], rate=settings.rate, draws=0, seed=settings.seed)[0]
+        masked_copies(
+            function,
+            int(row["function"]),
+            [name],
+            rate=settings.rate,
+            control=settings.control,
+            draws=0,
+            seed=settings.seed,
+        )[0]
         for function, name, (_, row, _, _) in zip(read, names, chosen)
     ]
     made = []

@@ -50,6 +50,7 @@ def mask(
     protocol: str = CURRENT,
     rate: float | int = 1.0,
     control: str = SUB_TOKENS,
+    random_weights: bool = False,
     draws: Positive = 20,
     seed: Natural = 0,
     revision: str | None = None,
@@ -74,8 +75,9 @@ def mask(
     `node_types`: names of the language's tree-sitter grammar, or `["all"]`; by default the eleven of the study, or
     their counterparts. `protocol`: `current`, or `published`, which masks what the study masked. `rate`: the share of a
     function's nodes that is masked, rounded down. `control`: what T0 masks, `sub-tokens` as above, or `spans`, random
-    spans of sub-tokens as long as those of the nodes. `seed`: of the controls and of a rate below 1. The model runs in
-    float32.
+    spans of code as long as the nodes, outside of them, from leaf to leaf of the tree; nodes without such a place are
+    not masked, and counted. `random_weights`: mask with an untrained twin of the model, drawn by `seed`. `seed`: also
+    of the controls and of a rate below 1. The model runs in float32.
 
     With an `output`, three worked examples are written beside the result (see `probing.prediction.examples`); after
     shards, by a further call without one.
@@ -89,7 +91,7 @@ def mask(
     session = Session.of(model, revision=revision, device=device, max_length=max_length)
     functions = read_functions(data, config, split, limit=limit_of(limit, sample, seed))
     chosen = _chosen(language_of(config).name, node_types)
-    masking = Masking(session, functions, chosen, protocol, rate, control, draws, seed, batch_tokens)
+    masking = Masking(session, functions, chosen, protocol, rate, control, random_weights, draws, seed, batch_tokens)
     result = run(masking, output, shard)
     if result is not None and output is not None:
         examples.save(result, functions, Path(output), lambda: masking.restoration)
@@ -117,6 +119,7 @@ class Masking(Experiment[MaskedFunction, MaskResult]):
     protocol: str = CURRENT
     rate: float = 1.0
     control: str = SUB_TOKENS
+    random_weights: bool = False
     draws: int = 20
     seed: int = 0
     batch_tokens: int | None = None
@@ -128,19 +131,19 @@ class Masking(Experiment[MaskedFunction, MaskResult]):
 
     @property
     def _chosen(self) -> dict[str, Any]:
-        names = ("protocol", "control", "draws", "seed")
+        names = ("protocol", "control", "random_weights", "draws", "seed")
         return {"node_types": tuple(self.node_types), **{name: getattr(self, name) for name in names}}
 
     @classmethod
     def again(cls, made: MaskProvenance, session: Session, data: Any) -> Masking:
         settings = made.settings
         functions = read_functions(data, settings.config, settings.split, limit=settings.limit)
-        names = ("node_types", "protocol", "rate", "control", "draws", "seed")
+        names = ("node_types", "protocol", "rate", "control", "random_weights", "draws", "seed")
         return cls(session, functions, **{name: getattr(settings, name) for name in names})
 
     @cached_property
     def model(self) -> MaskedModel:
-        return self.session.masked_model()
+        return self.session.masked_model(self.seed if self.random_weights else None)
 
     @cached_property
     def masker(self) -> Masker:
@@ -161,6 +164,7 @@ class Masking(Experiment[MaskedFunction, MaskResult]):
         functions: list[MaskedFunction] = []
         skips: Counter[str] = Counter()
         dropped: Counter[str] = Counter()
+        placed: Counter[tuple[str, bool]] = Counter()
         masked: dict[tuple[int, bool], Counter[int]] = {}  # (node type, T0) -> sub-tokens
         read = 0
         for batch in rows(data.dataset, data.limit):
@@ -170,8 +174,9 @@ class Masking(Experiment[MaskedFunction, MaskResult]):
                     skips[f"more than {model.longest} sub-tokens"] += 1
                     continue
                 read += 1
-                pairs, without = copies_of(function, index, settings)
+                pairs, without, of_nodes = copies_of(function, index, settings)
                 dropped += without
+                placed += of_nodes
                 for kind, of_type in pairs:
                     for number, copy in enumerate(of_type):
                         arm = masked.setdefault((kind, number > 0), Counter())
@@ -191,6 +196,11 @@ class Masking(Experiment[MaskedFunction, MaskResult]):
             functions=read,
             skips=dict(sorted(skips.items())),
             dropped={reason: dropped[reason] for reason in DROPPED},
+            without_place={
+                name: (placed[name, False], placed[name, False] + placed[name, True])
+                for name in settings.node_types
+                if self.control == SPANS and placed[name, False] + placed[name, True]
+            },
             commonest={
                 settings.node_types[kind]: (_commonest(masked[kind, False]), _commonest(masked[kind, True]))
                 for kind in sorted({kind for kind, _ in masked})
@@ -230,7 +240,9 @@ class Masking(Experiment[MaskedFunction, MaskResult]):
         return MaskingLedger(list(settings.node_types), np.concatenate(tables), self.made), np.array(unsure)
 
 
-def copies_of(function: Maskable, index: int, settings: MaskSettings) -> tuple[list[TypeCopies], Counter[str]]:
+def copies_of(
+    function: Maskable, index: int, settings: MaskSettings
+) -> tuple[list[TypeCopies], Counter[str], Counter[tuple[str, bool]]]:
     """`masked_copies` of a run with these settings."""
     return masked_copies(
         function,

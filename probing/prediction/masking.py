@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import hashlib
 import random
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cached_property, partial
 from itertools import accumulate
 from typing import Any, NamedTuple
 
@@ -27,7 +28,9 @@ PROTOCOLS = (CURRENT, PUBLISHED)
 
 SUB_TOKENS, SPANS = "sub-tokens", "spans"
 CONTROLS = (SUB_TOKENS, SPANS)
-"""What a control masks: as many random sub-tokens, as in the study, or random spans as long as those of the nodes."""
+"""What a control masks: as many random sub-tokens, as in the study, or random spans of code as long as the nodes."""
+
+_TRIES = 20  # to place all spans of a control at random, before those of T1 stand again
 
 
 class Mask(NamedTuple):
@@ -56,8 +59,9 @@ class Maskable:
         tokenizer: Any,
         spans: dict[str, np.ndarray],
         protocol: str,
+        leaves: Callable[[], tuple[np.ndarray, np.ndarray]] | None = None,
     ):
-        self.code, self.protocol = code, protocol
+        self.code, self.protocol, self._leaves = code, protocol, leaves
         self.ids, self.offsets, self.special = subtokens
         self._spans = spans
         self.place = trimmed(code, self.offsets)
@@ -106,21 +110,77 @@ class Maskable:
         drawn = random.Random(seed).sample(self.eligible.tolist(), count)
         return np.union1d(np.asarray(drawn, np.int64), self._spelled)
 
-    def control_spans(self, positions: np.ndarray, seed: int) -> np.ndarray:
-        """As many spans of sub-tokens as `positions` (M,) has, as long, drawn by `seed`: sorted, int64 (M,).
+    def comparable(self, node_type: str, positions: np.ndarray, seed: int) -> tuple[np.ndarray, np.ndarray]:
+        """Those of `positions` (M,) in nodes that a random span of code can be compared with, and such spans: sorted.
 
-        A span is a run of eligible sub-tokens; at least one that is in none is between two. A span is harder to restore
-        than as many scattered sub-tokens, whatever it holds: a difference to this control is not due to that. All
-        arrangements are equally likely.
+        Such a span is as long, goes from leaf to leaf of the tree as a node does, holds neither a comment nor a string
+        that is a statement (a docstring), and shares no sub-token with any node of the type; no two of them touch. The
+        nodes are taken in random order, by `seed`, long ones first.
         """
-        rng = random.Random(seed)
+        runs = self._runs(positions)
+        placed = self._arranged(node_type, [len(run) for run in runs], random.Random(seed))
+        kept = [run for run, start in zip(runs, placed) if start is not None]
+        return np.concatenate([np.empty(0, np.int64), *kept]), self._positions_of(placed, [len(run) for run in runs])
+
+    def control_spans(self, node_type: str, positions: np.ndarray, otherwise: np.ndarray, seed: int) -> np.ndarray:
+        """Random spans of code as long as those of `positions` (M,), drawn by `seed`: sorted, int64 (M,).
+
+        `positions`, `otherwise`: from `comparable`; the latter stand where no draw finds a place for all spans. A span
+        is harder to restore than as many scattered sub-tokens, whatever it holds: a difference to this control is not
+        due to that.
+        """
+        lengths, rng = [len(run) for run in self._runs(positions)], random.Random(seed)
+        for _ in range(_TRIES):
+            placed = self._arranged(node_type, lengths, rng)
+            if None not in placed:
+                return self._positions_of(placed, lengths)
+        return otherwise
+
+    def nodes_at(self, node_type: str, positions: np.ndarray) -> int:
+        """How many nodes of a type have a sub-token at these positions (M,)."""
+        return int(self._within(self.nodes(node_type))[positions].any(axis=0).sum())
+
+    def _positions_of(self, placed: Sequence[int | None], lengths: Sequence[int]) -> np.ndarray:
+        """The positions of the spans that found a place: sorted, int64."""
+        spans = [np.arange(start, start + length) for start, length in zip(placed, lengths) if start is not None]
+        return np.sort(self.eligible[np.concatenate([np.empty(0, np.int64), *spans])])
+
+    def _runs(self, positions: np.ndarray) -> list[np.ndarray]:
+        """Positions (M,) that follow each other, among those that are eligible."""
         place = np.searchsorted(self.eligible, positions)
-        lengths = [len(span) for span in np.split(place, np.flatnonzero(np.diff(place) > 1) + 1)]
-        rng.shuffle(lengths)
-        free = len(self.eligible) - len(place) - (len(lengths) - 1)  # sub-tokens that may be in front of any span
-        drawn = sorted(rng.sample(range(free + len(lengths)), len(lengths)))
-        starts = np.array(drawn) + [0, *accumulate(lengths[:-1])]
-        return self.eligible[np.concatenate([start + np.arange(length) for start, length in zip(starts, lengths)])]
+        return np.split(positions, np.flatnonzero(np.diff(place) > 1) + 1) if len(place) else []
+
+    def _arranged(self, node_type: str, lengths: Sequence[int], rng: random.Random) -> list[int | None]:
+        """Where spans of these lengths begin, among the eligible sub-tokens; None for one that finds no place."""
+        begins, ends, kept_out = self._code
+        nodes = np.asarray(self._within(self.nodes(node_type)).any(axis=1))[self.eligible]
+        taken = kept_out | nodes
+        placed: list[int | None] = [None] * len(lengths)
+        order = rng.sample(range(len(lengths)), len(lengths))
+        for number in sorted(order, key=lambda number: -lengths[number]):
+            length = lengths[number]
+            before = np.append(0, np.cumsum(taken))
+            free = before[length:] == before[:-length]
+            starts = np.flatnonzero(free & begins[: len(free)] & ends[length - 1 :])
+            if len(starts):
+                start = int(starts[rng.randrange(len(starts))])
+                placed[number] = start
+                taken = taken.copy()
+                taken[max(0, start - 1) : start + length + 1] = True
+        return placed
+
+    @cached_property
+    def _code(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Of the eligible sub-tokens: with which a leaf begins, with which one ends, and which are in no code."""
+        assert self._leaves is not None
+        leaves, no_code = self._leaves()
+        within = self._within(leaves)
+        within = within[:, within.any(axis=0)]
+        begins, ends = np.zeros((2, len(self.ids)), bool)
+        begins[within.argmax(axis=0)] = True
+        ends[len(self.ids) - 1 - within[::-1].argmax(axis=0)] = True
+        kept_out = np.asarray(self._within(no_code).any(axis=1))
+        return begins[self.eligible], ends[self.eligible], kept_out[self.eligible]
 
     def _within(self, spans: np.ndarray) -> np.ndarray:
         """Whether each sub-token is in each node: bool (S, nodes).
@@ -183,6 +243,7 @@ class Masker:
                     for kind, nodes in spans.items()
                 },
                 self.protocol,
+                partial(_leaves, tree, place),
             )
 
 
@@ -237,6 +298,24 @@ def outermost(tree: tree_sitter.Tree, node_types: Iterable[str]) -> dict[str, li
             if not cursor.goto_parent():
                 return nodes
             above.pop()
+
+
+def _leaves(tree: tree_sitter.Tree, place: Callable[[tree_sitter.Node], Any]) -> tuple[np.ndarray, np.ndarray]:
+    """The characters of the leaves of code (L, 2), and of what is none: comments, and strings that are statements."""
+    leaves: list[tree_sitter.Node] = []
+    no_code: list[tree_sitter.Node] = []
+    todo = [tree.root_node]
+    while todo:
+        node = todo.pop()
+        stated = node.named_children if node.type == "expression_statement" else []
+        if node.is_extra or (len(stated) == 1 and "string" in stated[0].type):
+            no_code.append(node)
+        elif node.child_count:
+            todo += node.children
+        elif node.end_byte > node.start_byte:
+            leaves.append(node)
+    code, rest = (np.array([place(node) for node in nodes], np.int64).reshape(-1, 2) for nodes in (leaves, no_code))
+    return code, rest
 
 
 def trimmed(code: str, offsets: np.ndarray) -> np.ndarray:

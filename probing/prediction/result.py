@@ -26,13 +26,15 @@ VERSION = 2
 """Of masking, restoring and comparing: raised whenever the same settings give other numbers."""
 
 
-DROPPED = NO_NODE, NOTHING_MASKED, TOO_MANY = (
+DROPPED = NO_NODE, NOTHING_MASKED, TOO_MANY, NO_PLACE = (
     "no node of the type",
     "no sub-token of its nodes masked",
     "more sub-tokens counted than it has",
+    "no span of code beside its nodes is as long",
 )
 """Why nothing is masked for a function and a node type: the second where a rate below 1 draws no node, or nodes hold no
-sub-token; the third in the protocol `published` alone, which counts some sub-tokens twice."""
+sub-token; the third in the protocol `published` alone, which counts some sub-tokens twice; the last with the control
+`spans` alone."""
 
 
 class MaskSettings(Record):
@@ -48,6 +50,7 @@ class MaskSettings(Record):
     node_types: Texts
     rate: float  # share of the nodes that are masked
     control: str  # one of probing.prediction.masking.CONTROLS
+    random_weights: bool  # an untrained twin, with weights drawn by the seed
     draws: int  # controls of each masked copy
     seed: int
     max_length: int  # sub-tokens, special tokens included, that a function may have
@@ -85,6 +88,9 @@ class MaskProvenance(Provenance):
     dropped: Annotated[dict[str, Number], exactly(DROPPED)]
     """Reason -> number of pairs of a function and a node type without a masked copy; with the pairs in the ledger, they
     add up to functions times node types."""
+    without_place: dict[str, Annotated[tuple[Number, Number], listed]]
+    """Node type -> how many nodes are not masked because no span of code beside them is as long, and of how many; with
+    the control `spans` alone."""
     commonest: dict[str, Annotated[tuple[Number, Number], listed]]
     """Node type -> the id of the sub-token that is masked most often in T1, and in T0."""
     run: MaskRun
@@ -101,6 +107,7 @@ def signature_of(made: MaskProvenance, copies: int) -> Signature:
         node_types=",".join(settings.node_types),
         rate=settings.rate,
         control=settings.control,
+        random_weights=settings.random_weights or None,
         draws=settings.draws,
         seed=settings.seed,
         max_length=settings.max_length,
@@ -163,7 +170,8 @@ class MaskResult(Result[MaskingLedger]):
     copies: Count
     """Masked copies of the functions."""
     dropped: dict[str, Number]
-    """As in the provenance."""
+    without_place: dict[str, Annotated[tuple[Number, Number], listed]]
+    """As in the provenance, like `dropped`."""
 
     @classmethod
     def from_ledger(cls, ledger: MaskingLedger, data_folder: Path | None = None) -> MaskResult:
@@ -182,6 +190,7 @@ class MaskResult(Result[MaskingLedger]):
             },
             copies=len(ledger),
             dropped=provenance.dropped,
+            without_place=provenance.without_place,
         )
 
     def arms(self, outcome: str = "jaccard") -> dict[str, OutcomeArms]:

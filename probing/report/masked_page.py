@@ -58,7 +58,7 @@ def show_masked(
     masker = Masker(loaded.tokenizer, language, dict.fromkeys([*names, *wanted]))
     (maskable,) = masker.read([function.code])
     check_length(function, len(maskable.ids), loaded.name, loaded.longest)
-    pairs, _ = masked_copies(maskable, function.place, masker.node_types, draws=1, seed=seed)
+    pairs, *_ = masked_copies(maskable, function.place, masker.node_types, draws=1, seed=seed)
     present = [masker.node_types[pair.node_type] for pair in pairs]
     if node_type is not None and node_type not in present:
         there = f"masked can be {', '.join(present)}" if present else "nor any of those that are masked by default"

@@ -37,7 +37,7 @@ from probing.report.document import (
 )
 from probing.report.silencing import left_out, sentence
 from probing.report.silencing import table as silencing_table
-from probing.report.syntaxeval import RANDOM
+from probing.report.syntaxeval import RANDOM, without_place
 
 if TYPE_CHECKING:
     from probing.models.catalogue import Description
@@ -166,7 +166,8 @@ def masking(result: MaskResult) -> list[str | Table]:
     )
     failed = sum(scores.failed for scores in result.node_types.values())
     failures = [f"comparisons that failed and are in no mean: {failed}"] if failed else []
-    return [table, result.signature, *failures, *_skipped(result.skips)]
+    unplaced = [without_place(result.without_place)] if result.without_place else []
+    return [table, *unplaced, result.signature, *failures, *_skipped(result.skips)]
 
 
 @parts.register

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from difflib import SequenceMatcher
 from itertools import zip_longest
 from pathlib import Path
@@ -44,7 +44,7 @@ from probing.report.scored import figure
 from probing.report.words import distinct, interval, listed, method, numbered
 from probing.runs.settings import extent
 
-RANDOM = {SUB_TOKENS: "as many random sub-tokens", SPANS: "random spans of sub-tokens as long as those of the nodes"}
+RANDOM = {SUB_TOKENS: "as many random sub-tokens", SPANS: "random spans of code as long as the nodes, outside of them"}
 """What T0 masks, by the control of a run."""
 
 SHOWN = "jaccard"
@@ -119,7 +119,7 @@ def findings(groups: Sequence[Group]) -> list[Section]:
         Section(
             f"{group.name}-finding",
             f"{group.title}: masked syntax",
-            [_finding(name, model) for name, model in group.models.items()],
+            [_finding(name, model) for name, model in group.models.items() if not model.settings.random_weights],
         )
         for group in groups
     ]
@@ -149,7 +149,7 @@ def _titles(firsts: Sequence[Masked]) -> list[str]:
     ]
 
 
-_OF_RUN = ("revision", "max_length", "node_types")
+_OF_RUN = ("revision", "max_length", "node_types", "random_weights")
 
 
 def _finding(name: str, model: Masked) -> str:
@@ -229,6 +229,9 @@ def _group(group: Group) -> Section:
     ran = f"{made.data}, config {made.config}, split {made.split}, protocol {made.protocol}, rate {made.rate:g}"
     ran += f"; for each masked copy T1 {made.draws} controls T0, each {RANDOM[made.control]}, seed {made.seed}"
     notes = [f"Masked functions of {ran}."]
+    notes += [
+        f"{name}: {without_place(model.without_place)}" for name, model in group.models.items() if model.without_place
+    ]
     types = group.node_types
     if not types:
         return Section(group.name, f"{group.title}: masked syntax", [*notes, "No node type could be compared."])
@@ -246,6 +249,12 @@ def _group(group: Group) -> Section:
         ],
         drawn=[_distribution(group)],
     )
+
+
+def without_place(nodes: Mapping[str, tuple[int, int]]) -> str:
+    """Which nodes the control `spans` leaves out, in words."""
+    shares = [f"{kind} {without:,} of {of:,}" for kind, (without, of) in nodes.items()]
+    return f"Nodes that are not masked, because no span of code beside them is as long: {', '.join(shares)}."
 
 
 def _table(group: Group) -> Table:

@@ -89,11 +89,12 @@ class Session:
         given = {**self._given, "dtype": self.dtype, "random_weights": random_weights}
         return self._form(f"encoder {random_weights}", lambda: load(self.model, **given))
 
-    def masked_model(self) -> MaskedModel:
-        """The model with its masked-LM head."""
+    def masked_model(self, random_weights: int | None = None) -> MaskedModel:
+        """The model with its masked-LM head, or an untrained one with initial weights drawn by a seed."""
         from probing.models.load import load_masked
 
-        return self._form("masked", lambda: load_masked(self.model, **self._given))
+        given = {**self._given, "random_weights": random_weights}
+        return self._form(f"masked {random_weights}", lambda: load_masked(self.model, **given))
 
     def language_model(self) -> LanguageModel:
         """The model with its masked-LM or causal-LM head, whose heads can be silenced; it is then the encoder, too."""

@@ -298,14 +298,40 @@ def test_the_cache_answers_for_the_same_parser_and_control_alone(model, dataset_
 
 
 def test_spans_as_controls(model, dataset_folder, result):
-    """The same copies of T1, as many sub-tokens in T0, and other ones; the signature says so."""
+    """The same copies of T1 where every node has a place for a span, and fewer sub-tokens or no copy where one has none;
+    all are counted, and the signature says so."""
     spans = mask(str(model), dataset_folder, **RUN, control="spans")
-    first = result.ledger.rows["copy"] == 0
-    assert spans.ledger.rows[first].tobytes() == result.ledger.rows[first].tobytes()
-    for column in ("function", "node_type", "copy", "seed", "masked"):
-        assert (spans.ledger.rows[column] == result.ledger.rows[column]).all()
-    assert (spans.ledger.rows["log_probability"][~first] != result.ledger.rows["log_probability"][~first]).mean() > 0.5
+    ours, theirs = ({tuple(row)[:3]: tuple(row) for row in one.ledger.rows.tolist()} for one in (spans, result))
+    fewer = [key for key, row in ours.items() if row[4] < theirs[key][4]]
+    same = [key for key, row in ours.items() if row[4] == theirs[key][4]]
+    assert ours.keys() < theirs.keys() and len(fewer) + len(same) == len(ours)
+    assert all(ours[key] == theirs[key] for key in same if key[2] == 0)
+    assert any(ours[key][8] != theirs[key][8] for key in same if key[2])
+    lost = (len(theirs) - len(ours)) // 4
+    assert spans.dropped["no span of code beside its nodes is as long"] == lost > 0
+    assert all(0 <= without <= of for without, of in spans.without_place.values())
+    assert sum(without for without, _ in spans.without_place.values()) >= lost and not result.without_place
     assert "|control:spans|" in spans.signature and "|control:sub-tokens|" in result.signature
+
+
+def test_an_untrained_twin(model, dataset_folder, result, tmp_path):
+    """The same masks, other weights, which the seed draws; the signature and the file say so."""
+    twin, again = (mask(str(model), dataset_folder, **RUN, random_weights=True, seed=1) for _ in range(2))
+    first = result.ledger.rows["copy"] == 0
+    assert (twin.ledger.rows["log_probability"][first] != result.ledger.rows["log_probability"][first]).mean() > 0.9
+    for column in ("masked", "commonest", "letter_jaccard"):
+        assert (twin.ledger.rows[column][first] == result.ledger.rows[column][first]).all()
+    assert twin.ledger == again.ledger and "|random-weights:True|" in twin.signature
+    assert "random" not in result.signature and twin.settings.name != result.settings.name
+    given = ["mask", str(model), "--data", str(dataset_folder), "--limit", "6", "--max-length", str(LONGEST)]
+    given += ["--draws", "1", "--node-types", "return_statement"]
+    made = CliRunner().invoke(
+        main, [*given, "--control", "spans", "--control", "random-weights", "--output", str(tmp_path)]
+    )
+    assert made.exit_code == 0, made.output
+    assert "control:spans|random-weights:True" in made.stdout.replace("\n", "")
+    refused = CliRunner().invoke(main, [*given, "--control", "spans", "--control", "sub-tokens"])
+    assert refused.exit_code == 2 and "T0 masks spans and sub-tokens: give one of these two" in refused.stderr
 
 
 def test_another_seed_draws_other_controls(model, dataset_folder, result):

@@ -224,31 +224,42 @@ def test_special_tokens_are_masked_as_published_only():
     assert {0, 6, 11, 13} <= set(function.control(14, 0).tolist())
 
 
-def test_spans_as_long_as_those_of_the_nodes():
-    """Two identifiers and a longer one among 9 sub-tokens: every arrangement comes, and each as often as the others."""
-    (function,) = Masker(BYTES, "python", ["identifier"]).read(["(a)+bc+d\n"])  # <s> ( a ) + b c + d \n </s>
-    masked = function.mask("identifier").positions
-    assert masked.tolist() == [2, 5, 6, 8]
-    arrangements = {
-        positions
-        for positions in itertools.combinations(range(1, 10), 4)
-        if sorted(len(list(span)) for _, span in itertools.groupby(enumerate(positions), lambda at: at[1] - at[0]))
-        == [1, 1, 2]
-    }
-    drawn = Counter(tuple(function.control_spans(masked, seed).tolist()) for seed in range(6000))
-    assert drawn.keys() == arrangements
-    expected = 6000 / len(arrangements)
-    assert all(abs(count - expected) < 5 * expected**0.5 for count in drawn.values())
+def spans_of(function, node_type, seeds):
+    """What T1 masks, and how often each control comes."""
+    masked, found = function.comparable(node_type, function.mask(node_type).positions, 0)
+    drawn = Counter(tuple(function.control_spans(node_type, masked, found, seed).tolist()) for seed in range(seeds))
+    assert tuple(found.tolist()) in drawn
+    return masked.tolist(), drawn
 
 
-def test_spans_go_where_there_is_room():
-    """All of it masked; and a special token, which is in no span, counts as if it were not there."""
+def test_spans_of_code_beside_the_nodes():
+    """Positions count from 1, one for each character."""
+    code = "ab + 12 # cd\n'ef'\n"  # <s> a b ␣ + ␣ 1 2 ␣ # ␣ c d \n ' e f ' \n </s>
+    (function,) = Masker(BYTES, "python", ["identifier", "integer", "+"]).read([code])
+    # of two characters: the other leaf; not + and a space, nor the comment, nor the string that is a statement
+    assert spans_of(function, "identifier", 50) == ([1, 2], Counter({(6, 7): 50}))
+    assert spans_of(function, "integer", 50) == ([6, 7], Counter({(1, 2): 50}))
+
+
+def test_spans_do_not_touch_and_are_drawn_one_after_the_other():
+    """Two identifiers of one letter beside seven signs."""
+    (function,) = Masker(BYTES, "python", ["identifier"]).read(["[(a),{b}]\n"])  # <s> [ ( a ) , { b } ] \n </s>
+    signs = [1, 2, 4, 5, 6, 8, 9]
+    masked, drawn = spans_of(function, "identifier", 4000)
+    assert masked == [3, 7]
+    assert drawn.keys() == {(x, y) for x, y in itertools.combinations(signs, 2) if y - x > 1}
+    left = {x: [y for y in signs if abs(x - y) > 1] for x in signs}
+    for (x, y), count in drawn.items():
+        assert count == pytest.approx(4000 / 7 * (1 / len(left[x]) + 1 / len(left[y])), abs=70)
+
+
+def test_nodes_without_a_place_are_left_out():
     (whole,) = Masker(BYTES, "python", ["module"]).read(["a = 1"])
-    assert whole.control_spans(whole.mask("module").positions, 3).tolist() == [1, 2, 3, 4, 5]
-    (spelled,) = Masker(BYTES, "python", ["string"]).read(["'</s>'#"])  # <s> ' </s> ' # </s>
-    masked = spelled.mask("string").positions
-    assert (masked.tolist(), spelled.eligible.tolist()) == ([1, 3], [1, 3, 4])
-    assert {tuple(spelled.control_spans(masked, seed).tolist()) for seed in range(20)} == {(1, 3), (3, 4)}
+    assert spans_of(whole, "module", 1) == ([], Counter({(): 1}))
+    (function,) = Masker(BYTES, "python", ["identifier"]).read(["long + abc(1)\n"])
+    assert spans_of(function, "identifier", 20) == ([8, 9, 10], Counter({(11, 12, 13): 20}))
+    assert function.nodes_at("identifier", np.array([8, 9, 10])) == 1
+    assert function.nodes_at("identifier", function.mask("identifier").positions) == 2
 
 
 def test_nodes_without_characters():
