@@ -96,10 +96,16 @@ def baseline(as_json: bool, wide: bool, output: Path | None, **given: Any) -> No
 @options.data
 @options.configs
 @click.option(
+    "--restored",
+    default="reading-end",
+    type=click.Choice(["reading-end", "dependents"]),
+    help="Which end of edges a masked language model restores: the one whose attention is read, or the dependents.",
+)
+@click.option(
     "--draws",
     default=20,
     type=click.IntRange(min=1),
-    help="The most heads of the same layer to compare with; all others if the layer has no more.",
+    help="The most heads of the same layer to compare with, all others if it has no more; and sets of heads.",
 )
 @click.option("--seed", default=0, type=click.IntRange(min=0), help="Random seed of these heads and of --sample.")
 @click.option("--output", type=options.FOLDER, help="Folder for the result, its ledger, and those of both probes.")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import logging
 import os
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Any
 
@@ -11,15 +13,25 @@ import numpy as np
 import torch
 
 from codesyntax_dataset.arguments import Natural, Positive, checked
+from codesyntax_dataset.errors import UnknownName
 from codesyntax_dataset.protocol import PAPER_LENGTH
 from codesyntax_metric.topk_uas import RULES
+from probing.attention.ledger import RankLedger
 from probing.attention.probe import Probing
-from probing.attention.result import HeadScore, ProbeResult
+from probing.attention.result import ProbeResult
 from probing.evidence.beyond import AVOIDED, best_offsets, is_hard
 from probing.evidence.checks import Criterion, Verifier
 from probing.evidence.draw import Influence
+from probing.evidence.statistics import FEW_FUNCTIONS, PERMUTATIONS, SEPARATED, holm, paired_test
 from probing.prediction.silence import Silencing
-from probing.prediction.silencing_result import Chosen, SilencingProvenance, SilencingResult
+from probing.prediction.silencing_result import (
+    READING_END,
+    RESTORED,
+    Chosen,
+    HeadGroup,
+    SilencingProvenance,
+    SilencingResult,
+)
 from probing.runs.data import read_functions
 from probing.runs.experiment import run
 from probing.runs.session import Session
@@ -28,7 +40,16 @@ from probing.runs.settings import limit_of
 logger = logging.getLogger(__name__)
 
 DRAWS = 20
-"""The most heads that each best head is compared with."""
+"""The most sets of heads that the best are compared with."""
+
+TOGETHER = (1, 3, 10)
+"""How many of the best heads are silenced together: one may stand in for another."""
+
+ASKED = ("draws", "seed", "restored")
+"""Settings that a run is asked for, in the order of the fields of `Silencing`."""
+
+FOLDS = 5
+"""Parts of validation: on each, the heads that are best on the others must beat a guess."""
 
 
 @checked
@@ -37,6 +58,7 @@ def ablate(
     data: Any,
     config: str = "python",
     *,
+    restored: str = READING_END,
     draws: Positive = DRAWS,
     seed: Natural = 0,
     revision: str | None = None,
@@ -49,15 +71,18 @@ def ablate(
     shard: str | None = None,
     tell: Any = logger.info,
 ) -> SilencingResult | None:
-    """What a language model loses of the dependents of each relation if the relation's best head is silenced.
+    """What a language model loses if the best heads of each relation are silenced.
 
     Both splits are probed as by `probing.probe`, or read from `output` or the cache if they were: the best head of each
-    relation (rule first, k = 1) is chosen on `validation`, and silenced on `test`. A masked language model restores the
-    dependents of a relation, all masked together; a decoder predicts the first token of each dependent that comes after
-    its head token. The cost is the mean log-probability of their sub-tokens by the whole model, less that with the
-    silenced head, in nats. A silenced head puts out the mean of its outputs over the sub-tokens of the first functions
-    of validation, 256 at most. Beside it, `draws` other heads of the same layer are silenced in the same way, drawn by
-    `seed`, or all of them if the layer has no more.
+    relation (rule first, k = 1) is chosen on `validation`, where it must beat a guess by distance on unseen functions
+    (`beats_guess`), and silenced on `test`. A masked language model restores the end of the edges whose row of
+    attention the head is, `reading-end`, all those of a relation masked together; or, if `restored` says so, the
+    `dependents`, which a silenced head then reads masked. A decoder predicts the first token of each dependent that
+    comes after its head token. The cost is the mean log-probability of their sub-tokens by the whole model, less that
+    with the silenced head, in nats. A silenced head puts out the mean of its outputs over the sub-tokens of the first
+    functions of validation, 256 at most. Beside it, `draws` other heads of the same layer are silenced in the same way,
+    drawn by `seed`, or all of them if the layer has no more. Then the best 3 heads are silenced together, and the best
+    10, beside `draws` sets of as many others, if the model has so many.
 
     `model`: a Hub id (at `revision`), a local folder, or a (model, tokenizer) pair, with a masked-LM or causal-LM head;
     or a `Session` that keeps it for several calls, and says `revision`, `device` and `max_length`.
@@ -72,11 +97,13 @@ def ablate(
 
     Raises ArgumentError, ModelError, DatasetError, UnknownName or LedgerError, each with a one-line message.
     """
+    if restored not in RESTORED:
+        raise UnknownName("end to restore", restored, RESTORED)
     session = Session.of(model, revision=revision, device=device, max_length=max_length)
     test = Probing(session, read_functions(data, config, "test", limit=limit_of(limit, sample, seed)), direction)
     validation = Probing(session, read_functions(data, config, "validation"), direction)
     best = partial(_best_heads, output=output)
-    silencing = Ablation(session, test.data, validation, test, best, draws, seed, tell)
+    silencing = Ablation(session, test.data, validation, test, best, draws, seed, restored, tell)
     result = run(silencing, output, shard)
     if output is not None:
         silencing.heads  # noqa: B018 - the probes belong there, even if the cache has the result
@@ -92,8 +119,8 @@ class Ablation(Silencing):
             Probing(session, read_functions(data, made.settings.config, split, limit=limit), made.settings.direction)
             for split, limit in ((made.settings.split, made.settings.limit), ("validation", None))
         )
-        best = partial(_best_heads, output=None)
-        return cls(session, test.data, validation, test, best, made.settings.draws, made.settings.seed)
+        best, asked = partial(_best_heads, output=None), (getattr(made.settings, name) for name in ASKED)
+        return cls(session, test.data, validation, test, best, *asked)
 
 
 class HeadsVerifier(Verifier[Ablation]):
@@ -134,35 +161,112 @@ def _best_heads(silencing: Silencing, output: str | os.PathLike | None) -> dict[
 
 
 def choose(validation: ProbeResult, test: ProbeResult, draws: int, seed: int) -> dict[str, Chosen]:
-    """The head of each relation of `test` that is best on `validation`, with its scores on test, and its rivals.
+    """The heads of each relation of `test` that are best on `validation`, with the scores of the best on test, and the
+    heads that they are compared with.
 
-    Relations of which no head finds an edge on validation have none. Heads with the same layer and number have the same
-    rivals.
+    Relations have none unless the best head beats a guess by distance (`beats_guess`).
     """
     ledger = test.ledger
     hard = is_hard(ledger, best_offsets(validation.ledger, AVOIDED[0]))
-    none = HeadScore(score=0, layer=0, head=0)
-    best = [
-        validation.relations[name].first["1"] if name in validation.relations else none for name in ledger.relations
-    ]
-    layers, numbers = ([[cell[part] for cell in best]] * len(RULES) for part in ("layer", "head"))
+    fold = _folds(validation.ledger)
+    hits = _hits(validation.ledger, fold)
+    candidates = beats_guess(validation.ledger, fold, hits)
+    shape = hits.shape[2:]
+    ranked = {
+        name: np.argsort(-hits.sum(axis=0)[number].reshape(-1), kind="stable")
+        for number, name in enumerate(validation.ledger.relations)
+    }
+    best = [ranked[name][0] if name in ranked else 0 for name in ledger.relations]
+    layers, numbers = ([[int(of) for of in part]] * len(RULES) for part in np.unravel_index(best, shape))
     hit = ledger.of_heads(np.array(layers), np.array(numbers))[0] == 0  # (E,), rule first
     heads = {}
-    for number, (name, cell) in enumerate(zip(ledger.relations, best)):
+    for number, name in enumerate(ledger.relations):
         edges = ledger.relation == number
-        if not (edges.any() and cell.score):
-            continue
-        layer, head = cell.layer, cell.head
-        others = np.delete(np.arange(test.heads), head)
-        if len(others) > draws:
-            others = np.sort(np.random.default_rng([seed, layer, head]).choice(others, draws, replace=False))
-        heads[name] = Chosen(
-            layer=layer,
-            head=head,
-            matched=tuple(others.tolist()),
-            edges=int(edges.sum()),
-            score=float(100 * hit[edges].mean()),
-            hard=int((edges & hard).sum()),
-            beyond=float(100 * hit[edges & hard].mean()) if (edges & hard).any() else None,
-        )
+        if edges.any() and name in candidates:
+            heads[name] = Chosen(
+                groups=tuple(_groups(ranked[name], shape, draws, seed)),
+                edges=int(edges.sum()),
+                score=float(100 * hit[edges].mean()),
+                hard=int((edges & hard).sum()),
+                beyond=float(100 * hit[edges & hard].mean()) if (edges & hard).any() else None,
+            )
     return heads
+
+
+def beats_guess(ledger: RankLedger, fold: np.ndarray, hits: np.ndarray) -> set[str]:
+    """Relations of which the heads that are best on the other folds find more than a guess that ignores the code.
+
+    `fold` (E,) of each edge; `hits` (folds, relations, layers, heads). The guess draws one distance from head to
+    dependent from the other folds, as `probing.evidence.beyond.guesses`. Paired by function, at 5 %, corrected (Holm)
+    over relations.
+    """
+    best = (hits.sum(axis=0) - hits).reshape(*hits.shape[:2], -1).argmax(axis=2)  # (folds, relations)
+    of_rules = np.repeat(best[:, None], len(RULES), axis=1)
+    ranks = ledger.of_heads(*np.unravel_index(of_rules, hits.shape[2:]))[:, 0]  # (folds, E), rule first
+    gained = (ranks[fold, np.arange(len(ledger))] == 0) - _guessed(ledger, fold)
+    p, more = [], []
+    for number in range(len(ledger.relations)):
+        edges = ledger.relation == number
+        functions, place = np.unique(ledger.function[edges], return_inverse=True)
+        of_functions = np.bincount(place, gained[edges], len(functions))
+        p.append(paired_test(of_functions, PERMUTATIONS, 0) if len(functions) >= FEW_FUNCTIONS else 1.0)
+        more.append(of_functions.sum() > 0)
+    found = (holm(np.array(p, float)) < SEPARATED) & more
+    return {name for name, beats in zip(ledger.relations, found) if beats}
+
+
+def _guessed(ledger: RankLedger, fold: np.ndarray) -> np.ndarray:
+    """The probability that the guess finds each edge: (E,)."""
+    distance, guessed = ledger.first - ledger.head, np.zeros(len(ledger))
+    for number in range(len(ledger.relations)):
+        for part in range(FOLDS):
+            of = ledger.relation == number
+            drawn, sought = distance[of & (fold != part)], of & (fold == part)
+            values, counts = np.unique(drawn, return_counts=True)
+            share = dict(zip(values.tolist(), (counts / max(1, len(drawn))).tolist()))
+            guessed[sought] = [share.get(one, 0.0) for one in distance[sought].tolist()]
+    return guessed
+
+
+def _folds(ledger: RankLedger) -> np.ndarray:
+    """The part of validation to which the function of each edge belongs: (E,)."""
+    return np.unique(ledger.function, return_inverse=True)[1] % FOLDS
+
+
+def _hits(ledger: RankLedger, fold: np.ndarray) -> np.ndarray:
+    """What each head finds with one guess, rule first: (folds, relations, layers, heads)."""
+    hits = np.zeros((FOLDS, len(ledger.relations), *ledger.ranks.shape[2:]), np.int64)
+    for part, ranks in ledger.parts():
+        np.add.at(hits, (fold[part], ledger.relation[part]), ranks[0] == 0)
+    return hits
+
+
+def _groups(ranked: np.ndarray, shape: tuple[int, ...], draws: int, seed: int) -> Iterator[HeadGroup]:
+    """The best heads, one and several together, and as many others; not of a number of which there are fewer others."""
+    places = [(int(layer), int(head)) for layer, head in zip(*np.unravel_index(ranked, shape))]
+    for number in TOGETHER:
+        best, others = places[:number], sorted(places[number:])
+        if number == 1:
+            others = [place for place in others if place[0] == best[0][0]]
+            if len(others) > draws:
+                rng = np.random.default_rng([seed, *best[0]])
+                others = [others[at] for at in np.sort(rng.choice(len(others), draws, replace=False))]
+            yield HeadGroup(best=tuple(best), matched=tuple((place,) for place in others))
+        elif number <= len(others):
+            rng = np.random.default_rng([seed, *np.ravel(best).tolist()])
+            matched = tuple(tuple(sorted(_as_many(best, others, rng))) for _ in range(draws))
+            yield HeadGroup(best=tuple(best), matched=matched)
+
+
+def _as_many(
+    best: Sequence[tuple[int, int]], others: Sequence[tuple[int, int]], rng: np.random.Generator
+) -> list[tuple[int, int]]:
+    """As many other heads, from the same layers as far as these have so many."""
+    wanted, drawn = Counter(layer for layer, _ in best), []
+    rest = [others[at] for at in rng.permutation(len(others))]
+    for place in [*rest]:
+        if wanted[place[0]]:
+            wanted[place[0]] -= 1
+            drawn.append(place)
+            rest.remove(place)
+    return [*drawn, *rest[: len(best) - len(drawn)]]

@@ -9,20 +9,22 @@ head picked at random from a layer of H costs most of them with the probability 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
 
 from probing.evidence.effect import Effect, PairedEffect, paired
 from probing.evidence.statistics import FEW_FUNCTIONS
-from probing.prediction.silencing_result import SilencingResult
+from probing.prediction.silencing_result import Costs, SilencingResult
 
 
 class SilencingEffect(NamedTuple):
     """A relation: what silencing its best head costs, in nats per sub-token, above 0 if the head helps to predict.
 
     `cost`: the mean over functions; `head`: layer and head; `matched`: the mean over the matched heads, of which there
-    are `rivals`, and `costlier` of them cost more than the best; `difference`: of the best head to their mean.
+    are `rivals`, and `costlier` of them cost more than the best; `difference`: of the best head to their mean;
+    `together`: number of heads -> the same of the best ones together, to matched sets, corrected over relations.
     """
 
     cost: Effect
@@ -31,6 +33,7 @@ class SilencingEffect(NamedTuple):
     rivals: int
     costlier: int
     head: tuple[int, int]
+    together: dict[int, PairedEffect]
 
     @property
     def few_functions(self) -> bool:
@@ -43,6 +46,8 @@ def silencing_effects(result: SilencingResult) -> dict[str, SilencingEffect]:
     best = {name: one.best for name, one in costs.items()}
     alone = paired(best, {name: np.zeros(len(one)) for name, one in best.items()})
     against = paired(best, {name: one.matched.mean(axis=1) for name, one in costs.items()})
+    numbers = sorted({number for one in costs.values() for number in one.together if number > 1})
+    together = {number: _together(costs, number) for number in numbers}
     order = sorted(costs, key=lambda name: (-result.heads[name].score, name))
     return {
         name: SilencingEffect(
@@ -51,10 +56,20 @@ def silencing_effects(result: SilencingResult) -> dict[str, SilencingEffect]:
             difference=against[name],
             rivals=costs[name].matched.shape[1],
             costlier=result.relations[name].costlier,
-            head=(result.heads[name].layer, result.heads[name].head),
+            head=result.heads[name].best,
+            together={number: of[name] for number, of in together.items() if name in of},
         )
         for name in order
     }
+
+
+def _together(costs: Mapping[str, Costs], number: int) -> dict[str, PairedEffect]:
+    """Relation -> the difference between so many of its best heads and the mean of matched sets."""
+    both = {name: one.together[number] for name, one in costs.items() if number in one.together}
+    return paired(
+        {name: best for name, (best, _) in both.items()},
+        {name: matched.mean(axis=1) for name, (_, matched) in both.items()},
+    )
 
 
 def by_chance(relations: dict[str, SilencingEffect]) -> tuple[int, float, float]:

@@ -1,4 +1,4 @@
-"""Any Hugging Face language model, masked or decoder, with the attention heads of its body silenced, one at a time.
+"""Any Hugging Face language model, masked or decoder, with some attention heads of its body silenced.
 
 A silenced head puts out, at every position, the mean of its outputs over all sub-tokens of some reference functions
 (mean ablation: its weights and the other heads stay as they are). The reference is the same for all functions, so that
@@ -30,7 +30,7 @@ AttentionHead = tuple[int, int]
 
 
 class LanguageModel(Encoder):
-    """A language model that predicts single sub-tokens while one of its attention heads is silenced.
+    """A language model that predicts single sub-tokens while some of its attention heads are silenced.
 
     `with_head`: the revision of the model with its head, where `revision` is that of an encoder;
     `mask`: the id of the mask token of a masked language model, None for a decoder; `output`: its output layer;
@@ -67,13 +67,13 @@ class LanguageModel(Encoder):
         inputs: Mapping[str, torch.Tensor],
         rows: torch.Tensor,
         columns: torch.Tensor,
-        silenced: Sequence[AttentionHead | None],
+        silenced: Sequence[Sequence[AttentionHead]],
     ) -> torch.Tensor:
         """How likely the model finds the true sub-tokens at some positions, in nats: float64 (M,).
 
         `inputs`: a batch with its true sub-tokens; `rows`, `columns` (M,): which ones, on its device. A masked language
         model restores them, all masked together; a decoder predicts each from those before it, so columns count from 1.
-        `silenced`: the head that is silenced in each row of the batch, None for the whole model.
+        `silenced`: the heads that are silenced in each row of the batch, none for the whole model.
         """
         truth = inputs["input_ids"][rows, columns]
         read = columns - 1
@@ -88,10 +88,10 @@ class LanguageModel(Encoder):
                 found[part] = (true - logits.float().logsumexp(dim=1)).double()
         return found
 
-    def _silencer(self, silenced: Sequence[AttentionHead | None]) -> capture.Editor:
-        """Puts the mean in place of the outputs of the head that is silenced in each row of a batch."""
+    def _silencer(self, silenced: Sequence[Sequence[AttentionHead]]) -> capture.Editor:
+        """Puts the mean in place of the outputs of the heads that are silenced in each row of a batch."""
         layers = [
-            [(row, head[1]) for row, head in enumerate(silenced) if head is not None and head[0] == layer]
+            [(row, head) for row, heads in enumerate(silenced) for of, head in heads if of == layer]
             for layer in range(len(self.means))
         ]
         cells = [send(np.array(of_layer, np.int64).reshape(-1, 2).T, self.device) for of_layer in layers]

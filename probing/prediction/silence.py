@@ -1,9 +1,9 @@
-"""Silence attention heads: how likely a language model finds the dependents of relations without one of its heads.
+"""Silence attention heads: how likely a language model finds an end of the edges of relations without some heads.
 
-A masked language model restores the dependents of a relation in a function, all of
-their sub-tokens masked together; a decoder predicts the first token of each dependent that comes after its head token.
-Once the model is whole, once the best head of the relation is silenced (see `probing.models.silencing`), and once each
-of the heads of the same layer that it is compared with.
+A masked language model restores the ends of a relation in a function that its heads read from, all of their sub-tokens
+masked together; a decoder predicts the first token of each dependent that comes after its head token. Once the model is
+whole, once the best head of the relation is silenced (see `probing.models.silencing`), and once each of the heads of
+the same layer that it is compared with; then the same with several heads together.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ import torch
 from tqdm import tqdm
 
 from codesyntax_dataset.errors import LedgerError
+from codesyntax_metric.topk_uas import HEAD_TO_DEPENDENT
 from probing.attention.probe import Probing, default_direction
 from probing.attention.ranking import EncodedFunction
 from probing.models.cache_dir import versions
@@ -27,10 +28,12 @@ from probing.prediction.copies import FunctionsBar
 from probing.prediction.fill import places_of
 from probing.prediction.silencing_result import (
     DECIMALS,
+    DEPENDENTS,
     LEFT_OUT,
     NO_HEAD,
     NO_SUB_TOKEN,
     NOT_AFTER,
+    READING_END,
     VERSION,
     Chosen,
     SilencingLedger,
@@ -74,7 +77,7 @@ class Pass(NamedTuple):
     function: int
     ids: np.ndarray
     positions: np.ndarray
-    silenced: AttentionHead | None
+    silenced: Sequence[AttentionHead]
 
 
 @dataclass
@@ -94,6 +97,7 @@ class Silencing(Experiment[SilencedFunction, SilencingResult]):
     choose: Callable[[Silencing], Mapping[str, Chosen] | None]
     draws: int
     seed: int
+    restored: str = READING_END
     tell: Callable[[str], object] = logger.info
 
     @property
@@ -101,6 +105,7 @@ class Silencing(Experiment[SilencedFunction, SilencingResult]):
         return {
             "chosen_on": self.validation.data.labels,
             "direction": self.probing.direction,
+            "restored": self.restored,
             "draws": self.draws,
             "seed": self.seed,
         }
@@ -125,10 +130,12 @@ class Silencing(Experiment[SilencedFunction, SilencingResult]):
         encoded, relations, skips = self.probing.encoded
         left_out = Counter(dict.fromkeys(LEFT_OUT, 0))
         masked = model.mask is not None
+        direction = self.probing.direction or default_direction(model, data.config)
+        restored = self.restored if masked and direction == HEAD_TO_DEPENDENT else DEPENDENTS
         functions = [
             SilencedFunction(function.index, function.ids, targets)
             for function in encoded
-            if (targets := _targets(function, relations, heads, masked, left_out))
+            if (targets := _targets(function, relations, heads, masked, restored, left_out))
         ]
         if not functions:
             raise LedgerError(
@@ -139,7 +146,8 @@ class Silencing(Experiment[SilencedFunction, SilencingResult]):
         settings = SilencingSettings(
             **{**self.shared(model), "revision": model.with_head},
             chosen_on=self.validation.data.labels,
-            direction=self.probing.direction or default_direction(model, data.config),
+            direction=direction,
+            restored=restored,
             draws=self.draws,
             seed=self.seed,
             reference=len(self.reference),
@@ -186,11 +194,11 @@ class Silencing(Experiment[SilencedFunction, SilencingResult]):
 
 def _cost(made: SilencingProvenance) -> str:
     """What a run costs, in words, before it begins."""
-    reference, rivals = made.settings.reference, max(len(head.matched) for head in made.heads.values())
+    reference, silenced = made.settings.reference, max(len(head.silenced) for head in made.heads.values())
     return (
         f"{made.passes:,} forward passes of single functions: {reference} for the mean outputs of heads, and "
         f"{made.passes - reference:,} over {made.functions:,} functions, for {len(made.heads)} relations and up to "
-        f"{rivals} heads beside the best of each"
+        f"{silenced - 1} sets of silenced heads of each"
     )
 
 
@@ -222,18 +230,13 @@ def passes_of(function: SilencedFunction, heads: Mapping[str, Chosen], masked: b
     everything = np.unique(np.concatenate([targets.positions for targets in function.targets]))
     for targets in function.targets:
         positions = targets.positions if masked else everything
-        for silenced in silenced_for(heads[targets.relation]):
+        for silenced in heads[targets.relation].silenced:
             key = _key(targets, silenced, masked)
             passes.setdefault(key, Pass(function.index, function.ids, positions, silenced))
     return passes
 
 
-def silenced_for(chosen: Chosen) -> list[AttentionHead | None]:
-    """What is silenced for a relation, in the order of the ledger's column `silenced`."""
-    return [None, *((chosen.layer, head) for head in (chosen.head, *chosen.matched))]
-
-
-def _key(targets: Targets, silenced: AttentionHead | None, masked: bool) -> tuple:
+def _key(targets: Targets, silenced: Sequence[AttentionHead], masked: bool) -> tuple:
     return targets.positions.tobytes() if masked else b"", silenced
 
 
@@ -247,12 +250,11 @@ def _rows(
     """The rows of a function, from the positions and log-probabilities of each of its passes."""
     cells = []
     for targets in function.targets:
-        for number, silenced in enumerate(silenced_for(heads[targets.relation])):
+        for number, silenced in enumerate(heads[targets.relation].silenced):
             positions, log_probabilities = predicted[_key(targets, silenced, masked)]
             mean = log_probabilities[np.searchsorted(positions, targets.positions)].mean()
             counts = targets.edges, len(targets.positions), len(function.ids)
-            head = -1 if silenced is None else silenced[1]
-            places = function.index, relations.index(targets.relation), number, head
+            places = function.index, relations.index(targets.relation), number, len(silenced)
             cells.append((*places, *counts, round(float(mean), DECIMALS)))
     return np.array(cells, SilencingLedger.ROW)
 
@@ -262,6 +264,7 @@ def _targets(
     relations: Sequence[str],
     heads: Mapping[str, Chosen],
     masked: bool,
+    restored: str,
     left_out: Counter[str],
 ) -> list[Targets]:
     """What the model predicts of each relation in a function; edges that it cannot are counted in `left_out`."""
@@ -271,8 +274,8 @@ def _targets(
     for number in np.unique(edges.relation).tolist():
         name, positions, counted = relations[number], [], 0
         for edge in np.flatnonzero(edges.relation == number).tolist():
-            start = int(edges.first[edge])
-            tokens = np.arange(start, (int(edges.last[edge]) if masked else start) + 1)
+            start = int((edges.head if restored == READING_END else edges.first)[edge])
+            tokens = np.arange(start, (int(edges.last[edge]) if masked and restored == DEPENDENTS else start) + 1)
             tokens = tokens[first[tokens] >= 0]
             if name not in heads:
                 left_out[NO_HEAD] += 1

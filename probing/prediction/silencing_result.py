@@ -1,8 +1,9 @@
 """The result of a silencing run: costs by relation, their signature, and everything needed to check and repeat it.
 
 A ledger needs no torch and no model: numpy and pyarrow read it. As Parquet it has one row per function, relation and
-silenced head, sorted by function (its position in the split), relation and `silenced`: 0 is the whole model, 1 the best
-head of the relation, and from 2 on the heads of the same layer that it is compared with.
+set of silenced heads, sorted by function (its position in the split), relation and `silenced`: 0 is the whole model, 1
+the best head of the relation, and from 2 on the heads of the same layer that it is compared with; then the best three
+heads together and as many others, then the best ten.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from pathlib import Path
 from typing import Annotated, Literal, NamedTuple
 
 import numpy as np
+from pydantic import Field
 
 from codesyntax_dataset.errors import LedgerError
 from probing.runs import ledger_file
@@ -19,8 +21,12 @@ from probing.runs.row_ledger import RowLedger
 from probing.runs.saved import Provenance, Result
 from probing.runs.settings import Limit, Signature, file_name
 
-WHOLE, BEST, MATCHED = 0, 1, 2
-"""What is silenced: nothing, the best head, or one to compare it with, which count on from here."""
+WHOLE = 0
+"""Where nothing is silenced."""
+
+RESTORED = READING_END, DEPENDENTS = "reading-end", "dependents"
+"""Which end of an edge a masked language model restores: the one whose row of attention is read, so that silencing a
+head takes from it what it read at the other end; or the dependents. Decoders predict dependents."""
 
 DECIMALS = 6
 """Those of log-probabilities, as many as float32 gives."""
@@ -34,9 +40,9 @@ class SilencingLedger(RowLedger):
             ("function", "<i4"),
             ("relation", "<i4"),
             ("silenced", "<i4"),
-            ("head", "<i4"),  # in the layer of the relation's best head; -1 if none is silenced
-            ("edges", "<i4"),  # whose dependents are asked for
-            ("sub_tokens", "<i4"),  # of these dependents
+            ("heads", "<i4"),  # how many are silenced together
+            ("edges", "<i4"),  # of which an end is asked for
+            ("sub_tokens", "<i4"),  # of these ends
             ("length", "<i4"),  # sub-tokens of the function
             ("log_probability", "<f8"),  # of the true sub-tokens, the mean over those asked for, in nats
         ]
@@ -45,7 +51,7 @@ class SilencingLedger(RowLedger):
     NAMED = "relation"
     INSTRUMENT = ledger_file.SILENCING
     COMMAND = "ablate"
-    REPEATED = ("function", "relation", "silenced", "head", "edges", "sub_tokens", "length")
+    REPEATED = ("function", "relation", "silenced", "heads", "edges", "sub_tokens", "length")
 
     @property
     def relations(self) -> list[str]:
@@ -60,37 +66,59 @@ class SilencingLedger(RowLedger):
         counts = np.stack([rows[name] for name in ("edges", "sub_tokens", "length")])
         if (counts < 1).any() or (rows["sub_tokens"] > rows["length"]).any():
             raise ValueError("counts that cannot be")
-        if ((rows["silenced"] == WHOLE) != (rows["head"] == -1)).any() or (rows["head"] < -1).any():
+        if ((rows["silenced"] == WHOLE) != (rows["heads"] == 0)).any() or (rows["heads"] < 0).any():
             raise ValueError("heads that cannot be")
         if not np.isfinite(rows["log_probability"]).all() or (rows["log_probability"] > 0).any():
             raise ValueError("log-probabilities that cannot be")
 
 
-VERSION = 1
+VERSION = 2
 """Of choosing and silencing heads: raised whenever the same settings give other numbers."""
 
 LEFT_OUT = NO_HEAD, NO_SUB_TOKEN, NOT_AFTER = (
-    "no head finds its relation on validation",
-    "dependent without sub-tokens",
+    "no head of its relation beats a guess by distance on unseen functions of validation",
+    "end without sub-tokens",
     "dependent not after its head token",
 )
 """Why an edge is not asked for; the last in decoders alone, which predict a dependent from what is before it."""
 
 
+HeadPlace = Annotated[tuple[Number, Number], listed]
+"""Layer and head."""
+
+HeadPlaces = Annotated[tuple[HeadPlace, ...], listed]
+
+
+class HeadGroup(Record):
+    """The `best` heads of a relation on validation, silenced together, and sets of as many others, of the same layers
+    as far as these have so many, that they are compared with."""
+
+    best: HeadPlaces
+    matched: Annotated[tuple[HeadPlaces, ...], listed]
+
+
 class Chosen(Record):
-    """The best head of a relation on validation, and the other heads of its `layer` that it is compared with.
+    """The best heads of a relation on validation: one, then several together (`groups`).
 
     `score`: percent of the `edges` that it finds with one guess, rule first; `beyond`: the same of the `hard` ones,
-    those not at the best offset of the relation, None without any. Both on the functions of test that were probed.
+    those not at the best offset of the relation, None without any. Both of the best head, on the functions of test that
+    were probed.
     """
 
-    layer: Number
-    head: Number
-    matched: Annotated[tuple[Number, ...], listed]
+    groups: Annotated[tuple[HeadGroup, ...], listed, Field(min_length=1)]
     edges: Number
     score: float
     hard: Number
     beyond: float | None
+
+    @property
+    def best(self) -> HeadPlace:
+        return self.groups[0].best[0]
+
+    @property
+    def silenced(self) -> list[HeadPlaces]:
+        """What is silenced, in the order of the ledger's column of this name."""
+        return [(), *(heads for group in self.groups for heads in (group.best, *group.matched))]
 
 
 class SilencingSettings(Record):
@@ -104,7 +132,8 @@ class SilencingSettings(Record):
     config: str
     split: str
     direction: str  # of the probe that chose the heads
-    draws: int  # the most heads that each best head is compared with
+    restored: str  # one of RESTORED
+    draws: int  # the most sets of heads that the best are compared with
     seed: int  # of these heads
     reference: int  # functions of validation, over whose sub-tokens the output of a head is averaged
     max_length: int  # sub-tokens, special tokens included, that a function may have
@@ -122,7 +151,7 @@ class SilencingRun(Record):
     family: str
     """The architecture in the model's configuration."""
     predicts: Literal["masked", "next"]
-    """`masked` if dependents are masked and restored, `next` if a decoder predicts their first tokens."""
+    """`masked` if an end of edges is masked and restored, `next` if a decoder predicts first tokens of dependents."""
     layers: Count
     heads: Count
     """In each layer."""
@@ -159,6 +188,7 @@ def signature_of(made: SilencingProvenance, edges: int) -> Signature:
         chosen_on=settings.chosen_on,
         direction=settings.direction,
         predicts=made.run.predicts,
+        restored=settings.restored,
         draws=settings.draws,
         seed=settings.seed,
         reference=settings.reference,
@@ -188,11 +218,19 @@ class RelationCosts(Record):
 
 
 class Costs(NamedTuple):
-    """What silencing costs in the F functions with a relation, in nats per sub-token: `best` (F,), `matched` (F, M)."""
+    """What silencing costs in the F functions with a relation, in nats per sub-token: number of heads -> of the best
+    ones together (F,), and of M matched sets (F, M)."""
 
     functions: np.ndarray
-    best: np.ndarray
-    matched: np.ndarray
+    together: dict[int, tuple[np.ndarray, np.ndarray]]
+
+    @property
+    def best(self) -> np.ndarray:
+        return self.together[1][0]
+
+    @property
+    def matched(self) -> np.ndarray:
+        return self.together[1][1]
 
 
 class SilencingResult(Result[SilencingLedger]):
@@ -221,7 +259,9 @@ class SilencingResult(Result[SilencingLedger]):
             provenance,
             signature_of(provenance, int(whole["edges"].sum())),
             functions=provenance.functions,
-            relations={name: _summary(*_costs(ledger, name)) for name in sorted(provenance.heads)},
+            relations={
+                name: _summary(*_costs(ledger, name, provenance.heads[name])) for name in sorted(provenance.heads)
+            },
             heads=provenance.heads,
             passes=provenance.passes,
             left_out=provenance.left_out,
@@ -229,7 +269,7 @@ class SilencingResult(Result[SilencingLedger]):
 
     def costs(self) -> dict[str, Costs]:
         """Relation -> the costs in its functions; a cost is above 0 if the silenced head helps to predict."""
-        return {name: _costs(self.ledger, name)[1] for name in self.relations}
+        return {name: _costs(self.ledger, name, self.heads[name])[1] for name in self.relations}
 
     @property
     def title(self) -> str:
@@ -246,12 +286,17 @@ class SilencingResult(Result[SilencingLedger]):
         return "\n".join([*lines, self.signature])
 
 
-def _costs(ledger: SilencingLedger, relation: str) -> tuple[np.ndarray, Costs]:
+def _costs(ledger: SilencingLedger, relation: str, chosen: Chosen) -> tuple[np.ndarray, Costs]:
     """The rows of a relation in which nothing is silenced, and the costs in its functions."""
     rows = ledger.rows[ledger.rows["relation"] == ledger.relations.index(relation)]
     whole = rows[rows["silenced"] == WHOLE]
     lost = whole["log_probability"][:, None] - rows["log_probability"].reshape(len(whole), -1)
-    return whole, Costs(whole["function"], lost[:, BEST], lost[:, MATCHED:])
+    together, start = {}, 1
+    for group in chosen.groups:
+        end = start + 1 + len(group.matched)
+        together[len(group.best)] = lost[:, start], lost[:, start + 1 : end]
+        start = end
+    return whole, Costs(whole["function"], together)
 
 
 def _summary(whole: np.ndarray, costs: Costs) -> RelationCosts:
@@ -275,9 +320,9 @@ def _check_heads(ledger: SilencingLedger, made: SilencingProvenance) -> None:
         reason = "its relations are others than its settings say"
     else:
         blocks = [made.heads[ledger.relations[number]] for number in rows["relation"][rows["silenced"] == WHOLE]]
-        heads = [(-1, chosen.head, *chosen.matched) for chosen in blocks]
+        heads = [[len(heads) for heads in chosen.silenced] for chosen in blocks]
         numbers = [number for block in heads for number in range(len(block))]
-        if [head for block in heads for head in block] != rows["head"].tolist() or numbers != rows["silenced"].tolist():
+        if [of for block in heads for of in block] != rows["heads"].tolist() or numbers != rows["silenced"].tolist():
             reason = "its heads are others than its settings say"
         elif len(np.unique(rows["function"])) != made.functions:
             reason = "it has more or fewer functions than its settings say"

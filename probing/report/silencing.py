@@ -13,7 +13,7 @@ from codesyntax_dataset.errors import LedgerError
 from codesyntax_dataset.languages import language_of
 from probing.evidence.silencing_effects import SilencingEffect, by_chance, silencing_effects
 from probing.evidence.statistics import FEW_FUNCTIONS
-from probing.prediction.silencing_result import SilencingResult
+from probing.prediction.silencing_result import DEPENDENTS, READING_END, SilencingResult
 from probing.report import figures
 from probing.report.document import (
     COLOURED,
@@ -31,15 +31,16 @@ from probing.report.document import (
 )
 from probing.report.figures import COLOURS, FAINT, Points
 from probing.report.scored import figure
-from probing.report.words import method, numbered
+from probing.report.words import listed, method, numbered
 
 TITLE = "Heads that look and heads that serve"
 
 PREDICTED = {
-    "masked": "all its dependents in a function are masked together",
-    "next": "the first token of each dependent is predicted",
+    ("masked", READING_END): "all its head tokens in a function are masked together",
+    ("masked", DEPENDENTS): "all its dependents in a function are masked together",
+    ("next", DEPENDENTS): "the first token of each dependent is predicted",
 }
-"""What a model predicts for a relation, by the field `predicts` of a run."""
+"""What a model predicts for a relation, by the field `predicts` of a run and its setting `restored`."""
 
 VERDICTS = FEW, ALIKE, LESS, NOTHING, ANOTHER, MOST = (
     "few functions",
@@ -112,13 +113,21 @@ def sentence(relations: dict[str, SilencingEffect]) -> str:
     others = "; ".join(f"{name} in {said[name]}" for name in VERDICTS[::-1] if name != MOST and said[name])
     heads, most, chance = by_chance(counted)
     serving = len({one.head for one in counted.values() if verdict(one) == MOST})
+    together = ""
+    for number in sorted({number for one in counted.values() for number in one.together}):
+        found = [one.together[number] for one in counted.values() if number in one.together]
+        more, less = (sum(separated(of.p_holm) and sign * of.effect.estimate > 0 for of in found) for sign in (1, -1))
+        together += (
+            f" Silenced together, the best {number} cost more than as many others in {more} of {len(found)} relations, "
+            f"and less in {less}."
+        )
     return (
         f"In {said[MOST]} of {len(counted)} relations in at least {FEW_FUNCTIONS} functions, the head that looks best "
         "serves most of its layer: silencing it costs something, and more than silencing any other head. These are "
         f"{serving} of {heads} different heads."
         f"{f' Verdicts on the rest: {others}.' if others else ''} Each head counted once, as the mean over its "
         f"relations, and without a test, {most:.1f} are the costliest of their layer; of heads picked at random, "
-        f"{chance:.1f} would be."
+        f"{chance:.1f} would be.{together}"
     )
 
 
@@ -129,7 +138,8 @@ def section(silenced: Sequence[SilencedModel]) -> Section:
 def _one(one: SilencedModel) -> Section:
     result = one.result
     units, predicts = language_of(result.settings.config).units, result.run.predicts
-    asked = "all dependents masked" if predicts == "masked" else "the first tokens of dependents predicted"
+    ends = "head tokens" if result.settings.restored == READING_END else "dependents"
+    asked = f"all {ends} of a relation masked" if predicts == "masked" else "the first tokens of dependents predicted"
     notes = [
         f"{result.functions:,} {units} of {result.settings.data}, config {result.settings.config}, {asked}; matched "
         f"heads: {matched_heads(result)}; {result.passes:,} forward passes.",
@@ -142,7 +152,7 @@ def _one(one: SilencedModel) -> Section:
 
 def matched_heads(result: SilencingResult) -> str:
     """Which heads the best one is compared with, in words."""
-    rivals = max(len(head.matched) for head in result.heads.values())
+    rivals = max(len(head.groups[0].matched) for head in result.heads.values())
     every = rivals == result.run.heads - 1
     return f"{'all' if every else 'drawn'} {rivals} other heads of its layer"
 
@@ -156,13 +166,19 @@ def left_out(result: SilencingResult) -> str:
 
 def table(name: str, result: SilencingResult, relations: dict[str, SilencingEffect]) -> Table:
     """The relations, highest score first."""
-    rows = []
+    asked = PREDICTED[result.run.predicts, result.settings.restored]
+    rows, numbers = [], sorted({number for one in relations.values() for number in one.together})
     for relation, effect in relations.items():
         head, costs, difference = result.heads[relation], result.relations[relation], effect.difference
-        looks = [f"{head.layer}-{head.head}", head.score, head.beyond]
+        looks = ["-".join(map(str, head.best)), head.score, head.beyond]
         serves = [list(effect.cost), effect.matched, [*difference.effect, difference.p_holm]]
         rivals = f"{effect.costlier} of {effect.rivals}"
-        rows.append([relation, costs.functions, costs.edges, costs.share, *looks, *serves, rivals, verdict(effect)])
+        several = [
+            [*effect.together[of].effect, effect.together[of].p_holm] if of in effect.together else None
+            for of in numbers
+        ]
+        row = [relation, costs.functions, costs.edges, costs.share, *looks, *serves, rivals, verdict(effect), *several]
+        rows.append(row)
     return Table(
         name,
         f"{result.title}: what the best head of a relation finds, and what silencing it costs, {result.functions} "
@@ -180,14 +196,16 @@ def table(name: str, result: SilencingResult, relations: dict[str, SilencingEffe
             Column("difference", EFFECT, "serves", spare=(8, 4, 6)),
             Column("costlier", NAME, "serves", spare=(7,)),
             Column("verdict", NAME),
+            *(Column(f"best {number}", EFFECT, "together", spare=(11, 6, 11)) for number in numbers),
         ],
         rows,
-        f"Highest score first. Of each relation {PREDICTED[result.run.predicts]}. % asked: sub-tokens of a function "
+        f"Highest score first. Of each relation {asked}. % asked: sub-tokens of a function "
         "that are predicted. Score, beyond: percent of the edges, and of those beyond the best offset, that the head "
         "finds with one guess. Cost: log-probability that is lost, nats per sub-token, mean over functions; matched: "
         f"the same for {matched_heads(result)}, mean; difference: of the two; all with 95 % intervals. p: by the "
         f"paired test over functions, corrected (Holm) for {len(rows)} relations. Costlier: how many of the matched "
-        f"heads cost more. {COLOURED}",
+        f"heads cost more. Best {listed([*map(str, numbers)]) if numbers else 'n'}: so many of the best heads silenced "
+        f"together, against sets of as many others. {COLOURED}",
     )
 
 

@@ -44,7 +44,7 @@ from probing.report.scored import figure
 from probing.report.words import distinct, interval, listed, method, numbered
 from probing.runs.settings import extent
 
-RANDOM = {SUB_TOKENS: "as many random sub-tokens", SPANS: "random spans of code as long as the nodes, outside of them"}
+RANDOM = {SUB_TOKENS: "as many random sub-tokens", SPANS: "random spans of code as long outside of its nodes"}
 """What T0 masks, by the control of a run."""
 
 SHOWN = "jaccard"

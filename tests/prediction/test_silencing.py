@@ -16,6 +16,7 @@ from tqdm import tqdm
 from codesyntax_dataset.errors import LedgerError, ModelError
 from probing.attention.probe import Probing
 from probing.cli import main
+from probing.evidence import ablate as heads_of
 from probing.evidence.ablate import Ablation, ablate
 from probing.evidence.effect import paired
 from probing.evidence.merge import merge
@@ -24,7 +25,7 @@ from probing.evidence.verify import verify
 from probing.models.load import load_language_model
 from probing.models.location import EMBEDDED
 from probing.prediction import silence
-from probing.prediction.silencing_result import Chosen, SilencingLedger, SilencingResult
+from probing.prediction.silencing_result import Chosen, HeadGroup, SilencingLedger, SilencingResult
 from probing.report.silencing import ALIKE, ANOTHER, FEW, LESS, MOST, NOTHING, sentence, verdict
 from probing.runs import batches
 from probing.runs.data import read_functions
@@ -62,37 +63,47 @@ def repeating(texts, edges) -> datasets.Dataset:
 def splits(edges) -> datasets.DatasetDict:
     letters = ["ab", "cd", "ef", "gh", "ij", "kl", "mn", "op"]
     test = [pair * (5 + number) for number, pair in enumerate(letters)]
-    validation = [pair[::-1] * 6 for pair in letters[:3]]
+    validation = [pair[::-1] * 6 for pair in letters]
     return datasets.DatasetDict(test=repeating(test, edges), validation=repeating(validation, edges))
 
 
 TOYS = {
     # of the copier's row for the head token, and of a head's that finds the first token wherever it looks
-    "masked": (masked_copier, [(COPIED, 2, 4), (OTHER, 5, 0)], 100),
+    "masked": (
+        masked_copier,
+        [(COPIED, 2, 4), (COPIED, 3, 5), (COPIED, 2, 9), (OTHER, 5, 0), (OTHER, 6, 0)],
+        {COPIED: (2, 3), OTHER: (5, 6)},
+    ),
     # of the dependent's row; the last edge goes back, and is not asked for
-    "next": (next_copier, [(COPIED, 4, 5), (OTHER, 0, 7), (COPIED, 6, 3)], 50),
+    "next": (
+        next_copier,
+        [(COPIED, 4, 5), (COPIED, 6, 7), (OTHER, 0, 7), (OTHER, 0, 8), (COPIED, 6, 3)],
+        {COPIED: (5, 7), OTHER: (7, 8)},
+    ),
 }
-"""The model, the edges of each function, and the score of the copier in percent."""
+"""The model; the edges of each function, of which no distance finds all; and the places of a relation that are predicted.
+The copier finds two of its three edges."""
 
 
-def worked_out(data, kind: str, place: int) -> list[tuple[float, float]]:
-    """The log-probability of the letter at a place of each test function, whole and with the copier silenced."""
+def worked_out(data, kind: str, places: tuple[int, ...]) -> np.ndarray:
+    """The mean log-probability of the letters at some places of each test function, whole and with the copier silenced."""
     causal = kind == "next"
     texts = {split: [BYTES(row["code"])["input_ids"] for row in data[split]] for split in data}
     outputs = [copied(ids, row, causal) for ids in texts["validation"] for row in range(len(ids))]
     mean = sum(outputs) / len(outputs)
     found = []
     for ids in texts["test"]:
-        at, truth = place + 1, ids[place + 1]  # behind <s>
-        seen = ids if causal else [BYTES.mask_token_id if number == at else one for number, one in enumerate(ids)]
-        whole = copied(seen, at - 1 if causal else at, causal)
-        found.append((log_probability(whole, truth), log_probability(mean, truth)))
-    return found
+        asked = [place + 1 for place in places]  # behind <s>
+        seen = ids if causal else [BYTES.mask_token_id if at in asked else one for at, one in enumerate(ids)]
+        wholes = [copied(seen, at - 1 if causal else at, causal) for at in asked]
+        both = [(log_probability(whole, ids[at]), log_probability(mean, ids[at])) for whole, at in zip(wholes, asked)]
+        found.append(np.mean(both, axis=0))
+    return np.array(found)
 
 
 @pytest.mark.parametrize("kind", TOYS)
 def test_the_head_is_found_and_costs_what_was_worked_out(kind, monkeypatch):
-    make, edges, score = TOYS[kind]
+    make, edges, places = TOYS[kind]
     model, data, ran, told = make(), splits(edges), [], []
     forward = model.base_model.forward
 
@@ -105,28 +116,40 @@ def test_the_head_is_found_and_costs_what_was_worked_out(kind, monkeypatch):
 
     monkeypatch.setattr(model.base_model, "forward", counting)
     result = ablate((model, BYTES), data, tell=tell)
-    chosen = result.heads[COPIED]
-    assert (chosen.layer, chosen.head, chosen.score) == (0, COPIER, score)
-    assert chosen.matched == tuple(head for head in range(HEADS) if head != COPIER)
-    expected = np.array(worked_out(data, kind, edges[0][2]))
+    (alone,) = result.heads[COPIED].groups  # of four heads, no three have three others
+    assert (alone.best, result.heads[COPIED].score) == (((0, COPIER),), pytest.approx(200 / 3))
+    assert alone.matched == tuple(((0, head),) for head in range(HEADS) if head != COPIER)
+    expected = worked_out(data, kind, places[COPIED])
     costs = result.costs()
     assert costs[COPIED].best == pytest.approx(expected[:, 0] - expected[:, 1], abs=1e-5)
     assert costs[COPIED].best.min() > 1
     assert (costs[COPIED].matched == 0).all()
     assert result.relations[COPIED].log_probability == pytest.approx(expected[:, 0].mean(), abs=1e-5)
     # the other relation: its head puts out nothing, the copier is among those that it is compared with
-    expected = np.array(worked_out(data, kind, edges[1][2]))
-    assert result.heads[OTHER].head == 0
+    expected = worked_out(data, kind, places[OTHER])
+    assert result.heads[OTHER].best == (0, 0)
     assert (costs[OTHER].best == 0).all()
     assert costs[OTHER].matched[:, 0] == pytest.approx(expected[:, 0] - expected[:, 1], abs=1e-5)
     assert (costs[OTHER].matched[:, 1:] == 0).all()
     said = {name: verdict(one) for name, one in silencing_effects(result).items()}
     assert said == {COPIED: MOST, OTHER: LESS}
     # as many forward passes as were told, each once
-    passes = 3 + 8 * (2 * (1 + HEADS) if kind == "masked" else 1 + HEADS)
+    passes = 8 + 8 * (2 * (1 + HEADS) if kind == "masked" else 1 + HEADS)
     assert told[0][0].startswith(f"{passes} forward passes") and len(told) == 1
     assert sum(ran) == result.passes == passes
     assert result.left_out["dependent not after its head token"] == (8 if kind == "next" else 0)
+
+
+def test_only_heads_that_beat_a_guess_by_distance_are_silenced():
+    """The copier finds all edges of a relation with one distance, and so does a guess; of two distances, only it does."""
+    one_distance = [(COPIED, 2, 4), (COPIED, 3, 5)]
+    with pytest.raises(LedgerError, match="no head of its relation beats a guess .* validation': 16"):
+        ablate((masked_copier(), BYTES), splits(one_distance))
+    data = splits([*one_distance, *TOYS["masked"][1][3:]])
+    assert ablate((masked_copier(), BYTES), data).heads.keys() == {OTHER}
+    data["validation"] = data["validation"].select(range(5))  # too few functions for a test
+    with pytest.raises(LedgerError, match="beats a guess"):
+        ablate((masked_copier(), BYTES), data)
 
 
 # --- every kind of model ---
@@ -192,21 +215,23 @@ def test_against_the_own_code_of_the_model(family):
     masked = ours.mask is not None
     asked = text.clone()
     asked[places] = BYTES.mask_token_id if masked else asked[places]
-    silenced = [None, *((layer, head) for layer in range(2) for head in range(4))]
+    silenced = [(), *(((layer, head),) for layer in range(2) for head in range(4)), ((0, 1), (1, 2), (0, 3))]
     expected = []
-    for one in silenced:
+    for heads in silenced:
 
-        def replace(_, args, one=one):
+        def replace(part, args, heads=heads):
             changed = args[0].clone()
-            of_head = slice(one[1] * width, (one[1] + 1) * width)
-            changed[..., of_head] = means[one[0]][of_head]
+            for layer, head in heads:
+                if part is adders[layer]:
+                    of_head = slice(head * width, (head + 1) * width)
+                    changed[..., of_head] = means[layer][of_head]
             return (changed,)
 
-        hook = adders[one[0]].register_forward_pre_hook(replace) if one else None
+        hooks = [adder.register_forward_pre_hook(replace) for adder in adders]
         with torch.no_grad():
             chances = model(asked[None]).logits[0].log_softmax(dim=-1)
         expected.append(chances[places if masked else places - 1, text[places]])
-        if hook:
+        for hook in hooks:
             hook.remove()
     inputs = ours.inputs([text.numpy()] * len(silenced))
     rows = torch.arange(len(silenced)).repeat_interleave(3)
@@ -248,12 +273,23 @@ def model(tmp_path_factory):
     return folder
 
 
+def every_relation(ledger, *_):
+    return {*ledger.relations}
+
+
+@pytest.fixture
+def any_head_serves(monkeypatch):
+    """Heads of a model with random weights, which do not beat a guess, are silenced, too."""
+    monkeypatch.setattr(heads_of, "beats_guess", every_relation)
+
+
 @pytest.fixture(scope="module")
 def whole(model, dataset_folder, tmp_path_factory):
     """The folder of a run without any interruption."""
     folder = tmp_path_factory.mktemp("whole")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(silence, "REFERENCE", 5)
+        patch.setattr(heads_of, "beats_guess", every_relation)
         ablate(str(model), dataset_folder, **RUN, output=folder)
     return folder
 
@@ -271,6 +307,7 @@ class Killed(Exception):
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("any_head_serves")
 def test_a_killed_run_resumes_to_the_same_bytes(model, dataset_folder, whole, tmp_path, monkeypatch):
     monkeypatch.setattr(silence, "REFERENCE", 5)
     monkeypatch.setattr(silence.Silencing, "PART", 2)
@@ -299,6 +336,7 @@ def test_a_killed_run_resumes_to_the_same_bytes(model, dataset_folder, whole, tm
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("any_head_serves")
 def test_shards_are_merged_to_the_same_bytes(model, dataset_folder, whole, tmp_path, monkeypatch):
     """Each after both probes, which are whole."""
     monkeypatch.setattr(silence, "REFERENCE", 5)
@@ -313,18 +351,24 @@ def test_shards_are_merged_to_the_same_bytes(model, dataset_folder, whole, tmp_p
     assert probes | files(tmp_path) == files(whole)
 
 
-def job_of(model, dataset_folder) -> Ablation:
+def chosen(best, others) -> Chosen:
+    alone = HeadGroup(best=(best,), matched=tuple((other,) for other in others))
+    pairs = HeadGroup(best=(best, others[0]), matched=(tuple(others[1:]),))
+    return Chosen(groups=(alone, pairs), edges=1, score=1.0, hard=0, beyond=None)
+
+
+def job_of(model, dataset_folder, restored="reading-end") -> Ablation:
     """Of two functions, of different lengths."""
     functions, reference = (
         read_functions(dataset_folder, "python", split, limit=14) for split in ("test", "validation")
     )
     heads = {
-        "Call:func->args": Chosen(layer=0, head=1, matched=(0, 2, 3), edges=1, score=1.0, hard=0, beyond=None),
-        "Attribute:value->attr": Chosen(layer=1, head=3, matched=(0, 1, 2), edges=1, score=1.0, hard=0, beyond=None),
+        "Call:func->args": chosen((0, 1), [(0, 0), (0, 2), (0, 3)]),
+        "Attribute:value->attr": chosen((1, 3), [(1, 0), (1, 1), (1, 2)]),
     }
     session = Session(model)
     test, validation = (Probing(session, data, "head-to-dependent") for data in (functions, reference))
-    job = Ablation(session, functions, validation, test, lambda _: heads, draws=20, seed=0)
+    job = Ablation(session, functions, validation, test, lambda _: heads, draws=20, seed=0, restored=restored)
     job.functions, job.reference = job.functions[:2], job.reference[:3]
     return job
 
@@ -337,7 +381,7 @@ def test_no_result_depends_on_what_else_is_run(model, dataset_folder, monkeypatc
     together = job.run(job.functions, bar)
     alone = [job.run([function], bar) for function in job.functions[::-1]]
     assert SilencingLedger.concatenate(alone) == together
-    assert len(together) == 20
+    assert len(together) == 4 * 7
     monkeypatch.setitem(batches._BATCH_TOKENS, "cpu", 1)
     del job._predictor
     one_by_one = job.run(job.functions, bar)
@@ -345,9 +389,11 @@ def test_no_result_depends_on_what_else_is_run(model, dataset_folder, monkeypatc
     assert first == pytest.approx(second, abs=1e-5)
 
 
-def test_what_is_asked_for(model, dataset_folder):
-    """All sub-tokens of the dependents, which the edges and the text say."""
-    job = job_of(model, dataset_folder)
+@pytest.mark.parametrize("restored", ["reading-end", "dependents"])
+def test_what_is_asked_for(model, dataset_folder, restored):
+    """All sub-tokens of an end of the edges, which these and the text say."""
+    job = job_of(model, dataset_folder, restored)
+    ends = ("head", "head") if restored == "reading-end" else ("first", "last")
     (rows,) = data_rows(read_functions(dataset_folder, "python", "test", limit=14).dataset, None, at_once=1000)
     for source in job.functions:
         row = rows[source.index]
@@ -357,7 +403,7 @@ def test_what_is_asked_for(model, dataset_folder):
             covered = {
                 1 + place
                 for edge in edges
-                for token in range(edge["first"], edge["last"] + 1)
+                for token in range(edge[ends[0]], edge[ends[1]] + 1)
                 for place in range(row["token_start"][token], row["token_end"][token])
             }
             assert asked.edges == len(edges)
@@ -369,6 +415,7 @@ def chr_of(number: int) -> str:
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("any_head_serves")
 def test_a_finished_run_is_read_again_and_a_forged_one_is_not(model, dataset_folder, whole, tmp_path, monkeypatch):
     result = result_in(whole)
     assert result.functions == len(np.unique(result.ledger.rows["function"]))
@@ -382,7 +429,7 @@ def test_a_finished_run_is_read_again_and_a_forged_one_is_not(model, dataset_fol
     with pytest.raises(LedgerError, match="do not follow from its ledger .other relations"):
         SilencingResult.load(tmp_path / file.name)
     rows = result.ledger.rows.copy()
-    rows["head"][1] = (rows["head"][1] + 1) % 4
+    rows["heads"][1] = 2
     for altered, said in (
         (rows, "heads"),
         (result.ledger.rows[result.ledger.rows["relation"] > 0], "relations"),
@@ -397,6 +444,7 @@ def test_a_finished_run_is_read_again_and_a_forged_one_is_not(model, dataset_fol
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("any_head_serves")
 def test_the_command_and_the_report(model, dataset_folder, whole, tmp_path):
     """As text and JSON; `score` prints the same from the ledger, `report` has the section, `verify` accepts it."""
     runner, given = CliRunner(), ["ablate", str(model), "--data", str(dataset_folder), "--limit", "3"]
@@ -420,6 +468,7 @@ def test_the_command_and_the_report(model, dataset_folder, whole, tmp_path):
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("any_head_serves")
 def test_verify_finds_other_rows_and_other_heads(model, dataset_folder, tmp_path):
     """A log-probability, a head that is not the best with rows of its own, and a relation that is left out."""
     with pytest.MonkeyPatch.context() as patch:
@@ -442,11 +491,11 @@ def _likelier(ledger: SilencingLedger) -> SilencingLedger:
 
 def _other_head(ledger: SilencingLedger) -> SilencingLedger:
     settings, rows = json.loads(json.dumps(ledger.settings)), ledger.rows.copy()
-    chosen = settings["heads"][ledger.names[0]]
-    chosen["head"], chosen["matched"][0] = chosen["matched"][0], chosen["head"]
-    heads = np.array([-1, chosen["head"], *chosen["matched"]])
-    first = rows["relation"] == 0
-    rows["head"][first] = heads[rows["silenced"][first]]
+    alone = settings["heads"][ledger.names[0]]["groups"][0]
+    alone["best"], alone["matched"][0] = alone["matched"][0], alone["best"]
+    best, other = (np.flatnonzero((rows["relation"] == 0) & (rows["silenced"] == number)) for number in (1, 2))
+    values = rows["log_probability"].copy()
+    rows["log_probability"][best], rows["log_probability"][other] = values[other], values[best]
     return SilencingLedger(ledger.names, rows, settings)
 
 
@@ -467,7 +516,7 @@ def planted(best, others, head=0) -> SilencingEffect:
     alone = paired({"": best}, {"": np.zeros(len(best))})[""]
     against = paired({"": best}, {"": others.mean(axis=1)})[""]
     costlier = int((others.mean(axis=0) > best.mean()).sum())
-    return SilencingEffect(alone.effect, float(others.mean()), against, others.shape[1], costlier, (0, head))
+    return SilencingEffect(alone.effect, float(others.mean()), against, others.shape[1], costlier, (0, head), {})
 
 
 def test_verdicts():

@@ -291,7 +291,7 @@ def model(control="sub-tokens", restored=0.5, filled=(), **effects):
                 for outcome, both in (("restored", (0, restored)), ("jaccard", (dict(filled).get(name, 0.1), 0.1)))
             },
         )
-    return Masked(SimpleNamespace(control=control), "", node_types, 9, 9, 0, {}, {}, {}, None, {}, "")
+    return Masked(SimpleNamespace(control=control), "", node_types, 9, 9, 0, {}, {}, {}, {}, None, {}, "")
 
 
 def test_finding_names_only_what_the_tests_separate():
@@ -312,7 +312,7 @@ def test_finding_names_only_what_the_tests_separate():
     assert " No test separates a difference from 0 for a (0.123) and b (0.123); " in told
     assert "no node type is in at least 6 functions" in syntaxeval._finding("m", model(a=(-0.2, 0.01, 5)))
     told = syntaxeval._finding("m", model("spans", a=(-0.2, 0.01, 9)))
-    assert "than masking random spans of sub-tokens as long as those of the nodes does, by " in told
+    assert "than masking random spans of code as long outside of its nodes does, by " in told
 
 
 def test_finding_says_where_outcomes_contradict_each_other_and_nothing_of_what_restores_nothing():
