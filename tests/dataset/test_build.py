@@ -190,7 +190,7 @@ def test_functions_that_do_not_parse_keep_their_rows_and_are_counted(tmp_path):
     skips = report.configs["python"].skips
     reason = "Python 3.9's grammar cannot read it"
     assert skips.counts == {reason: 2, f"{reason}, and its tokens cannot be told": 1}
-    assert list(skips.names.values()) == [["function 0 at line 2", "function 3 at line 2"], ["function 2 at line 1"]]
+    assert list(skips.names.values()) == [["function 0 at line 2", "function 3 at line 2"], ["function 2 at line 2"]]
     assert f"{reason}: 2 (function 0 at line 2, function 3 at line 2)" in (tmp_path / "out" / "README.md").read_text(
         encoding="utf-8"
     )

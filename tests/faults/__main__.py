@@ -1,4 +1,4 @@
-"""All long runs, one after the other; prints the rows of the table in README.md, section Reliability.
+"""All long runs, one after the other; prints the rows of the table in tests/RELIABILITY.md.
 
 python tests/faults [--only kills,corruptions] [--seed 0] [--times 50]
 """

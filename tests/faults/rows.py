@@ -1,4 +1,4 @@
-"""The rows of the table in README.md, section Reliability: what was tried, how often, and what came of it."""
+"""The rows of the table in tests/RELIABILITY.md: what was tried, how often, and what came of it."""
 
 from __future__ import annotations
 
