@@ -136,14 +136,14 @@ def fit_over_folds(
     """
     of_folds = [np.zeros(choices.features) for _ in range(fold.max() + 1)] if start is None else list(start)
     single = replace(choices, values=choices.values.astype(np.float32))  # precise enough to choose, and half the time
-    seen, unseen = ([single.take((fold == one) == held) for one in range(len(of_folds))] for held in (False, True))
+    seen = [single.take(fold != one) for one in range(len(of_folds))]
     best: Fitted | None = None
     for penalty in penalties:
         each = np.where(np.isnan(fixed), penalty, fixed)
         of_folds = [fit(part, each, weights, ROUGH) for part, weights in zip(seen, of_folds)]
         losses = np.empty(len(fold))
-        for one, (part, weights) in enumerate(zip(unseen, of_folds)):
-            losses[fold == one] = part.losses(weights)
+        for one, weights in enumerate(of_folds):
+            losses[fold == one] = single.take(fold == one).losses(weights)
         if best is not None and losses.sum() >= best.unseen.sum():
             break
         best = Fitted(of_folds[0], penalty, of_folds, losses)

@@ -251,6 +251,7 @@ def learn_attention(lesson: Lesson, relation: int, transform: str) -> Learned:
     heads = alone.features
     of_heads = fit_over_folds(alone, of_words.fold, OF_ATTENTION, np.full(heads, np.nan))
     values = np.concatenate([of_words.choices.values, alone.values], axis=1)
+    del alone  # hundreds of megabytes
     given = np.concatenate([np.full(len(words.weights), words.penalty), np.full(heads, np.nan)])
     start = [np.concatenate([weights, np.zeros(heads)]) for weights in words.of_folds]
     both = fit_over_folds(replace(of_words.choices, values=values), of_words.fold, OF_ATTENTION, given, start)
