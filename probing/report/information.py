@@ -10,8 +10,19 @@ from codesyntax_dataset.languages import language_of
 from probing.evidence.effect import Effect
 from probing.evidence.usable import Usable, usable
 from probing.information.result import InformationResult
-from probing.report.document import COST, COUNT, NAME, PERCENT, SCORE, SIMILARITY, Column, Section, Table
-from probing.report.words import method, numbered
+from probing.report.document import (
+    COST,
+    COUNT,
+    NAME,
+    PERCENT,
+    SCORE,
+    SIGNED,
+    SIMILARITY,
+    Column,
+    Section,
+    Table,
+)
+from probing.report.words import interval, method, numbered
 
 TITLE = "What attention adds to words and positions"
 
@@ -138,8 +149,8 @@ def sentence(result: InformationResult, found: Usable) -> str:
     return (
         f"Over {mean.relations} relations the best head finds {mean.best:.1f} % of the dependents, the attention of "
         f"all heads {mean.attention.uas:.1f} %, words and positions without a model {mean.words.uas:.1f} %, and both "
-        f"{mean.both.uas:.1f} %. Words and positions leave {mean.words.bits:.3f} bits open, to which attention adds "
-        f"{adds.estimate:.3f} (95 % interval {adds.low:.3f} to {adds.high:.3f}), {share.estimate:.1f} % of them."
+        f"{mean.both.uas:.1f} %. Words and positions leave {mean.words.bits:.3f} bits open, of which attention "
+        f"adds {SIGNED.show(adds.estimate)} ({interval(adds.low, adds.high, SIGNED)}), {share.estimate:.1f} %."
     )
 
 

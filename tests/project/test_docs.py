@@ -53,6 +53,7 @@ def test_guides(tmp_path, monkeypatch):
             "board",
             "mask",
             "ablate",
+            "inform",
         ),
     }
     for line in lines:
