@@ -74,15 +74,16 @@ def ablate(
     """What a language model loses if the best heads of each relation are silenced.
 
     Both splits are probed as by `probing.probe`, or read from `output` or the cache if they were: the best head of each
-    relation (rule first, k = 1) is chosen on `validation`, where it must beat a guess by distance on unseen functions
-    (`beats_guess`), and silenced on `test`. A masked language model restores the end of the edges whose row of
-    attention the head is, `reading-end`, all those of a relation masked together; or, if `restored` says so, the
-    `dependents`, which a silenced head then reads masked. A decoder predicts the first token of each dependent that
-    comes after its head token. The cost is the mean log-probability of their sub-tokens by the whole model, less that
-    with the silenced head, in nats. A silenced head puts out the mean of its outputs over the sub-tokens of the first
-    functions of validation, 256 at most. Beside it, `draws` other heads of the same layer are silenced in the same way,
-    drawn by `seed`, or all of them if the layer has no more. Then the best 3 heads are silenced together, and the best
-    10, beside `draws` sets of as many others, if the model has so many.
+    relation (rule first, k = 1) is chosen on the edges of `validation` that are not at the relation's best offset,
+    where it must beat a guess by distance on unseen functions (`beats_guess`), and silenced on `test`. A masked
+    language model restores the end of the edges whose row of attention the head is, `reading-end`, all those of a
+    relation masked together; or, if `restored` says so, the `dependents`, which a silenced head then reads masked. A
+    decoder predicts the first token of each dependent that comes after its head token. The cost is the mean
+    log-probability of their sub-tokens by the whole model, less that with the silenced head, in nats. A silenced head
+    puts out the mean of its outputs over the sub-tokens of the first functions of validation, 256 at most. Beside it,
+    `draws` other heads of the same layer are silenced in the same way, drawn by `seed`, or all of them if the layer has
+    no more. Then the best 3 heads are silenced together, and the best 10, beside `draws` sets of as many others, if the
+    model has so many.
 
     `model`: a Hub id (at `revision`), a local folder, or a (model, tokenizer) pair, with a masked-LM or causal-LM head;
     or a `Session` that keeps it for several calls, and says `revision`, `device` and `max_length`.
@@ -161,20 +162,21 @@ def _best_heads(silencing: Silencing, output: str | os.PathLike | None) -> dict[
 
 
 def choose(validation: ProbeResult, test: ProbeResult, draws: int, seed: int) -> dict[str, Chosen]:
-    """The heads of each relation of `test` that are best on `validation`, with the scores of the best on test, and the
-    heads that they are compared with.
+    """The heads of each relation of `test` that are best on `validation` beyond the best offset, with the scores of the
+    best on test, and the heads that they are compared with.
 
-    Relations have none unless the best head beats a guess by distance (`beats_guess`).
+    Relations have none unless the best head beats a guess by distance there (`beats_guess`).
     """
-    ledger = test.ledger
-    hard = is_hard(ledger, best_offsets(validation.ledger, AVOIDED[0]))
-    fold = _folds(validation.ledger)
-    hits = _hits(validation.ledger, fold)
-    candidates = beats_guess(validation.ledger, fold, hits)
+    ledger, offsets = test.ledger, best_offsets(validation.ledger, AVOIDED[0])
+    hard = is_hard(ledger, offsets)
+    to_choose_on = validation.ledger.take(is_hard(validation.ledger, offsets))
+    fold = _folds(to_choose_on)
+    hits = _hits(to_choose_on, fold)
+    candidates = beats_guess(to_choose_on, fold, hits)
     shape = hits.shape[2:]
     ranked = {
         name: np.argsort(-hits.sum(axis=0)[number].reshape(-1), kind="stable")
-        for number, name in enumerate(validation.ledger.relations)
+        for number, name in enumerate(to_choose_on.relations)
     }
     best = [ranked[name][0] if name in ranked else 0 for name in ledger.relations]
     layers, numbers = ([[int(of) for of in part]] * len(RULES) for part in np.unravel_index(best, shape))
