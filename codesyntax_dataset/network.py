@@ -56,7 +56,7 @@ def _limited(request: Any) -> None:
 
 
 def is_hub_id(name: str) -> bool:
-    """Whether `name` is a valid repository name on the Hub; any other name can only be a local path."""
+    """True if `name` is a valid repository name on the Hub; any other name can only be a local path."""
     try:
         validate_repo_id(name)
     except HFValidationError:
@@ -65,7 +65,7 @@ def is_hub_id(name: str) -> bool:
 
 
 def hub_answers() -> bool:
-    """Whether the Hub answers within SECONDS, asked anew each time; False if HF_HUB_OFFLINE is set."""
+    """True if the Hub answers within SECONDS, asked anew each time; False if HF_HUB_OFFLINE is set."""
     if constants.is_offline_mode():
         return False
     limit_waiting()

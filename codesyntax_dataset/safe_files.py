@@ -48,7 +48,7 @@ def read(path: str | os.PathLike, most: int) -> bytes:
 
 
 def explodes(unpacked: int, packed: int) -> bool:
-    """Whether data of these sizes in bytes was packed to exhaust who unpacks it: code shrinks to a tenth, not less than
+    """True if data of these sizes in bytes was packed to exhaust who unpacks it: code shrinks to a tenth, not less than
     a 200th."""
     return unpacked > max(_LEAST, _PACKED_ALIKE * packed)
 

@@ -141,7 +141,7 @@ def _to_numpy(array: pa.Array | pa.ChunkedArray) -> np.ndarray:
 
 
 class _Histogram(Counter[int]):
-    """How often each number occurs."""
+    """Counts of each number."""
 
     def add(self, values: np.ndarray) -> None:
         for value, count in zip(*(part.tolist() for part in np.unique(values, return_counts=True))):

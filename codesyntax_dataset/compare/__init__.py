@@ -1,4 +1,4 @@
-"""What two label variants of a language say differently about the same functions, and by which rules.
+"""Differences between two label variants of a language on the same functions, and the rules behind them.
 
 `places` finds the edges that are the same in both, `rules` says why one is in another place, or only in one of them.
 """
@@ -22,7 +22,7 @@ second has it; only the first has it."""
 
 
 class Change(NamedTuple):
-    """What becomes of an edge, and the rule that explains it, empty for an edge that is kept.
+    """The fate of an edge, and the rule that explains it, empty for an edge that is kept.
 
     `before` and `after`, `edges`: its place and its index in the first and in the second annotation; None where that
     does not have it.
@@ -43,7 +43,7 @@ class Change(NamedTuple):
 
 
 def changes(code: str, first: Annotation, second: Annotation, language: str) -> list[Change]:
-    """What becomes of every edge of two annotations of the same code: first what both have, then what one has."""
+    """The fate of every edge of two annotations of the same code: first what both have, then what one has."""
     left, right = Side(first, second), Side(second, first)
     rules, found = Rules(code, language, left, right), []
     for edges in pairs(left, right):
@@ -85,7 +85,7 @@ class Comparison:
     relations: dict[str, dict[str, dict[str, Counted]]] = field(default_factory=dict)
 
     def edges(self, kind: str, relation: str | None = None) -> int:
-        """How many edges of a relation, or of all, are kept, moved, new or gone."""
+        """The number of edges of a relation, or of all, that are kept, moved, new or gone."""
         chosen = self.relations.values() if relation is None else [self.relations[relation]]
         return sum(counted.edges for kinds in chosen for counted in kinds.get(kind, {}).values())
 

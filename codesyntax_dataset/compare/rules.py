@@ -102,7 +102,7 @@ class Rules:
         return self._cut(*before[2:], *after[2:])
 
     def _cut(self, start: int, end: int, new_start: int, new_end: int) -> str:
-        """Whether the one that ends first, before or after, does so because a line or the code ends there."""
+        """True if the one that ends first, before or after, does so because a line or the code ends there."""
         first = slice(start, end) if end < new_end else slice(new_start, new_end)
         if _LINE_END.match(self._code, first.stop) or not self._code[first].strip():
             return f"not {_CUT}" if end < new_end else _CUT

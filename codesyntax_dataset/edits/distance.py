@@ -85,5 +85,5 @@ def _statements(function: Function) -> list[Change]:
 
 
 def _ends_empty(text: str) -> bool:
-    """Whether it ends with empty brackets: labels take these for its end, or do without an end."""
+    """True if it ends with empty brackets: labels take these for its end, or do without an end."""
     return text.rstrip(")]} \t\r\n")[-1:] in ("(", "[", "{")

@@ -71,13 +71,13 @@ class Function:
 
     @cached_property
     def identifiers(self) -> list[Token]:
-        """What is a name in tokens: of variables, functions, attributes, types, keyword arguments."""
+        """The names in tokens: of variables, functions, attributes, types, keyword arguments."""
         left = self.verbatim | self._signs
         return list(self._names((token.start, token.end) for token in self.tokens if token.start not in left))
 
     @cached_property
     def interpolated(self) -> list[Token]:
-        """What is a name in the code inside of strings that are one token, or of a field in a string that is filled."""
+        """The names in the code inside of strings that are one token, or of a field in a string that is filled."""
         whole = (token for token in self.tokens if not _WORD.fullmatch(self._text(token)))
         strings = covered((token.start + 1, token.end) for token in whole if token.end - token.start > 1)
         spans, inside = [], 0
@@ -135,7 +135,7 @@ class Function:
         return {word.lower() for word in words}
 
     def is_taken(self, name: str) -> bool:
-        """Whether something in the function, or in the language, already has the name, in any case."""
+        """True if something in the function, or in the language, already has the name, in any case."""
         return name.lower() in self._taken
 
     @cached_property

@@ -65,7 +65,7 @@ def parse_by(languages: Sequence[tree_sitter.Language], data: bytes) -> tree_sit
 
 
 def _unclosed(data: bytes) -> int:
-    """How many brackets are open in the end; one of another kind, or before all others, closes none."""
+    """The number of brackets that are open in the end; one of another kind, or before all others, closes none."""
     if sum(map(data.count, b"([{")) <= _UNCLOSED:
         return 0
     waiting = bytearray()

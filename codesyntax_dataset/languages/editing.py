@@ -1,4 +1,4 @@
-"""What edits ask of languages whose module is one table."""
+"""The needs of edits in languages whose module is one table."""
 
 from __future__ import annotations
 

@@ -76,7 +76,7 @@ class Dialect(NamedTuple):
 
 @dataclass(frozen=True)
 class Editing:
-    """What edits (`codesyntax_dataset.edits`) ask of a language; types of nodes are those of its grammar.
+    """The needs of edits (`codesyntax_dataset.edits`) in a language; types of nodes are those of its grammar.
 
     `identifier` matches the tokens that are names, but for keywords; its group, if it has one, is the name without
     the signs of its kind, such as `$`. `capitals`: whether names that begin with a capital letter are of a kind of
@@ -175,7 +175,7 @@ class Language:
 
     @property
     def of_treebanks(self) -> bool:
-        """Whether labels come with a treebank, not from rules."""
+        """True if labels come with a treebank, not from rules."""
         return self.annotate is None
 
     @property
@@ -190,7 +190,7 @@ class Language:
         return self.relations if variant.relations is None else variant.relations
 
     def has_relation(self, name: str, variant: Variant | None = None) -> bool:
-        """Whether the variant, by default any, has the relation."""
+        """True if the variant, by default any, has the relation."""
         variants = self.variants if variant is None else [variant]
         further = self.further_relations
         return any(relation.name == name for one in variants for relation in self.relations_of(one)) or (

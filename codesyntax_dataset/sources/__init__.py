@@ -113,7 +113,7 @@ def reader(source: str, config: str, column: str | None = None) -> ModuleType:
 
 
 def _partitioned(module: ModuleType, located: str, config: str) -> bool:
-    """Whether a source says which functions are for validation."""
+    """True if a source says which functions are for validation."""
     if module is tree:
         return tree.partitioned(located)
     return module is not columns or columns.partitioned(located, config)

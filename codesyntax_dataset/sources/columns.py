@@ -69,7 +69,7 @@ def read(
 
 
 def partitioned(source: str, config: str) -> bool:
-    """Whether the corpus has partitions of its own; raises SourceError if it cannot be read."""
+    """True if the corpus has partitions of its own; raises SourceError if it cannot be read."""
     with _plain_errors(source):
         return _have_partitions(_splits(source, language_of(config)))
 

@@ -57,7 +57,7 @@ def definitions(text: str | None, language: Language, skips: Skips, place: str) 
 
 
 def _where(error: Exception) -> str:
-    """What is wrong with a file, in one line: of a syntax error, its line and reason."""
+    """The error of a file in one line: for a syntax error, its line and reason."""
     if isinstance(error, SyntaxError):
         return f"line {error.lineno}: {error.msg}" if error.lineno else error.msg
     return " ".join(str(error).split())[:120] or type(error).__name__

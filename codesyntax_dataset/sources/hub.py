@@ -60,7 +60,7 @@ def check_reachable(source: str) -> None:
 
 
 def reason(error: Exception) -> str:
-    """What an error says, in one line."""
+    """An error in one line."""
     return f"{type(error).__name__}: {' '.join(str(error).split())[:300]}".rstrip(".")
 
 

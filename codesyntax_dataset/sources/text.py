@@ -53,7 +53,7 @@ def texts(row: Any, fields: Sequence[str], where: str) -> list[str]:
 
 
 def encodable(text: str) -> bool:
-    """Whether UTF-8 can encode `text`: JSON can spell unpaired surrogates, which it cannot."""
+    """True if UTF-8 can encode `text`: JSON can spell unpaired surrogates, which it cannot."""
     try:
         text.encode()
     except UnicodeEncodeError:

@@ -36,7 +36,7 @@ def fits(source: str, language: Language) -> bool:
 
 
 def partitioned(source: str) -> bool:
-    """Whether the folder `source` has partitions of its own: the folders `test` and `validation`."""
+    """True if the folder `source` has partitions of its own: the folders `test` and `validation`."""
     return all(Path(source, partition).is_dir() for partition in ("test", "validation"))
 
 

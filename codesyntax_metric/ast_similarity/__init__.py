@@ -1,4 +1,4 @@
-"""How similar two pieces of code are by their syntax trees: an `evaluate` metric of its own."""
+"""The similarity of two pieces of code by their syntax trees: an `evaluate` metric of its own."""
 
 from __future__ import annotations
 

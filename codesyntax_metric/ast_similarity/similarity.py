@@ -159,7 +159,7 @@ def node_types(code: str | tree_sitter.Tree, language: str = "python", *, anonym
 
 
 def compare(one: Sequence[str], other: Sequence[str]) -> Similarity:
-    """How similar two sequences of node types are, as from `node_types`; the order of the two does not matter.
+    """The similarity of two sequences of node types, as from `node_types`; the order of the two does not matter.
 
     With c common elements of the two multisets, of sizes m and n: Jaccard is c / (m + n - c), Sorensen-Dice
     2 c / (m + n), and Levenshtein 1 - d / max(m, n) with the distance d between the sequences. Two empty sequences

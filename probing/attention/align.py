@@ -25,7 +25,7 @@ class Alignment(NamedTuple):
 
     @property
     def mapped(self) -> np.ndarray:
-        """Whether each code token has a sub-token: bool (tokens,)."""
+        """True where each code token has a sub-token: bool (tokens,)."""
         return self.first >= 0
 
     def without(self, token: str | None, code: str, start: np.ndarray, end: np.ndarray) -> Alignment:

@@ -169,7 +169,7 @@ def _best_heads(relations: dict[str, Any], names: list[str]) -> np.ndarray:
 def _first_choices(
     settings: Settings, ledger: RankLedger, picked: np.ndarray, session: Session, data: Any
 ) -> np.ndarray:
-    """What the heads in `picked` rank first for the ledger's edges: int64 (rules, E)."""
+    """First choices of the heads in `picked` for the ledger's edges: int64 (rules, E)."""
     from probing.attention.probe import Probing, Runner
     from probing.attention.ranking import FirstChoices
     from probing.attention.result import ProbeProvenance

@@ -98,7 +98,7 @@ class RankLedger(EdgeTable):
         return found
 
     def same_ranks(self, other: RankLedger) -> bool:
-        """Whether another ledger has the same ranks in the same order."""
+        """True if another ledger has the same ranks in the same order."""
         if self.ranks.shape != other.ranks.shape:
             return False
         return all(np.array_equal(one, ranks) for (_, one), (_, ranks) in zip(self.parts(), other.parts()))

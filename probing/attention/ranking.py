@@ -196,7 +196,7 @@ def _group_by_size(functions: Sequence[EncodedFunction], readers: Sequence[np.nd
 
 
 class Plan:
-    """How to pool and rank some functions of a batch, as tensors on the device.
+    """The pooling and ranking of some functions of a batch, as tensors on the device.
 
     G functions, R rows of reading tokens' sub-tokens, N reading tokens, S sub-tokens, T code tokens, E edges over all
     functions, C pairs of an edge and a reading token (`dependent-to-head`); padded to the largest function.

@@ -34,7 +34,7 @@ class ByK(dict[str, Any]):
 
 
 class ProbeRun(Record):
-    """How a probe ran."""
+    """The circumstances of a probe."""
 
     family: str | None = None
     """The architecture in the model's configuration."""
@@ -59,7 +59,7 @@ def at_step(model: str, step: int | None) -> str:
 
 
 class ProbeProvenance(Provenance):
-    """How a rank ledger was made."""
+    """The origin of a rank ledger."""
 
     RUN, WHAT, AGAIN = "a probe", "scoring", "probe again"
     VERSION = SCORING_VERSION

@@ -1,1 +1,1 @@
-"""What a score is worth: protocols, baselines, intervals, tests, and the entry that is published."""
+"""Evidence for a score: protocols, baselines, intervals, tests, and the entry that is published."""

@@ -71,7 +71,7 @@ def ablate(
     shard: str | None = None,
     tell: Any = logger.info,
 ) -> SilencingResult | None:
-    """What a language model loses if the best heads of each relation are silenced.
+    """Measure the loss of a language model if the best heads of each relation are silenced.
 
     Both splits are probed as by `probing.probe`, or read from `output` or the cache if they were: the best head of each
     relation (rule first, k = 1) is chosen on the edges of `validation` that are not at the relation's best offset,
@@ -236,7 +236,7 @@ def _folds(ledger: RankLedger) -> np.ndarray:
 
 
 def _hits(ledger: RankLedger, fold: np.ndarray) -> np.ndarray:
-    """What each head finds with one guess, rule first: (folds, relations, layers, heads)."""
+    """Hits of each head with one guess, rule first: (folds, relations, layers, heads)."""
     hits = np.zeros((FOLDS, len(ledger.relations), *ledger.ranks.shape[2:]), np.int64)
     for part, ranks in ledger.parts():
         np.add.at(hits, (fold[part], ledger.relation[part]), ranks[0] == 0)

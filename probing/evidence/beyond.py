@@ -64,7 +64,7 @@ def is_hard(edges: EdgeTable, offsets: Offsets) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Beyond:
-    """What the heads of one model find of hard edges.
+    """Hits of one model's heads on hard edges.
 
     `offsets`: those that hard edges avoid; `outcomes`: the hits on hard edges, of relations with LEAST_EDGES;
     `shown`: the same of all relations with a score; `easy`: relation -> percent of the easy edges that the head best on
@@ -90,7 +90,7 @@ class Beyond:
 
     @property
     def share(self) -> float:
-        """How many of a relation's edges are hard: percent, mean over `in_mean`, NaN if there is none."""
+        """The share of a relation's edges that are hard: percent, mean over `in_mean`, NaN if there is none."""
         shares = [self.edges[name][0] / self.edges[name][1] for name in self.in_mean]
         return float(100 * np.mean(shares)) if shares else float("nan")
 
@@ -119,8 +119,8 @@ class Beyond:
 
 
 def beyond(validation: RankLedger, test: RankLedger, avoided: int) -> Beyond | None:
-    """What a model finds beyond so many offsets, from its ledgers of both splits; None if neither, or only one, of them
-    has a hard edge.
+    """The score of a model beyond so many offsets, from its ledgers of both splits; None if neither, or only one, of
+    them has a hard edge.
 
     Raises LedgerError as `held_out` does.
     """
@@ -148,7 +148,7 @@ def beyond(validation: RankLedger, test: RankLedger, avoided: int) -> Beyond | N
 
 @dataclass(frozen=True)
 class Rivals:
-    """What needs no model, on the hard edges of some functions.
+    """Guesses without a model, on the hard edges of some functions.
 
     `outcomes`: `offset` (further ones), `keyword` or `combined` -> hits, heads being those of a baseline's ledger;
     `chance`: relation -> the expected score of guesses that ignore the code (`guesses`), percent, (rules, k).

@@ -1,4 +1,4 @@
-"""What the verifications of all instruments share: checks, verdicts, running functions again, and bias."""
+"""Shared parts of the verifications of all instruments: checks, verdicts, running functions again, and bias."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class Verification:
 
 
 def same(name: str, theirs: Any, ours: Any, named: bool = True) -> Criterion:
-    """Whether both are equal. If not `named` by the user, a difference may only mean that another one has this name."""
+    """Check that both are equal. Unless `named` by the user, a difference may mean that another one has this name."""
     if theirs == ours:
         return Criterion(name, True, f"{theirs}")
     difference = f"the result says {theirs}, here it is {ours}"
@@ -91,11 +91,11 @@ class Verifier(Generic[E]):
         return np.unique(ledger.rows["function"])
 
     def unlike(self) -> list[Criterion]:
-        """What cannot be compared here, which is nobody's fault."""
+        """Criteria that cannot be checked here, which is nobody's fault."""
         return []
 
     def counted(self) -> list[Criterion]:
-        """Whether the ledger has the functions, and counts, that it should have."""
+        """Check that the ledger has the functions, and counts, that it should have."""
         ours = self.experiment.provenance
         checks = [same(name, getattr(self.made, name), getattr(ours, name)) for name in self.COUNTED]
         functions = sorted(function.index for function in self.experiment.functions)
@@ -106,7 +106,7 @@ class Verifier(Generic[E]):
         ]
 
     def influence(self) -> Influence:
-        """How much each function may have raised the published numbers; by default, each a mean over functions."""
+        """The share of each function in the published numbers; by default, each is a mean over functions."""
         places = self.places(self.ledger)
         points = np.full(len(places), 100 / len(places))
         return Influence(places, {"a mean over functions": points}, {}, points)
@@ -120,8 +120,11 @@ class Verifier(Generic[E]):
         return check, drawn._replace(bounds={name: of + accepted.get(name, 0) for name, of in drawn.bounds.items()})
 
     def compare(self, functions: Sequence[Any], chance: Mapping[int, float]) -> tuple[Criterion, dict[str, float]]:
-        """Whether functions have the same rows again, except for rounding; and by how many points rounding may favour
-        published numbers, by name. `chance`: the place of each function -> the probability with which it was drawn."""
+        """Check that functions have the same rows again, except for rounding; also return by how many points rounding
+        may favour published numbers, by name.
+
+        `chance`: the place of each function -> the probability with which it was drawn.
+        """
         size, bar = self.experiment.PART, tqdm(disable=True)
         parts = [self.experiment.run(functions[at : at + size], bar) for at in range(0, len(functions), size)]
         theirs = self.ledger.only(np.array([function.index for function in functions])).rows

@@ -1,4 +1,4 @@
-"""What an edit changes (`codesyntax_dataset.edits`): what is found of the same edges in functions before and after it.
+"""The effect of an edit (`codesyntax_dataset.edits`): hits found of the same edges in functions before and after it.
 
 Only functions that both sides have, on test and on validation, and relations of both are compared, edge by edge. Heads,
 offsets and keywords are chosen on validation, before the edit and anew after it, so whoever loses has no other choice
@@ -29,7 +29,7 @@ WHO = (HEADS, OFFSET, BEST_BASELINE)
 
 @dataclass(frozen=True)
 class Change:
-    """What someone finds with one guess before and after an edit, held-out, rule first.
+    """Hits with one guess before and after an edit, held-out, rule first.
 
     `before`, `after`: percent, mean over relations, NaN if none is in the mean; `relations`: before and after, of each
     of the R relations of `compared`, in percent: (2, R); `compared`: after against before, of one rule and k.
@@ -53,7 +53,7 @@ class Changes:
 
 
 def changes(before: Probed, after: Probed, data: Any = None) -> Changes | None:
-    """What each of WHO finds before and after; None without common functions or relations.
+    """Hits of each of WHO before and after; None without common functions or relations.
 
     `data`: the location of both configs, if not the one in the results. Raises LedgerError if the same functions do not
     have the same edges.
@@ -80,7 +80,7 @@ def changes(before: Probed, after: Probed, data: Any = None) -> Changes | None:
 
 
 def _found(probed: Probed, test: np.ndarray, validation: np.ndarray, data: Any) -> dict[str, Outcomes]:
-    """What each of WHO finds of one side in these functions."""
+    """Hits of each of WHO on one side in these functions."""
     settings = probed.test.settings
     place = find_data(probed.files["test"], settings) if data is None else data
     chosen_on, scored = (

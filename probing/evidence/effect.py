@@ -1,4 +1,5 @@
-"""What masking the nodes of a type does to a score: T1, where they are masked, against T0, where as many are at random.
+"""The effect of masking the nodes of a type on a score: T1, where they are masked, against T0, where as many are at
+random.
 
 Three estimates, for different designs (Velasco et al., ICSE-NIER 2024, section 3, asked for the average treatment
 effect):
@@ -59,7 +60,7 @@ class PairedEffect(NamedTuple):
 
 
 class Overlap(NamedTuple):
-    """How far the confounders tell the two arms apart: the less, the better they can be adjusted for.
+    """The degree to which confounders tell the two arms apart: the less, the better they can be adjusted for.
 
     `treated`, `control`: the lowest and highest propensity in each arm; `clipped`: rows outside of CLIP to 1 - CLIP;
     `effective`: how many rows the weighted arms are worth (Kish 1965), treated first; `balance`: the difference of each

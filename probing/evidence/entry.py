@@ -70,8 +70,9 @@ class Score(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Scores:
-    """What follows from an entry. `cells`: each measure, the headline first -> its score, None if there is none;
-    `shares`: float32 (measures, F), each function's contribution to the mean, by which models are ranked."""
+    """The numbers that follow from an entry. `cells`: each measure, the headline first -> its score, None if there is
+    none; `shares`: float32 (measures, F), each function's contribution to the mean, by which models are ranked.
+    """
 
     cells: Mapping[Any, Score | None]
     shares: np.ndarray
@@ -145,14 +146,16 @@ class CompleteRun(Record):
 
 
 class Verified(Record):
-    """How many functions, `of` so many, `codesyntax submit` ran again before it sent the entry, as the entry claims."""
+    """The number of functions, `of` so many, that `codesyntax submit` ran again before it sent the entry, as the entry
+    claims.
+    """
 
     functions: Number
     of: Number
 
 
 class Entry(Record):
-    """What entries of all instruments share. A subclass names its `instrument`, adds its fields, and defines `_check`,
+    """The base of entries of all instruments. A subclass names its `instrument`, adds its fields, and defines `_check`,
     `signature`, `shared`, `content` and `scores`; `load` then reads its entries.
 
     `functions`: how many were run and are in the numbers or in `skips`, by reason.
@@ -224,7 +227,7 @@ class Entry(Record):
 
     @abstractmethod
     def scores(self, beside: Scores | None = None) -> Scores:
-        """What follows from it. `beside`: of another entry of its table, with which it shares the baselines."""
+        """The numbers that follow from it. `beside`: of another entry of its table, which shares the baselines."""
 
     @property
     def table(self) -> str:

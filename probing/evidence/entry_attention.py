@@ -75,7 +75,7 @@ class AttentionEntrySettings(CompleteRun, Settings):
 
 
 class AttentionEntryRun(ProbeRun):
-    """How the probe ran."""
+    """The circumstances of the probe."""
 
     family: entry.Family = "unknown"
     attention: Literal["captured", "eager"]
@@ -229,7 +229,7 @@ class AttentionScores(Scores):
 
 
 class AttentionEntry(Entry):
-    """What is published about the attention heads of a model on one config. `heads`: of each layer."""
+    """A published entry on the attention heads of a model on one config. `heads`: of each layer."""
 
     instrument: Literal["attention"]
     scoring: Literal[2]
@@ -270,7 +270,7 @@ class AttentionEntry(Entry):
 
     @property
     def scored(self) -> int:
-        """How many functions are in the numbers: those that were read, and those that are missed."""
+        """The number of functions in the numbers: those that were read, and those that are missed."""
         return self.functions + self.missed
 
     def content(self) -> Iterator[np.ndarray]:

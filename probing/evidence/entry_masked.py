@@ -73,7 +73,7 @@ class MaskedEntrySettings(CompleteRun, MaskSettings):
 
 
 class MaskedEntryRun(MaskRun):
-    """How the masking ran."""
+    """The circumstances of the masking."""
 
     family: entry.Family
     device: entry.Device
@@ -111,7 +111,7 @@ class MaskedScores(Scores):
 
 
 class MaskedEntry(Entry):
-    """What is published about a masked language model on one config.
+    """A published entry on a masked language model on one config.
 
     `functions`, `copies`, `skips` and `dropped` are of all that was run; `uncompared` counts what was, but is missed.
     `compared`: each node type -> the functions with nodes of it. `ledger`: the digest of its content.

@@ -245,7 +245,7 @@ class Evidence:
         }
 
     def entry(self) -> AttentionEntry:
-        """What is published about it, on all functions: heads find nothing in those that the model could not read.
+        """The published entry on it, over all functions: heads find nothing in those that the model could not read.
 
         Raises EntryError for what no board takes, such as a partial run or a control.
         """
@@ -318,7 +318,7 @@ class WholeSplits:
 
 
 def recomputed(entry: AttentionEntry, whole: WholeSplits) -> bool:
-    """Whether an entry is of the labels of these splits.
+    """True if an entry is of the labels of these splits.
 
     Raises EntryError if so, but its functions, edges or baselines are others.
     """
@@ -407,7 +407,7 @@ def gather(probed: Sequence[Probed], data: Any = None) -> list[Evidence]:
 
 
 def _is_whole(one: Probed, test: int, validation: int) -> bool:
-    """Whether so many functions are all that have relations, or the run is not one that is published."""
+    """True if so many functions are all that have relations, or the run is not one that is published."""
     skipped = {*one.test.skips, *one.validation.skips} - {NO_RELATIONS}
     read = (one.test.functions, one.validation.functions) == (test, validation)
     settings = one.test.settings

@@ -46,7 +46,7 @@ class Mean(NamedTuple):
         return ledger if self.offsets is None else ledger.take(is_hard(ledger, self.offsets))
 
     def points(self, ledger: RankLedger) -> tuple[np.ndarray, np.ndarray]:
-        """What each function contributes by its relations: its place (F,), and points (rules * k, F, R)."""
+        """The contribution of each function by its relations: its place (F,), and points (rules * k, F, R)."""
         outcomes = apply(self.edges(ledger), self.choice)
         weight = np.array([self.weight.get(name, 0.0) for name in outcomes.relations])
         hits = outcomes.hits[:, TABLE_PLACES].astype(np.float32) * weight.astype(np.float32)

@@ -1,4 +1,4 @@
-"""What masked language models restore, side by side: on the same functions, with the effect of each node type."""
+"""Masked language models side by side: on the same functions, with the effect of each node type."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ OF_MODEL = {"model", "revision", "max_length", "node_types", "random_weights"}
 
 
 class FillerGain(NamedTuple):
-    """What a model has more of an outcome in an arm than what needs no model.
+    """The gain of a model over a filler in an outcome of one arm.
 
     `filler`: the column of FLOORS with the highest mean, `floor`; `gain`: over it, corrected over node types and arms.
     """
@@ -45,7 +45,7 @@ class FillerGain(NamedTuple):
 
     @property
     def separated(self) -> bool:
-        """Whether the model has more."""
+        """True if the model has more."""
         return self.gain.p_holm < SEPARATED and self.gain.effect.estimate > 0
 
 
@@ -69,11 +69,11 @@ class MaskedType(NamedTuple):
 
     @property
     def restores(self) -> bool:
-        """Whether the model restores more, in an arm, than the sub-token that is masked most often would."""
+        """True if the model restores more, in an arm, than the sub-token that is masked most often would."""
         return any(gain.separated for gain in self.gains["restored"])
 
     def tells(self, outcome: str) -> bool:
-        """Whether an effect on an outcome is more than a filler has, too: similarity is where it beats all fillers in
+        """True if an effect on an outcome is more than a filler has, too: similarity is where it beats all fillers in
         both arms."""
         return self.restores and (outcome not in SIMILARITIES or all(gain.separated for gain in self.gains[outcome]))
 

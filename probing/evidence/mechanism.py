@@ -40,7 +40,7 @@ _ALL_ORDERS = 8
 
 
 class OneGuess(NamedTuple):
-    """What one guess finds, held-out, rule first, in F functions, of R relations.
+    """Hits of one guess, held-out, rule first, in F functions, of R relations.
 
     `functions` (F,): places in the split, ascending; `edges`, and those that the best `heads` and the best `baseline`
     find: (F, R).
@@ -71,7 +71,7 @@ class MatchedPair(NamedTuple):
 
     @property
     def few_functions(self) -> bool:
-        """Whether it is in no correlation, because a side is in fewer than FEW_FUNCTIONS functions."""
+        """True if it is in no correlation, because a side is in fewer than FEW_FUNCTIONS functions."""
         return min(self.probed, self.masked) < FEW_FUNCTIONS
 
 
@@ -113,7 +113,7 @@ class Mechanism(NamedTuple):
 
 
 def one_guess(evidence: Evidence) -> OneGuess:
-    """What the heads of a model and the best baseline find, both chosen on validation."""
+    """Hits of the heads of a model and of the best baseline, both chosen on validation."""
     heads = evidence.outcomes[HELD_OUT]
     baseline = evidence.baselines.outcomes[HELD_OUT][BEST_BASELINE].only(heads.relations)
     return OneGuess(heads.relations, heads.functions, heads.edges, _hits(heads), _hits(baseline))
@@ -137,7 +137,7 @@ def unlike(probed: Settings, file: Any, masked: MaskSettings, data: Any = None) 
 
 
 def beside(guessed: OneGuess, node_types: Mapping[str, MaskedType], syntax: Mapping[str, Sequence[str]]) -> Mechanism:
-    """What the heads of a model find, beside what masking costs it. `syntax`: node type -> relations of the same."""
+    """Hits of a model's heads beside the cost of masking. `syntax`: node type -> relations of the same."""
     masked = reduce(np.union1d, (one.places for one in node_types.values()), np.array([], int))
     functions = np.intersect1d(guessed.functions, masked)
     compared = (
@@ -221,7 +221,7 @@ def correlate(one: np.ndarray, other: np.ndarray) -> Correlation:
 
 
 def _difference(heads: np.ndarray, baseline: np.ndarray, loss: np.ndarray) -> Correlation:
-    """How much more heads correlate with a loss than the baseline does; p exchanges the two within pairs."""
+    """The excess of the heads' correlation with a loss over the baseline's; p exchanges the two within pairs."""
     one, other, losses = _ranks(heads), _ranks(baseline), _ranks(loss)
     if not (one.any() and other.any() and losses.any()):
         return Correlation(*[np.nan] * 4)

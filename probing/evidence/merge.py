@@ -115,7 +115,7 @@ def _check(run: Sequence[_Shard], runs: Sequence[Sequence[_Shard]]) -> None:
 
 
 def _of_run(shard: _Shard) -> dict[str, Any]:
-    """What all shards of a run have in common."""
+    """The settings that all shards of a run share."""
     return {**shard.made, "shards": shard.record.of, "parts": shard.record.parts}
 
 

@@ -1,4 +1,4 @@
-"""What chosen heads hit, by function, and sums of it over functions that are drawn or exchanged at random.
+"""Hits of chosen heads by function, and sums of them over functions that are drawn or exchanged at random.
 
 Of a whole dataset most of these numbers are the same, or 0: a relation is in a part of the functions, and its hits are
 often equal for several rules and k. They are therefore kept relation by relation, for its functions only and once for
@@ -187,7 +187,7 @@ def _sums(columns: np.ndarray, bits: np.ndarray, number: int) -> np.ndarray:
 
 @lru_cache(maxsize=4)
 def _weights(functions: int, resamples: int, seed: int) -> np.ndarray:
-    """How often each function is drawn in each resample: (F, B)."""
+    """The number of times each function is drawn in each resample: (F, B)."""
     drawn = np.random.default_rng(seed).multinomial(functions, np.full(functions, 1 / functions), resamples)
     return np.ascontiguousarray(drawn.T, np.min_scalar_type(drawn.max(initial=0)))
 

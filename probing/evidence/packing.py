@@ -37,7 +37,7 @@ def unpacked(value: str, at: str, count: int) -> np.ndarray:
 
 
 def same_numbers(one: Any, other: Any) -> bool:
-    """Whether two JSON values are equal; packed numbers may be packed in another way."""
+    """True if two JSON values are equal; packed numbers may be packed in another way."""
     if isinstance(one, dict) and isinstance(other, dict):
         return one.keys() == other.keys() and all(same_numbers(one[name], other[name]) for name in one)
     if isinstance(one, str) and isinstance(other, str) and one != other:

@@ -65,7 +65,7 @@ def apply_each(ledger: RankLedger, choices: Sequence[Choice]) -> list[Outcomes]:
 
 
 def _outcomes(ledger: RankLedger, choice: Choice, ranks: np.ndarray) -> Outcomes:
-    """What a choice hits, from the ranks (guesses, rules, E) of its heads as in `_heads_by_guess`."""
+    """The hits of a choice, from the ranks (guesses, rules, E) of its heads as in `_heads_by_guess`."""
     functions, row = np.unique(ledger.function, return_inverse=True)
     present = np.bincount(ledger.relation, minlength=len(ledger.relations))
     names = sorted(name for name, edges in zip(ledger.relations, present) if edges)

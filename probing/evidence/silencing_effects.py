@@ -1,4 +1,4 @@
-"""Whether the heads that look also serve: what silencing the best head of a relation costs, against matched heads.
+"""Heads that look and heads that serve: the cost of silencing the best head of a relation, against matched heads.
 
 The cost is paired by function with the mean cost of the matched heads, other heads of the same layer: with a BCa
 interval over functions, the paired test of `probing.evidence.statistics`, and p-values corrected over relations
@@ -73,7 +73,8 @@ def _together(costs: Mapping[str, Costs], number: int) -> dict[str, PairedEffect
 
 
 def by_chance(relations: dict[str, SilencingEffect]) -> tuple[int, float, float]:
-    """How many heads are best for a relation; of how many no matched head costs more; and of how many picked at random.
+    """The number of heads that are best for a relation; of those, the number that no matched head outdoes; and the
+    number expected at random.
 
     A head that is best for several relations is one fact: it counts once, as the mean over these.
     """

@@ -90,7 +90,7 @@ def bca(score: np.ndarray, resampled: np.ndarray, left_out: np.ndarray, degrees:
 
 
 def as_far(sums: np.ndarray, observed: np.ndarray) -> np.ndarray:
-    """How many of the `sums` (..., B) are farther from 0 than `observed` (...), those equally far counting half."""
+    """The number of `sums` (..., B) farther from 0 than `observed` (...); sums equally far count half."""
     sums, observed = np.abs(sums), np.abs(observed)[..., None]
     least, most = ((observed + close).astype(sums.dtype) for close in (-1e-9, 1e-9))  # rounding makes no difference
     return ((sums >= least).sum(axis=-1) + (sums > most).sum(axis=-1)) / 2

@@ -47,7 +47,7 @@ def caching() -> Iterator[None]:
 
 
 def cached(what: str, made_of: Iterable[bytes], compute: Callable[[], Arrays]) -> Arrays:
-    """What `compute` returns, float64 arrays, or what it returned for the same `what` and `made_of` before."""
+    """The float64 arrays that `compute` returns, or returned for the same `what` and `made_of` before."""
     place = cache_dir.folder() if _caching.get() else None
     if place is None:
         return compute()

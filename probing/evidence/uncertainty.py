@@ -403,7 +403,7 @@ def shares(outcomes: Outcomes) -> np.ndarray:
 
 
 def _shares(parts: Sequence[Found], share: np.ndarray, functions: int, shape: tuple[int, ...]) -> np.ndarray:
-    """What each function adds to the means over relations, up to a factor: float64 (rules * k, F)."""
+    """The share of each function in the means over relations, up to a factor: float64 (rules * k, F)."""
     added = np.zeros((math.prod(shape), functions))
     for weight, one in zip(share, parts):
         added[:, one.places] += weight * one.columns[one.which.ravel()]

@@ -34,7 +34,7 @@ class Usable:
 
 
 def usable(result: InformationResult, *, resamples: int = RESAMPLES, seed: int = 0) -> Usable:
-    """What a result measured, with intervals."""
+    """The measurements of a result, with intervals."""
     names, edges, sums = _by_function(result.ledger)
     counted = np.array([result.relations[name].in_mean for name in names], bool)
     relations = {}

@@ -211,7 +211,7 @@ def _version_and_labels(settings: Any) -> str:
 
 
 def _edges(ledger: RankLedger, probing: Probing) -> Criterion:
-    """Whether the ledger has exactly the edges of the data, in order."""
+    """Check that the ledger has exactly the edges of the data, in order."""
     ours = stacked([function.edges for function in probing.functions])
     order = np.argsort(ours.function, kind="stable")
     names = np.asarray(ours.relations, dtype=object)[ours.relation[order]]
@@ -248,7 +248,7 @@ def _ranks(
     published: Sequence[Mean],
     chance: Mapping[int, float],
 ) -> tuple[Criterion, dict[str, float]]:
-    """Whether the ranks of the drawn functions are reproduced, except for unbiased rounding."""
+    """Check that the ranks of the drawn functions are reproduced, except for unbiased rounding."""
     claimed = ledger.only(np.array([function.index for function in drawn]))
     again, outside = np.empty_like(claimed.ranks), np.zeros(claimed.ranks.shape[1:], bool)
     runner = Runner(probing.encoder, probing.settings.direction, None)

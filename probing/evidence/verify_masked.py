@@ -111,7 +111,7 @@ def _pairs(rows: np.ndarray) -> _Pairs:
 def _restored_again(
     ledger: MaskingLedger, masking: Masking, drawn: Sequence[MaskedFunction], chance: Mapping[int, float]
 ) -> tuple[Criterion, dict[str, float]]:
-    """Whether the copies of the drawn functions come out again, except for unbiased rounding."""
+    """Check that the copies of the drawn functions come out again, except for unbiased rounding."""
     parts = [
         masking.rows(drawn[at : at + masking.PART], tqdm(disable=True)) for at in range(0, len(drawn), masking.PART)
     ]
@@ -152,7 +152,7 @@ def _restored_again(
 
 
 def _possible(masking: Masking, function: MaskedFunction, row: np.ndarray) -> bool:
-    """Whether near-tied predictions in a copy give the hits and similarities of a row."""
+    """True if near-tied predictions in a copy give the hits and similarities of a row."""
     restoration = masking.restoration
     (read,) = restoration.masker.read([function.code])
     pairs, *_ = copies_of(read, function.index, masking.settings)

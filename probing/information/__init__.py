@@ -1,1 +1,1 @@
-"""What attention tells of syntax beyond words and positions: all heads together, in a log-linear choice."""
+"""Syntax in attention beyond words and positions: all heads together, in a log-linear choice."""

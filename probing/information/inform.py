@@ -67,7 +67,7 @@ def inform(
     output: str | os.PathLike | None = None,
     shard: str | None = None,
 ) -> InformationResult | None:
-    """How many bits the attention of all heads adds to words and positions, by relation (usable information).
+    """Measure the bits that the attention of all heads adds to words and positions, by relation (usable information).
 
     For each relation, three log-linear choices of the dependent's first token among all tokens but the head token are
     fitted on `validation` and scored on `split`: by words and positions, which need no model; by the attention of every
@@ -137,7 +137,7 @@ class Informing(Experiment[ReadFunction, InformationResult]):
         return WordClasses(_every_row(self.validation.data))
 
     def _surfaces(self, data: Functions, functions: Sequence[ReadFunction]) -> dict[int, Surface]:
-        """What words and positions tell of functions, by their places in the split."""
+        """Features of words and positions of functions, by their places in the split."""
         wanted = {function.index for function in functions}
         return {row["place"]: Surface.of(row, self._classes) for row in _every_row(data) if row["place"] in wanted}
 
@@ -204,7 +204,7 @@ class Informing(Experiment[ReadFunction, InformationResult]):
         return Prepared(provenance, functions)
 
     def _only_learned(self, functions: Sequence[ReadFunction]) -> tuple[int, list[ReadFunction]]:
-        """How many edges are of relations that are not learned, and the functions with the others."""
+        """The number of edges of relations that are not learned, and the functions with the others."""
         known = np.array([name in self.learned for name in self.relations])
         left_out, kept = 0, []
         for function in functions:

@@ -89,7 +89,7 @@ class OfWords(NamedTuple):
 
 
 class Learned(NamedTuple):
-    """What is learned of a relation.
+    """The parameters learned for a relation.
 
     Weights of `words` alone; of words and positions in `both`; of all heads alone, `alone` (layers, 2, H), and beside
     words and positions, `beside`. `best`, `beyond`: the layer, direction and number of the head that finds most edges

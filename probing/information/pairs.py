@@ -66,7 +66,7 @@ class PairListener(BatchListener):
 
 
 def _between(function: ReadFunction, weights: torch.Tensor) -> torch.Tensor:
-    """What `hear_pairs` hears, from the rows (N, H, T) of the reading tokens, both padded."""
+    """The attention that `hear_pairs` hears, from the rows (N, H, T) of the reading tokens, both padded."""
     tokens, readers = len(function.alignment.first), function.readers(HEAD_TO_DEPENDENT)
     every = weights.new_zeros(tokens, weights.shape[1], tokens)
     every[readers] = weights[: len(readers), :, :tokens].clamp(min=0)
@@ -102,8 +102,9 @@ class GatheredPairs(PairListener):
 
 
 class Scorers(NamedTuple):
-    """What scores candidates by attention: `weights` float32 (relations, models, layers, 2, H) in a `transform`, and
-    `picked` (relations, picks, 3), an attention head's layer, direction and number."""
+    """The scorers of candidates by attention: `weights` float32 (relations, models, layers, 2, H) in a `transform`, and
+    `picked` (relations, picks, 3), an attention head's layer, direction and number.
+    """
 
     transform: str
     weights: np.ndarray

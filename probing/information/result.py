@@ -85,7 +85,7 @@ AttentionHead = Annotated[tuple[Number, Number, Number], listed]
 
 
 class LearnedRelation(Record):
-    """What was learned of a relation on drawn `edges` of validation, of which words and positions `missed` some.
+    """The outcome of learning a relation on drawn `edges` of validation, of which words and positions `missed` some.
 
     `penalties`: of words, attention, and attention beside words; None where attention lowered no loss on unseen folds.
     """
@@ -126,7 +126,7 @@ class InformationSettings(Record):
 
 
 class InformationRun(Record):
-    """How the run went."""
+    """The circumstances of the run."""
 
     family: str | None
     """The architecture in the model's configuration."""
@@ -139,7 +139,7 @@ class InformationRun(Record):
 
 
 class InformationProvenance(Provenance):
-    """How an information ledger was made."""
+    """The origin of an information ledger."""
 
     RUN, WHAT, AGAIN = "an information probe", "information", "run `codesyntax inform` again"
     VERSION = VERSION
@@ -155,14 +155,14 @@ class InformationProvenance(Provenance):
 
 
 class ChoiceScore(Record):
-    """How well a log-linear choice finds dependents: `uas`, top-1 in percent, and `bits`, the mean log-loss."""
+    """The success of a log-linear choice of dependents: `uas`, top-1 in percent, and `bits`, the mean log-loss."""
 
     uas: float
     bits: float
 
 
 class RelationInformation(Record):
-    """What is found of a relation's `edges` in so many `functions`.
+    """The scores on a relation's `edges` in so many `functions`.
 
     `best`: top-1 UAS of one head, percent; `adds`: bits that attention adds to words and positions, which leave
     `words.bits` open; `missed`: how many edges words and positions miss, of which `beyond` percent are found by the one
@@ -200,7 +200,7 @@ class MeanInformation(Record):
 
 
 class InformationResult(Result[InformationLedger]):
-    """What the attention of one model tells of one split beyond words and positions."""
+    """The information in one model's attention on one split beyond words and positions."""
 
     LEDGER = InformationLedger
     PROVENANCE = InformationProvenance

@@ -1,4 +1,4 @@
-"""What words and positions tell of a pair of tokens, without any model: the features of the rival of attention.
+"""Words and positions of a pair of tokens, without any model: the features of the rival of attention.
 
 For a head token i and a candidate j: the distance between the two in tokens (each up to FAR, and in powers of two), in
 characters, lines, indentation and bracket depth; how far j is from either end of the function; the word class of j and

@@ -37,7 +37,7 @@ _THREADS = 8
 
 @dataclass(frozen=True)
 class Description:
-    """What is known about a model before it is loaded.
+    """The facts about a model that are known before it is loaded.
 
     `family`: its `model_type`; `layers`: the number of attention layers, and `heads` of each; `longest`: the most
     sub-tokens, special tokens included, that it has positions for, None for any number; `directions`: those in which it

@@ -1,4 +1,4 @@
-"""What every self-check needs: its texts, its bounds, its outcomes, and the checks of a tokenizer."""
+"""The base of every self-check: its texts, its bounds, its outcomes, and the checks of a tokenizer."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class SelfCheck(NamedTuple):
 
 
 def tokenizer_checks(tokenizer: Any) -> Iterator[Check]:
-    """Whether character offsets are reliable: each character once, in order, and spelled by its sub-token."""
+    """True if character offsets are reliable: each character once, in order, and spelled by its sub-token."""
     yield Check(
         "the tokenizer tells characters",
         tells_characters(tokenizer),

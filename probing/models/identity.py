@@ -64,7 +64,7 @@ def _configuration(fields: Any) -> Any:
 
 
 def _pipeline(tokenizer: Any) -> Any:
-    """What turns text into ids, as JSON; of a tokenizer in Python that is not ours, nothing."""
+    """The tokenizer's rules as JSON; None for a tokenizer in Python that is not ours."""
     if getattr(tokenizer, "is_fast", False):
         # each call sets padding and truncation anew
         return json.loads(tokenizer.backend_tokenizer.to_str()) | {"padding": None, "truncation": None}

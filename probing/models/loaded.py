@@ -1,4 +1,4 @@
-"""What every loaded model has: its parts, padded batches of its sub-tokens, and being left as it was."""
+"""The base of every loaded model: its parts, padded batches of its sub-tokens, and being left as it was."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ def body_of(model: transformers.PreTrainedModel) -> torch.nn.Module:
 
 
 def is_read(name: str) -> bool:
-    """Whether attention may depend on a weight of this name in a body: not on one of a pooler or a head."""
+    """True if attention may depend on a weight of this name in a body: not on one of a pooler or a head."""
     part = name.partition(".")[0]
     return "pooler" not in part and not part.endswith("_head")
 

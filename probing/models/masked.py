@@ -45,7 +45,7 @@ class MaskedModel(LoadedModel):
         return self._output.why
 
     def scores(self, inputs: Mapping[str, torch.Tensor], rows: torch.Tensor, columns: torch.Tensor) -> torch.Tensor:
-        """What the model restores at masked positions, and how likely it finds what was there: float64 (M, 4).
+        """Predictions at masked positions, and the probability of the true sub-tokens: float64 (M, 4).
 
         `inputs`: a batch with its true sub-tokens; `rows`, `columns` (M,): what to mask in it, on its device. The four
         numbers are the id with the largest logit, of equal ones the lowest; within how many of KS the true one is; its

@@ -50,7 +50,7 @@ class OutputLayer:
         expected: torch.Tensor,
         dtype: str,
     ) -> Check:
-        """Whether the logits at some positions are the `expected` ones of `everywhere`; otherwise `why` is set."""
+        """Check that the logits at some positions are the `expected` ones of `everywhere`; otherwise `why` is set."""
         bound = DRIFT[dtype]
         try:
             found = torch.cat([logits.float() for logits in self.logits(inputs, rows, columns)])

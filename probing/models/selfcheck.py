@@ -199,7 +199,7 @@ def _between_all(maps: list, inputs: Mapping[str, torch.Tensor]) -> Check:
 def _captured(
     encoder: Encoder, inputs: Mapping[str, torch.Tensor], maps: list[torch.Tensor], hidden: torch.Tensor
 ) -> tuple[Check, float]:
-    """Whether our attention function is called for every layer and its rows equal the maps; and how far its hidden
+    """True if our attention function is called for every layer and its rows equal the maps; and how far its hidden
     states are from `hidden`, relative to their norm.
 
     The batch holds each text twice. Every layer of the first copies continues with the reference, so that its queries
@@ -276,7 +276,7 @@ def _nothing_on_padding(maps: list[torch.Tensor], inputs: Mapping[str, torch.Ten
 
 
 def _maps_are_true(causal: bool, later: float, moved: float, dtype: str) -> Check:
-    """Whether maps without weight on later sub-tokens belong to a model that does not see them, and vice versa."""
+    """Check that maps without weight on later sub-tokens belong to a model that does not see them, and vice versa."""
     return Check(
         "maps show what sub-tokens see",
         moved <= DRIFT[dtype] / 10 if causal else moved > 1e-5,

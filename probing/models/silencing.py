@@ -69,7 +69,7 @@ class LanguageModel(Encoder):
         columns: torch.Tensor,
         silenced: Sequence[Sequence[AttentionHead]],
     ) -> torch.Tensor:
-        """How likely the model finds the true sub-tokens at some positions, in nats: float64 (M,).
+        """The log-probability of the true sub-tokens at some positions, in nats: float64 (M,).
 
         `inputs`: a batch with its true sub-tokens; `rows`, `columns` (M,): which ones, on its device. A masked language
         model restores them, all masked together; a decoder predicts each from those before it, so columns count from 1.

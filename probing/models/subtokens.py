@@ -15,12 +15,12 @@ if TYPE_CHECKING:
 
 
 def tells_characters(tokenizer: Any) -> bool:
-    """Whether a tokenizer tells which characters a sub-token covers: fast ones do, and CuBERT's."""
+    """True if a tokenizer tells which characters a sub-token covers: fast ones do, and CuBERT's."""
     return getattr(tokenizer, "is_fast", False) or exact_offsets(tokenizer)
 
 
 def exact_offsets(tokenizer: Any) -> bool:
-    """Whether the characters that a tokenizer tells are those that each sub-token stands for, white space included.
+    """True if the characters that a tokenizer tells are those that each sub-token stands for, white space included.
 
     Those of others may include the space in front of a word.
     """

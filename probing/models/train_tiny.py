@@ -190,7 +190,7 @@ def schedule(step: int, steps: int) -> float:
 
 
 class RestoredCount(NamedTuple):
-    """How many of the `masked` sub-tokens of `functions` were restored.
+    """The number of the `masked` sub-tokens of `functions` that were restored.
 
     `longer`: functions left out because they have more than `longest` sub-tokens.
     """

@@ -1,4 +1,4 @@
-"""What the files of a model may ask for: a small configuration could otherwise take all memory, or run for ever."""
+"""Limits on the requests of a model's files: a small configuration could otherwise take all memory, or run for ever."""
 
 from __future__ import annotations
 
@@ -93,13 +93,13 @@ def _files(source: Location) -> Iterable[str]:
 
 
 def _weights(file: str) -> int:
-    """How many numbers a file in safetensors has, by its header, which is checked against its size."""
+    """The number of weights in a safetensors file, by its header, which is checked against its size."""
     with safe_open(file, "pt") as tensors:
         return sum(torch.Size(tensors.get_slice(name).get_shape()).numel() for name in tensors.keys())  # noqa: SIM118
 
 
 def _growth(part: Any) -> float:
-    """How much longer a part of a tokenizer makes a text, at most."""
+    """The factor by which a part of a tokenizer lengthens a text, at most."""
     if not isinstance(part, dict):
         return 1
     growth = 1.0

@@ -59,14 +59,14 @@ class Made:
         return [*_published(config), *(name for name in models if paper.name_of(name, language_of(config)) is None)]
 
     def scores(self, config: str, name: str, rule: str) -> dict[str, dict[str, Any]]:
-        """What `topk_uas.score` gives for one of `names`; without any scores if there is nothing of it."""
+        """The scores that `topk_uas.score` gives for one of `names`; without any scores if there is nothing of it."""
         if config not in self.measured or (given := self._given(config, name)) is None:
             return {"scores": {}, "relations": {}}
         measured = self.measured[config]
         return (measured.models.get(given) or measured.baselines[given.lower()])[rule]
 
     def of_the_paper(self, language: str) -> bool:
-        """Whether the data have as many functions as the paper's, and as many edges of each relation in Table 8."""
+        """True if the data have as many functions as the paper's, and as many edges of each relation in Table 8."""
         if (counted := self.counted.get(language)) is None:
             return False
         ours = {name: relation.edges for name, relation in counted.relations.items()}
@@ -78,7 +78,7 @@ class Made:
         return [name for name in in_tables if self._given(config, name) is None]
 
     def differs(self, config: str) -> dict[str, str]:
-        """How the inputs of a config differ from the paper's: in a word, and in more words."""
+        """Differences between the inputs of a config and the paper's: in a word, and in more words."""
         lacks, limit = self.lacks(config), self.inputs.limit
         reasons = {
             "other data": "" if self.of_the_paper(language_of(config)) else "the data are not the paper's",

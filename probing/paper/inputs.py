@@ -1,4 +1,4 @@
-"""What a reproduction is made from: the source and the models of each language, and what running them will cost."""
+"""The inputs of a reproduction: the source and the models of each language, and what running them will cost."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class Model(NamedTuple):
 
 
 class Read(NamedTuple):
-    """What the test partition of a config has: functions or sentences, and their sub-tokens, roughly."""
+    """The contents of the test partition of a config: functions or sentences, and their sub-tokens, roughly."""
 
     functions: int
     subtokens: float
@@ -177,7 +177,7 @@ def _by_language(given: Sequence[str], unnamed: Sequence[str]) -> dict[str, list
 
 
 def _reason(error: SourceError, source: str) -> str:
-    """What an error says, its source named as on pages."""
+    """An error, with its source named as on pages."""
     before, found, behind = str(error).partition(source)
     return f"{shown(source)}{behind}" if found and not before else str(error)
 

@@ -125,7 +125,7 @@ def text(code: str) -> str:
 
 
 def described(asked: Inputs) -> str:
-    """What will run, and its estimated time and disk, in words."""
+    """The steps to come, and their estimated time and disk, in words."""
     return asked.masking_text(CONFIG, COPIES, COPY_BYTES)
 
 

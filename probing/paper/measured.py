@@ -1,4 +1,4 @@
-"""What models and baselines find in a config, by the protocol of the paper alone: no validation split, no intervals."""
+"""Scores of models and baselines on a config, by the protocol of the paper alone: no validation split, no intervals."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What may drive both the masking of a function and its loss: the seven confounders of Velasco et al. (2024).
+"""Possible causes of both the masking of a function and its loss: the seven confounders of Velasco et al. (2024).
 
 They are named by what they are. The published `n_whitespaces_` is the number of words, and the published model left out
 `n_ast_errors`. The procedure of the study is that of today with an older parser and lizard: with tree-sitter-python

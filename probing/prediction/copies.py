@@ -42,8 +42,9 @@ class TypeCopies(NamedTuple):
 
 
 class RestoredCopy(NamedTuple):
-    """What a model restored in a copy: the `text`, and the `similarity` of its tree and the source's; `floors`: that of
-    FILLERS. NaN if a tree could not be compared."""
+    """A copy as a model restored it: the `text`, and the `similarity` of its tree and the source's; `floors`: that of
+    FILLERS. NaN if a tree could not be compared.
+    """
 
     filled: Filled
     text: str
@@ -107,7 +108,7 @@ class Restoration:
     def each(
         self, functions: Sequence[tuple[Maskable, Sequence[TypeCopies]]], bar: tqdm | None = None
     ) -> Iterator[list[RestoredCopy]]:
-        """What the model restores in the copies of each function, in order. The bar counts functions."""
+        """The restored copies of each function, in order. The bar counts functions."""
         from probing.prediction.fill import Copy
 
         masked = [[copy for pair in pairs for copy in pair.copies] for _, pairs in functions]

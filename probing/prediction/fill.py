@@ -1,4 +1,4 @@
-"""What a masked language model restores in masked copies of functions, in batches, each copy once."""
+"""Masked copies of functions, restored by a masked language model, in batches, each copy once."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Copy(NamedTuple):
 
 
 class Filled(NamedTuple):
-    """What the model restores in a copy.
+    """The predictions of a model in a copy.
 
     `predicted` (M,): ids, in the order of the positions; `hits`: how many of them the model finds within each k of KS;
     `log_probability`: of the true sub-tokens, in nats, the mean over the positions, rounded to DECIMALS; `unsure`: the
@@ -56,7 +56,7 @@ class Filler(Batches):
         self.model, self.reruns = model, 0
 
     def fill(self, copies: Sequence[Copy], bar: tqdm | None = None) -> list[Filled]:
-        """What the model restores in each copy, in order; equal copies are run once. The bar counts copies."""
+        """The predictions in each copy, in order; equal copies are run once. The bar counts copies."""
         numbers: dict[tuple[bytes, bytes], int] = {}
         same = [numbers.setdefault((copy.ids.tobytes(), copy.positions.tobytes()), len(numbers)) for copy in copies]
         first = {number: copy for copy, number in zip(reversed(copies), reversed(same))}
@@ -120,7 +120,7 @@ def fill_masks(
 
 
 def _unsure(scores: np.ndarray) -> bool:
-    """Whether rounding could change a prediction, a hit, or the last decimal of the mean log-probability."""
+    """True if rounding could change a prediction, a hit, or the last decimal of the mean log-probability."""
     parts = scores[:, 2].mean() * 10**DECIMALS % 1
     return bool(scores[:, 3].any() or abs(parts - 0.5) < _NEAR_HALF)
 

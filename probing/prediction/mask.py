@@ -62,7 +62,7 @@ def mask(
     output: str | os.PathLike | None = None,
     shard: str | None = None,
 ) -> MaskResult | None:
-    """What a masked language model restores of functions in which the nodes of a type are masked (Velasco et al. 2024).
+    """Have a masked language model restore functions in which the nodes of a type are masked (Velasco et al. 2024).
 
     For each function and node type, one copy has the outermost nodes of the type masked, T1, and `draws` copies have as
     many random sub-tokens masked, T0. The model restores each, and the tree of the restored text is compared with that

@@ -34,7 +34,7 @@ _TRIES = 20  # to place all spans of a control at random, before those of T1 sta
 
 
 class Mask(NamedTuple):
-    """What is masked: `positions`, sorted, int64 (M,); and how many random sub-tokens a control masks, `controls`.
+    """The masked `positions`, sorted, int64 (M,); and how many random sub-tokens a control masks, `controls`.
 
     They are as many, except in the protocol `published`: it counts a sub-token once for each node that it is in, and
     mask tokens spelled out in the source are among the positions but not counted.
@@ -137,7 +137,7 @@ class Maskable:
         return otherwise
 
     def nodes_at(self, node_type: str, positions: np.ndarray) -> int:
-        """How many nodes of a type have a sub-token at these positions (M,)."""
+        """The number of nodes of a type that have a sub-token at these positions (M,)."""
         return int(self._within(self.nodes(node_type))[positions].any(axis=0).sum())
 
     def _positions_of(self, placed: Sequence[int | None], lengths: Sequence[int]) -> np.ndarray:
@@ -183,7 +183,7 @@ class Maskable:
         return begins[self.eligible], ends[self.eligible], kept_out[self.eligible]
 
     def _within(self, spans: np.ndarray) -> np.ndarray:
-        """Whether each sub-token is in each node: bool (S, nodes).
+        """True where each sub-token is in each node: bool (S, nodes).
 
         It is if the two share a character. A sub-token of spaces alone is the place at its end; in the protocol
         `published`, it is in a node that begins there, too. What touches a node without characters, which error repair

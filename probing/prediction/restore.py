@@ -138,13 +138,13 @@ class Restorer:
         return extents
 
     def _read_spaces(self, number: int) -> tuple[int, int]:
-        """How many spaces a sub-token has in front, and behind."""
+        """The number of spaces in front of a sub-token, and behind it."""
         own = self._decode([number])
         before = len(own) - len(own.lstrip(" "))
         return before, len(own) - before - len(own.strip(" "))
 
     def _read_piece(self, number: int) -> tuple[bool, str]:
-        """Whether a sub-token begins a word, and its text."""
+        """True if a sub-token begins a word, and its text."""
         text = self._decode([*self._word, number])[len(self._decode(self._word)) :]
         return text[:1].isspace(), text.strip()
 

@@ -63,7 +63,7 @@ class MaskSettings(Record):
 
 
 class MaskRun(Record):
-    """How the masking ran."""
+    """The circumstances of the masking."""
 
     family: str
     """The architecture in the model's configuration."""
@@ -75,7 +75,7 @@ class MaskRun(Record):
 
 
 class MaskProvenance(Provenance):
-    """How a masking ledger was made."""
+    """The origin of a masking ledger."""
 
     RUN, WHAT, AGAIN = "a masking run", "masking", "mask again"
     VERSION = VERSION
@@ -157,7 +157,7 @@ class OutcomeArms(NamedTuple):
 
 
 class MaskResult(Result[MaskingLedger]):
-    """What one masked language model restores on one split, by node type."""
+    """The restorations of one masked language model on one split, by node type."""
 
     LEDGER = MaskingLedger
     PROVENANCE = MaskProvenance

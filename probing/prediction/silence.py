@@ -55,7 +55,7 @@ REFERENCE = 256
 
 
 class Targets(NamedTuple):
-    """What the model predicts of a relation in a function: the sub-tokens at `positions` (M,), of so many `edges`."""
+    """The predictions of a relation in a function: the sub-tokens at `positions` (M,), of so many `edges`."""
 
     relation: str
     positions: np.ndarray
@@ -193,7 +193,7 @@ class Silencing(Experiment[SilencedFunction, SilencingResult]):
 
 
 def _cost(made: SilencingProvenance) -> str:
-    """What a run costs, in words, before it begins."""
+    """The cost of a run in words, before it begins."""
     reference, silenced = made.settings.reference, max(len(head.silenced) for head in made.heads.values())
     return (
         f"{made.passes:,} forward passes of single functions: {reference} for the mean outputs of heads, and "
@@ -267,7 +267,7 @@ def _targets(
     restored: str,
     left_out: Counter[str],
 ) -> list[Targets]:
-    """What the model predicts of each relation in a function; edges that it cannot are counted in `left_out`."""
+    """The predictions of each relation in a function; edges that it cannot are counted in `left_out`."""
     first, last = function.alignment
     edges = function.edges
     targets = []

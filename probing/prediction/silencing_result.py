@@ -117,7 +117,7 @@ class Chosen(Record):
 
     @property
     def silenced(self) -> list[HeadPlaces]:
-        """What is silenced, in the order of the ledger's column of this name."""
+        """The silenced sets, in the order of the ledger's column of this name."""
         return [(), *(heads for group in self.groups for heads in (group.best, *group.matched))]
 
 
@@ -146,7 +146,7 @@ class SilencingSettings(Record):
 
 
 class SilencingRun(Record):
-    """How the run went."""
+    """The circumstances of the run."""
 
     family: str
     """The architecture in the model's configuration."""
@@ -159,7 +159,7 @@ class SilencingRun(Record):
 
 
 class SilencingProvenance(Provenance):
-    """How a silencing ledger was made."""
+    """The origin of a silencing ledger."""
 
     RUN, WHAT, AGAIN = "a silencing run", "silencing", "run `codesyntax ablate` again"
     VERSION = VERSION
@@ -200,7 +200,7 @@ def signature_of(made: SilencingProvenance, edges: int) -> Signature:
 
 
 class RelationCosts(Record):
-    """What silencing costs in a relation: means over functions, in nats per sub-token that is asked for.
+    """The cost of silencing in a relation: means over functions, in nats per sub-token that is asked for.
 
     `functions`, `edges` and `sub_tokens` that were asked for; `share`: percent of a function's sub-tokens;
     `log_probability`: of the whole model; `cost`: what is lost of it if the best head is silenced; `matched`: the mean
@@ -218,8 +218,9 @@ class RelationCosts(Record):
 
 
 class Costs(NamedTuple):
-    """What silencing costs in the F functions with a relation, in nats per sub-token: number of heads -> of the best
-    ones together (F,), and of M matched sets (F, M)."""
+    """The cost of silencing in the F functions with a relation, in nats per sub-token: number of heads -> of the best
+    ones together (F,), and of M matched sets (F, M).
+    """
 
     functions: np.ndarray
     together: dict[int, tuple[np.ndarray, np.ndarray]]
@@ -234,7 +235,7 @@ class Costs(NamedTuple):
 
 
 class SilencingResult(Result[SilencingLedger]):
-    """What the best heads of one language model serve on one split, by relation."""
+    """The service of one language model's best heads on one split, by relation."""
 
     LEDGER = SilencingLedger
     PROVENANCE = SilencingProvenance

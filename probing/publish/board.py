@@ -143,7 +143,7 @@ def read(
 def _verified(
     checker: Checker, entry: Entry, ledger: Callable[[str], Path | None], name: str
 ) -> tuple[int, int] | None:
-    """What was run again of an entry, None if it could not be; raises EntryError if it is refuted."""
+    """The check of an entry by running it again, None if it could not be; raises EntryError if it is refuted."""
     found = checker.again(entry, ledger)
     if found.verdict == REJECTED:
         raise EntryError(f"refuted: {found.reason}")

@@ -167,8 +167,9 @@ def _restoration(outcome: str, score: Score, **more: str) -> Number:
 
 
 def instances(entry: Entry) -> Iterator[Instance]:
-    """What the model gets right in each function: of held-out top-1 UAS, by relation; or of restored sub-tokens, by
-    node type."""
+    """The successes of the model in each function: of held-out top-1 UAS, by relation; or of restored sub-tokens, by
+    node type.
+    """
     if isinstance(entry, AttentionEntry):
         counted = entry.counted()[HELD_OUT]
         for name, found, hits in zip(counted.relations, counted.edges, counted.by_relation("model")):

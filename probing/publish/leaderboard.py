@@ -34,7 +34,7 @@ class HubResult(NamedTuple):
 
 
 def hub_results(dataset: str, rows: Iterable[BoardRow]) -> list[HubResult]:
-    """What the Hub lists for `dataset`, in its order, beside the `rows` of a board.
+    """The results that the Hub lists for `dataset`, in its order, beside the `rows` of a board.
 
     Raises HubError for a dataset that is not on the Hub's list of benchmarks, and if the Hub cannot be reached.
     """

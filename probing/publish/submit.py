@@ -280,7 +280,7 @@ def _first_task(settings: Settings | MaskSettings) -> str:
 
 
 def _entry(one: _Result, data: Path) -> Entry:
-    """What a board would read; raises EntryError for what it would reject."""
+    """The entry as a board would read it; raises EntryError for what it would reject."""
     if one.probed is not None:
         return gather([one.probed], data)[0].entry()
     (result,) = one.read
@@ -398,7 +398,7 @@ def _of_heads(entry: AttentionEntry) -> dict[str, Headline]:
 
 
 def _on_read(entry: Entry, value: float | None) -> str:
-    """What a note says of functions that count as missed."""
+    """A note on functions that count as missed."""
     if value is None:
         return ""
     return f"; {round(value, 2)} on the {entry.functions:,} functions that it could read, the others count as missed"

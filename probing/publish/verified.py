@@ -1,4 +1,4 @@
-"""What a board checks itself: that entries are those of their ledgers and of the data, and that the models give them.
+"""The board's own checks: that entries are those of their ledgers and of the data, and that the models give them.
 
 `codesyntax submit` sends ledgers beside entries. Whoever keeps a board makes the entries of these ledgers again, and
 runs the functions again that `submit` drew, or others.
@@ -35,8 +35,9 @@ def ledger_file(digest: str) -> str:
 
 
 class Checked(NamedTuple):
-    """What came of an entry: one of the verdicts of `verify`, the reason if not ACCEPTED, how many functions were run
-    again, and of how many."""
+    """The outcome for an entry: one of the verdicts of `verify`, the reason if not ACCEPTED, how many functions were
+    run again, and of how many.
+    """
 
     verdict: str
     reason: str = ""
@@ -53,7 +54,7 @@ class Checker:
         self._held: dict[tuple[str, tuple[str, ...]], dict[str, np.ndarray]] = {}
 
     def from_data(self, entry: Entry) -> bool:
-        """Whether an entry is of these labels; raises EntryError if it has not their functions, edges or baselines."""
+        """True if an entry is of these labels; raises EntryError if it has not their functions, edges or baselines."""
         try:
             if isinstance(entry, AttentionEntry):
                 return recomputed(entry, self._splits(entry.settings.config, entry.settings.direction))

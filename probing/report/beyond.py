@@ -47,19 +47,20 @@ TITLE = "Beyond offsets"
 
 
 def section(all_findings: Sequence[Findings], *, of_models: bool) -> Section:
-    """What heads find of the edges that no fixed offset finds: a figure and tables for each config; `of_models`: with
-    the relations of each model."""
+    """Hits of heads on the edges that no fixed offset finds: a figure and tables for each config; `of_models`: with the
+    relations of each model.
+    """
     return Section("beyond", TITLE, method("beyond"), [_config(findings, of_models) for findings in all_findings])
 
 
 def relations(findings: Findings, subject: Subject) -> list[Table]:
-    """What a model finds of the hard edges of each relation; none if there are too few."""
+    """Scores of a model on the hard edges of each relation; none if there are too few."""
     shown = _shown(findings)
     return [_relations(findings, subject, shown)] if shown else []
 
 
 def sentence(findings: Findings, subject: Subject) -> str:
-    """What a model finds beyond the best offset of each relation, and what finds as much without a model."""
+    """The score of a model beyond the best offset of each relation, and its rivals without a model."""
     model, rivals = subject.beyond[AVOIDED[0]], findings.rivals[AVOIDED[0]]
     if model is None or rivals is None or not model.in_mean:
         return "Too few edges lie beyond the best offset of their relation to score its heads there."
@@ -83,8 +84,9 @@ def _others_in_words(model: Beyond) -> str:
 
 
 def score(subject: Subject) -> list[float] | None:
-    """What a model finds beyond the best offset with one guess, with its interval; None where `sentence` has no
-    score."""
+    """The score of a model beyond the best offset with one guess, with its interval; None where `sentence` has no
+    score.
+    """
     model = subject.beyond[AVOIDED[0]]
     if model is None or not model.in_mean:
         return None

@@ -207,13 +207,15 @@ def rank(ranks: tuple[int, int] | None) -> str | None:
 
 
 def status(row: BoardRow) -> list[str]:
-    """How many functions this board ran again, and of how many; and what to know before believing the numbers."""
+    """The number of functions that this board ran again, and of how many; and what to know before believing the
+    numbers.
+    """
     verified = f"{row.verified[0]:,} of {row.verified[1]:,}" if row.verified else "claimed"
     return [verified, "; ".join(map(printable, row.remarks))]
 
 
 def claim(row: BoardRow) -> str:
-    """What the entry says of its verification."""
+    """The entry's claim about its verification."""
     claimed = row.entry.verified
     return f"claims that codesyntax submit ran {claimed.functions:,} of {claimed.of:,} again" if claimed else "none"
 

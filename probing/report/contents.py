@@ -171,7 +171,7 @@ def _config(findings: Findings, of_models: bool) -> Section:
 
 
 def _in_mean(findings: Findings) -> str:
-    """How many relations and edges the mean of each protocol covers, in words."""
+    """The numbers of relations and edges in the mean of each protocol, in words."""
     counts = {protocol: findings.size(protocol) for protocol in PUBLISHED_FIRST}
     return " and ".join(
         f"{number} are in the {protocol} mean, with {edges:,} edges" for protocol, (number, edges) in counts.items()

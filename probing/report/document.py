@@ -54,7 +54,7 @@ def _signed(value: float, digits: int = 1) -> str:
 
 
 def separated(p: float) -> bool:
-    """Whether a test separates a difference from 0."""
+    """True if a test separates a difference from 0."""
     return p < SEPARATED
 
 

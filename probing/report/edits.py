@@ -88,7 +88,7 @@ def _same_models(plain: Findings, findings: Findings) -> list[tuple[Subject, Sub
 
 
 def section(all_findings: Sequence[Findings], edited: Mapping[str, Sequence[EditedModel]]) -> Section:
-    """What the edits of `edited`, by name of findings, change."""
+    """The effects of the edits of `edited`, by name of findings."""
     parts = [_config(findings, edited[findings.name]) for findings in all_findings if findings.name in edited]
     return Section("edits", TITLE, method("edits"), parts)
 
@@ -108,7 +108,7 @@ def _config(findings: Findings, edited: Sequence[EditedModel]) -> Section:
 
 
 def _told(model: str, edited: Sequence[EditedModel]) -> str:
-    """What each edit changes for a model, and for the best offset."""
+    """The effect of each edit on a model and on the best offset."""
     sentences = []
     for one in edited:
         heads, offset = one.changes.by[HEADS], one.changes.by[OFFSET]

@@ -172,7 +172,7 @@ def by_layer(relations: Sequence[str], scores: np.ndarray) -> Figure:
 
 
 def agreement(relations: Sequence[str], correlation: np.ndarray) -> Figure:
-    """How similarly the heads score two relations: `correlation` (relations, relations), from -1 to 1."""
+    """The similarity of two relations by the scores of heads: `correlation` (relations, relations), from -1 to 1."""
     size = 0.155 * len(relations)
     figure = _figure(size + 3.6, size + 2.4)
     axis = figure.subplots()

@@ -1,4 +1,4 @@
-"""What a report shows of the models on one config, as plain data, so that ledgers can be freed."""
+"""The findings on the models of one config, as plain data, so that ledgers can be freed."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ class Subject:
 
     @property
     def marks(self) -> str:
-        """How it differs from a full run in float32, in words."""
+        """Its differences from a full run in float32, in words."""
         settings = self.settings
         marks = [settings.dtype] if settings.dtype != "float32" else []
         marks += [f"partial: {extent(settings.limit)}"] if settings.limit is not None else []
@@ -214,7 +214,7 @@ class Findings:
 
     @property
     def as_published(self) -> bool:
-        """Whether the paper has numbers for such a run."""
+        """True if the paper has numbers for such a run."""
         settings = self.settings
         as_scored = settings.direction == self.language.direction and settings.split == "test"
         return as_scored and bool(paper.scores(self.config, RULES[0]))
@@ -282,7 +282,7 @@ def read_findings(paths: Sequence[Path], data: Any = None) -> list[Findings]:
 
 
 class _Shared(NamedTuple):
-    """What results that are reported together share."""
+    """The settings that results reported together share."""
 
     config: str
     split: str

@@ -1,4 +1,4 @@
-"""What attention adds to words and positions: the tables of results, and the section of a report."""
+"""Gains of attention over words and positions: the tables of results, and the section of a report."""
 
 from __future__ import annotations
 
@@ -141,7 +141,7 @@ def table(result: InformationResult, found: Usable, name: str = "information") -
 
 
 def sentence(result: InformationResult, found: Usable) -> str:
-    """What attention adds, in words."""
+    """The gain of attention in words."""
     mean = result.mean
     if mean is None or found.mean is None or found.share is None:
         return "No relation has edges enough for a mean."

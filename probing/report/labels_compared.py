@@ -47,7 +47,7 @@ def _codes(configs: Sequence[str], source: str | None, data: Any) -> Iterator[st
 
 
 def parts(comparison: Comparison, width: int) -> list[str | Table]:
-    """What becomes of the edges of each relation, and the rules that explain it, each with an example.
+    """The fate of the edges of each relation, and the rules that explain it, each with an example.
 
     `width`: characters of a line; the examples are shortened to fit.
     """

@@ -1,4 +1,4 @@
-"""What a masked language model restores in one function, as a self-contained web page."""
+"""One function as a masked language model restores it, as a self-contained web page."""
 
 from __future__ import annotations
 

@@ -94,7 +94,7 @@ def _model(model: ProbedAndMasked) -> Section:
 
 
 def _told(mechanism: Mechanism) -> list[str]:
-    """Whether heads and losses go together, and more than baselines and losses do."""
+    """True if heads and losses go together, and more than baselines and losses do."""
     pairs = len(mechanism.counted)
     if not mechanism.correlations:
         return [

@@ -81,7 +81,7 @@ def report(
 
 
 def _about(attention: bool, masked: bool, pages: bool) -> str:
-    """What the folder holds, in words."""
+    """The contents of the folder, in words."""
     files = ["every table as CSV", "every figure as SVG and PNG", *(["a page for each model"] if pages else [])]
     files.append(f"{'this page' if pages else 'the whole report'} as report.md")
     files += [f"each {'attention ' if masked else ''}result as a JSON entry"] if attention else []

@@ -1,4 +1,4 @@
-"""What commands print of results: tables, and the texts below them."""
+"""Printed results: tables, and the texts below them."""
 
 from __future__ import annotations
 

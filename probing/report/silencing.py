@@ -63,7 +63,7 @@ class SilencedModel(NamedTuple):
 
 
 def verdict(one: SilencingEffect) -> str:
-    """Whether the best head of a relation serves: MOST if silencing it costs something, more than silencing the matched
+    """True if the best head of a relation serves: MOST if silencing it costs something, more than silencing the matched
     heads on average, as far as the test separates the two, and more than silencing any of them."""
     if one.few_functions:
         return FEW
@@ -105,7 +105,7 @@ def findings(silenced: Sequence[SilencedModel]) -> list[Section]:
 
 
 def sentence(relations: dict[str, SilencingEffect]) -> str:
-    """How many of the heads that look best also serve, and how many would by chance."""
+    """The number of heads that look best and also serve, and how many would by chance."""
     counted = {name: one for name, one in relations.items() if not one.few_functions}
     if not counted:
         return f"No relation is in at least {FEW_FUNCTIONS} functions, so that nothing is said of its head."

@@ -126,7 +126,7 @@ def findings(groups: Sequence[Group]) -> list[Section]:
 
 
 def sections(groups: Sequence[Group]) -> list[Section]:
-    """How to read the numbers, a section for each group, and what was run."""
+    """Guidance on the numbers, a section for each group, and the settings."""
     how = Section("masking-method", "How to read masked syntax", method("masking"))
     return [how, *map(_group, groups), _provenance(groups)]
 
@@ -314,7 +314,7 @@ def _cells(model: Masked, kind: str, similarity: str) -> list[object]:
 
 
 def _floors(group: Group) -> Table:
-    """What needs no model, and what a model has more than it, in both arms."""
+    """Fillers, and the gain of a model over them, in both arms."""
     rows: list[list[object]] = []
     for outcome in FLOORS:
         for kind in group.node_types:
@@ -532,7 +532,7 @@ def side_by_side(one: Sequence[str], other: Sequence[str]) -> tuple[str, str]:
 
 
 def _paper(group: Group) -> Section:
-    """What the study published: by its own protocol, and on its own functions."""
+    """The published numbers of the study: by its own protocol, and on its own functions."""
     performance = [
         [model, _title(similarity), *one.t1, *one.t0]
         for model in syntaxeval.MODELS

@@ -1,1 +1,1 @@
-"""What every run needs: data, controls, cache, progress, untrusted input."""
+"""The base of every run: data, controls, cache, progress, untrusted input."""

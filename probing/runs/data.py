@@ -120,7 +120,7 @@ def check_id(name: str) -> None:
 
 
 def _may_be_on_hub(name: str) -> bool:
-    """Whether `name` is a valid name of a dataset on the Hub, USER/NAME."""
+    """True if `name` is a valid name of a dataset on the Hub, USER/NAME."""
     return "/" in name and is_hub_id(name)
 
 

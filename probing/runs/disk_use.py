@@ -1,4 +1,4 @@
-"""What stays on disk between runs: the cache, and what a killed process could not remove."""
+"""Files on disk between runs: the cache, and what a killed process could not remove."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ def _changed(path: Path) -> float:
 
 
 def _is_locked(parts: Path) -> bool:
-    """Whether a run holds a lock in its folder."""
+    """True if a run holds a lock in its folder."""
     for lock in parts.glob("lock.*"):
         try:
             with filelock.FileLock(lock, timeout=0):

@@ -40,7 +40,7 @@ R = TypeVar("R", bound=Result)
 
 
 class Prepared(NamedTuple, Generic[F]):
-    """How the ledger will be made, and the functions to measure, longest first."""
+    """The origin of the ledger to come, and the functions to measure, longest first."""
 
     provenance: Provenance
     functions: list[F]

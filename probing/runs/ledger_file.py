@@ -39,7 +39,7 @@ def save(
 
 
 class Identity(NamedTuple):
-    """What changes when a file is replaced or written to."""
+    """The state of a file, which changes when it is replaced or written to."""
 
     device: int
     number: int
@@ -54,7 +54,7 @@ class Identity(NamedTuple):
 
 
 class Opened(NamedTuple):
-    """What is read of a ledger: its table, all of it or some columns, its header, and which file it was."""
+    """The parts read of a ledger: its table, all of it or some columns, its header, and which file it was."""
 
     table: pa.Table
     header: dict[str, Any]
@@ -64,7 +64,7 @@ class Opened(NamedTuple):
 
 @contextmanager
 def opened(path: str | os.PathLike, kind: str, command: str, columns: Sequence[str] | None = None) -> Iterator[Opened]:
-    """What is in a ledger; whatever goes wrong while it is read is a LedgerError.
+    """The contents of a ledger; any failure to read it is a LedgerError.
 
     `kind`: what the file should be, such as `rank ledger`; `command`: of the command line, that writes it; `columns`:
     those to read, by default all.
@@ -131,7 +131,7 @@ def _check_size(parquet: pq.ParquetFile, packed: int) -> None:
 
 
 def instrument_of(path: str | os.PathLike) -> str | None:
-    """What read the model, by the header of a ledger; None for a file of another kind, or that cannot be read."""
+    """The instrument, by the header of a ledger; None for a file of another kind, or that cannot be read."""
     return kind_of(path)[0]
 
 

@@ -107,7 +107,7 @@ class RowLedger:
 
 
 def _in_order(columns: list[np.ndarray]) -> bool:
-    """Whether places, from the first column to the last, are not negative and rise from row to row."""
+    """True if places, from the first column to the last, are not negative and rise from row to row."""
     places = np.stack(columns, axis=1)
     steps = np.diff(places, axis=0)
     first = (steps != 0).argmax(axis=1)  # 0 where no column changes

@@ -32,7 +32,7 @@ LARGEST = 16 * 2**20
 
 
 class Ledger(Protocol):
-    """What was measured, row by row; every number of a result follows from it. `settings`: how it was made, as JSON."""
+    """The measurements, row by row; every number of a result follows from it. `settings`: how it was made, as JSON."""
 
     settings: dict[str, Any]
 
@@ -49,7 +49,7 @@ L = TypeVar("L", bound=Ledger)
 
 
 class Provenance(Record):
-    """How a ledger was made, from its metadata; instruments add fields.
+    """The origin of a ledger, from its metadata; instruments add fields.
 
     RUN: what made it, in messages; WHAT: what has a VERSION, in the field VERSIONED, which is raised whenever the same
     settings give other numbers; AGAIN: what to do with a ledger of another version.
@@ -87,7 +87,7 @@ class Provenance(Record):
 
 
 class Result(Record, Generic[L]):
-    """What an instrument measured on one split: the record of its JSON, computed from the `ledger` beside it.
+    """The measurements of an instrument on one split: the record of its JSON, computed from the `ledger` beside it.
 
     `data_folder`, `model_place`: the locations of the data and the model, if these were local; commands look for them
     there again. They are not part of the result's identity.
@@ -190,7 +190,7 @@ class Result(Record, Generic[L]):
         return f"{model} on {', '.join([settings.data, f'{settings.config}/{settings.split}', *more])}{partial}"
 
     def difference(self, text: str) -> str | None:
-        """How a result in JSON differs from this one, except in its places; None if it does not."""
+        """The difference between a result in JSON and this one, except in its places; None if it does not."""
         try:
             theirs, ours = self.read(text), self.read(self.to_json())
         except LedgerError as error:

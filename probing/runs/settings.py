@@ -92,7 +92,7 @@ def short(revision: str) -> str:
 
 
 class Signature(NamedTuple):
-    """What two numbers must share to compare, and what they were measured on: name -> value, the model first.
+    """The conditions of a number, which two must share to compare: name -> value, the model first.
 
     `kind`: what was measured.
     """

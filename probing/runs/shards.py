@@ -51,8 +51,9 @@ class Shard(NamedTuple):
 
 
 class ShardRecord(Record):
-    """What a shard's file says of it: which it is, of a run of so many `parts`; the digest of its `ledger` without this
-    record; and the paths of the run's data and model, as in a result, if they are local."""
+    """A shard's record in its file: which it is, of a run of so many `parts`; the digest of its `ledger` without this
+    record; and the paths of the run's data and model, as in a result, if they are local.
+    """
 
     number: Count
     of: Count
@@ -84,7 +85,7 @@ def load(file: Path, read: Callable[[Path], L]) -> tuple[L, ShardRecord]:
 
 
 def split(file: Path, settings: Any) -> tuple[dict[str, Any], ShardRecord]:
-    """What made the ledger in a shard's file, and the record of the shard, from the settings there."""
+    """The origin of the ledger in a shard's file, and the record of the shard, from the settings there."""
     if not isinstance(settings, dict) or "shard" not in settings:
         raise LedgerError(f"{file} is no shard: expected a file that a run with --shard wrote")
     try:

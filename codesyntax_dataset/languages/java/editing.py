@@ -1,4 +1,4 @@
-"""What edits ask of Java."""
+"""The needs of edits in Java."""
 
 from __future__ import annotations
 

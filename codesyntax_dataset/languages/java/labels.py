@@ -113,7 +113,7 @@ def _lookups(tokens: list[Token], text: str, variant: str) -> tuple[Callable[[in
             back[index] = _LOST if words[index - 1] in opening else back[index - 1]
 
     def is_glued(index: int) -> bool:
-        """Whether a word directly precedes the token, as in `try{`: the published procedure took the two for one."""
+        """True if a word directly precedes the token, as in `try{`: the published procedure took the two for one."""
         before = tokens[index - 1]
         return before.end == tokens[index].start and (before.text[-1].isalnum() or before.text[-1] in "_$")
 

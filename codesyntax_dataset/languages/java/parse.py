@@ -104,7 +104,7 @@ _METHODS = {"method_declaration", "constructor_declaration"}
 
 
 def _is_one_class(tree: tree_sitter.Tree) -> bool:
-    """Whether the tree has no error and the text no bracket that closes the class around it."""
+    """True if the tree has no error and the text no bracket that closes the class around it."""
     return not tree.root_node.has_error and tree.root_node.child_count == 1
 
 
@@ -141,7 +141,7 @@ _STATEMENT_EXPRESSIONS = {
 
 
 def _is_refused(later: dict[str, list[tree_sitter.Node]]) -> bool:
-    """Whether there is code that only tree-sitter accepts: newer literals, or any expression statement."""
+    """True if there is code that only tree-sitter accepts: newer literals, or any expression statement."""
     return "refused" in later or any(
         expression.type not in _STATEMENT_EXPRESSIONS and not _is_in_switch_rule(expression)
         for expression in later.get("expression", [])

@@ -166,7 +166,7 @@ def _statements(raws: Iterable[tree_sitter.Node]) -> list[Node]:
 
 
 def _takes_javadoc(statement: tree_sitter.Node) -> bool:
-    """Whether the JDT attaches a Javadoc comment: to classes, and to variables with modifiers that are not arrays."""
+    """True if the JDT attaches a Javadoc comment: to classes, and to variables with modifiers that are not arrays."""
     if statement.type == "local_variable_declaration":
         first, second, *_ = children_of(statement)
         return first.type == "modifiers" and second.type != "array_type"
@@ -278,7 +278,7 @@ def _switch(node: Node) -> Inside:
 
 
 def _expression(jdt_class: str, **places: int) -> Callable[[Node], Inside]:
-    """How to unfold an expression whose parts are at these positions among operators and brackets."""
+    """The operands and operators of an expression whose parts are at these positions among operators and brackets."""
 
     def unfold_parts(node: Node) -> Inside:
         raws = children_of(node.raw)
@@ -451,7 +451,7 @@ def _string_literals(operand: _Operand) -> list[Node]:
 
 
 def _is_name_in_brackets(cast: tree_sitter.Node, following: tree_sitter.Node | None) -> bool:
-    """Whether what tree-sitter reads as a cast is none: a name in brackets before a sign is an operand."""
+    """True if what tree-sitter reads as a cast is none: a name in brackets before a sign is an operand."""
     if following is None or following.type not in {"+", "-"}:
         return False
     return children_of(cast)[1].type in {"type_identifier", "scoped_type_identifier"}

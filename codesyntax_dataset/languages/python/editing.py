@@ -1,4 +1,4 @@
-"""What edits ask of Python."""
+"""The needs of edits in Python."""
 
 from __future__ import annotations
 

@@ -213,7 +213,7 @@ class _NodeTokens:
         return index
 
     def _is_glued(self, start: int) -> bool:
-        """Whether a word ends where the token `start` begins: in `sum(x for x in y)` the bracket is the generator's."""
+        """True if a word ends where the token `start` begins: in `sum(x for x in y)` the bracket is the generator's."""
         before = self._tokens[start - 1]
         return before.end == self._tokens[start].start and before.text.isidentifier()
 
@@ -250,7 +250,7 @@ class _NodeTokens:
         return end
 
     def _empty_tokens(self, node: Placed, start: int, end: int) -> int:
-        """How many of the empty tokens at the end of the source agree with those at the end of the node's text.
+        """The number of empty tokens at the end of the source that agree with those at the end of the node's text.
 
         These are a line break (unless the last line looks like a comment), a DEDENT per open block, and ENDMARKER.
         """

@@ -174,14 +174,14 @@ def _check_nodes(tree: ast.AST, code: str, tokens: list[Token]) -> None:
 
 
 def _newer_items(node: ast.arg | ast.Subscript) -> list[ast.expr]:
-    """What is starred or named in a subscript, or a starred annotation: Python 3.9 has neither without brackets."""
+    """The starred or named items of a subscript, or a starred annotation: Python 3.9 has neither without brackets."""
     inner = node.annotation if isinstance(node, ast.arg) else node.slice
     items = inner.elts if isinstance(inner, ast.Tuple) else [inner]
     return [item for item in items if isinstance(item, (ast.Starred, ast.NamedExpr))]
 
 
 def _is_newer(node: ast.arg | ast.Subscript, tokens: list[Token], places: TokenIndex) -> bool:
-    """Whether `node`, which has newer items, is `*args: *a`, or `x[*a]` or `x[a := b]` without the brackets that Python
+    """True if `node`, which has newer items, is `*args: *a`, or `x[*a]` or `x[a := b]` without the brackets that Python
     3.9 requires."""
     if isinstance(node, ast.arg):
         return isinstance(node.annotation, ast.Starred)

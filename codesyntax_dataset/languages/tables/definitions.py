@@ -39,7 +39,7 @@ def definitions(text: str, table: Table) -> list[Definition | Unread]:
 def _defined(
     root: tree_sitter.Node, data: bytes, table: Table, prefix: str = "", inside: bool = False
 ) -> Iterator[Definition | Unread]:
-    """What is defined in a node, or only `inside` it."""
+    """The definitions in a node, or only `inside` it."""
     functions = {node: compiled(path) for node, path in table.functions.items()}
     callbacks = {node: compiled(path) for node, path in table.callbacks.items()}
     scopes = {node: compiled(path) for node, path in table.scopes.items()}

@@ -61,7 +61,7 @@ class _Tree(NamedTuple):
 
 
 class _Walk(NamedTuple):
-    """What a walk through a tree comes across, in the order of the text."""
+    """The items that a walk through a tree meets, in the order of the text."""
 
     leaves: list[tuple[int, int]]
     comments: list[tree_sitter.Node]
@@ -309,7 +309,7 @@ def _flattened(chain: tree_sitter.Node, parts: frozenset[str]) -> Nodes:
 
 
 def _groups(children: Nodes) -> bool:
-    """Whether brackets with these children do nothing but group: a comma makes a tuple."""
+    """True if brackets with these children do nothing but group: a comma makes a tuple."""
     return not any(child.type == "," for child in children)
 
 

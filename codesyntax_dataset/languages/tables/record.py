@@ -44,7 +44,7 @@ def exact_by(table: Table) -> Variant:
 
 
 def annotate_by(table: Table, published: Annotate | None = None) -> Annotate:
-    """How to label a function by the table; with `published`, that labels the other variants."""
+    """A function that labels by the table; with `published`, that labels the other variants."""
     labels = _labels(table)
     return lambda code, variant: (
         published(code, variant) if published and variant != EXACT.name else labels().annotate(code)
@@ -52,7 +52,7 @@ def annotate_by(table: Table, published: Annotate | None = None) -> Annotate:
 
 
 def tokenize_by(table: Table, published: Tokenize | None = None) -> Tokenize:
-    """How to find the tokens of a function by the table; with `published`, that finds those of the other variants."""
+    """A function that finds tokens by the table; with `published`, that finds those of the other variants."""
     labels = _labels(table)
     return lambda code, variant: (
         published(code, variant) if published and variant != EXACT.name else labels().tokenize(code)

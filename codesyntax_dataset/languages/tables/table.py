@@ -27,7 +27,7 @@ class Rule:
 
 @dataclass(frozen=True)
 class Table:
-    """What the grammar of a language says, in its own node types.
+    """The rules of a language, in its own node types.
 
     `grammar`: the package of the tree-sitter grammar, or `package.function` where it has several. `dialects`: further
     grammars for code that this one cannot read, tried in turn. `frames`: texts before and after a function, tried

@@ -102,7 +102,7 @@ class TensorBundle:
 
 
 class _Malformed(Exception):
-    """What is wrong with an index."""
+    """A malformed index."""
 
 
 def _prefix(path: Path) -> Path:

@@ -116,7 +116,7 @@ def _java_lexemes(decoded: java_tokens.DecodedCode) -> Iterator[Lexeme]:
 
 
 def _java_gap(text: str, start: int, end: int) -> Iterator[Lexeme]:
-    """What is between two tokens: a NEWLINE for each line break, and the blanks behind the last one, as spaces."""
+    """The pieces between two tokens: a NEWLINE for each line break, and the blanks behind the last one, as spaces."""
     for line_break in _LINE_BREAK.finditer(text, start, end):
         yield Lexeme(NEWLINE, "", *line_break.span(), "NEWLINE")
         start = line_break.end()

@@ -1,4 +1,4 @@
-"""How CuBERT splits a token into pieces, before its vocabulary splits these into sub-tokens."""
+"""CuBERT's split of a token into pieces, before its vocabulary splits these into sub-tokens."""
 
 from __future__ import annotations
 
