@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from probing.attention.several import probe_models, probe_training
     from probing.evidence.ablate import ablate
     from probing.evidence.baselines import baseline
+    from probing.evidence.compared import compare
     from probing.evidence.merge import merge
     from probing.information.inform import inform
     from probing.paper.reproduce import reproduce
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
     from probing.report.labels_compared import compare_labels
     from probing.report.labels_page import show_labels
     from probing.report.masked_page import show_masked
+    from probing.report.plots import plot
+    from probing.report.report import report
 
     __version__: str
 
@@ -31,6 +34,7 @@ __all__ = [
     "__version__",
     "ablate",
     "baseline",
+    "compare",
     "compare_labels",
     "fill_masks",
     "inform",
@@ -38,9 +42,11 @@ __all__ = [
     "mask",
     "mask_positions",
     "merge",
+    "plot",
     "probe",
     "probe_models",
     "probe_training",
+    "report",
     "reproduce",
     "show",
     "show_labels",
@@ -52,6 +58,7 @@ _PUBLIC = {
     "RankLedger": "probing.attention.ledger",
     "ablate": "probing.evidence.ablate",
     "baseline": "probing.evidence.baselines",
+    "compare": "probing.evidence.compared",
     "compare_labels": "probing.report.labels_compared",
     "fill_masks": "probing.prediction.fill",
     "inform": "probing.information.inform",
@@ -59,9 +66,11 @@ _PUBLIC = {
     "mask": "probing.prediction.mask",
     "mask_positions": "probing.prediction.masking",
     "merge": "probing.evidence.merge",
+    "plot": "probing.report.plots",
     "probe": "probing.attention.probe",
     "probe_models": "probing.attention.several",
     "probe_training": "probing.attention.several",
+    "report": "probing.report.report",
     "reproduce": "probing.paper.reproduce",
     "show": "probing.report.attention_page",
     "show_labels": "probing.report.labels_page",

@@ -81,19 +81,28 @@ def probe(
         raise click.UsageError("give a MODEL, or a file of them with --models")
     if len(named) > 1 and given["revisions"]:
         raise click.UsageError("--revision is that of one model: give MODEL@REVISION for each of several")
-    if as_json and (len(named) > 1 or len(checkpoints(named[0][0], given["revisions"] or named[0][1])) > 1):
+    several = len(named) > 1 or len(checkpoints(named[0][0], given["revisions"] or named[0][1])) > 1
+    if as_json and several:
         raise click.UsageError("--json prints one result: give one model and one revision")
 
     options.check([name for name, _ in named] if len(named) == 1 else (), given["data"], configs)
     quiet_libraries()
     from probing import probe_models
+    from probing.report.results import mean_row, summary
+    from probing.report.terminal import print_parts
 
-    everything = []
+    everything, means = [], []
     for done in probe_models(names, configs=configs, splits=splits, **given):
         if done.error is not None and len(named) == 1:
             raise done.error
         everything.append(done._replace(result=None))  # of fifty models they would fill the memory
-        print_saved(done.result, given["output"], wide, as_json)
+        if several and done.result is not None:
+            means.append(mean_row(done.result))
+            note_saved(done.result, given["output"])
+        else:
+            print_saved(done.result, given["output"], wide, as_json)
+    if means:
+        print_parts([summary(means)], wide)
     note_shard(given["shard"], given["output"])
     if len(named) > 1:
         print_done(everything)
@@ -186,7 +195,8 @@ def errors(results: tuple[Path, ...], rule: str, wide: bool, as_json: bool, **wh
         else:
             print_parts(parts(analysis, rule), wide)
         note(f"wrote {path}")
-    sys.exit(1 if failed else 0)
+    if failed:
+        sys.exit(1)
 
 
 @main.command()
@@ -296,8 +306,12 @@ def print_saved(
     """Print a result, and where it is; nothing where there is none: not in the main process, or with a shard."""
     if result is not None:
         print_one(result, wide, as_json)
-        if output:
-            note(f"wrote {result.paths(output)[0]}")
+        note_saved(result, output)
+
+
+def note_saved(result: ProbeResult | MaskResult | SilencingResult | InformationResult, output: Path | None) -> None:
+    if output:
+        note(f"wrote {result.paths(output)[0]}")
 
 
 def session_of(model: str, given: dict[str, Any]) -> Session:

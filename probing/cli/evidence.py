@@ -61,6 +61,29 @@ def verify(results: tuple[Path, ...], **given: Any) -> None:
 
 
 @main.command()
+@click.argument("one", metavar="A")
+@click.argument("other", metavar="B")
+@click.option(
+    "--results", multiple=True, type=options.PATH, help="Results, or folders of them, in which A or B names a model."
+)
+@options.wide
+def compare(one: str, other: str, results: tuple[Path, ...], wide: bool) -> None:
+    """Compare model A with model B on the functions that both could read: the paired difference with its interval,
+    overall and by relation (held-out).
+
+    A and B are results of `probe` on the splits test and validation, folders with those of one model, or names of
+    models among --results.
+    """
+    quiet_libraries()
+    import probing
+    from probing.report.results import parts
+    from probing.report.terminal import print_parts
+
+    for compared in probing.compare(one, other, results):
+        print_parts(parts(compared), wide)
+
+
+@main.command()
 @options.data
 @click.option("--config", default="python", help=f"One of {', '.join(unedited())}.")
 @click.option("--split", default="test", help="The split to score; held-out baselines are chosen on `validation`.")

@@ -9,7 +9,6 @@ import click
 
 from codesyntax_dataset.protocol import SPLITS
 from probing.cli import options
-from probing.cli.attention import print_one
 from probing.cli.group import main, note, quiet_libraries
 
 RECIPE = [
@@ -28,7 +27,13 @@ DRAWS = 1
 @options.results("RESULT...")
 @click.option("--output", default="report", type=options.FOLDER, help="The folder to write.")
 @click.option("--data", help="Location of the dataset, if not the one in the results.")
-def report(results: tuple[Path, ...], output: Path, data: str | None) -> None:
+@click.option(
+    "--format",
+    default="html",
+    type=click.Choice(["html", "latex"]),
+    help="latex adds report.tex, each table as LaTeX and each figure as PDF.",
+)
+def report(results: tuple[Path, ...], output: Path, data: str | None, format: str) -> None:
     """Write a report on each RESULT, a file or folder that `probe --output` or `mask --output` wrote: one page, and all
     tables and figures.
 
@@ -40,7 +45,7 @@ def report(results: tuple[Path, ...], output: Path, data: str | None) -> None:
     from probing.report.report import report as write
 
     datasets.disable_progress_bars()
-    click.echo(write(results, output, data, tell=note))
+    click.echo(write(results, output, data, format, tell=note))
 
 
 @main.command()
@@ -89,13 +94,14 @@ def reproduce(sources: tuple[str, ...], models: tuple[str, ...], output: Path, *
 @click.option("--decoder", is_flag=True, help="Probe smollm2-135m, too, which is in the extra `decoder`.")
 def demo(output: Path, decoder: bool) -> None:
     """Build the embedded sample, and report what the attention heads of an embedded encoder find in it, and what an
-    embedded masked language model restores of it."""
+    embedded masked language model restores of it. Prints the finding, the report's path and next steps."""
     quiet_libraries()
     import probing
     from codesyntax_dataset.build import build as build_dataset
     from probing.models.location import DECODER, EMBEDDED, TINY, embedded_model
     from probing.prediction.masking import CONTROLS
-    from probing.report.report import report as write_report
+    from probing.report.folder import save
+    from probing.report.report import make
 
     embedded = {EMBEDDED: ["python", "java"], TINY: ["python"]} | ({DECODER: ["python", "java"]} if decoder else {})
     for model in embedded:
@@ -106,18 +112,16 @@ def demo(output: Path, decoder: bool) -> None:
         for done in probing.probe_models([model], data, configs, SPLITS, output=results):
             if done.error is not None:
                 raise done.error
-            if done.result is not None and done.split == "test":
-                print_one(done.result)
     for control in CONTROLS:
-        restored = probing.mask(TINY, data, control=control, draws=DRAWS, output=results)
-        if restored is not None:
-            print_one(restored)
-    page = write_report([results], output / "report", data, tell=note)
+        probing.mask(TINY, data, control=control, draws=DRAWS, output=results)
+    report = make([results], data, note)
+    page = save(report, (output / "report").resolve())
     recipe = "\n".join(f"  {line}" for line in RECIPE)
     click.echo(
-        f"\nThe dataset is in {data}; results and ledgers are in {results}. The report, with baselines, "
-        f"intervals and\nfigures, is {page}. Next steps:\n\nSee what heads attend to:\n  codesyntax show {EMBEDDED} "
-        f"--data {data} --id 0\n\nSee what is restored where the syntax is masked:\n  codesyntax show {TINY} --masked "
-        f"--data {data} --id 0\n\nProbe CodeBERT with CodeSearchNet, from the Hub to a report:\n{recipe}\n\nUse your "
-        "own model, code or attention: README.md. List models that work: codesyntax available-models"
+        f"{report.answer}\n\nThe report:\n{page}\n\nNext steps:\n\n"
+        f"See what heads attend to:\n  codesyntax show {EMBEDDED} --data {data} --id 0\n\n"
+        f"See what is restored where the syntax is masked:\n  codesyntax show {TINY} --masked --data {data} --id 0\n\n"
+        f"Compare the two models:\n  codesyntax compare {EMBEDDED} {TINY} --results {results}\n\n"
+        f"Probe CodeBERT with CodeSearchNet, from the Hub to a report:\n{recipe}\n\n"
+        "Use your own model, code or attention: README.md. List models that work: codesyntax available-models"
     )

@@ -17,7 +17,7 @@ from probing.paper.inputs import CODE, CONFIGS, NATURAL
 from probing.report import figures
 from probing.report.document import COUNT, PERCENT, Column, Figure, Section, Table
 from probing.report.figures import COLOURS, FAINT, INK, Bars, Line
-from probing.report.scored import figure, line
+from probing.report.scored import line
 from probing.report.statistics import FAR, offsets_figure
 
 
@@ -66,7 +66,7 @@ def _preview(made: Made) -> Section:
             rows += [[config, where, kind, name, score] for config, (name, score) in zip(configs, best)]
     titles = [LANGUAGES[config].title for config in configs]
     columns = [Column("language"), Column("where"), Column("kind"), Column("name"), Column("score", PERCENT)]
-    drawn = figure(
+    drawn = Figure(
         "figure-2",
         "The best model and the best baseline, by the names at the bars: top-1 UAS, first token, mean over relations.",
         "Bars of the scores; the numbers are in the CSV file of the same name.",
@@ -99,7 +99,7 @@ def _offsets(made: Made) -> Section:
         if counted:
             name = f"figure-3-{kind.replace(' ', '-')}"
             parts.append(
-                figure(
+                Figure(
                     name,
                     f"Relations of {kind} by their mean offset, from the head to the dependent, and the offsets of the "
                     f"edges of each, in all splits; the line is at {FAR} tokens.",
@@ -124,7 +124,7 @@ def _attention(made: Made) -> Section:
             continue
         layer, head = one.head
         parts.append(
-            figure(
+            Figure(
                 f"figure-5-{config}",
                 f"{one.relation} in {one.function}: what head {layer}-{head} of {one.model} attends to most. It is the "
                 f"best of this relation, and finds {one.score:.1f} % over all functions. Of the relations in functions "
@@ -163,7 +163,7 @@ def _curves(made: Made, number: int) -> Section:
     columns = [Column("rule"), Column("config"), Column("name"), Column("k", COUNT)]
     columns += [Column("here", PERCENT), Column("paper", PERCENT)]
     published = any(paper.scores(config, rule) for config in known for rule in rules)
-    drawn = figure(
+    drawn = Figure(
         name,
         "Mean top-k UAS over k." + " Circles are the paper's numbers." * published,
         "Curves of the mean score over k from 1 to 20; the numbers are in the CSV file of the same name.",

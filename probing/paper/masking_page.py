@@ -30,7 +30,6 @@ from probing.report.document import (
     separated,
 )
 from probing.report.figures import COLOURS, FAINT, ArmPercentiles, Dots
-from probing.report.scored import figure
 
 TITLE = "SyntaxEval, made again"
 
@@ -186,7 +185,7 @@ def _boxes(made: Study) -> list[Figure]:
         "third quartile with the median, lines to the 5th and 95th percentile."
     )
     alt = f"Box plots of {', '.join(kinds)}; means and deviations are in the table."
-    return [figure("boxes", title, alt, "types", lambda: figures.boxes(kinds, panels))]
+    return [Figure("boxes", title, alt, "types", lambda: figures.boxes(kinds, panels))]
 
 
 def _percentiles(arms: np.ndarray, colour: str) -> ArmPercentiles:
@@ -216,7 +215,7 @@ def _effects_figure(made: Study) -> list[Figure]:
     )
     alt = f"Dots and lines for {', '.join(kinds)}; the numbers are in the table."
     label = "T1 − T0, Jaccard similarity"
-    return [figure("effects", title, alt, "effects", lambda: figures.effects(kinds, series, label))] if kinds else []
+    return [Figure("effects", title, alt, "effects", lambda: figures.effects(kinds, series, label))] if kinds else []
 
 
 def _points(values: list[float | None]) -> np.ndarray:

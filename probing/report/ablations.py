@@ -9,10 +9,10 @@ from codesyntax_dataset.languages import CONFIGS, LANGUAGES, unedited, variant_o
 from codesyntax_dataset.protocol import BEST_BASELINE, TABLE_KS
 from codesyntax_metric.topk_uas import RULES
 from probing.report import figures
-from probing.report.document import COLOURED, COUNT, DIFFERENCE, NAME, SCORE, Column, Section, Table
+from probing.report.document import COLOURED, COUNT, DIFFERENCE, NAME, SCORE, Column, Figure, Section, Table
 from probing.report.figures import INK, Line
 from probing.report.findings import Findings
-from probing.report.scored import FILTERS, figure, line, shown_means, styled, tests_in_words
+from probing.report.scored import FILTERS, line, shown_means, styled, tests_in_words
 from probing.report.words import method, numbered
 
 DRAWN = ("last", "any")
@@ -94,7 +94,7 @@ def _ablation(name: str, language: str, all_findings: Sequence[Findings]) -> Sec
                     if subject.is_model:
                         scores = line(subject.means[mean], rule)
                         lines.append(Line(f"{subject.name}, {findings.title}", scores, colour, style))
-    drawn = figure(
+    drawn = Figure(
         name,
         f"{LANGUAGES[language].title}: mean top-k UAS over k in each config, models and the best baseline. Bands are "
         "95 % intervals.",

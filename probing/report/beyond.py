@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from codesyntax_dataset.protocol import BASELINES, BEST_BASELINE, TABLE_KS
-from codesyntax_metric.topk_uas import HEAD_TO_DEPENDENT, RULES
+from codesyntax_metric.topk_uas import RULES
 from probing.evidence.baselines import kinds_of
 from probing.evidence.beyond import AVOIDED, FEWER_EDGES, Beyond, Rivals
 from probing.evidence.statistics import LEAST_EDGES, holm
@@ -27,21 +27,20 @@ from probing.report.document import (
     Section,
     Table,
 )
-from probing.report.figures import FAINT, INK, Points
+from probing.report.figures import CIRCLE, FAINT, INK, TICK, Points
 from probing.report.findings import Findings, Subject
 from probing.report.scored import (
     RULE,
     K,
     difference_on,
     drawn_in_words,
-    figure,
     head_name_of,
     mean_difference,
     styled,
     tests_in_words,
     with_marks,
 )
-from probing.report.words import interval, method
+from probing.report.words import method
 
 TITLE = "Beyond offsets"
 
@@ -59,38 +58,15 @@ def relations(findings: Findings, subject: Subject) -> list[Table]:
     return [_relations(findings, subject, shown)] if shown else []
 
 
-def sentence(findings: Findings, subject: Subject) -> str:
-    """The score of a model beyond the best offset of each relation, and its rivals without a model."""
+def scores(findings: Findings, subject: Subject) -> list[Any]:
+    """What finds the dependents beyond the best offset with one guess: the heads of a model with their interval, the
+    combined baseline, and chance; None where there are too few edges."""
     model, rivals = subject.beyond[AVOIDED[0]], findings.rivals[AVOIDED[0]]
     if model is None or rivals is None or not model.in_mean:
-        return "Too few edges lie beyond the best offset of their relation to score its heads there."
-    score, low, high = model.estimate.mean[:, RULES.index(RULE), int(K) - 1]
-    chance = rivals.guessed(model)[RULES.index(RULE), int(K) - 1]
-    best = _mean_of(rivals, BEST_BASELINE, model)[0]
-    sought = "dependents" if findings.settings.direction == HEAD_TO_DEPENDENT else "head tokens"
-    return (
-        f"Beyond the best offset of each relation ({model.share:.0f} % of its edges on average), its heads find "
-        f"{PERCENT.show(score)} % of the {sought} with one guess ({interval(low, high, PERCENT)}, "
-        f"mean over {len(model.in_mean)} relations with at least {LEAST_EDGES} such edges; {_others_in_words(model)}). "
-        "A guess that ignores the code, at the distances of such edges on validation, finds "
-        f"{PERCENT.show(chance)} % of them, {_rival(findings)} {PERCENT.show(best)} %."
-    )
-
-
-def _others_in_words(model: Beyond) -> str:
-    *fewer, weighted = map(PERCENT.show, model.other_means(model.shown)[:, RULES.index(RULE), int(K) - 1])
-    others = " and ".join(f"{mean} with at least {least}" for mean, least in zip(fewer, FEWER_EDGES))
-    return f"{others}, {weighted} of all such edges"
-
-
-def score(subject: Subject) -> list[float] | None:
-    """The score of a model beyond the best offset with one guess, with its interval; None where `sentence` has no
-    score.
-    """
-    model = subject.beyond[AVOIDED[0]]
-    if model is None or not model.in_mean:
-        return None
-    return list(model.estimate.mean[:, RULES.index(RULE), int(K) - 1].tolist())
+        return [None] * 3
+    place = RULES.index(RULE), int(K) - 1
+    best = mean_score(rivals.of(BEST_BASELINE, model), [int(K)])[0, RULES.index(RULE), 0]
+    return [model.estimate.mean[:, *place].tolist(), float(best), float(rivals.guessed(model)[place])]
 
 
 def _rival(findings: Findings) -> str:
@@ -184,11 +160,6 @@ def _sizes(model: Beyond) -> tuple[int, int, float]:
     return len(model.in_mean), sum(model.edges[name][0] for name in model.in_mean), model.share
 
 
-def _mean_of(rivals: Rivals, kind: str, model: Beyond) -> np.ndarray:
-    """The mean score of a baseline, (3,), where one rule and k are shown."""
-    return mean_score(rivals.of(kind, model), [int(K)])[:, RULES.index(RULE), int(K) - 1]
-
-
 def _relations(findings: Findings, subject: Subject, shown: Sequence[int]) -> Table:
     number, rows = RULES.index(RULE), []
     for avoided in shown:
@@ -221,7 +192,7 @@ def _relations(findings: Findings, subject: Subject, shown: Sequence[int]) -> Ta
                     ]
                 )
     return Table(
-        f"{findings.name}-beyond-{findings.subjects.index(subject) + 1}",
+        findings.file("beyond", subject),
         f"Hard edges by relation, {subject.name}, rule {RULE}",
         [
             Column("offsets avoided"),
@@ -285,18 +256,19 @@ def _figure(findings: Findings, avoided: int) -> Figure:
         places = [model.outcomes.relations.index(name) if name in model.outcomes.relations else None for name in names]
         hard = [np.nan if place is None else model.estimate.relations[0, number, 0, place] for place in places]
         if subject.is_model:
-            series.append(Points(f"{subject.name}, hard", np.array(hard), colour, True))
+            series.append(Points(f"{subject.name}, hard", np.array(hard), colour))
             easy = np.array([model.easy[name][0] if name in model.easy else np.nan for name in names])
-            series.append(Points(f"{subject.name}, easy", easy, colour, False))
+            series.append(Points(f"{subject.name}, easy", easy, colour, CIRCLE))
     best = rivals.of(BEST_BASELINE, first)
     shares = 100 * best.total[number, 0] / best.edges.sum(axis=0)
     baseline = np.array([shares[best.relations.index(name)] if name in best.relations else np.nan for name in names])
-    series.append(Points(f"{_rival(findings)}, hard", baseline, INK, False))
-    series.append(Points("chance, hard", np.array([rivals.chance[name][number, 0] for name in names]), FAINT, True))
-    return figure(
+    series.append(Points(f"{_rival(findings)}, hard", baseline, INK, TICK))
+    chance = np.array([rivals.chance[name][number, 0] for name in names])
+    series.append(Points("chance, hard", chance, FAINT, TICK))
+    return Figure(
         f"{findings.name}-beyond",
         f"{findings.title}: top-1 UAS by relation, on the edges at its best offset (easy, circles) and on all others "
-        "(hard, dots), each by the head that is best on edges of that kind on validation. "
+        "(hard, dots), each by the head that is best on such edges of validation; lines: without a model. "
         f"{drawn_in_words(findings)}".rstrip(),
         f"Points for {', '.join(names)}; the numbers are in the tables.",
         f"{findings.name}-beyond",

@@ -29,7 +29,7 @@ from probing.report.document import (
 )
 from probing.report.figures import COLOURS, Dots, Shares
 from probing.report.findings import Findings
-from probing.report.scored import RULE, K, figure, shown_means, tests_in_words
+from probing.report.scored import RULE, K, shown_means, tests_in_words
 from probing.report.statistics import BINS_NAMED, binned
 from probing.report.words import method
 
@@ -75,7 +75,7 @@ def _figure(chosen: Sequence[Findings], models: Sequence[str]) -> Figure:
         for findings, share, colour in zip(chosen, shares, cycle(COLOURS[::-1]))
     ]
     titles = [findings.title for findings in chosen]
-    return figure(
+    return Figure(
         _ID,
         "Top: each model's mean score less that of the best baseline, k = 1, with 95 % intervals; filled: p is less "
         "than 0.05. Bottom: how far dependents are from their heads, and on which side; to the left they are in front.",

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
@@ -33,7 +34,7 @@ from probing.report.findings import Findings, Subject
 from probing.report.folder import model_pages
 from probing.report.information import InformedModel
 from probing.report.mechanism import ProbedAndMasked
-from probing.report.scored import RULE
+from probing.report.scored import RULE, best_model
 from probing.report.silencing import SilencedModel
 from probing.report.syntaxeval import Group
 from probing.report.words import method
@@ -49,12 +50,14 @@ def pages(all_findings: Sequence[Findings]) -> dict[str, str]:
     return model_pages({model.name for findings in all_findings for model in findings.models})
 
 
-def of_models(all_findings: Sequence[Findings], names: Iterable[str]) -> dict[str, list[Section]]:
-    """Name of a model -> the sections of its page: its results on each config, and by language."""
+def of_models(all_findings: Sequence[Findings], names: Mapping[str, str]) -> dict[str, list[Section]]:
+    """Name of a model -> the sections of its page: its results on each config, and by language. `names`:
+    as of `pages`."""
     pairs = {findings.name: means.pairs(findings) for findings in all_findings if findings.pairs}
     unedited = _unedited(all_findings)
     return {
         name: [
+            Section("finding", headline.TITLE, [headline.of_model(all_findings, name, f"models-{Path(page).stem}")]),
             *(
                 _model(findings, subject, pairs.get(findings.name))
                 for findings in all_findings
@@ -63,7 +66,7 @@ def of_models(all_findings: Sequence[Findings], names: Iterable[str]) -> dict[st
             ),
             *languages.sections(unedited, only=name),
         ]
-        for name in names
+        for name, page in names.items()
     }
 
 
@@ -79,7 +82,7 @@ def _model(findings: Findings, subject: Subject, pairs: Table | None) -> Section
         others = means.against(findings, subject, pairs)
         sections.append(Section(f"{key}-pairs", "Model against model", [others]))
     sections.append(Section(f"{key}-errors", "What heads find where they are wrong", _errors(findings, subject)))
-    return Section(key, findings.title, [headline.of_model(findings, subject)], sections)
+    return Section(key, findings.title, [headline.relations(subject, findings.language.units)], fold(sections))
 
 
 def sections(
@@ -94,16 +97,28 @@ def sections(
     """The whole report: on the attention probe, on masked syntax, on silenced heads, on usable information, or on
     several of these. It opens with what was found. `links`: name of a model -> the link to its page, which has its
     details."""
-    first = headline.section(all_findings, of_models=not links) if all_findings else Section("finding", headline.TITLE)
+    first = headline.section(all_findings, links) if all_findings else Section("finding", headline.TITLE)
     first.sections += [*syntaxeval.findings(masked), *silencing.findings(silenced), *information.findings(informed)]
-    return [
-        first,
+    rest = [
         *(_attention(all_findings, edited, links) if all_findings else []),
         *(syntaxeval.sections(masked) if masked else []),
         *([mechanism.section(both)] if both else []),
         *([silencing.section(silenced)] if silenced else []),
         *([information.section(informed)] if informed else []),
     ]
+    fold(rest)
+    if not all_findings:  # the first of the others is the answer, in full
+        next(section for section in rest if section.all_parts(drawn=False) and section.inside).folded = False
+    return [first, *rest]
+
+
+def fold(sections: list[Section]) -> list[Section]:
+    """The same sections, each folded, and those in them if there are several."""
+    for section in sections:
+        section.folded = True
+        if len(section.sections) > 1:
+            fold(section.sections)
+    return sections
 
 
 def _unedited(all_findings: Sequence[Findings]) -> list[Findings]:
@@ -116,12 +131,16 @@ def _attention(
     unedited, of_models = _unedited(all_findings), not links
     ablation_sections = ablations.sections(unedited)
     return [
-        *([Section("models", "Models", [headline.models(all_findings, links)])] if links else []),
-        Section("curves", "Curves", [means.curves(findings) for findings in all_findings]),
+        Section(
+            "curves",
+            "Curves over k",
+            [means.curves(findings) for findings in all_findings],
+            drawn=[means.curve_points(findings) for findings in all_findings],
+        ),
         beyond.section(all_findings, of_models=of_models),
         *([edits.section(all_findings, edited)] if edited else []),
         *emergence.sections(all_findings),
-        Section("overview", "Overview", [means.overview(all_findings)]),
+        Section("overview", "Models, controls and baselines", [means.overview(all_findings)]),
         *code_and_language.sections(unedited),
         *(languages.sections(unedited) if of_models else []),
         Section("method", "How to read this", method("attention")),
@@ -152,12 +171,11 @@ def _config(findings: Findings, of_models: bool) -> Section:
     if few:
         notes.append(f"In fewer than {FEW_FUNCTIONS} {units}: {', '.join(few)}.")
     key = findings.name
-    tables = [means.table(findings), means.differences(findings)]
-    sections = [Section(f"{key}-means", "Models, controls and baselines", tables, drawn=[means.curve_points(findings)])]
+    sections: list[Section] = []
     detailed = findings.models if of_models else []
     if findings.models:
-        preview = relations.preview(findings)
-        parts = [*([preview] if preview else ()), *(relations.table(findings, subject) for subject in detailed)]
+        told, preview = headline.relations(best_model(findings), units), relations.preview(findings)
+        parts = [told, *([preview] if preview else ()), *(relations.table(findings, subject) for subject in detailed)]
         sections.append(Section(f"{key}-relations", "Relation by relation", parts))
     sections += [relations.layers(findings, subject) for subject in detailed]
     if findings.pairs:
@@ -185,7 +203,6 @@ def _errors(findings: Findings, subject: Subject) -> list[str | Table]:
             f"{subject.name}: not analysed. Run `codesyntax errors {subject.file.name}` in the folder of the result: "
             "it runs the model again and classifies the wrong first choices, which the report then shows."
         ]
-    number = findings.subjects.index(subject) + 1
     occurring = [name for name in CLASSES if any(analysis.classes(rule)[name] for rule in RULES)]
     shares, examples = [], []
     for rule in RULES:
@@ -206,7 +223,7 @@ def _errors(findings: Findings, subject: Subject) -> list[str | Table]:
     counts = [Column("edges", COUNT), Column("errors", COUNT), Column("head")]
     return [
         Table(
-            f"{findings.name}-errors-{number}",
+            findings.file("errors", subject),
             f"What the best heads of {subject.name} rank first where they are wrong, in percent of the relation's "
             "errors",
             [
@@ -223,7 +240,7 @@ def _errors(findings: Findings, subject: Subject) -> list[str | Table]:
             filters=1,
         ),
         Table(
-            f"{findings.name}-error-examples-{number}",
+            findings.file("error-examples", subject),
             f"An example of each class of errors, {subject.name}, first token",
             [
                 Column("relation", NAME),

@@ -7,11 +7,12 @@ import html
 import io
 import math
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cached_property, partial
+from itertools import accumulate
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import rich.console
 import rich.table
@@ -19,8 +20,14 @@ from markupsafe import Markup, escape
 from rich import box
 
 from probing.evidence.statistics import SEPARATED
+from probing.report import latex
 from probing.report.pages import SHOWN
 from probing.report.terminal import WIDE, Terminal, plain, printed_width
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure as MatplotlibFigure
+
+    from probing.report.figures import Drawn
 
 Cell = Any
 """A text, a number, None, or a list: a score in percent is [value, low, high] (low and high None if it has no interval)
@@ -199,7 +206,24 @@ class Table:
             for row in self.initial
         ]
         lines += ["", f"CSV: [{Path(self.file).name}]({self.file})"] if self.file else []
-        return "\n".join(lines + (["", _escape(self.notes)] if self.notes else [])) + "\n"
+        return "\n".join(lines + (["", _prose(self.notes)] if self.notes else [])) + "\n"
+
+    def to_latex(self) -> str:
+        """The initial rows as a tabular of booktabs."""
+        alignment = "".join("r" if column.kind.numeric else "l" for column in self.shown)
+        lines = [f"% {_escape(self.initial_title)}", rf"\begin{{tabular}}{{{alignment}}}", r"\toprule"]
+        if self.groups:
+            ends = list(accumulate(span for _, span in self.groups))
+            cells = [rf"\multicolumn{{{span}}}{{c}}{{{latex.escaped(name)}}}" for name, span in self.groups]
+            rules = [
+                rf"\cmidrule(lr){{{end - span + 1}-{end}}}" for (name, span), end in zip(self.groups, ends) if name
+            ]
+            lines += [_line(cells), "".join(rules)]
+        lines += [_line(latex.escaped(column.name.replace("\n", " ")) for column in self.shown), r"\midrule"]
+        rows = [_line(_in_latex(cell, column.kind) for cell, column in zip(row, self.shown)) for row in self.initial]
+        if self.totals:
+            rows.insert(-len(self.totals), r"\midrule")
+        return "\n".join([*lines, *rows, r"\bottomrule", r"\end{tabular}", ""])
 
     def _repr_html_(self) -> str:
         """The initial rows, for notebooks."""
@@ -308,25 +332,45 @@ def _in_terminal(cell: Cell, kind: Kind) -> list[str]:
 
 @dataclass
 class Figure:
-    """A drawing. `name`: of its files; `alt`: its text alternative; `table`: the table that has its numbers."""
+    """A drawing, made when it is needed. `name`: of its files; `alt`: its text alternative; `table`: the table that has
+    its numbers; `draw`: as in `figures`, in their style."""
 
     name: str
     title: str
     alt: str
     table: str
-    svg: str
-    png: bytes
+    draw: Callable[[], MatplotlibFigure]
+
+    @cached_property
+    def drawn(self) -> Drawn:
+        """The drawing for pages and files."""
+        from probing.report import figures  # matplotlib takes long to import, and tables need none of it
+
+        return figures.drawn(self.draw)
+
+    @property
+    def svg(self) -> str:
+        return self.drawn.svg
+
+    @property
+    def pdf(self) -> bytes:
+        from probing.report import figures
+
+        return figures.pdf(self.draw)
+
+    def to_latex(self) -> str:
+        return rf"\fit{{\includegraphics{{figures/{self.name}.pdf}}}}" + "\n" + _prose_in_latex(self.title) + "\n"
 
     def to_markdown(self) -> str:
         image = f"![{_escape(self.alt)}](figures/{self.name}.svg)"
-        return f"{image}\n\n*{_escape(self.title)}* CSV: [{self.table}.csv](tables/{self.table}.csv)\n"
+        return f"{image}\n\n*{_prose(self.title)}* CSV: [{self.table}.csv](tables/{self.table}.csv)\n"
 
 
 @dataclass
 class Section:
     """Texts, tables and figures under a heading, and its sub-sections. `id`: its anchor on the page.
 
-    `drawn`: the numbers of figures, written as CSV only.
+    `drawn`: the numbers of figures, written as CSV only. `folded`: the page shows the heading, and the rest on a click.
     """
 
     id: str
@@ -334,14 +378,60 @@ class Section:
     parts: Sequence[str | Table | Figure] = field(default_factory=list)
     sections: list[Section] = field(default_factory=list)
     drawn: list[Table] = field(default_factory=list)
+    folded: bool = False
+
+    @property
+    def inside(self) -> str:
+        """The contents in words: the headings below this one, and the number of figures and tables."""
+        kinds = [type(part) for part in self.all_parts(drawn=False)]
+        counts = {"figure": kinds.count(Figure), "table": kinds.count(Table)}
+        contents = [", ".join(section.title for section in self.sections)]
+        contents += [f"{number} {noun}{'s' * (number > 1)}" for noun, number in counts.items() if number]
+        return "; ".join(filter(None, contents))
 
     def to_markdown(self, level: int = 2) -> str:
         lines = [f"{'#' * level} {_escape(self.title)}\n"]
-        lines += [_escape(part) + "\n" if isinstance(part, str) else part.to_markdown() for part in self.parts]
+        lines += [_prose(part) + "\n" if isinstance(part, str) else part.to_markdown() for part in self.parts]
         return "\n".join(lines + [section.to_markdown(level + 1) for section in self.sections])
 
-    def all_parts(self) -> list[str | Table | Figure]:
-        return [*self.parts, *self.drawn, *(part for section in self.sections for part in section.all_parts())]
+    def to_latex(self, level: str = "") -> str:
+        """Headings, texts and figures, and the tables by their files."""
+        lines = [rf"\{level}section*{{{latex.escaped(self.title)}}}"]
+        for part in self.parts:
+            if isinstance(part, Table):
+                lines.append(rf"\textbf{{{latex.escaped(part.initial_title)}}}")
+                lines += [rf"\fit{{\input{{tables/{part.name}.tex}}}}", _prose_in_latex(part.notes)]
+            else:
+                lines.append(_prose_in_latex(part) if isinstance(part, str) else part.to_latex())
+            lines.append("")
+        return "\n".join(lines + [section.to_latex("sub" + level) for section in self.sections])
+
+    def all_parts(self, drawn: bool = True) -> list[str | Table | Figure]:
+        """Those of the sub-sections, too; with the tables that the page does not show if `drawn`."""
+        below = (part for section in self.sections for part in section.all_parts(drawn))
+        return [*self.parts, *(self.drawn if drawn else ()), *below]
+
+
+def prose_in_html(text: str) -> Markup:
+    """A text as HTML, with all text escaped; what stands between backticks is code."""
+    return Markup("").join(Markup("<code>{}</code>").format(part) if code else part for part, code in _spans(text))
+
+
+def _prose(text: str) -> str:
+    """The same as Markdown."""
+    return "".join(f"`{part}`" if code else _escape(part) for part, code in _spans(text))
+
+
+def _prose_in_latex(text: str) -> str:
+    """The same in LaTeX."""
+    pieces = [(latex.escaped(piece), code) for piece, code in _spans(text)]
+    return "".join(rf"\texttt{{{piece}}}" if code else piece for piece, code in pieces)
+
+
+def _spans(text: str) -> list[tuple[str, bool]]:
+    """The pieces of a text that are code and those that are not; a backtick without another is text."""
+    pieces = re.split(r"`([^`\n]+)`", text)
+    return [(piece, bool(place % 2)) for place, piece in enumerate(pieces)]
 
 
 def in_text(cell: Cell, kind: Kind) -> str:
@@ -355,6 +445,18 @@ def _in_markdown(cell: Cell, kind: Kind) -> str:
         text, place = cell
         return f"[{_escape(text)}]({place})"
     return _escape(in_text(cell, kind))
+
+
+def _line(cells: Iterable[str]) -> str:
+    return " & ".join(cells) + r" \\"
+
+
+def _in_latex(cell: Cell, kind: Kind) -> str:
+    if cell == "":
+        return ""
+    value, *below = map(latex.escaped, _lines(cell, kind, " to "))
+    text = rf"\texttt{{{value}}}" if kind is CODE else value
+    return rf"{text} {{\scriptsize ({'; '.join(below)})}}" if below and kind is not LINK else text
 
 
 def in_html(cell: Cell, kind: Kind) -> Markup:

@@ -32,8 +32,8 @@ from probing.report.document import (
 )
 from probing.report.figures import COLOURS, FAINT, INK, Dots
 from probing.report.findings import Findings, Subject
-from probing.report.scored import figure, mean_difference, with_marks
-from probing.report.words import interval, method
+from probing.report.scored import mean_difference, with_marks
+from probing.report.words import file_names, interval, method
 
 TITLE = "Edited functions"
 
@@ -101,8 +101,8 @@ def _config(findings: Findings, edited: Sequence[EditedModel]) -> Section:
     ]
     parts += [_figure(key, findings, edited, models), _means(key, findings, edited)]
     parts += [
-        _relations(f"{key}-{number}", model, [one for one in edited if one.model == model])
-        for number, model in enumerate(models, start=1)
+        _relations(f"{key}-{file}", model, [one for one in edited if one.model == model])
+        for file, model in zip(file_names(models), models)
     ]
     return Section(key, findings.title, parts)
 
@@ -144,7 +144,7 @@ def _figure(key: str, findings: Findings, edited: Sequence[EditedModel], models:
 
     series = [dots(model, HEADS, model, colour) for model, colour in zip(models, cycle(COLOURS))]
     series += [dots(name, who, models[0], colour) for (who, name), colour in zip(BASELINES.items(), (INK, FAINT))]
-    return figure(
+    return Figure(
         key,
         f"{findings.title}: the change of the mean top-1 UAS after each edit, with 95 % intervals; filled: p is less "
         "than 0.05.",

@@ -11,7 +11,7 @@ from probing.report import figures
 from probing.report.document import COLOURED, COUNT, DIFFERENCE, NAME, PERCENT, SCORE, Column, Figure, Section, Table
 from probing.report.figures import COLOURS, FAINT, Line
 from probing.report.findings import Findings
-from probing.report.scored import RULE, K, figure
+from probing.report.scored import RULE, K
 from probing.report.words import interval, method, numbered
 
 TITLE = "Emergence"
@@ -116,7 +116,7 @@ def _means(key: str, title: str, training: Emergence) -> Figure:
     ]
     if training.hard is not None:
         panel.append(Line("chance, hard edges", _level(training.chance, training.steps), FAINT, ":"))
-    return figure(
+    return Figure(
         key,
         f"{title}: mean top-{K} UAS over relations, with 95 % intervals, over the steps of the training of "
         f"{training.model}; broken lines: the best offset, on hard edges the next best.",
@@ -135,7 +135,7 @@ def _multiples(key: str, title: str, training: Emergence) -> Figure:
             if relation in course.relations
             for line in _lines(name, course.relations[relation][None], course.offsets[relation], training.steps, colour)
         ]
-    return figure(
+    return Figure(
         f"{key}-relations",
         f"{title}: top-{K} UAS of each relation over the steps of the training of {training.model}, the highest at "
         "the last step first.",

@@ -5,7 +5,9 @@ from __future__ import annotations
 import contextlib
 import io
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextvars import ContextVar
+from textwrap import fill
 from typing import Any, NamedTuple
 
 import matplotlib
@@ -27,7 +29,9 @@ COLOURS = ("#1a7fc4", "#d55e00", "#009e73", "#cc79a7", "#a6761d", "#56b4e9", "#7
 _STYLE = {
     "svg.hashsalt": "codesyntax",  # otherwise ids are random
     "svg.fonttype": "none",  # text stays text
+    "pdf.fonttype": 42,
     "font.family": "sans-serif",
+    "font.sans-serif": ["DejaVu Sans", "Verdana"],  # named at every text of an SVG
     "font.size": 9,
     "text.parse_math": False,  # a name with two dollars is no formula
     "axes.titlesize": 9.5,
@@ -51,6 +55,12 @@ _STYLE = {
 }
 
 
+NARROW = 3.85
+"""Inches, the width of a telephone's screen: a wider figure is drawn again, with its panels below each other."""
+
+_narrow = ContextVar("narrow", default=False)
+
+
 class Line(NamedTuple):
     """A curve in a panel: `scores` (3, k), score, lower and upper bound, or (1, k) without interval; NaN for gaps."""
 
@@ -64,8 +74,8 @@ class Line(NamedTuple):
 def curves(panels: dict[str, dict[str, list[Line]]]) -> Figure:
     """Score over k = 1 to 20: row -> column -> lines (Shen et al. 2022, Figures 4, 6 to 8 and 16 to 19)."""
     columns = list(next(iter(panels.values())))
-    figure = _figure(4.6 * len(columns), 2.7 * len(panels) + 0.75)
-    axes = figure.subplots(len(panels), len(columns), sharex=True, sharey=True, squeeze=False)
+    size = 4.6 * len(columns), 2.7 * len(panels) + 0.75
+    figure, axes = _panels(len(panels), len(columns), *size, sharex=True, sharey=True)
     for row, (name, lines) in zip(axes, panels.items()):
         for axis, column in zip(row, columns):
             for line in lines[column]:
@@ -90,8 +100,8 @@ def over_steps(steps: Sequence[int], panels: dict[str, list[Line]]) -> Figure:
     """Scores over the steps of a training, a panel for each mean or relation; lines have a score for each step."""
     columns = min(3, len(panels))
     rows, alone = -(-len(panels) // columns), len(panels) == 1
-    figure = _figure(3.8 if alone else 1.9 * columns, (2.6 if alone else 1.3 * rows) + 0.9)
-    axes = figure.subplots(rows, columns, sharex=True, sharey=True, squeeze=False)
+    size = 3.8 if alone else 1.9 * columns, (2.6 if alone else 1.3 * rows) + 0.9
+    figure, axes = _panels(rows, columns, *size, sharex=True, sharey=True)
     for axis in axes.flat[len(panels) :]:
         axis.set_visible(False)
     for axis, (name, lines) in zip(axes.flat, panels.items()):
@@ -128,8 +138,8 @@ class Bars(NamedTuple):
 
 def bars(relations: Sequence[str], columns: dict[str, list[Bars]]) -> Figure:
     """Scores of a few relations side by side, a panel for each protocol (Shen et al. 2022, Figure 2)."""
-    figure = _figure(4.6 * len(columns), 0.42 * len(relations) * max(2, len(next(iter(columns.values())))) / 2 + 1.1)
-    axes = figure.subplots(1, len(columns), sharey=True, squeeze=False)
+    height = 0.42 * len(relations) * max(2, len(next(iter(columns.values())))) / 2 + 1.1
+    figure, axes = _panels(1, len(columns), 4.6 * len(columns), height, sharey=True)
     place = np.arange(len(relations))
     for axis, (name, series) in zip(axes[0], columns.items()):
         height = 0.8 / len(series)
@@ -141,7 +151,7 @@ def bars(relations: Sequence[str], columns: dict[str, list[Bars]]) -> Figure:
             axis.barh(where, np.nan_to_num(score), height * 0.9, color=bar.colour, label=bar.label, alpha=0.85)
             axis.errorbar(score[known], where[known], xerr=spread, fmt="none", ecolor=INK, elinewidth=0.8)
             for end, middle, note in zip(score, where, bar.notes):
-                inside = end > 70  # the note would leave the panel
+                inside = end > (45 if _narrow.get() else 70)  # the note would leave the panel
                 side = {"ha": "right", "color": ON_BRIGHT} if inside else {"ha": "left"}
                 axis.text(end + (-1 if inside else 1), middle, note, va="center", fontsize=7, **side)
         axis.set_title(name)
@@ -160,7 +170,8 @@ def by_layer(relations: Sequence[str], scores: np.ndarray) -> Figure:
     figure = _figure(max(5.2, 2.9 + 0.42 * layers), 0.2 * len(relations) + 1.0)
     axis = figure.subplots()
     image = axis.imshow(scores, cmap="viridis", vmin=0, vmax=100, aspect="auto", interpolation="none")
-    for (row, layer), score in np.ndenumerate(scores):
+    readable = figure.get_figwidth() - 1.8 > 0.13 * layers
+    for (row, layer), score in np.ndenumerate(scores) if readable else ():
         best = score > 0 and layer == scores[row].argmax()
         colour = ON_DARK if score < 60 else ON_BRIGHT
         weight = "bold" if best else "normal"
@@ -176,8 +187,8 @@ def agreement(relations: Sequence[str], correlation: np.ndarray) -> Figure:
     size = 0.155 * len(relations)
     figure = _figure(size + 3.6, size + 2.4)
     axis = figure.subplots()
-    image = axis.imshow(correlation, cmap="RdBu_r", vmin=-1, vmax=1, interpolation="none")
-    _ticks(axis, relations, relations, size=7)
+    image = axis.imshow(correlation, cmap="RdBu_r", vmin=-1, vmax=1, aspect="auto", interpolation="none")
+    _ticks(axis, () if _narrow.get() else relations, relations, size=7)  # columns in the order of the rows
     axis.tick_params(axis="x", rotation=90)
     _colour_bar(figure, image, axis, "correlation over heads")
     return figure
@@ -197,13 +208,13 @@ def effects(rows: Sequence[str], series: Sequence[Dots], label: str) -> Figure:
     """The effects in each row, such as a node type, with their intervals, those of a row below each other."""
     figure = _figure(7.2, (0.16 + 0.17 * len(series)) * len(rows) + 1.1)
     axis = figure.subplots()
-    _dots(axis, rows, series)
+    dots(axis, rows, series)
     axis.set_xlabel(label)
     _legend(figure, np.array([axis]))
     return figure
 
 
-def _dots(axis: Any, rows: Sequence[str], series: Sequence[Dots]) -> None:
+def dots(axis: Any, rows: Sequence[str], series: Sequence[Dots]) -> None:
     axis.axvline(0, color=INK, lw=0.8)
     step = 0.6 / len(series)
     for number, one in enumerate(series):
@@ -270,11 +281,12 @@ def code_and_language(
     """Differences to the best baseline by config, a panel for each protocol, above the offsets of the configs."""
     models = max(len(series) for series in panels.values())
     heights = [(0.2 + 0.17 * models) * len(configs) + 1.1, 3.1]
+    heights[0] *= len(panels) if _narrow.get() else 1
     figure = _figure(9.2, sum(heights))
     top, bottom = figure.subfigures(2, 1, height_ratios=heights, squeeze=False)[:, 0]
-    axes = top.subplots(1, len(panels), sharex=True, sharey=True, squeeze=False)
+    axes = _below(top, 1, len(panels), sharex=True, sharey=True)
     for axis, (name, series) in zip(axes[0], panels.items()):
-        _dots(axis, configs, series)
+        dots(axis, configs, series)
         axis.set_title(name)
         axis.set_xlabel("top-1 UAS vs best baseline, points")
     _legend(top, axes)
@@ -301,8 +313,8 @@ def boxes(node_types: Sequence[str], panels: dict[str, list[ArmPercentiles | Non
     """T1 above T0 by node type, a panel for each model."""
     columns = min(2, len(panels))
     rows = -(-len(panels) // columns)
-    figure = _figure(4.6 * columns + 1.2, rows * (0.34 * len(node_types) + 0.6) + 0.5)
-    axes = figure.subplots(rows, columns, sharex=True, sharey=True, squeeze=False)
+    size = 4.6 * columns + 1.2, rows * (0.34 * len(node_types) + 0.6) + 0.5
+    figure, axes = _panels(rows, columns, *size, sharex=True, sharey=True)
     for axis in axes.flat[len(panels) :]:
         axis.set_visible(False)
     for axis, (name, arms) in zip(axes.flat, panels.items()):
@@ -343,8 +355,7 @@ def cumulative(
     """The share of functions up to a score, T1 and T0 of all models, a panel for each node type."""
     columns = min(4, len(node_types))
     rows = -(-len(node_types) // columns)
-    figure = _figure(max(4.6, 2.4 * columns), 2.0 * rows + 0.8)
-    axes = figure.subplots(rows, columns, sharex=True, sharey=True, squeeze=False)
+    figure, axes = _panels(rows, columns, max(4.6, 2.4 * columns), 2.0 * rows + 0.8, sharex=True, sharey=True)
     for axis in axes.flat[len(node_types) :]:
         axis.set_visible(False)
     for place, (axis, node_type) in enumerate(zip(axes.flat, node_types)):
@@ -364,27 +375,39 @@ def cumulative(
 
 
 class Points(NamedTuple):
-    """A number for each row: (rows,)."""
+    """A number for each row: (rows,), or (3, rows) with its interval. `mark`: one of DOT, CIRCLE and TICK."""
 
     label: str
     values: np.ndarray
     colour: str
-    filled: bool
+    mark: str = "o"
+
+
+DOT, CIRCLE, TICK = "o", "circle", "|"
+"""What a model finds; the same under another condition; what needs no model."""
 
 
 def rows(names: Sequence[str], panels: dict[str, list[Points]]) -> Figure:
     """Points in rows that all panels share; a panel has its own numbers on its axis."""
+    lines = sum(1 + name.count("\n") for name in names)
     listed = max(0, *(len(series) - 8 for series in panels.values()))  # beyond what there is room for in the legend
-    figure = _figure(3.1 * len(panels) + 1.2, max(2.4, 0.22 * len(names) + 1.1) + 0.18 * listed)
-    axes = figure.subplots(1, len(panels), sharey=True, squeeze=False)
+    height = max(2.4, 0.22 * lines + 1.1) + 0.18 * listed
+    figure, axes = _panels(1, len(panels), 3.1 * len(panels) + 1.2, height, sharey=True)
     for axis, (label, series) in zip(axes[0], panels.items()):
         for points in series:
-            face = points.colour if points.filled else "none"
-            axis.scatter(points.values, range(len(names)), s=24, c=face, edgecolors=points.colour, label=points.label)
+            values, *bounds = np.atleast_2d(points.values)
+            if bounds:
+                axis.hlines(range(len(names)), *bounds, color=points.colour, lw=1.5)
+            look: dict[str, Any] = {"s": 24, "edgecolors": points.colour}
+            if points.mark == TICK:
+                look = {"s": 110, "marker": TICK, "linewidths": 2}
+            look["c"] = "none" if points.mark == CIRCLE else points.colour
+            axis.scatter(values, range(len(names)), label=points.label, zorder=3, **look)
         axis.set_xlabel(label)
         axis.locator_params(axis="x", nbins=5)
+        axis.set_xlim(left=min(0, axis.get_xlim()[0]))
     axes[0][0].set_yticks(range(len(names)), names)
-    axes[0][0].invert_yaxis()
+    axes[0][0].set_ylim(len(names) - 0.5, -0.5)
     _legend(figure, axes)
     return figure
 
@@ -419,6 +442,36 @@ def style() -> contextlib.AbstractContextManager:
     return matplotlib.style.context(_STYLE)
 
 
+class Drawn(NamedTuple):
+    """A figure for files and pages. `narrow`: an SVG for narrow screens; empty if `svg` is not too wide for them."""
+
+    svg: str
+    narrow: str
+    png: bytes
+
+
+def drawn(draw: Callable[[], Figure]) -> Drawn:
+    with style():
+        wide = lay_out(draw())
+        narrow = to_svg(_narrowed(draw)) if wide.get_figwidth() > NARROW else ""
+        return Drawn(to_svg(wide), narrow, to_png(wide))
+
+
+def pdf(draw: Callable[[], Figure]) -> bytes:
+    data = io.BytesIO()
+    with style():
+        lay_out(draw()).savefig(data, format="pdf", metadata=dict.fromkeys(("Creator", "Producer", "CreationDate")))
+    return data.getvalue()
+
+
+def _narrowed(draw: Callable[[], Figure]) -> Figure:
+    token = _narrow.set(True)
+    try:
+        return lay_out(draw())
+    finally:
+        _narrow.reset(token)
+
+
 def lay_out(figure: Figure) -> Figure:
     """Compute the layout once: it takes about as long as drawing."""
     figure.draw_without_rendering()
@@ -426,10 +479,14 @@ def lay_out(figure: Figure) -> Figure:
     return figure
 
 
+_SPARE = re.compile(r'(?<=\d\.\d\d)\d+| transform="rotate\(-0 [^"]*"')
+"""Of the tags of an SVG: digits below a hundredth of a point, and rotations by nothing."""
+
+
 def to_svg(figure: Figure) -> str:
     text = io.StringIO()
     figure.savefig(text, format="svg", metadata={"Date": None, "Creator": None})
-    return text.getvalue().translate(SHOWN)
+    return re.sub(r"<[a-z][^>]*>", lambda tag: _SPARE.sub("", tag[0]), text.getvalue()).translate(SHOWN)
 
 
 def to_png(figure: Figure) -> bytes:
@@ -441,21 +498,36 @@ def to_png(figure: Figure) -> bytes:
 def for_page(svg: str, prefix: str) -> str:
     """Embed an SVG in a page: with unique ids, the text colour of the page, and a transparent background."""
     svg = svg[svg.index("<svg") :]
-    svg = re.sub(r"<metadata>.*?</metadata>|<style\b.*?</style>", "", svg, flags=re.DOTALL)  # the page has the style
+    svg = re.sub(
+        r"<metadata>.*?</metadata>|<style\b.*?</style>|(?<=\n) +", "", svg, flags=re.DOTALL
+    )  # the page has the style
     svg = re.sub(r'(\bid="|href="#|url\(#)', rf"\g<1>{prefix}-", svg)
     return svg.replace(INK, "currentColor").replace(f"fill: {PAPER}", "fill: none")
 
 
 def _figure(width: float, height: float) -> Figure:
-    return Figure(figsize=(width, height), layout="constrained", dpi=150)
+    return Figure(figsize=(min(width, NARROW) if _narrow.get() else width, height), layout="constrained", dpi=150)
+
+
+def _panels(rows: int, columns: int, width: float, height: float, **shared: Any) -> tuple[Figure, np.ndarray]:
+    """A figure of that size, and its axes (rows, columns)."""
+    figure = _figure(width, height * (columns if _narrow.get() else 1))
+    return figure, _below(figure, rows, columns, **shared)
+
+
+def _below(figure: FigureBase, rows: int, columns: int, **shared: Any) -> np.ndarray:
+    """Axes (rows, columns), on a narrow screen all below each other."""
+    shape = (rows * columns, 1) if _narrow.get() else (rows, columns)
+    axes: np.ndarray = figure.subplots(*shape, squeeze=False, **shared)
+    return axes.reshape(rows, columns)
 
 
 def _legend(figure: FigureBase, axes: np.ndarray) -> None:
     labels: dict[str, Artist] = {}
     for axis in axes.flat:
         handles, names = axis.get_legend_handles_labels()
-        labels |= dict(zip(names, handles))
-    widest = 0.45 + 0.075 * max(map(len, labels))  # inches
+        labels |= {fill(name, 46): handle for name, handle in zip(names, handles)}
+    widest = 0.45 + 0.075 * max(len(line) for label in labels for line in label.split("\n"))  # inches
     fitting = max(1, min(4, int(figure.get_figure(root=True).get_figwidth() / widest)))
     rows = -(-len(labels) // fitting)
     columns = -(-len(labels) // rows)  # of equal length, as far as possible

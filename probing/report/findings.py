@@ -31,7 +31,7 @@ from probing.evidence.selection import SAME_RELATIONS, apply_each, choose
 from probing.evidence.statistics import holm
 from probing.evidence.statistics_cache import cached
 from probing.evidence.uncertainty import Comparison, MeanComparison, compare_means, mean_score, means
-from probing.report.words import distinct, numbered
+from probing.report.words import distinct, file_names
 from probing.runs.progress import progress
 from probing.runs.saved import read_text
 from probing.runs.settings import Limit, Settings, extent
@@ -169,6 +169,11 @@ class Findings:
     def settings(self) -> Settings:
         return self.subjects[0].settings
 
+    def file(self, part: str, subject: Subject) -> str:
+        """The name of files and sections on a subject, such as python-relations-tiny."""
+        names = file_names([one.name for one in self.subjects])
+        return f"{self.name}-{part}-{names[self.subjects.index(subject)]}"
+
     @property
     def config(self) -> str:
         return self.settings.config
@@ -267,17 +272,18 @@ def read_findings(paths: Sequence[Path], data: Any = None) -> list[Findings]:
     """
     groups = _groups(paths)
     all_findings: list[Findings] = []
+    names: list[str] = []  # of files
     for shared, files in progress(groups, desc="gathering", unit="config"):
         title = [shared.config]
         same_config = [other for other, _ in groups if other.config == shared.config]
         title += [shared.data] if len({other.data for other in same_config}) > 1 else []
         title += [shared.split] if shared.split != "test" else []
         title += [shared.direction] if shared.direction != language_of(shared.config).direction else []
+        names.append(", ".join(title))
         title += (
             [f"partial, {extent(shared.limit, language_of(shared.config).units)}"] if shared.limit is not None else []
         )
-        number = sum(other.config == shared.config for other in all_findings) + 1
-        all_findings.append(_gathered(", ".join(title), numbered(shared.config, number), files, data))
+        all_findings.append(_gathered(", ".join(title), file_names(names)[-1], files, data))
     return all_findings
 
 

@@ -7,21 +7,26 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
+from itertools import groupby
 from pathlib import Path
 
 import jinja2
 
 from codesyntax_dataset.atomic import os_errors_as_ledger_errors, replace, temporary_folder
 from codesyntax_dataset.owned_folder import check_owned
-from probing.report.document import Figure, Section, Table, in_html
+from probing.report import latex
+from probing.report.document import Figure, Section, Table, in_html, prose_in_html
 from probing.report.figures import for_page
 from probing.report.pages import environment, fill
 
 MODELS = "models"
 """The folder of the pages of models."""
 
-_OURS = {"tables": {".csv"}, "figures": {".svg", ".png"}, "entries": {".json"}, MODELS: {".html"}}
+_OURS = {"tables": {".csv", ".tex"}, "figures": {".svg", ".png", ".pdf"}, "entries": {".json"}, MODELS: {".html"}}
 """The folders of a report, and the files in them."""
+
+_LATEX = ("report.tex", "report.pdf", "report.aux", "report.log")
+"""The document, and what LaTeX makes of it."""
 
 
 @dataclass(frozen=True)
@@ -30,7 +35,8 @@ class Report:
 
     `command`: the one that makes it, such as `report`; `source`: what it is made from, in words; `about`: what else
     is in its folder; `markdown`: the name of the Markdown file; `files`: path -> text of further files; `models`:
-    file name -> title and sections of the page of each model, if they have any.
+    file name -> title and sections of the page of each model, if they have any; `latex`: whether to add `report.tex`,
+    each table as LaTeX and each figure as PDF.
     """
 
     command: str
@@ -43,6 +49,12 @@ class Report:
     markdown: str = "report.md"
     files: Mapping[str, str] = field(default_factory=dict)
     models: Mapping[str, tuple[str, Sequence[Section]]] = field(default_factory=dict)
+    latex: bool = False
+
+    @property
+    def answer(self) -> str:
+        """The sentence that it opens with."""
+        return next(part for section in self.sections for part in section.all_parts() if isinstance(part, str))
 
 
 def save(report: Report, output: Path) -> Path:
@@ -64,7 +76,7 @@ def check_ours(output: Path, command: str) -> None:
 
 def _is_part(file: str) -> bool:
     path = Path(file)
-    return file in ("index.html", "report.md") or path.suffix in _OURS.get(str(path.parent), ())
+    return file in ("index.html", "report.md", *_LATEX) or path.suffix in _OURS.get(str(path.parent), ())
 
 
 def _marker(command: str) -> str:
@@ -92,13 +104,24 @@ def write(report: Report, folder: Path) -> None:
         if isinstance(part, Table) and part.within is None:
             files[part.file] = part.to_csv()
         elif isinstance(part, Figure):
-            files |= {f"figures/{part.name}.svg": part.svg, f"figures/{part.name}.png": part.png}
+            files |= {f"figures/{part.name}.svg": part.svg, f"figures/{part.name}.png": part.drawn.png}
+    if report.latex:
+        files |= _in_latex(report, sections)
     text = "\n".join(section.to_markdown() for section in report.sections)
     files[report.markdown] = f"# {report.title}\n\n{_marker(report.command)}\n\n{text}"
     files |= {"index.html": _page(report), **{path: _page(page, "../") for path, page in pages.items()}}
     for path, content in files.items():
         (folder / path).parent.mkdir(parents=True, exist_ok=True)
         (folder / path).write_bytes(content if isinstance(content, bytes) else content.encode("utf-8"))
+
+
+def _in_latex(report: Report, sections: Sequence[Section]) -> dict[str, str | bytes]:
+    parts = [part for section in sections for part in section.all_parts(drawn=False)]
+    files: dict[str, str | bytes] = {f"figures/{one.name}.pdf": one.pdf for one in parts if isinstance(one, Figure)}
+    files |= {f"tables/{one.name}.tex": one.to_latex() for one in parts if isinstance(one, Table)}
+    title = rf"\section*{{{latex.escaped(report.title)}}}"
+    text = "\n".join([title, *(section.to_latex() for section in sections)])
+    return {**files, "report.tex": latex.DOCUMENT % (_marker(report.command), text)}
 
 
 def _page(report: Report, root: str = "") -> str:
@@ -109,9 +132,11 @@ def _page(report: Report, root: str = "") -> str:
 @cache
 def _template() -> jinja2.Template:
     templates = environment()
-    templates.globals |= {"in_html": in_html, "for_page": for_page}
-    templates.tests |= {
-        "table": lambda part: isinstance(part, Table),
-        "figure": lambda part: isinstance(part, Figure),
-    }
+    templates.globals |= {"in_html": in_html, "prose": prose_in_html, "for_page": for_page}
+    templates.filters["by_kind"] = _by_kind
     return templates.get_template("report.html.jinja")
+
+
+def _by_kind(parts: Iterable[str | Table | Figure]) -> list[tuple[str, list[str | Table | Figure]]]:
+    """Neighbouring parts of one kind together, under its name."""
+    return [(kind.__name__, list(some)) for kind, some in groupby(parts, type)]

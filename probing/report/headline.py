@@ -1,153 +1,211 @@
-"""The finding in sentences, generated from the numbers."""
+"""The answer, which a report opens with: one sentence, one table of models and one figure."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from codesyntax_dataset.protocol import BEST_BASELINE, TABLE_KS
+import numpy as np
+
+from codesyntax_dataset.protocol import BEST_BASELINE, HELD_OUT
 from codesyntax_metric.topk_uas import HEAD_TO_DEPENDENT
-from probing.evidence.statistics import FEW_FUNCTIONS
-from probing.report import beyond, emergence
-from probing.report.document import COLOURED, DIFFERENCE, LINK, SCORE, Column, P, Section, Table, separated
-from probing.report.findings import Findings, Scored, Subject
+from probing.evidence.statistics import FEW_FUNCTIONS, LEAST_EDGES
+from probing.report import beyond, figures
+from probing.report.document import (
+    COLOURED,
+    DIFFERENCE,
+    LINK,
+    NAME,
+    PERCENT,
+    SCORE,
+    Column,
+    Figure,
+    Section,
+    Table,
+    separated,
+)
+from probing.report.figures import COLOURS, FAINT, INK, TICK, Points
+from probing.report.findings import Findings, Subject
 from probing.report.scored import RULE, Gain, K, best_model, gains
-from probing.report.words import counted, interval, listed
+from probing.report.words import counted, listed
 
 TITLE = "What was found"
 
 NAMED = 3
-"""How many relations or layers a sentence names."""
+"""How many configs or relations a sentence names."""
 
-_PROTOCOL = "held-out"
+MOST_ROWS = 12
+"""With more models and configs than this, the table shows one config at a time."""
 
 
-def section(all_findings: Sequence[Findings], *, of_models: bool) -> Section:
-    """The finding on each config: each model against the best baseline, then relations and layers of the best model;
-    unless `of_models`, of the others nothing is said."""
-    return Section(
-        "finding",
-        TITLE,
-        ["Attention heads are chosen on the split validation and scored on unseen data (held-out)."],
-        [
-            Section(f"{findings.name}-finding", findings.title, _config(findings, of_models))
-            for findings in all_findings
-        ],
+def section(all_findings: Sequence[Findings], links: Mapping[str, str]) -> Section:
+    """The answer. `links`: name of a model -> the link to its page."""
+    known = [findings for findings in all_findings if findings.models]
+    if not known:
+        return Section("finding", TITLE, ["Only controls were probed, and no model."])
+    return Section("finding", TITLE, [sentence(known), models(known, links), _figure(known)])
+
+
+def of_model(all_findings: Sequence[Findings], name: str, file: str) -> Table:
+    """The rows of one model. `file`: the name of its table."""
+    table = models(all_findings, {})
+    rows = [row for row in table.rows if row[1] == name]
+    return Table(file, name, table.columns, rows, table.notes, within="tables/models.csv")
+
+
+def sentence(all_findings: Sequence[Findings]) -> str:
+    """The best model of each config beside the best baseline, on unseen data."""
+    if len(all_findings) <= NAMED:
+        return "; ".join([_first(all_findings[0]), *map(_further, all_findings[1:])]) + "."
+    signs = [_sign(findings, best_model(findings)) for findings in all_findings]
+    more, less, same = (signs.count(sign) for sign in (1, -1, 0))
+    return (
+        f"With one guess, the attention heads of the best model find more than fixed offsets and keywords without a "
+        f"model in {more} of {len(signs)} configs, less in {less}, and neither in {same}."
     )
 
 
-def of_model(findings: Findings, model: Subject) -> str:
-    """The sentences on one model."""
-    return _model(findings, model)
-
-
-def models(all_findings: Sequence[Findings], pages: Mapping[str, str]) -> Table:
-    """The models, best first, with what they find of all edges and beyond offsets; `pages`: name of a model -> the link
-    to its page."""
-    cells: dict[str, list[Any]] = {name: [] for name in pages}
-    columns = [Column("name", LINK)]
-    for findings in all_findings:
-        subjects = {model.name: model for model in findings.models}
-        for name, row in cells.items():
-            row += [None] * 3 if name not in subjects else [
-                findings.row[name].cell(_PROTOCOL, RULE, K),
-                findings.row[name].difference(_PROTOCOL, RULE, K),
-                beyond.score(subjects[name]),
-            ]  # fmt: skip
-        columns += [
-            Column("score", SCORE, findings.title),
-            Column("vs best baseline", DIFFERENCE, findings.title),
-            Column("beyond offsets", SCORE, findings.title),
-        ]
-    best_first = sorted(cells, key=lambda name: [-(cell or [-1])[0] for cell in cells[name][::3]])
+def models(all_findings: Sequence[Findings], links: Mapping[str, str]) -> Table:
+    """The models of each config, best first, on all edges and beyond offsets."""
+    rows = [_row(findings, model, links) for findings in all_findings for model in _best_first(findings)]
+    edges, hard = "all edges, held-out", "beyond the best offset, held-out"
+    columns = [Column("config", NAME), Column("model", LINK)]
+    columns += [Column("score", SCORE, edges), Column("best baseline", PERCENT, edges)]
+    columns += [Column("difference", DIFFERENCE, edges)]
+    columns += [Column("score", SCORE, hard), Column("next best baseline", PERCENT, hard)]
+    columns += [Column("chance", PERCENT, hard)]
     return Table(
         "models",
-        f"{len(pages)} models, each with a page of its own: mean over relations, k = {K}, rule {RULE}",
+        f"What the best head of each relation finds with one guess (k = {K}, rule {RULE})",
         columns,
-        [[[name, pages[name]], *cells[name]] for name in best_first],
-        f"Percent with 95 % intervals, held-out. Vs best baseline: p is corrected (Holm) for the models of a config. "
-        f"{COLOURED} Beyond offsets: on the edges that do not lie at the best offset of their relation.",
+        rows,
+        "Percent with 95 % intervals, mean over relations. Held-out: heads, offsets and keywords are chosen on "
+        "validation and scored on unseen functions. Best baseline: the better of a fixed offset and a keyword for each "
+        f"relation. Beyond the best offset: the edges that it does not find, of relations with at least {LEAST_EDGES} "
+        "such edges. Chance: a guess that ignores the code, at their distances. p: corrected (Holm) for the "
+        f"models of a config. {COLOURED}",
+        filters=int(len(rows) > MOST_ROWS or len(all_findings) == 1),
     )
 
 
-def _config(findings: Findings, of_models: bool) -> list[str]:
-    if not findings.models:
-        return ["Only controls were probed, and no model.", _controls(findings)]
-    best = best_model(findings)
-    texts = [_model(findings, model) for model in (findings.models if of_models else [best])]
-    texts += [emergence.sentence(training) for training in findings.trainings]
-    texts.append(_controls(findings))
-    sentences = [_relations(best, findings.language.units)]
-    if len(findings.models) > 1:
-        sentences.insert(0, f"Of {len(findings.models)} models, none scores higher than {best.name}.")
-    return [*texts, " ".join(sentences)]
-
-
-def _model(findings: Findings, model: Subject) -> str:
-    """One model beyond offsets; then, on all edges, against the best baseline: at k = 1 with the interval, and the
-    differences at the other k of tables."""
-    scored = findings.row[model.name]
-    score = scored.cell(_PROTOCOL, RULE, K)
-    if score is None:
-        return f"{model.name} has no held-out score: validation has no edges of the relations in the mean."
-    sought = "dependents" if findings.settings.direction == HEAD_TO_DEPENDENT else "head tokens"
-    relations, _ = scored.sizes[_PROTOCOL]
-    marks = f" ({model.marks})" if model.marks else ""
-    baseline = findings.row[BEST_BASELINE].cell(_PROTOCOL, RULE, K)[0]
-    return (
-        f"{model.name}{marks}: {beyond.sentence(findings, model)} "
-        f"Of all edges, its heads find {score[0]:.1f} % of the {sought} with one guess (k = 1, rule {RULE}, "
-        f"mean over {counted(relations, 'relation')}); the best baseline finds {baseline:.1f} %. "
-        f"{_compared(scored.difference(_PROTOCOL, RULE, K))}. " + _at_other_k(scored)
-    )
-
-
-def _compared(cell: list[float] | None) -> str:
-    assert cell is not None  # who has a score has its difference
-    difference, low, high, p = cell
-    points = f"{DIFFERENCE.show(difference)} points ({_interval(low, high)}p = {P.show(p)})"
-    if not separated(p):
-        return f"The difference of {points} is not separated from 0"
-    return f"The model is {'better' if difference > 0 else 'worse'} than the best baseline: {points}"
-
-
-def _interval(low: float | None, high: float | None) -> str:
-    return "" if low is None or high is None or low != low else f"{interval(low, high, DIFFERENCE)}, "
-
-
-def _at_other_k(scored: Scored) -> str:
-    differences = [
-        f"{DIFFERENCE.show(cell[0])} (k = {k}{_unless_separated(cell[-1])})"
-        for k in TABLE_KS
-        if k != K and (cell := scored.difference(_PROTOCOL, RULE, k))
-    ]
-    return f"At other k the difference is {listed(differences)}." if differences else ""
-
-
-def _controls(findings: Findings) -> str:
-    """The scores of the controls."""
-    scores = []
-    for scored in findings.rows:
-        cell = scored.cell(_PROTOCOL, RULE, K) if scored.kind.startswith("control") else None
-        if cell is not None:
-            scores.append(f"{scored.name}: {cell[0] if isinstance(cell, list) else cell:.1f} %")
-    return f"For comparison, at k = 1: {'; '.join(scores)}." if scores else "No control has a held-out score."
-
-
-def _relations(model: Subject, units: str) -> str:
+def relations(model: Subject, units: str) -> str:
     """The relations on which the model is furthest above and below the best baseline."""
     all_gains = gains(model)
     if not all_gains:
-        return f"No relation is in at least {FEW_FUNCTIONS} {units} and has edges on validation, so none is named here."
+        return f"No relation is in at least {FEW_FUNCTIONS} {units} and has edges on validation."
     above = [gain for gain in all_gains if gain.difference > 0]
     below = [gain for gain in reversed(all_gains) if gain.difference < 0]
     better, worse = (sum(separated(gain.p) for gain in some) for some in (above, below))
     text = (
         f"Of {counted(len(all_gains), 'relation')} in at least {FEW_FUNCTIONS} {units}, the heads of {model.name} "
-        f"are better than the best baseline in {better} and worse in {worse}, as far as tests can separate them."
+        f"find more than the best baseline in {better} and fewer in {worse}, as far as tests can separate them "
+        "(held-out)."
     )
     text += f" They gain most in {_named(above)}." if above else " They gain in none."
     return text + (f" They lose most in {_named(below)}." if below else " They lose in none.")
+
+
+def _first(findings: Findings) -> str:
+    """The whole clause on a config."""
+    best, number = best_model(findings), len(findings.models)
+    score = _score(findings, best)
+    if score is None:
+        return f"In {findings.title}, validation has no edges of the relations in the mean, so nothing is held out"
+    sought = "dependents" if findings.settings.direction == HEAD_TO_DEPENDENT else "head tokens"
+    name = best.name if number == 1 else f"{best.name}, the best of {number} models,"
+    rules = "fixed offsets and keywords" if findings.language.keywords else "fixed offsets"
+    return (
+        f"In {findings.title}, the attention heads of {name} find {score[0]:.1f} % of the {sought} with one guess, "
+        f"{_than(findings, best)} that {rules} find without a model"
+    )
+
+
+def _further(findings: Findings) -> str:
+    """The same in short."""
+    best = best_model(findings)
+    score = _score(findings, best)
+    found = "nothing is held out" if score is None else f"{best.name} finds {score[0]:.1f} %, {_than(findings, best)}"
+    return f"in {findings.title}, {found}"
+
+
+def _than(findings: Findings, model: Subject) -> str:
+    than = {1: "more than the", -1: "less than the", 0: "not separated from the"}[_sign(findings, model)]
+    return f"{than} {findings.row[BEST_BASELINE].cell(HELD_OUT, RULE, K)[0]:.1f} %"
+
+
+def _best_first(findings: Findings) -> list[Subject]:
+    return sorted(findings.models, key=lambda model: -(_score(findings, model) or [-1])[0])
+
+
+def _score(findings: Findings, model: Subject) -> list[float] | None:
+    score: list[float] | None = findings.row[model.name].cell(HELD_OUT, RULE, K)
+    return score
+
+
+def _sign(findings: Findings, model: Subject) -> int:
+    """1 or -1 if the test separates the model from the best baseline, otherwise 0."""
+    cell = findings.row[model.name].difference(HELD_OUT, RULE, K)
+    return int(np.sign(cell[0])) if cell and separated(cell[-1]) else 0
+
+
+def _row(findings: Findings, model: Subject, links: Mapping[str, str]) -> list[Any]:
+    baseline = findings.row[BEST_BASELINE].cell(HELD_OUT, RULE, K)
+    return [
+        findings.title,
+        [model.name, links[model.name]] if links else model.name,
+        _score(findings, model),
+        baseline and baseline[0],
+        findings.row[model.name].difference(HELD_OUT, RULE, K),
+        *beyond.scores(findings, model),
+    ]
+
+
+def _figure(all_findings: Sequence[Findings]) -> Figure:
+    """The table as a picture, of as many rows as fit on a screen."""
+    most = max(1, MOST_ROWS // len(all_findings))
+    shown = [(findings, model) for findings in all_findings for model in _best_first(findings)[:most]]
+    rows = [_row(findings, model, {}) for findings, model in shown]
+    several = len(all_findings) > 1, any(len(findings.models) > 1 for findings in all_findings)
+    names = [
+        "\n".join(
+            text
+            for text, needed in zip((model.name, findings.title), (several[1] or not several[0], several[0]))
+            if needed
+        )
+        for findings, model in shown
+    ]
+
+    def points(label: str, place: int, colour: str, mark: str = figures.DOT) -> Points:
+        cells = [row[place] for row in rows]
+        if mark == TICK:
+            return Points(label, np.array(cells, float), colour, mark)
+        return Points(label, np.array([cell or [np.nan] * 3 for cell in cells], float).T, colour, mark)
+
+    panels = {
+        "of all edges, %": [
+            points("heads of the model", 2, COLOURS[0]),
+            points("best baseline", 3, INK, TICK),
+        ],
+        "beyond the best offset, %": [
+            points("heads of the model", 5, COLOURS[0]),
+            points("best baseline", 6, INK, TICK),
+            points("chance", 7, FAINT, TICK),
+        ],
+    }
+    left_out = any(len(findings.models) > most for findings in all_findings)
+    return Figure(
+        "models",
+        "The scores of the table, held-out, with 95 % intervals."
+        + f" Of each config, the best {counted(most, 'model')}." * left_out,
+        "A dot for the heads and a line for the best baseline of each model; the numbers are in the table.",
+        "models",
+        lambda: figures.rows(names, panels),
+    )
+
+
+def _label(findings: Findings, model: Subject, several_configs: bool, several_models: bool) -> str:
+    texts = [model.name] if several_models or not several_configs else []
+    return "\n".join([*texts, findings.title] if several_configs else texts)
 
 
 def _named(largest: Sequence[Gain]) -> str:

@@ -14,8 +14,8 @@ from probing.evidence.statistics import FEW_FUNCTIONS
 from probing.report import figures
 from probing.report.document import MARKED, PERCENT, POINTS, SCORE, Column, Figure, Section, Table
 from probing.report.findings import Findings
-from probing.report.scored import RULE, K, figure, with_marks
-from probing.report.words import method
+from probing.report.scored import RULE, K, with_marks
+from probing.report.words import file_names, method
 
 _ID = "languages"
 
@@ -39,13 +39,17 @@ def sections(all_findings: Sequence[Findings], only: str | None = None) -> list[
     """A section on the models that were probed in several programming languages, or on one of them; none if there is no
     such model."""
     parts: list[Table | Figure] = []
-    for number, model in enumerate(dict.fromkeys(one.name for findings in all_findings for one in findings.models), 1):
+    models = list(dict.fromkeys(one.name for findings in all_findings for one in findings.models))
+    for file, model in zip(file_names(models), models):
         if only not in (None, model):
             continue
         languages = _languages(all_findings, model)
         shared = {k: _shared(languages, model, k) for k in TABLE_KS}
         if shared[K]:
-            parts += [_figure(list(languages), model, shared, number), _table(list(languages), model, shared, number)]
+            parts += [
+                _figure(list(languages), model, shared, f"{_ID}-{file}"),
+                _table(list(languages), model, shared, f"{_ID}-{file}"),
+            ]
     return [Section(_ID, "Languages", [*method("languages"), *parts])] if parts else []
 
 
@@ -82,7 +86,7 @@ def _mean(names: Sequence[str], shared: Mapping[str, Mapping[str, _LanguageScore
     return _LanguageScores([model], baseline)
 
 
-def _figure(languages: Sequence[str], model: str, shared: _Shared, number: int) -> Figure:
+def _figure(languages: Sequence[str], model: str, shared: _Shared, name: str) -> Figure:
     rows = dict(shared[K])
     if common := _of_all(languages, rows):
         mean = {language: _mean(common, rows, language) for language in languages}
@@ -92,23 +96,23 @@ def _figure(languages: Sequence[str], model: str, shared: _Shared, number: int) 
     for row, by_language in enumerate(drawn.values()):
         for language, one in by_language.items():
             scores[:, row, languages.index(language)] = one.model[0], one.baseline, one.difference
-    return figure(
-        f"{_ID}-{number}",
+    return Figure(
+        name,
         f"{model} by language, top-1 UAS, first token, held-out: the score of its best head, and below it that of the "
         f"best baseline; colour: the difference. Relations in at least {FEW_FUNCTIONS} functions of at least two "
         "languages, largest mean difference first"
         + (f", below the mean of the {len(common)} that all have and that count in a mean." if common else "."),
         f"Heat map of relation by language ({', '.join(languages)}); the numbers in its cells are in the table, too.",
-        f"{_ID}-{number}",
+        name,
         lambda: figures.languages(list(drawn), languages, *scores),
     )
 
 
-def _table(languages: Sequence[str], model: str, shared: _Shared, number: int) -> Table:
+def _table(languages: Sequence[str], model: str, shared: _Shared, name: str) -> Table:
     rows: list[list[Any]] = []
     for k, relations in shared.items():
-        for name, by_language in relations.items():
-            row: list[Any] = [k, with_marks(name)]
+        for relation, by_language in relations.items():
+            row: list[Any] = [k, with_marks(relation)]
             for language in languages:
                 scores = by_language.get(language)
                 row += [None] * 3 if scores is None else [scores.model, scores.baseline, scores.difference]
@@ -121,7 +125,7 @@ def _table(languages: Sequence[str], model: str, shared: _Shared, number: int) -
             Column("difference", POINTS, language),
         ]
     return Table(
-        f"{_ID}-{number}",
+        name,
         f"{model} and the best baseline by language, held-out",
         columns,
         rows,

@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import product
 
 import numpy as np
 
-from codesyntax_dataset.protocol import BEST_BASELINE, KS, PUBLISHED, TABLE_KS
+from codesyntax_dataset.protocol import KS, PUBLISHED, TABLE_KS
 from codesyntax_metric.topk_uas import RULES
 from probing.evidence.baselines import kinds_of
 from probing.evidence.selection import SAME_RELATIONS
 from probing.evidence.statistics import holm
 from probing.report import figures
-from probing.report.document import COLOURED, COUNT, DIFFERENCE, NAME, SCORE, Column, Figure, Table
+from probing.report.document import COLOURED, COUNT, DIFFERENCE, SCORE, Column, Figure, Table
 from probing.report.figures import FAINT, INK, Line
 from probing.report.findings import Findings, Subject
 from probing.report.scored import (
     FILTERS,
     drawn_in_words,
-    figure,
     line,
     paper_rows,
     shown_means,
@@ -30,21 +30,18 @@ _BASELINE_STYLES = {"offset": "--", "keyword": ":", "combined": "-"}
 
 
 def overview(all_findings: Sequence[Findings]) -> Table:
-    side_by_side = shown_means(all_findings)
+    side_by_side, titles = shown_means(all_findings), [findings.title for findings in all_findings]
     rows = []
     everything = [(findings, scored) for findings in all_findings for scored in [*findings.rows, *paper_rows(findings)]]
-    for rule in RULES:
-        for k in TABLE_KS:
-            for findings, scored in everything:
-                if rule not in findings.rules or (scored.kind == "paper" and scored.cell(PUBLISHED, rule, k) is None):
-                    continue
-                row: list[object] = [rule, k, findings.title, scored.name, scored.kind, scored.functions]
-                for mean in side_by_side:
-                    row += scored.sizes.get(mean, (None, None))
-                    row += [scored.cell(mean, rule, k), scored.difference(mean, rule, k)]
-                rows.append(row)
+    for rule, k, (findings, scored) in product(RULES, TABLE_KS, everything):
+        if rule not in findings.rules or (scored.kind == "paper" and scored.cell(PUBLISHED, rule, k) is None):
+            continue
+        row: list[object] = [findings.title, rule, k, scored.name, scored.kind, scored.functions]
+        for mean in side_by_side:
+            row += scored.sizes.get(mean, (None, None))
+            row += [scored.cell(mean, rule, k), scored.difference(mean, rule, k)]
+        rows.append(row)
     columns = [
-        Column("config", NAME),
         Column("name"),
         Column("kind"),
         Column("functions", COUNT),
@@ -59,12 +56,13 @@ def overview(all_findings: Sequence[Findings]) -> Table:
     return Table(
         "overview",
         "Mean top-k UAS over relations: models, controls, baselines and the paper",
-        [*FILTERS, *columns],
-        rows,
+        [Column("config"), *FILTERS, *columns],
+        sorted(rows, key=lambda row: titles.index(row[0])),
         "Percent with 95 % intervals. Relations, edges: those in the mean. Vs best baseline: difference to the "
-        "combined baseline on the same functions, over the relations that both have. "
-        f"{_compares(side_by_side)}{_tested(all_findings)}",
-        filters=2,
+        f"combined baseline on the same functions, over the relations that both have. {_compares(side_by_side)}p: "
+        f"corrected (Holm) within a config for {tests_in_words(all_findings)}; the p of a control is uncorrected and "
+        f"adds no test. Redrawn dependents have other edges, and therefore no difference. {COLOURED}",
+        filters=3,
     )
 
 
@@ -75,54 +73,6 @@ def _compares(side_by_side: Sequence[str]) -> str:
     return (
         f"{SAME_RELATIONS.capitalize()}: the mean without the relations that have no edges on validation; compare "
         "this one with the held-out mean. "
-    )
-
-
-def _tested(all_findings: Sequence[Findings]) -> str:
-    return (
-        f"p: corrected (Holm) within a config for {tests_in_words(all_findings)}; the p of a control is uncorrected "
-        f"and adds no test. {COLOURED}"
-    )
-
-
-def table(findings: Findings) -> Table:
-    side_by_side = shown_means([findings])
-    rows = []
-    everything = [*findings.rows, *paper_rows(findings)]
-    for rule in findings.rules:
-        for scored in everything:
-            cells = [scored.cell(mean, rule, k) for mean in side_by_side for k in TABLE_KS]
-            if scored.kind != "paper" or cells[0] is not None:
-                rows.append([rule, scored.name, scored.kind, *cells])
-    columns = [Column(f"k = {k}", SCORE, mean) for mean in side_by_side for k in TABLE_KS]
-    return Table(
-        f"{findings.name}-means",
-        "Mean over relations, as Tables 3 and 4 (first) and 5 (any) of the paper",
-        [Column("rule"), Column("name"), Column("kind"), *columns],
-        rows,
-        f"Percent with 95 % intervals. {_compares(side_by_side)}".rstrip(),
-        filters=1,
-    )
-
-
-def differences(findings: Findings) -> Table:
-    side_by_side = shown_means([findings])
-    rows = []
-    for rule in findings.rules:
-        for scored in findings.rows:
-            for k in TABLE_KS if scored.differences else ():
-                cells = [scored.difference(mean, rule, k) for mean in side_by_side]
-                rows.append([rule, scored.name, scored.kind, int(k), *cells])
-    columns = [Column("rule"), Column("name"), Column("kind"), Column("k", COUNT)]
-    columns += [Column("difference", DIFFERENCE, mean) for mean in side_by_side]
-    return Table(
-        f"{findings.name}-differences",
-        f"Mean over relations: difference to the best baseline ({BEST_BASELINE})",
-        columns,
-        rows,
-        f"Percentage points with 95 % intervals. {_compares(side_by_side)}{_tested([findings])} Redrawn dependents "
-        "have other edges than the baselines, and therefore no difference.",
-        filters=1,
     )
 
 
@@ -142,7 +92,7 @@ def curves(findings: Findings) -> Figure:
                 for name, colour in (("Combined", INK), ("CuBERT", FAINT), ("BERT-large", FAINT)):
                     if rule in theirs.get(name, {}):
                         lines.append(Line(f"{name} (paper)", line(theirs[name], rule), colour, points=True))
-    return figure(
+    return Figure(
         f"{findings.name}-curves",
         f"{findings.title}: mean top-k UAS over k, by rule (rows) and protocol (columns). "
         f"{_compares(shown_means([findings]))}{drawn_in_words(findings)}"
@@ -177,7 +127,7 @@ def against(findings: Findings, subject: Subject, every: Table) -> Table:
         elif other == subject.name:
             rows.append([rule, k, one, *([-value, -high, -low, p] for value, low, high, p in cells)])
     return Table(
-        f"{every.name}-{findings.subjects.index(subject) + 1}",
+        findings.file("pairs", subject),
         f"{subject.name} against each other model, mean over relations",
         [*FILTERS, *every.columns[len(FILTERS) + 1 :]],
         rows,

@@ -29,7 +29,6 @@ from probing.report.document import (
 )
 from probing.report.figures import COLOURS, FAINT
 from probing.report.findings import Findings
-from probing.report.scored import figure
 from probing.report.syntaxeval import Group
 from probing.report.words import interval, method, numbered
 
@@ -182,18 +181,20 @@ def _figure(name: str, title: str, mechanism: Mechanism) -> Figure:
     pairs = mechanism.counted
     node_types = [pair.node_type for pair in pairs]
 
-    def points(label: str, values: Sequence[float], colour: str = COLOURS[0], filled: bool = True) -> figures.Points:
-        return figures.Points(label, np.array(values), colour, filled)
+    def points(
+        label: str, values: Sequence[float], colour: str = COLOURS[0], mark: str = figures.DOT
+    ) -> figures.Points:
+        return figures.Points(label, np.array(values), colour, mark)
 
     panels = {
         "held-out top-1 UAS, %": [
             points("best heads", [pair.heads for pair in pairs]),
-            points("best baseline", [pair.baseline for pair in pairs], FAINT, filled=False),
+            points("best baseline", [pair.baseline for pair in pairs], FAINT, figures.TICK),
         ],
         "T1 − T0, Jaccard similarity": [points("masking", [pair.effect for pair in pairs], COLOURS[1])],
         "restored in T1, %": [points("masking", [pair.restored for pair in pairs], COLOURS[1])],
     }
-    return figure(
+    return Figure(
         name,
         f"{title}: the held-out scores of the relations of a node type, and what masking it loses, largest loss first.",
         f"Points for {', '.join(node_types)}; the numbers are in the table.",

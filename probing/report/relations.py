@@ -36,7 +36,6 @@ from probing.report.scored import (
     best_model,
     difference_on,
     drawn_in_words,
-    figure,
     gains,
     head_name,
     styled,
@@ -67,14 +66,14 @@ def preview(findings: Findings) -> Figure | None:
                 entries = subject.scores["protocols"][protocol]["relations"]
                 scores = [entries[name][RULE][K]["score"] if name in entries else [np.nan] * 3 for name in chosen]
                 columns[protocol].insert(-1, Bars(subject.name, np.array(scores, float).T, colour))
-    return figure(
+    return Figure(
         f"{findings.name}-preview",
         f"{findings.title}: models and the best baseline, with its offset or keyword at the bar; top-1, first token. "
         f"{drawn_in_words(findings)}"
         f"Of the relations in at least {FEW_FUNCTIONS} {findings.language.units}, those where {best.name} gains most "
         "over the best baseline (top) and loses most (bottom), held-out. Bars without a line have no interval.",
         f"Bars of the top-1 scores of {', '.join(chosen)}; the numbers are in the table of relations.",
-        _table_name(findings, best),
+        findings.file("relations", best),
         lambda: figures.bars(chosen, columns),
     )
 
@@ -119,7 +118,7 @@ def table(findings: Findings, subject: Subject) -> Table:
         columns += [Column("CuBERT", PERCENT, "paper"), Column("offset", CHOSEN, "paper")]
     tests = {len(comparison.relations) for comparison in subject.comparisons.values()}
     return Table(
-        _table_name(findings, subject),
+        findings.file("relations", subject),
         f"Relations, {subject.name}: best heads and baselines, largest held-out difference first",
         columns,
         rows,
@@ -131,10 +130,6 @@ def table(findings: Findings, subject: Subject) -> Table:
         "best single offset, at k = 1, on the published dataset (Tables 9 to 12).",
         filters=2,
     )
-
-
-def _table_name(findings: Findings, subject: Subject) -> str:
-    return f"{findings.name}-relations-{findings.subjects.index(subject) + 1}"
 
 
 def _relation_cells(findings: Findings, subject: Subject, protocol: str, name: str, rule: int, k: str) -> list[Any]:
@@ -154,7 +149,6 @@ def _relation_cells(findings: Findings, subject: Subject, protocol: str, name: s
 
 
 def layers(findings: Findings, subject: Subject) -> Section:
-    number = findings.subjects.index(subject) + 1
     names = [
         name
         for name in subject.heads
@@ -163,20 +157,20 @@ def layers(findings: Findings, subject: Subject) -> Section:
     by_layer = {name: subject.heads[name].max(axis=1) for name in names}
     best = {name: divmod(int(subject.heads[name].argmax()), subject.heads[name].shape[1]) for name in names}
     names.sort(key=lambda name: (not by_layer[name].any(), best[name], -by_layer[name].max(), name))  # none found: last
-    section = Section(f"{findings.name}-layers-{number}", f"Relations by layer in {subject.name}")
+    section = Section(findings.file("layers", subject), f"Relations by layer in {subject.name}")
     if len(names) < 2:
         section.parts = [f"Fewer than two relations are in at least {FEW_FUNCTIONS} {findings.language.units}."]
         return section
     scores = np.stack([by_layer[name] for name in names])
     layer_scores = Table(
-        f"{findings.name}-layers-{number}",
+        findings.file("layers", subject),
         f"Score of the best head of each layer, {subject.name}, top-1, first token",
         [Column("relation", NAME), *(Column(f"layer {layer}", PERCENT) for layer in range(scores.shape[1]))],
         [[name, *row.tolist()] for name, row in zip(names, scores)],
         "In percent; heads chosen on the scored data.",
     )
-    heat = figure(
-        f"{findings.name}-layers-{number}",
+    heat = Figure(
+        findings.file("layers", subject),
         f"{subject.name} on {findings.title}: score of the best head of each layer (top-1, first token; bold: best "
         f"layer), for relations in at least {FEW_FUNCTIONS} {findings.language.units}, in the order of their best "
         "head.",
@@ -189,13 +183,13 @@ def layers(findings: Findings, subject: Subject) -> Section:
     with np.errstate(invalid="ignore"):
         correlation = np.corrcoef(flat)
     agreement = Table(
-        f"{findings.name}-agreement-{number}",
+        findings.file("agreement", subject),
         "",
         [Column("relation", NAME), *(Column(name, PERCENT) for name in names)],
         [[name, *row.tolist()] for name, row in zip(names, correlation)],
     )
-    alike = figure(
-        f"{findings.name}-agreement-{number}",
+    alike = Figure(
+        findings.file("agreement", subject),
         f"{subject.name} on {findings.title}: agreement of two relations, as the Pearson correlation of their top-1 "
         f"scores over all {flat.shape[1]} attention heads. Red: the same heads find both. The order is that of the "
         "heat map.",
@@ -203,12 +197,12 @@ def layers(findings: Findings, subject: Subject) -> Section:
         agreement.name,
         lambda: figures.agreement(names, correlation),
     )
-    section.parts = [heat, alike, _shared_heads(findings, subject, number)]
+    section.parts = [heat, alike, _shared_heads(findings, subject)]
     section.drawn = [layer_scores, agreement]
     return section
 
 
-def _shared_heads(findings: Findings, subject: Subject, number: int) -> Table:
+def _shared_heads(findings: Findings, subject: Subject) -> Table:
     """For each head, the relations of which it is the best one, by each protocol."""
     served: dict[tuple[int, int], dict[str, list[str]]] = {}
     kept = counted = 0
@@ -240,7 +234,7 @@ def _shared_heads(findings: Findings, subject: Subject, number: int) -> Table:
     for protocol in PUBLISHED_FIRST:
         columns += [Column("count", COUNT, protocol), Column("relations", group=protocol)]
     return Table(
-        f"{findings.name}-heads-{number}",
+        findings.file("heads", subject),
         f"The relations for which a head of {subject.name} is the best (top-1, first token)",
         columns,
         rows,

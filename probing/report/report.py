@@ -5,11 +5,13 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from codesyntax_dataset.arguments import checked
+from codesyntax_dataset.errors import UnknownName
 from probing.evidence import entry_masked
 from probing.evidence.entry import for_boards
 from probing.evidence.gather import by_instrument
@@ -27,6 +29,8 @@ logger = logging.getLogger(__name__)
 
 COMMAND = "report"
 
+FORMATS = ("html", "latex")
+
 TITLE = "What attention heads know about the syntax of code"
 MASKING_TITLE = "What masked language models restore of the syntax of code"
 BOTH_TITLE = "What language models know about the syntax of code"
@@ -34,21 +38,36 @@ BOTH_TITLE = "What language models know about the syntax of code"
 
 @checked
 def report(
-    results: Sequence[str | os.PathLike], output: str | os.PathLike, data: Any = None, tell: Any = logger.info
+    results: Sequence[str | os.PathLike],
+    output: str | os.PathLike,
+    data: Any = None,
+    format: str = FORMATS[0],
+    tell: Any = logger.info,
 ) -> Path:
     """Write a report on `results`, files or folders that `probe`, `mask`, `ablate` or `inform` wrote, into `output`.
 
     Returns the path of its page.
 
-    `data`: the location of the dataset, if not the one in the results. `tell` is called with each step. The folder has
-    `index.html`, `report.md`, `tables/*.csv`, `figures/*.svg` and `*.png`, and `entries/*.json`; with many models also
+    `data`: the location of the dataset, if not the one in the results. `format`: "latex" adds `report.tex`,
+    `tables/*.tex` (booktabs) and `figures/*.pdf`. `tell` is called with each step. The folder has `index.html`,
+    `report.md`, `tables/*.csv`, `figures/*.svg` and `*.png`, and `entries/*.json`; with many models also
     `models/*.html`, a page with the details of each. It is written as a whole or not at all; an existing report is
     replaced. The same results give the same bytes.
 
-    Raises LedgerError if `results` are not results, or if `output` exists and is not a report.
+    Raises LedgerError if `results` are not results, or if `output` exists and is not a report; UnknownName for another
+    format.
     """
     output = Path(output).resolve()
     check_ours(output, COMMAND)
+    if format not in FORMATS:
+        raise UnknownName("format", format, FORMATS)
+    made = replace(make(results, data, tell), latex=format == "latex")
+    tell(f"drawing and writing {output}")
+    return save(made, output)
+
+
+def make(results: Sequence[str | os.PathLike], data: Any = None, tell: Any = logger.info) -> Report:
+    """The report that `report` writes."""
     masking, silencing, information, probed = by_instrument(results)
     tell("reading results, resampling them for intervals and tests")
     masked, silenced = read_groups(masking), read_silenced(silencing)
@@ -56,10 +75,9 @@ def report(
     with caching():
         all_findings = read_findings(probed, data) if probed or not (masked or silenced or informed) else []
     sources = {"rank": all_findings, "masking": masked, "silencing": silenced, "information": informed}
-    tell("drawing tables and figures")
     pages = contents.pages(all_findings)
     of_models = contents.of_models(all_findings, pages)
-    made = Report(
+    return Report(
         command=COMMAND,
         source=" and ".join(name for name, found in sources.items() if found) + " ledgers",
         title=BOTH_TITLE if all_findings and masked else MASKING_TITLE if masked else TITLE,
@@ -76,8 +94,6 @@ def report(
         files=_entries(all_findings, masking, data),
         models={page: (name, of_models[name]) for name, page in pages.items()},
     )
-    tell(f"writing {output}")
-    return save(made, output)
 
 
 def _about(attention: bool, masked: bool, pages: bool) -> str:

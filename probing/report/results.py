@@ -11,9 +11,10 @@ import numpy as np
 from codesyntax_dataset.languages import language_of
 from codesyntax_dataset.protocol import TABLE_KS
 from codesyntax_metric.topk_uas import NOT_IN_MEAN, RULES
-from probing.attention.result import ProbeResult, head_name
+from probing.attention.result import ProbeResult, at_step, head_name
 from probing.evidence.baselines import kinds_of
 from probing.evidence.beyond import AVOIDED, beyond
+from probing.evidence.compared import ModelsCompared
 from probing.evidence.effect import paired
 from probing.evidence.gather import alike
 from probing.evidence.masked import gains
@@ -25,6 +26,7 @@ from probing.prediction.silencing_result import SilencingResult
 from probing.report import information as of_information
 from probing.report.document import (
     COUNT,
+    DIFFERENCE,
     EFFECT,
     NAME,
     PERCENT,
@@ -33,11 +35,14 @@ from probing.report.document import (
     SIMILARITY,
     Column,
     Kind,
+    P,
     Table,
+    separated,
 )
 from probing.report.silencing import left_out, sentence
 from probing.report.silencing import table as silencing_table
 from probing.report.syntaxeval import RANDOM, without_place
+from probing.report.words import interval
 
 if TYPE_CHECKING:
     from probing.models.catalogue import Description
@@ -70,16 +75,43 @@ def attention(result: ProbeResult) -> list[str | Table]:
     columns = [Column("relation", NAME), Column("edges", COUNT, spare=(2,)), Column("best head", SHORT)]
     table = Table(
         "relations",
-        f"{result.title}: top-k UAS in percent, {_RULE} token of the dependent, "
+        f"{result.title}: published top-k UAS in percent, {_RULE} token of the dependent, "
         f"{result.functions} {language_of(result.settings.config).units}",
         [*columns, *_over_k(PERCENT, {"10": 1})],
         rows,
-        "best head: layer-head at k = 1, counted from 0; each k has its own. * not in the mean, as in the paper.",
+        "best head: layer-head at k = 1, counted from 0; each k has its own. published: heads are chosen on these "
+        "functions. * not in the mean, as in the paper.",
         totals=[[f"mean of {len(counted)} relations", sum(counted), "", *means]],
     )
     why = result.run.attention_why
     eager = [f"probed with eager attention maps: {why}"] if why else []
     return [table, result.signature, *eager, *_skipped(result.skips)]
+
+
+def mean_row(result: ProbeResult) -> list[object]:
+    """A result as a row of `summary`."""
+    settings, run = result.settings, result.run
+    where = f"{settings.config}/{settings.split}" + (f", first {settings.limit}" if settings.limit is not None else "")
+    scores = [result.scores[_RULE][k] for k in TABLE_KS]
+    name = at_step(settings.model, run.step) + (f", {settings.control}" if settings.control else "")
+    return [name, where, result.functions, *scores]
+
+
+def summary(rows: list[list[object]]) -> Table:
+    """Several results in one table."""
+    return Table(
+        "summary",
+        f"Mean top-k UAS over relations in percent, {_RULE} token of the dependent, published: heads are chosen on the "
+        "scored data",
+        [
+            Column("model", NAME),
+            Column("on", NAME),
+            Column("functions", COUNT, spare=(2,)),
+            *_over_k(PERCENT, {"10": 1}),
+        ],
+        rows,
+        "A report on results of the splits test and validation has the held-out means, which are not optimistic.",
+    )
 
 
 def beyond_offsets(results: Sequence[ProbeResult]) -> list[str | Table]:
@@ -113,8 +145,7 @@ def _beyond(validation: ProbeResult, result: ProbeResult, avoided: int) -> list[
     means = found.estimate.mean[:, rule]  # (3, k)
     table = Table(
         "beyond",
-        f"{result.title}, beyond {offsets}: top-k UAS in percent, {_RULE} token of the dependent, heads chosen on "
-        "validation",
+        f"{result.title}, beyond {offsets}: held-out top-k UAS in percent, {_RULE} token of the dependent",
         [*columns, *_over_k(PERCENT, {"10": 3})],
         rows,
         "hard: edges whose dependent does not begin there. * not in the mean, as in the paper.",
@@ -182,6 +213,45 @@ def silencing(result: SilencingResult) -> list[str | Table]:
 def information(result: InformationResult) -> list[str | Table]:
     """The relations, those to which attention adds most first."""
     return of_information.parts_of(result)
+
+
+@parts.register
+def compared(result: ModelsCompared) -> list[str | Table]:
+    """The relations, those in which the first model gains most first, with the paired difference, and the mean."""
+    difference, p = result.difference.difference, result.difference.p_holm[0, 0]
+    cells = [[*difference.relations[:, 0, 0, place].tolist(), float(p[place])] for place in range(len(p))]
+    mean = [*difference.mean[:, 0, 0].tolist(), float(result.difference.p_mean[0, 0])]
+    names = [name + ("" if in_mean else " *") for name, in_mean in zip(result.difference.relations, result.in_mean)]
+    rows = [list(row) for row in zip(names, result.edges.tolist(), *result.relations.tolist(), cells)]
+    rows.sort(key=lambda row: (-row[-1][0], row[0]))
+    one, other = result.names
+    table = Table(
+        "compared",
+        f"{one} against {other} on {result.config}/{result.split}: held-out top-1 UAS in percent, {_RULE} token of the "
+        f"dependent, {result.functions} {language_of(result.config).units} that both read, {result.direction}",
+        [
+            Column("relation", NAME),
+            Column("edges", COUNT, spare=(3,)),
+            Column(one, PERCENT, spare=(1,)),
+            Column(other, PERCENT, spare=(2,)),
+            Column("difference", DIFFERENCE, spare=(0, 0, 0)),
+        ],
+        rows,
+        "Difference: the first less the second, in points, paired by function. p: corrected (Holm) over relations; "
+        "that of the mean is one test. * not in the mean, as in the paper.",
+        totals=[
+            [
+                f"mean of {sum(result.in_mean)} relations",
+                int(result.edges[result.in_mean].sum()),
+                *result.means,
+                mean,
+            ]
+        ],
+    )
+    points = f"{DIFFERENCE.show(mean[0])} points, {interval(mean[1], mean[2], DIFFERENCE)}, p = {P.show(mean[3])}"
+    if not separated(mean[3]):
+        return [table, f"The held-out means of {one} and {other} are not separated: {points}."]
+    return [table, f"{one} finds {'more' if mean[0] > 0 else 'less'} than {other}, held-out: {points}."]
 
 
 def baselines(result: dict[str, Any]) -> list[str | Table]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,8 +12,7 @@ from codesyntax_dataset.protocol import KS, PROTOCOLS, PUBLISHED
 from codesyntax_metric.topk_uas import NOT_IN_MEAN, RULES
 from probing.evidence.gather import PUBLISHED_FIRST
 from probing.evidence.uncertainty import Comparison
-from probing.report import figures
-from probing.report.document import Column, Figure
+from probing.report.document import Column
 from probing.report.figures import COLOURS
 from probing.report.findings import MEANS, Findings, Scored, Subject
 
@@ -119,13 +118,6 @@ def head_name(cell: dict[str, Any]) -> str | None:
 
 def head_name_of(layer: int, head: int, score: float | None) -> str | None:
     return f"{layer}-{head}" if score else None
-
-
-def figure(name: str, title: str, alt: str, table: str, draw: Callable[[], Any]) -> Figure:
-    """Draw a figure; `table` is the table that has its numbers."""
-    with figures.style():
-        drawn = figures.lay_out(draw())
-        return Figure(name, title, alt, table, figures.to_svg(drawn), figures.to_png(drawn))
 
 
 def line(scores: dict[str, Any], rule: str) -> np.ndarray:

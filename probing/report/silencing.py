@@ -30,7 +30,6 @@ from probing.report.document import (
     separated,
 )
 from probing.report.figures import COLOURS, FAINT, Points
-from probing.report.scored import figure
 from probing.report.words import listed, method, numbered
 
 TITLE = "Heads that look and heads that serve"
@@ -214,20 +213,20 @@ def _figure(one: SilencedModel) -> Figure:
     names, found = list(shown), list(shown.values())
     heads = [one.result.heads[name] for name in names]
 
-    def points(label: str, values: Sequence[float | None], colour: str = COLOURS[0], filled: bool = True) -> Points:
-        return Points(label, np.array([np.nan if value is None else value for value in values]), colour, filled)
+    def points(label: str, values: Sequence[float | None], colour: str = COLOURS[0], mark: str = figures.DOT) -> Points:
+        return Points(label, np.array([np.nan if value is None else value for value in values]), colour, mark)
 
     panels = {
         "top-1 UAS, %": [
             points("best head", [head.score for head in heads]),
-            points("best head, beyond the best offset", [head.beyond for head in heads], filled=False),
+            points("best head, beyond the best offset", [head.beyond for head in heads], mark=figures.CIRCLE),
         ],
         "cost, nats per sub-token": [
             points("best head", [one.cost.estimate for one in found]),
-            points("matched heads", [one.matched for one in found], FAINT, filled=False),
+            points("matched heads", [one.matched for one in found], FAINT, figures.TICK),
         ],
     }
-    return figure(
+    return Figure(
         one.name,
         f"{one.title}: how often the best head of a relation finds the dependent, and what silencing it costs, beside "
         "other heads of its layer.",

@@ -40,7 +40,6 @@ from probing.report.document import (
     separated,
 )
 from probing.report.figures import COLOURS, ArmPercentiles
-from probing.report.scored import figure
 from probing.report.words import distinct, interval, listed, method, numbered
 from probing.runs.settings import extent
 
@@ -382,7 +381,7 @@ def _effects_figure(group: Group, types: Sequence[str]) -> Figure:
             for one in map(model.node_types.get, types)
         ]
         series.append(figures.Dots(name, np.array(cells, float).T, COLOURS[number % len(COLOURS)], filled))
-    return figure(
+    return Figure(
         f"{group.name}-effects",
         f"{group.title}: effect of masking a node type on the Jaccard similarity of syntax trees, with 95 % intervals; "
         f"left of 0, its nodes are harder to restore than the control. Filled: corrected p below 0.05, and more "
@@ -394,7 +393,7 @@ def _effects_figure(group: Group, types: Sequence[str]) -> Figure:
 
 
 def _boxes(group: Group, types: Sequence[str]) -> Figure:
-    return figure(
+    return Figure(
         f"{group.name}-boxes",
         f"{group.title}: Jaccard similarity of functions by masked node type, its nodes (T1) and the control "
         "(T0). Boxes from the first to the third quartile with the median, lines to the 5th and 95th percentile.",
@@ -406,7 +405,7 @@ def _boxes(group: Group, types: Sequence[str]) -> Figure:
 
 def _curves(group: Group, types: Sequence[str]) -> Figure:
     panels = _panels(group, types)
-    return figure(
+    return Figure(
         f"{group.name}-cumulative",
         f"{group.title}: the share of functions whose Jaccard similarity is at most that on the axis, by masked node "
         "type; lines T1, broken lines T0, through every fifth percentile.",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -46,6 +47,17 @@ def interval(low: float, high: float, kind: Kind) -> str:
 def numbered(name: str, number: int) -> str:
     """The name of a file or section; the second of one name gets a number."""
     return f"{name}-{number}" if number > 1 else name
+
+
+def file_names(names: Sequence[str]) -> list[str]:
+    """A plain file name for each of some names, all different."""
+    taken: dict[str, None] = {}
+    for name in names:
+        plain, number = re.sub(r"[^a-z0-9._-]+", "-", name.lower())[:80].strip("-.") or "model", 1
+        while numbered(plain, number) in taken:
+            number += 1
+        taken[numbered(plain, number)] = None
+    return list(taken)
 
 
 def distinct(names: Sequence[str], all_settings: Sequence[object], among: Sequence[str]) -> list[str]:

@@ -6,6 +6,7 @@ import json
 import logging
 import os
 from abc import abstractmethod
+from importlib import import_module
 from pathlib import Path
 from typing import Any, ClassVar, Generic, Literal, Protocol, Self, TypeVar
 
@@ -128,6 +129,10 @@ class Result(Record, Generic[L]):
     @property
     def data_folder(self) -> Path | None:
         return self._data_folder
+
+    def plot(self, axes: Any = None) -> Any:
+        """Draw it on matplotlib `axes`, or on new ones, and return them, as `probing.plot` does."""
+        return import_module("probing").plot(self, axes)  # of the report's room, which no module here imports
 
     def of_model_at(self, place: Path | None) -> Self:
         """The same result, with the location of its model."""

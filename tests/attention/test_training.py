@@ -177,8 +177,8 @@ def test_the_command_line(training, dataset_folder, tmp_path):
     some = ["--revision", "step-000008", "--revision", "step-000000", "--revision", "step-000008"]
     done = CliRunner().invoke(main, arguments + some)
     assert done.exit_code == 0, done.output
-    assert done.output.count("mean of") == 2
-    assert done.output.index("run at step 8 on") < done.output.index("run at step 0 on")
+    assert done.output.count("python/test, first 3") == 2
+    assert done.output.index("run at step 8 ") < done.output.index("run at step 0 ")
     for more in (some, []):
         refused = CliRunner().invoke(main, [*arguments, *more, "--json"])
         assert refused.exit_code == 2 and "one revision" in refused.output

@@ -16,7 +16,7 @@ import probing
 from probing.attention.ledger import RankLedger
 from probing.cli import main
 from probing.evidence.beyond import beyond
-from probing.models.location import EMBEDDED, TINY
+from probing.models.location import EMBEDDED
 
 pytestmark = pytest.mark.slow
 
@@ -107,7 +107,11 @@ def test_score_of_both_splits_ends_with_what_lies_beyond_offsets(tiny_model, dat
     found = beyond(RankLedger.load(ledgers["validation"]), RankLedger.load(ledgers["test"]), 1)
     mean, low, high = found.estimate.mean[:, 0, 0]
     assert "beyond the best offset: top-k UAS" in both and "beyond the 3 best offsets" in both
-    row = next(line for line in both.splitlines() if line.strip().startswith(f"mean of {len(found.in_mean)} relations"))
+    row = next(
+        line
+        for line in both.splitlines()
+        if line.strip().startswith(f"held-out mean of {len(found.in_mean)} relations")
+    )
     assert f"{mean:.1f}" in row.split()
     assert f"95 % interval of the mean at k = 1: {low:.1f} to {high:.1f}" in both
     assert "beyond" not in run("score", ledgers["test"]).stdout
@@ -232,7 +236,10 @@ def test_demo_runs(tmp_path, monkeypatch):
         monkeypatch.setattr(probing, name, lambda *which, real=real, **given: real(*which, **given, limit=3))
     result = run("demo", "--output", tmp_path / "demo")
     assert result.exit_code == 0
-    assert EMBEDDED in result.stdout and f"{TINY} on codesyntax" in result.stdout
+    finding, *rest = result.stdout.splitlines()
+    assert finding.startswith("In python, ") and "the attention heads of" in finding and EMBEDDED in finding
+    assert str((tmp_path / "demo/report/index.html").resolve()) in rest  # on a line of its own
+    assert len(rest) < 30
     page = (tmp_path / "demo/report/index.html").read_text("utf-8")
     assert "masked syntax" in page and "control spans" in page
     assert "codesyntax probe microsoft/codebert-base" in result.stdout

@@ -168,7 +168,7 @@ def test_the_report_sets_code_against_language(tiny_model, sentences, tmp_path):
     assert english.rules == ("first",) and code.rules == ("first", "any", "last")
     told = "\n".join(part.to_markdown() for part in contents.sections([english], []))
     assert f"9 sentences and {english.edges} edges" in told and "BERT-large" in told
-    assert "keyword" not in {row[1] for row in means.table(english).rows}
+    assert "keyword" not in {row[3] for row in means.overview([english]).rows}
 
 
 def test_a_board_compares_the_paper_with_its_offsets():

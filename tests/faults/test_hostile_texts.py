@@ -76,7 +76,7 @@ def test_a_folder_with_any_name_has_a_printable_one(tmp_path):
 
 def test_a_figure_is_drawn_with_any_name_and_valid(name):
     with figures.style():
-        drawn = figures.lay_out(figures.rows([name], {name: [figures.Points(name, [1.0], "#000000", True)]}))
+        drawn = figures.lay_out(figures.rows([name], {name: [figures.Points(name, [1.0], "#000000")]}))
         root = ElementTree.fromstring(figures.to_svg(drawn))
         assert figures.to_png(drawn)
     texts = [element.text for element in root.iter("{http://www.w3.org/2000/svg}text")]

@@ -66,10 +66,8 @@ def written(all_findings, tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(module, "by_instrument", lambda _: ([], [], ["probed"]))
         patch.setattr(module, "read_findings", lambda *_: all_findings)
-        for drawing in ("by_layer", "agreement", "curves", "bars", "rows", "lay_out"):
-            patch.setattr(figures, drawing, lambda *_: None)  # figures take nearly all of the time
-        patch.setattr(figures, "to_svg", lambda _: "<svg></svg>")
-        patch.setattr(figures, "to_png", lambda _: b"")
+        # figures take nearly all of the time
+        patch.setattr(figures, "drawn", lambda _: figures.Drawn("<svg></svg>", "<svg></svg>", b""))
         return module.report(["probed"], tmp_path_factory.mktemp("written") / "report").parent
 
 
@@ -113,16 +111,16 @@ def test_each_model_has_a_page_of_its_own(opened, written):
     assert names_in(opened, "models") == best_first
     files = {file.name for file in (written / "models").iterdir()}
     assert len(files) == len(NAMES) and not list(written.parent.glob("*.html"))
-    links = {row["name"]: row["name, page"] for row in rows_of(written, "models")}
+    links = {row["model"]: row["model, page"] for row in rows_of(written, "models")}
     assert {f"models/{name}" for name in files} == set(links.values())
     assert opened.locator("[id^=table-python-relations-]").count() == 0
     for name in ("../<b>&'x'", "ada/code-small"):
         opened.get_by_role("link", name=name, exact=True).click()
         assert opened.locator("h1").inner_text() == name
-        number = sorted(NAMES).index(name) + 1
+        file = {"../<b>&'x'": "b-x", "ada/code-small": "ada-code-small"}[name]
         for table in ("relations", "beyond", "heads", "pairs"):
-            assert opened.locator(f"#table-python-{table}-{number}").count() == 1
-            assert (written / "tables" / f"python-{table}-{number}.csv").exists()
+            assert opened.locator(f"#table-python-{table}-{file}").count() == 1
+            assert (written / "tables" / f"python-{table}-{file}.csv").exists()
         for link in opened.locator("a[href$='.csv']").all():
             assert (written / "models" / link.get_attribute("href")).exists()
         opened.get_by_role("link", name="All models").click()
@@ -131,7 +129,11 @@ def test_each_model_has_a_page_of_its_own(opened, written):
 def test_pairs_are_seen_from_the_model_of_the_page(written):
     """A difference to a model before it has the other sign, and the other end of the interval first."""
     ordered = sorted(NAMES)
-    rows = [row for row in rows_of(written, "python-pairs-3") if (row["rule"], row["k"]) == ("first", "1")]
+    rows = [
+        row
+        for row in rows_of(written, "python-pairs-ada-code-small-revision-2")
+        if (row["rule"], row["k"]) == ("first", "1")
+    ]
     assert [row["vs model"] for row in rows] == ordered[:2] + ordered[3:]
     known = [[float(row[f"held-out: difference{part}"]) for part in ("", ", low", ", high")] for row in rows]
     assert known[0] == [2, 0, 3] and known[1] == [-18, -20, -17]  # 2 and 20 - 2, turned round
@@ -142,23 +144,26 @@ def test_pairs_are_seen_from_the_model_of_the_page(written):
 
 def test_the_box_shows_the_models_with_a_name(opened):
     """By keyboard, in all tables at once; what is hidden is said; baselines stay, controls go with their model."""
+    opened.evaluate("document.querySelectorAll('details').forEach((fold) => { fold.open = true; })")
     box, told = opened.get_by_role("searchbox", name="Models"), opened.locator("output")
     assert told.inner_text() == "6 models"
-    everything = names_in(opened, "python-means")
+    everything = names_in(opened, "overview")
     box.press_sequentially("SMALL  ada")
     assert told.inner_text() == "2 of 6 models, in all tables"
     assert names_in(opened, "models") == ["ada/code-small, revision 2", "ada/code-small"]
-    left = names_in(opened, "python-means")
+    left = names_in(opened, "overview")
     assert left == [name for name in everything if "number-" not in name and name != "../<b>&'x'"]
     assert "ada/code-small, random-weights" in left and "combined" in left
+    opened.set_viewport_size({"width": 1400, "height": 900})
     opened.locator("#table-models thead button").first.press("Enter")  # sorted, the same are hidden
     assert names_in(opened, "models") == ["ada/code-small", "ada/code-small, revision 2"]
+    opened.set_viewport_size({"width": 400, "height": 900})
     box.press("Enter")
     assert opened.url.endswith("index.html")
     box.fill("revision")
-    assert "ada/code-small, random-weights" not in names_in(opened, "python-means")
+    assert "ada/code-small, random-weights" not in names_in(opened, "overview")
     box.fill("nobody")
     assert told.inner_text() == "0 of 6 models, in all tables" and names_in(opened, "models") == []
     box.press("Escape")
-    assert told.inner_text() == "6 models" and names_in(opened, "python-means") == everything
+    assert told.inner_text() == "6 models" and names_in(opened, "overview") == everything
     assert opened.evaluate("document.documentElement.scrollWidth") <= 400

@@ -110,6 +110,12 @@ def rows_of(written, table):
         return list(csv.DictReader(file))
 
 
+def scores_of(written, config):
+    return {
+        (row["rule"], row["k"], row["name"]): row for row in rows_of(written, "overview") if row["config"] == config
+    }
+
+
 def numbers(row, *names):
     return [float(row[name]) if row[name] else None for name in names]
 
@@ -117,8 +123,8 @@ def numbers(row, *names):
 # Numbers
 
 
-def test_hard_edges_are_scored_as_the_ledgers_say(written, evidence, opened):
-    """The numbers of the table of means and of the first sentence, and what redrawn dependents cannot be compared with."""
+def test_hard_edges_are_scored_as_the_ledgers_say(written, evidence):
+    """The numbers of the table of means, and what redrawn dependents cannot be compared with."""
     rows = {
         (row["offsets avoided"], row["rule"], row["k"], row["name"]): row for row in rows_of(written, "java-beyond")
     }
@@ -132,14 +138,11 @@ def test_hard_edges_are_scored_as_the_ledgers_say(written, evidence, opened):
                 assert numbers(row, "score", "score, low", "score, high") == found.estimate.mean[:, 0, k - 1].tolist()
                 assert (row["vs combined"] == "") == (made.control == "redrawn-dependents")
                 assert int(row["hard edges"]) == sum(found.edges[relation][0] for relation in found.in_mean)
-    told = float(rows["1", "first", "1", "tiny, max-length 120"]["score"])
-    text = opened.locator("section", has=opened.locator("#finding")).inner_text()
-    assert f"its heads find {told:.1f} % of the dependents with one guess" in text
 
 
 def test_tables_say_what_the_evidence_says(written, evidence):
     """Every mean, and the relations of one model, against the evidence from which they are made."""
-    means = {(row["rule"], row["name"]): row for row in rows_of(written, "java-means")}
+    means = scores_of(written, "java")
     compared = 0
     for one in evidence:
         made, entry = one.probed.test.settings, one.scores
@@ -147,15 +150,17 @@ def test_tables_say_what_the_evidence_says(written, evidence):
         for rule in ("first", "any", "last"):
             for protocol in PUBLISHED_FIRST:
                 for k in ("1", "3", "10", "20"):
-                    found = [f"{protocol}: k = {k}{part}" for part in ("", ", low", ", high")]
+                    found = [f"{protocol}: score{part}" for part in ("", ", low", ", high")]
                     expected = entry["protocols"][protocol]["scores"][rule][k]
-                    assert numbers(means[rule, name], *found) == expected
+                    assert numbers(means[rule, k, name], *found) == expected
                     offset = entry["baselines"][protocol]["offset"]["scores"][rule][k]
-                    assert numbers(means[rule, "offset"], *found) == offset
+                    assert numbers(means[rule, k, "offset"], *found) == offset
                     compared += 1
     assert compared == 4 * 3 * 2 * 4
     model = next(one for one in evidence if one.probed.test.settings.max_length == 511 and one.comparisons)
-    relations = {(row["rule"], row["k"], row["relation"]): row for row in rows_of(written, "java-relations-2")}
+    relations = {
+        (row["rule"], row["k"], row["relation"]): row for row in rows_of(written, "java-relations-tiny-max-length-511")
+    }
     entry = model.scores
     for protocol, comparison in model.comparisons.items():
         for place, name in enumerate(comparison.relations):
@@ -183,8 +188,12 @@ def test_tables_say_what_the_evidence_says(written, evidence):
 def test_models_are_compared_on_common_functions_and_corrected_together(written, evidence):
     """Two models: two tests in a column. The control adds none to them, and has its own. One pair of models: no correction."""
     compared = [one for one in evidence if one.comparisons]
-    shown = [row for row in rows_of(written, "java-differences") if (row["rule"], row["k"]) == ("first", "3")]
-    assert len(shown) == len(compared) == 3
+    found = {
+        name: float(row["held-out: vs best baseline, p"])
+        for (rule, k, name), row in scores_of(written, "java").items()
+        if (rule, k) == ("first", "3") and row["held-out: vs best baseline, p"]
+    }
+    assert len(found) == len(compared) == 3
     short, long = sorted(
         (one for one in compared if not one.probed.test.settings.control),
         key=lambda one: one.probed.test.settings.max_length,
@@ -194,7 +203,6 @@ def test_models_are_compared_on_common_functions_and_corrected_together(written,
         [one.comparisons["held-out"].p_mean[0, 2] for one in (short, long)],
         control.comparisons["held-out"],
     )
-    found = {row["name"]: float(row["held-out: difference, p"]) for row in shown}
     assert [found["tiny, max-length 120"], found["tiny, max-length 511"]] == pytest.approx(holm(np.array(raw)).tolist())
     assert found["tiny, random-weights"] == of_control.p_mean[0, 2]
     (pair,) = [row for row in rows_of(written, "java-pairs") if (row["rule"], row["k"]) == ("first", "1")]
@@ -220,7 +228,9 @@ def test_published_means_over_the_relations_of_held_out_stand_beside(written):
     }
     for rule, k in (("first", "1"), ("any", "10")):
         row = overview["tiny, max-length 511", rule, k]
-        relations = [of for of in rows_of(written, "java-relations-2") if (of["rule"], of["k"]) == (rule, k)]
+        relations = [
+            of for of in rows_of(written, "java-relations-tiny-max-length-511") if (of["rule"], of["k"]) == (rule, k)
+        ]
         both = [of for of in relations if of["held-out: score"] and "not in mean" not in of["relation, marks"]]
         assert len(both) == int(row["held-out: relations"]) < int(row["published: relations"])
         assert (row[f"{SAME}: relations"], row[f"{SAME}: edges"]) == (
@@ -235,8 +245,6 @@ def test_published_means_over_the_relations_of_held_out_stand_beside(written):
             if column != "combined":
                 assert found[name] == pytest.approx(np.mean([float(of[f"published: {column}"]) for of in both]))
             assert low <= found[name] <= high
-            means = {(of["rule"], of["name"]): of for of in rows_of(written, "java-means")}
-            assert float(means[rule, name][f"{SAME}: k = {k}"]) == found[name]
             points = {
                 (of["rule"], of["protocol"], of["name"], of["k"]): of["score"] for of in rows_of(written, "java-curves")
             }
@@ -244,13 +252,8 @@ def test_published_means_over_the_relations_of_held_out_stand_beside(written):
         best = np.mean([float(of[f"published: {of['published: compared with']}"]) for of in both])
         assert found["combined"] == pytest.approx(best)
         difference = f"{SAME}: difference"
-        (compared,) = [
-            of
-            for of in rows_of(written, "java-differences")
-            if (of["rule"], of["k"], of["name"]) == (rule, k, "tiny, max-length 511")
-        ]
-        assert float(compared[difference]) == pytest.approx(found["tiny, max-length 511"] - best)
-        assert compared[f"{difference}, p"] == row[f"{SAME}: vs best baseline, p"] != ""
+        assert float(row[f"{SAME}: vs best baseline"]) == pytest.approx(found["tiny, max-length 511"] - best)
+        assert row[f"{SAME}: vs best baseline, p"] != ""
         of_pairs = [of for of in rows_of(written, "java-pairs") if (of["rule"], of["k"]) == (rule, k)]
         assert {float(of[difference]) for of in of_pairs} == {0}  # the same model twice
         of_ablations = [
@@ -292,15 +295,13 @@ def test_random_attention_never_predicts_what_models_may_not():
 
 
 def test_ablations_stand_side_by_side(written):
-    means = {of: rows_of(written, f"{of}-means") for of in ("java", "java_skip_semicolon")}
     shown = [row for row in rows_of(written, "java-ablations") if (row["rule"], row["k"]) == ("any", "10")]
     found = {(row["name"], row["config"]): row["held-out: score"] for row in shown}
     common = {row["config"]: row["functions: common"] for row in rows_of(written, "results")}
     assert len(set(common.values())) == 2  # one config has a model that reads less
     assert {(row["config"], row["functions"]) for row in shown} == set(common.items())
     for config, name in (("java", "tiny, max-length 511"), ("java_skip_semicolon", "tiny"), ("java", "keyword")):
-        (expected,) = [row for row in means[config] if (row["rule"], row["name"]) == ("any", name)]
-        assert found[name, config] == expected["held-out: k = 10"]
+        assert found[name, config] == scores_of(written, config)["any", "10", name]["held-out: score"]
     assert list(dict.fromkeys(row["rule"] for row in rows_of(written, "java-ablations"))) == ["last", "any", "first"]
     drawn = (written / "figures/java-ablations.svg").read_text(encoding="utf-8")
     assert [f">{rule}, held-out<" in drawn for rule in ("last", "any", "first")] == [True, True, False]
@@ -324,8 +325,8 @@ def test_directions_of_relations_in_few_functions(tiny_model, tmp_path):
         for direction in DIRECTIONS:
             probed[direction] = probe(model, folder, "java", split, direction=direction, output=results)
     written = report([results], tmp_path / "report", folder).parent
-    for name, direction in (("java", "dependent-to-head"), ("java-2", "head-to-dependent")):
-        shown = {row["relation"]: int(row["edges"]) for row in rows_of(written, f"{name}-relations-1")}
+    for name, direction in (("java-dependent-to-head", "dependent-to-head"), ("java", "head-to-dependent")):
+        shown = {row["relation"]: int(row["edges"]) for row in rows_of(written, f"{name}-relations-tiny")}
         assert shown == {relation: entry["edges"] for relation, entry in probed[direction].relations.items()}
         assert max(shown.values()) < 20
     assert {row["config"] for row in rows_of(written, "java-ablations")} == {"java", "java_skip_semicolon"}
@@ -334,12 +335,14 @@ def test_directions_of_relations_in_few_functions(tiny_model, tmp_path):
 def test_errors_are_shown_where_they_were_analysed(written, results):
     (file,) = results.glob("*.errors.json")
     analysis = json.loads(file.read_text())
-    rows = {row["relation"]: row for row in rows_of(written, "java-errors-2") if row["rule"] == "first"}
+    rows = {
+        row["relation"]: row for row in rows_of(written, "java-errors-tiny-max-length-511") if row["rule"] == "first"
+    }
     for name, entry in analysis["rules"]["first"].items():
         assert int(rows[name]["errors"]) == entry["errors"]
         for kind, of in entry["classes"].items():
             assert float(rows[name][f"class: {kind}"]) == of["share"]
-    examples = rows_of(written, "java-error-examples-2")
+    examples = rows_of(written, "java-error-examples-tiny-max-length-511")
     assert len(examples) == sum(len(entry["classes"]) for entry in analysis["rules"]["first"].values())
     assert "codesyntax errors tiny.java_skip_semicolon.test." in (written / "index.html").read_text(encoding="utf-8")
 
@@ -359,7 +362,11 @@ def test_bars_are_those_of_the_best_baseline(written):
     """Beside each stands which offset or keyword it is, as in the table of relations."""
     drawn = (written / "figures/java-preview.svg").read_text(encoding="utf-8")
     assert ">best baseline<" in drawn and ">best offset<" not in drawn
-    rows = [row for row in rows_of(written, "java-relations-2") if (row["rule"], row["k"]) == ("first", "1")]
+    rows = [
+        row
+        for row in rows_of(written, "java-relations-tiny-max-length-511")
+        if (row["rule"], row["k"]) == ("first", "1")
+    ]
     for row in rows:
         if f">{row['relation']}<".replace("->", "-&gt;") in drawn:
             kind = row["published: compared with"]
@@ -477,60 +484,94 @@ def test_page_stands_alone(written, opened):
     for name in (
         "h1",
         "main section > h2",
+        "main section > details > summary > h2",
         "table caption",
         "thead th[scope=col]",
         "figure > [role=img][aria-label] > svg",
+        "p code",
     ):
         assert opened.locator(name).count() > 0
     assert opened.locator("table").count() == opened.locator("table caption").count()
-    targets = {link.get_attribute("href")[1:] for link in opened.locator("nav a").all()}
-    assert targets <= set(ids)
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_narrow_page_does_not_scroll_sideways(opened, scheme):
+def test_nothing_lies_outside_of_a_narrow_page(opened, scheme):
     opened.emulate_media(color_scheme=scheme)
     opened.set_viewport_size({"width": 400, "height": 800})
+    opened.reload()
     assert opened.evaluate("document.documentElement.scrollWidth <= innerWidth")
-    assert opened.evaluate("[...document.querySelectorAll('.scroll')].some((one) => one.scrollWidth > one.clientWidth)")
+    unfold(opened)
+    assert opened.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    assert opened.evaluate(OUTSIDE) == []
+
+
+OUTSIDE = """[...document.querySelectorAll("figure svg, figure svg text, figcaption, caption, td, th")]
+  .filter((one) => one.checkVisibility() && one.getClientRects().length)
+  .map((one) => [one.textContent.slice(0, 40), one.getBoundingClientRect()])
+  .filter(([, {left, right}]) => left < 0 || right > innerWidth).map(([text]) => text)"""
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_first_screen_holds_sentence_table_and_figure(opened, scheme):
+    opened.emulate_media(color_scheme=scheme)
+    opened.set_viewport_size({"width": 1400, "height": 900})
+    for part in (".answer > .texts p", ".answer table", ".answer figure"):
+        (box,) = [one.bounding_box() for one in opened.locator(part).all()]
+        assert box["y"] > 0 and box["y"] + box["height"] <= 900 and box["x"] + box["width"] <= 1400, part
+    assert opened.evaluate("document.documentElement.scrollHeight") <= 12 * 900
+
+
+def test_a_link_to_a_folded_part_opens_it(opened):
+    table = opened.locator("#table-java-relations-tiny-max-length-511")
+    assert not table.is_visible()
+    opened.goto(f"{opened.url}#table-java-relations-tiny-max-length-511")
+    assert table.is_visible() and opened.locator("details[open]").count() == 2
 
 
 def test_finding_stands_first_and_tables_lead_to_their_files(written, opened):
     titles = opened.locator("main h2").all_inner_texts()
-    assert titles[:4] == ["What was found", "Curves", "Beyond offsets", "Overview"]
+    assert titles[:4] == ["What was found", "Curves over k", "Beyond offsets", "Models, controls and baselines"]
     linked = [link.get_attribute("href") for link in opened.locator("caption a, figcaption a").all()]
     assert len(linked) == opened.locator("table, figure").count() > 10
     assert [path for path in linked if not (written / path).is_file()] == []
 
 
 def test_finding_says_what_the_tables_say(written, opened):
-    """Each model beside the best baseline, and of the better one the relations that it gains and loses most in."""
-    texts = opened.locator("section[aria-labelledby=java-finding-part] p").all_inner_texts()
-    means = {row["name"]: row for row in rows_of(written, "java-means") if row["rule"] == "first"}
-    rows = [
-        row
-        for row in rows_of(written, "java-differences")
-        if (row["rule"], row["kind"], row["k"]) == ("first", "model", "1")
-    ]
-    assert len(rows) == 2
-    for row in rows:
-        (told,) = [text for text in texts if text.startswith(f"{row['name']}: ")]
-        found, best = (float(means[name]["held-out: k = 1"]) for name in (row["name"], "combined"))
-        assert f"find {found:.1f} % of the dependents" in told and f"best baseline finds {best:.1f} %" in told
-        difference, p = numbers(row, "held-out: difference", "held-out: difference, p")
-        assert f"{difference:+.1f}".replace("-", "−") in told
-        assert ("worse" in told, "not separated from 0" in told) == ((True, False) if p < 0.05 else (False, True))
-    best = max((row["name"] for row in rows), key=lambda name: float(means[name]["held-out: k = 1"]))
-    assert f"Of 2 models, none scores higher than {best}." in texts[-1]
-    number = [row["name"] for row in rows].index(best) + 1
+    """The best model beside the best baseline in a sentence, all in the table; the relations that it gains in follow."""
+    rows = [row for (rule, k, _), row in scores_of(written, "java").items() if (rule, k) == ("first", "1")]
+    scores = {row["name"]: row["held-out: score"] for row in rows}
+    found = {row["model"]: row for row in rows_of(written, "models") if row["config"] == "java"}
+    models = {row["name"]: row for row in rows if row["kind"] == "model"}
+    assert len(models) == 2 and found.keys() == models.keys()
+    for name, row in models.items():
+        assert found[name]["all edges, held-out: score"] == row["held-out: score"]
+        assert found[name]["all edges, held-out: best baseline"] == scores["combined"]
+        for part in ("", ", low", ", high", ", p"):
+            difference = row[f"held-out: vs best baseline{part}"]
+            assert found[name][f"all edges, held-out: difference{part}"] == difference
+        (hard,) = [
+            float(row["score"])
+            for row in rows_of(written, "java-beyond")
+            if (row["name"], row["rule"], row["k"], row["offsets avoided"]) == (name, "first", "1", "1")
+        ]
+        assert float(found[name]["beyond the best offset, held-out: score"]) == hard
+    best = max(models, key=lambda name: float(scores[name]))
+    told = opened.locator(".answer > .texts p").inner_text()
+    than = "less than" if float(models[best]["held-out: vs best baseline, p"]) < 0.05 else "not separated from"
+    assert told.startswith(
+        f"In java, the attention heads of {best}, the best of 2 models, find {float(scores[best]):.1f} % of the "
+        f"dependents with one guess, {than} the {float(scores['combined']):.1f} % that fixed offsets and keywords find "
+        "without a model; in java_skip_semicolon, tiny finds "
+    )
+    unfold(opened)
+    told = opened.locator("section[aria-labelledby=java-relations-part] .texts p").inner_text()
     shown = [
         (float(row["held-out: difference"]), row["relation"], float(row["held-out: difference, p"]) >= 0.05)
-        for row in rows_of(written, f"java-relations-{number}")
+        for row in rows_of(written, f"java-relations-{best.replace(', ', '-').replace(' ', '-')}")
         if (row["rule"], row["k"]) == ("first", "1")
         and row["held-out: difference"]
         and "few" not in row["relation, marks"]
     ]
-    told = texts[-1]
     for sign, verb in ((-1, "gain"), (1, "lose")):  # what the test separates comes first
         some = sorted((unsure, sign * gain, name) for gain, name, unsure in shown)
         named = [name for _, gain, name in some if gain < 0][:3]
@@ -562,16 +603,13 @@ def _gaining(differences, p, layers):
 
 
 def test_finding_is_true_at_the_edges():
-    better = headline._compared([3.0, 1.0, 5.0, 0.01])
-    assert better == "The model is better than the best baseline: +3.0 points (95 % interval +1.0 to +5.0, p = 0.010)"
-    assert "+3.0 points (p = 0.500) is not separated from 0" in headline._compared([3.0, None, None, 0.5])
-    assert headline._relations(_gaining([], [], []), "functions").startswith("No relation is in at least 6 functions ")
-    told = headline._relations(_gaining([-1, -1, -9, 0], [1.0, 0.01, 0.2, 1.0], [1] * 4), "functions")
-    assert "better than the best baseline in 0 and worse in 1" in told
+    assert headline.relations(_gaining([], [], []), "functions").startswith("No relation is in at least 6 functions ")
+    told = headline.relations(_gaining([-1, -1, -9, 0], [1.0, 0.01, 0.2, 1.0], [1] * 4), "functions")
+    assert "more than the best baseline in 0 and fewer in 1" in told
     assert told.endswith(
         "They gain in none. They lose most in B (−1.0), C (−9.0, not separated) and A (−1.0, not separated)."
     )
-    told = headline._relations(_gaining([0.0], [1.0], [1]), "functions")
+    told = headline.relations(_gaining([0.0], [1.0], [1]), "functions")
     assert told.startswith("Of 1 relation in at least 6 functions, ") and told.endswith(
         "They gain in none. They lose in none."
     )
@@ -587,13 +625,18 @@ def test_models_are_text_on_the_page(written, page):
     assert page.locator("tbody td").inner_text() == MARKUP
 
 
+def unfold(opened):
+    opened.evaluate("document.querySelectorAll('details').forEach((fold) => { fold.open = true; })")
+
+
 def first_column(opened, table, place):
     rows = opened.locator(f"#table-{table} tbody:not([hidden]) tr")
     return [row.locator("td").nth(place).inner_text().split("\n")[0] for row in rows.all()]
 
 
 def test_tables_sort_by_click_and_by_key(opened):
-    table = "java-relations-2"
+    unfold(opened)
+    table = "java-relations-tiny-max-length-511"
     head = opened.locator(f"#table-{table} thead button", has_text="edges")
     head.click()
     edges = [int(text.replace(",", "")) for text in first_column(opened, table, 1)]
@@ -608,22 +651,26 @@ def test_tables_sort_by_click_and_by_key(opened):
 
 def test_missing_scores_come_last(opened):
     """The paper's rows have no held-out score."""
-    opened.locator("#table-java-means thead button", has_text="k = 1").nth(4).click()
-    column = list(first_column(opened, "java-means", 10))
+    unfold(opened)
+    head = opened.locator("#table-overview thead button", has_text="held-out, score").last
     for _ in range(2):
-        gone = [text == "–" for text in column]
+        head.click()
+        gone = [text == "–" for text in first_column(opened, "overview", 13)]
         assert any(gone) and gone == sorted(gone)
-        opened.locator("#table-java-means thead button", has_text="k = 1").nth(4).click()
-        column = list(first_column(opened, "java-means", 10))
 
 
 def test_filters_choose_rule_and_k(opened, written):
-    table = opened.locator("#table-java-relations-2")
+    unfold(opened)
+    table = opened.locator("#table-java-relations-tiny-max-length-511")
     selects = table.locator("xpath=ancestor::div[@class='table']").locator("select")
     selects.nth(0).select_option("any")
     selects.nth(1).select_option("10")
     assert table.locator("tbody:not([hidden])").count() == 1
-    expected = [row for row in rows_of(written, "java-relations-2") if (row["rule"], row["k"]) == ("any", "10")]
-    assert first_column(opened, "java-relations-2", 0) == [row["relation"] for row in expected]
-    shown = first_column(opened, "java-relations-2", 3)
+    expected = [
+        row
+        for row in rows_of(written, "java-relations-tiny-max-length-511")
+        if (row["rule"], row["k"]) == ("any", "10")
+    ]
+    assert first_column(opened, "java-relations-tiny-max-length-511", 0) == [row["relation"] for row in expected]
+    shown = first_column(opened, "java-relations-tiny-max-length-511", 3)
     assert shown == [f"{float(row['published: score']):.1f}" for row in expected]

@@ -380,10 +380,10 @@ def test_attention_and_masking_in_one_report(probed, masked, of_probe, written, 
     assert {name: data for name, data in found.items() if name not in pages} == parts
     text = found["report.md"].decode()
     titles = [line[3:] for line in text.splitlines() if line.startswith("## ")]
-    assert titles[:2] == ["What was found", "Curves"]
+    assert titles[:2] == ["What was found", "Curves over k"]
     assert titles[-1] == "Masking results and signatures"
-    first = text.partition("## Curves")[0]
-    assert "### python, partial, first 20 functions\n" in first and ": masked syntax\n" in first
+    first = text.partition("## Curves over k")[0]
+    assert "In python, partial, first 20 functions, the attention heads of " in first and ": masked syntax\n" in first
 
 
 def test_a_report_on_attention_has_nothing_of_masking(of_probe):

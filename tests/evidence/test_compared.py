@@ -1,0 +1,97 @@
+"""Two models compared: against plain loops over their ranks, and from the other side."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+from codesyntax_dataset.errors import LedgerError, UnknownName
+from codesyntax_metric.topk_uas import NOT_IN_MEAN
+from probing import compare, load, probe
+from probing.cli.group import main
+
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("one_thread")]
+
+
+@pytest.fixture(scope="module")
+def results(tiny_model, dataset_folder, tmp_path_factory):
+    """Of two models that read the same functions but one: the other one may read less."""
+    folder = tmp_path_factory.mktemp("results")
+    for split in ("test", "validation"):
+        probe(str(tiny_model), dataset_folder, "python", split, limit=25, output=folder / "one")
+        probe(str(tiny_model), dataset_folder, "python", split, limit=25, max_length=150, output=folder / "other")
+        probe(
+            str(tiny_model),
+            dataset_folder,
+            "python",
+            split,
+            limit=25,
+            control="random-weights",
+            output=folder / "random",
+        )
+    return folder
+
+
+def hits(folder, split, functions):
+    """Relation -> for each edge, the heads that find it: (edges, layers, heads), by the rule first."""
+    (file,) = folder.glob(f"*.{split}.*.json")
+    ledger = load(file).ledger
+    kept = np.isin(ledger.function, functions)
+    ranks = np.concatenate([ranks for _, ranks in ledger.parts()], axis=1)[0]
+    return {
+        name: ranks[kept & (ledger.relation == number)] == 0
+        for number, name in enumerate(ledger.relations)
+        if (kept & (ledger.relation == number)).any()
+    }
+
+
+def functions_of(folder, split):
+    (file,) = folder.glob(f"*.{split}.*.json")
+    return set(load(file).ledger.function.tolist())
+
+
+def test_scores_and_differences_are_those_of_plain_loops(results):
+    (compared,) = compare(results / "one", results / "random")
+    common = {split: list(functions_of(results / "one", split)) for split in ("test", "validation")}
+    scores = []
+    for side in ("one", "random"):
+        chosen_on, scored = (hits(results / side, split, common[split]) for split in ("validation", "test"))
+        found = {}
+        for name in set(chosen_on) & set(scored):
+            totals = chosen_on[name].sum(axis=0)
+            best = np.unravel_index(totals.argmax(), totals.shape)
+            found[name] = 100 * scored[name][:, *best].mean()
+        scores.append(found)
+    assert compared.difference.relations == sorted(scores[0])
+    for side, found in enumerate(scores):
+        assert dict(zip(sorted(found), compared.relations[side])) == pytest.approx(found)
+        mean = np.mean([score for name, score in found.items() if name not in NOT_IN_MEAN])
+        assert compared.means[side] == pytest.approx(mean)
+    difference = compared.difference.difference
+    assert difference.mean[0, 0, 0] == pytest.approx(compared.means[0] - compared.means[1])
+    assert difference.relations[0, 0, 0] == pytest.approx(compared.relations[0] - compared.relations[1])
+    assert compared.functions == len(common["test"])
+    (reversed_,) = compare(results / "random", results / "one")
+    assert reversed_.difference.difference.mean[0] == -difference.mean[0]
+    assert reversed_.difference.p_mean == pytest.approx(compared.difference.p_mean)
+
+
+def test_only_functions_of_both_count(results):
+    (compared,) = compare(results / "one", results / "other")
+    common = functions_of(results / "other", "test")
+    assert compared.functions == len(common) < len(functions_of(results / "one", "test"))
+    assert not compared.difference.difference.mean[0].any()  # the same model twice
+    assert compared.names[0] != compared.names[1]  # which the files tell apart
+
+
+def test_in_the_terminal_and_what_is_refused(results):
+    done = CliRunner().invoke(main, ["compare", str(results / "one"), str(results / "other")])
+    assert done.exit_code == 0, done.output
+    assert "are not separated: 0.0 points" in done.output and "mean of" in done.output
+    with pytest.raises(UnknownName, match="known are tiny"):
+        compare("tinny", results / "one", [results / "one"])
+    with pytest.raises(LedgerError, match="several results"):
+        compare("tiny", results / "one", [results / "one", results / "other"])
+    with pytest.raises(UnknownName):
+        compare("nothing", results / "one")
