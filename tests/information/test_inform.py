@@ -13,7 +13,7 @@ import probing
 from codesyntax_dataset.errors import LedgerError
 from probing import merge
 from probing.cli import main
-from probing.evidence.usable import usable
+from probing.evidence.usable import MEASURED, _effects, usable
 from probing.evidence.verify import verify
 from probing.information.inform import Informing, _found
 from probing.information.learn import Learned
@@ -182,6 +182,22 @@ def test_intervals_are_of_functions(result):
     more = usable(InformationResult.from_ledger(ledger)).mean["words"]
     once = found.mean["words"]
     assert (more.high - more.low) < 0.6 * (once.high - once.low)
+
+
+def test_intervals_are_those_of_scipy(monkeypatch):
+    """BCa of a ratio of sums, of skewed functions, with normal levels."""
+    monkeypatch.setattr("probing.evidence.usable.degrees_of", lambda _: float("inf"))
+    stats, rng = pytest.importorskip("scipy.stats"), np.random.default_rng(0)
+    edges = rng.integers(1, 9, size=(80, 1))
+    sums = rng.exponential(size=(80, 1, len(MEASURED))) ** 2 * edges[..., None]
+    adds = _effects(edges, sums, 20000, 0)[MEASURED.index("adds")]
+    data = sums[:, 0, MEASURED.index("adds")], edges[:, 0]
+
+    def ratio(total, count, axis=-1):
+        return total.sum(axis=axis) / count.sum(axis=axis)
+
+    low, high = stats.bootstrap(data, ratio, paired=True, n_resamples=20000, rng=0).confidence_interval
+    assert (adds.low, adds.high) == pytest.approx((low, high), abs=0.03 * (high - low))
 
 
 def test_commands(tiny_model, dataset_folder, result, folder, tmp_path):
