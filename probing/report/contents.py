@@ -97,7 +97,11 @@ def sections(
     """The whole report: on the attention probe, on masked syntax, on silenced heads, on usable information, or on
     several of these. It opens with what was found. `links`: name of a model -> the link to its page, which has its
     details."""
-    first = headline.section(all_findings, links) if all_findings else Section("finding", headline.TITLE)
+    first = (
+        headline.section(all_findings, links, information.bits(informed))
+        if all_findings
+        else Section("finding", headline.TITLE)
+    )
     first.sections += [*syntaxeval.findings(masked), *silencing.findings(silenced), *information.findings(informed)]
     rest = [
         *(_attention(all_findings, edited, links) if all_findings else []),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from probing.evidence.statistics import FEW_FUNCTIONS, LEAST_EDGES
 from probing.report import beyond, figures
 from probing.report.document import (
     COLOURED,
+    COST,
     DIFFERENCE,
     LINK,
     NAME,
@@ -26,6 +28,7 @@ from probing.report.document import (
 )
 from probing.report.figures import COLOURS, FAINT, INK, TICK, Points
 from probing.report.findings import Findings, Subject
+from probing.report.information import same_run
 from probing.report.scored import RULE, Gain, K, best_model, gains
 from probing.report.words import counted, listed
 
@@ -38,12 +41,14 @@ MOST_ROWS = 12
 """With more models and configs than this, the table shows one config at a time."""
 
 
-def section(all_findings: Sequence[Findings], links: Mapping[str, str]) -> Section:
-    """The answer. `links`: name of a model -> the link to its page."""
+def section(
+    all_findings: Sequence[Findings], links: Mapping[str, str], bits: Mapping[Any, list[Any]] = MappingProxyType({})
+) -> Section:
+    """The answer. `links`: name of a model -> the link to its page; `bits`: as of `models`."""
     known = [findings for findings in all_findings if findings.models]
     if not known:
         return Section("finding", TITLE, ["Only controls were probed, and no model."])
-    return Section("finding", TITLE, [sentence(known), models(known, links), _figure(known)])
+    return Section("finding", TITLE, [sentence(known), models(known, links, bits), _figure(known)])
 
 
 def of_model(all_findings: Sequence[Findings], name: str, file: str) -> Table:
@@ -65,8 +70,13 @@ def sentence(all_findings: Sequence[Findings]) -> str:
     )
 
 
-def models(all_findings: Sequence[Findings], links: Mapping[str, str]) -> Table:
-    """The models of each config, best first, on all edges and beyond offsets."""
+def models(
+    all_findings: Sequence[Findings], links: Mapping[str, str], bits: Mapping[Any, list[Any]] = MappingProxyType({})
+) -> Table:
+    """The models of each config, best first, on all edges and beyond offsets.
+
+    `bits`: a run (`probing.report.information.same_run`) -> what its attention adds to words and positions.
+    """
     rows = [_row(findings, model, links) for findings in all_findings for model in _best_first(findings)]
     edges, hard = "all edges, held-out", "beyond the best offset, held-out"
     columns = [Column("config", NAME), Column("model", LINK)]
@@ -74,6 +84,12 @@ def models(all_findings: Sequence[Findings], links: Mapping[str, str]) -> Table:
     columns += [Column("difference", DIFFERENCE, edges)]
     columns += [Column("score", SCORE, hard), Column("next best baseline", PERCENT, hard)]
     columns += [Column("chance", PERCENT, hard)]
+    adds = ""
+    if bits:
+        runs = [same_run(model.settings) for findings in all_findings for model in _best_first(findings)]
+        rows = [[*row, bits.get(run)] for row, run in zip(rows, runs)]
+        columns += [Column("all heads add, bits", COST)]
+        adds = " All heads add: the bits that their attention adds to words and positions, in a section below."
     return Table(
         "models",
         f"What the best head of each relation finds with one guess (k = {K}, rule {RULE})",
@@ -83,7 +99,7 @@ def models(all_findings: Sequence[Findings], links: Mapping[str, str]) -> Table:
         "validation and scored on unseen functions. Best baseline: the better of a fixed offset and a keyword for each "
         f"relation. Beyond the best offset: the edges that it does not find, of relations with at least {LEAST_EDGES} "
         "such edges. Chance: a guess that ignores the code, at their distances. p: corrected (Holm) for the "
-        f"models of a config. {COLOURED}",
+        f"models of a config. {COLOURED}{adds}",
         filters=int(len(rows) > MOST_ROWS or len(all_findings) == 1),
     )
 

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from codesyntax_dataset.languages import language_of
 from probing.evidence.effect import Effect
 from probing.evidence.usable import Usable, usable
-from probing.information.result import InformationResult
+from probing.information.result import InformationResult, InformationSettings
 from probing.report.document import (
     COST,
     COUNT,
@@ -23,6 +23,7 @@ from probing.report.document import (
     Table,
 )
 from probing.report.words import interval, method, numbered
+from probing.runs.settings import Settings
 
 TITLE = "What attention adds to words and positions"
 
@@ -54,6 +55,20 @@ def read_informed(files: Sequence[Path]) -> list[InformedModel]:
         number = sum(one.result.settings.config == config for one in informed) + 1
         informed.append(InformedModel(numbered(f"information-{config}", number), result, usable(result)))
     return informed
+
+
+def same_run(settings: Settings | InformationSettings) -> tuple[object, ...]:
+    """What a probe and an information probe of one model on the same functions share."""
+    return settings.model, settings.revision, settings.data, settings.config, settings.split, str(settings.limit)
+
+
+def bits(informed: Sequence[InformedModel]) -> dict[tuple[object, ...], list[float | None]]:
+    """The run of each model, without controls -> what its attention adds, with the interval."""
+    return {
+        same_run(one.result.settings): _shown(one.found.mean["adds"])
+        for one in informed
+        if one.result.settings.control is None and one.found.mean is not None
+    }
 
 
 def findings(informed: Sequence[InformedModel]) -> list[Section]:

@@ -211,10 +211,14 @@ def test_commands(tiny_model, dataset_folder, result, folder, tmp_path):
     assert len(table.rows) == len(result.relations) and len(table.totals) == 1
 
 
-def test_report(folder, result, inform, tmp_path):
-    """The section has the model and its control, and each relation; only the model is among the findings."""
+def test_report(folder, result, inform, session, dataset_folder, tmp_path):
+    """The section has the model and its control, and each relation; only the model is among the findings, and its bits
+    are in the first table."""
     inform(control="random-weights", seed=1, output=tmp_path / "twin")
-    page = report([folder, tmp_path / "twin"], tmp_path / "report").read_text("utf-8")
+    for split in ("validation", "test"):
+        probing.probe(session.model, dataset_folder, "python", split, limit=20, output=tmp_path / "probed")
+    folders = [folder, tmp_path / "twin", tmp_path / "probed"]
+    page = report(folders, tmp_path / "report", dataset_folder).read_text("utf-8")
     text = (tmp_path / "report" / "report.md").read_text("utf-8")
     with (tmp_path / "report/tables/information-models.csv").open(newline="") as file:
         rows = {row["model"]: row for row in csv.DictReader(file)}
@@ -222,6 +226,9 @@ def test_report(folder, result, inform, tmp_path):
     mean = usable(result).mean["adds"]
     cells = [float(rows[result.title][f"bits: attention adds{end}"]) for end in ("", ", low", ", high")]
     assert cells == pytest.approx([*mean], abs=1e-6)
+    with (tmp_path / "report/tables/models.csv").open(newline="") as file:
+        (row,) = csv.DictReader(file)
+    assert float(row["all heads add, bits"]) == pytest.approx(mean.estimate, abs=1e-6)
     assert text.count("usable information") == 1
     tables = sorted((tmp_path / "report/tables").glob("information-python*.csv"))
     assert len(tables) == 2
