@@ -75,12 +75,13 @@ def choice_of(surface: Surface, head: int, first: int = 0) -> Choices:
 class OfWords(NamedTuple):
     """A relation learned from words and positions.
 
-    `edges` (E,): which of all drawn edges; `fold` (E,); `choices`: of them, with the sampled candidates, and `tokens`
-    (P,), which tokens these are; `fitted`; `missed` (E,): edges whose dependent is not the likeliest candidate, by
-    weights fitted on other folds.
+    `edges` (E,): which of all drawn edges; `function`, `fold` (E,); `choices`: of them, with the sampled candidates,
+    and `tokens` (P,), which tokens these are; `fitted`; `missed` (E,): edges whose dependent is not the likeliest
+    candidate, by weights fitted on other folds.
     """
 
     edges: np.ndarray
+    function: np.ndarray
     fold: np.ndarray
     choices: Choices
     tokens: np.ndarray
@@ -94,7 +95,7 @@ class Learned(NamedTuple):
     Weights of `words` alone; of words and positions in `both`; of all heads alone, `alone` (layers, 2, H), and beside
     words and positions, `beside`. `best`, `beyond`: the layer, direction and number of the head that finds most edges
     with one guess, and most of the `missed` ones of `edges`. `penalties`: of words, attention, and attention beside
-    words, which is None if attention lowers no loss on unseen folds, and weighs nothing then.
+    words, which is None if attention does not lower the loss on unseen folds (`gains`): it weighs nothing then.
     """
 
     words: np.ndarray
@@ -175,7 +176,7 @@ def learn_words(
         part = whole.take(here)
         scores = part.scores(weights)
         missed[here] = np.maximum.reduceat(scores, part.begin) > scores[part.chosen]
-    return OfWords(of_relation, fold, choices, tokens[np.isfinite(offset)], fitted, missed)
+    return OfWords(of_relation, edges.function[of_relation], fold, choices, tokens[np.isfinite(offset)], fitted, missed)
 
 
 @dataclass
@@ -244,6 +245,13 @@ def choose_transform(lesson: Lesson) -> str:
     return min(losses, key=lambda name: losses[name])
 
 
+def gains(less: np.ndarray, function: np.ndarray) -> bool:
+    """Whether the loss of edges (E,) is less by more than one standard error over functions (Breiman et al. 1984)."""
+    _, place = np.unique(function, return_inverse=True)
+    of_functions = np.bincount(place, less - less.mean())
+    return bool(less.sum() > np.sqrt((of_functions**2).sum()))
+
+
 def learn_attention(lesson: Lesson, relation: int, transform: str) -> Learned:
     """A relation from the attention of all heads, alone and beside words and positions."""
     of_words, shape = lesson.words[relation], lesson.hits.shape[1:]
@@ -255,7 +263,7 @@ def learn_attention(lesson: Lesson, relation: int, transform: str) -> Learned:
     given = np.concatenate([np.full(len(words.weights), words.penalty), np.full(heads, np.nan)])
     start = [np.concatenate([weights, np.zeros(heads)]) for weights in words.of_folds]
     both = fit_over_folds(replace(of_words.choices, values=values), of_words.fold, OF_ATTENTION, given, start)
-    useful = both.unseen.sum() < words.unseen.sum()
+    useful = gains(words.unseen - both.unseen, of_words.function)
     weights = both.weights if useful else np.concatenate([words.weights, np.zeros(heads)])
     hits = lesson.hits[of_words.edges]
 

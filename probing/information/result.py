@@ -87,7 +87,8 @@ AttentionHead = Annotated[tuple[Number, Number, Number], listed]
 class LearnedRelation(Record):
     """The outcome of learning a relation on drawn `edges` of validation, of which words and positions `missed` some.
 
-    `penalties`: of words, attention, and attention beside words; None where attention lowered no loss on unseen folds.
+    `penalties`: of words, attention, and attention beside words; None where attention did not lower the loss on unseen
+    folds by a standard error.
     """
 
     edges: Count

@@ -7,7 +7,7 @@ import pytest
 from support.simulations.planted_attention import RELATION, informing, noise
 
 from probing.evidence.usable import usable
-from probing.information.learn import drawn, folds
+from probing.information.learn import drawn, folds, gains
 from probing.runs.experiment import run
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("one_thread")]
@@ -76,6 +76,17 @@ def test_many_heads_of_noise_add_nothing():
     _, relation, adds = found(informing(noise(30, 9), functions=40, tokens=17, edges=12))
     assert adds.low <= 0 <= adds.high and abs(adds.estimate) < 0.02
     assert relation.words.bits == pytest.approx(4, abs=0.1)
+
+
+def test_a_gain_is_larger_than_a_standard_error_over_functions():
+    """Of four functions that gain 1, 2, 3 and x: the sum and, by hand, the root of the sum of squared deviations."""
+    function = np.array([5, 5, 9, 9, 2, 2, 4, 4])
+
+    def gained(*sums):
+        return gains(np.repeat(sums, 2) / 2, function)
+
+    assert gained(1, 2, 3, 4) and gained(1, 2, 3, -2) == (4 > np.sqrt(0 + 1 + 4 + 9)) and not gained(1, 2, 3, -3)
+    assert not gained(0, 0, 0, 0) and not gained(-1, -1, -1, -1)
 
 
 def test_whole_groups_are_in_one_fold():
