@@ -61,7 +61,7 @@ def changed(code: str, changes: Iterable[Change]) -> Edited:
 def image(before: Annotation, edited: Edited, after: Annotation) -> list[Edge] | None:
     """The labels `before`, in the tokens of `after`, or None if `after` does not have exactly them.
 
-    Edges of `after` that begin or end with a token that was put in are no one's image, and are left aside.
+    Edges of `after` that begin or end with a token that was put in have no image, and are left aside.
     """
     images = _images(before.tokens, edited, after.tokens)
     if images is None:

@@ -80,7 +80,7 @@ class Editing:
 
     `identifier` matches the tokens that are names, but for keywords; its group, if it has one, is the name without
     the signs of its kind, such as `$`. `capitals`: whether names that begin with a capital letter are of a kind of
-    their own. `contextual`: words that mean something in some places only, and are no good names. `string` matches
+    their own. `contextual`: words that mean something in some places only, and are not good names. `string` matches
     a token that is a string, its `text` without code inside. `filled_by`: tokens behind a string whose fields are
     filled by name; `field` matches these, with the name as its group. `comment`: what begins a comment that ends
     with the line. `verbatim`: the nodes in which everything is text. `continued`: matches where a line begins

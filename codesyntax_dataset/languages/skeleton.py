@@ -60,17 +60,17 @@ def new_language(
     `grammar` is the installed package of its tree-sitter grammar, or `package.function` for one of several; `suffix`
     ends the names of its files, such as `.rs`; `title` is its name in texts, by default `name` with a capital letter.
 
-    Raises ArgumentError for a name that is no lowercase word or is taken, a suffix without a full stop, a grammar that
-    is not installed, or a folder that is no checkout of the repository.
+    Raises ArgumentError for a name that is taken or not a lowercase word, a suffix without a full stop, a grammar that
+    is not installed, or a folder that is not a checkout of the repository.
     """
     if not re.fullmatch(r"[a-z][a-z0-9]*", name):
-        raise ArgumentError(f"the name {name!r} is no word of lowercase letters and digits, such as rust")
+        raise ArgumentError(f"the name {name!r} is not a word of lowercase letters and digits, such as rust")
     if not re.fullmatch(r"\.\w+", suffix):
         raise ArgumentError(f"the suffix {suffix!r} is not what file names end in, such as .rs")
     root = Path(checkout)
     languages, golden = root / "codesyntax_dataset" / "languages", root / "tests" / "golden" / name
     if not (languages / "tables" / "table.py").is_file():
-        raise ArgumentError(f"{root} is no checkout of the repository: go to its root, or give it with --checkout")
+        raise ArgumentError(f"{root} is not a checkout of the repository: go to its root, or give it with --checkout")
     module, pair = languages / f"{name}.py", golden / "next.txt"
     taken = [str(path) for path in (module, languages / name, golden) if path.exists()]
     if taken or name in LANGUAGES or name in CONFIGS:

@@ -34,12 +34,12 @@ class SourceFile(NamedTuple):
 def definitions(text: str | None, language: Language, skips: Skips, place: str) -> list[Definition]:
     """The functions of the file at `place`, but for those that do not parse.
 
-    Counted in `skips` are a file that is no text (None), one without a function that parses, and of others each part
+    Counted in `skips` are a file that is not text (None), one without a function that parses, and of others each part
     that does not, with its line.
     """
     assert language.definitions is not None
     if text is None:
-        skips.add("file is no text in UTF-8 or the encoding that it declares", place)
+        skips.add("file is not text in UTF-8 or the encoding that it declares", place)
         return []
     try:
         found = list(language.definitions(text))

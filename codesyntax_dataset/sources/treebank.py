@@ -63,7 +63,7 @@ def fits(source: str, language: Language) -> bool:
 def read(source: str, config: str, skips: Skips) -> Iterator[SourceFunction]:
     """The sentences of `config`'s language, test partition first, in the order of files and lines.
 
-    A malformed sentence, or one that is no tree, is left out, and counted in `skips` with its file and line. Raises
+    A malformed sentence, or one that is not a tree, is left out, and counted in `skips` with its file and line. Raises
     SourceError if there is no file of the language, or for one that cannot be read, is not UTF-8 or lacks the spaces
     that the variant needs.
     """
@@ -113,7 +113,7 @@ def _files(source: Path, language: Language) -> dict[str, list[Path]]:
     if not any(found.values()):
         start = f"{language.tag or 'xx'}_"
         raise SourceError(
-            f"{source} is no treebank in {language.title}: expected a file in CoNLL-U ({start}name-ud-test.conllu) or "
+            f"{source} is not a treebank in {language.title}: expected a CoNLL-U file ({start}name-ud-test.conllu) or "
             "plain text (.txt, lines of `word head-relation`), or a folder with *-test.conllu or test.txt, and "
             "*-dev.conllu or dev.txt for validation"
         )
@@ -144,7 +144,7 @@ def _read_conllu(lines: Sequence[str]) -> tuple[str, list[_Word]]:
     try:
         (sentence,) = conllu.parse("\n".join(lines), field_parsers=_TEXT)
     except (conllu.exceptions.ParseException, ValueError) as error:
-        raise _Malformed("has an id or a head that is no number") from error
+        raise _Malformed("has an id or a head that is not a number") from error
     rows = [row for row in sentence if not isinstance(row["id"], tuple)]
     if [row["id"] for row in rows] != list(range(1, len(rows) + 1)):
         raise _Malformed("has ids that do not count from 1")

@@ -85,5 +85,5 @@ def _trimmed(code: str, start: np.ndarray, end: np.ndarray) -> tuple[np.ndarray,
 
     word = next_place(white)[start]
     begin = np.minimum(np.where(word < end, word, next_place(space)[start]), end)
-    behind = np.append(0, np.maximum.accumulate(np.where(space, 0, place + 1)))  # of the last that is no space
+    behind = np.append(0, np.maximum.accumulate(np.where(space, 0, place + 1)))  # of the last that is not a space
     return begin, np.maximum(behind[end], begin)

@@ -102,8 +102,8 @@ def load(path: str | os.PathLike) -> ErrorAnalysis:
         return analysis
     except ValidationError as error:
         raise LedgerError(
-            f"{path} is no error analysis ({explain(error, 'its settings')}): expected what `codesyntax errors` wrote; "
-            "run it again"
+            f"{path} is not an error analysis ({explain(error, 'its settings')}): expected what `codesyntax errors` "
+            "wrote; run it again"
         ) from error
     except (OSError, ValueError, TypeError, LookupError, AttributeError, RecursionError) as error:
         raise LedgerError(

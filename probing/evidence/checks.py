@@ -5,13 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, NamedTuple, TypeVar
 
 import numpy as np
 from tqdm import tqdm
 
 from probing.evidence.draw import MISSED, Draw, Influence, by_rounding, draw
-from probing.runs.experiment import Experiment
+
+if TYPE_CHECKING:
+    from probing.runs.experiment import Experiment
 
 ACCEPTED, REJECTED, UNCHECKED = "accepted", "rejected", "could not be checked"
 """The three verdicts. Missing files are never a rejection."""
@@ -24,7 +26,7 @@ MOST_BIASED = 5.0
 ROUNDED = 0.0015
 """The most by which two roundings of one log-probability to three decimals differ, and an error of 0.0005 in it."""
 
-E = TypeVar("E", bound=Experiment)
+E = TypeVar("E", bound="Experiment")
 
 
 class Criterion(NamedTuple):

@@ -65,7 +65,7 @@ def merge(
 
 
 def _runs(folders: Sequence[Path], problems: list[str]) -> list[list[_Shard]]:
-    """The shards in folders, those with the same settings together; what is no shard is told among `problems`."""
+    """The shards in folders, those with the same settings together; what is not a shard is told among `problems`."""
     found = []
     for folder in folders:
         if not folder.is_dir():
@@ -74,7 +74,7 @@ def _runs(folders: Sequence[Path], problems: list[str]) -> list[list[_Shard]]:
             instrument, settings = kind_of(file)
             try:
                 if instrument not in RESULTS:
-                    raise LedgerError(f"{file} is no shard, or a damaged one: remove it, and run this shard again")
+                    raise LedgerError(f"{file} is not a shard, or a damaged one: remove it, and run this shard again")
                 made, record = shards.split(file, settings)
                 if not file.stem.endswith(f".{record.shard}"):
                     raise LedgerError(f"{file} is not the shard of its name, but {record.shard}: rename or remove it")

@@ -11,12 +11,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from probing.evidence.checks import Verifier
-from probing.evidence.draw import Influence
 from probing.evidence.effect import Effect
 from probing.evidence.statistics import FEW_FUNCTIONS, RESAMPLES, bca
 from probing.evidence.uncertainty import degrees_of
-from probing.information.inform import Informing
 from probing.information.result import InformationLedger, InformationResult
 
 MEASURED = ("best", "attention", "words", "both", "adds", "open")
@@ -35,7 +32,7 @@ class Usable:
 
 def usable(result: InformationResult, *, resamples: int = RESAMPLES, seed: int = 0) -> Usable:
     """The measurements of a result, with intervals."""
-    names, edges, sums = _by_function(result.ledger)
+    names, edges, sums = by_function(result.ledger)
     counted = np.array([result.relations[name].in_mean for name in names], bool)
     relations = {}
     for column, name in enumerate(names):
@@ -48,7 +45,7 @@ def usable(result: InformationResult, *, resamples: int = RESAMPLES, seed: int =
     return Usable(relations, dict(zip(MEASURED, effects)), effects[-1])
 
 
-def _by_function(ledger: InformationLedger) -> tuple[list[str], np.ndarray, np.ndarray]:
+def by_function(ledger: InformationLedger) -> tuple[list[str], np.ndarray, np.ndarray]:
     """The R relations that have edges, their edges in each function (F, R), and the sums of MEASURED (F, R, 6)."""
     rows = ledger.rows
     _, function = np.unique(rows["function"], return_inverse=True)
@@ -85,20 +82,3 @@ def _effects(edges: np.ndarray, sums: np.ndarray, resamples: int, seed: int) -> 
         left_out = _means(edges.sum(axis=0) - edges, sums.sum(axis=0) - sums)
         low, high = bca(means, resampled, left_out, degrees_of(edges))
     return [Effect(*map(float, bounds)) for bounds in zip(means, np.minimum(low, means), np.maximum(high, means))]
-
-
-class InformationVerifier(Verifier[Informing]):
-    """Fits an information probe again, and compares the rows of some functions."""
-
-    COUNTED = ("skips", "left_out")
-
-    def influence(self) -> Influence:
-        """In percent, and hundredths of a bit: what functions contribute to the means over relations."""
-        result = InformationResult.from_ledger(self.ledger)
-        names, edges, sums = _by_function(self.ledger)
-        counted = [place for place, name in enumerate(names) if result.relations[name].in_mean] or [*range(len(names))]
-        each = sums[:, counted] / edges[:, counted].sum(axis=0)[:, None] / len(counted)  # (F, R, 6)
-        each[..., -2:] *= 100
-        points = dict(zip(MEASURED, np.maximum(each.sum(axis=1), 0).T))
-        least = (edges[:, counted] / edges[:, counted].sum(axis=0)).sum(axis=1) / len(counted)
-        return Influence(self.places(self.ledger), points, {}, least)

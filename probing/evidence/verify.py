@@ -43,7 +43,7 @@ from probing.evidence.draw import Influence
 from probing.evidence.influence import CELLS, Mean, means, on_test, on_validation
 from probing.evidence.outcomes import Choice
 from probing.evidence.selection import apply, choose
-from probing.evidence.usable import InformationVerifier
+from probing.evidence.verify_information import InformationVerifier
 from probing.evidence.verify_masked import CopiesVerifier
 from probing.information.inform import Informing
 from probing.prediction.mask import Masking

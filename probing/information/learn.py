@@ -16,15 +16,13 @@ from probing.attention.edges import EdgeTable, stacked
 from probing.attention.ranking import EncodedFunction
 from probing.information.choice import ROUGH, Choices, Fitted, fit, fit_over_folds
 from probing.information.pairs import TRANSFORMS, GatheredPairs, Heard, ReadFunction, listen
+from probing.information.result import LEAST_EDGES
 from probing.information.surface import Surface
 
 if TYPE_CHECKING:
     from probing.models.encoder import Encoder
 
 logger = logging.getLogger(__name__)
-
-LEAST_EDGES = 25
-"""A relation with fewer drawn edges of validation is not learned, and with fewer of test in no mean."""
 
 FOLDS = 3
 CANDIDATES, LEAST_CANDIDATES = 24, 8

@@ -16,12 +16,14 @@ import numpy as np
 
 from codesyntax_dataset.errors import LedgerError
 from codesyntax_metric.topk_uas import NOT_IN_MEAN
-from probing.information.learn import LEAST_EDGES
 from probing.runs import ledger_file
 from probing.runs.records import Count, Number, Record, exactly, listed
 from probing.runs.row_ledger import RowLedger
 from probing.runs.saved import Provenance, Result
 from probing.runs.settings import Limit, Signature, file_name
+
+LEAST_EDGES = 25
+"""A relation with fewer drawn edges of validation is not learned, and with fewer of test in no mean."""
 
 CHOICES = WORDS, ATTENTION, BOTH = "words", "attention", "both"
 """The log-linear choices: from words and positions, from the attention of all heads, and from both."""

@@ -31,8 +31,8 @@ def step_of(revision: str | None) -> int | None:
 def checkpoints(model: str, revisions: Sequence[str] = ()) -> list[Checkpoint]:
     """The checkpoints that these revisions of a model name, each once; without revisions its newest.
 
-    A folder that holds checkpoints and is no model itself stands for all of them. Steps are read from the names, and if
-    one has none, or two have the same, a step is the place in the order given, from 1.
+    A folder of checkpoints that is not a model itself stands for all of them. Steps are read from the names, and if one
+    has none, or two have the same, a step is the place in the order given, from 1.
 
     Raises ModelError for a revision that does not exist, and for two that are one commit.
     """

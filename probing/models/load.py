@@ -82,7 +82,7 @@ def load_masked(
 ) -> MaskedModel:
     """Load a masked language model; arguments as of `load`. None of its weights may be missing.
 
-    Raises ModelError if the model does not exist, cannot be loaded, or is no masked language model.
+    Raises ModelError if the model does not exist, cannot be loaded, or is not a masked language model.
     """
     loaded, _ = _with_head(model, (MASKED,), revision, _dtype_named(dtype), device, max_length)
     if random_weights is not None:

@@ -70,7 +70,7 @@ class Location(NamedTuple):
 def check_name(model: str) -> None:
     """Raise ModelError for a name that no model can have, before anything is loaded.
 
-    That is no folder or file, not the name of an embedded model, but near to one, and no valid name on the Hub.
+    It is neither a file or folder nor a valid name on the Hub, or nearly the name of an embedded model.
     """
     name = model.partition("@")[0]
     if os.path.exists(model) or os.path.exists(name) or name in EMBEDDED_MODELS:
@@ -98,8 +98,8 @@ _NOWHERE = "no such folder, and not a valid name of a model on the Hub"
 def locate(model: str, revision: str | None = None) -> Location:
     """Locate a Hub id at `revision`, a local folder, a GGUF file, or an embedded model; contacts the Hub for a Hub id.
 
-    A GGUF file on the Hub is USER/MODEL/FILE.gguf. A folder or repository that is no other model stands for the GGUF
-    file in it, if there is one.
+    A GGUF file on the Hub is USER/MODEL/FILE.gguf. A folder or repository without another model stands for the
+    GGUF file in it.
 
     The revisions of a folder are the folders of checkpoints in it, named by it: `checkpoints` at `step-000128`.
 
@@ -272,7 +272,7 @@ def files(folder: Path) -> list[str]:
     """The files of a local model that transformers may load, as paths in its folder: configuration, tokenizer, weights.
 
     Weights are files in safetensors, including shards in sub-folders that an index or the configuration names. Raises
-    ModelError for a file outside the folder, or one that is no regular file.
+    ModelError for a file outside the folder, or one that is not a regular file.
     """
     names = {name for name in _FILES if (folder / name).exists()}
     names |= {file.name for pattern in ("tokenizer.*.json", "*.safetensors") for file in folder.glob(pattern)}

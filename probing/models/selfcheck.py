@@ -264,7 +264,7 @@ def _rows_sum_to_one(
         "rows sum to 1",
         least >= 0 and high <= 1 + bound and (low >= 1 - bound or explained),
         f"{low:.5f} to {high:.5f}" + ("; the rest goes to attention sinks" if low < 1 - bound and explained else ""),
-        "what it reports as attention are no probabilities",
+        "what it reports as attention does not consist of probabilities",
     )
 
 

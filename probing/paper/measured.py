@@ -23,7 +23,7 @@ Scores = dict[str, dict[str, Any]]
 
 
 FURTHER_KEYWORDS = {"java": (";",), "java_with_new_lines": (";",)}
-"""Config -> predictors of the paper's keyword baseline that are no keywords of the language.
+"""Config -> predictors of the paper's keyword baseline that are not keywords of the language.
 
 The paper speaks of `;` as an ablation, but has it in its tables, too: Java, any token, k = 1, is 40.9 in Table 5; on
 1,265 functions of CodeSearchNet's test partition it is 41.0 with `;` and 32.7 without. The first token does not tell.

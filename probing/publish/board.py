@@ -96,7 +96,7 @@ def read(
     them, in the folder `ledgers`, and run a part of these again, with `device` and `seed` as of `probing.verify`.
     `benchmark`: the dataset whose own list of results on the Hub is read, too. Files that fail a check are left out
     with the reason. Raises EntryError for an invalid source, one without JSON files, or one with too much to read,
-    ArgumentError for `verify` without `data`, HubError for a dataset that is no benchmark.
+    ArgumentError for `verify` without `data`, HubError for a dataset that is not a benchmark.
     """
     if verify and data is None:
         raise ArgumentError("nothing is verified without the data that it must be of: say with --data where it is")

@@ -430,7 +430,7 @@ def _model_on_the_hub(settings: Settings | MaskSettings, model: str) -> str | No
                 if any(commit.commit_id == revision for commit in api.list_repo_commits(model, revision=ref.ref)):
                     return None
             raise LedgerError(
-                f"the result is of {model} at {revision}, which is no commit of its branches there: probe it again"
+                f"the result is of {model} at {revision}, which is not a commit of its branches there: probe it again"
             )
         # a local model is tied to the repository by the digest of its weights, configuration and tokenizer
         patterns = ["*.json", "*.txt", "*.model", "*.safetensors"]
@@ -485,7 +485,7 @@ def _opened(api: HfApi, repo: str, kind: str, title: str) -> list:
 
 
 def _request(api: HfApi, repo: str, kind: str, title: str, files: dict[str, str | bytes]) -> PullRequest:
-    """With those files that are not there already; what is no text is named by its content."""
+    """With those files that are not there already; what is not a text is named by its content."""
 
     def there(path: str, content: str | bytes) -> bool:
         if isinstance(content, str):
@@ -505,7 +505,7 @@ def _there(api: HfApi, repo: str, kind: str, path: str) -> str | None:
     try:
         return file.read_bytes().decode("utf-8")
     except UnicodeDecodeError as error:
-        raise HubError(f"{path} in {repo} is no text in UTF-8: {error}; mend it first") from error
+        raise HubError(f"{path} in {repo} is not text in UTF-8: {error}; mend it first") from error
 
 
 def _merged(there: str | None, ours: list[dict[str, Any]]) -> str:

@@ -25,7 +25,6 @@ from probing.evidence.entry_masked import MaskedEntry
 from probing.evidence.gather import Probed, WholeSplits, gather, recomputed
 from probing.evidence.masked import holding
 from probing.evidence.packing import same_numbers
-from probing.evidence.verify import verify_each
 from probing.prediction.result import MaskResult
 
 
@@ -95,6 +94,8 @@ class Checker:
             theirs, ours = (of.model_dump(mode="json", exclude={"verified"}) for of in (entry, remade))
             if other := [name for name in theirs if not same_numbers(theirs[name], ours[name])]:
                 return Checked(REJECTED, f"{other[0]} does not follow from its ledgers")
+            from probing.evidence.verify import verify_each  # it imports torch, which takes seconds
+
             return _sum(list(verify_each([*files.values()], data=self.data, device=self._device, seed=self._seed)))
 
     def _remade(self, read: Mapping[str, Any], files: dict[str, Path]) -> Entry:

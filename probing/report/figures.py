@@ -33,7 +33,7 @@ _STYLE = {
     "font.family": "sans-serif",
     "font.sans-serif": ["DejaVu Sans", "Verdana"],  # named at every text of an SVG
     "font.size": 9,
-    "text.parse_math": False,  # a name with two dollars is no formula
+    "text.parse_math": False,  # a name with two dollars is not a formula
     "axes.titlesize": 9.5,
     "axes.titlelocation": "left",
     "axes.spines.top": False,

@@ -48,7 +48,7 @@ def show_masked(
     is from `data` (Velasco et al. 2024). `node_type`: the one to open with, any of the grammar; by default the first.
     The other arguments are as of `show`.
 
-    Raises what `show` raises; ModelError for a model that is no masked language model; UnknownName for a node type that
+    Raises what `show` raises; ModelError unless the model is a masked language model; UnknownName for a node type that
     the grammar does not have; and ArgumentError for one that is not in the function.
     """
     function, language = shown(code, id, data, config, split), language_of(config).name

@@ -40,7 +40,7 @@ class Page:
 
 
 def check_page(path: str | os.PathLike) -> None:
-    """Raise LedgerError for a file that is there and is no page of ours, which `save` would replace."""
+    """Raise LedgerError for a file that is there and is not a page of ours, which `save` would replace."""
     place = Path(path)
     if not place.is_file() or not place.stat().st_size:
         return

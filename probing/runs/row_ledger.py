@@ -83,7 +83,7 @@ class RowLedger:
 
     @classmethod
     def load(cls, path: str | os.PathLike) -> Self:
-        """Read a ledger; raises LedgerError if the file is no such ledger or is damaged."""
+        """Read a ledger; raises LedgerError if the file is not such a ledger or is damaged."""
         with ledger_file.opened(path, f"{cls.INSTRUMENT} ledger", cls.COMMAND) as (table, header, *_):
             names, settings = header[f"{cls.NAMED}s"], header["settings"]
             if header["instrument"] != cls.INSTRUMENT or not all(isinstance(name, str) for name in names):

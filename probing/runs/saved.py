@@ -39,7 +39,7 @@ class Ledger(Protocol):
 
     @classmethod
     def open(cls, path: str | os.PathLike) -> Self:
-        """Raises LedgerError for a file that is no such ledger, or is damaged."""
+        """Raises LedgerError for a file that is not such a ledger, or is damaged."""
 
     def save(self, path: str | os.PathLike) -> None: ...
 
@@ -238,7 +238,7 @@ class Result(Record, Generic[L]):
     def scored(cls, ledger: Path) -> Self:
         """Compute the result from the file of a ledger, which the result beside it, if there is one, must be of.
 
-        Raises LedgerError if it is no ledger, or another one. What else is wrong with the result does not matter.
+        Raises LedgerError if it is not a ledger, or another one. What else is wrong with the result does not matter.
         """
         result, file = cls.from_file(ledger), ledger.with_name(ledger.name.removesuffix(_LEDGER) + ".json")
         if ledger.name.endswith(_LEDGER) and file.exists():
@@ -273,7 +273,7 @@ def check_ours(file: Path) -> None:
     except (OSError, ValueError) as error:
         raise LedgerError(f"{file} cannot be replaced by a result: {error}; move it away") from error
     if beginning and not beginning.replace(b" ", b"").startswith(b'{\n"format":'):
-        raise LedgerError(f"{file} is no result, and would be replaced by one: move it away, or name another folder")
+        raise LedgerError(f"{file} is not a result, and would be replaced by one: move it away, or name another folder")
 
 
 def read_text(path: str | os.PathLike) -> str:

@@ -87,9 +87,9 @@ def load(file: Path, read: Callable[[Path], L]) -> tuple[L, ShardRecord]:
 def split(file: Path, settings: Any) -> tuple[dict[str, Any], ShardRecord]:
     """The origin of the ledger in a shard's file, and the record of the shard, from the settings there."""
     if not isinstance(settings, dict) or "shard" not in settings:
-        raise LedgerError(f"{file} is no shard: expected a file that a run with --shard wrote")
+        raise LedgerError(f"{file} is not a shard: expected a file that a run with --shard wrote")
     try:
         record = ShardRecord.model_validate(settings["shard"])
     except ValidationError as error:
-        raise LedgerError(f"{file} is no shard, or a damaged one: {explain(error, 'the shard')}") from error
+        raise LedgerError(f"{file} is not a shard, or a damaged one: {explain(error, 'the shard')}") from error
     return {name: value for name, value in settings.items() if name != "shard"}, record

@@ -441,7 +441,7 @@ def test_a_file_that_is_no_result_stays_as_it_is(whole, tiny_model, dataset_fold
     (file,) = (tmp_path / name for name in whole if name.endswith(".json"))
     for mine in ('{"name": "my own"}', "notes", "[1]"):
         file.write_text(mine)
-        with pytest.raises(LedgerError, match="is no result, and would be replaced by one"):
+        with pytest.raises(LedgerError, match="is not a result, and would be replaced by one"):
             probe(str(tiny_model), dataset_folder, output=tmp_path)
         assert file.read_text() == mine
 

@@ -64,11 +64,11 @@ def nulls(number: int = 40) -> None:
 
 def coverage(file: str, samples: int = 400) -> None:
     """How often intervals of samples hold the value of all functions: 95 % is right."""
-    from probing.evidence.usable import MEASURED, _by_function, _effects, _means
+    from probing.evidence.usable import MEASURED, _effects, _means, by_function
     from probing.information.result import InformationResult
 
     result, rng = InformationResult.load(file), np.random.default_rng(0)
-    names, edges, sums = _by_function(result.ledger)
+    names, edges, sums = by_function(result.ledger)
     counted = [place for place, name in enumerate(names) if result.relations[name].in_mean]
     edges, sums = edges[:, counted], sums[:, counted]
     truth = _means(edges.sum(axis=0), sums.sum(axis=0))

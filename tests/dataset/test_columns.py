@@ -76,7 +76,7 @@ def test_what_is_no_code_is_left_out_and_counted(tmp_path, monkeypatch):
         "row has no text": ["a.parquet:1"],
         "file does not parse": ["a.parquet:2#L1"],
         "file is larger than 4,194,304 bytes": ["a.parquet:4"],
-        "file is no text in UTF-8 or the encoding that it declares": ["a.parquet:5"],
+        "file is not text in UTF-8 or the encoding that it declares": ["a.parquet:5"],
     }
 
 

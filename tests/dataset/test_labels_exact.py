@@ -211,7 +211,7 @@ def test_a_line_break_in_brackets_over_which_a_grammar_stumbles():
 
 
 def test_what_is_no_path_is_refused():
-    with pytest.raises(ValueError, match="'a b' is no step"):
+    with pytest.raises(ValueError, match="'a b' is not a step"):
         compiled("a b")
 
 

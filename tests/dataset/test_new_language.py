@@ -57,8 +57,8 @@ def test_the_skeleton_is_valid_and_its_golden_pair_fails_until_it_is_replaced(ch
 @pytest.mark.parametrize(
     ("name", "grammar", "suffix", "said"),
     [
-        ("Gopher", "tree_sitter_go", ".g", "the name 'Gopher' is no word of lowercase letters"),
-        ("../go", "tree_sitter_go", ".g", "is no word of lowercase letters"),
+        ("Gopher", "tree_sitter_go", ".g", "the name 'Gopher' is not a word of lowercase letters"),
+        ("../go", "tree_sitter_go", ".g", "is not a word of lowercase letters"),
         ("go", "tree_sitter_go", ".go", "the name go is taken: choose another"),
         ("tables", "tree_sitter_go", ".go", "the name tables is taken by "),
         ("gopher", "tree_sitter_go", "go", "the suffix 'go' is not what file names end in, such as .rs"),
@@ -81,4 +81,4 @@ def test_twice_or_elsewhere_it_writes_nothing(checkout, tmp_path):
     assert again.exit_code == 1 and f"the name gopher is taken by {module}" in again.stderr
     assert module.read_text() == before and imported(module).GOPHER.title == "G"
     elsewhere = run("gopher", "--grammar", "tree_sitter_go", "--suffix", ".g", "--checkout", tmp_path / "tests")
-    assert elsewhere.exit_code == 1 and "is no checkout of the repository" in elsewhere.stderr
+    assert elsewhere.exit_code == 1 and "is not a checkout of the repository" in elsewhere.stderr

@@ -640,7 +640,7 @@ def test_a_file_that_cannot_be_decoded_is_skipped_and_counted(tmp_path, data):
     assert [function.func_name for function in read(source, "python", skips)] == ["g"]
     ((reason, skipped),) = skips.names.items()
     assert skips.counts[reason] == 1 and skipped[0].partition(":")[0] == "bad.py"
-    assert reason in ("file is no text in UTF-8 or the encoding that it declares", "file does not parse")
+    assert reason in ("file is not text in UTF-8 or the encoding that it declares", "file does not parse")
 
 
 @pytest.mark.parametrize(
@@ -658,7 +658,7 @@ def test_java_that_is_not_utf8_is_skipped_and_a_mark_is_not_part_of_it(tmp_path)
     java = "class A { char f() { return 'é'; } }"
     source = write(tmp_path, {"A.java": java.encode("utf-8-sig"), "B.java": java.encode("latin-1")})
     assert [function.path for function in read(source, "java", skips)] == ["A.java"]
-    assert skips.names == {"file is no text in UTF-8 or the encoding that it declares": ["B.java"]}
+    assert skips.names == {"file is not text in UTF-8 or the encoding that it declares": ["B.java"]}
 
 
 def test_whatever_lies_in_a_folder_the_rest_of_it_is_read(tmp_path, monkeypatch):

@@ -101,14 +101,14 @@ def test_a_folder_has_partitions_and_languages(tmp_path):
     assert found("english") == [("en_own-ud-test", "test"), *dev]
     assert found("ud") == [("en_own-ud-test", "test"), ("fr_own-ud-test", "test"), *dev]
     with pytest.raises(
-        SourceError, match="is no treebank in German: expected a file in CoNLL-U .de_name-ud-test.conllu"
+        SourceError, match="is not a treebank in German: expected a CoNLL-U file .de_name-ud-test.conllu"
     ):
         list(read(str(tmp_path / "en_own-ud-test.conllu"), "german", Skips()))
 
 
 MALFORMED = {
     "has a line without ten columns": GOOD.replace("\t_\t_\n", "\n", 1),
-    "has an id or a head that is no number": GOOD.replace("\t2\t", "\ttwo\t"),
+    "has an id or a head that is not a number": GOOD.replace("\t2\t", "\ttwo\t"),
     "has ids that do not count from 1": GOOD.replace("2\tbark", "3\tbark"),
     "has a head that is none of its words": GOOD.replace("\t2\tnsubj", "\t3\tnsubj"),
     "has a head that is none of its words ": "1\tDogs" + "\t" * 8 + "\n",

@@ -72,7 +72,7 @@ def test_redrawn_dependents_have_scores_and_no_comparison(evidence):
     (control,) = [one for one in evidence if one.probed.test.settings.control]
     assert control.comparisons == {}
     assert control.scores["differences"] == {}
-    with pytest.raises(EntryError, match="a control is no model"):
+    with pytest.raises(EntryError, match="a control is not a model"):
         control.entry()
 
 

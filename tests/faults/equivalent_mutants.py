@@ -26,8 +26,8 @@ EQUIVALENT: dict[str, dict[tuple[str, str], str]] = {
     },
     "probing/attention/align.py": {
         (
-            "behind = np.append(0, np.maximum.accumulate(np.where(space, 0, place + 1)))  # of the last that is no space",
-            "behind = np.append(0, np.maximum.accumulate(np.where(space, -1, place + 1)))  # of the last that is no space",
+            "behind = np.append(0, np.maximum.accumulate(np.where(space, 0, place + 1)))  # of the last that is not a space",
+            "behind = np.append(0, np.maximum.accumulate(np.where(space, -1, place + 1)))  # of the last that is not a space",
         ): "the end is at least the begin, which is at least 0",
     },
     "probing/attention/ledger.py": {

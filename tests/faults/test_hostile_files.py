@@ -153,7 +153,7 @@ SOURCES = {
     "a zip in a zip": (file("python.zip", zipped({"python.zip": ZIP})), "expected"),
     "a damaged member of a zip": (file("python.zip", altered(ZIP, (GZ[10:20], bytes(10)))), "Bad CRC-32"),
     "a zip whose names are no text": (file("python.zip", NAMED.replace(b"test_0", b"test_\xff")), "can't decode"),
-    "a member whose own name is no text": (
+    "a member whose own name is not a text": (
         file("python.zip", NAMED.replace(b"test_0", b"test_\xff", 1)),
         "can't decode",
     ),

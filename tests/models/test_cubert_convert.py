@@ -257,8 +257,8 @@ def test_malformed_index(tmp_path):
         ([(b"", b"\x08\x01"), (b"name", b"\x18\x01")], 1, "file 1 of 1"),
         ([(b"", b"\x08\x01"), (b"name", b"\x1b")], 1, "unknown type"),
         ([(b"", b"\x08\x01"), (b"name", b"\x12\x05")], 1, "beyond the end of its message"),
-        ([(b"", b"\x08\x01"), (b"name", b"\x10\x05")], 1, "field 2 is no message"),
-        ([(b"", b"\x08\x01"), (b"name", b"\x1a\x00")], 1, "field 3 is no number"),
+        ([(b"", b"\x08\x01"), (b"name", b"\x10\x05")], 1, "field 2 is not a message"),
+        ([(b"", b"\x08\x01"), (b"name", b"\x1a\x00")], 1, "field 3 is not a number"),
         ([(b"", b"\x08\x01"), (b"name", b"\x18" + b"\xff" * 11)], 1, "has no end"),
         # out of a small file any number of entries, or of bytes, could come
         ([(b"", b"\x08\x01"), (b"a" * 5000, b"")], 1, "any name"),

@@ -330,7 +330,7 @@ def test_files_in_the_model_repository_that_are_no_text(hub, results, file):
     hub.add(MODEL, {**hub.files(MODEL, "model"), file: b"\xff"}, type="model")
     outcome = run(results, *WHERE, "--model-index")
     assert (outcome.exit_code, outcome.stderr.count("\n")) == (1, 1)
-    assert f"{file} in maker/tiny is no text in UTF-8" in outcome.stderr
+    assert f"{file} in maker/tiny is not text in UTF-8" in outcome.stderr
 
 
 @pytest.mark.parametrize("content", ["- value: 5\n", "a: [", "7", "- dataset: 5", "[" * 5000])

@@ -190,12 +190,15 @@ SPOILED = {
     ),
     "copied": (lambda one, two, three: shutil.copy(one, two), r"-2-of-3.parquet is not .* its name, but shard-1-of-3"),
     "swapped": (lambda one, two, three: (one.rename("x"), two.rename(one)), r"-1-of-3.* its name, but shard-2-of-3"),
-    "truncated": (lambda one, two, three: two.write_bytes(two.read_bytes()[:-9]), r"-2-of-3.* is no shard, or a dam"),
-    "empty": (lambda one, two, three: two.write_bytes(b""), r"-2-of-3.parquet is no shard, or a damaged one"),
+    "truncated": (
+        lambda one, two, three: two.write_bytes(two.read_bytes()[:-9]),
+        r"-2-of-3.* is not a shard, or a dam",
+    ),
+    "empty": (lambda one, two, three: two.write_bytes(b""), r"-2-of-3.parquet is not a shard, or a damaged one"),
     "no shard": (lambda one, two, three: RankLedger.load(two).save(one), r"-1-of-3.* its name, but shard-2-of-3"),
     "a whole ledger": (
         lambda one, two, three: shards.load(two, RankLedger.load)[0].save(two),
-        r"-2-of-3.parquet is no shard: expected a file that a run with --shard wrote",
+        r"-2-of-3.parquet is not a shard: expected a file that a run with --shard wrote",
     ),
     "another version": (
         lambda one, two, three: rewritten(two, made=other_version(made_of(two))),

@@ -103,7 +103,7 @@ def _lookups(tokens: list[Token], text: str, variant: str) -> tuple[Callable[[in
     if variant == "skip_semicolon":
         closing.add(";")
 
-    # From each token on the first that is no opening bracket, and back from it the first that is no closing one
+    # From each token on the first that is not an opening bracket, and back from it the first that is not a closing one
     forward, back = list(range(len(words))), list(range(len(words)))
     for index in reversed(range(len(words) - 1)):
         if words[index] in opening:

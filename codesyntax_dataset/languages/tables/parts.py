@@ -87,7 +87,7 @@ def compiled(part: str) -> Find:
 def _step(text: str) -> Find:
     match = _STEP.fullmatch(text)
     if match is None or (match["words"] and re.search(r"\w\|\w", match["words"])):
-        raise ValueError(f"{text!r} is no step from nodes to nodes: see codesyntax_dataset/languages/tables/parts.py")
+        raise ValueError(f"{text!r} is not a step between nodes: see codesyntax_dataset/languages/tables/parts.py")
     find = _found(match)
     for kept in _KEPT.finditer(match["kept"]):
         if kept["types"]:

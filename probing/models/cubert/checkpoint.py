@@ -222,7 +222,7 @@ def _number(fields: dict[int, list[int | bytes]], field: int) -> int:
     """The value of a field with one number; 0 if it is not there."""
     value = fields.get(field, [0])[-1]
     if isinstance(value, bytes):
-        raise _Malformed(f"field {field} is no number")
+        raise _Malformed(f"field {field} is not a number")
     return value
 
 
@@ -230,7 +230,7 @@ def _messages(fields: dict[int, list[int | bytes]], field: int) -> list[bytes]:
     """The values of a repeated field of messages."""
     found = [value for value in fields.get(field, []) if isinstance(value, bytes)]
     if len(found) < len(fields.get(field, [])):
-        raise _Malformed(f"field {field} is no message")
+        raise _Malformed(f"field {field} is not a message")
     return found
 
 

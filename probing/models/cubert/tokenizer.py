@@ -32,7 +32,7 @@ class CubertTokenizer(PreTrainedTokenizer):
     and one that only ends a piece for the last character of the piece. DEDENT, and a NEWLINE behind the last character
     of the code, stand for none.
 
-    Raises ModelError for a file that is no vocabulary, UnknownName for another language, or other tokens to drop.
+    Raises ModelError for a file that is not a vocabulary, UnknownName for another language, or other tokens to drop.
     """
 
     vocab_files_names = {"vocab_file": "vocab.txt"}  # noqa: RUF012 - as in transformers

@@ -410,7 +410,7 @@ def scored_where_it_was_chosen(entry):
     settings(entry, split="validation")
 
 
-@altered("a control is no model")
+@altered("a control is not a model")
 def control(entry):
     entry["settings"].update(control="random-weights", seed=0)
 
