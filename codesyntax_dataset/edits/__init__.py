@@ -1,4 +1,4 @@
-"""Edits of functions whose labels are known, because the parser says that they are those of before.
+"""Edits of functions whose labels are known, because the parser says that they are the same as before.
 
 An edit changes words (`words`), layout (`layout`) or distances (`distance`) and leaves the syntax as it is, like
 Jabberwocky. So a difference of scores tells what a model reads: one that reads syntax does not lose by other words, one

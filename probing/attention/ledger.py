@@ -112,7 +112,7 @@ class RankLedger(EdgeTable):
         digest.update(len(text).to_bytes(8, "little") + text)
         for numbers in (relation, self.function, self.head, self.first, self.last, self.tokens):
             digest.update(numbers.astype("<i4").tobytes())
-        for _, ranks in self.parts(4096):  # digests of before are of parts of this size
+        for _, ranks in self.parts(4096):  # earlier digests are of parts of this size
             digest.update(ranks.tobytes())
         return digest.hexdigest()
 

@@ -48,9 +48,9 @@ class MaskedModel(LoadedModel):
         """Predictions at masked positions, and the probability of the true sub-tokens: float64 (M, 4).
 
         `inputs`: a batch with its true sub-tokens; `rows`, `columns` (M,): what to mask in it, on its device. The four
-        numbers are the id with the largest logit, of equal ones the lowest; within how many of KS the true one is; its
-        log-probability, in nats; and 1 if another order of logits within NEAR of each other could change the first two,
-        otherwise 0.
+        numbers are the id with the largest logit, the lowest where several tie; within how many of KS the true one is;
+        its log-probability, in nats; and 1 if another order of logits within NEAR of each other could change the first
+        two, otherwise 0.
         """
         truth = inputs["input_ids"][rows, columns]
         found = torch.empty(len(rows), 4, dtype=torch.float64, device=self.device)
@@ -161,7 +161,7 @@ def _compared(logits: torch.Tensor, truth: torch.Tensor, near: float, largest: i
     else:
         top, ids = logits.topk(largest, dim=1)
     best = top.amax(dim=1, keepdim=True)
-    predicted = torch.where(top == best, ids, logits.shape[1]).amin(dim=1)  # of equal ones the lowest
+    predicted = torch.where(top == best, ids, logits.shape[1]).amin(dim=1)  # the lowest of a tie
     # NaN is larger, so that no hit comes of it
     rank = (~(top <= true)).sum(dim=1) + ((top == true) & (ids < truth[:, None])).sum(dim=1)
     fewest, most = (top > true + near).sum(dim=1), (top > true - near).sum(dim=1) - 1

@@ -76,7 +76,7 @@ def verdict(one: SilencingEffect) -> str:
 
 
 def read_silenced(files: Sequence[Path]) -> list[SilencedModel]:
-    """The silencing results in files, of equal ones one, by config and model.
+    """The silencing results in files, each once, by config and model.
 
     Raises LedgerError for files that are not silencing results, or do not follow from their ledgers.
     """
