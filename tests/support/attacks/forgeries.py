@@ -22,7 +22,9 @@ from codesyntax_dataset.protocol import TABLE_KS
 from codesyntax_metric.topk_uas import NOT_IN_MEAN, RULES
 from probing.attention.ledger import RankLedger
 from probing.attention.result import ProbeResult
+from probing.evidence.beyond import AVOIDED, best_offsets, beyond, is_hard
 from probing.evidence.selection import choose
+from probing.prediction.ledger import FILLED, HITS, SIMILARITIES
 from probing.runs.saved import ledger_path
 
 TOO_LARGE = 200 * 10**6
@@ -967,3 +969,220 @@ def one_rank_in_a_hundred(ledger, validation):
 def a_fixed_offset_instead_of_a_head(ledger, validation):
     """The next token, whatever the model attends to."""
     ledger.ranks[:, :, 0, 0] = np.where(ledger.first == ledger.head + 1, 0, 255)
+
+
+# ------------------------------------------------------------------------------------- heads chosen, and hard edges found
+
+
+PAIRS: list[Callable[[RankLedger, RankLedger], None]] = []
+"""Each changes the ranks of the ledgers of test and validation: what heads find of hard edges, and which are chosen."""
+
+
+def in_pair(change: Callable[[RankLedger, RankLedger], None]):
+    PAIRS.append(change)
+    return change
+
+
+def forged_pair(
+    change: Callable[[RankLedger, RankLedger], None], test: RankLedger, validation: RankLedger
+) -> tuple[RankLedger, RankLedger]:
+    """Copies of both, changed."""
+    made = [dataclasses.replace(ledger, ranks=np.array(ledger.ranks)) for ledger in (test, validation)]
+    change(*made)
+    return made[0], made[1]
+
+
+def hard(test: RankLedger, validation: RankLedger) -> tuple[np.ndarray, np.ndarray]:
+    """Where the hard edges of both stand."""
+    offsets = best_offsets(validation, AVOIDED[0])
+    first, second = (np.flatnonzero(is_hard(ledger, offsets)) for ledger in (test, validation))
+    return first, second
+
+
+def elect(
+    test: RankLedger,
+    validation: RankLedger,
+    functions: int,
+    k: int = 1,
+    rule: str = "first",
+    only: tuple[np.ndarray, np.ndarray] | None = None,
+) -> None:
+    """In so many functions of validation, the head that is best on test finds every edge, of `only` these edges."""
+    on_test, on_validation = only or (np.arange(len(test)), np.arange(len(validation)))
+    heads = best(test.take(np.sort(on_test)), k, rule)
+    names = np.array(validation.relations, dtype=object)[validation.relation]
+    weight = np.bincount(validation.function[on_validation])
+    chosen = weight.argsort()[::-1][:functions]
+    within = on_validation[np.isin(validation.function[on_validation], chosen)]
+    for name, head in heads.items():
+        claim(validation, within[names[within] == name], head, k - 1, [rule])
+
+
+@in_pair
+def one_function_of_validation_elects_the_best_heads(test, validation):
+    elect(test, validation, 1)
+
+
+@in_pair
+def nine_functions_of_validation_elect_the_best_heads(test, validation):
+    elect(test, validation, 9)
+
+
+@in_pair
+def all_functions_of_validation_elect_the_best_heads(test, validation):
+    elect(test, validation, 10**6)
+
+
+@in_pair
+def two_functions_elect_heads_for_hard_edges(test, validation):
+    elect(test, validation, 2, only=hard(test, validation))
+
+
+@in_pair
+def nine_functions_elect_heads_for_hard_edges(test, validation):
+    elect(test, validation, 9, only=hard(test, validation))
+
+
+@in_pair
+def three_functions_elect_heads_for_twenty_guesses(test, validation):
+    elect(test, validation, 3, 20, "any")
+
+
+@in_pair
+def the_heads_that_were_chosen_find_nothing_in_five_functions(test, validation):
+    """So that others are chosen: nothing is claimed to be better than it is."""
+    weight = np.bincount(validation.function)
+    few = np.isin(validation.function, weight.argsort()[::-1][:5])
+    for name, head in best(validation).items():
+        of = few & (validation.relation == validation.relations.index(name))
+        validation.ranks[0, of, head[0], head[1]] = 255
+
+
+@in_pair
+def one_function_of_test_finds_its_hard_edges(test, validation):
+    find_hard(test, validation, 1)
+
+
+@in_pair
+def three_functions_of_test_find_their_hard_edges(test, validation):
+    find_hard(test, validation, 3)
+
+
+@in_pair
+def the_rarest_relation_finds_its_hard_edges(test, validation):
+    found = beyond(validation, test, AVOIDED[0])
+    name = min(found.outcomes.relations, key=lambda name: found.edges[name][0])
+    edges, _ = hard(test, validation)
+    of = edges[test.relation[edges] == test.relations.index(name)]
+    claim(test, of, found.outcomes.choice["first"][name][0], rules=["first"])
+
+
+@in_pair
+def a_few_hard_edges_and_one_election(test, validation):
+    """On both splits at once."""
+    find_hard(test, validation, 1)
+    elect(test, validation, 1)
+
+
+def find_hard(test: RankLedger, validation: RankLedger, functions: int) -> None:
+    """In so many functions with most hard edges, the heads of the beyond-offset score find them all."""
+    found = beyond(validation, test, AVOIDED[0])
+    edges, _ = hard(test, validation)
+    chosen = np.bincount(test.function[edges]).argsort()[::-1][:functions]
+    for name in found.outcomes.relations:
+        of = edges[(test.relation[edges] == test.relations.index(name)) & np.isin(test.function[edges], chosen)]
+        claim(test, of, found.outcomes.choice["first"][name][0], rules=["first"])
+
+
+# --------------------------------------------------------------------------------------------- rows of masking, of silencing
+
+
+MASKED: list[Callable[[np.ndarray], None]] = []
+"""Each changes the rows of a masking ledger."""
+
+SILENCED: list[Callable[[np.ndarray], None]] = []
+"""Each changes the rows of a silencing ledger, whose heads stay."""
+
+
+def perfect(rows: np.ndarray, of: np.ndarray) -> None:
+    for name in SIMILARITIES:
+        rows[name][of] = 1
+    for name in HITS:
+        rows[name][of] = rows["masked"][of]
+
+
+def worst_functions(rows: np.ndarray, number: int) -> np.ndarray:
+    """Rows of T1 in the functions that lose most."""
+    first = rows["copy"] == 0
+    lost = np.bincount(rows["function"][first], 1 - np.nan_to_num(rows["jaccard"][first]))
+    return first & np.isin(rows["function"], lost.argsort()[::-1][:number])
+
+
+def in_masked(change: Callable[[np.ndarray], None]):
+    MASKED.append(change)
+    return change
+
+
+@in_masked
+def the_worst_function_is_restored(rows):
+    perfect(rows, worst_functions(rows, 1))
+
+
+@in_masked
+def three_functions_are_restored(rows):
+    perfect(rows, worst_functions(rows, 3))
+
+
+@in_masked
+def the_worst_functions_could_not_be_parsed(rows):
+    """NaN, which the means of a report leave out."""
+    for name in SIMILARITIES:
+        rows[name][worst_functions(rows, 5)] = np.nan
+    of = np.isnan(rows["jaccard"])
+    for name in FILLED:
+        rows[name][of] = np.nan
+
+
+@in_masked
+def controls_restore_less(rows):
+    """T1 - T0 grows."""
+    of = (rows["copy"] > 0) & (rows["function"] % 4 == 0)
+    for name in SIMILARITIES:
+        rows[name][of] *= 0.9
+    for name in HITS:
+        rows[name][of] //= 2
+
+
+@in_masked
+def one_hit_more_in_every_function(rows):
+    of = (rows["copy"] == 0) & (rows["hits_1"] < rows["hits_5"])
+    rows["hits_1"][of] += 1
+
+
+def in_silenced(change: Callable[[np.ndarray], None]):
+    SILENCED.append(change)
+    return change
+
+
+@in_silenced
+def the_best_head_costs_more_in_one_function(rows):
+    of = (rows["silenced"] == 1) & (rows["function"] == rows["function"][0])
+    rows["log_probability"][of] -= 2
+
+
+@in_silenced
+def the_best_head_costs_a_little_more_everywhere(rows):
+    rows["log_probability"][rows["silenced"] == 1] -= 0.02
+
+
+@in_silenced
+def matched_heads_cost_nothing_in_a_third_of_functions(rows):
+    for place in np.flatnonzero((rows["silenced"] >= 2) & (rows["function"] % 3 == 0)):
+        whole = place - rows["silenced"][place]
+        rows["log_probability"][place] = rows["log_probability"][whole]
+
+
+@in_silenced
+def the_whole_model_knows_more(rows):
+    of = (rows["silenced"] == 0) & (rows["function"] % 2 == 0)
+    rows["log_probability"][of] *= 0.5

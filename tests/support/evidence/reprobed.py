@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
-from typing import Any
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -14,9 +15,10 @@ from tqdm import tqdm
 from probing.attention.ledger import RankLedger
 from probing.attention.probe import Probing, Runner
 from probing.attention.ranking import RankBounds
-from probing.evidence import verify
-from probing.evidence.checks import Criterion
+from probing.evidence import influence, verify
+from probing.evidence.checks import Criterion, Verifier
 from probing.evidence.draw import Draw
+from probing.prediction.ledger import MaskingLedger
 
 
 def bounds(task: Probing) -> dict[int, np.ndarray]:
@@ -53,6 +55,47 @@ class InMemory(verify.RanksVerifier):
     @property
     def counterpart(self) -> RankLedger | None:  # type: ignore[override]
         return self._other
+
+
+class Rows(NamedTuple):
+    """What a run finds of every function, in rows: drawn and compared again at no cost."""
+
+    verifier: type[Verifier]
+    result: Any
+    experiment: Any
+
+    def again(self, rows: np.ndarray, seed: int, **drawn: Any) -> tuple[Criterion, Draw]:
+        """What `verify` finds of a ledger with other rows."""
+        ledger = type(self.result.ledger)(self.result.ledger.names, rows, self.result.ledger.settings)
+        made = type(self.result).from_ledger(ledger)
+        rng = verify.rng_of(ledger.digest(), seed)
+        options = {"number": None, "everything": False, **drawn}
+        return self.verifier(Path("none"), made, self.experiment).again(rng=rng, **options)
+
+
+def recorded_rows(verifier: type[Verifier], result: Any, experiment: Any) -> Rows:
+    """Of a result, run again once: its experiment answers with what was found."""
+    found = experiment.run(experiment.functions, tqdm(disable=True))
+    if isinstance(found, MaskingLedger):
+        unsure = {}
+        tables, counts = experiment.rows(experiment.functions, tqdm(disable=True))
+        for function in experiment.functions:
+            of = tables.rows["function"] == function.index
+            unsure[function.index] = counts[of]
+
+        def rows(part: Sequence, bar: Any) -> tuple[MaskingLedger, np.ndarray]:
+            ledgers = [found.only(np.array([function.index])) for function in part]
+            whole = MaskingLedger(found.names, np.concatenate([of.rows for of in ledgers]), found.settings)
+            return whole, np.concatenate([unsure[function.index] for function in part])
+
+        experiment.rows = rows
+    experiment.run = lambda part, bar: found.only(np.array([function.index for function in part]))
+    return Rows(verifier, result, experiment)
+
+
+def means(test: RankLedger, validation: RankLedger) -> np.ndarray:
+    """Every published mean, in points: held-out, published and beyond offsets, by each rule and k."""
+    return np.concatenate([mean.points(test)[1].sum(axis=(1, 2)) for mean in influence.means(test, validation)])
 
 
 def again(
