@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import copy
+import dataclasses
 import functools
 import itertools
 import json
 import os
 import re
 
+import datasets
+import numpy as np
 import pytest
 from huggingface_hub.errors import HFValidationError
 from huggingface_hub.utils import validate_repo_id
@@ -20,7 +23,9 @@ from support.evidence.entries import of_model, other_model
 from codesyntax_dataset.errors import EntryError
 from codesyntax_dataset.protocol import BASELINES, BEYOND_OFFSET, PROTOCOLS, TABLE_KS
 from codesyntax_metric.topk_uas import RULES
+from probing.attention.result import ProbeResult
 from probing.evidence import entry
+from probing.evidence.gather import Probed, WholeSplits
 from probing.evidence.selection import SAME_RELATIONS
 
 pytestmark = pytest.mark.slow
@@ -159,3 +164,40 @@ def test_any_bytes_are_read_or_refused(text, place, put, cut):
         assert entry.load(text[:place] + put + text[place + cut :]).to_json()
     except EntryError as refused:
         assert str(refused)
+
+
+WORDS = "self if return for in not None while raise def [ ( = + - . , : == import".split()
+
+
+@pytest.fixture(scope="module")
+def all_read(evidence, few_functions):
+    """The scores of the tiny model, which reads all functions; the whole splits; and the code of test."""
+    direction = evidence.probed.test.settings.direction
+    code = datasets.load_dataset(str(few_functions), "python", split="test")["code"]
+    return evidence.entry().scores(), WholeSplits(few_functions, "python", direction), list(code)
+
+
+@pytest.mark.parametrize("word", WORDS)
+def test_no_tokenizer_gains_by_reading_less(word, evidence, all_read):
+    """It makes of a word more sub-tokens than a model reads, so that functions with it are skipped, here those of test
+    of which heads find less than of others; the choice of heads stays."""
+    honest, whole, codes = all_read
+    found = honest.cells
+    spelled = {place for place, code in enumerate(codes) if word in re.findall(r"\w+|[^\w\s]", code)}
+    shares = dict(zip(evidence.outcomes["held-out"].functions.tolist(), honest.shares[0]))
+    poor = sorted(spelled & shares.keys(), key=shares.get)[: max(1, len(spelled) // 2)]
+    kept = np.setdiff1d(evidence.probed.test.ledger.function, poor)
+    if len(kept) == len(shares):
+        return
+    probed = evidence.probed
+    ledger = probed.test.ledger.only(kept)
+    skips = {"more than 511 sub-tokens": len(shares) - len(kept)}
+    less = ProbeResult.from_ledger(dataclasses.replace(ledger, settings={**ledger.settings, "skips": skips}))
+    made = whole.evidence(Probed(less, probed.validation, probed.files)).entry()
+    scores = made.scores()
+    assert made.missed == len(shares) - len(kept)
+    for cell, score in scores.cells.items():
+        assert (score is None) == (found[cell] is None)
+        assert score is None or score.mean.value <= found[cell].mean.value + 1e-9
+    assert entry.load(made.to_json().encode()) == made
+    assert set(scores.on_read) >= {"held-out", "published"}
