@@ -110,19 +110,17 @@ def check_first_table(tables: Path) -> None:
 
 def check_second_table(tables: Path) -> None:
     """So are those of the second, which has more node types, and 20 draws of each control instead of one."""
-    shown = re.findall(r"^\| `(\w+)` \| (\d+) \| (\S+) \| (\S+) \| (\S+) \|$", README, flags=re.MULTILINE)
-    found = []
-    for name in ("masking-python.csv", "masking-python-2.csv"):
-        with (tables / name).open(encoding="utf-8", newline="") as file:
-            found.append({row["node type"]: row for row in csv.DictReader(file) if row["similarity"] == "Jaccard"})
-    scattered, spans = found
-    of = "tiny-code-mlm: "
-    checked = [row for row in shown if row[0] in scattered]
-    assert len(checked) == len(scattered) == 3
-    for kind, functions, t1, *effects in checked:
-        assert (functions, t1) == (scattered[kind]["functions"], f"{float(scattered[kind][of + 'T1']):.3f}")
-        for row, effect in zip((scattered[kind], spans[kind]), effects, strict=True):
-            assert float(effect.strip("*").replace("−", "-")) == pytest.approx(float(row[of + "effect"]), abs=0.02)
+    shown = re.findall(r"^\| `(\w+)` \| (\d+) \| (\S+) \| (\S+) \| (\S+) \| (\S+) \|$", README, flags=re.MULTILINE)
+    with (tables / "masking-python-floors.csv").open(encoding="utf-8", newline="") as file:
+        found = {row["node type"]: row for row in csv.DictReader(file) if row["outcome"] == "Jaccard"}
+    checked = [row for row in shown if row[0] in found]
+    assert len(checked) == len(found) == 3
+    for kind, functions, *similarities in checked:
+        t1, filled, *of_t0 = (
+            float(found[kind][f"tiny-code-mlm: {column}"]) for column in ("T1", "T1 filled", "T0", "T0 filled")
+        )
+        assert [functions, *similarities[:2]] == [found[kind]["functions"], f"{t1:.3f}", f"{filled:.3f}"]
+        assert [float(number) for number in similarities[2:]] == pytest.approx(of_t0, abs=0.02)
 
 
 def test_the_two_commands_stand_alone_in_a_line():
