@@ -12,6 +12,7 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 from support.models.byte_tokenizer import all_but, byte_tokenizer
+from support.simulations.untrained_masking import claimed, masked_twin
 from transformers import BertConfig, BertForMaskedLM
 
 from codesyntax_dataset import syntaxeval as published
@@ -364,6 +365,14 @@ def test_finding_colours_and_marks_say_what_the_tables_say(written, opened):
     )
     marked = [row["node type"] for row in rows if row[f"{name}: effect, marks"] == "largest loss"]
     assert marked == [largest]
+
+
+def test_nothing_is_claimed_of_an_untrained_model(masked, dataset_folder, tmp_path):
+    """Of the planted one it is; tests/benchmarks/untrained_masking.py has 40 twins of five families."""
+    planted = claimed(masked)
+    assert planted["sentences"] and planted["effects"] and planted["gains"]
+    found = claimed(masked_twin("roberta", 1, dataset_folder, tmp_path, 40, 1))
+    assert found.pop("functions") >= 6 and not any(found.values())
 
 
 # Beside attention
