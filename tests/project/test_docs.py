@@ -120,7 +120,7 @@ def check_second_table(tables: Path) -> None:
             float(found[kind][f"tiny-code-mlm: {column}"]) for column in ("T1", "T1 filled", "T0", "T0 filled")
         )
         assert [functions, *similarities[:2]] == [found[kind]["functions"], f"{t1:.3f}", f"{filled:.3f}"]
-        assert [float(number) for number in similarities[2:]] == pytest.approx(of_t0, abs=0.02)
+        assert [float(number) for number in similarities[2:]] == pytest.approx(of_t0, abs=0.06)
 
 
 def test_the_two_commands_stand_alone_in_a_line():
