@@ -64,7 +64,7 @@ def all_findings(tiny_model, dataset_folder, tmp_path_factory):
 @pytest.fixture(scope="module")
 def written(all_findings, tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(module, "by_instrument", lambda _: ([], [], ["probed"]))
+        patch.setattr(module, "by_instrument", lambda _: ([], [], [], ["probed"]))
         patch.setattr(module, "read_findings", lambda *_: all_findings)
         # figures take nearly all of the time
         patch.setattr(figures, "drawn", lambda _: figures.Drawn("<svg></svg>", "<svg></svg>", b""))
