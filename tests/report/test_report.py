@@ -432,7 +432,7 @@ def test_same_results_same_bytes(partial, dataset_folder, tmp_path):
     (target / "report.md").write_text(MADE_BY)
     done = CliRunner().invoke(main, ["report", str(partial), "--output", str(target), "--data", str(dataset_folder)])
     assert done.exit_code == 0, done.output
-    assert done.output.strip() == str(target / "index.html")
+    assert done.stdout.strip() == str(target / "index.html")
     first = report([partial], tmp_path / "first", dataset_folder).parent
     files, others = (
         {path.relative_to(folder): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
