@@ -157,7 +157,9 @@ def test_stopped_by_a_signal(folder, tmp_path, monkeypatch, by, parts, status):
     done = CliRunner().invoke(main, command)
     assert done.exit_code == status
     goes_on = ": the same command continues where this run stopped"
-    assert done.stderr.strip() == f"Error: interrupted{goes_on if parts else ''}"
+    *progress, last = done.stderr.strip().splitlines()
+    assert last == f"Error: interrupted{goes_on if parts else ''}"
+    assert all(line.startswith("probing tiny: ") for line in progress)
     assert len(list(tmp_path.rglob("*.parquet"))) == parts
     assert parts or list(tmp_path.iterdir()) == []
     assert signal.getsignal(signal.SIGTERM) == signal.SIG_DFL
