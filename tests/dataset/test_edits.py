@@ -439,7 +439,10 @@ def test_configs_of_edits_from_the_command_line_to_load_dataset(source, tmp_path
     for edits in (["distance"], ["distance", "rename-words", "rename-words"]):  # the second build adds to the first
         result = CliRunner().invoke(main, [*command, *(f"--edit={name}" for name in edits)])
         assert result.exit_code == 0, result.output
-    assert "not edited, because the labels of its edited code are others: 3 (first: 1, 3, 5)" in result.stderr
+    assert (
+        "not edited, because the labels of its edited code are others: 3 (first: function 1, function 3, function 5)"
+        in result.stderr
+    )
     report = check_folder(tmp_path / "data")
     assert list(report.configs) == ["python", "python_rename_words", "python_distance"]
     tables = {

@@ -149,7 +149,7 @@ def test_a_report_tells_each_change_with_its_interval(data, monkeypatch):
     text = part.to_markdown()
     assert "After rename-letters, the change of its heads, 0.0 points, is not separated from 0" in text
     assert "After distance, its heads lose " in text
-    assert "95 % interval" in text and "no proof that there is none" in text
+    assert "95 % interval" in text and "its interval says how large it may be" in text
     table = next(part for part in part.all_parts() if getattr(part, "filters", None) == 0)
     assert [row[:2] for row in table.rows] == [
         [edit, name] for edit in ("rename-letters", "distance") for name in ("one", "best offset", "best baseline")

@@ -153,7 +153,7 @@ def mask_settings(**changes):
         **{
             "model": "m", "revision": "r", "data": "d@1", "labels": "abc", "config": "python", "split": "test",
             "protocol": "current", "node_types": ("if_statement",), "rate": 1.0, "control": "sub-tokens", "draws": 1, "seed": 0,
-            "max_length": 511, "limit": None,
+            "max_length": 511, "limit": None, "random_weights": False,
         }
         | changes
     )  # fmt: skip

@@ -151,8 +151,11 @@ FILES = {
 
 
 def furnish(of: World) -> None:
-    """Add what an ordinary world does not have: all kinds of results, and compressed sources."""
-    for command in (COMMANDS["mask"], COMMANDS["ablate"], "errors results"):
+    """Add what an ordinary world does not have: results of masking, and compressed sources.
+
+    Not of silencing: no head of its random model is a candidate.
+    """
+    for command in (COMMANDS["mask"], "errors results"):
         assert of.run(command) == 0, of.log.read_text()
     shutil.copytree(embedded_folder(TINY), of.place / "model")
     for path, content in of.hub.files("user/results").items():

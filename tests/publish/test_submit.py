@@ -236,7 +236,7 @@ def on_the_hub(results, tmp_path):
     [
         (of_other_precision, "different precisions"),
         (twice, "name one of them"),
-        (on_the_hub, "no commit of its branches"),
+        (on_the_hub, "not a commit of its branches"),
     ],
 )
 def test_results_that_do_not_go_together(change, reason, hub, results, tmp_path):
@@ -262,7 +262,7 @@ def test_a_pull_request_is_not_the_model(name, hub, results):
     hub.add(MODEL, hub.files(MODEL, "model"), revision="refs/pr/1", type="model")
     commit = hub.repositories["model", MODEL].sha("refs/pr/1")
     forgeries.recomputed(results, forgeries.with_settings(model=name, revision=commit))
-    with pytest.raises(CodeSyntaxError, match="no commit of its branches|settings.model is .*refs/pr/1"):
+    with pytest.raises(CodeSyntaxError, match="not a commit of its branches|settings.model is .*refs/pr/1"):
         submit.submission([results], MODEL, DATASET)
     assert written(hub) == []
 

@@ -93,9 +93,9 @@ def test_the_sentence(checkpoints):
 
 
 @pytest.mark.slow
-def test_a_report_shows_every_checkpoint_once(results, dataset_folder):
+def test_a_report_shows_every_checkpoint_once(results, few_functions):
     """In a section of its own; everywhere else the last one stands for the model."""
-    (findings,) = read_findings([results], dataset_folder)
+    (findings,) = read_findings([results], few_functions)
     assert [subject.name for subject in findings.subjects] == ["tiny at step 4,000"]
     assert json.loads(findings.subjects[0].file.read_text())["run"]["step"] == 4000
     (section,) = emergence_section.sections([findings])
@@ -112,10 +112,10 @@ def test_a_report_shows_every_checkpoint_once(results, dataset_folder):
 
 
 @pytest.mark.slow
-def test_two_trainings_of_one_name_are_not_one(checkpoints, results, dataset_folder, tmp_path):
+def test_two_trainings_of_one_name_are_not_one(checkpoints, results, few_functions, tmp_path):
     for result in (checkpoints[16].probed.test, checkpoints[16].probed.validation):
         made = copy.deepcopy(result.ledger.settings)
         made["settings"]["revision"] = "f" * 64
         ProbeResult.from_ledger(replace(result.ledger, settings=made)).save(tmp_path / "others")
     with pytest.raises(LedgerError, match="are both of tiny at step 16, but of other weights"):
-        read_findings([results, tmp_path / "others"], dataset_folder)
+        read_findings([results, tmp_path / "others"], few_functions)

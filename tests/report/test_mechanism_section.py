@@ -125,7 +125,15 @@ def test_page_says_what_was_compared(written, page):
 
 def test_another_model_or_other_data_are_not_compared():
     """The same name and revision are compared, unless the functions are others; controls never are."""
-    shared = {"model": "m", "revision": "r", "config": "python", "split": "test", "limit": None, "labels": "abc"}
+    shared = {
+        "model": "m",
+        "revision": "r",
+        "config": "python",
+        "split": "test",
+        "limit": None,
+        "labels": "abc",
+        "random_weights": None,
+    }
 
     def read(probed, masked):
         probed, masked = (SimpleNamespace(**{**shared, "data": "d@1", **changes}) for changes in (probed, masked))

@@ -340,7 +340,7 @@ def masking_result(rng: random.Random) -> File:
 @functools.cache
 def silenced() -> Path:
     rows = np.zeros(6, SilencingLedger.ROW)
-    rows["silenced"], rows["head"] = [0, 1, 2, 0, 1, 2], [-1, 1, 0, -1, 1, 0]
+    rows["silenced"], rows["heads"] = [0, 1, 2, 0, 1, 2], [0, 1, 1, 0, 1, 1]
     rows["relation"], rows["log_probability"] = [0, 0, 0, 1, 1, 1], -1
     rows["edges"], rows["sub_tokens"], rows["length"] = 1, 2, 30
     path = place() / "silenced.ledger.parquet"

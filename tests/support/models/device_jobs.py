@@ -141,7 +141,7 @@ def jobs(prepared: Prepared) -> Iterator[tuple[str, Callable[[], Any]]]:
     if masked is not None:
         yield "masking", partial(Filler(masked, 200).fill, [Copy(one, at) for one, at in zip(ids, places)])
     if language is not None:
-        heads = [None, (0, 1), (language.layers - 1, HEADS - 1)]
+        heads = [(), ((0, 1),), ((language.layers - 1, HEADS - 1),)]
         passes = [Pass(number, *one, head) for number, one in enumerate(zip(ids, places)) for head in heads]
         yield "means of heads", partial(means, language, ids)
         by_function = [dict.fromkeys(heads, None)] * len(ids)
