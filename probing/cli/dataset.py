@@ -23,45 +23,51 @@ from probing.cli.group import main, note
     "edits",
     multiple=True,
     metavar="EDIT",
-    help="For each config of a language, add one of its functions edited so that their labels stay: "
-    f"one of {', '.join(EDITS)}.",
+    help=f"For each config, also add a config of edited functions that keep their labels: one of {', '.join(EDITS)}.",
 )
 @click.option("--output", default="codesyntax", type=options.PATH, help="The folder to write.")
 @options.exclude_repositories
 @click.option(
     "--validation-fraction",
     type=click.FloatRange(0, 1, max_open=True),
-    help="Share of validation among the source files of a folder or column (or among their repositories, if there are "
-    "several), unless the source has its own.  [default: 0.2]",
+    help="The share of source files, or of repositories if there are several, that become the validation split. Used "
+    "only if the source has none.  [default: 0.2]",
 )
 @click.option(
-    "--column", help="The column of whole source files, if SOURCE is a corpus in Parquet files, such as content."
+    "--column",
+    help="The column that holds whole source files, such as content, if SOURCE is a corpus in Parquet files.",
 )
-@click.option(
-    "--overwrite", is_flag=True, help="Replace an existing dataset from another source, with all its configs."
-)
+@click.option("--overwrite", is_flag=True, help="Replace a dataset that was built from another source.")
 @click.option(
     "--engine",
     default="local",
     type=click.Choice(ENGINES),
-    help="What runs the processes that annotate: this computer, or Ray, on the cluster at RAY_ADDRESS or else here.",
+    help="Label functions on this computer, or with Ray: on the cluster at RAY_ADDRESS, otherwise here.",
 )
 @click.option(
     "--num-proc",
     type=click.IntRange(min=1),
-    help="Number of processes that annotate; a cluster has its own.  [default: 1, of Ray the number of CPUs]",
+    help="The number of processes; a cluster sets its own.  [default: 1; with Ray, the number of CPUs]",
 )
 def build(source: str, configs: tuple[str, ...], output: Path, **given: Any) -> None:
-    """Build the dataset: a folder that load_dataset() reads and that can be uploaded unchanged.
+    """Build a dataset from functions or sentences.
 
-    SOURCE is a dataset on the Hub (code-search-net/code_search_net, optionally with @revision), a folder or zip of
-    CodeSearchNet v2, the dataset as its authors published it (CodeSyntax_python.json or its zip), any folder of source
-    files, a treebank (a file or a folder in CoNLL-U, for the configs english, german and ud), or `sample`, the
-    functions and sentences included in this package. With --column, it is a Parquet file, a folder of them, or such a
-    dataset on the Hub, of which a folder may be named, too (owner/name/data/python).
+    load_dataset() reads the folder, and you can upload it unchanged.
 
-    If the output is a dataset from the same source, the configs are added to it; a dataset from another source is not
-    changed without --overwrite.
+    \b
+    SOURCE is one of these:
+      sample                functions and sentences in this package
+      path/to/code          any folder of source files
+      OWNER/NAME            a dataset on the Hub, such as
+                            code-search-net/code_search_net; @REVISION may follow
+      a folder or zip       CodeSearchNet v2
+      CodeSyntax_*.json     the dataset that its authors published, or its zip
+      a treebank            a file or folder in CoNLL-U: english, german and ud
+      a corpus, --column    a Parquet file, a folder of them, or a dataset on the
+                            Hub or a folder of it (OWNER/NAME/data/python)
+
+    If --output is a dataset from the same source, the command adds the configs to it. It replaces a dataset from
+    another source only with --overwrite.
     """
     from codesyntax_dataset.build import build as build_dataset
 
@@ -72,15 +78,21 @@ def build(source: str, configs: tuple[str, ...], output: Path, **given: Any) -> 
 
 @main.command()
 @options.data
-@click.option("--config", "configs", multiple=True, default=["python"], help=f"Some of {', '.join(unedited())}.")
-@click.option("--split", "splits", multiple=True, default=["test"], help="Splits to count together.")
+@click.option(
+    "--config", "configs", multiple=True, default=["python"], help=f"Repeat it for several, of {', '.join(unedited())}."
+)
+@click.option("--split", "splits", multiple=True, default=["test"], help="Repeat it to count both splits together.")
 @click.option("--output", type=options.FOLDER, help="Folder for JSON, CSV and the figure.")
 @options.wide
 @options.as_json
 def stats(
     data: str, configs: tuple[str, ...], splits: tuple[str, ...], output: Path | None, wide: bool, as_json: bool
 ) -> None:
-    """Count edges by relation, their offsets, and the lengths of functions, beside the paper's counts."""
+    """Count what a dataset contains.
+
+    The command counts the edges of each relation, their offsets, and the lengths of functions. The paper's counts stand
+    beside them.
+    """
     import datasets
 
     from probing.report import statistics
@@ -99,16 +111,17 @@ def stats(
 
 @main.command()
 @click.option(
-    "--config", "configs", multiple=True, required=True, help=f"Two of one language, of {', '.join(unedited())}."
+    "--config", "configs", multiple=True, required=True, help=f"Give two of one language, of {', '.join(unedited())}."
 )
 @click.option("--source", help="Where the functions come from, as in `build`.  [default: sample]")
 @click.option("--data", help="A folder that `codesyntax build` wrote, or a dataset id on the Hub, instead of --source.")
 @options.wide
 @options.as_json
 def compare_labels(configs: tuple[str, ...], wide: bool, as_json: bool, **given: Any) -> None:
-    """Count the edges that two configs of a language label alike, elsewhere, or alone, and say by which rules.
+    """Compare how two configs label the same functions.
 
-    Both label the same functions: all of a source, or those of a dataset's split test.
+    The command counts the edges that both configs have, that moved, and that only one has, and names the rules behind
+    the differences. The functions are all of --source, or the split test of --data.
     """
     from probing.report.labels_compared import compare_labels, parts
     from probing.report.terminal import console, print_parts
@@ -122,14 +135,15 @@ def compare_labels(configs: tuple[str, ...], wide: bool, as_json: bool, **given:
 
 @main.command("new-language")
 @click.argument("name")
-@click.option("--grammar", required=True, metavar="PACKAGE", help="Its tree-sitter grammar, such as tree_sitter_rust.")
-@click.option("--suffix", required=True, help="What its file names end in, such as .rs.")
-@click.option("--title", help="Its name in texts.  [default: NAME with a capital letter]")
+@click.option("--grammar", required=True, metavar="PACKAGE", help="The tree-sitter grammar, such as tree_sitter_rust.")
+@click.option("--suffix", required=True, help="The ending of file names, such as .rs.")
+@click.option("--title", help="The language's name in texts.  [default: NAME with a capital letter]")
 @click.option("--checkout", default=".", type=options.FOLDER, help="The root of a checkout of the repository.")
 def new_language(name: str, **given: Any) -> None:
-    """Write the skeleton of a language into a checkout: a module with an empty table, and a golden pair that fails.
+    """Start a new language in a checkout.
 
-    The golden pair says what is next; CONTRIBUTING.md, "Add a language", has all steps.
+    The command writes a module with an empty table, and a golden pair that fails and names the next step.
+    CONTRIBUTING.md, "Add a language", lists all steps.
     """
     from codesyntax_dataset.languages import skeleton
 

@@ -12,12 +12,13 @@ from probing.cli.group import main, note, quiet_hub
 
 @main.command()
 @click.argument("folders", metavar="[FOLDER]...", nargs=-1, type=options.FOLDER)
-@click.option("--prune", "pruning", is_flag=True, help="Remove what is listed, except what is in use.")
+@click.option("--prune", "pruning", is_flag=True, help="Remove everything listed that is not in use.")
 def cache(folders: tuple[Path, ...], pruning: bool) -> None:
-    """List the cache of runs, self-checks and statistics, and what killed processes left in each FOLDER, in bytes.
+    """List what stays on disk between runs, in bytes.
 
-    `interrupted` is a run that the same command continues, `unfinished` a file or folder that was being written. All of
-    it can be removed at any time; an interrupted run then begins anew.
+    The list has the cache of runs, self-checks and statistics, and the files that killed processes left in each FOLDER.
+    `interrupted` is a run that continues when you repeat its command; `unfinished` is a file or folder that was never
+    completed. You can remove all of it at any time; an interrupted run then starts over.
     """
     quiet_hub()
     from codesyntax_dataset.safe_files import printable

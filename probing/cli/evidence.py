@@ -24,23 +24,24 @@ from probing.cli.group import main, note, quiet_libraries
 @click.option(
     "--functions",
     type=click.IntRange(min=1),
-    help="About how many functions to run again.  [default: as many as bound each mean to half a point]",
+    help="About how many functions to run again.  [default: enough to bound each mean to half a point]",
 )
 @click.option("--all", "everything", is_flag=True, help="Run all functions again.")
 @click.option(
     "--seed",
     type=click.IntRange(min=0),
-    help="For a draw of your own.  [default: a draw that follows from the ledger]",
+    help="Draw other functions.  [default: the draw follows from the ledger]",
 )
 def verify(results: tuple[Path, ...], **given: Any) -> None:
-    """Run a part of each RESULT, a JSON file of `probe --output` or `mask --output`, again.
+    """Run part of each RESULT again and compare.
 
-    It prints what a forger can still gain: for each published number, the points that go unnoticed once in 20 times.
+    RESULT is a JSON file that `probe`, `mask`, `ablate` or `inform` wrote with --output. For each published number,
+    the command prints how many points a forger can gain and still pass once in 20 times.
 
     \b
     The exit status is that of the worst verdict:
       0  accepted
-      3  could not be checked: the result, its model or its dataset is missing, or not the one it was made with
+      3  not checked: the result, its model or its dataset is missing or has changed
       1  rejected: the model and the dataset do not give this result
     """
     quiet_libraries()
@@ -64,15 +65,17 @@ def verify(results: tuple[Path, ...], **given: Any) -> None:
 @click.argument("one", metavar="A")
 @click.argument("other", metavar="B")
 @click.option(
-    "--results", multiple=True, type=options.PATH, help="Results, or folders of them, in which A or B names a model."
+    "--results",
+    multiple=True,
+    type=options.PATH,
+    help="Results, or folders of results, of the models that A and B name.",
 )
 @options.wide
 def compare(one: str, other: str, results: tuple[Path, ...], wide: bool) -> None:
-    """Compare model A with model B on the functions that both could read: the paired difference with its interval,
-    overall and by relation (held-out).
+    """Compare two models on the functions that both can read.
 
-    A and B are results of `probe` on the splits test and validation, folders with those of one model, or names of
-    models among --results.
+    The command prints the paired held-out difference with its interval, overall and by relation. A and B are folders
+    with the results of one model on the splits test and validation, or names of models in --results.
     """
     quiet_libraries()
     import probing
@@ -90,13 +93,17 @@ def compare(one: str, other: str, results: tuple[Path, ...], wide: bool) -> None
 @click.option(
     "--direction",
     type=click.Choice(DIRECTIONS),
-    help="Which end of an edge is given.  [default: head-to-dependent, for sentences the other]",
+    help="The direction in which to search.  [default: head-to-dependent; dependent-to-head for sentences]",
 )
 @click.option("--output", type=options.FOLDER, help="Folder for the result.")
 @options.wide
 @options.as_json
 def baseline(as_json: bool, wide: bool, output: Path | None, **given: Any) -> None:
-    """Score the offset, keyword and combined baselines by the published and held-out protocols; needs no model."""
+    """Score the baselines that need no model.
+
+    The baselines are a fixed offset, a keyword, and the better of the two for each relation, by the published and the
+    held-out protocol.
+    """
     import datasets
 
     from probing.evidence import baselines
@@ -122,22 +129,24 @@ def baseline(as_json: bool, wide: bool, output: Path | None, **given: Any) -> No
     "--restored",
     default="reading-end",
     type=click.Choice(["reading-end", "dependents"]),
-    help="Which end of edges a masked language model restores: the one whose attention is read, or the dependents.",
+    help="The end of each edge that a masked language model restores: the one whose attention is read, or the "
+    "dependent.",
 )
 @click.option(
     "--draws",
     default=20,
     type=click.IntRange(min=1),
-    help="The most heads of the same layer to compare with, all others if it has no more; and sets of heads.",
+    help="Compare with at most this many other heads of the layer, and with as many sets of heads.",
 )
 @click.option("--seed", default=0, type=click.IntRange(min=0), help="Random seed of these heads and of --sample.")
-@click.option("--output", type=options.FOLDER, help="Folder for the result, its ledger, and those of both probes.")
+@click.option("--output", type=options.FOLDER, help="Folder for the result, both probes, and their ledgers.")
 @options.revision
 @options.device
 @click.option(
     "--limit",
     type=click.IntRange(min=1),
-    help="Silence heads in the first functions only: a partial run, marked as such.",
+    help="Silence heads in the first N functions only; the result is marked as partial.",
+    metavar="N",
 )
 @options.sample
 @options.shard
@@ -146,12 +155,12 @@ def baseline(as_json: bool, wide: bool, output: Path | None, **given: Any) -> No
 @options.wide
 @options.as_json
 def ablate(model: str, gguf: str | None, configs: tuple[str, ...], wide: bool, as_json: bool, **given: Any) -> None:
-    """Silence the best attention head of each relation in MODEL, and see what it costs: does the head that looks also
-    serve?
+    """Silence the best heads and measure the cost.
 
-    MODEL is a masked language model or a decoder: a Hub id, a local folder, a GGUF file, or an embedded model,
-    tiny-code-mlm or smollm2-135m. Heads are chosen on the split validation, which is probed first unless it was, and
-    silenced on the split test. Under `accelerate launch` or `torchrun`, the processes share the work.
+    Does the head that looks at a dependent also help to predict it? MODEL is a masked language model or a decoder: a
+    Hub id, a local folder, a GGUF file, or an embedded model, tiny-code-mlm or smollm2-135m. The command chooses the
+    best head of each relation on the split validation, which it probes first if needed, and silences it on the split
+    test. Under `accelerate launch` or `torchrun`, the processes share the work.
     """
     chosen = options.every(configs, ["test"], as_json, given["shard"])
     options.check([model], given["data"], configs, head=True)
@@ -169,11 +178,11 @@ def ablate(model: str, gguf: str | None, configs: tuple[str, ...], wide: bool, a
 @click.option("--output", type=options.FOLDER, help="Folder for the results.  [default: FOLDER, if there is one]")
 @options.wide
 def merge(folders: tuple[Path, ...], output: Path | None, wide: bool) -> None:
-    """Put the shards in each FOLDER together, which `probe`, `mask` or `ablate` wrote with --shard: the results are
-    those of one process.
+    """Merge the shards of a run.
 
-    Needs no model and no data. The exit status is 1 if shards are missing or damaged; which, is said in the end, after
-    the results of the others.
+    `probe`, `mask`, `ablate` or `inform` wrote the shards in FOLDER with --shard. The merged results equal those of one
+    process. The command needs no model and no data. If shards are missing or damaged, it merges the others, then lists
+    the problems and exits with status 1.
     """
     from probing.evidence.merge import merge as run
 

@@ -101,9 +101,9 @@ def note(text: object) -> None:
 @click.group(cls=_Group, context_settings=_CONTEXT)
 @click.version_option(package_name="codesyntax")
 def main() -> None:
-    """What do language models know about the syntax of code?
+    """Measure what language models know about the syntax of code.
 
-    Build the CodeSyntax dataset, probe the attention heads of Hugging Face models with it, and score them.
+    Build the CodeSyntax dataset, and probe Hugging Face models with it.
     """
 
 

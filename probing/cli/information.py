@@ -19,7 +19,7 @@ from probing.cli.group import main
 @options.configs
 @options.splits
 @click.option(
-    "--edges", default=2000, type=click.IntRange(min=1), help="The most that are drawn of a relation and split."
+    "--edges", default=2000, type=click.IntRange(min=1), help="Draw at most this many edges of each relation and split."
 )
 @click.option("--output", type=options.FOLDER, help="Folder for the result and its ledger.")
 @options.revision
@@ -42,11 +42,12 @@ def inform(
     as_json: bool,
     **given: Any,
 ) -> None:
-    """Measure how many bits the attention of all heads of MODEL adds to words and positions.
+    """Measure what all heads add to words and positions.
 
-    MODEL is a Hub id, a local folder, a GGUF file, or an embedded model. Dependents are chosen among all tokens of a
-    function by words and positions, by attention, and by both; what is fitted, is fitted on the split validation. Under
-    `accelerate launch` or `torchrun`, the processes share the work.
+    MODEL is a Hub id, a local folder, a GGUF file, or an embedded model. Three choices compete for the dependent among
+    all tokens of a function: by words and positions, by the attention of all heads, and by both. Each is fitted on the
+    split validation; the result says how many bits attention adds. Under `accelerate launch` or `torchrun`, the
+    processes share the work.
     """
     chosen = options.every(configs, splits, as_json, given["shard"])
     session = session_of(options.with_gguf(model, gguf), given)

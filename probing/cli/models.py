@@ -21,7 +21,10 @@ from probing.models.cubert import DROPPABLE, LANGUAGES
 @options.device
 @options.as_json
 def doctor(model: str, gguf: str | None, as_json: bool, **given: Any) -> None:
-    """Print the self-check of MODEL: how it can be probed, or why it cannot (exit status 1)."""
+    """Check whether and how MODEL can be probed.
+
+    The exit status is 1 if it cannot.
+    """
     options.check([options.with_gguf(model, gguf)])
     quiet_libraries()
     from probing.models.doctor import doctor as run
@@ -34,11 +37,14 @@ def doctor(model: str, gguf: str | None, as_json: bool, **given: Any) -> None:
 
 @main.command()
 @click.argument("models", metavar="[MODEL]...", nargs=-1)
-@click.option("--refresh", is_flag=True, help="Read the configurations of all models known to work again from the Hub.")
+@click.option("--refresh", is_flag=True, help="Download the configurations of the listed models again.")
 @options.wide
 @options.as_json
 def available_models(models: tuple[str, ...], refresh: bool, wide: bool, as_json: bool) -> None:
-    """List models known to work, or describe each MODEL (Hub id, local folder or GGUF file) from its configuration."""
+    """List models known to work, or describe MODEL.
+
+    MODEL is a Hub id, a local folder or a GGUF file; its configuration describes it.
+    """
     quiet_hub()
     from probing.models.catalogue import available, to_json
     from probing.report import results
@@ -63,13 +69,14 @@ def available_models(models: tuple[str, ...], refresh: bool, wide: bool, as_json
     "--drop",
     multiple=True,
     type=click.Choice(DROPPABLE),
-    help="Tokens that the model shall not see; CodeSyntax dropped none, CuBERT was pretrained without comments.",
+    help="Hide these tokens from the model. CodeSyntax hid none; CuBERT was pretrained without comments.",
 )
 def convert_cubert(checkpoint: Path, output: Path, vocabulary: Path, language: str, drop: tuple[str, ...]) -> None:
-    """Convert CHECKPOINT, a release of CuBERT by TensorFlow 1, to a folder that every command takes as a model.
+    """Convert CuBERT to a model that every command takes.
 
-    CHECKPOINT is the prefix of its files (model.ckpt-602440), its .index, or a folder with one checkpoint. TensorFlow
-    is not needed. Every variable is checked by name, shape and checksum.
+    CHECKPOINT is a CuBERT release in the format of TensorFlow 1: the prefix of its files (model.ckpt-602440), its
+    .index, or a folder with one checkpoint. The command does not need TensorFlow. It checks every variable by name,
+    shape and checksum.
     """
     quiet_libraries()
     from probing.models.cubert.convert import convert

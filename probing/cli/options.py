@@ -21,57 +21,62 @@ BESIDE = (".errors.json", ".examples.json")
 data = click.option(
     "--data", default="codesyntax", help="A folder that `codesyntax build` wrote, or a dataset id on the Hub."
 )
-device = click.option("--device", help="Such as cpu or cuda:1.  [default: a CUDA GPU if available]")
+device = click.option("--device", help="The device, such as cpu or cuda:1.  [default: a CUDA GPU if available]")
 dtype = click.option(
     "--dtype", default="float32", type=click.Choice(["float32", "bfloat16"]), help="Precision of the model."
 )
 revision = click.option("--revision", help="Branch, tag or commit of a model on the Hub, or a checkpoint in a folder.")
-gguf = click.option("--gguf", metavar="NAME", help="The GGUF file in MODEL, a folder or repository with several.")
-as_json = click.option("--json", "as_json", is_flag=True, help="Print only the result, as JSON, to standard output.")
-wide = click.option("--wide", is_flag=True, help="Print all columns, regardless of the width of the terminal.")
+gguf = click.option("--gguf", metavar="NAME", help="The GGUF file to read if MODEL has several.")
+as_json = click.option("--json", "as_json", is_flag=True, help="Print only the result, as JSON.")
+wide = click.option("--wide", is_flag=True, help="Print all columns, even if the terminal is too narrow.")
 configs = click.option(
     "--config",
     "configs",
     multiple=True,
     default=["python"],
-    help=f"Some of {', '.join(unedited())}, one after the other.",
+    help=f"Repeat it for several, of {', '.join(unedited())}.",
 )
 splits = click.option(
     "--split",
     "splits",
     multiple=True,
     default=["test"],
-    help=f"One of {', '.join(SPLITS)}; or both, one after the other.",
+    help=f"Repeat it for both, of {', '.join(SPLITS)}.",
 )
 exclude_repositories = click.option(
     "--exclude-repositories",
     type=FILE,
-    help="A file of repositories to leave out: one name per line, or JSON lines with the field `repository`.",
+    help="Leave out the repositories in this file: one name per line, or JSON lines with the field `repository`.",
 )
 direction = click.option(
     "--direction",
     type=click.Choice(DIRECTIONS),
-    help="Whose row of attention is read.  [default: head-to-dependent, for decoders and sentences the other]",
+    help="The direction in which heads search.  [default: head-to-dependent; dependent-to-head for decoders and "
+    "sentences]",
 )
 limit = click.option(
-    "--limit", type=click.IntRange(min=1), help="Read only the first functions: a partial run, marked as such."
+    "--limit",
+    type=click.IntRange(min=1),
+    metavar="N",
+    help="Read only the first N functions; the result is marked as partial.",
 )
 sample = click.option(
     "--sample",
     type=click.IntRange(min=1),
-    help="Read only so many functions, drawn by --seed, the same for every model: a partial run, marked as such.",
+    metavar="N",
+    help="Draw N functions by --seed, the same for every model; the result is marked as partial.",
 )
 batch_tokens = click.option(
-    "--batch-tokens", type=click.IntRange(min=1), help="Sub-tokens per batch; scores do not depend on it."
+    "--batch-tokens", type=click.IntRange(min=1), help="Sub-tokens per batch; this does not change scores."
 )
 
 max_length = click.option(
-    "--max-length", default=PAPER_LENGTH, type=click.IntRange(min=1), help="Maximum number of sub-tokens of a function."
+    "--max-length", default=PAPER_LENGTH, type=click.IntRange(min=1), help="Skip functions with more sub-tokens."
 )
 shard = click.option(
     "--shard",
     metavar="I/N",
-    help="Run only shard I of N, from 1, and write it to --output for `codesyntax merge`.",
+    help="Run shard I of N, counted from 1, and write it to --output for `codesyntax merge`.",
 )
 
 
@@ -134,6 +139,6 @@ def ledgers(_context: click.Context, _parameter: click.Parameter, paths: tuple[P
 
 def where(whose: str) -> Callable[..., Callable]:
     """The options `--model` and `--data` for what a result was made with; `whose`: "result" or "results"."""
-    model = click.option("--model", help=f"Location of the model, if not the one in the {whose}.")
-    dataset = click.option("--data", help=f"Location of the dataset, if not the one in the {whose}.")
+    model = click.option("--model", help=f"The model, if it is no longer where the {whose} found it.")
+    dataset = click.option("--data", help=f"The dataset, if it is no longer where the {whose} found it.")
     return lambda command: model(dataset(command))

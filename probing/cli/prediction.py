@@ -23,13 +23,14 @@ from probing.cli.group import main, note
     "--node-types",
     multiple=True,
     metavar="TYPE",
-    help="Of the language's tree-sitter grammar, such as if_statement; or all.  [default: those of the study]",
+    help="A node type of the language's tree-sitter grammar, such as if_statement, or all. Repeat it for several.  "
+    "[default: those of the study]",
 )
 @click.option(
     "--protocol",
     default="current",
     type=click.Choice(["current", "published"]),
-    help="What is masked: true spans, or what the study masked.",
+    help="Mask the true spans of nodes, or the spans that the study masked.",
 )
 @click.option("--rate", default=1.0, type=click.FloatRange(0, 1, min_open=True), help="Share of the nodes to mask.")
 @click.option(
@@ -38,10 +39,12 @@ from probing.cli.group import main, note
     multiple=True,
     default=["sub-tokens"],
     type=click.Choice(["sub-tokens", "spans", RANDOM_WEIGHTS]),
-    help="What T0 masks: as many random sub-tokens, or random spans of code as long as the nodes'; or, beside one of "
-    "these, random-weights: an untrained twin of MODEL.",
+    help="T0 masks as many random sub-tokens, or random spans of code as long as the nodes. random-weights, beside one "
+    "of these, runs an untrained twin of MODEL.",
 )
-@click.option("--draws", default=20, type=click.IntRange(min=1), help="Random controls of each masked copy.")
+@click.option(
+    "--draws", default=20, type=click.IntRange(min=1), help="The number of random controls of each masked copy."
+)
 @click.option("--seed", default=0, type=click.IntRange(min=0), help="Random seed of the controls and of --sample.")
 @click.option("--output", type=options.FOLDER, help="Folder for the result and its ledger.")
 @options.revision
@@ -64,11 +67,11 @@ def mask(
     as_json: bool,
     **given: Any,
 ) -> None:
-    """Mask the syntax of functions, let MODEL restore it, and compare the trees (SyntaxEval).
+    """Mask syntax, let MODEL restore it, compare trees.
 
     MODEL is a masked language model: a Hub id, a local folder, or tiny-code-mlm, the embedded one. For each node type,
-    copies with its nodes masked (T1) are compared with copies of as many random sub-tokens masked (T0). Under
-    `accelerate launch` or `torchrun`, the processes share the work.
+    the command compares copies whose nodes are masked (T1) with copies in which as many random sub-tokens are masked
+    (T0), as SyntaxEval did. Under `accelerate launch` or `torchrun`, the processes share the work.
     """
     names = [name for text in node_types for name in text.replace(",", " ").split()] if node_types else None
     masked = [control for control in controls if control != RANDOM_WEIGHTS] or ["sub-tokens"]

@@ -17,15 +17,15 @@ if TYPE_CHECKING:
 
 @main.group()
 def push() -> None:
-    """Publish the dataset or a metric on the Hugging Face Hub, in one commit each."""
+    """Publish the dataset or a metric on the Hub."""
 
 
 def _push_command(function: Callable[..., None]) -> click.Command:
     for option in (
         click.option(
-            "--repo", required=True, metavar="USER/NAME", help="The repository; created if it does not exist."
+            "--repo", required=True, metavar="USER/NAME", help="The repository; the command creates it if needed."
         ),
-        click.option("--private", is_flag=True, help="Create it as a private repository."),
+        click.option("--private", is_flag=True, help="Create the repository as private."),
         click.option("--create-pr", is_flag=True, help="Open a pull request instead of changing the repository."),
         click.option("--dry-run", is_flag=True, help="List files and sizes without sending anything."),
     ):
@@ -36,7 +36,10 @@ def _push_command(function: Callable[..., None]) -> click.Command:
 @_push_command
 @click.argument("folder", type=options.PATH)
 def dataset(folder: Path, repo: str, **given: Any) -> None:
-    """Check the dataset in FOLDER, which `codesyntax build` wrote, and publish it for load_dataset()."""
+    """Check and publish a dataset.
+
+    `codesyntax build` wrote the dataset in FOLDER; load_dataset() then reads it from the Hub.
+    """
     from probing.publish.push import push_dataset
 
     _send(push_dataset(folder, repo), **given)
@@ -46,7 +49,10 @@ def dataset(folder: Path, repo: str, **given: Any) -> None:
 
 @_push_command
 def metric(repo: str, **given: Any) -> None:
-    """Publish a metric as a Space for evaluate.load(): USER/codesyntax_metric or USER/ast_similarity."""
+    """Publish a metric as a Space for evaluate.load().
+
+    --repo is USER/codesyntax_metric or USER/ast_similarity.
+    """
     from probing.publish.push import push_metric
 
     _send(push_metric(repo), **given)
@@ -61,20 +67,20 @@ def _send(upload: Push, dry_run: bool, **given: Any) -> None:
 @main.command()
 @options.results("RESULTS...")
 @click.option("--model", required=True, metavar="USER/MODEL", help="The model's repository.")
-@click.option("--dataset", required=True, metavar="USER/codesyntax", help="The dataset on the Hub that was read.")
-@click.option("--source-url", metavar="URL", help="Address of a page with more about these results.")
+@click.option(
+    "--dataset", required=True, metavar="USER/codesyntax", help="The dataset on the Hub that the model was probed on."
+)
+@click.option("--source-url", metavar="URL", help="The address of a page about these results.")
 @click.option("--model-index", is_flag=True, help="Also add the results to the model's card, in the older format.")
 @click.option("--board", metavar="USER/REPO", help="The dataset repository that collects the entries of a board.")
-@click.option(
-    "--device", help="Device for running them again, such as cpu or cuda:1.  [default: a CUDA GPU if available]"
-)
-@click.option("--dry-run", is_flag=True, help="Print the files in full without opening a pull request.")
+@click.option("--device", help="The device for running results again.  [default: a CUDA GPU if available]")
+@click.option("--dry-run", is_flag=True, help="Print the files, and open no pull request.")
 @click.option("--undo", "undoing", is_flag=True, help="Close the pull requests that the same command opened.")
 def submit(results: tuple[Path, ...], dry_run: bool, undoing: bool, **given: Any) -> None:
-    """Open a pull request with RESULTS on the model's repository.
+    """Submit results to the model's repository.
 
-    RESULTS are files or folders of `probe --output`, for test and validation, and of `mask --output`. Everything is
-    checked first, and a part of each result is run again.
+    The command checks RESULTS, runs part of each again, and opens a pull request. RESULTS are files or folders that
+    `probe --output` wrote for the splits test and validation, or that `mask --output` wrote.
     """
     quiet_libraries()
     from probing.publish.submit import submission, undo
@@ -90,20 +96,21 @@ def submit(results: tuple[Path, ...], dry_run: bool, undoing: bool, **given: Any
 @main.command()
 @click.argument("sources", nargs=-1, required=True, metavar="SOURCE...")
 @click.option("--output", default="board", type=options.FOLDER, help="The folder to write.")
-@click.option("--data", help="The dataset, a folder or its id on the Hub: baselines are computed from it.")
-@click.option("--verify", is_flag=True, help="Run a part of each entry again, with the ledgers beside it.")
-@click.option("--device", help="Device for running them again.  [default: a CUDA GPU if available]")
-@click.option("--seed", type=click.IntRange(min=0), help="For a draw of your own.  [default: that of `submit`]")
+@click.option("--data", help="Compute baselines from this dataset, a folder or an id on the Hub.")
+@click.option("--verify", is_flag=True, help="Run part of each entry again; its ledgers must be beside it.")
+@click.option("--device", help="The device for running entries again.  [default: a CUDA GPU if available]")
+@click.option("--seed", type=click.IntRange(min=0), help="Draw other functions.  [default: the draw of `submit`]")
 @click.option(
     "--benchmark",
     metavar="USER/codesyntax",
-    help="Also show the Hub's own results for this dataset, and their evidence.",
+    help="Also list the Hub's own results for this dataset, and the evidence for them.",
 )
 def board(sources: tuple[str, ...], output: Path, **given: Any) -> None:
-    """Compare entries on a board: a static site, ready to upload as a Space, with a Markdown table and CSV.
+    """Compare submitted entries on a board.
 
-    SOURCE is a folder of entries, such as report/entries, or a results repository on the Hub (user/results, optionally
-    with @revision). Entries that fail a check are left out and listed with the reason. What is not verified is claimed.
+    SOURCE is a folder of entries, such as report/entries, or a results repository on the Hub, USER/NAME or
+    USER/NAME@REVISION. The board is a static site, ready to upload as a Space, with Markdown and CSV tables. It lists
+    entries that fail a check with the reason, and marks those that --verify did not check as claimed.
     """
     quiet_hub()
     from probing.publish.board import read
@@ -120,20 +127,22 @@ def board(sources: tuple[str, ...], output: Path, **given: Any) -> None:
 @main.command()
 @options.results("RESULT...")
 @click.option("--output", default="export", type=options.FOLDER, help="The folder to write into.")
-@click.option("--format", type=click.Choice(["entry", "csv", "every-eval-ever"]), default="csv", help="Of the files.")
-@click.option("--data", help="Location of the dataset, if not the one in the results.")
+@click.option(
+    "--format", type=click.Choice(["entry", "csv", "every-eval-ever"]), default="csv", help="The format of the files."
+)
+@click.option("--data", help="The dataset, if it is no longer where the results found it.")
 @click.option("--organization", metavar="NAME", help="Who evaluated the model; needed for every-eval-ever.")
 @click.option(
     "--relationship",
     type=click.Choice(["first_party", "third_party", "collaborative", "other"]),
     default="third_party",
-    help="Of the organization to the makers of the model.",
+    help="The relationship of the organization to the makers of the model.",
 )
 def export(results: tuple[Path, ...], output: Path, **given: Any) -> None:
-    """Write each RESULT for other tools: a CSV file of all numbers, the entry that boards read, or the files that the
-    store of Every Eval Ever takes.
+    """Write results for other tools.
 
-    RESULTS are files or folders of `probe --output`, for test and validation, and of `mask --output`; or entries.
+    The formats are CSV with all numbers, the entry that boards read, and the files that Every Eval Ever takes. RESULT
+    is an entry, or a file or folder that `probe --output` wrote for the splits test and validation, or `mask --output`.
     """
     quiet_libraries()
     from probing.publish.export import export as write

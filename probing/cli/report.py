@@ -26,19 +26,19 @@ DRAWS = 1
 @main.command()
 @options.results("RESULT...")
 @click.option("--output", default="report", type=options.FOLDER, help="The folder to write.")
-@click.option("--data", help="Location of the dataset, if not the one in the results.")
+@click.option("--data", help="The dataset, if it is no longer where the results found it.")
 @click.option(
     "--format",
     default="html",
     type=click.Choice(["html", "latex"]),
-    help="latex adds report.tex, each table as LaTeX and each figure as PDF.",
+    help="latex also writes report.tex, each table as LaTeX, and each figure as PDF.",
 )
 def report(results: tuple[Path, ...], output: Path, data: str | None, format: str) -> None:
-    """Write a report on each RESULT, a file or folder that `probe --output` or `mask --output` wrote: one page, and all
-    tables and figures.
+    """Write a report with all tables and figures.
 
-    Both protocols of `probe` need results on the splits test and validation. Results on one config are compared with
-    each other, and those of `probe` with baselines and controls on the same functions.
+    RESULT is a file or folder that `probe`, `mask`, `ablate` or `inform` wrote with --output. A probe needs results on
+    the splits test and validation. The report compares models with each other, and with baselines and controls on the
+    same functions.
     """
     import datasets
 
@@ -55,14 +55,14 @@ def report(results: tuple[Path, ...], output: Path, data: str | None, format: st
     multiple=True,
     required=True,
     metavar="[LANGUAGE=]SOURCE",
-    help="Where functions come from, as for `build`; with a language, such as german=FILE, a treebank.",
+    help="A source of functions, as for `build`. With a language, such as german=FILE, a treebank.",
 )
 @click.option(
     "--models",
     multiple=True,
     required=True,
     metavar="[LANGUAGE=]MODEL",
-    help="A model to probe on all languages that it reads; with a language, such as python=FOLDER, only on that.",
+    help="A model to probe on all languages that it reads. With a language, such as python=FOLDER, only on that.",
 )
 @click.option(
     "--study",
@@ -75,13 +75,14 @@ def report(results: tuple[Path, ...], output: Path, data: str | None, format: st
 @options.limit
 @options.device
 def reproduce(sources: tuple[str, ...], models: tuple[str, ...], output: Path, **given: Any) -> None:
-    """Make the tables and figures of a study again, with the study's numbers and the differences beside ours.
+    """Reproduce the tables and figures of a study.
 
-    codesyntax: build, probe and run baselines for Tables 3 to 6 and 8 to 12, and Figures 2 to 8 and 16 to 19.
-    syntaxeval: mask Python functions as the study did, and compare its estimator with ours.
+    \b
+    codesyntax   Tables 3 to 6 and 8 to 12, and Figures 2 to 8 and 16 to 19
+    syntaxeval   mask Python functions as the study did, and compare estimators
 
-    What has no source or model is left empty, with the reason. An interrupted run continues when the same command is
-    given again.
+    Each table has the study's numbers and the differences beside ours. A cell without a source or model stays empty,
+    and the page gives the reason. Repeat the command to continue an interrupted run.
     """
     quiet_libraries()
     import probing
@@ -91,10 +92,13 @@ def reproduce(sources: tuple[str, ...], models: tuple[str, ...], output: Path, *
 
 @main.command()
 @click.option("--output", default="codesyntax-demo", type=options.PATH, help="The folder to write into.")
-@click.option("--decoder", is_flag=True, help="Probe smollm2-135m, too, which is in the extra `decoder`.")
+@click.option("--decoder", is_flag=True, help="Also probe smollm2-135m; it needs the extra `decoder`.")
 def demo(output: Path, decoder: bool) -> None:
-    """Build the embedded sample, and report what the attention heads of an embedded encoder find in it, and what an
-    embedded masked language model restores of it. Prints the finding, the report's path and next steps."""
+    """Run everything once, on embedded models and code.
+
+    The command builds the embedded sample, probes an embedded encoder, masks syntax for an embedded masked language
+    model, and writes a report. It needs no network, and prints the finding, the report's path and next steps.
+    """
     quiet_libraries()
     import probing
     from codesyntax_dataset.build import build as build_dataset
