@@ -34,6 +34,9 @@ TASK_PROTOCOLS = (HELD_OUT, BEYOND_OFFSET)
 
 DIRECTION = DEPENDENT_TO_HEAD
 
+RULE, K = "first", "1"
+"""The rule and k of the top-k UAS that a task takes."""
+
 RESTORED = "restored"
 """The outcome of masked language models that is a task: similarity of trees is high where nothing is restored."""
 

@@ -95,7 +95,7 @@ class Inputs:
         """As `text`, for masking runs on `config` with `copies` masked copies of each function."""
         functions, subtokens = self.read[config]
         models, passes = self.models[config], functions * copies
-        seconds = passes * _SECONDS_A_FUNCTION * (1 + len(models))
+        seconds = passes * _SECONDS_A_FUNCTION * len(models)
         seconds += sum(copies * subtokens * _SECONDS_A_SUBTOKEN * model.weights / _WEIGHTS for model in models)
         named = ", ".join(model.name for model in models)
         line = (

@@ -22,11 +22,13 @@ import numpy as np
 from codesyntax_dataset import atomic
 from codesyntax_dataset.arguments import checked
 from codesyntax_dataset.errors import ArgumentError, LedgerError
+from codesyntax_dataset.owned_folder import check_owned
 from codesyntax_dataset.protocol import HELD_OUT
+from codesyntax_dataset.tasks import RULE, K
 from probing.evidence import entry_masked
 from probing.evidence.entry import Entry, Score, load
-from probing.evidence.entry_attention import AttentionEntry, Cell
-from probing.evidence.entry_masked import MaskedEntry
+from probing.evidence.entry_attention import AttentionEntry, AttentionScores, Cell
+from probing.evidence.entry_masked import MaskedEntry, MaskedScores
 from probing.evidence.gather import by_instrument, find, gather
 from probing.evidence.statistics import RESAMPLES
 
@@ -39,9 +41,9 @@ SCHEMA = "0.3.0"
 
 TABLE = "results.csv"
 
-_HEADLINE: Cell = (HELD_OUT, "first", "1")
+_HEADLINE: Cell = (HELD_OUT, RULE, K)
 _BEGINNING = b'{"format":'  # of every entry
-
+_MARK = 10  # so many characters tell our files from foreign ones
 
 PARAMETERS = ("protocol", "rule", "k", "relation", "head", "outcome", "node_type")
 
@@ -58,12 +60,13 @@ class Number(NamedTuple):
 
 
 class Instance(NamedTuple):
-    """The share, from 0 to 1, that a model gets right in one function, at `place` in the split; `number`: the id of the
-    number that it belongs to."""
+    """The share, from 0 to 1, that a model gets right of the edges or nodes `asked` in one function, at `place` in the
+    split; `number`: the id of the number that it belongs to."""
 
     place: int
     number: str
     share: float
+    asked: int
 
 
 @checked
@@ -84,7 +87,7 @@ def export(
     are related to the makers of the model.
 
     Raises ArgumentError for other formats and relationships, or no organization; LedgerError and EntryError for results
-    that are damaged, partial or of controls.
+    that are damaged, partial, of controls or of other instruments, and for a foreign file where one would be written.
     """
     for name, value, known in (("format", format, FORMATS), ("relationship", relationship, RELATIONSHIPS)):
         if value not in known:
@@ -100,7 +103,10 @@ def export(
         texts = {}
         for entry in entries:
             texts |= for_store(entry, str(organization), relationship, int(time.time()))
-    return [atomic.write(Path(output) / name, text) for name, text in texts.items()]
+    files = {Path(output) / name: text for name, text in texts.items()}
+    for file, text in files.items():
+        check_owned(file.parent, "export", (file.name, text[:_MARK]), only=[file.name])
+    return [atomic.write(file, text) for file, text in files.items()]
 
 
 def read(results: Sequence[str | os.PathLike[str]], data: Any = None) -> list[Entry]:
@@ -112,10 +118,12 @@ def read(results: Sequence[str | os.PathLike[str]], data: Any = None) -> list[En
             entries += [load(file) for file in files]
         else:
             others.append(path)
-    masking, *_, probed = by_instrument(others) if others else ([], [])
-    for one in find(probed) if probed else []:
+    found = by_instrument(others)
+    if unpublished := [*found.silencing, *found.information]:
+        raise LedgerError(f"{unpublished[0]} has no entry: results of `ablate` and `inform` are not exported")
+    for one in find(found.left) if found.left else []:
         entries.append(gather([one], data)[0].entry())
-    entries += [entry_masked.of_file(file, data) for file in masking]
+    entries += [entry_masked.of_file(file, data) for file in found.masking]
     if not entries:
         raise LedgerError(
             f"{', '.join(map(str, results))} has nothing to export: expected results of `probe`, for test and "
@@ -132,19 +140,19 @@ def _begins_as_entry(file: Path) -> bool:
 def numbers(entry: Entry) -> Iterator[Number]:
     """Every mean of an entry, then, by relation or node type, what the first of them is a mean of."""
     scores = entry.scores()
-    if isinstance(entry, AttentionEntry):
+    if isinstance(scores, AttentionScores):
         for (mean, rule, k), score in scores.cells.items():
             if score is not None:
                 yield _uas((mean, rule, k), score)
-        for relation, one in entry.scores().relations.items():
+        for relation, one in scores.relations.items():
             if (head := one.found.get(_HEADLINE)) is not None:
                 score = Score(head.score)
                 yield _uas(_HEADLINE, score, relation=relation, head=f"{head.layer}-{head.head}")
-    elif isinstance(entry, MaskedEntry):
+    elif isinstance(scores, MaskedScores):
         for outcome, score in scores.cells.items():
             if score is not None:
                 yield _restoration(outcome, score)
-        for name, of_type in entry.scores().node_types.items():
+        for name, of_type in scores.node_types.items():
             for outcome, score in of_type.cells.items():
                 yield _restoration(outcome, score, node_type=name)
 
@@ -174,12 +182,12 @@ def instances(entry: Entry) -> Iterator[Instance]:
         counted = entry.counted()[HELD_OUT]
         for name, found, hits in zip(counted.relations, counted.edges, counted.by_relation("model")):
             edges = found[found > 0]
-            for place, share in zip(counted.functions[found > 0], hits[0, 0] / edges):
-                yield Instance(int(place), _id_of(_HEADLINE, name), float(share))
+            for place, share, asked in zip(counted.functions[found > 0], hits[0, 0] / edges, edges):
+                yield Instance(int(place), _id_of(_HEADLINE, name), float(share), int(asked))
     elif isinstance(entry, MaskedEntry):
         pairs = entry.pairs()
         for kind, place, share in zip(pairs.node_type, pairs.places, pairs.arms["restored"][0]):
-            yield Instance(int(place), f"mask.restored.{pairs.node_types[kind]}", float(share))
+            yield Instance(int(place), f"mask.restored.{pairs.node_types[kind]}", float(share), 1)
 
 
 # ------------------------------------------------------------------------------------------------------------------ CSV
@@ -218,7 +226,8 @@ def for_store(entry: Entry, organization: str, relationship: str, now: int) -> d
     unique = uuid.UUID(bytes=hashlib.sha256(entry.to_json().encode()).digest()[:16], version=4)
     folder = f"data/{benchmark}/{developer if slash else 'unknown'}/{name}"
     shared = {"schema_version": SCHEMA, "evaluation_id": f"{benchmark}.{settings.config}/{settings.model}/{now}"}
-    called = {number.id: f"{benchmark}.{settings.config}.{number.id}" for number in numbers(entry)}
+    measured = list(numbers(entry))
+    called = {number.id: f"{benchmark}.{settings.config}.{number.id}" for number in measured}
     lines = [_instance(entry, one, called[one.number]) | shared for one in instances(entry)]
     samples = "".join(json.dumps(line, ensure_ascii=False, allow_nan=False) + "\n" for line in lines)
     record = {
@@ -245,7 +254,7 @@ def for_store(entry: Entry, organization: str, relationship: str, now: int) -> d
                 **_texts({"revision": settings.revision, **entry.run.model_dump()}),
             },
         },
-        "evaluation_results": [_metric(entry, number, called[number.id]) for number in numbers(entry)],
+        "evaluation_results": [_metric(entry, number, called[number.id]) for number in measured],
         "detailed_evaluation_results": {
             "format": "jsonl",
             "file_path": f"{folder}/{unique}_samples.jsonl",
@@ -263,7 +272,8 @@ def _metric(entry: Entry, number: Number, name: str) -> dict[str, Any]:
     bounds = (
         {"min_score": 0, "max_score": 100} if number.unit == "percent" else {"min_score": "-Infinity", "max_score": 0}
     )
-    uncertainty: dict[str, Any] = {"num_samples": entry.functions}
+    functions = _functions(entry)
+    uncertainty: dict[str, Any] = {"num_samples": functions}
     if score.mean.low is not None and score.mean.high is not None:
         uncertainty |= {
             "confidence_interval": {
@@ -282,7 +292,7 @@ def _metric(entry: Entry, number: Number, name: str) -> dict[str, Any]:
         "source_data": {
             "dataset_name": "CodeSyntax",
             "source_type": "hf_dataset" if hub else "other",
-            **({**hub, "hf_split": settings.split, "samples_number": entry.functions} if hub else {}),
+            **({**hub, "hf_split": settings.split, "samples_number": functions} if hub else {}),
             "additional_details": _texts(settings.model_dump(include={"data", "labels", "config", "split"})),
         },
         "metric_config": {
@@ -316,6 +326,13 @@ _DESCRIPTIONS = {
 }
 
 
+def _functions(entry: Entry) -> int:
+    """The number of functions in the numbers, those that the model could not read among them."""
+    if isinstance(entry, AttentionEntry):
+        return entry.scored
+    return len(np.unique(entry.pairs().places)) if isinstance(entry, MaskedEntry) else entry.functions
+
+
 def _ends(score: Score, part: str) -> list[tuple[str, float | None]]:
     return list(zip(("value", "low", "high"), getattr(score, part) or ()))
 
@@ -344,4 +361,5 @@ def _instance(entry: Entry, one: Instance, name: str) -> dict[str, Any]:
         "output": {"raw": [str(share)]},
         "answer_attribution": [],
         "evaluation": {"score": share, "is_correct": share == 1},
+        "metadata": {"asked": str(one.asked)},
     }

@@ -13,24 +13,34 @@ from codesyntax_dataset.errors import HubError
 from codesyntax_dataset.network import limit_waiting, within
 from codesyntax_dataset.safe_files import printable
 from probing.publish.client import check_repo, plain_errors
-from probing.publish.tables import BoardRow
+from probing.publish.tables import BoardRow, task_values
 
 MOST = 10_000
 """The most results, and the most benchmarks, that are read."""
 
 _LONGEST = 300  # seconds
 
+_ROUNDED = 0.005
+
 
 class HubResult(NamedTuple):
     """A result of `model` that the Hub lists: `value` as somebody sent it; `badge`: whether the Hub's own jobs computed
-    it; `notes`: ours begin with a signature; `entry`: the file on the board with that signature, None without one."""
+    it; `notes`: ours begin with a signature; `row`: the model's row of the board with that signature, None without
+    one."""
 
     rank: int
     model: str
     value: float
     badge: bool
     notes: str
-    entry: str | None
+    row: BoardRow | None
+
+    @property
+    def agrees(self) -> bool:
+        """Whether the value is one of the numbers that the row sends as results of tasks."""
+        return self.row is not None and any(
+            abs(value - self.value) < _ROUNDED for value in task_values(self.row.scores)
+        )
 
 
 def hub_results(dataset: str, rows: Iterable[BoardRow]) -> list[HubResult]:
@@ -40,7 +50,7 @@ def hub_results(dataset: str, rows: Iterable[BoardRow]) -> list[HubResult]:
     """
     check_repo(dataset)
     limit_waiting()
-    files = {(row.model.lower(), row.entry.signature): row.file for row in rows}
+    known = {(row.model.lower(), row.entry.signature): row for row in rows}
     api = HfApi()
     with plain_errors(dataset), within(_LONGEST):
         benchmarks = {info.id for info in islice(api.list_datasets(benchmark=True), MOST)}
@@ -57,7 +67,7 @@ def hub_results(dataset: str, rows: Iterable[BoardRow]) -> list[HubResult]:
                 _value(dataset, one.value),
                 one.verified is True,
                 printable(notes := str(one.notes or "")),
-                files.get((str(one.model_id).lower(), notes.partition(";")[0])),
+                known.get((str(one.model_id).lower(), notes.partition(";")[0])),
             )
             for one in listed
         ]

@@ -34,7 +34,7 @@ from codesyntax_dataset.atomic import temporary_folder
 from codesyntax_dataset.errors import HubError, LedgerError
 from codesyntax_dataset.languages import language_of
 from codesyntax_dataset.protocol import BEYOND_OFFSET, HELD_OUT, PAPER_LENGTH
-from codesyntax_dataset.tasks import DIRECTION, MASK_SETTINGS, RESTORED, TASK_PROTOCOLS, mask_task_id, task_id
+from codesyntax_dataset.tasks import DIRECTION, MASK_SETTINGS, RESTORED, RULE, TASK_PROTOCOLS, K, mask_task_id, task_id
 from probing.attention.result import ProbeResult
 from probing.evidence import entry_masked
 from probing.evidence.checks import REJECTED, UNCHECKED, Verification
@@ -58,9 +58,6 @@ _DESCRIPTION = (
     "Results of the model on the tasks of CodeSyntax, in percent. Sent by `codesyntax submit`, which has checked the "
     "results and run part of them again; `codesyntax submit --undo` closes this."
 )
-
-RULE, K = "first", "1"
-"""The rule and k of the headline number."""
 
 SOURCE_NAME = "CodeSyntax"
 

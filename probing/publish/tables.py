@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from codesyntax_dataset.languages import CONFIGS
+from codesyntax_dataset.tasks import RESTORED, RULE, TASK_PROTOCOLS, K
 from probing.evidence.entry import Entry, Scores
 from probing.evidence.statistics import holm
 
@@ -157,6 +158,12 @@ def _kept(rows: list[BoardRow], left_out: list[LeftOut]) -> list[BoardRow]:
     if len(numbers) == 1:
         return [*numbers.values()]
     return [row.remarked([CONFLICT]) for row in numbers.values()]
+
+
+def task_values(scores: Scores) -> list[float]:
+    """The numbers of an entry that are results of the Hub's tasks."""
+    measures = [*((mean, RULE, K) for mean in TASK_PROTOCOLS), RESTORED]
+    return [score.mean.value for measure in measures if (score := scores.cells.get(measure))]
 
 
 def suspicious(rows: list[BoardRow]) -> list[BoardRow]:

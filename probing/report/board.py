@@ -19,6 +19,7 @@ from probing.evidence.entry import Score
 from probing.evidence.entry_attention import AttentionEntry, AttentionScores
 from probing.evidence.statistics import FEW_FUNCTIONS
 from probing.publish.board import Board
+from probing.publish.leaderboard import HubResult
 from probing.publish.tables import BoardRow, BoardTable
 from probing.report import board_masked, folder
 from probing.report.board_masked import (
@@ -352,17 +353,24 @@ def _baselines(table: BoardTable) -> dict[str, dict[Any, Score | None]]:
 
 
 def _on_hub(board: Board) -> Section:
-    rows = [[one.rank, one.model, one.value, one.badge, one.entry or "none", one.notes] for one in board.on_hub]
-    for row in rows:
-        row[3] = "verified by the Hub's jobs" if row[3] else "sent by somebody"
     columns = [Column("rank", RANK), Column("model", NAME), Column("value", SCORE), Column("badge")]
     columns += [Column("evidence on this board", CODE), Column("notes", CODE)]
-    missing = sum(one.entry is None for one in board.on_hub)
+    badges = {True: "verified by the Hub's jobs", False: "sent by somebody"}
+    rows = [[one.rank, one.model, one.value, badges[one.badge], _evidence(one), one.notes] for one in board.on_hub]
+    missing = sum(not one.agrees for one in board.on_hub)
     text = (
-        f"The Hub lists {_count(len(rows), 'result', 'results')}, {missing} of them without an entry on this board: "
-        "nothing here supports those numbers."
+        f"The Hub lists {_count(len(rows), 'result', 'results')}. Nothing on this board supports {missing} of them: "
+        "the model has no entry with that signature, or its entry has another number."
     )
     return Section("hub", "Results on the Hub", [text, Table("hub", "The Hub's own list", columns, rows)])
+
+
+def _evidence(result: HubResult) -> str:
+    if result.row is None:
+        return "none"
+    if not result.agrees:
+        return f"none: another number in {result.row.file}"
+    return f"{'verified' if result.row.verified else 'claimed'}: {result.row.file}"
 
 
 def _left_out(board: Board) -> Section:

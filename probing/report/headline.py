@@ -181,15 +181,9 @@ def _figure(all_findings: Sequence[Findings]) -> Figure:
     most = max(1, MOST_ROWS // len(all_findings))
     shown = [(findings, model) for findings in all_findings for model in _best_first(findings)[:most]]
     rows = [_row(findings, model, {}) for findings, model in shown]
-    several = len(all_findings) > 1, any(len(findings.models) > 1 for findings in all_findings)
-    names = [
-        "\n".join(
-            text
-            for text, needed in zip((model.name, findings.title), (several[1] or not several[0], several[0]))
-            if needed
-        )
-        for findings, model in shown
-    ]
+    several_configs = len(all_findings) > 1
+    several_models = any(len(findings.models) > 1 for findings in all_findings)
+    names = [_label(findings, model, several_configs, several_models) for findings, model in shown]
 
     def points(label: str, place: int, colour: str, mark: str = figures.DOT) -> Points:
         cells = [row[place] for row in rows]

@@ -146,6 +146,12 @@ def test_interrupted_it_continues_to_the_same_bytes(made, named_model, tmp_path,
     assert content(output) == content(made)
 
 
+def test_with_more_functions_it_is_made_again_in_the_same_folder(named_model, tmp_path):
+    for limit in (1, 2):
+        probing.reproduce(["sample"], [str(named_model)], tmp_path, study="syntaxeval", limit=limit)
+        assert f"{limit} functions, of which" in (tmp_path / "report/report.md").read_text(encoding="utf-8")
+
+
 def test_a_folder_of_the_other_study_is_not_replaced(made, named_model):
     with pytest.raises(LedgerError, match="not made by `codesyntax reproduce`"):
         probing.reproduce(["sample"], [str(named_model)], made)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from types import SimpleNamespace
 
 import pytest
@@ -12,7 +13,7 @@ from support.hub.loopback_hub import LoopbackHub
 
 from codesyntax_dataset.errors import HubError
 from probing.cli import main
-from probing.evidence.entry import load
+from probing.evidence.entry import Interval, Score, load
 from probing.publish.leaderboard import HubResult, hub_results
 
 DATASET = "user/codesyntax"
@@ -39,8 +40,12 @@ def listed(rank: int, model: str, value: object, notes: str | None, verified: bo
     }
 
 
-def row(model: str, signature: str) -> SimpleNamespace:
-    return SimpleNamespace(file=f"{model}.json", model=model, entry=SimpleNamespace(signature=signature))
+def row(model: str, signature: str, *values: float) -> SimpleNamespace:
+    """A row whose entry has these numbers for the tasks, and others."""
+    scores = [Score(Interval(value)) for value in (*values, 77.0)]
+    cells = dict(zip([("held-out", "first", "1"), ("beyond-offset", "first", "1"), ("held-out", "any", "1")], scores))
+    entry = SimpleNamespace(signature=signature)
+    return SimpleNamespace(file=f"{model}.json", model=model, entry=entry, scores=SimpleNamespace(cells=cells))
 
 
 def test_results_with_and_without_evidence(hub):
@@ -50,29 +55,42 @@ def test_results_with_and_without_evidence(hub):
         listed(2, "maker/small", 40.5, "probe|small; next best offset or keyword 3.1"),
         listed(3, "maker/copy", 40.5, "probe|small"),
     ]
-    found = hub_results(DATASET, [row("Maker/small", "probe|small")])
+    known = row("Maker/small", "probe|small", 40.4967, 5.0)
+    found = hub_results(DATASET, [known])
     assert found == [
         HubResult(1, "maker/large", 99.9, True, "", None),
-        HubResult(2, "maker/small", 40.5, False, "probe|small; next best offset or keyword 3.1", "Maker/small.json"),
+        HubResult(2, "maker/small", 40.5, False, "probe|small; next best offset or keyword 3.1", known),
         HubResult(3, "maker/copy", 40.5, False, "probe|small", None),
     ]
+    assert [one.agrees for one in found] == [False, True, False]
+
+
+@pytest.mark.parametrize("value, agrees", [(40.5, True), (5.0, True), (40.51, False), (77.0, False), (99.0, False)])
+def test_a_value_that_the_entry_does_not_have_has_no_evidence(hub, value, agrees):
+    """The entry rounds to 40.50 and 5.00 in the tasks, and has 77 where there is none."""
+    hub.leaderboards[DATASET] = [listed(1, "maker/small", value, "probe|small")]
+    (one,) = hub_results(DATASET, [row("maker/small", "probe|small", 40.4967, 5.0)])
+    assert one.agrees == agrees
 
 
 def test_a_board_shows_which_results_have_no_evidence(hub, tmp_path):
     entry = load(json.dumps(entries([masked()])[0]).encode())
     hub.leaderboards[DATASET] = [
         listed(1, "maker/large", 99.9, None, verified=True),
-        listed(2, entry.settings.model, 40.5, f"{entry.signature}; T0 3.0"),
+        listed(2, entry.settings.model, value := entry.scores().cells["restored"].mean.value, f"{entry.signature}; T0"),
+        listed(3, entry.settings.model, value + 1, entry.signature),
     ]
     (tmp_path / "entries").mkdir()
     (tmp_path / "entries/one.json").write_text(entry.to_json())
     arguments = ["board", str(tmp_path), "--output", str(tmp_path / "board"), "--benchmark", DATASET]
     assert CliRunner().invoke(main, arguments, catch_exceptions=False).exit_code == 0
     text = (tmp_path / "board/board.md").read_text(encoding="utf-8")
-    assert "The Hub lists 2 results, 1 of them without an entry on this board" in text
-    large, small = (line for line in text.splitlines() if line.startswith(("| 1 | maker/large", "| 2 |")))
+    assert "The Hub lists 3 results. Nothing on this board supports 2 of them" in text
+    starts = ("| 1 | maker/large", f"| 2 | {entry.settings.model}", f"| 3 | {entry.settings.model}")
+    large, small, other = (line for line in text.splitlines() if line.startswith(starts))
     assert "verified by the Hub's jobs" in large and "| none |" in large
-    assert "sent by somebody" in small and "entries/one.json" in small
+    assert "sent by somebody" in small and re.search(r"claimed: \S*/entries/one\.json", small)
+    assert re.search(r"none: another number in \S*/entries/one\.json", other)
 
 
 def test_a_dataset_that_is_no_benchmark(hub):
