@@ -32,7 +32,7 @@ from probing.runs.untrusted_json import PLAIN, parse, read, shown
 
 logger = logging.getLogger(__name__)
 
-FORMAT = 3
+FORMAT = 4
 """Changes whenever the fields of entries, or their meanings, change."""
 
 LARGEST = 8 * 2**20

@@ -486,7 +486,7 @@ def unknown_instrument(entry):
     entry["instrument"] = "tarot"
 
 
-@altered("format is 2, which another version of codesyntax wrote, expected 3: make the entry again")
+@altered("format is 2, which another version of codesyntax wrote, expected 4: make the entry again")
 def entry_of_an_older_version(entry):
     entry["format"] = 2
 
