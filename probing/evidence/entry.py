@@ -161,7 +161,7 @@ class Entry(Record):
     `functions`: how many were run and are in the numbers or in `skips`, by reason.
     """
 
-    format: Literal[3]
+    format: Literal[4]
     instrument: str
     settings: Any
     run: Any
