@@ -12,7 +12,7 @@ tests is the pair, whatever the number of functions.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import reduce
+from functools import cache, reduce
 from itertools import permutations
 from typing import Any, NamedTuple
 
@@ -208,7 +208,7 @@ def correlate(one: np.ndarray, other: np.ndarray) -> Correlation:
         return Correlation(*[np.nan] * 4)
     estimate, size = float(ranks @ others), len(one)
     if size <= _ALL_ORDERS:
-        orders = np.array(list(permutations(range(size))))
+        orders = _all_orders(size)
     else:
         rng = np.random.default_rng(0)
         orders = np.array([range(size), *(rng.permutation(size) for _ in range(PERMUTATIONS))])
@@ -218,6 +218,12 @@ def correlate(one: np.ndarray, other: np.ndarray) -> Correlation:
     away = NORMAL.inv_cdf(0.975) * np.sqrt((1 + inner**2 / 2) / (size - 3))
     low, high = (float(np.tanh(np.arctanh(inner) + side * away)) for side in (-1, 1))
     return Correlation(estimate, min(low, estimate), max(high, estimate), p)
+
+
+@cache
+def _all_orders(size: int) -> np.ndarray:
+    """int (size!, size); making them takes twenty times as long as what is counted over them."""
+    return np.array(list(permutations(range(size))))
 
 
 def _difference(heads: np.ndarray, baseline: np.ndarray, loss: np.ndarray) -> Correlation:
