@@ -100,6 +100,7 @@ class Verifier(Generic[E]):
         """Check that the ledger has the functions, and counts, that it should have."""
         ours = self.experiment.provenance
         checks = [same(name, getattr(self.made, name), getattr(ours, name)) for name in self.COUNTED]
+        checks.append(same("family", self.made.run.family, ours.run.family))
         functions = sorted(function.index for function in self.experiment.functions)
         claimed = self.places(self.ledger)
         return [

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 from huggingface_hub import HfApi, get_hf_file_metadata, hf_hub_download, hf_hub_url
 from huggingface_hub.errors import EntryNotFoundError, HFValidationError, LocalEntryNotFoundError
+from huggingface_hub.utils import tqdm
 
 from codesyntax_dataset import safe_files
 from codesyntax_dataset.errors import ModelError
@@ -153,13 +154,25 @@ def locate(model: str, revision: str | None = None) -> Location:
         size = get_hf_file_metadata(hf_hub_url(model, "config.json", revision=revision)).size
         if size is None or size > _LARGEST_CONFIG:  # it would stay in the cache
             raise ModelError(f"its config.json has {size or 'unknown'} bytes, expected at most {_LARGEST_CONFIG:,}")
-        file = hf_hub_download(model, "config.json", revision=revision)
+        file = hf_hub_download(model, "config.json", revision=revision, tqdm_class=_Bounded)
     except EntryNotFoundError:
         there = HfApi().list_repo_files(model, revision=revision)
         if not (ggufs := [name for name in there if name.endswith(GGUF)]):
             raise
         return _gguf_on_hub(model, _only(ggufs), revision, request)
     return Location(model, name, Path(file).parent.name)
+
+
+class _Bounded(tqdm):
+    """A progress bar that ends the download of a configuration that is too large, whatever the Hub said of its size."""
+
+    read: float = 0
+
+    def update(self, n: float | None = 1) -> bool | None:
+        self.read += n or 0
+        if self.read > _LARGEST_CONFIG:
+            raise ModelError(f"its config.json has more than {_LARGEST_CONFIG:,} bytes, though the Hub says fewer")
+        return super().update(n)
 
 
 def _only(ggufs: Sequence[str]) -> str:

@@ -124,6 +124,15 @@ def test_altered_numbers(tiny_model, dataset_folder, probed):
     assert failed(path, tiny_model, dataset_folder) == ["scores"]
 
 
+def test_another_family(tiny_model, dataset_folder, probed):
+    """It stands on boards."""
+    path = probed()
+    ledger = RankLedger.load(ledger_path(path))
+    run = ledger.settings["run"] | {"family": "gpt2"}
+    ProbeResult.from_ledger(dataclasses.replace(ledger, settings=ledger.settings | {"run": run})).save(path.parent)
+    assert failed(path, tiny_model, dataset_folder) == ["family"]
+
+
 def test_stale_labels(tiny_model, dataset_folder, probed):
     """The data has changed since: one edge of one function is gone."""
     rows = datasets.load_dataset(str(dataset_folder), "python", split="test").to_list()
