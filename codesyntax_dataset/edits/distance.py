@@ -40,7 +40,8 @@ def brackets(function: Function) -> list[Change]:
 
 def _has_field(node: tree_sitter.Node, names: frozenset[str]) -> bool:
     return any(
-        node.type == kind and node.child_by_field_name(field) for kind, _, field in (n.partition(".") for n in names)
+        node.type == kind and (node.child_by_field_name(field) or field in [child.type for child in node.children[1:]])
+        for kind, _, field in (name.partition(".") for name in names)
     )
 
 

@@ -360,6 +360,12 @@ def test_names_in_code_inside_strings_are_renamed_with_the_others(language, code
         assert re.search(kept, edit(code, language, name)[0])
 
 
+@pytest.mark.parametrize("name", ["brackets", "distance"])
+def test_an_interface_before_super_has_no_brackets(name):
+    code = edit("int f(int x) { return Shape.super.area(x) + Shape.super.side; }", "java", name)[0]
+    assert "return Shape.super.area((" in code and "+ Shape.super.side" in code
+
+
 def test_layout_leaves_text_outside_of_php():
     code = "function f($x) {\n    ?>\n<b>\n  c\n</b>\n    <?php\n    return $x;\n}\n"
     edited = edit(code, "php", "layout")[0]

@@ -19,6 +19,7 @@ EDITING = Editing(
         "method_invocation.object parenthesized_expression.* return_statement.* ternary_expression.alternative "
         "ternary_expression.condition ternary_expression.consequence variable_declarator.value".split()
     ),
+    bare=frozenset({"field_access.super", "method_invocation.super"}),  # `(A).super.f()` is no Java
     arguments=frozenset({"argument_list"}),
     blocks=frozenset({"block", "constructor_body", "switch_block_statement_group"}),
     no_op=" ;",
