@@ -200,6 +200,31 @@ def test_intervals_are_those_of_scipy(monkeypatch):
     assert (adds.low, adds.high) == pytest.approx((low, high), abs=0.03 * (high - low))
 
 
+def test_the_jackknife_leaves_out_each_function(monkeypatch):
+    """Means without one function, by loops; the second of three relations is in function 0 alone."""
+    rng, taken = np.random.default_rng(1), []
+    edges = np.array([[2, 1, 3], *([number, 0, 1] for number in (1, 2, 3, 1, 4, 2, 1))])
+    sums = rng.random((len(edges), 3, len(MEASURED))) * edges[..., None]
+
+    def told(score, resampled, left_out, degrees):
+        taken.append(left_out)
+        return np.stack([score, score])
+
+    monkeypatch.setattr("probing.evidence.usable.bca", told)
+    _effects(edges, sums, 10, 0)
+    expected = []
+    for out in range(len(edges)):
+        means = []
+        for relation in range(3):
+            kept = [function for function in range(len(edges)) if function != out and edges[function, relation]]
+            if kept:
+                total = sum(edges[function, relation] for function in kept)
+                means.append([sum(sums[function, relation, of] for function in kept) / total for of in range(6)])
+        means = np.mean(means, axis=0)
+        expected.append([*means, 100 * means[MEASURED.index("adds")] / means[MEASURED.index("open")]])
+    assert taken[0] == pytest.approx(np.array(expected))
+
+
 def test_commands(tiny_model, dataset_folder, result, folder, tmp_path):
     arguments = ["inform", str(tiny_model), "--data", str(dataset_folder), "--edges", "30", "--limit", "20"]
     printed = CliRunner().invoke(main, [*arguments, "--output", str(tmp_path)], catch_exceptions=False)
