@@ -17,7 +17,9 @@ from codesyntax_dataset.languages.language import Dialect
 from codesyntax_dataset.languages.tables.record import language_by
 
 _WORDS = "await case delete do else in instanceof new of return throw typeof void yield".replace(" ", "|")
-_ASSERTED = re.compile(rf"(?<![\w$])(?:(?<=\.)|(?!(?:{_WORDS})!))[^\W\d][\w$]*(?P<sign>!)(?!=[^=>]|==)".encode())
+_NAME = rf"(?<![\w$])(?:(?<=\.)|(?!(?:{_WORDS})!))[^\W\d][\w$]*"
+_CLOSED = r"(?<=\])|(?<=\))(?=![\s.,;:?)\]}<>=&|*%]|!\Z)"  # not that of `if (a)!b()`
+_ASSERTED = re.compile(rf"(?:{_NAME}|{_CLOSED})(?P<sign>!)(?!=[^=>]|==)".encode())
 _MISREAD = """
     (non_null_expression
       [(as_expression) (binary_expression) (satisfies_expression) (type_assertion) (unary_expression)] @refused)
@@ -35,6 +37,7 @@ TABLE = replace(
     JAVASCRIPT_TABLE,
     grammar="tree_sitter_typescript.language_typescript",
     suffixed=_ASSERTED,
+    unread=re.compile(rb"(?<=[<,\s])(?:in|out)(?=\s+(?:out\s+)?[A-Z]\w*\s*(?:[,>=]|extends\b))"),  # `I<in out T>`
     refused=JAVASCRIPT_TABLE.refused + _MISREAD,
     dialects=(
         Dialect(

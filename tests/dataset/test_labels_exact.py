@@ -134,8 +134,6 @@ def test_code_that_does_not_parse_is_refused(language, code):
 @pytest.mark.parametrize(
     ("language", "misread", "read"),
     [
-        ("typescript", "x = a || b[0]!.c", "x = a || (b[0]!).c"),
-        ("typescript", "x = !b()!.c", "x = !(b()!).c"),
         ("typescript", "x = a as N.B.C", "x = (a as N.B.C)"),
         ("typescript", "x = a ?? b as C", "x = a ?? (b as C)"),
         ("typescript", "x = a < (b) || (c) > (d)", "x = (a < b) || (c > d)"),
@@ -160,6 +158,9 @@ def test_what_a_grammar_misreads_is_refused(language, misread, read):
         ("typescript", "function F(x: P) { return <A b={x.c}>{x.d as E}</A>; }"),
         ("typescript", "const f = <T,>(x: T) => <B {...x.y} />;"),
         ("typescript", "x = a || b!.c"),
+        ("typescript", "x = a || b[0]!.c && (d)!.e[f]! < g()!"),
+        ("typescript", "x = !b()!.c"),
+        ("typescript", "if (a.b[i + 2]! - c[1]! === (d)!) f[0]!(g)"),
         ("typescript", "x = !b!.c"),
         ("typescript", "y = new W!(u)"),
         ("typescript", "x = <T>y!"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import product
 
 import tree_sitter
 
@@ -17,14 +18,16 @@ from codesyntax_dataset.languages.tables.table import Table
 def definitions(text: str, table: Table) -> list[Definition | Unread]:
     """The named functions and methods of a file, in order, and what cannot be read; nested ones are part of the outer.
 
-    Of several grammars, the first that reads the file, or the one that reads most of its functions. Raises ParseError
-    as `bounded.parse`.
+    Of several grammars, the first that reads the file, or the one that reads most of its functions, if need be without
+    the words that the table calls `unread`. Raises ParseError as `bounded.parse`.
     """
     data = text.encode()
+    plain = table.unread.sub(lambda word: b" " * len(word[0]), data) if table.unread else data
     readings: list[list[Definition | Unread]] = []
-    for name in dict.fromkeys((table.file_grammar or table.grammar, *(one.grammar for one in table.dialects))):
+    grammars = dict.fromkeys((table.file_grammar or table.grammar, *(one.grammar for one in table.dialects)))
+    for name, source in product(grammars, dict.fromkeys((plain, data))):
         try:
-            root = bounded.parse(grammar(name), data, keep_text=False).root_node
+            root = bounded.parse(grammar(name), source, keep_text=False).root_node
         except ParseError as wrong:
             unbounded = wrong
             continue

@@ -57,7 +57,7 @@ class _Tree(NamedTuple):
     start: int
     end: int
     error: tree_sitter.Node | None  # the first node that the language does not have
-    signs: frozenset[int] = frozenset()  # the bytes that end a name in the tree, and are tokens of their own
+    signs: frozenset[int] = frozenset()  # bytes that end a name in the tree, or stand behind a node: tokens of their own
 
 
 class _Walk(NamedTuple):
@@ -127,14 +127,14 @@ class Labels:
         return self._with_suffixes(tree, data) if tree.error is not None and self._table.suffixed else tree
 
     def _with_suffixes(self, tree: _Tree, data: bytes) -> _Tree:
-        """The tree with each sign behind a name as a letter of the name, if that parses, or else `tree`."""
+        """The tree with each sign as a letter of the name before it, or a blank, if that parses, or else `tree`."""
         leaves = {start - tree.start for start, end in self._walked(tree).leaves if end - start == 1}
         assert self._table.suffixed is not None
         found = [match.start("sign") for match in self._table.suffixed.finditer(data)]
         signs = [place for place in found if place in leaves]
         plain = bytearray(data)
         for place in signs:
-            plain[place] = ord("_")
+            plain[place] = ord(" " if plain[place - 1 : place] in (b")", b"]") else "_")
         again = self._in_frame(bytes(plain)) if signs else tree
         if again.error is not None:
             return tree
@@ -220,8 +220,8 @@ class Labels:
                     walk.leaves.extend(_stripped(tree.data, start, end))
                 elif not children and end > start:
                     walk.leaves.append((start, end - 1) if end - 1 in tree.signs else (start, end))
-                    if end - 1 in tree.signs:
-                        walk.leaves.append((end - 1, end))
+                    if {end - 1, end} & tree.signs:
+                        walk.leaves.append((end - (end - 1 in tree.signs), end + (end in tree.signs)))
                 groups = kind in brackets and _groups(children)
                 if groups:
                     walk.opening.add(start)
@@ -255,7 +255,7 @@ class Labels:
         def last_of(node: tree_sitter.Node) -> int:
             end = node.end_byte
             signed = end - 1 in walk.signs and node.type == "property_identifier"  # `a.b!` is `(a.b)!`
-            return last(end - signed)
+            return last(end - signed + (end in walk.signs))
 
         def head_from(index: int) -> int:
             while starts[index] in walk.opening:
@@ -273,21 +273,22 @@ class Labels:
                 if head < begin <= end:
                     yield Edge(CHILDREN, head, begin, end)
                 continue
-            parts = {part: self._inner(find(node)) for part, find in rule.parts.items()}
+            parts = {part: self._inner(find(node), walk.signs) for part, find in rule.parts.items()}
             for relation, head_part, part, from_last in rule.relations:
                 heads, nodes = parts[head_part], parts[part]
                 if head_part == part:  # the first of several, and the others
-                    nodes = self._inner(heads[1:])
+                    nodes = self._inner(heads[1:], walk.signs)
                 if heads and nodes:
-                    head = head_until(last(heads[-1].end_byte)) if from_last else head_from(first(heads[0].start_byte))
+                    head = head_until(last_of(heads[-1])) if from_last else head_from(first(heads[0].start_byte))
                     begin, end = first(nodes[0].start_byte), last_of(nodes[-1])
                     if head < begin <= end:
                         yield Edge(relation, head, begin, end)
 
-    def _inner(self, nodes: Nodes) -> Nodes:
-        """A single node without the brackets that only group it."""
+    def _inner(self, nodes: Nodes, signs: frozenset[int]) -> Nodes:
+        """A single node without the brackets that only group it; a sign behind these is one of the node."""
         while (
             len(nodes) == 1
+            and nodes[0].end_byte not in signs
             and nodes[0].type in self._table.brackets
             and len(inside := named_children(nodes[0])) == 1
             and _groups(nodes[0].children)

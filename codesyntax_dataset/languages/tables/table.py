@@ -34,8 +34,9 @@ class Table:
     in turn, with which it is a whole program; a node from the last character of the text before, a bracket, to the
     end must be there. `rules`: the constructs. `brackets`: nodes that, without a comma, do nothing but group; the
     dependent is what is inside. `whole`: nodes that are one token whatever is inside, such as strings. `suffixed`:
-    matches, in bytes, a name with a `sign` that changes nothing, for code that the grammar can only read with the
-    sign as part of the name. `chains`: nodes of operators that the grammar nests otherwise than the language, from
+    matches, in bytes, a name or closing bracket with a `sign` that changes nothing, for code that the grammar can only
+    read with the sign as part of the name or without it. `unread`: matches, in bytes, words outside of functions that
+    the grammar cannot read and that change nothing. `chains`: nodes of operators that the grammar nests otherwise than the language, from
     left to right, each with its construct and with the nodes inside that are parts of the chain. `signs`: nodes
     whose sign the grammar gives to what begins a longer expression, of one of these types: no head. `text`: nodes
     of plain text, such as between tags: tokens without the white space around them. `flat`: nodes whose children
@@ -61,6 +62,7 @@ class Table:
     flat: frozenset[str] = frozenset()
     refused: str = ""
     suffixed: re.Pattern[bytes] | None = None
+    unread: re.Pattern[bytes] | None = None
     dialects: tuple[Dialect, ...] = ()
     joins_lines: bool = False
     backward: frozenset[str] = BACKWARD
