@@ -155,6 +155,8 @@ def test_what_a_grammar_misreads_is_refused(language, misread, read):
         ("javascript", "async () => await (a).b(c)"),
         ("javascript", "async function f() { return (await (await g(x)).y()) }"),
         ("javascript", "async m(x) { await (x)[0]; a < b, c > d; return <p>{x.y}</p>; }"),
+        ("python", "type(a.b).c = type (a)[0] = d"),
+        ("python", "print (x.y) % z; exec (x) in y"),
         ("typescript", "function F(x: P) { return <A b={x.c}>{x.d as E}</A>; }"),
         ("typescript", "const f = <T,>(x: T) => <B {...x.y} />;"),
         ("typescript", "x = a || b!.c"),

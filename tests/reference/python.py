@@ -26,6 +26,14 @@ _FIRST = {  # node -> what it begins with
     ast.Subscript: lambda node: node.value,
 }
 
+_LAST = {  # node -> what it ends with
+    ast.BinOp: lambda node: node.right,
+    ast.BoolOp: lambda node: node.values[-1],
+    ast.Compare: lambda node: node.comparators[-1],
+    ast.IfExp: lambda node: node.orelse,
+    ast.UnaryOp: lambda node: node.operand,
+}
+
 
 def edges(code: str, tokens: list[Token]) -> Counter[Place]:
     """The edges of a function; `tokens` are used only to find brackets."""
@@ -36,7 +44,10 @@ def edges(code: str, tokens: list[Token]) -> Counter[Place]:
         return starts[line - 1] + len(lines[line - 1].encode()[:column].decode())
 
     def start(node) -> int:
-        return place(node.lineno, node.col_offset)
+        at = place(node.lineno, node.col_offset)
+        if decorators := getattr(node, "decorator_list", []):
+            at = max(token.start for token in tokens if token.text == "@" and token.start < start(decorators[0]))
+        return at
 
     def end(node) -> int:
         return place(node.end_lineno, node.end_col_offset)
@@ -48,13 +59,18 @@ def edges(code: str, tokens: list[Token]) -> Counter[Place]:
             return head(node.elts[0])
         return start(node)
 
+    def tail(node) -> int:
+        while type(node) in _LAST:
+            node = _LAST[type(node)](node)
+        return end(node)
+
     found = []
 
     def add(relation: str, heads, dependents) -> None:
         if not heads or not dependents:
             return
         from_last = relation in ("Call:func->args", "Call:args->keywords", "Call:func->keywords")
-        at = heads if isinstance(heads, int) else end(heads[-1]) if from_last else head(heads[0])
+        at = heads if isinstance(heads, int) else tail(heads[-1]) if from_last else head(heads[0])
         span = dependents if isinstance(dependents, tuple) else (start(dependents[0]), end(dependents[-1]))
         span = balanced(tokens, *span)
         if at < span[0] or (from_last and at <= span[0]):

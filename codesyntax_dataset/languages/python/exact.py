@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 from codesyntax_dataset.languages.tables.table import BACKWARD, Rule, Table
 
 _IF = {
@@ -28,7 +30,11 @@ TABLE = Table(
     joins_lines=True,
     functions={"function_definition": "name"},
     scopes={"class_definition": "name"},
-    refused="[(exec_statement) (print_statement)] @refused",
+    refused="""
+        [(exec_statement) (print_statement)] @refused
+        (type_alias_statement left: (type [(attribute) (subscript)]) @refused)
+    """,
+    soft=re.compile(rb"\b(?:exec|print|type)(?=\s*\()"),  # such as `type(a).b = c`
     rules=(
         Rule("assignment", "Assign", {"target": "left", "value": "right+"}),
         Rule("type_alias_statement", "Assign", {"target": "left", "value": "right"}),

@@ -57,7 +57,9 @@ class _Tree(NamedTuple):
     start: int
     end: int
     error: tree_sitter.Node | None  # the first node that the language does not have
-    signs: frozenset[int] = frozenset()  # bytes that end a name in the tree, or stand behind a node: tokens of their own
+    signs: frozenset[int] = (
+        frozenset()
+    )  # bytes that end a name in the tree, or stand behind a node: tokens of their own
 
 
 class _Walk(NamedTuple):
@@ -141,8 +143,12 @@ class Labels:
         return again._replace(signs=frozenset(again.start + place for place in signs))
 
     def _plain(self, tree: _Tree, data: bytes) -> bytes:
-        """The code with blanks in place of comments, and of line breaks that mean nothing, in brackets or escaped."""
-        walk, plain = self._walked(tree), bytearray(data)
+        """The code with blanks in place of comments, and of line breaks that mean nothing, in brackets or escaped.
+
+        Names that the grammar may take for keywords are other names.
+        """
+        soft = self._table.soft
+        walk, plain = self._walked(tree), bytearray(soft.sub(lambda name: b"_" * len(name[0]), data) if soft else data)
         for node in walk.comments:
             inside = slice(node.start_byte - tree.start, node.end_byte - tree.start)
             every = plain[node.start_byte - tree.start] == ord("\\")

@@ -36,7 +36,8 @@ class Table:
     dependent is what is inside. `whole`: nodes that are one token whatever is inside, such as strings. `suffixed`:
     matches, in bytes, a name or closing bracket with a `sign` that changes nothing, for code that the grammar can only
     read with the sign as part of the name or without it. `unread`: matches, in bytes, words outside of functions that
-    the grammar cannot read and that change nothing. `chains`: nodes of operators that the grammar nests otherwise than the language, from
+    the grammar cannot read and that change nothing. `soft`: matches, in bytes, names that the grammar may take for
+    keywords. `chains`: nodes of operators that the grammar nests otherwise than the language, from
     left to right, each with its construct and with the nodes inside that are parts of the chain. `signs`: nodes
     whose sign the grammar gives to what begins a longer expression, of one of these types: no head. `text`: nodes
     of plain text, such as between tags: tokens without the white space around them. `flat`: nodes whose children
@@ -63,6 +64,7 @@ class Table:
     refused: str = ""
     suffixed: re.Pattern[bytes] | None = None
     unread: re.Pattern[bytes] | None = None
+    soft: re.Pattern[bytes] | None = None
     dialects: tuple[Dialect, ...] = ()
     joins_lines: bool = False
     backward: frozenset[str] = BACKWARD
