@@ -136,7 +136,7 @@ class Labels:
         signs = [place for place in found if place in leaves]
         plain = bytearray(data)
         for place in signs:
-            plain[place] = ord(" " if plain[place - 1 : place] in (b")", b"]") else "_")
+            plain[place] = ord(" " if plain[place - 1] in b")]" else "_")
         again = self._in_frame(bytes(plain)) if signs else tree
         if again.error is not None:
             return tree
