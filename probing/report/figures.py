@@ -51,6 +51,8 @@ _STYLE = {
     "xtick.color": INK,
     "ytick.color": INK,
     "figure.facecolor": PAPER,
+    "figure.autolayout": False,
+    "figure.constrained_layout.use": False,
     "axes.facecolor": "none",
 }
 
@@ -474,8 +476,9 @@ def _narrowed(draw: Callable[[], Figure]) -> Figure:
 
 def lay_out(figure: Figure) -> Figure:
     """Compute the layout once: it takes about as long as drawing."""
-    figure.draw_without_rendering()
-    figure.set_layout_engine("none")
+    if engine := figure.get_layout_engine():
+        engine.execute(figure)
+    figure.set_layout_engine(None)  # with "none" a placeholder stays, for which each file would be drawn twice
     return figure
 
 
