@@ -91,7 +91,7 @@ def build(
         (folder / metadata.SUMS).write_text(metadata.sha256sums(folder), encoding="utf-8", newline="\n")
         _check_ours(output)
         if not overwrite and _digests(output) != there:
-            raise DatasetError(f"{output} was changed by another build in the meantime: run this one again")
+            raise DatasetError(f"another build changed {output} in the meantime: run this build again")
         replace(folder, output)
     return BuildReport(output, reports)
 

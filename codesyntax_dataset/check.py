@@ -131,7 +131,9 @@ def _configs(folder: Path) -> list[str]:
     try:
         names = [config["config_name"] for config in yaml.safe_load(text.split("---\n")[1])["configs"]]
     except (yaml.YAMLError, ValueError, LookupError, TypeError, RecursionError) as error:
-        raise _not_as_built(folder, f"{metadata.CARD} does not begin with the YAML of a dataset: {error}") from error
+        raise _not_as_built(
+            folder, f"{metadata.CARD} does not begin with the YAML header of a dataset: {error}"
+        ) from error
     if unknown := [name for name in names if name not in list(CONFIGS)]:
         raise _not_as_built(folder, f"{metadata.CARD} names a config {unknown[0]!r}, known are {', '.join(unedited())}")
     if not names or len(set(names)) < len(names):

@@ -22,5 +22,5 @@ def without_checksum(value: Any) -> Any:
         return value
     fields = {name: part for name, part in value.items() if name != _DIGEST}
     if with_checksum(fields) != value:
-        raise EntryError("it was altered since it was written: its digest is of another content")
+        raise EntryError("its content was altered: the digest does not match")
     return fields

@@ -119,7 +119,7 @@ def _annotate(function: SourceFunction, variant: str) -> tuple[Annotation, Unlab
     try:
         return Annotation(tokenize(function.code, function.language, variant), []), Unlabelled(unparsed, where)
     except ParseError:
-        return Annotation([], []), Unlabelled(f"{unparsed}, and its tokens cannot be told", where)
+        return Annotation([], []), Unlabelled(f"{unparsed}, and its tokens are unknown", where)
 
 
 def to_row(function: SourceFunction, annotation: Annotation) -> dict[str, Any]:

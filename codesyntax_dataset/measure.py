@@ -52,8 +52,8 @@ class ConfigReport:
     def lacks(self) -> list[str]:
         """A sentence for each missing split: which, and what it is needed for."""
         needs = {
-            "validation": "held-out scores choose attention heads on it",
-            "test": "scores are computed on it",
+            "validation": "held-out scores need it to choose attention heads",
+            "test": "scores need it",
         }
         return [f"no {split} split: {need}" for split, need in needs.items() if split not in self.functions]
 

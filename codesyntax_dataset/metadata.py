@@ -148,7 +148,9 @@ def _croissant(folder: Path, configs: Mapping[str, ConfigReport]) -> dict[str, A
         "name": "CodeSyntax",
         "description": f"{_SUMMARY}.",
         "license": _LICENSE,
-        "usageInfo": "Each function keeps the licence of its repository, each sentence that of its treebank.",
+        "usageInfo": (
+            "Functions keep the licences of their repositories, and sentences the licences of their treebanks."
+        ),
         "creator": {"@type": "sc:Organization", "name": "The CodeSyntax developers"},
         "url": _URL,
         "datePublished": _PUBLISHED,

@@ -79,7 +79,7 @@ def _local(processes: int) -> Iterator[Engine]:
                     yield future.result()
             except BrokenProcessPool as error:
                 raise DatasetError(
-                    "a process that annotates was killed, perhaps because memory ran out: try fewer (--num-proc)"
+                    "a labelling process was killed, perhaps because memory ran out: try fewer processes (--num-proc)"
                 ) from error
 
         yield label
@@ -95,7 +95,7 @@ def _on_ray(processes: int | None) -> Iterator[Engine]:
         raise ArgumentError("the engine ray needs Ray, which is not installed: pip install codesyntax[ray]")
     address = os.environ.get("RAY_ADDRESS")
     if address and processes is not None:
-        raise ArgumentError("the cluster at RAY_ADDRESS has the number of its processes: leave out --num-proc")
+        raise ArgumentError("the cluster at RAY_ADDRESS sets the number of processes: leave out --num-proc")
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # sends nothing
     os.environ.setdefault("RAY_IGNORE_UNHANDLED_ERRORS", "1")  # the first is raised here
     if not address:  # it listens on all interfaces, so that without a token anybody could run code here

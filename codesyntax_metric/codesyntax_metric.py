@@ -113,7 +113,7 @@ class CodesyntaxMetric(evaluate.Metric):
         offsets = _offsets(hard)
         digest = hashlib.sha256(json.dumps(offsets, sort_keys=True).encode()).hexdigest()[:12] if offsets else ""
         if self._counts is not None and digest != self._hard:
-            raise CodeSyntaxError("these functions were added with other offsets in `hard` than those before")
+            raise CodeSyntaxError("these functions use other offsets in `hard` than the functions added before")
         sizes = [len(part) if isinstance(part, Sized) else type(part).__name__ for part in (predictions, references)]
         if predictions is None or references is None or sizes[0] != sizes[1] or not isinstance(sizes[0], int):
             raise CodeSyntaxError(f"add_batch needs as many predictions as references, got {sizes[0]} and {sizes[1]}")
@@ -143,7 +143,7 @@ class CodesyntaxMetric(evaluate.Metric):
         if predictions is not None or references is not None:
             self.add_batch(predictions=predictions, references=references, hard=hard)
         elif hard is not None:
-            raise CodeSyntaxError("`hard` chooses among the edges that are added: give it to add or add_batch")
+            raise CodeSyntaxError("`hard` selects edges when they are added: give it to add or add_batch")
         if self._counts is None and self.num_process == 1:
             raise CodeSyntaxError("nothing to score: call add or add_batch before compute")
         super().add_batch(**_to_rows(self._counts, self._hard))

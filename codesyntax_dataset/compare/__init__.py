@@ -132,12 +132,10 @@ def two_of_one_language(configs: Sequence[str]) -> tuple[str, str]:
     if len(chosen) != 2 or len(languages) != 1:
         raise ArgumentError(f"configs are {', '.join(configs) or 'none'}, expected two different ones of one language")
     if (language := language_of(chosen[0])).of_treebanks:
-        raise ArgumentError(f"{language.title} is labelled by people, in treebanks, so that no rules can be compared")
+        raise ArgumentError(f"people label {language.title} in treebanks, so it has no rules to compare")
     for config in chosen:
         if variant_of(config).edit:
-            raise ArgumentError(
-                f"{config} is of edited functions: compare configs whose functions are as in their source"
-            )
+            raise ArgumentError(f"{config} has edited functions: compare configs with the functions of the source")
     return chosen[0], chosen[1]
 
 

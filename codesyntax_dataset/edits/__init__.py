@@ -46,7 +46,7 @@ def edit(code: str, language: str, name: str, variant: str | None = None) -> tup
     before = annotate(code, language, variant)
     record = LANGUAGES[language]
     if record.editing is None:
-        raise ArgumentError(f"{record.title} has no edits: its record says nothing about editing")
+        raise ArgumentError(f"{record.title} cannot be edited: its record has no `editing`")
     variant = variant or record.variant_names[0]
     edited = changed(code, _CHANGES[name](Function(code, record, variant, name)))
     try:
@@ -55,5 +55,5 @@ def edit(code: str, language: str, name: str, variant: str | None = None) -> tup
         raise EditError("its edited code does not parse") from error
     edges = image(before, edited, after)
     if edges is None:
-        raise EditError("the labels of its edited code are others")
+        raise EditError("the edit changes its labels")
     return edited.code, Annotation(after.tokens, edges)

@@ -130,8 +130,8 @@ def _check_length(code: str) -> None:
 def _of_treebanks(language: Language) -> ArgumentError:
     others = ", ".join(name for name, record in LANGUAGES.items() if not record.of_treebanks)
     return ArgumentError(
-        f"{language.title} is labelled by people, in treebanks, not by rules: build a dataset from one, or give a text "
-        f"in {others}"
+        f"people label {language.title} in treebanks, and no rules do: build a dataset from a treebank, or give a "
+        f"text in {others}"
     )
 
 

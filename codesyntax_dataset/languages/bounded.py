@@ -38,7 +38,7 @@ def parse(language: tree_sitter.Language, data: bytes, keep_text: bool = True) -
     Without `keep_text`, the nodes of code that does not parse need not know their text: it takes half the time.
     """
     if _unclosed(data) > _UNCLOSED and language.id_for_node_kind("enhanced_for_statement", True) is None:  # not Java
-        raise ParseError("too many brackets that nobody closes", 1, 0)
+        raise ParseError("too many unclosed brackets", 1, 0)
     if language.id_for_node_kind("heredoc_beginning", True) is not None:
         _check_heredocs(data)
     parser = tree_sitter.Parser(language)
@@ -92,7 +92,7 @@ def _in_steps(parser: tree_sitter.Parser, data: bytes) -> tree_sitter.Tree:
     try:
         return parser.parse(piece, encoding="utf8", progress_callback=too_many)
     except ValueError:  # it was stopped
-        raise ParseError("code that does not parse, and takes too long to tell where", 1, 0) from None
+        raise ParseError("the code does not parse, and finding the place takes too long", 1, 0) from None
     finally:
         parser.reset()
 

@@ -26,7 +26,7 @@ def grammar_of(language: str) -> tree_sitter.Language:
     name = LANGUAGES[language].grammar
     if name is None:
         others = ", ".join(name for name, record in LANGUAGES.items() if record.grammar)
-        raise ArgumentError(f"{language} has no grammar, so that its code has no nodes; languages that have: {others}")
+        raise ArgumentError(f"{language} has no grammar, so its code has no nodes; these languages have one: {others}")
     try:
         return grammar(name)
     except ImportError as error:

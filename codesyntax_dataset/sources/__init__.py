@@ -59,8 +59,8 @@ def read(
             )
         if _partitioned(module, located, config):
             raise SourceError(
-                f"{source} already says which functions are for validation: leave out the validation fraction, which "
-                "applies to source files without partitions, such as a folder without the folders test and validation"
+                f"{source} already has a validation split: leave out the validation fraction, which is for source "
+                "files without partitions, such as a folder without the folders test and validation"
             )
         options["validation_fraction"] = validation_fraction
     return module.read(located, config, skips, **options)

@@ -55,7 +55,7 @@ def name_of(config: str) -> str:
     """The name in CodeSearchNet of `config`'s language; raises SourceError if it has none."""
     language = language_of(config)
     if language.codesearchnet is None:
-        raise SourceError(f"CodeSearchNet has no {language.name} functions, only those of {', '.join(_names())}")
+        raise SourceError(f"CodeSearchNet has no {language.name} functions, only functions in {', '.join(_names())}")
     return language.codesearchnet
 
 

@@ -65,7 +65,7 @@ def read(
     for partition in ("test", "validation"):
         folder = root / partition
         if folder.is_symlink():
-            raise SourceError(f"{folder} is a symbolic link, and links in a source are not followed: move it there")
+            raise SourceError(f"{folder} is a symbolic link, which a source must not have: move the folder there")
         for file, found in _parsed(root, folder, language, skips):
             project, _, path = file.relative_to(folder).as_posix().partition("/")
             if not path:

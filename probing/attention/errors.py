@@ -189,7 +189,7 @@ def _first_choices(
     function = np.repeat([f.index for f in probing.functions], [len(f.edges) for f in probing.functions])
     if not np.array_equal(np.sort(function), ledger.function):
         raise LedgerError(
-            f"the ledger has {len(ledger)} edges, but there are {len(function)}, or edges of other functions: see "
+            f"the ledger has {len(ledger)} edges, but the data has {len(function)}, or edges of other functions: see "
             "`codesyntax verify`"
         )
     return chosen[:, np.argsort(function, kind="stable")]
@@ -216,7 +216,7 @@ def _compare(ledger: RankLedger, settings: Settings, picked: np.ndarray, hit: np
         differing[rule] = int(differs.sum())
         if differing[rule] > max(1, MOST_DIFFERING[settings.precision] * len(ledger)):
             raise LedgerError(
-                f"{differing[rule]} of {len(ledger)} edges are hit in the ledger but not in this run, or the reverse "
+                f"this run and the ledger disagree on {differing[rule]} of {len(ledger)} edges "
                 f"(rule {rule}): the result was not made with this model and data"
             )
     return differing

@@ -132,8 +132,8 @@ class Probing(Experiment[EncodedFunction, ProbeResult]):
             check_language(tokenizer, name, language_of(self.data.config).name)
         if encoder.causal and self.direction == HEAD_TO_DEPENDENT:
             raise ModelError(
-                f"{encoder.name} cannot see later tokens, such as nearly all dependents: it scores 0 in the direction "
-                f"{HEAD_TO_DEPENDENT}; use {DEPENDENT_TO_HEAD}"
+                f"{encoder.name} cannot see later tokens, and nearly all dependents are later tokens: it scores 0 in "
+                f"the direction {HEAD_TO_DEPENDENT}; use {DEPENDENT_TO_HEAD}"
             )
         return encoder
 

@@ -369,9 +369,11 @@ def baseline(
     if direction not in DIRECTIONS:
         raise UnknownName("direction", direction, DIRECTIONS)
     if split == "validation":
-        raise DatasetError("held-out baselines are chosen on the split validation: score another one, such as test")
+        raise DatasetError(
+            "the split validation serves to choose held-out baselines: score another split, such as test"
+        )
     if isinstance(data, datasets.Dataset):
-        raise DatasetError("this is one split, but baselines take two: pass a DatasetDict, a folder or an id")
+        raise DatasetError("held-out baselines need two splits, and this is one: pass a DatasetDict, a folder or an id")
     return evaluate(read_edges(data, config, "validation"), read_edges(data, config, split), direction)
 
 

@@ -173,6 +173,6 @@ def report(verification: Verification) -> Sequence[str]:
         for name, bound in verification.bounds.items():
             protocol, _, cell = name.rpartition(": ")
             groups.setdefault(protocol, []).append(f"{cell} {bound:.2f}")
-        lines.append(f"Once in {1 / MISSED:.0f} times this misses a forger who gains, in points, at most:")
+        lines.append(f"A forger whom this misses once in {1 / MISSED:.0f} times gains, in points, at most:")
         lines += [f"     {protocol or 'mean'}: {', '.join(cells)}" for protocol, cells in groups.items()]
     return [*lines, verification.verdict if verification.accepted else verification.verdict.upper()]

@@ -105,7 +105,7 @@ def _compared(one: Probed, other: Probed) -> ModelsCompared:
     if names[0] == names[1]:
         names = one.files["test"].name, other.files["test"].name
     if not (len(test) and len(validation)):
-        raise LedgerError(f"{' and '.join(names)} have no function of {settings.config} in common")
+        raise LedgerError(f"{' and '.join(names)} share no function of {settings.config}")
     kept = [side.only(test, validation) for side in sides]
     found = [held_out(side.validation.ledger, side.test.ledger).at(RULES[:1], KS[:1]) for side in kept]
     shared = set(found[0].relations) & set(found[1].relations)

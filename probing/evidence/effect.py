@@ -317,7 +317,7 @@ def _rows(
     if not set(t.tolist()) <= {0.0, 1.0}:
         raise ArgumentError("treated has other values than 0 and 1")
     if len(set(t.tolist())) < 2:
-        raise ArgumentError(f"all {len(y)} rows are in one arm: there is nothing to compare them with")
+        raise ArgumentError(f"all {len(y)} rows are in one arm, and the other has none to compare with")
     return y, t == 1, np.column_stack(list(columns.values()))
 
 

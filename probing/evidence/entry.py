@@ -259,7 +259,7 @@ def for_boards(make: Callable[[], Entry]) -> Entry | None:
     try:
         return make()
     except EntryError as error:
-        logger.info("there is no entry for boards: %s", error)
+        logger.info("no entry for boards: %s", error)
         return None
 
 

@@ -101,13 +101,13 @@ def find(paths: Sequence[str | os.PathLike]) -> list[Probed]:
             continue
         if alike(result) not in chosen_on:
             raise LedgerError(
-                f"{file} has no counterpart on the split validation, where the held-out protocol chooses its heads: "
-                "probe that split in the same way, into the same folder (--split test --split validation)"
+                f"{file} has no counterpart on the split validation, which the held-out protocol needs to choose "
+                "heads: probe that split in the same way, into the same folder (--split test --split validation)"
             )
         validation, other = chosen_on[alike(result)]
         pairs.append(Probed(result, validation, {"test": file, "validation": other}))
     if not pairs:
-        raise LedgerError(f"{', '.join(map(str, paths))} has only results of the split validation: probe test, too")
+        raise LedgerError(f"{', '.join(map(str, paths))} has results of the split validation only: probe test, too")
     return pairs
 
 
@@ -336,12 +336,12 @@ def recomputed(entry: AttentionEntry, whole: WholeSplits) -> bool:
             or not {*hits.relations} <= {*ours.relations}
             or not _same_edges(hits, ours.only(hits.relations))
         ):
-            raise EntryError(f"the functions and edges of {at} are not those of the data")
+            raise EntryError(f"the functions and edges of {at} differ from the data's")
         if at != BEYOND_OFFSET and hits.relations != ours.relations:
             raise EntryError(f"{at} lacks relations of the data")
         fields[at] = pack_baselines(known[at], hits.relations)
     if entry.against(fields).baselines() != entry.baselines():
-        raise EntryError("its baselines are not those of the data")
+        raise EntryError("its baselines differ from the data's")
     return True
 
 
@@ -388,8 +388,8 @@ def gather(probed: Sequence[Probed], data: Any = None) -> list[Evidence]:
             labels = part_edges.settings["labels"]
             if made.control != REDRAWN_DEPENDENTS and made.limit is None and made.labels != labels:
                 raise LedgerError(
-                    f"{made.model} was probed with labels {made.labels}, but those of {data} are {labels}: give the "
-                    "data that was probed with --data"
+                    f"{made.model} was probed with labels {made.labels}, but {data} has the labels {labels}: name "
+                    "the data that was probed with --data"
                 )
             if len(kept := getattr(one, part).ledger.only(part_edges.function)) != len(part_edges):
                 raise LedgerError(
@@ -431,7 +431,7 @@ def _common(ledgers: Sequence[RankLedger]) -> np.ndarray:
     for ledger in ledgers[1:]:
         common = np.intersect1d(common, ledger.function)
     if not len(common):
-        raise LedgerError("these results have no function in common and cannot be compared")
+        raise LedgerError("these results cannot be compared: they share no function")
     return common
 
 

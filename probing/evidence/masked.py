@@ -24,7 +24,7 @@ from probing.runs.data import load_functions, rows
 from probing.runs.saved import read_text
 
 UNCOMPARED = FAILED, UNSHARED = (
-    "no comparison of trees succeeded in one of the arms",
+    "in one arm, every comparison of trees failed",
     "not in the results that it was compared with",
 )
 """Why a function and a node type that were masked are not compared."""
@@ -156,7 +156,9 @@ def gather(files: Sequence[Path]) -> list[Masked]:
         result = MaskResult.load(file)
         known, other = results.setdefault(result.settings, (file, result))
         if other.ledger.rows.tobytes() != result.ledger.rows.tobytes():
-            raise LedgerError(f"{file} and {known} are two runs of one job, but their copies differ: give only one")
+            raise LedgerError(
+                f"{file} and {known} are two runs of the same job, but their copies differ: give only one"
+            )
         if (beside := examples_path(file)).exists():
             examples[result.settings] = load_examples(beside, result)
     columns = (*OUTCOMES, *chain(*FLOORS.values()))

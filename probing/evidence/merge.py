@@ -77,7 +77,9 @@ def _runs(folders: Sequence[Path], problems: list[str]) -> list[list[_Shard]]:
                     raise LedgerError(f"{file} is not a shard, or a damaged one: remove it, and run this shard again")
                 made, record = shards.split(file, settings)
                 if not file.stem.endswith(f".{record.shard}"):
-                    raise LedgerError(f"{file} is not the shard of its name, but {record.shard}: rename or remove it")
+                    raise LedgerError(
+                        f"{file} holds the shard {record.shard}, not the one in its name: rename or remove it"
+                    )
                 found.append(_Shard(file, instrument, made, record))
             except LedgerError as error:
                 problems.append(str(error))
@@ -97,8 +99,8 @@ def _check(run: Sequence[_Shard], runs: Sequence[Sequence[_Shard]]) -> None:
     for shard in run[1:]:
         if difference := _difference(_of_run(first), _of_run(shard)):
             raise LedgerError(
-                f"{first.file} and {shard.file} are not of one run, {difference}: remove what is not wanted, and "
-                "run what is then missing again"
+                f"{first.file} and {shard.file} are of different runs, {difference}: remove the one that you do not "
+                "want, and run the missing shards again"
             )
         same = next(other for other in run if other.record.number == shard.record.number)
         if same.record.ledger != shard.record.ledger:

@@ -59,7 +59,7 @@ def cached(what: str, made_of: Iterable[bytes], compute: Callable[[], Arrays]) -
         found = _read(file)
         if found is not None:
             return found
-        logger.warning("%s is damaged: its statistics are computed again", file)
+        logger.warning("%s is damaged: computing its statistics again", file)
     arrays = compute()
     _keep(arrays, place, key)
     return arrays
@@ -94,4 +94,4 @@ def _keep(arrays: Arrays, place: Path, key: str) -> None:
     try:
         write(cache_dir.private(place) / f"{key}-{hashlib.sha256(text.encode()).hexdigest()}.statistics.json", text)
     except (OSError, LedgerError) as error:
-        logger.warning("statistics cannot be kept: %s", error)
+        logger.warning("cannot cache statistics: %s", error)

@@ -48,7 +48,7 @@ class CopiesVerifier(Verifier[Masking]):
         theirs, ours = self.made.run.parser, self.experiment.provenance.run.parser
         if theirs == ours:
             return []
-        return [Criterion("parser", None, f"the trees are of {theirs}, here are {ours}: install these versions")]
+        return [Criterion("parser", None, f"the trees are from {theirs}, but {ours} is installed: install the former")]
 
     def counted(self) -> list[Criterion]:
         copies = {function.index: function.copies for function in self.experiment.functions}
@@ -132,7 +132,7 @@ def _restored_again(
     wrong |= other & (unsure == 0)
     share = float(unsure.sum() / ours["masked"].sum())
     if share > MOST_UNSURE and not wrong.any():
-        found = f"{share:.1%} of its predictions are near ties, which rounding decides: nobody can check them"
+        found = f"{share} of its predictions are near ties, which rounding decides, so they cannot be checked"
         return Criterion("copies again", None, f"{text}{found}"), {}
     by_index = {function.index: function for function in drawn}
     for at in np.flatnonzero(other & ~wrong):

@@ -171,7 +171,8 @@ class Informing(Experiment[ReadFunction, InformationResult]):
         not_learned, functions = self._only_learned(functions)
         if not functions:
             raise LedgerError(
-                f"no relation has edges to learn from in validation and to score in {data.split}: {not_learned} edges"
+                f"no relation has both edges to learn from in validation and edges to score in {data.split}: "
+                f"{not_learned} edges"
             )
         functions.sort(key=lambda function: (-len(function.ids), function.index))
         left_out = {SAME_TOKEN: same, NOT_DRAWN: not_drawn, NOT_LEARNED: not_learned}

@@ -77,13 +77,13 @@ def folder_made_of(made_of: Any, end: str, make: Callable[[Path], None]) -> Path
     for made in sorted(place.glob(f"{name}-*{end}")) if place else ():
         if made.name == f"{name}-{digest_of_files(made)}{end}":
             return made
-        logger.warning("%s is damaged: it is made again", made)
+        logger.warning("%s is damaged: making it again", made)
         shutil.rmtree(made, ignore_errors=True)
     with contextlib.ExitStack() as stack:
         try:
             work = stack.enter_context(temporary_folder(private(place))) / "model" if place else None
         except OSError as error:
-            logger.warning("nothing can be kept in the cache: %s", error)
+            logger.warning("cannot write to the cache: %s", error)
             work = None
         if work is None or place is None:
             _temporary[name] = tempfile.TemporaryDirectory()

@@ -95,7 +95,7 @@ def _outcome(model: str, family: str, layers: int | None, heads: int | None, lon
     outcome = _KNOWN["families"].get(family)
     directions: tuple[str, ...]
     if outcome is None:
-        path, why, directions = "untested", "no model of its family was tested: run `codesyntax doctor`", ()
+        path, why, directions = "untested", "untested family: run `codesyntax doctor`", ()
     elif outcome["path"] == "refused":
         path, why, directions = "refused", outcome["why"], ()
     else:

@@ -84,5 +84,5 @@ def read_models(file: str | os.PathLike) -> list[str]:
         raise ArgumentError(f"cannot read the models in {file}: {error}; expected a line of UTF-8 for each") from error
     lines = (re.sub(r"(^|\s)#.*", "", line).strip() for line in text.splitlines())
     if not (models := [line for line in lines if line]):
-        raise ArgumentError(f"{file} names no model: expected one a line, such as USER/MODEL or USER/MODEL@REVISION")
+        raise ArgumentError(f"{file} names no model: expected one per line, such as USER/MODEL or USER/MODEL@REVISION")
     return models

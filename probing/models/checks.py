@@ -59,10 +59,10 @@ class SelfCheck(NamedTuple):
 def tokenizer_checks(tokenizer: Any) -> Iterator[Check]:
     """True if character offsets are reliable: each character once, in order, and spelled by its sub-token."""
     yield Check(
-        "the tokenizer tells characters",
+        "the tokenizer gives characters",
         tells_characters(tokenizer),
         type(tokenizer).__name__,
-        "only fast tokenizers tell which characters a sub-token covers; pick a model with a tokenizer.json",
+        "only fast tokenizers give the characters of a sub-token; choose a model with a tokenizer.json",
     )
     missing, twice, backwards, misspelled, unknown, total = "", "", 0, [], 0, 0
     for text, (ids, offsets, special) in zip(TEXTS, encode(tokenizer, TEXTS)):

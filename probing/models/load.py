@@ -177,8 +177,8 @@ def _head_of(config: transformers.PreTrainedConfig, name: str, heads: Sequence[H
     """The head of a model with this configuration; raises ModelError if it does not predict single sub-tokens."""
     if config.is_encoder_decoder:
         raise ModelError(
-            f"{name} ({config.model_type}) restores spans: its mask stands for any number of sub-tokens, which a "
-            "decoder writes, so that none can be compared with the one masked; use a model of BERT's kind"
+            f"{name} ({config.model_type}) restores spans: its mask stands for any number of sub-tokens, so its "
+            "predictions cannot be compared with the masked sub-tokens; use a model of BERT's kind"
         )
     known = [head for head in heads if config.model_type in head.names]
     if not known:
@@ -295,7 +295,7 @@ def _check_pair(model: object, tokenizer: object, dtype: str) -> None:
         )
     if any(part.device.type == "meta" for part in (*model.parameters(), *model.buffers())):
         raise ModelError(
-            f"{type(model).__name__} has weights on the meta device, which have no values: load it completely, with "
+            f"{type(model).__name__} has weights on the meta device, which have no values: load it with "
             "from_pretrained and without device_map"
         )
     if model.dtype != DTYPES[dtype]:

@@ -102,7 +102,7 @@ class MaskedModel(LoadedModel):
                 "a logit for every sub-token",
                 batched.ndim == 2 and width >= len(self.tokenizer),
                 f"{width} logits for {len(self.tokenizer)} sub-tokens",
-                "its output layer does not know all sub-tokens of its tokenizer",
+                "its output layer lacks some sub-tokens of its tokenizer",
             )
         )
         bound = DRIFT[self.dtype]
@@ -112,7 +112,7 @@ class MaskedModel(LoadedModel):
                 "padding changes nothing",
                 apart <= bound,
                 f"probabilities at masks in a batch and alone differ by {apart:.2g}, at most {bound:.0e}",
-                "what it restores depends on the batch, or on chance",
+                "its predictions depend on the batch, or on chance",
             )
         )
         moved_by = largest(moved - single)
@@ -121,7 +121,7 @@ class MaskedModel(LoadedModel):
                 "masks see what is behind",
                 moved_by > 1e-6,
                 f"changing the last sub-token moves logits by {moved_by:.2g}",
-                "it restores a mask from what is before it only, as decoders do",
+                "it predicts a mask from the sub-tokens before it only, as decoders do",
             )
         )
         self.checks.append(self._output.examine(both, rows, columns, batched, self.dtype))

@@ -236,7 +236,7 @@ def _captured(
         "captured rows are the maps" + ("" if (~texts).any() else ", without padding"),
         passed,
         found,
-        "our attention function does not compute what the model's own does",
+        "our attention function computes other weights than the model's own",
     )
     return check, apart
 
@@ -247,7 +247,7 @@ def _same_output(apart: float, dtype: str) -> Check:
         "output stays the same",
         apart <= bound,
         f"hidden states differ by {apart:.2g} of their norm, at most {bound:.0e}",
-        "it computes something else with our attention function",
+        "its output changes with our attention function",
     )
 
 
@@ -264,7 +264,7 @@ def _rows_sum_to_one(
         "rows sum to 1",
         least >= 0 and high <= 1 + bound and (low >= 1 - bound or explained),
         f"{low:.5f} to {high:.5f}" + ("; the rest goes to attention sinks" if low < 1 - bound and explained else ""),
-        "what it reports as attention does not consist of probabilities",
+        "the attention that it reports is not made of probabilities",
     )
 
 
@@ -281,7 +281,7 @@ def _maps_are_true(causal: bool, later: float, moved: float, dtype: str) -> Chec
         "maps show what sub-tokens see",
         moved <= DRIFT[dtype] / 10 if causal else moved > 1e-5,
         f"{later:.2g} on later ones, and changing the last one moves earlier hidden states by {moved:.2g}",
-        "its maps are not those it computes with",
+        "it computes with other maps than it reports",
     )
 
 
@@ -302,7 +302,7 @@ def _with_another_end(ids: np.ndarray, special: np.ndarray, longest: int) -> np.
     others = text[text != text[-1:]]
     if not len(others):
         raise ModelError(
-            f"functions of at most {longest} sub-tokens are too short to check a model with: allow longer ones"
+            f"functions of at most {longest} sub-tokens are too short for the self-check: allow longer ones"
         )
     return np.where(np.arange(len(ids)) == np.flatnonzero(~special)[-1], others[0], ids)
 

@@ -112,7 +112,7 @@ class LanguageModel(Encoder):
         """
         if self.why:
             raise ModelError(
-                f"the heads of {self.name} cannot be silenced, which is done in our attention function: {self.why}"
+                f"the heads of {self.name} cannot be silenced: silencing needs our attention function, and {self.why}"
             )
         if self.heads < 2:
             raise ModelError(f"{self.name} has one attention head in each layer, and no other to compare it with")

@@ -98,8 +98,8 @@ def load(path: Path, result: MaskResult) -> list[Worked]:
     except (EntryError, ValidationError) as error:
         reason = explain(error, "the file") if isinstance(error, ValidationError) else error
         raise LedgerError(
-            f"{path} does not hold the examples of a masking result ({reason}): run `codesyntax mask` again, which "
-            "writes them, or remove the file"
+            f"{path} does not hold the examples of a masking result ({reason}): run `codesyntax mask` again to write "
+            "them, or remove the file"
         ) from error
     rows = [_row(result, example) for example in found.examples]
     worked = [
@@ -109,8 +109,8 @@ def load(path: Path, result: MaskResult) -> list[Worked]:
     ]
     if found.ledger != result.ledger.digest() or None in rows:
         raise LedgerError(
-            f"{path} does not belong to the result beside it: run `codesyntax mask` again, which writes it anew, or "
-            "remove the file"
+            f"{path} does not belong to the result beside it: run `codesyntax mask` again to replace it, or remove "
+            "the file"
         )
     return worked
 
@@ -169,7 +169,7 @@ def _made(result: MaskResult, functions: Functions, restoration: Restoration) ->
     restored = restoration.each(list(zip(read, copies)))
     for (place, row, id, code), name, function, pairs, (one,) in zip(chosen, names, read, copies, restored):
         if (one.filled.hits[0], *one.similarity) != tuple(row[name] for name in (HITS[0], *SIMILARITIES)):
-            logger.warning("no examples are written: the model restores them otherwise than the ledger says")
+            logger.warning("no examples are written: the model now restores other sub-tokens than the ledger says")
             return None
         parts = restoration.restorer.parts(function, pairs[0].copies[0].positions, one.filled.predicted)
         stretches = tuple(Stretch(**part._asdict()) for part in parts)

@@ -186,7 +186,7 @@ class Masking(Experiment[MaskedFunction, MaskResult]):
                     functions.append(MaskedFunction(index, function.code, function.ids, copies))
         if not functions:
             raise LedgerError(
-                f"no function of {data.name}/{data.config}/{data.split} has anything to mask of "
+                f"no function of {data.name}/{data.config}/{data.split} has a node to mask of "
                 f"{', '.join(self.node_types)}; functions skipped: {dict(skips) or 'none'}"
             )
         functions.sort(key=lambda function: (-len(function.ids), function.index))

@@ -99,7 +99,7 @@ def read(
     ArgumentError for `verify` without `data`, HubError for a dataset that is not a benchmark.
     """
     if verify and data is None:
-        raise ArgumentError("nothing is verified without the data that it must be of: say with --data where it is")
+        raise ArgumentError("--verify needs the data that the entries were made with: name it with --data")
     checker = None if data is None else Checker(data, device, seed)
     entries: list[tuple[str, Entry]] = []
     left_out: list[LeftOut] = []

@@ -93,7 +93,9 @@ def export(
         if value not in known:
             raise ArgumentError(f"{name} is {value!r}, expected one of {', '.join(known)}")
     if format == EVERY_EVAL_EVER and not organization:
-        raise ArgumentError("no organization: the store asks who evaluated the model (--organization NAME)")
+        raise ArgumentError(
+            "the organization is missing: Every Eval Ever asks who evaluated the model (--organization NAME)"
+        )
     entries = read(results, data)
     if format == ENTRY:
         texts = {entry.file_name: entry.to_json() for entry in entries}
@@ -321,8 +323,8 @@ def _metric(entry: Entry, number: Number, name: str) -> dict[str, Any]:
 _DESCRIPTIONS = {
     "attention": "Share of syntactic edges whose token is among the k that an attention head attends to most. "
     "reference: the best offset or keyword.",
-    "masking": "What a masked language model restores where all nodes of a type are masked (T1). reference: as many "
-    "sub-tokens masked by the control (T0).",
+    "masking": "The share of masked sub-tokens that a masked language model restores when all nodes of a type are "
+    "masked (T1). reference: as many sub-tokens masked by the control (T0).",
 }
 
 

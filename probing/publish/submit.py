@@ -251,7 +251,7 @@ def _complete(results: Sequence[str | os.PathLike[str]]) -> list[_Result]:
             settings = result.settings
             if isinstance(settings, Settings) and settings.control is not None:
                 raise LedgerError(
-                    f"{file} is of the control {settings.control}, not of a model: name the model's own result"
+                    f"{file} is a result of the control {settings.control}: name the result of the model itself"
                 )
             if settings.limit is not None:
                 raise LedgerError(f"{file} is of a partial run: run it without --limit")
@@ -266,7 +266,9 @@ def _complete(results: Sequence[str | os.PathLike[str]]) -> list[_Result]:
         seen[task] = one.files[0]
     precisions = {one.settings.dtype for one in found if isinstance(one.settings, Settings)}
     if len(precisions) > 1:
-        raise LedgerError(f"results of different precisions, {' and '.join(sorted(precisions))}: submit those of one")
+        raise LedgerError(
+            f"results of different precisions, {' and '.join(sorted(precisions))}: submit results of one precision"
+        )
     return found
 
 
@@ -311,7 +313,7 @@ def _check_masks(file: Path, settings: MaskSettings) -> None:
             option = f"--{name.replace('_', '-')}"
             told, asked = (" ".join(of) if isinstance(of, tuple) else str(of) for of in (made, value))
             raise LedgerError(
-                f"{file} was masked with {option} {told}, but a task has {option} {asked}: mask with that"
+                f"{file} was masked with {option} {told}, but a task needs {option} {asked}: mask again with it"
             )
 
 
@@ -455,7 +457,7 @@ def _run_again(
     verification = verify(file, model=model, data=str(data), device=device)
     if not verification.accepted:
         reasons = "; ".join(f"{check.name}: {check.found}" for check in verification.checks if not check.passed)
-        said = "was run again and is not what it says" if verification.verdict == REJECTED else UNCHECKED
+        said = "was run again and gave other numbers" if verification.verdict == REJECTED else UNCHECKED
         raise LedgerError(f"{file} {said} ({reasons})")
     if verification.ledger != result.ledger.digest():
         raise LedgerError(f"{file} was replaced while it was checked: submit it again")

@@ -108,7 +108,7 @@ class Checker:
 def _read(entry: Entry, split: str, digest: str, file: Path | None) -> ProbeResult | MaskResult:
     """The result of a ledger; raises EntryError if it is of other settings than the entry."""
     if file is None:
-        raise LedgerError(f"the ledger {digest} is not beside the entry")
+        raise LedgerError(f"the ledger {digest} is missing beside the entry")
     result: ProbeResult | MaskResult = (MaskResult if isinstance(entry, MaskedEntry) else ProbeResult).from_file(file)
     if result.ledger.digest() != digest:
         raise LedgerError(f"the ledger {digest} is another one")

@@ -25,8 +25,8 @@ def notes() -> list[str]:
     return [
         *method("ablations"),
         *(
-            f"In {config}, labels exclude {token!r}, and models must not predict it either (their signatures say "
-            "not-predicted)."
+            f"The labels of {config} exclude {token!r}, and models must not predict it either; their signatures say "
+            "not-predicted."
             for config, token in never_predicted.items()
         ),
     ]
@@ -75,7 +75,7 @@ def _ablation(name: str, language: str, all_findings: Sequence[Findings]) -> Sec
         columns += [Column("score", SCORE, mean), Column("vs best baseline", DIFFERENCE, mean)]
     table = Table(
         name,
-        f"Mean over relations in the configs of {LANGUAGES[language].title}",
+        f"Mean over relations in each config of {LANGUAGES[language].title}",
         [*FILTERS, *columns],
         rows,
         f"Percent with 95 % intervals. p: corrected (Holm) within a config for {tests_in_words(all_findings)}. "
@@ -96,9 +96,9 @@ def _ablation(name: str, language: str, all_findings: Sequence[Findings]) -> Sec
                         lines.append(Line(f"{subject.name}, {findings.title}", scores, colour, style))
     drawn = Figure(
         name,
-        f"{LANGUAGES[language].title}: mean top-k UAS over k in each config, models and the best baseline. Bands are "
-        "95 % intervals.",
-        "Curves of the mean score over k from 1 to 20, one line style per config; the numbers are in the table.",
+        f"{LANGUAGES[language].title}: mean top-k UAS over k in each config, for the models and the best baseline. "
+        "Bands are 95 % intervals.",
+        "Curves of the mean score for k from 1 to 20, with one line style per config. The table has the numbers.",
         name,
         lambda: figures.curves(panels),
     )

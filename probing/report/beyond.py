@@ -78,7 +78,7 @@ def _config(findings: Findings, of_models: bool) -> Section:
     key = f"{findings.name}-beyond"
     shown = _shown(findings)
     if not shown:
-        return Section(key, findings.title, ["Too few edges lie beyond the best offsets of their relations."])
+        return Section(key, findings.title, ["Too few edges lie beyond the best offset of their relation."])
     parts: list[str | Table | Figure] = [_figure(findings, shown[0]), _means(findings, shown)]
     parts += [_relations(findings, subject, shown) for subject in findings.models if of_models]
     notes = [note for avoided in shown for note in _left_out(findings, avoided)]
@@ -132,7 +132,7 @@ def _means(findings: Findings, shown: Sequence[int]) -> Table:
                 rows.append([avoided, rule, k, "chance", "control", *_sizes(first), chance, *others, None])
     return Table(
         f"{findings.name}-beyond",
-        "Mean top-k UAS over relations on hard edges",
+        "Mean top-k UAS on hard edges",
         [
             Column("offsets avoided"),
             Column("rule"),
@@ -148,10 +148,10 @@ def _means(findings: Findings, shown: Sequence[int]) -> Table:
             Column("vs combined", DIFFERENCE),
         ],
         rows,
-        f"Percent with 95 % intervals, mean over relations with at least {LEAST_EDGES} hard edges; beside it with "
-        f"fewer, and of all hard edges together. % hard: of the edges of a relation, mean over relations. Combined: "
-        "the better of a further offset and a keyword, for each relation and k. p: corrected (Holm) for "
-        f"{tests_in_words([findings])}; that of a control is not. {COLOURED}",
+        f"Percent with 95 % intervals. The mean covers relations with at least {LEAST_EDGES} hard edges; other "
+        "columns give the mean with lower limits, and the share of all hard edges. % hard: the share of hard edges, "
+        "mean over relations. Combined: for each relation and k, the better of a further offset and a keyword. p: "
+        f"corrected (Holm) for {tests_in_words([findings])}, and uncorrected for controls. {COLOURED}",
         filters=3,
     )
 
@@ -209,9 +209,9 @@ def _relations(findings: Findings, subject: Subject, shown: Sequence[int]) -> Ta
             Column("vs combined", DIFFERENCE),
         ],
         rows,
-        "Offsets: those that the hard edges avoid, from head to dependent. Score, easy: of the others, by the head "
-        "best on those of validation. Percent with 95 % intervals. p: corrected (Holm) over the relations of a "
-        f"k. {COLOURED}",
+        "Offsets: the distances from head to dependent that hard edges avoid. Score: on hard edges. Easy: on the "
+        "other edges, by the head that finds most of them on validation. Percent with 95 % intervals. p: corrected "
+        f"(Holm) over the relations of a k. {COLOURED}",
         filters=2,
     )
 
@@ -238,7 +238,7 @@ def _left_out(findings: Findings, avoided: int) -> list[str]:
     ]
     named += [f"{name} (none on validation)" for name in model.unchosen]
     offsets = "the best offset" if avoided == 1 else f"the {avoided} best offsets"
-    return [f"In no mean beyond {offsets}: {', '.join(named)}."] if named else []
+    return [f"Not in the mean beyond {offsets}: {', '.join(named)}."] if named else []
 
 
 def _figure(findings: Findings, avoided: int) -> Figure:
@@ -267,10 +267,10 @@ def _figure(findings: Findings, avoided: int) -> Figure:
     series.append(Points("chance, hard", chance, FAINT, TICK))
     return Figure(
         f"{findings.name}-beyond",
-        f"{findings.title}: top-1 UAS by relation, on the edges at its best offset (easy, circles) and on all others "
-        "(hard, dots), each by the head that is best on such edges of validation; lines: without a model. "
-        f"{drawn_in_words(findings)}".rstrip(),
-        f"Points for {', '.join(names)}; the numbers are in the tables.",
+        f"{findings.title}: top-1 UAS by relation, on easy edges (circles), which lie at the best offset, and on "
+        "hard edges (dots), which do not. The head is the best one on the same kind of edges of validation. Lines "
+        f"show the rules that need no model. {drawn_in_words(findings)}".rstrip(),
+        f"Points for {', '.join(names)}. The tables have the numbers.",
         f"{findings.name}-beyond",
         lambda: figures.rows(names, {"top-1 UAS, %": series}),
     )

@@ -85,49 +85,48 @@ It was made by `codesyntax board` from {source}: [the page](index.html), [its ta
 """
 
 _GUIDE = Guide(
-    """How well attention heads find the dependents of syntactic relations in code: top-k UAS, the mean over
-    relations, compared with fixed offsets and keywords, which need no model.""",
-    f"""Tables. Entries share a table only if their signatures agree in everything but the model and they were scored
-    on the same functions. Scores in different tables do not compare: a function may be too long for one tokenizer but
+    """This board shows how well attention heads find the dependents of syntactic relations in code. The score is
+    top-k UAS, the mean over relations; fixed offsets and keywords, which need no model, are the baselines.""",
+    f"""Tables. Entries share a table if their signatures agree in everything but the model, and if they were scored
+    on the same functions. Do not compare scores of different tables: a function may be too long for one tokenizer but
     not for another.
 
-    UAS. Top-k UAS in percent: how often the dependent is among the k tokens to which the chosen head attends most.
-    The rules first, last and any say which token of the dependent counts. A model's score is the mean over relations,
-    except those that are marked as not in the mean, as in the paper. Intervals: 95 %, by a bootstrap over functions
-    with the heads held fixed.
+    UAS. Top-k UAS is the percentage of edges whose dependent is among the k tokens to which the chosen head attends
+    most. The rules first, last and any say which token of the dependent counts. A model's score is the mean over
+    relations; as in the paper, it excludes the relations marked as not in the mean. The 95 % intervals come from a
+    bootstrap over functions with the heads held fixed.
 
-    Protocols. Held-out: each relation's head is chosen on the validation split and scored on the test split.
-    Published: it is chosen on the scored data, as in the paper, which is optimistic; the interval does not include
-    this optimism. Relations without edges on validation have no held-out score; a table with such relations also
-    shows the published mean over the relations of held-out, which compares with it. Beyond-offset: held-out, on the
-    edges that do not lie at the best offset of their relation; its baseline is the next best offset or keyword there.
+    Protocols. Held-out chooses the head of each relation on the validation split and scores it on the test split.
+    Published chooses it on the scored data, as in the paper. This is optimistic, and the interval does not include the
+    optimism. Relations without edges on validation have no held-out score; a table with such relations also shows the
+    published mean over the other relations, which compares with the held-out mean. Beyond-offset is held-out, on the
+    edges that the best offset of their relation misses; its baseline is the next best offset or keyword on them.
 
-    Rank. A range, computed over all models of the table: a model ranks below those that are better, and above those
-    that are worse, by a paired permutation test over the table's functions (5 %, Holm's correction for all pairs of a
-    table, p bounded from above); it is tied with all others, whether or not intervals overlap. Filters do not change
-    ranks. Baselines and the paper's models have none.
+    Rank. A rank is a range over all models of the table. A model ranks below the models that are better, and above the
+    models that are worse, by a paired permutation test over the table's functions (5 %, Holm's correction for all pairs
+    of a table, p bounded from above). It is tied with all others, whether or not intervals overlap. Filters do not
+    change ranks. Baselines and the paper's models are not ranked.
 
-    Δ. The difference to the combined baseline (the better of offset and keyword for each relation) by the same
+    Δ. The difference to the combined baseline, which is the better of offset and keyword for each relation, by the same
     protocol, in the same direction, on the same functions. Its p is two-sided, by a paired permutation test over
-    functions, one test per model, not corrected for the number of models.
+    functions, and not corrected for the number of models.
 
-    Verified. How many functions of both splits whoever made this board ran again, after making the entry again of its
-    ledgers. Everything else is claimed: nobody but the submitter knows where its numbers come from. A verified entry
-    that is forged gains more than half a point of any mean once in 20 times; the score of a single relation may gain
-    more.
+    Verified. The makers of this board rebuilt the entry from its ledgers and ran this many functions of both splits
+    again. Every other entry is claimed: only its submitter knows where its numbers come from. A forged entry that gains
+    more than half a point in any mean is verified once in 20 times; the score of a single relation may gain more.
 
-    Whole split. Every score is over all functions of a split, the same for all models: what a model cannot read counts
-    as missed. The page of a model also says what it scores on what it reads.
+    Whole split. Every score is over all functions of a split, the same for all models. A function that a model cannot
+    read counts as missed. The page of a model also gives its score on the functions that it reads.
 
-    Baselines. They follow from the data. Where a table says so, this board has computed them; otherwise they are those
-    that most of its entries claim.
+    Baselines. The data determine them. If a table says so, this board has computed them; otherwise most of its entries
+    claim them.
 
-    Reference. The paper's rows are its printed numbers, from another dataset and other software, so they stand in a
-    table of their own. {paper.source()}.
+    Reference. The paper's rows are its printed numbers. They come from another dataset and other software, and
+    therefore have a table of their own. {paper.source()}.
 
-    Conflicts and remarks. Of several entries for the same model and revision in one table, verified ones count,
-    otherwise all of them; if their numbers differ, all are shown as in conflict. Remarks stand at models with the
-    ledger or the numbers of another, or with a name that looks like another.""",
+    Conflicts and remarks. If a table has several entries for one model and revision, the verified ones count, or all
+    of them if none is verified. If their numbers differ, all are shown as in conflict. A remark marks models with the
+    ledger or the numbers of another model, or with a name that looks like another.""",
 )
 
 
@@ -171,7 +170,7 @@ def document(board: Board) -> Report:
     guides = [_GUIDE] if attention or not masked else []
     guides += [board_masked.GUIDE] if masked else []
     about = " ".join(guide.topic for guide in guides)
-    source = f"{_count(len(board), 'entry', 'entries')}, with {_count(len(board.left_out), 'file', 'files')} left out"
+    source = f"{_count(len(board), 'entry', 'entries')}, and {_count(len(board.left_out), 'file', 'files')} left out"
     files = {"board.csv": _scores(board).to_csv()}
     files |= {"masking.csv": board_masked.scores(masked).to_csv()} if masked else {}
     csv = " and ".join(files)
@@ -376,7 +375,7 @@ def _evidence(result: HubResult) -> str:
 def _left_out(board: Board) -> Section:
     columns = [Column("file", CODE), Column("reason")]
     table = Table("left-out", "Files left out", columns, [list(file) for file in board.left_out], within="")
-    return Section("left-out", "Left out", [table if board.left_out else "Nothing was left out."])
+    return Section("left-out", "Left out", [table if board.left_out else "All files were read."])
 
 
 def _title(table: BoardTable) -> str:

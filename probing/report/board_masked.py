@@ -52,28 +52,29 @@ class Guide:
 
 
 GUIDE = Guide(
-    """What masked language models restore of the syntax of code: the nodes of one type are masked (T1), or as many
-    random sub-tokens (T0), and the tree of the restored code is compared with that of the source.""",
-    f"""Masked syntax. Entries share a table only if their settings agree in everything but the model, their trees are
-    of the same parser, and every node type was compared on the same functions. A score is the mean over the node
-    types of the table; each has the same weight.
+    """This board shows how well masked language models restore the syntax of code. The nodes of one type are masked
+    (T1), or as many random sub-tokens (T0), and the tree of the restored code is compared with the tree of the
+    source.""",
+    f"""Masked syntax. Entries share a table if their settings agree in everything but the model, if the same parser
+    made their trees, and if every node type was compared on the same functions. A score is the mean over the node types
+    of the table; each has the same weight.
 
-    T1, T0, Δ. T1: all sub-tokens of the outermost nodes of a type are masked; T0: as many random sub-tokens of the
-    same function, or, where a table says so, random spans as long as the nodes, several times. Δ is T1 − T0, and p
-    belongs to it: two-sided, the larger of a permutation test, which exchanges T1 and T0 at random within functions,
-    and of Student's t corrected for skewness; on the pages of models it is corrected over node types (Holm). Few
-    functions: fewer than {FEW_FUNCTIONS}; numbers say little and have no interval.
+    T1, T0, Δ. T1 masks all sub-tokens of the outermost nodes of a type. T0 masks as many random sub-tokens of the same
+    function several times, or, where a table says so, random spans as long as the nodes. Δ is T1 − T0. Its p is
+    two-sided, the larger of two: a permutation test, which exchanges T1 and T0 at random within functions, and
+    Student's t corrected for skewness. The pages of models correct it over node types (Holm). Few functions: fewer than
+    {FEW_FUNCTIONS}; such numbers are unreliable and have no interval.
 
-    Jaccard similarity. Over the types of all nodes of two trees. It is high for any model, because most of a function
-    is never masked, and some broken code keeps the types of its nodes: compare it with other models and with T0, not
-    with 100. Restored, the share of masked sub-tokens that are predicted exactly, needs no parser.
+    Jaccard similarity. It compares the types of all nodes of two trees. Any model scores high, because most of a
+    function is never masked, and some broken code keeps the types of its nodes. Compare it with other models and with
+    T0, not with 100. Restored is the share of masked sub-tokens that the model predicts exactly; it needs no parser.
 
-    Rank. By T1, a range: models that a paired permutation test over the table's functions does not separate are tied
-    (5 %, Holm's correction for all pairs of a table, p bounded from above). Verified: how many functions whoever made
-    this board masked again; everything else is claimed.
+    Rank. A rank by T1 is a range: models are tied if a paired permutation test over the table's functions does not
+    separate them (5 %, Holm's correction for all pairs of a table, p bounded from above). Verified: the makers of this
+    board masked this many functions again. Every other entry is claimed.
 
-    Whole split. A score is over all functions that have nodes of a type: what a model cannot read, or no tree tells,
-    counts as missed, with shares of 0 in T1 and T0.""",
+    Whole split. A score is over all functions that have nodes of a type. A function that a model cannot read, or whose
+    trees cannot be compared, counts as missed, with shares of 0 in T1 and T0.""",
 )
 
 

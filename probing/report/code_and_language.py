@@ -77,10 +77,11 @@ def _figure(chosen: Sequence[Findings], models: Sequence[str]) -> Figure:
     titles = [findings.title for findings in chosen]
     return Figure(
         _ID,
-        "Top: each model's mean score less that of the best baseline, k = 1, with 95 % intervals; filled: p is less "
-        "than 0.05. Bottom: how far dependents are from their heads, and on which side; to the left they are in front.",
-        f"Dots of the difference to the best baseline in {', '.join(titles)}, above curves of the share of edges by "
-        "offset; the numbers are in the table and in the CSV file of offsets.",
+        "Top: the difference between the mean score of each model and of the best baseline, k = 1, with 95 % "
+        "intervals. Filled points: p < 0.05. Bottom: the distance of dependents from their heads. Dependents on the "
+        "left come first.",
+        f"Dots for the difference to the best baseline in {', '.join(titles)}, above curves of the share of edges by "
+        "offset. The table and the CSV file of offsets have the numbers.",
         f"{_ID}-offsets",
         lambda: figures.code_and_language(titles, panels, BINS_NAMED[kept], lines),
     )
@@ -109,9 +110,9 @@ def _table(chosen: Sequence[Findings], models: Sequence[str]) -> Table:
         "Models and the best baseline on code and on sentences",
         columns,
         rows,
-        f"Percent with 95 % intervals, rule {RULE}, mean over relations. Functions: sentences, in a language. Offsets: "
-        "percent of edges (mean over relations) with at most so many tokens from head to dependent, on either side. "
-        f"p: corrected (Holm) within a config for {tests_in_words(chosen)}. {COLOURED}",
+        f"Percent with 95 % intervals, rule {RULE}, mean over relations. Functions: for languages, sentences. "
+        "Offsets: the percentage of edges, mean over relations, whose dependent is at most so many tokens from its "
+        f"head. p: corrected (Holm) within a config for {tests_in_words(chosen)}. {COLOURED}",
         filters=1,
     )
 

@@ -159,14 +159,14 @@ def _config(findings: Findings, of_models: bool) -> Section:
     settings = findings.settings
     intro = (
         f"{functions:,} {units} and {edges:,} edges of {settings.data}, config {settings.config}, split "
-        f"{settings.split}, direction {settings.direction}: those that all models below could read. Of the "
-        f"relations, {_in_mean(findings)}."
+        f"{settings.split}, direction {settings.direction}: all that every model below can read. Of the relations, "
+        f"{_in_mean(findings)}."
     )
     unchosen = findings.subjects[0].scores["protocols"]["held-out"]["unchosen"]
     notes = [intro]
     if unchosen:
         excluded = ", ".join(f"{name} ({edges:,} edges)" for name, edges in sorted(unchosen.items()))
-        notes.append(f"Held-out excludes relations without edges on validation: {excluded}.")
+        notes.append(f"These relations have no edges on validation, and therefore no held-out score: {excluded}.")
     few = [
         f"{name} ({entry['functions']})"
         for name, entry in findings.subjects[0].scores["protocols"]["published"]["relations"].items()
@@ -184,7 +184,7 @@ def _config(findings: Findings, of_models: bool) -> Section:
     sections += [relations.layers(findings, subject) for subject in detailed]
     if findings.pairs:
         every = means.pairs(findings)
-        title, shown = "Model against model", [every] if of_models else ["Each model has this table on its page."]
+        title, shown = "Model against model", [every] if of_models else ["The page of each model has this table."]
         sections.append(Section(f"{key}-pairs", title, shown, drawn=[] if of_models else [every]))
     if detailed:
         errors = [part for subject in detailed for part in _errors(findings, subject)]
@@ -204,8 +204,8 @@ def _errors(findings: Findings, subject: Subject) -> list[str | Table]:
     analysis = subject.errors
     if analysis is None:
         return [
-            f"{subject.name}: not analysed. Run `codesyntax errors {subject.file.name}` in the folder of the result: "
-            "it runs the model again and classifies the wrong first choices, which the report then shows."
+            f"{subject.name}: not analysed. Run `codesyntax errors {subject.file.name}` in the folder of the result. "
+            "The command runs the model again and classifies its wrong first choices; the report then shows them."
         ]
     occurring = [name for name in CLASSES if any(analysis.classes(rule)[name] for rule in RULES)]
     shares, examples = [], []
@@ -228,8 +228,7 @@ def _errors(findings: Findings, subject: Subject) -> list[str | Table]:
     return [
         Table(
             findings.file("errors", subject),
-            f"What the best heads of {subject.name} rank first where they are wrong, in percent of the relation's "
-            "errors",
+            f"What the best heads of {subject.name} find where they are wrong, in percent of the relation's errors",
             [
                 Column("rule"),
                 Column("relation", NAME),
@@ -238,9 +237,9 @@ def _errors(findings: Findings, subject: Subject) -> list[str | Table]:
                 *(Column(name, PERCENT, "place") for name in PLACES),
             ],
             shares,
-            f"Published protocol, top-1, on all {subject.functions:,} {findings.language.units} of the result. The "
-            "classes are those of probing/attention/error_classes.py; each error belongs to the first that applies, "
-            "and to one place relative to the edge.",
+            f"Published protocol, top-1, on all {subject.functions:,} {findings.language.units} of the result. "
+            "probing/attention/error_classes.py defines the classes; each error belongs to the first class that "
+            "applies, and to one place relative to the edge.",
             filters=1,
         ),
         Table(
@@ -298,12 +297,12 @@ def _provenance(all_findings: Sequence[Findings]) -> Section:
             "The results in this report",
             columns,
             rows,
-            "Compare only numbers whose signatures agree. The folder entries holds what boards read of each model.",
+            "Compare only numbers whose signatures agree. The folder entries has an entry for boards for each model.",
         )
     ]
     if skips:
         names = [Column("config", NAME), Column("name"), Column("reason"), Column("functions", COUNT)]
-        parts.append(Table("skips", "Functions that were not scored, and why", names, skips))
+        parts.append(Table("skips", "Functions that were skipped, and why", names, skips))
     else:
-        parts.append("No function was skipped.")
+        parts.append("All functions were scored.")
     return Section("provenance", "Results and signatures", parts)

@@ -35,8 +35,8 @@ or the value alone, and a correlation is the same; a difference is [value, low, 
 have marks after p; the score of a chosen baseline is [value, which]; a name is [name, marks]."""
 
 COLOURED = (
-    f"Green or orange: p is less than {SEPARATED}. Intervals hold for one row alone, and are not corrected: where p is "
-    "corrected, an interval may leave out 0 though p does not separate the difference from it."
+    f"Green or orange: p < {SEPARATED}. Intervals are not corrected for several tests, so one may exclude 0 although "
+    "the corrected p does not separate the difference from 0."
 )
 """The meaning of the colours of a table, for its notes."""
 

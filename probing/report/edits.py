@@ -114,9 +114,9 @@ def _told(model: str, edited: Sequence[EditedModel]) -> str:
         heads, offset = one.changes.by[HEADS], one.changes.by[OFFSET]
         difference, low, high, p = _cell(one, HEADS)
         if not separated(p):
-            told = f"the change of its heads, {DIFFERENCE.show(difference)} points, is not separated from 0"
+            told = f"the heads change by {DIFFERENCE.show(difference)} points, which the test does not separate from 0"
         else:
-            told = f"its heads {'lose' if difference < 0 else 'gain'} {abs(difference):.1f} points"
+            told = f"the heads {('lose' if difference < 0 else 'gain')} {abs(difference):.1f} points"
         if offset.before == offset.after:
             of_offset = f"stays at {offset.after:.1f} %"
         else:
@@ -146,9 +146,9 @@ def _figure(key: str, findings: Findings, edited: Sequence[EditedModel], models:
     series += [dots(name, who, models[0], colour) for (who, name), colour in zip(BASELINES.items(), (INK, FAINT))]
     return Figure(
         key,
-        f"{findings.title}: the change of the mean top-1 UAS after each edit, with 95 % intervals; filled: p is less "
-        "than 0.05.",
-        f"Dots of the change after {', '.join(edits)}; the numbers are in the table.",
+        f"{findings.title}: the change of the mean top-1 UAS after each edit, with 95 % intervals. Filled points: p "
+        "< 0.05.",
+        f"Dots for the change after {', '.join(edits)}. The table has the numbers.",
         key,
         lambda: figures.effects(edits, series, "change of top-1 UAS, points"),
     )
@@ -175,10 +175,10 @@ def _means(key: str, findings: Findings, edited: Sequence[EditedModel]) -> Table
         f"Mean top-1 UAS before and after edits, {findings.title}",
         columns,
         rows,
-        "Percent with 95 % intervals over functions, on the functions of both. Lost: those that only the config before "
-        "has, because the edit would change their labels, or makes them too long for the model. Baselines are on the "
-        f"model's functions. p: corrected (Holm) over {len(edited)} changes of models; that of a baseline is "
-        f"not. {COLOURED} {meanings}.",
+        "Percent with 95 % intervals over functions, on the functions that both configs have. Lost: functions that "
+        "the edited config lacks, because the edit would change their labels or make them too long for the model. "
+        f"Baselines are on the functions of the model. p: corrected (Holm) over {len(edited)} changes of models, and "
+        f"uncorrected for baselines. {COLOURED} {meanings}.",
     )
 
 

@@ -34,25 +34,25 @@ def sentence(training: Emergence) -> str:
     edges, hard, steps = training.edges, training.hard, training.steps
     last, low, high = edges.differences[:3, -1]
     text = (
-        f"Over steps {steps[0]:,} to {steps[-1]:,}, at {len(steps)} checkpoints, the heads of {training.model} "
-        f"{_passed(steps, edges.passes(), 'pass')} the best offsets, which find {edges.offset:.1f} % of all edges with "
-        f"one guess: at the last step they find {edges.scores[0, -1]:.1f} %, a difference of {DIFFERENCE.show(last)} "
-        f"points ({interval(low, high, DIFFERENCE)})."
+        f"From step {steps[0]:,} to {steps[-1]:,}, at {len(steps)} checkpoints, the heads of {training.model} "
+        f"{_passed(steps, edges.passes(), 'pass the best offsets')}. With one guess, these offsets find "
+        f"{edges.offset:.1f} % of all edges, and the heads {edges.scores[0, -1]:.1f} % at the last step, a difference "
+        f"of {DIFFERENCE.show(last)} points ({interval(low, high, DIFFERENCE)})."
     )
     if hard is None:
         return text
     score, low, high = hard.scores[:, -1]
     above, next_best = hard.passes(training.chance), hard.passes()
     return (
-        f"{text} Beyond the best offsets, they {_passed(steps, above, 'rise')} above chance "
-        f"({PERCENT.show(training.chance)} %), and {_passed(steps, next_best, 'pass')} the next best offset "
-        f"({PERCENT.show(hard.offset)} %): at the last step they find {PERCENT.show(score)} % ("
-        f"{interval(low, high, PERCENT)})."
+        f"{text} Beyond the best offsets, they {_passed(steps, above, 'rise above chance')} "
+        f"({PERCENT.show(training.chance)} %) and {_passed(steps, next_best, 'pass the next best offset')} "
+        f"({PERCENT.show(hard.offset)} %). At the last step, they find {PERCENT.show(score)} % there "
+        f"({interval(low, high, PERCENT)})."
     )
 
 
-def _passed(steps: Sequence[int], place: int | None, verb: str) -> str:
-    return f"never {verb}" if place is None else f"{verb}, from step {steps[place]:,} on,"
+def _passed(steps: Sequence[int], place: int | None, passes: str) -> str:
+    return f"never {passes}" if place is None else f"{passes} from step {steps[place]:,} on"
 
 
 def _training(findings: Findings, number: int, training: Emergence) -> Section:
@@ -86,8 +86,8 @@ def _table(key: str, training: Emergence) -> Table:
         columns,
         rows,
         f"Percent with 95 % intervals, held-out, rule {RULE}. vs offset: the difference to the best offset of each "
-        "relation, on hard edges to the next best one. p: corrected (Holm) for "
-        f"{len(training.steps)} checkpoints. {COLOURED}",
+        f"relation; on hard edges, to the next best offset. p: corrected (Holm) for {len(training.steps)} "
+        f"checkpoints. {COLOURED}",
     )
 
 
@@ -103,7 +103,7 @@ def _relations(key: str, training: Emergence) -> Table:
         "Each relation over steps",
         [Column("edges"), Column("relation", NAME), Column("offset", PERCENT), *steps],
         rows,
-        f"Top-{K} UAS in percent, held-out, rule {RULE}. Offset: the best one, on hard edges the next best.",
+        f"Top-{K} UAS in percent, held-out, rule {RULE}. Offset: the best offset; on hard edges, the next best.",
         filters=1,
     )
 
@@ -118,9 +118,9 @@ def _means(key: str, title: str, training: Emergence) -> Figure:
         panel.append(Line("chance, hard edges", _level(training.chance, training.steps), FAINT, ":"))
     return Figure(
         key,
-        f"{title}: mean top-{K} UAS over relations, with 95 % intervals, over the steps of the training of "
-        f"{training.model}; broken lines: the best offset, on hard edges the next best.",
-        "Curves over steps; the numbers are in the table.",
+        f"{title}: mean top-{K} UAS of {training.model} over the steps of its training, with 95 % intervals. Broken "
+        "lines: the best offset; on hard edges, the next best.",
+        "Curves over steps. The table has the numbers.",
         key,
         lambda: figures.over_steps(training.steps, {f"mean over relations, {title}": panel}),
     )
@@ -137,9 +137,9 @@ def _multiples(key: str, title: str, training: Emergence) -> Figure:
         ]
     return Figure(
         f"{key}-relations",
-        f"{title}: top-{K} UAS of each relation over the steps of the training of {training.model}, the highest at "
-        "the last step first.",
-        f"Curves over steps for {', '.join(panels)}; the numbers are in the table.",
+        f"{title}: top-{K} UAS of {training.model} by relation over the steps of its training, highest at the last "
+        "step first.",
+        f"Curves over steps for {', '.join(panels)}. The table has the numbers.",
         f"{key}-relations",
         lambda: figures.over_steps(training.steps, panels),
     )

@@ -25,7 +25,7 @@ def parts(analysis: ErrorAnalysis, rule: str) -> list[str | Table]:
     classes = [Column(name, PERCENT, spare=(rarest_first[name],)) for name in counts]
     places = [Column("\n".join(name.split(" the ")), PERCENT) for name in PLACES]
     differing = analysis.differing[rule]
-    text = f"{differing} edges are hit in this run but not in the ledger, or the reverse, due to rounding"
+    text = f"rounding changed {differing} edges: this run hits them and the ledger does not, or the reverse"
     return [
         _shares(analysis, rule, counts, classes, by_class, "what"),
         _shares(analysis, rule, PLACES, places, by_place, "where, relative to the edge, is what", (1, 2)),
@@ -72,7 +72,7 @@ def _shares(
             *columns,
         ],
         rows,
-        "best head: layer-head at k = 1, counted from 0. In the mean all relations with errors weigh the same.",
+        "best head: layer-head at k = 1, counted from 0. All relations with errors weigh the same in the mean.",
         totals=totals,
     )
 

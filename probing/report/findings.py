@@ -306,7 +306,7 @@ def _groups(paths: Sequence[Path]) -> list[tuple[_Shared, list[Path]]]:
             shared = _Shared(settings.config, settings.split, settings.direction, settings.limit, settings.data)
             groups.setdefault(shared, []).append(file)
     if not groups:
-        raise LedgerError(f"{', '.join(map(str, paths))} has only results of the split validation: probe test, too")
+        raise LedgerError(f"{', '.join(map(str, paths))} has results of the split validation only: probe test, too")
     for shared, members in groups.items():
         # results on validation may have been given, too; `find` takes those that it needs
         alike = ("config", "direction", "data")
@@ -425,7 +425,8 @@ def _trainings(evidence: Sequence[Evidence]) -> list[list[Evidence]]:
             if (other := by_step.setdefault(step, one)) is not one:
                 raise LedgerError(
                     f"{one.probed.files['test']} and {other.probed.files['test']} are both of "
-                    f"{at_step(test.settings.model, step)}, but of other weights: give those of one training only"
+                    f"{at_step(test.settings.model, step)}, but their weights differ: give the checkpoints of one "
+                    "training only"
                 )
     return [[by_step[step] for step in sorted(by_step)] for by_step in trainings.values() if len(by_step) > 1]
 

@@ -47,7 +47,7 @@ def section(
     """The answer. `links`: name of a model -> the link to its page; `bits`: as of `models`."""
     known = [findings for findings in all_findings if findings.models]
     if not known:
-        return Section("finding", TITLE, ["Only controls were probed, and no model."])
+        return Section("finding", TITLE, ["The results contain controls only, and no model."])
     return Section("finding", TITLE, [sentence(known), models(known, links, bits), _figure(known)])
 
 
@@ -65,8 +65,8 @@ def sentence(all_findings: Sequence[Findings]) -> str:
     signs = [_sign(findings, best_model(findings)) for findings in all_findings]
     more, less, same = (signs.count(sign) for sign in (1, -1, 0))
     return (
-        f"With one guess, the attention heads of the best model find more than fixed offsets and keywords without a "
-        f"model in {more} of {len(signs)} configs, less in {less}, and neither in {same}."
+        f"With one guess, the attention heads of the best model find more than fixed offsets and keywords in {more} "
+        f"of {len(signs)} configs and less in {less}; in {same}, the test does not separate them."
     )
 
 
@@ -89,17 +89,20 @@ def models(
         runs = [same_run(model.settings) for findings in all_findings for model in _best_first(findings)]
         rows = [[*row, bits.get(run)] for row, run in zip(rows, runs)]
         columns += [Column("all heads add, bits", COST)]
-        adds = " All heads add: the bits that their attention adds to words and positions, in a section below."
+        adds = (
+            " All heads add: the bits that the attention of all heads adds to words and positions; a section "
+            "below explains it."
+        )
     return Table(
         "models",
         f"What the best head of each relation finds with one guess (k = {K}, rule {RULE})",
         columns,
         rows,
         "Percent with 95 % intervals, mean over relations. Held-out: heads, offsets and keywords are chosen on "
-        "validation and scored on unseen functions. Best baseline: the better of a fixed offset and a keyword for each "
-        f"relation. Beyond the best offset: the edges that it does not find, of relations with at least {LEAST_EDGES} "
-        "such edges. Chance: a guess that ignores the code, at their distances. p: corrected (Holm) for the "
-        f"models of a config. {COLOURED}{adds}",
+        "validation and scored on unseen functions. Best baseline: for each relation, the better of a fixed offset "
+        "and a keyword. Beyond the best offset: the edges that this offset misses, in relations with at least "
+        f"{LEAST_EDGES} such edges. Chance: a guess that ignores the code and draws from their distances. p: "
+        f"corrected (Holm) for the models of a config. {COLOURED}{adds}",
         filters=int(len(rows) > MOST_ROWS or len(all_findings) == 1),
     )
 
@@ -108,13 +111,16 @@ def relations(model: Subject, units: str) -> str:
     """The relations on which the model is furthest above and below the best baseline."""
     all_gains = gains(model)
     if not all_gains:
-        return f"No relation is in at least {FEW_FUNCTIONS} {units} and has edges on validation."
+        return (
+            f"Too little data to compare relations: in each, fewer than {FEW_FUNCTIONS} {units} have edges, or "
+            "validation has none."
+        )
     above = [gain for gain in all_gains if gain.difference > 0]
     below = [gain for gain in reversed(all_gains) if gain.difference < 0]
     better, worse = (sum(separated(gain.p) for gain in some) for some in (above, below))
     text = (
-        f"Of {counted(len(all_gains), 'relation')} in at least {FEW_FUNCTIONS} {units}, the heads of {model.name} "
-        f"find more than the best baseline in {better} and fewer in {worse}, as far as tests can separate them "
+        f"{counted(len(all_gains), 'relation')} occur in at least {FEW_FUNCTIONS} {units}. In {better} of them, the "
+        f"heads of {model.name} find significantly more than the best baseline, and in {worse} significantly less "
         "(held-out)."
     )
     text += f" They gain most in {_named(above)}." if above else " They gain in none."
@@ -126,7 +132,7 @@ def _first(findings: Findings) -> str:
     best, number = best_model(findings), len(findings.models)
     score = _score(findings, best)
     if score is None:
-        return f"In {findings.title}, validation has no edges of the relations in the mean, so nothing is held out"
+        return f"In {findings.title}, no held-out score exists: the relations of the mean have no edges on validation"
     sought = "dependents" if findings.settings.direction == HEAD_TO_DEPENDENT else "head tokens"
     name = best.name if number == 1 else f"{best.name}, the best of {number} models,"
     rules = "fixed offsets and keywords" if findings.language.keywords else "fixed offsets"
@@ -205,9 +211,9 @@ def _figure(all_findings: Sequence[Findings]) -> Figure:
     left_out = any(len(findings.models) > most for findings in all_findings)
     return Figure(
         "models",
-        "The scores of the table, held-out, with 95 % intervals."
-        + f" Of each config, the best {counted(most, 'model')}." * left_out,
-        "A dot for the heads and a line for the best baseline of each model; the numbers are in the table.",
+        "Held-out scores of the table, with 95 % intervals."
+        + f" Each config shows its best {counted(most, 'model')}." * left_out,
+        "A dot for the heads of each model and a line for the best baseline. The table has the numbers.",
         "models",
         lambda: figures.rows(names, panels),
     )

@@ -109,7 +109,8 @@ def _together(informed: Sequence[InformedModel]) -> Table:
             Column("beyond rules", PERCENT),
         ],
         rows,
-        "Beyond rules: percent that the attention of all heads finds of the edges that words and positions miss.",
+        "Beyond rules: the percentage of the edges missed by words and positions that the attention of all heads "
+        "finds.",
     )
 
 
@@ -147,10 +148,11 @@ def table(result: InformationResult, found: Usable, name: str = "information") -
             Column("all heads", PERCENT, "beyond rules", spare=(1,)),
         ],
         rows,
-        "All are fitted or chosen on validation. Words: words and positions, without any model; all heads: their "
-        "attention in a log-linear choice; both: the two together. Open: the mean log-loss of words and positions, of "
-        "which attention adds so many bits, with 95 % intervals over functions. Beyond rules: percent of the edges "
-        "that words and positions miss. * not in the mean: too few edges, or not in the paper's.",
+        "All choices are fitted on validation. Words: words and positions, without a model. All heads: their "
+        "attention in a log-linear choice. Both: words, positions and attention together. Open: the mean log-loss "
+        "of words and positions. Attention adds this many bits, with 95 % intervals over functions. Beyond rules: "
+        "percent of the edges that words and positions miss. *: not in the mean, because the relation has too few "
+        "edges or the paper excludes it.",
         totals=totals,
     )
 
@@ -159,13 +161,14 @@ def sentence(result: InformationResult, found: Usable) -> str:
     """The gain of attention in words."""
     mean = result.mean
     if mean is None or found.mean is None or found.share is None:
-        return "No relation has edges enough for a mean."
+        return "Too few edges for a mean."
     adds, share = found.mean["adds"], found.share
     return (
-        f"Over {mean.relations} relations the best head finds {mean.best:.1f} % of the dependents, the attention of "
-        f"all heads {mean.attention.uas:.1f} %, words and positions without a model {mean.words.uas:.1f} %, and both "
-        f"{mean.both.uas:.1f} %. Words and positions leave {mean.words.bits:.3f} bits open, of which attention "
-        f"adds {SIGNED.show(adds.estimate)} ({interval(adds.low, adds.high, SIGNED)}), {share.estimate:.1f} %."
+        f"Over {mean.relations} relations, the best head finds {mean.best:.1f} % of the dependents, and the "
+        f"attention of all heads {mean.attention.uas:.1f} %. Words and positions find {mean.words.uas:.1f} % without "
+        f"a model, and both together {mean.both.uas:.1f} %. Words and positions leave {mean.words.bits:.3f} bits "
+        f"open; attention adds {SIGNED.show(adds.estimate)} ({interval(adds.low, adds.high, SIGNED)}), "
+        f"{share.estimate:.1f} % of them."
     )
 
 

@@ -63,9 +63,9 @@ def parts(comparison: Comparison, width: int) -> list[str | Table]:
         f"From {first} to {second}: the edges of {functions['both']:,} {units}",
         [Column("relation, rule, example", CODE), *(Column(kind, COUNT) for kind in CHANGES)],
         rows,
-        f"moved: both have the edge, with another head or span; new: only {second}; gone: only {first}. Below each "
-        "rule an example, head => dependent. At the ends of a dependent, blank tokens and those that the other config "
-        "does not have do not count.",
+        f"moved: both configs have the edge, with another head or span; new: only {second} has it; gone: only "
+        f"{first} has it. Each rule has an example below it, head => dependent. Differences in blank tokens at the "
+        "ends of a dependent, and in tokens that the other config lacks, do not count.",
         totals=[total, *_rules(comparison.total, 0)],
     )
     return [

@@ -98,11 +98,15 @@ def _figure(languages: Sequence[str], model: str, shared: _Shared, name: str) ->
             scores[:, row, languages.index(language)] = one.model[0], one.baseline, one.difference
     return Figure(
         name,
-        f"{model} by language, top-1 UAS, first token, held-out: the score of its best head, and below it that of the "
-        f"best baseline; colour: the difference. Relations in at least {FEW_FUNCTIONS} functions of at least two "
-        "languages, largest mean difference first"
-        + (f", below the mean of the {len(common)} that all have and that count in a mean." if common else "."),
-        f"Heat map of relation by language ({', '.join(languages)}); the numbers in its cells are in the table, too.",
+        f"{model} by language, top-1 UAS, first token, held-out. Each cell has the score of the best head and, below "
+        f"it, of the best baseline; colour shows the difference. Relations in at least {FEW_FUNCTIONS} functions of "
+        "at least two languages, largest mean difference first"
+        + (
+            f"; above them, the mean of the {len(common)} relations that all languages share and that count in a mean."
+            if common
+            else "."
+        ),
+        f"Heat map of relation by language ({', '.join(languages)}). The table repeats the numbers in its cells.",
         name,
         lambda: figures.languages(list(drawn), languages, *scores),
     )
@@ -130,6 +134,6 @@ def _table(languages: Sequence[str], model: str, shared: _Shared, name: str) -> 
         columns,
         rows,
         f"Percent with 95 % intervals, rule {RULE}. Empty: the language lacks the relation, or fewer than "
-        f"{FEW_FUNCTIONS} of its functions have it. p-values of the differences are in the tables of each language.",
+        f"{FEW_FUNCTIONS} of its functions have it. The tables of each language have the p-values of the differences.",
         filters=1,
     )

@@ -58,10 +58,10 @@ def overview(all_findings: Sequence[Findings]) -> Table:
         "Mean top-k UAS over relations: models, controls, baselines and the paper",
         [Column("config"), *FILTERS, *columns],
         sorted(rows, key=lambda row: titles.index(row[0])),
-        "Percent with 95 % intervals. Relations, edges: those in the mean. Vs best baseline: difference to the "
-        f"combined baseline on the same functions, over the relations that both have. {_compares(side_by_side)}p: "
-        f"corrected (Holm) within a config for {tests_in_words(all_findings)}; the p of a control is uncorrected and "
-        f"adds no test. Redrawn dependents have other edges, and therefore no difference. {COLOURED}",
+        "Percent with 95 % intervals. Relations, edges: their number in the mean. Vs best baseline: the difference "
+        f"to the combined baseline, on the functions and relations that both have. {_compares(side_by_side)}p: "
+        f"corrected (Holm) within a config for {tests_in_words(all_findings)}, and uncorrected for controls. Redrawn "
+        f"dependents have other edges, and therefore no difference. {COLOURED}",
         filters=3,
     )
 
@@ -71,8 +71,8 @@ def _compares(side_by_side: Sequence[str]) -> str:
     if SAME_RELATIONS not in side_by_side:
         return ""
     return (
-        f"{SAME_RELATIONS.capitalize()}: the mean without the relations that have no edges on validation; compare "
-        "this one with the held-out mean. "
+        f"{SAME_RELATIONS.capitalize()}: the mean over the relations that have edges on validation; it compares with "
+        "the held-out mean. "
     )
 
 
@@ -95,11 +95,10 @@ def curves(findings: Findings) -> Figure:
     return Figure(
         f"{findings.name}-curves",
         f"{findings.title}: mean top-k UAS over k, by rule (rows) and protocol (columns). "
-        f"{_compares(shown_means([findings]))}{drawn_in_words(findings)}"
-        "Bands are 95 % intervals. Lines without colour are baselines, broken "
-        "coloured lines are controls; circles are the paper's numbers on its own data.",
-        f"Curves of the mean score over k from 1 to 20 on {findings.title}; the numbers are in the CSV file of the "
-        "same name.",
+        f"{_compares(shown_means([findings]))}{drawn_in_words(findings)}Bands are 95 % intervals. Grey lines are "
+        "baselines, and broken lines are controls. Circles are the paper's numbers on its own data.",
+        f"Curves of the mean score for k from 1 to 20 on {findings.title}. The CSV file of the same name has the "
+        "numbers.",
         f"{findings.name}-curves",
         lambda: figures.curves(panels),
     )
@@ -128,7 +127,7 @@ def against(findings: Findings, subject: Subject, every: Table) -> Table:
             rows.append([rule, k, one, *([-value, -high, -low, p] for value, low, high, p in cells)])
     return Table(
         findings.file("pairs", subject),
-        f"{subject.name} against each other model, mean over relations",
+        f"{subject.name} against every other model, mean over relations",
         [*FILTERS, *every.columns[len(FILTERS) + 1 :]],
         rows,
         every.notes,
@@ -155,7 +154,7 @@ def pairs(findings: Findings) -> Table:
     columns += [Column("difference", DIFFERENCE, mean) for mean in side_by_side]
     return Table(
         f"{findings.name}-pairs",
-        "Models compared in pairs, mean over relations",
+        "Pairs of models, mean over relations",
         [*FILTERS, *columns],
         rows,
         f"Percentage points with 95 % intervals, on the same functions. {_compares(side_by_side)}p: corrected (Holm) "

@@ -81,12 +81,14 @@ def _model(model: ProbedAndMasked) -> Section:
         return Section(model.name, model.title, [f"Not compared: {model.refused}."])
     mechanism, made = model.mechanism, model.settings
     counts = (
-        f"{mechanism.functions:,} functions of {made.data}, config {made.config}, split {made.split}: all that have "
-        f"edges that were probed and nodes that were masked. {mechanism.only_probed:,} more have only such edges, and "
-        f"{mechanism.only_masked:,} only such nodes; they are left out."
+        f"{mechanism.functions:,} functions of {made.data}, config {made.config}, split {made.split}, have both "
+        f"probed edges and masked nodes. {mechanism.only_probed:,} more have only edges, and "
+        f"{mechanism.only_masked:,} only nodes; they are left out."
     )
     if not mechanism.pairs:
-        return Section(model.name, model.title, [counts, "No relation of a masked node type has a held-out score."])
+        return Section(
+            model.name, model.title, [counts, ("The relations of the masked node types have no held-out scores.")]
+        )
     parts: list[str | Table | Figure] = [counts, *_told(mechanism)]
     if mechanism.correlations:
         parts += [_figure(model.name, model.title, mechanism), _correlations(model.name, mechanism)]
@@ -98,24 +100,25 @@ def _told(mechanism: Mechanism) -> list[str]:
     pairs = len(mechanism.counted)
     if not mechanism.correlations:
         return [
-            f"Pairs in at least {FEW_FUNCTIONS} functions on both sides: {pairs}, too few for a rank correlation. "
-            "Nothing is said."
+            f"Only {pairs} pairs are in at least {FEW_FUNCTIONS} functions on both sides, too few for a rank "
+            "correlation."
         ]
     texts = []
     for outcome, words in OUTCOMES.items():
         heads, baseline, difference = mechanism.correlations[outcome]
         text = (
             f"Over {pairs} pairs, the rank correlation of {words} is {_in_words(heads)} with the scores of the best "
-            f"heads, and {_in_words(baseline)} with those of the best baseline. "
+            f"heads, and {_in_words(baseline)} with the scores of the best baseline. "
         )
         if not separated(heads.p):
-            text += "That of the heads is not separated from 0."
+            text += "The test does not separate the correlation of the heads from 0."
         elif not separated(difference.p):
-            text += "The two are not told apart: of this, the heads say nothing that the baseline does not."
+            text += "The test does not separate the two, so the heads explain nothing here that the baseline does not."
         else:
             more, by = "higher" if difference.estimate > 0 else "lower", CORRELATION.show(difference.estimate)
             text += (
-                f"That of the heads is {more}, by {by} (p {P.show(difference.p)}); this shows an order, and no cause."
+                f"The correlation of the heads is {more}, by {by} (p {P.show(difference.p)}). This shows an order, "
+                "not a cause."
             )
         texts.append(text)
     return texts
@@ -143,7 +146,7 @@ def _pairs(name: str, mechanism: Mechanism) -> Table:
     ]
     return Table(
         name,
-        "Held-out scores of relations, and what masking the same syntax loses",
+        "Held-out scores of relations, and the loss when the same syntax is masked",
         [
             Column("node type", MARKED),
             Column("relations"),
@@ -155,9 +158,9 @@ def _pairs(name: str, mechanism: Mechanism) -> Table:
             Column("restored T1", PERCENT, "masking"),
         ],
         rows,
-        "Largest loss first. Functions: those with an edge of the relations, and with a node of the type. Best heads, "
-        "best baseline: percent, the mean over the relations that have edges here and on validation. Effect: T1 − T0, "
-        "Jaccard. Restored: percent of the masked sub-tokens.",
+        "Largest loss first. Functions: how many have an edge of the relations and a node of the type. Best heads, "
+        "best baseline: percent, the mean over the relations that have edges here and on validation. Effect: T1 − "
+        "T0, Jaccard. Restored: percent of the masked sub-tokens.",
     )
 
 
@@ -173,8 +176,8 @@ def _correlations(name: str, mechanism: Mechanism) -> Table:
         "Rank correlation of losses with held-out scores",
         columns,
         rows,
-        "Spearman's, from −1 to 1, with 95 % intervals and p over pairs. p of the best heads: corrected (Holm) for two "
-        "outcomes; of the difference: the two exchanged within pairs.",
+        "Spearman's rank correlation, from −1 to 1, with 95 % intervals and p over pairs. p of the best heads: "
+        "corrected (Holm) for two outcomes. p of the difference: the two are exchanged within pairs.",
     )
 
 
@@ -197,8 +200,9 @@ def _figure(name: str, title: str, mechanism: Mechanism) -> Figure:
     }
     return Figure(
         name,
-        f"{title}: the held-out scores of the relations of a node type, and what masking it loses, largest loss first.",
-        f"Points for {', '.join(node_types)}; the numbers are in the table.",
+        f"{title}: the held-out scores of the relations of a node type, and the loss when it is masked, largest loss "
+        "first.",
+        f"Points for {', '.join(node_types)}. The table has the numbers.",
         name,
         lambda: figures.rows(node_types, panels),
     )

@@ -68,11 +68,11 @@ def preview(findings: Findings) -> Figure | None:
                 columns[protocol].insert(-1, Bars(subject.name, np.array(scores, float).T, colour))
     return Figure(
         f"{findings.name}-preview",
-        f"{findings.title}: models and the best baseline, with its offset or keyword at the bar; top-1, first token. "
-        f"{drawn_in_words(findings)}"
-        f"Of the relations in at least {FEW_FUNCTIONS} {findings.language.units}, those where {best.name} gains most "
-        "over the best baseline (top) and loses most (bottom), held-out. Bars without a line have no interval.",
-        f"Bars of the top-1 scores of {', '.join(chosen)}; the numbers are in the table of relations.",
+        f"{findings.title}: models and the best baseline, top-1, first token. The bar of the baseline names its "
+        f"offset or keyword. {drawn_in_words(findings)}Of the relations in at least {FEW_FUNCTIONS} "
+        f"{findings.language.units}, those where {best.name} gains most over the best baseline (top) and loses most "
+        "(bottom), held-out. Bars without a line have no interval.",
+        f"Bars of the top-1 scores of {', '.join(chosen)}. The table of relations has the numbers.",
         findings.file("relations", best),
         lambda: figures.bars(chosen, columns),
     )
@@ -123,11 +123,11 @@ def table(findings: Findings, subject: Subject) -> Table:
         columns,
         rows,
         "Percent with 95 % intervals (– if the relation is in too few functions). Head: layer-head of the best "
-        "attention head, counted from 0; none if the score is 0. Offset, keyword: the score of the best k, and which "
-        "(the first three). Compared with: the best baseline, the better of the two on the data where it is chosen: "
-        "for published the scored data, for held-out validation. Difference: to that baseline. p: corrected (Holm) "
-        f"for the {' or '.join(map(str, sorted(tests)))} relations of a protocol. {COLOURED} Paper: CuBERT and the "
-        "best single offset, at k = 1, on the published dataset (Tables 9 to 12).",
+        "attention head, counted from 0; empty if the score is 0. Offset, keyword: the score of the best k, and the "
+        "first three of them. Compared with: the better of the two, chosen on the scored data (published) or on "
+        "validation (held-out). Difference: to that baseline. p: corrected (Holm) for the "
+        f"{' or '.join(map(str, sorted(tests)))} relations of a protocol. {COLOURED} Paper: CuBERT and the best "
+        "single offset, at k = 1, on the published dataset (Tables 9 to 12).",
         filters=2,
     )
 
@@ -159,7 +159,9 @@ def layers(findings: Findings, subject: Subject) -> Section:
     names.sort(key=lambda name: (not by_layer[name].any(), best[name], -by_layer[name].max(), name))  # none found: last
     section = Section(findings.file("layers", subject), f"Relations by layer in {subject.name}")
     if len(names) < 2:
-        section.parts = [f"Fewer than two relations are in at least {FEW_FUNCTIONS} {findings.language.units}."]
+        section.parts = [
+            (f"Too few functions: fewer than two relations are in at least {FEW_FUNCTIONS} {findings.language.units}.")
+        ]
         return section
     scores = np.stack([by_layer[name] for name in names])
     layer_scores = Table(
@@ -167,14 +169,14 @@ def layers(findings: Findings, subject: Subject) -> Section:
         f"Score of the best head of each layer, {subject.name}, top-1, first token",
         [Column("relation", NAME), *(Column(f"layer {layer}", PERCENT) for layer in range(scores.shape[1]))],
         [[name, *row.tolist()] for name, row in zip(names, scores)],
-        "In percent; heads chosen on the scored data.",
+        "In percent. Heads are chosen on the scored data.",
     )
     heat = Figure(
         findings.file("layers", subject),
-        f"{subject.name} on {findings.title}: score of the best head of each layer (top-1, first token; bold: best "
-        f"layer), for relations in at least {FEW_FUNCTIONS} {findings.language.units}, in the order of their best "
-        "head.",
-        "Heat map of relation by layer; every number is written in its cell, and in the CSV file of the same name.",
+        f"{subject.name} on {findings.title}: the score of the best head of each layer (top-1, first token; bold: "
+        f"the best layer), for relations in at least {FEW_FUNCTIONS} {findings.language.units}, ordered by the layer "
+        "of their best head.",
+        "Heat map of relation by layer. Each cell and the CSV file of the same name have the number.",
         layer_scores.name,
         lambda: figures.by_layer(names, scores),
     )
@@ -190,10 +192,10 @@ def layers(findings: Findings, subject: Subject) -> Section:
     )
     alike = Figure(
         findings.file("agreement", subject),
-        f"{subject.name} on {findings.title}: agreement of two relations, as the Pearson correlation of their top-1 "
-        f"scores over all {flat.shape[1]} attention heads. Red: the same heads find both. The order is that of the "
-        "heat map.",
-        "Heat map of the correlation between relations; the heads that several relations share are in the table below.",
+        f"{subject.name} on {findings.title}: how far two relations share heads, as the Pearson correlation of their "
+        f"top-1 scores over all {flat.shape[1]} attention heads. Red: the same heads find both. The order is that of "
+        "the heat map of layers.",
+        "Heat map of the correlation between relations. The table below lists the heads that several relations share.",
         agreement.name,
         lambda: figures.agreement(names, correlation),
     )
@@ -235,9 +237,9 @@ def _shared_heads(findings: Findings, subject: Subject) -> Table:
         columns += [Column("count", COUNT, protocol), Column("relations", group=protocol)]
     return Table(
         findings.file("heads", subject),
-        f"The relations for which a head of {subject.name} is the best (top-1, first token)",
+        f"Relations by their best head in {subject.name} (top-1, first token)",
         columns,
         rows,
-        f"For {kept} of {counted} relations, the head chosen on validation is also the best on the scored data. "
+        f"For {kept} of {counted} relations, the best head on validation is also the best on the scored data. "
         "Relations with a score of 0 have no best head.",
     )

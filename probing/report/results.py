@@ -79,8 +79,8 @@ def attention(result: ProbeResult) -> list[str | Table]:
         f"{result.functions} {language_of(result.settings.config).units}",
         [*columns, *_over_k(PERCENT, {"10": 1})],
         rows,
-        "best head: layer-head at k = 1, counted from 0; each k has its own. published: heads are chosen on these "
-        "functions. * not in the mean, as in the paper.",
+        "best head: layer-head at k = 1, counted from 0; each k has its own. published: heads are chosen on the "
+        "functions that they are scored on. *: not in the mean, as in the paper.",
         totals=[[f"mean of {len(counted)} relations", sum(counted), "", *means]],
     )
     why = result.run.attention_why
@@ -110,7 +110,7 @@ def summary(rows: list[list[object]]) -> Table:
             *_over_k(PERCENT, {"10": 1}),
         ],
         rows,
-        "A report on results of the splits test and validation has the held-out means, which are not optimistic.",
+        "A report on results of the splits test and validation also has held-out means, which are not optimistic.",
     )
 
 
@@ -129,7 +129,7 @@ def _beyond(validation: ProbeResult, result: ProbeResult, avoided: int) -> list[
     offsets = "the best offset" if avoided == 1 else f"the {avoided} best offsets"
     found = beyond(validation.ledger, result.ledger, avoided)
     if found is None or not found.in_mean:
-        return [f"too few edges lie beyond {offsets} of their relations"]
+        return [f"too few edges lie beyond {offsets} of their relation"]
     rule = RULES.index(_RULE)
     ks = [int(k) - 1 for k in TABLE_KS]
     scores, names = found.estimate.relations[0, rule], found.outcomes.relations  # (k, R)
@@ -148,13 +148,13 @@ def _beyond(validation: ProbeResult, result: ProbeResult, avoided: int) -> list[
         f"{result.title}, beyond {offsets}: held-out top-k UAS in percent, {_RULE} token of the dependent",
         [*columns, *_over_k(PERCENT, {"10": 3})],
         rows,
-        "hard: edges whose dependent does not begin there. * not in the mean, as in the paper.",
+        "hard: edges whose dependent does not begin there. *: not in the mean, as in the paper.",
         totals=[[f"mean of {len(found.in_mean)} relations", "", f"{found.share:.0f} %", "", *means[0, ks].tolist()]],
     )
     excluded = [f"{name} ({count} functions)" for name, count in sorted(found.few.items())]
     excluded += [f"{name} (none on validation)" for name in found.unchosen]
     interval = f"95 % interval of the mean at k = 1: {means[1, 0]:.1f} to {means[2, 0]:.1f}"
-    return [table, interval, *([f"in no mean: {', '.join(excluded)}"] if excluded else [])]
+    return [table, interval, *([f"not in the mean: {', '.join(excluded)}"] if excluded else [])]
 
 
 @parts.register
@@ -190,13 +190,14 @@ def masking(result: MaskResult) -> list[str | Table]:
             Column("masked", COUNT, spare=(1,)),
         ],
         rows,
-        f"T1: all nodes of the type masked; T0: {RANDOM[result.settings.control]}. Effect: the mean difference over "
-        "functions, with its 95 % interval; p by the paired test over functions, corrected over the types "
-        "(Holm). Gain: over what the letter x, or nothing, in place of each masked sub-token has, corrected over both. "
-        "Restored: masked sub-tokens that the model predicts exactly, in percent.",
+        f"T1: all nodes of the type are masked. T0: {RANDOM[result.settings.control]}. Effect: the mean difference "
+        "over functions, with its 95 % interval; p by the paired test over functions, corrected over the types "
+        "(Holm). Gain: how much more the model has than the letter x, or nothing, in place of each masked "
+        "sub-token; corrected over both. Restored: the percentage of masked sub-tokens that the model predicts "
+        "exactly.",
     )
     failed = sum(scores.failed for scores in result.node_types.values())
-    failures = [f"comparisons that failed and are in no mean: {failed}"] if failed else []
+    failures = [f"failed comparisons, left out of all means: {failed}"] if failed else []
     unplaced = [without_place(result.without_place)] if result.without_place else []
     return [table, *unplaced, result.signature, *failures, *_skipped(result.skips)]
 
@@ -227,8 +228,8 @@ def compared(result: ModelsCompared) -> list[str | Table]:
     one, other = result.names
     table = Table(
         "compared",
-        f"{one} against {other} on {result.config}/{result.split}: held-out top-1 UAS in percent, {_RULE} token of the "
-        f"dependent, {result.functions} {language_of(result.config).units} that both read, {result.direction}",
+        f"{one} against {other} on {result.config}/{result.split}: held-out top-1 UAS in percent, {_RULE} token of "
+        f"the dependent, {result.functions} {language_of(result.config).units} that both can read, {result.direction}",
         [
             Column("relation", NAME),
             Column("edges", COUNT, spare=(3,)),
@@ -237,8 +238,8 @@ def compared(result: ModelsCompared) -> list[str | Table]:
             Column("difference", DIFFERENCE, spare=(0, 0, 0)),
         ],
         rows,
-        "Difference: the first less the second, in points, paired by function. p: corrected (Holm) over relations; "
-        "that of the mean is one test. * not in the mean, as in the paper.",
+        "Difference: first model minus second, in points, paired by function. p: corrected (Holm) over relations, "
+        "and uncorrected for the mean. *: not in the mean, as in the paper.",
         totals=[
             [
                 f"mean of {sum(result.in_mean)} relations",
@@ -250,7 +251,7 @@ def compared(result: ModelsCompared) -> list[str | Table]:
     )
     points = f"{DIFFERENCE.show(mean[0])} points, {interval(mean[1], mean[2], DIFFERENCE)}, p = {P.show(mean[3])}"
     if not separated(mean[3]):
-        return [table, f"The held-out means of {one} and {other} are not separated: {points}."]
+        return [table, f"The test does not separate the held-out means of {one} and {other}: {points}."]
     return [table, f"{one} finds {'more' if mean[0] > 0 else 'less'} than {other}, held-out: {points}."]
 
 
@@ -262,7 +263,7 @@ def baselines(result: dict[str, Any]) -> list[str | Table]:
         _baseline_relations(result["settings"], protocols),
         _baseline_means(kinds_of(result["settings"]["config"]), protocols, result["same_relations"]),
         *(
-            f"held-out excludes {name} ({edges} edges): the validation split has no edges of it to choose on"
+            f"{name} ({edges} edges) has no held-out score: the validation split has no edges of it"
             for name, edges in unchosen.items()
         ),
     ]
@@ -291,8 +292,8 @@ def _baseline_relations(settings: dict[str, Any], protocols: dict[str, Any]) -> 
         f"{language_of(settings['config']).units}",
         columns,
         rows,
-        "picked: offset and keyword of the published protocol, chosen on the scored data; held-out: chosen on "
-        "validation. * not in the mean, as in the paper. ! in fewer than 6 functions.",
+        "picked: the offset and keyword of the published protocol, chosen on the scored data; held-out: chosen on "
+        "validation. *: not in the mean, as in the paper. !: in fewer than 6 functions.",
     )
 
 

@@ -57,7 +57,9 @@ def drawn(findings: Findings) -> list[Subject]:
 def drawn_in_words(findings: Findings) -> str:
     """A sentence on the models that figures leave out, if they do."""
     every, some = len(findings.models), len(drawn(findings))
-    return "" if every == some else f"Of {every} models, the {some} with the highest mean (top-1, held-out). "
+    return (
+        "" if every == some else (f"Of {every} models, the {some} with the highest mean are shown (top-1, held-out). ")
+    )
 
 
 def _means(model: Subject) -> list[float]:

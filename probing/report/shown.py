@@ -48,7 +48,7 @@ def relations_of(name: str, edges: Iterable[Edge], wanted: str | None) -> list[s
     """
     relations = {edge.relation for edge in edges}
     if not relations:
-        raise CodeSyntaxError(f"{name} has no edges, so there is nothing to show: choose another function")
+        raise CodeSyntaxError(f"{name} has no edges to show: choose another function")
     names = in_order(relations)
     if wanted is not None and wanted not in relations:
         raise UnknownName("relation of this function", wanted, names)

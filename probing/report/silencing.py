@@ -85,7 +85,7 @@ def read_silenced(files: Sequence[Path]) -> list[SilencedModel]:
         result = SilencingResult.load(file)
         known, other = results.setdefault(result.settings, (file, result))
         if other.ledger.rows.tobytes() != result.ledger.rows.tobytes():
-            raise LedgerError(f"{file} and {known} are two runs of one job, but their costs differ: give only one")
+            raise LedgerError(f"{file} and {known} are two runs of the same job, but their costs differ: give only one")
     found: list[SilencedModel] = []
     for _, result in sorted(results.values(), key=lambda one: (one[1].settings.config, one[1].title, one[0].name)):
         config = result.settings.config
@@ -107,7 +107,10 @@ def sentence(relations: dict[str, SilencingEffect]) -> str:
     """The number of heads that look best and also serve, and how many would by chance."""
     counted = {name: one for name, one in relations.items() if not one.few_functions}
     if not counted:
-        return f"No relation is in at least {FEW_FUNCTIONS} functions, so that nothing is said of its head."
+        return (
+            f"Every relation is in fewer than {FEW_FUNCTIONS} functions, which is too few to draw a conclusion "
+            "about its head."
+        )
     said = Counter(verdict(one) for one in counted.values())
     others = "; ".join(f"{name} in {said[name]}" for name in VERDICTS[::-1] if name != MOST and said[name])
     heads, most, chance = by_chance(counted)
@@ -117,15 +120,15 @@ def sentence(relations: dict[str, SilencingEffect]) -> str:
         found = [one.together[number] for one in counted.values() if number in one.together]
         more, less = (sum(separated(of.p_holm) and sign * of.effect.estimate > 0 for of in found) for sign in (1, -1))
         together += (
-            f" Silenced together, the best {number} cost more than as many others in {more} of {len(found)} relations, "
-            f"and less in {less}."
+            f" Silenced together, the best {number} cost more than as many others in {more} of {len(found)} "
+            f"relations, and less in {less}."
         )
     return (
-        f"In {said[MOST]} of {len(counted)} relations in at least {FEW_FUNCTIONS} functions, the head that looks best "
-        "serves most of its layer: silencing it costs something, and more than silencing any other head. These are "
-        f"{serving} of {heads} different heads."
-        f"{f' Verdicts on the rest: {others}.' if others else ''} Each head counted once, as the mean over its "
-        f"relations, and without a test, {most:.1f} are the costliest of their layer; of heads picked at random, "
+        f"In {said[MOST]} of {len(counted)} relations in at least {FEW_FUNCTIONS} functions, the head that looks "
+        "best matters most in its layer: silencing it costs something, and more than silencing any other head. "
+        f"These relations have {serving} of {heads} different "
+        f"heads.{(f' Verdicts on the rest: {others}.' if others else '')} Counting each head once, as the mean over "
+        f"its relations and without a test, {most:.1f} are the costliest of their layer; of random heads, "
         f"{chance:.1f} would be.{together}"
     )
 
@@ -180,8 +183,8 @@ def table(name: str, result: SilencingResult, relations: dict[str, SilencingEffe
         rows.append(row)
     return Table(
         name,
-        f"{result.title}: what the best head of a relation finds, and what silencing it costs, {result.functions} "
-        "functions",
+        f"{result.title}: the score of the best head of each relation, and the cost of silencing it, "
+        f"{result.functions} functions",
         [
             Column("relation", NAME),
             Column("functions", COUNT, spare=(5,)),
@@ -228,9 +231,9 @@ def _figure(one: SilencedModel) -> Figure:
     }
     return Figure(
         one.name,
-        f"{one.title}: how often the best head of a relation finds the dependent, and what silencing it costs, beside "
-        "other heads of its layer.",
-        f"Points for {', '.join(names)}; the numbers are in the table.",
+        f"{one.title}: how often the best head of a relation finds the dependent, and the cost of silencing it, "
+        "beside other heads of its layer.",
+        f"Points for {', '.join(names)}. The table has the numbers.",
         one.name,
         lambda: figures.rows(names, panels),
     )

@@ -155,12 +155,12 @@ def _finding(name: str, model: Masked) -> str:
     """Where masking a node type costs more than the control, less, or neither, and which outcomes say so."""
     counted = {kind: one for kind, one in model.node_types.items() if one.functions >= FEW_FUNCTIONS}
     if not counted:
-        return f"{name}: no node type is in at least {FEW_FUNCTIONS} functions, so nothing is said of any."
+        return f"{name}: every node type is in fewer than {FEW_FUNCTIONS} functions, so its effects show nothing."
     known = {kind: one for kind, one in counted.items() if one.restores}
     if not known:
         return (
-            f"{name}: in no node type does it restore more than the sub-token that is masked most often would, put in "
-            "place of each: nothing is said of its effects."
+            f"{name} restores no node type better than one fixed sub-token would, the one that is masked most often. "
+            "Its effects therefore show nothing."
         )
     order = sorted(known, key=lambda kind: known[kind].effects[SHOWN].effect.estimate)
     signs = {kind: _signs(known[kind]) for kind in order}
@@ -186,27 +186,27 @@ def _finding(name: str, model: Masked) -> str:
         return "; ".join(f"{listed(same)} ({text})" for text, same in together.items())
 
     text = f"{name}: of {len(known)} node types in at least {FEW_FUNCTIONS} functions, "
-    text += f"masking {told(more)} costs" if more else "masking costs in no case"
+    text += f"masking {told(more)} costs" if more else "masking never costs"
     text += f" more than masking {RANDOM[model.settings.control]} does, by {listed([*OUTCOMES.values()])} alike"
     text += " (T1 − T0, Jaccard similarity)" if more or less else ""
     text += f"; masking {told(less)} costs less." if less else "."
     text += f" The outcomes contradict each other for {by_outcome(differ)}." if differ else ""
-    text += f" Only some separate a difference from 0 for {by_outcome(some)}." if some else ""
+    text += f" Only some outcomes separate a difference from 0 for {by_outcome(some)}." if some else ""
     if neither:
         unseen = [f"{kind} ({SIMILARITY.show(known[kind].effects[SHOWN].detectable)})" for kind in neither]
         text += (
-            f" No test separates a difference from 0 for {listed(unseen)}; in brackets the difference in similarity "
-            f"that it would, with a probability of {100 * POWER:.0f} %."
+            f" No outcome separates a difference from 0 for {listed(unseen)}; the brackets give the difference in "
+            f"similarity that the test would find with a probability of {100 * POWER:.0f} %."
         )
     if as_filled:
         text += (
-            " The letter x or nothing, in place of each masked sub-token, gives trees as similar as what it restores, "
-            f"in T1 or T0, for {by_outcome(as_filled)}. Of these, similarity says nothing."
+            " The letter x or nothing, in place of each masked sub-token, gives trees that are as similar, in T1 or "
+            f"T0, for {by_outcome(as_filled)}. For these, similarity shows nothing."
         )
     if more and model.settings.control == SUB_TOKENS:
         text += (
-            " Nodes are spans, which are harder to restore than scattered sub-tokens, whatever they hold: whether any "
-            "of this is due to the syntax, `codesyntax mask --control spans` tells."
+            " Nodes are spans, and a span is harder to restore than scattered sub-tokens. To see how much of this "
+            "is due to the syntax, run `codesyntax mask --control spans`."
         )
     return text
 
@@ -226,7 +226,7 @@ def _said(signs: dict[str, int]) -> str:
 def _group(group: Group) -> Section:
     made = group.settings
     ran = f"{made.data}, config {made.config}, split {made.split}, protocol {made.protocol}, rate {made.rate:g}"
-    ran += f"; for each masked copy T1 {made.draws} controls T0, each {RANDOM[made.control]}, seed {made.seed}"
+    ran += f"; {made.draws} controls (T0) for each masked copy (T1), each {RANDOM[made.control]}, seed {made.seed}"
     notes = [f"Masked functions of {ran}."]
     notes += [
         f"{name}: {without_place(model.without_place)}" for name, model in group.models.items() if model.without_place
@@ -253,7 +253,10 @@ def _group(group: Group) -> Section:
 def without_place(nodes: Mapping[str, tuple[int, int]]) -> str:
     """Which nodes the control `spans` leaves out, in words."""
     shares = [f"{kind} {without:,} of {of:,}" for kind, (without, of) in nodes.items()]
-    return f"Nodes that are not masked, because no span of code beside them is as long: {', '.join(shares)}."
+    return (
+        "Some nodes are not masked, because their function has no other span of code of that length: "
+        f"{', '.join(shares)}."
+    )
 
 
 def _table(group: Group) -> Table:
@@ -286,11 +289,11 @@ def _table(group: Group) -> Table:
         "Similarity of syntax trees by masked node type",
         columns,
         rows,
-        f"T1: the nodes of the type are masked; T0: {RANDOM[group.settings.control]}; masked: sub-tokens in T1. "
+        f"T1: the nodes of the type are masked. T0: {RANDOM[group.settings.control]}. Masked: sub-tokens in T1. "
         f"Effect: T1 − T0 with its 95 % interval (– in fewer than {FEW_FUNCTIONS} functions) and p, corrected (Holm) "
-        f"over the node types of the model. {COLOURED} As filled: what needs no model has as much (next table), so "
-        "that the effect says nothing of it. Largest loss: the lowest effect that is orange. Detectable: the effect "
-        f"that the corrected test finds with a probability of {100 * POWER:.0f} %. Restored: percent of the masked "
+        f"over the node types of the model. {COLOURED} As filled: a filler without a model has as much (next table), "
+        "so the effect shows nothing. Largest loss: the lowest orange effect. Detectable: the effect that the "
+        f"corrected test finds with a probability of {100 * POWER:.0f} %. Restored: percent of the masked "
         "sub-tokens. Log-probability drop: T0 − T1, in nats.",
         filters=1,
     )
@@ -334,13 +337,13 @@ def _floors(group: Group) -> Table:
             ]
     return Table(
         f"{group.name}-floors",
-        "What a filler has without any model, and what the model has more",
+        "Fillers without a model, and the gain of the model over them",
         columns,
         rows,
-        "Filled: the same outcome where no model restores anything. For the similarity of trees, each masked sub-token "
-        "becomes the letter x, or is deleted, whichever is more similar; for restored sub-tokens (a share), each "
-        "becomes the commonest, the one that is masked most often of all in this arm. Gain: of the model over it, with "
-        f"its 95 % interval and p, corrected (Holm) over node types and both arms. {COLOURED}",
+        "Filled: the outcome of a filler that needs no model. For tree similarity, each masked sub-token becomes "
+        "the letter x or is deleted, whichever is more similar. For restored sub-tokens (a share), each becomes the "
+        "sub-token that is masked most often in this arm. Gain: model minus filler, with its 95 % interval and p, "
+        f"corrected (Holm) over node types and both arms. {COLOURED}",
         filters=1,
     )
 
@@ -383,10 +386,10 @@ def _effects_figure(group: Group, types: Sequence[str]) -> Figure:
         series.append(figures.Dots(name, np.array(cells, float).T, COLOURS[number % len(COLOURS)], filled))
     return Figure(
         f"{group.name}-effects",
-        f"{group.title}: effect of masking a node type on the Jaccard similarity of syntax trees, with 95 % intervals; "
-        f"left of 0, its nodes are harder to restore than the control. Filled: corrected p below 0.05, and more "
-        f"than fillers have. Node types in at least {FEW_FUNCTIONS} functions.",
-        f"A dot and a line for the effect and interval of {', '.join(types)}; the numbers are in the table.",
+        f"{group.title}: the effect of masking a node type on the Jaccard similarity of syntax trees, with 95 % "
+        "intervals. Left of 0, the nodes are harder to restore than the control. Filled points: corrected p < 0.05, "
+        f"and more than fillers have. Node types in at least {FEW_FUNCTIONS} functions.",
+        f"A dot and a line for the effect and interval of {', '.join(types)}. The table has the numbers.",
         group.name,
         lambda: figures.effects(types, series, "T1 − T0, Jaccard similarity"),
     )
@@ -395,9 +398,10 @@ def _effects_figure(group: Group, types: Sequence[str]) -> Figure:
 def _boxes(group: Group, types: Sequence[str]) -> Figure:
     return Figure(
         f"{group.name}-boxes",
-        f"{group.title}: Jaccard similarity of functions by masked node type, its nodes (T1) and the control "
-        "(T0). Boxes from the first to the third quartile with the median, lines to the 5th and 95th percentile.",
-        f"Box plots of T1 and T0 of {', '.join(types)}; the numbers are in the CSV file.",
+        f"{group.title}: Jaccard similarity of functions by masked node type, for its nodes (T1) and the control "
+        "(T0). Boxes run from the first to the third quartile with the median, and lines to the 5th and 95th "
+        "percentile.",
+        f"Box plots of T1 and T0 of {', '.join(types)}. The CSV file has the numbers.",
         f"{group.name}-functions",
         lambda: figures.boxes(types, _panels(group, types)),
     )
@@ -407,9 +411,9 @@ def _curves(group: Group, types: Sequence[str]) -> Figure:
     panels = _panels(group, types)
     return Figure(
         f"{group.name}-cumulative",
-        f"{group.title}: the share of functions whose Jaccard similarity is at most that on the axis, by masked node "
-        "type; lines T1, broken lines T0, through every fifth percentile.",
-        f"Cumulative curves of T1 and T0 of {', '.join(types)}; the numbers are in the CSV file.",
+        f"{group.title}: the share of functions whose Jaccard similarity is at most the value on the axis, by masked "
+        "node type, at every fifth percentile. Lines: T1; broken lines: T0.",
+        f"Cumulative curves of T1 and T0 of {', '.join(types)}. The CSV file has the numbers.",
         f"{group.name}-functions",
         lambda: figures.cumulative(types, panels, PERCENTILES),
     )
@@ -451,16 +455,18 @@ def _distribution(group: Group) -> Table:
 def _examples(group: Group) -> Section:
     """Texts and trees of the worked examples of each model."""
     parts: list[str | Table] = [
-        "Of all T1 copies of functions that are short enough to read, of at most "
-        f"{examples.LINES} lines and {examples.CHARACTERS} characters: those with the lowest, the median and the "
-        "highest Jaccard similarity. Of equal ones, that of fewer masked sub-tokens counts as lower, then that of the "
-        "earlier function."
+        "The T1 copies with the lowest, the median and the highest Jaccard similarity, of all functions with at "
+        f"most {examples.LINES} lines and {examples.CHARACTERS} characters. Among equal copies, fewer masked "
+        "sub-tokens count as lower, then the earlier function."
     ]
     for number, (name, model) in enumerate(group.models.items(), 1):
         if model.examples is None:
-            parts.append(f"{name}: no examples. The same `codesyntax mask`, run again into the folder, writes them.")
+            parts.append(
+                f"{name}: the result has no examples. Run the same `codesyntax mask` into the folder again "
+                "to write them."
+            )
         elif not model.examples:
-            parts.append(f"{name}: no function is so short.")
+            parts.append(f"{name}: every function is too long for an example.")
         else:
             parts += _example_tables(f"{group.name}-examples-{number}", name, model.examples)
     return Section(f"{group.name}-examples", "Worked examples", parts)
@@ -482,7 +488,7 @@ def _example_tables(table: str, name: str, worked: Sequence[Worked]) -> list[Tab
     return [
         Table(
             table,
-            f"What {name} restores: three functions",
+            f"Three functions that {name} restores",
             [*which, *(Column(title, CODE) for title in ("source", "with masks", "predicted")), *counted],
             texts,
             f"{MASKED}: a masked sub-token. {'predicted otherwise'.join(WRONG)}. Function: its id in the data. Masked, "
@@ -490,15 +496,15 @@ def _example_tables(table: str, name: str, worked: Sequence[Worked]) -> list[Tab
         ),
         Table(
             f"{table}-trees",
-            f"The syntax trees of what {name} restores",
+            f"The syntax trees of the restored functions, {name}",
             [
                 *which,
                 *(Column(title, CODE) for title in ("tree of the source", "tree of the predicted text")),
                 *(Column(_title(similarity), SIMILARITY) for similarity in SIMILARITIES),
             ],
             trees,
-            "Named nodes, each below the one that it is in. − and +: lines that only one of the two has. At most "
-            f"{TREE_LINES} lines are shown; the similarities are of the whole trees, with signs and keywords.",
+            "Named nodes, indented below their parents. − and +: lines that only one of the two trees has. Trees "
+            f"are cut after {TREE_LINES} lines; the similarities are of whole trees, with signs and keywords.",
         ),
     ]
 
@@ -546,9 +552,9 @@ def _paper(group: Group) -> Section:
         f"{group.name}-paper",
         "The paper's numbers, for reference",
         [
-            f"As published by {syntaxeval.SOURCE}, by the study's own protocol, on its own functions and with its own "
-            "estimator, whose effect is half the mean difference and half that of a single function: no row compares "
-            "with one above.",
+            f"{syntaxeval.SOURCE} published these numbers by the study's own protocol, on its own functions and with "
+            "its own estimator, which averages the mean difference and the difference of one function. They do not "
+            "compare with the rows above.",
             Table(
                 f"{group.name}-paper-performance",
                 "Published: similarity over all functions and node types",
@@ -599,12 +605,12 @@ def _provenance(groups: Sequence[Group]) -> Section:
             ],
             results,
             "Copies: masked texts that were restored, T1 and T0. Failed: copies whose trees could not be compared; "
-            "they are in no mean. Compare only numbers whose signatures agree.",
+            "all means leave them out. Compare only numbers whose signatures agree.",
         )
     ]
     if left_out:
         columns = [*names, Column("what"), Column("reason"), Column("count", COUNT)]
-        parts.append(Table("masking-skips", "What was not scored, and why", columns, left_out))
+        parts.append(Table("masking-skips", "Functions that were skipped, and why", columns, left_out))
     else:
-        parts.append("Nothing was left out.")
+        parts.append("All functions were scored.")
     return Section("masking-provenance", "Masking results and signatures", parts)

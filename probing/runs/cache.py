@@ -42,7 +42,7 @@ class Slot(NamedTuple):
                     return read(file)
             except (OSError, LedgerError):
                 pass
-            logger.warning("%s is damaged: the model is probed again", file)
+            logger.warning("%s is damaged: probing the model again", file)
         return None
 
     def save(self, write: Callable[[Path], None], contents: str) -> None:
@@ -56,7 +56,7 @@ class Slot(NamedTuple):
                 write(file)
                 os.replace(file, self.folder / f"{self.key}-{sha256([file])}.parquet")
         except (OSError, LedgerError) as error:
-            logger.warning("the run cannot be cached: %s", error)
+            logger.warning("cannot cache the run: %s", error)
 
 
 def slot(

@@ -131,7 +131,7 @@ def _split_of(data: Any, split: str) -> datasets.Dataset:
         data = data[split]
     if isinstance(data, datasets.IterableDataset | datasets.IterableDatasetDict):
         raise DatasetError(
-            "this dataset is streamed, but a probe reads it more than once: load it without streaming=True"
+            "this dataset is streamed, and a probe reads it more than once: load it without streaming=True"
         )
     if not isinstance(data, datasets.Dataset):
         raise DatasetError(
@@ -206,7 +206,7 @@ def find_data(result: str | os.PathLike, made: Any) -> str:
             return place
         reason = f"{place!r} has the version {called.rpartition('@')[2]} and the labels {labels}"
     raise DataNotFound(
-        f"the data of {result} is not found, {made.data}/{made.config}/{made.split} with the labels "
+        f"cannot find the data of {result}, {made.data}/{made.config}/{made.split} with the labels "
         f"{made.labels}{f' ({reason})' if reason else ''}: give its location with --data"
     )
 

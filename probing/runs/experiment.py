@@ -33,7 +33,7 @@ from probing.runs.threads import useful_threads
 
 logger = logging.getLogger(__name__)
 
-CONTINUES = "interrupted: the same command continues where this run stopped"
+CONTINUES = "interrupted: run the same command again to continue"
 
 F = TypeVar("F")
 R = TypeVar("R", bound=Result)
@@ -265,7 +265,7 @@ def _load(experiment: Experiment, file: Path, shard: Shard) -> Any:
     try:
         ledger, record = shards.load(file, experiment.RESULT.LEDGER.load)
     except LedgerError as error:
-        logger.warning("its functions are run again: %s", error)
+        logger.warning("running its functions again: %s", error)
         return None
     same = (record.shard, record.parts, ledger.settings) == (shard, len(experiment.parts), experiment.made)
     return ledger if same else None

@@ -377,7 +377,7 @@ def test_a_ledger_of_another_model_is_refused(result, tiny_model, dataset_folder
     path, *_ = result
     ledger = RankLedger.load(ledger_path(path))
     swapped = ProbeResult.from_ledger(dataclasses.replace(ledger, ranks=ledger.ranks[..., [1, 2, 0]])).save(tmp_path)
-    with pytest.raises(LedgerError, match="edges are hit in the ledger but not in this run"):
+    with pytest.raises(LedgerError, match="this run and the ledger disagree on"):
         analyse(swapped, model=str(tiny_model), data=dataset_folder)
 
 

@@ -189,7 +189,7 @@ def test_functions_that_do_not_parse_keep_their_rows_and_are_counted(tmp_path):
     assert [bool(row["relations"]) for row in test + validation] == [False, True, False, False, False]
     skips = report.configs["python"].skips
     reason = "Python 3.9's grammar cannot read it"
-    assert skips.counts == {reason: 2, f"{reason}, and its tokens cannot be told": 1}
+    assert skips.counts == {reason: 2, f"{reason}, and its tokens are unknown": 1}
     assert list(skips.names.values()) == [["function 0 at line 2", "function 3 at line 2"], ["function 2 at line 2"]]
     assert f"{reason}: 2 (function 0 at line 2, function 3 at line 2)" in (tmp_path / "out" / "README.md").read_text(
         encoding="utf-8"
@@ -403,7 +403,7 @@ def test_own_code_is_split_by_file_and_the_card_says_how(tmp_path):
 
 def test_a_source_without_validation_functions_has_no_such_split_and_says_what_that_means(tmp_path):
     report = build(write(tmp_path / "source", {"a.py": FIRST}), ["python"], tmp_path / "codesyntax")
-    lack = "no validation split: held-out scores choose attention heads on it"
+    lack = "no validation split: held-out scores need it to choose attention heads"
     assert f"  warning: {lack}" in report.text() and f"`python` has {lack}" in (
         tmp_path / "codesyntax" / "README.md"
     ).read_text(encoding="utf-8")
@@ -492,7 +492,7 @@ def test_what_another_build_wrote_meanwhile_is_not_lost(tmp_path, monkeypatch, s
         return render(*arguments)
 
     monkeypatch.setattr(card, "render", while_another_builds)
-    with pytest.raises(DatasetError, match="was changed by another build"):
+    with pytest.raises(DatasetError, match="another build changed"):
         build(source, ["python"], tmp_path / "out")
     assert list(check_folder(tmp_path / "out").configs) == ["java"]
 
@@ -646,7 +646,7 @@ def test_processes_that_annotate_end_with_the_one_that_began_them(tmp_path, sour
 
 def test_a_process_that_annotates_and_is_killed_is_told(tmp_path, monkeypatch, source):
     monkeypatch.setattr(corpus, "label", lambda function, variant: os.kill(os.getpid(), signal.SIGKILL))
-    with pytest.raises(DatasetError, match=r"a process that annotates was killed.* try fewer"):
+    with pytest.raises(DatasetError, match=r"a labelling process was killed.* try fewer"):
         build(source, ["python"], tmp_path / "out", num_proc=2)
     assert [path.name for path in tmp_path.iterdir()] == ["source"]
 

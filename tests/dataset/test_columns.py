@@ -44,7 +44,7 @@ def test_a_corpus_with_test_and_validation_is_split_so_and_its_training_data_not
     assert (two.code, two.func_name) == ("def two(self):\n        return self", "A.two")
     assert (three.code, three.partition) == ("def three(): pass", "validation")
     assert three.path == "data/validation-00000-of-00001.parquet:1" and three.url == f"{three.path}#L1-L1"
-    with pytest.raises(SourceError, match="already says which functions are for validation"):
+    with pytest.raises(SourceError, match="already has a validation split"):
         read(tmp_path, validation_fraction=0.5)
 
 

@@ -546,7 +546,7 @@ def test_a_fraction_that_is_none_or_that_has_nothing_to_split_is_refused(tmp_pat
     source = write(tmp_path, {"a.py": b"def f(): pass"})
     with pytest.raises(SourceError, match="validation fraction is .* expected a number at least 0 and less than 1"):
         read(source, "python", Skips(), validation_fraction=fraction)
-    with pytest.raises(SourceError, match="sample already says which functions are for validation"):
+    with pytest.raises(SourceError, match="sample already has a validation split"):
         read("sample", "python", Skips(), validation_fraction=0.2)
 
 

@@ -216,5 +216,5 @@ def test_the_dataset_of_a_treebank(tmp_path):
 
 
 def test_sentences_are_not_labelled_by_rules():
-    with pytest.raises(ArgumentError, match="English is labelled by people, in treebanks, not by rules"):
+    with pytest.raises(ArgumentError, match="people label English in treebanks, and no rules do"):
         annotate("Dogs bark .", "english")

@@ -390,8 +390,8 @@ def no_mask_token() -> PreTrainedTokenizerFast:
             vocab_size=261, d_model=32, encoder_layers=1, decoder_layers=1, encoder_attention_heads=2,
             decoder_attention_heads=2, encoder_ffn_dim=32, decoder_ffn_dim=32)), BYTES), "bart. restores spans"),
         # its convolutions see the padding
-        (lambda: (model_of("convbert", embedding_size=32), BYTES), "what it restores depends on the batch, or on chance"),
-        (lambda: (model_of("bert", is_decoder=True), BYTES), "it restores a mask from what is before it only"),
+        (lambda: (model_of("convbert", embedding_size=32), BYTES), "its predictions depend on the batch, or on chance"),
+        (lambda: (model_of("bert", is_decoder=True), BYTES), "it predicts a mask from the sub-tokens before it only"),
         (lambda: (model_of("bert", vocab_size=100), BYTES), "do the two belong together"),
         (lambda: (model_of("bert"), BYTES, None), "a tuple of 3, expected two"),
         (lambda: ("model", BYTES), "the model is a str, expected a transformers model"),

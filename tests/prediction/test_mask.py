@@ -407,7 +407,7 @@ def test_bad_input(model, dataset_folder, tiny_model, tmp_path):
     data = ("--data", dataset_folder, "--output", tmp_path)
     refused("did you mean 'if_statement'?", model, *data, "--node-types", "if_statment")
     refused("has no masked-LM head", tiny_model, *data)
-    refused("has anything to mask of await", model, *data, "--node-types", "await", "--limit", 3)
+    refused("has a node to mask of await", model, *data, "--node-types", "await", "--limit", 3)
     refused("more than 5 sub-tokens", model, *data, "--max-length", 5, "--limit", 3)
     refused("no such folder", tmp_path / "none", *data)
     assert not [path for path in tmp_path.rglob("*") if path.is_file()]

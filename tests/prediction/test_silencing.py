@@ -254,7 +254,7 @@ def test_against_the_own_code_of_the_model(family):
          "LlamaModel has no causal-LM head .it is a LlamaModel; load it with AutoModelForCausalLM"),
         (lambda: (transformers.T5ForConditionalGeneration(transformers.T5Config(
             vocab_size=261, d_model=32, d_kv=8, d_ff=32, num_layers=1, num_heads=2)), BYTES), "restores spans"),
-        (lambda: (model_of("mpnet"), BYTES), "the heads of .* cannot be silenced, which is done in our attention function"),
+        (lambda: (model_of("mpnet"), BYTES), "the heads of .* cannot be silenced: silencing needs our attention function"),
         (lambda: (model_of("bert", num_attention_heads=1), BYTES), "has one attention head in each layer"),
         (lambda: EMBEDDED, f"{EMBEDDED} has no masked-LM head .its weights lack cls.predictions"),
     ],
@@ -540,6 +540,6 @@ def test_verdicts():
     # of the head that is best for two relations, half; of the others 1, 0 and 1
     assert by_chance(found) == (4, 2.5, pytest.approx(3 / 3 + 1 / 2))
     assert sentence(found).startswith(
-        "In 1 of 4 relations in at least 6 functions, the head that looks best serves most"
+        "In 1 of 4 relations in at least 6 functions, the head that looks best matters most"
     )
-    assert sentence({FEW: found[FEW]}).startswith("No relation is in at least 6 functions")
+    assert sentence({FEW: found[FEW]}).startswith("Every relation is in fewer than 6 functions")

@@ -224,7 +224,7 @@ def test_baselines_come_from_the_data_or_from_most_entries(evidence, python, few
     assert [row.model for row in found.tables[0].rows] == ["user/base", "user/better"]
     assert found.from_data == {found.tables[0].name}
     assert found.left_out == [
-        LeftOut(f"{tmp_path.name}/entries/winner.json", "its baselines are not those of the data")
+        LeftOut(f"{tmp_path.name}/entries/winner.json", "its baselines differ from the data's")
     ]
 
 
@@ -493,9 +493,9 @@ def test_the_page_of_200_entries_is_small_and_ready_at_once(large, page):
     assert (
         page.locator("footer p")
         .text_content()
-        .startswith("Made by codesyntax board from 200 entries, with 0 files left")
+        .startswith("Made by codesyntax board from 200 entries, and 0 files left")
     )
-    assert "Nothing was left out" in page.locator("main section").last.text_content()
+    assert "All files were read" in page.locator("main section").last.text_content()
 
 
 def test_sorting_by_every_column(large, page):

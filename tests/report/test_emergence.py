@@ -82,12 +82,12 @@ def test_what_is_passed_stays_passed():
 def test_the_sentence(checkpoints):
     passing = sentence(emergence(list(checkpoints.values())))
     assert (
-        "steps 0 to 4,000, at 3 checkpoints, the heads of tiny pass, from step 4,000 on, the best offsets, which find"
-        in passing
+        "From step 0 to 4,000, at 3 checkpoints, the heads of tiny pass the best offsets from step 4,000 on" in passing
     )
-    assert "they rise, from step 4,000 on, above chance" in passing and "pass, from step 4,000 on, the next" in passing
+    assert "they rise above chance from step 4,000 on (" in passing
+    assert "and pass the next best offset from step 4,000 on (" in passing
     never = sentence(emergence([checkpoints[0], checkpoints[16]]))
-    assert "steps 0 to 16, at 2 checkpoints, the heads of tiny never pass the best offsets" in never
+    assert "step 0 to 16, at 2 checkpoints, the heads of tiny never pass the best offsets" in never
     assert "a difference of 0.0 points (95 % interval 0.0 to 0.0)" in never
     assert "they never rise above chance" in never and "never pass the next best offset" in never
 
@@ -117,5 +117,5 @@ def test_two_trainings_of_one_name_are_not_one(checkpoints, results, few_functio
         made = copy.deepcopy(result.ledger.settings)
         made["settings"]["revision"] = "f" * 64
         ProbeResult.from_ledger(replace(result.ledger, settings=made)).save(tmp_path / "others")
-    with pytest.raises(LedgerError, match="are both of tiny at step 16, but of other weights"):
+    with pytest.raises(LedgerError, match="are both of tiny at step 16, but their weights differ"):
         read_findings([results, tmp_path / "others"], few_functions)

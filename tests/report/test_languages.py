@@ -49,7 +49,7 @@ def test_shared_relations_of_three_languages():
     assert rows["Call:func->args"] == [[20, 19, 21], 60, -40, [30, 29, 31], 90, -60, None, None, None]
     assert [column.group for column in table.columns[2::3]] == ["Python", "Go", "Java"]
     assert len(table.rows) == 3 * len(TABLE_KS)
-    assert "mean of the 1 that all have" in figure.title
+    assert "mean of the 1 relations that all languages share" in figure.title
     drawn = [
         text for text in ("mean of 1", "Python", "Go", "Java", "If:if-&gt;test", ">90<", ">80<") if text in figure.svg
     ]

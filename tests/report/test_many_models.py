@@ -101,7 +101,7 @@ def test_figures_draw_the_best(all_findings, monkeypatch):
     best = sorted(NAMES)[-4:]
     (findings,) = all_findings
     assert [model.name for model in drawn(findings)] == best
-    assert drawn_in_words(findings) == "Of 6 models, the 4 with the highest mean (top-1, held-out). "
+    assert drawn_in_words(findings) == "Of 6 models, the 4 with the highest mean are shown (top-1, held-out). "
     assert [subject.name for subject, _, _ in styled(findings)] == best  # and no control of another
 
 

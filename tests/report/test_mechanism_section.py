@@ -111,7 +111,7 @@ def test_page_says_what_was_compared(written, page):
     pairs = [row for row in rows_of(written, "mechanism-python") if not row["node type, marks"]]
     assert len(pairs) >= 5
     assert f"{PROBED} functions of codesyntax@" in texts[0]
-    assert f" 0 more have only such edges, and {MASKED - PROBED} only such nodes" in texts[0]
+    assert f" 0 more have only edges, and {MASKED - PROBED} only nodes" in texts[0]
     told = [text for text in texts if text.startswith(f"Over {len(pairs)} pairs")]
     correlations = rows_of(written, "mechanism-python-correlation")
     assert [row["rank correlation of"] in text for row, text in zip(correlations, told)] == [True, True]
@@ -169,18 +169,18 @@ def test_sentences_say_no_more_than_the_tests():
 
     start = (
         "Over 5 pairs, the rank correlation of the effect T1 − T0 is +0.60 (95 % interval +0.10 to +0.90, p 0.040) "
-        "with the scores of the best heads, and +0.20 (95 % interval −0.40 to +0.70, p 0.600) with those of the best "
-        "baseline. "
+        "with the scores of the best heads, and +0.20 (95 % interval −0.40 to +0.70, p 0.600) with the scores of the "
+        "best baseline. "
     )
     apart, nan = (0.6, 0.1, 0.9, 0.04), np.nan
     assert told(apart, (0.4, nan, nan, 0.06)) == start + (
-        "The two are not told apart: of this, the heads say nothing that the baseline does not."
+        "The test does not separate the two, so the heads explain nothing here that the baseline does not."
     )
     assert told(apart, (0.4, nan, nan, 0.01)) == start + (
-        "That of the heads is higher, by +0.40 (p 0.010); this shows an order, and no cause."
+        "The correlation of the heads is higher, by +0.40 (p 0.010). This shows an order, not a cause."
     )
     assert "is lower, by −0.40" in told((-0.6, -0.9, -0.1, 0.01), (-0.4, nan, nan, 0.02))
     for heads in ((0.6, 0.1, 0.9, 0.05), (nan, nan, nan, 1)):
-        assert told(heads, (nan,) * 4).endswith("That of the heads is not separated from 0.")
+        assert told(heads, (nan,) * 4).endswith("The test does not separate the correlation of the heads from 0.")
     (nothing,) = mechanism._told(Mechanism(9, 0, 0, [pair] * 4, {}))
-    assert nothing.endswith("4, too few for a rank correlation. Nothing is said.")
+    assert nothing.startswith("Only 4 pairs ") and nothing.endswith(", too few for a rank correlation.")

@@ -306,7 +306,7 @@ def test_ablations_stand_side_by_side(written):
     drawn = (written / "figures/java-ablations.svg").read_text(encoding="utf-8")
     assert [f">{rule}, held-out<" in drawn for rule in ("last", "any", "first")] == [True, True, False]
     page = (written / "index.html").read_text(encoding="utf-8")
-    assert "In java_skip_semicolon, labels exclude &#39;;&#39;, and models must not predict it either" in page
+    assert "The labels of java_skip_semicolon exclude &#39;;&#39;, and models must not predict it either" in page
     assert "not-predicted:;" in page  # the signature
 
 
@@ -603,9 +603,9 @@ def _gaining(differences, p, layers):
 
 
 def test_finding_is_true_at_the_edges():
-    assert headline.relations(_gaining([], [], []), "functions").startswith("No relation is in at least 6 functions ")
+    assert headline.relations(_gaining([], [], []), "functions").startswith("Too little data")
     told = headline.relations(_gaining([-1, -1, -9, 0], [1.0, 0.01, 0.2, 1.0], [1] * 4), "functions")
-    assert "more than the best baseline in 0 and fewer in 1" in told
+    assert "In 0 of them, " in told and "more than the best baseline, and in 1 significantly less" in told
     assert told.endswith(
         "They gain in none. They lose most in B (−1.0), C (−9.0, not separated) and A (−1.0, not separated)."
     )

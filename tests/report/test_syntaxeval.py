@@ -256,7 +256,7 @@ def test_examples_that_are_missing_or_of_another_result(masked, tmp_path):
     first.unlink()
     written = report([folder], tmp_path / "report").parent
     assert len(list((written / "tables").glob("*-examples-*.csv"))) == 2
-    assert "no examples. The same `codesyntax mask`" in (written / "report.md").read_text(encoding="utf-8").replace(
+    assert "no examples. Run the same `codesyntax mask`" in (written / "report.md").read_text(encoding="utf-8").replace(
         "\\", ""
     )
     shutil.copy(second, first)
@@ -303,26 +303,26 @@ def test_finding_names_only_what_the_tests_separate():
         "m: of 4 node types in at least 6 functions, masking c (−0.300, 95 % interval −0.400 to −0.200) and a (−0.200, "
         "95 % interval −0.300 to −0.100) costs more than masking as many random sub-tokens does, by similarity of trees, "
         "restored sub-tokens and log-probability alike (T1 − T0, Jaccard similarity); masking d (+0.400, 95 % interval "
-        "+0.300 to +0.500) costs less. No test separates a difference from 0 for b (0.123); in brackets the "
-        "difference in similarity that it would, with a probability of 80 %. Nodes are spans, which are harder "
-        "to restore than scattered sub-tokens, whatever they hold: whether any of this is due to the syntax, `codesyntax "
-        "mask --control spans` tells."
+        "+0.300 to +0.500) costs less. No outcome separates a difference from 0 for b (0.123); the brackets give the "
+        "difference in similarity that the test would find with a probability of 80 %. Nodes are spans, and a span is "
+        "harder to restore than scattered sub-tokens. To see how much of this is due to the syntax, run `codesyntax "
+        "mask --control spans`."
     )
     told = syntaxeval._finding("m", model(a=(-0.2, 0.05, 9), b=(0.1, 1.0, 9)))
-    assert "masking costs in no case more" in told and "less" not in told
-    assert " No test separates a difference from 0 for a (0.123) and b (0.123); " in told
-    assert "no node type is in at least 6 functions" in syntaxeval._finding("m", model(a=(-0.2, 0.01, 5)))
+    assert "masking never costs more" in told and "less" not in told
+    assert " No outcome separates a difference from 0 for a (0.123) and b (0.123); " in told
+    assert "every node type is in fewer than 6 functions" in syntaxeval._finding("m", model(a=(-0.2, 0.01, 5)))
     told = syntaxeval._finding("m", model("spans", a=(-0.2, 0.01, 9)))
     assert "than masking random spans of code as long outside of its nodes does, by " in told
 
 
 def test_finding_says_where_outcomes_contradict_each_other_and_nothing_of_what_restores_nothing():
     told = syntaxeval._finding("m", model("spans", a=((-0.03, 0.12, 0.0), 0.01, 9), b=((0.0, 0.0, -1.0), 0.01, 9)))
-    assert "masking costs in no case more" in told
+    assert "masking never costs more" in told
     assert "contradict each other for a (more by similarity of trees, less by restored sub-tokens)." in told
-    assert told.endswith("Only some separate a difference from 0 for b (more by log-probability).")
+    assert told.endswith("Only some outcomes separate a difference from 0 for b (more by log-probability).")
     told = syntaxeval._finding("m", model("spans", restored=0, a=(0.2, 0.001, 9)))
-    assert told.startswith("m: in no node type does it restore more than the sub-token that is masked most often")
+    assert told.startswith("m restores no node type better than one fixed sub-token would")
     assert "(+" not in told
 
 
@@ -331,8 +331,8 @@ def test_finding_rests_on_no_similarity_that_a_filler_has():
     told = syntaxeval._finding("m", model("spans", filled={"b": 0, "c": -0.1, "d": -0.1}, **effects))
     assert "masking a (−0.200, " in told and ") costs more than" in told
     assert told.endswith(
-        "gives trees as similar as what it restores, in T1 or T0, for b and d (more by restored sub-tokens, more by "
-        "log-probability); c (more by restored sub-tokens). Of these, similarity says nothing."
+        "gives trees that are as similar, in T1 or T0, for b and d (more by restored sub-tokens, more by "
+        "log-probability); c (more by restored sub-tokens). For these, similarity shows nothing."
     )
 
 
@@ -450,7 +450,7 @@ def test_what_does_not_belong_is_refused(masked, tmp_path):
     result = MaskResult.load(file)
     result.ledger.rows["log_probability"] -= 1
     type(result).from_ledger(result.ledger).save(second)
-    with pytest.raises(LedgerError, match="two runs of one job"):
+    with pytest.raises(LedgerError, match="two runs of the same job"):
         report([first, second], tmp_path / "report")
     file.write_text(file.read_text().replace('"jaccard": 0.', '"jaccard": 0.9', 1))
     with pytest.raises(LedgerError, match="do not follow from its ledger"):

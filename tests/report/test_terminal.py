@@ -156,7 +156,7 @@ def test_stopped_by_a_signal(folder, tmp_path, monkeypatch, by, parts, status):
     command = ["probe", "tiny", "--data", "codesyntax", "--config", "java", "--limit", "12", "--output", str(tmp_path)]
     done = CliRunner().invoke(main, command)
     assert done.exit_code == status
-    goes_on = ": the same command continues where this run stopped"
+    goes_on = ": run the same command again to continue"
     *progress, last = done.stderr.strip().splitlines()
     assert last == f"Error: interrupted{goes_on if parts else ''}"
     assert all(line.startswith("probing tiny: ") for line in progress)

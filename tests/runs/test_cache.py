@@ -280,7 +280,7 @@ def test_a_damaged_file_is_not_used(damage, place, tiny_model, dataset_folder, r
 def test_a_place_that_cannot_be_written_is_no_error(place, tiny_model, dataset_folder, caplog):
     place.write_text("a file")
     assert probe(str(tiny_model), dataset_folder, **SOME).functions > 0
-    assert "cannot be cached" in caplog.text
+    assert "cannot cache the run" in caplog.text
 
 
 def test_labels_are_read_once(place, tiny_model, dataset_folder, monkeypatch):

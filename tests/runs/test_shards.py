@@ -188,21 +188,21 @@ SPOILED = {
         lambda one, two, three: (one.unlink(), two.unlink()),
         r"2 of 3 shards .* run `codesyntax probe` as before with --shard 1/3, and so on for 1-2$",
     ),
-    "copied": (lambda one, two, three: shutil.copy(one, two), r"-2-of-3.parquet is not .* its name, but shard-1-of-3"),
-    "swapped": (lambda one, two, three: (one.rename("x"), two.rename(one)), r"-1-of-3.* its name, but shard-2-of-3"),
+    "copied": (lambda one, two, three: shutil.copy(one, two), r"-2-of-3.parquet holds the shard shard-1-of-3"),
+    "swapped": (lambda one, two, three: (one.rename("x"), two.rename(one)), r"-1-of-3.parquet holds the shard shard-2-of-3"),
     "truncated": (
         lambda one, two, three: two.write_bytes(two.read_bytes()[:-9]),
         r"-2-of-3.* is not a shard, or a dam",
     ),
     "empty": (lambda one, two, three: two.write_bytes(b""), r"-2-of-3.parquet is not a shard, or a damaged one"),
-    "no shard": (lambda one, two, three: RankLedger.load(two).save(one), r"-1-of-3.* its name, but shard-2-of-3"),
+    "no shard": (lambda one, two, three: RankLedger.load(two).save(one), r"-1-of-3.parquet holds the shard shard-2-of-3"),
     "a whole ledger": (
         lambda one, two, three: shards.load(two, RankLedger.load)[0].save(two),
         r"-2-of-3.parquet is not a shard: expected a file that a run with --shard wrote",
     ),
     "another version": (
         lambda one, two, three: rewritten(two, made=other_version(made_of(two))),
-        r"-1-of-3.parquet and .*-2-of-3.parquet are not of one run, versions.torch is '.*' in one and '0.1' in the oth",
+        r"-1-of-3.parquet and .*-2-of-3.parquet are of different runs, versions.torch is '.*' in one and '0.1' in the oth",
     ),
     "another precision": (
         lambda one, two, three: rewritten(two, made=other_dtype(made_of(two))),
@@ -210,11 +210,11 @@ SPOILED = {
     ),
     "of more shards": (
         lambda one, two, three: (rewritten(two, of=4), two.rename(str(two).replace("-3.", "-4."))),
-        r"are not of one run, shards is 3 in one and 4 in the other",
+        r"are of different runs, shards is 3 in one and 4 in the other",
     ),
     "of more parts": (
         lambda one, two, three: rewritten(two, parts=99),
-        r"one run, parts is \d in one and 99 in the oth",
+        r"different runs, parts is \d in one and 99 in the oth",
     ),
 }
 
