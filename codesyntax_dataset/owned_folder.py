@@ -36,8 +36,8 @@ def check_owned(
     for file in replaced:
         if not marked or not ours(file):
             raise error(
-                f"`codesyntax {command}` did not make {folder / file} and would replace it: choose another output, "
-                "or move it away"
+                f"{folder / file} was not made by `codesyntax {command}`, which would replace it: choose another "
+                "output, or move it away"
             )
 
 

@@ -66,7 +66,9 @@ def _send(upload: Push, dry_run: bool, **given: Any) -> None:
 
 @main.command()
 @options.results("RESULTS...")
-@click.option("--model", required=True, metavar="USER/MODEL", help="The model's repository.")
+@click.option(
+    "--model", required=True, metavar="USER/MODEL", help="The model's repository, and its name among RESULTS."
+)
 @click.option(
     "--dataset", required=True, metavar="USER/codesyntax", help="The dataset on the Hub that the model was probed on."
 )

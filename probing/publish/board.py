@@ -96,7 +96,8 @@ def read(
     them, in the folder `ledgers`, and run a part of these again, with `device` and `seed` as of `probing.verify`.
     `benchmark`: the dataset whose own list of results on the Hub is read, too. Files that fail a check are left out
     with the reason. Raises EntryError for an invalid source, one without JSON files, or one with too much to read,
-    ArgumentError for `verify` without `data`, HubError for a dataset that is not a benchmark.
+    ArgumentError for `verify` without `data`, HubError for a dataset that is not a benchmark. EntryError, too, if every
+    file was left out.
     """
     if verify and data is None:
         raise ArgumentError("--verify needs the data that the entries were made with: name it with --data")
@@ -136,6 +137,10 @@ def read(
     with caching():
         tables, duplicates = group(rows_of(entries, verified))
     rows = [row for table in tables for row in table.rows]
+    if not rows:
+        (file, reason), *others = sorted(left_out + duplicates)
+        more = f", and {len(others):,} more files" if others else ""
+        raise EntryError(f"no entry can stand on a board: left out {file} ({reason}){more}")
     listed = hub_results(benchmark, rows) if benchmark is not None else ()
     return Board(tables, sorted(left_out + duplicates), frozenset(from_data), listed)
 
@@ -173,13 +178,13 @@ def _opened(source: str) -> Iterator[_Source]:
             return file if file.is_file() else None
 
         yield _Source(path, path.resolve().name, [], beside)
-    elif re.fullmatch(r"[\w.-]+/[\w.-]+(@.+)?", source) and not os.path.exists(path):
+    elif re.fullmatch(r"[\w.-]+/[\w.-]+(@.+)?", source) and not (path.name == "entries" or path.parent.exists()):
         with temporary_folder(Path(tempfile.gettempdir())) as folder:
             yield _downloaded(source, folder)
     else:
         raise EntryError(
-            f"{source} is neither a folder nor a results repository on the Hub: expected a folder of entries, such as "
-            "report/entries, or user/results"
+            f"no folder {source}: expected a folder of entries, such as report/entries, or a results repository on the "
+            "Hub, user/results"
         )
 
 

@@ -143,7 +143,8 @@ def submission(
 ) -> list[PullRequest]:
     """The pull requests that submit `results`, after all checks have passed.
 
-    `results`: files or folders of attention probes, as in `find`, and of masking runs.
+    `results`: files or folders of attention probes, as in `find`, and of masking runs; of several models, `model` says
+    which.
 
     `model`: the repository of the model, USER/MODEL, which gets the tasks of `dataset` in FILE and, with `model_index`,
     in its card in the older format. `dataset`: the dataset on the Hub with the labels of the results. `source_url`: a
@@ -157,7 +158,7 @@ def submission(
         check_repo(repo)
     if source_url is not None and not re.fullmatch(r"https?://[!-;=?-~]+", source_url):
         raise HubError(f"{source_url!r} is not an address, expected https://...")
-    found = _complete(results)
+    found = _complete(results, model)
     commit, data = _dataset_on_the_hub(dataset)
     for one in found:
         for result in one.read:
@@ -213,7 +214,7 @@ def submission(
 @checked
 def undo(results: Sequence[str | os.PathLike[str]], model: str, board: str | None = None) -> list[str]:
     """Close the pull requests that this user opened for these results; return their addresses."""
-    title = _title(model, _found(results))
+    title = _title(model, _found(results, model))
     closed = []
     for repo, kind in ((model, "model"), *([(board, "dataset")] if board else [])):
         check_repo(repo)
@@ -230,21 +231,32 @@ def undo(results: Sequence[str | os.PathLike[str]], model: str, board: str | Non
 # ------------------------------------------------------------------------------------------------------------- checks
 
 
-def _found(results: Sequence[str | os.PathLike[str]]) -> list[_Result]:
-    """The results of attention probes, then those of masking."""
+def _found(results: Sequence[str | os.PathLike[str]], model: str) -> list[_Result]:
+    """The results of attention probes, then those of masking; of several models, those of `model` or of a local model
+    with the name of its repository.
+
+    Raises LedgerError if these are several models, none of which is named so.
+    """
     masking, *_, left = by_instrument(results)
     probed = find(left) if left or not masking else []
     found = [_Result(list(one.files.values()), [one.test, one.validation], one) for one in probed]
-    return [*found, *(_Result([file], [MaskResult.load(file)], None) for file in masking)]
+    found += [_Result([file], [MaskResult.load(file)], None) for file in masking]
+    names = sorted({one.settings.model for one in found})
+    if len(names) < 2:
+        return found
+    meant = {model.lower(), model.lower().rpartition("/")[2]}
+    if chosen := [one for one in found if one.settings.model.lower() in meant]:
+        return chosen
+    raise LedgerError(f"these results are of {', '.join(names)}, and none is of {model}: name the results of one model")
 
 
-def _complete(results: Sequence[str | os.PathLike[str]]) -> list[_Result]:
+def _complete(results: Sequence[str | os.PathLike[str]], model: str) -> list[_Result]:
     """The results, after checking that each can be submitted.
 
     Raises LedgerError for controls, partial runs, functions or masks other than those of a task, several precisions,
     and two results for one task.
     """
-    found = _found(results)
+    found = _found(results, model)
     seen: dict[str, Path] = {}
     for one in found:
         for file, result in zip(one.files, one.read):

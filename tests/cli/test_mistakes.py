@@ -83,7 +83,12 @@ MISTAKES = [
     ("report empty", 1, "empty has no results"),
     ("report results --data data", 1, "no counterpart on the split validation"),
     ("report results --output data --data data", 1, "was not made by `codesyntax report`, which would replace it"),
-    ("board none", 1, "none is neither a folder nor a results repository"),
+    ("board none", 1, "no folder none: expected a folder of entries"),
+    ("board data/none", 1, "no folder data/none: expected a folder of entries"),
+    ("board report/entries", 1, "no folder report/entries: expected a folder of entries"),
+    ("board altered", 1, "no entry can stand on a board: left out altered/result.json ("),
+    ("show --labels --data data", 1, "expected either code or the id of a function, got none"),
+    ("show --labels --code empty.py", 1, "has no edges to show"),
     ("board empty", 1, "empty has no JSON file"),
     # sources and outputs
     ("build --source none --config python", 1, "source 'none' does not exist"),
@@ -97,6 +102,7 @@ MISTAKES = [
     ("push dataset empty --repo me/codesyntax --dry-run", 1, "empty"),
     ("push metric --repo me/metric --dry-run", 1, "USER/codesyntax_metric"),
     ("submit results --model tiny --dataset me/codesyntax", 1, "is not a valid repository name"),
+    ("submit both --model me/model --dataset me/codesyntax", 1, "are of other, tiny, and none is of me/model"),
     ("submit --model me/model --dataset me/codesyntax", 2, "Missing argument"),
     ("available-modles", 2, "No such command"),
 ]
@@ -113,6 +119,11 @@ def folder(tmp_path_factory, tiny_model, dataset_folder):
     (folder / "empty").mkdir()
     (folder / "file.txt").write_text("what somebody wrote\n")
     (folder / "broken.py").write_text("def f(:\n")
+    (folder / "empty.py").write_text("def f():\n    pass\n")
+    shutil.copytree(tiny_model, folder / "other")
+    for model in ("tiny", "other"):
+        for split in ("test", "validation"):
+            probe(folder / model, folder / "data", split=split, limit=1, output=folder / "both")
     result = probe(folder / "tiny", folder / "data", limit=2, output=folder / "results")
     written, ledger = result.paths(folder / "results")
     altered = json.loads(written.read_text())

@@ -101,7 +101,7 @@ def test_resumed(inform, folder, tmp_path, monkeypatch):
         return real(self, part, bar)
 
     monkeypatch.setattr(Informing, "run", stops)
-    with pytest.raises(KeyboardInterrupt, match="the same command continues"):
+    with pytest.raises(KeyboardInterrupt, match="run the same command again"):
         inform(output=tmp_path)
     done = len(parts_run)
     inform(output=tmp_path)

@@ -140,7 +140,7 @@ def test_interrupted_it_continues_to_the_same_bytes(made, named_model, tmp_path,
         return run(*arguments, **options)
 
     monkeypatch.setattr(module, "mask", interrupted)
-    with pytest.raises(KeyboardInterrupt, match="the same command continues"):
+    with pytest.raises(KeyboardInterrupt, match="run the same command again"):
         probing.reproduce(["sample"], [str(named_model)], output, study="syntaxeval", limit=LIMIT)
     probing.reproduce(["sample"], [str(named_model)], output, study="syntaxeval", limit=LIMIT)
     assert content(output) == content(made)

@@ -195,7 +195,7 @@ class TestRun:
 
         monkeypatch.setattr(module, "probe", killed)
         for _ in range(2):
-            with pytest.raises(KeyboardInterrupt, match="the same command continues"):
+            with pytest.raises(KeyboardInterrupt, match="run the same command again"):
                 probing.reproduce([str(source)], [str(tiny_model)], output)
         probing.reproduce([str(source)], [str(tiny_model)], output)
         assert content(output) == content(made)

@@ -223,9 +223,7 @@ def test_baselines_come_from_the_data_or_from_most_entries(evidence, python, few
     found = read([folder], few_functions)
     assert [row.model for row in found.tables[0].rows] == ["user/base", "user/better"]
     assert found.from_data == {found.tables[0].name}
-    assert found.left_out == [
-        LeftOut(f"{tmp_path.name}/entries/winner.json", "its baselines differ from the data's")
-    ]
+    assert found.left_out == [LeftOut(f"{tmp_path.name}/entries/winner.json", "its baselines differ from the data's")]
 
 
 def test_what_is_left_out_is_listed_with_its_reason(evidence, python, tmp_path):
@@ -269,8 +267,8 @@ def test_sources_that_are_none(python, tmp_path, monkeypatch):
     monkeypatch.setattr(board, "MOST_BYTES", 10_000)
     for source, said in (
         ("empty", "empty has no JSON file: expected the folder"),
-        ("nothing/to/see", "neither a folder nor a results repository"),
-        ("n" * 5000, "neither a folder nor a results repository"),
+        ("nothing/to/see", "no folder n"),
+        ("n" * 5000, "no folder n"),
         (".", "too much to read with .: 3 files"),
         ("part", "too much to read with part: 1 files of"),
     ):

@@ -118,7 +118,7 @@ def test_a_stopped_shard_goes_on_and_a_finished_one_is_left(tiny_model, dataset_
 
     monkeypatch.setattr(Runner, "run", run)
     stop = 2
-    with pytest.raises(KeyboardInterrupt, match="the same command continues"):
+    with pytest.raises(KeyboardInterrupt, match="run the same command again"):
         shard()
     (part,) = place.glob(".*.shard-1-of-3.parts/*.parquet")
     intact, kept = part.read_bytes(), shutil.copytree(part.parent, tmp_path / "kept")
@@ -189,13 +189,19 @@ SPOILED = {
         r"2 of 3 shards .* run `codesyntax probe` as before with --shard 1/3, and so on for 1-2$",
     ),
     "copied": (lambda one, two, three: shutil.copy(one, two), r"-2-of-3.parquet holds the shard shard-1-of-3"),
-    "swapped": (lambda one, two, three: (one.rename("x"), two.rename(one)), r"-1-of-3.parquet holds the shard shard-2-of-3"),
+    "swapped": (
+        lambda one, two, three: (one.rename("x"), two.rename(one)),
+        r"-1-of-3.parquet holds the shard shard-2-of-3",
+    ),
     "truncated": (
         lambda one, two, three: two.write_bytes(two.read_bytes()[:-9]),
         r"-2-of-3.* is not a shard, or a dam",
     ),
     "empty": (lambda one, two, three: two.write_bytes(b""), r"-2-of-3.parquet is not a shard, or a damaged one"),
-    "no shard": (lambda one, two, three: RankLedger.load(two).save(one), r"-1-of-3.parquet holds the shard shard-2-of-3"),
+    "no shard": (
+        lambda one, two, three: RankLedger.load(two).save(one),
+        r"-1-of-3.parquet holds the shard shard-2-of-3",
+    ),
     "a whole ledger": (
         lambda one, two, three: shards.load(two, RankLedger.load)[0].save(two),
         r"-2-of-3.parquet is not a shard: expected a file that a run with --shard wrote",

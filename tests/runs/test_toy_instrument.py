@@ -194,7 +194,7 @@ def test_resumed(counting, whole, tmp_path, monkeypatch):
         return real(self, part, bar)
 
     monkeypatch.setattr(Counting, "run", stops)
-    with pytest.raises(KeyboardInterrupt, match="the same command continues"):
+    with pytest.raises(KeyboardInterrupt, match="run the same command again"):
         run(counting(), tmp_path / "new")
     run(counting(), tmp_path / "new")
     assert files(tmp_path / "new") == whole and len(parts) == 4  # three parts, of which the second began twice
