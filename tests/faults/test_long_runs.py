@@ -70,7 +70,7 @@ def test_a_full_disk_or_a_read_only_one_is_told_in_a_line(of, name, tmp_path):
         pytest.skip("only root can mount a small disk")
     try:
         fails(of, command, "No space left on device")
-        assert not list(tmp_path.glob("*/[!.]*"))  # but parts, from which run the same command again
+        assert not list(tmp_path.glob("*/[!.]*"))  # but parts, from which the same command continues
         subprocess.run(["mount", "-o", "remount,ro", tmp_path], check=True)
         fails(of, command, "Read-only file system")
         assert of.run(f"cache {tmp_path}") == 0
