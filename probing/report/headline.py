@@ -119,9 +119,8 @@ def relations(model: Subject, units: str) -> str:
     below = [gain for gain in reversed(all_gains) if gain.difference < 0]
     better, worse = (sum(separated(gain.p) for gain in some) for some in (above, below))
     text = (
-        f"{counted(len(all_gains), 'relation')} occur in at least {FEW_FUNCTIONS} {units}. In {better} of them, the "
-        f"heads of {model.name} find significantly more than the best baseline, and in {worse} significantly less "
-        "(held-out)."
+        f"Of {counted(len(all_gains), 'relation')} in at least {FEW_FUNCTIONS} {units}, the heads of {model.name} "
+        f"find significantly more than the best baseline in {better} and significantly less in {worse} (held-out)."
     )
     text += f" They gain most in {_named(above)}." if above else " They gain in none."
     return text + (f" They lose most in {_named(below)}." if below else " They lose in none.")
