@@ -150,6 +150,14 @@ def evidence(tiny_model: Path, few_functions: Path, tmp_path_factory: pytest.Tem
     return gather(find([folder]), few_functions)[0]
 
 
+@pytest.fixture
+def undrawn(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Reports have empty figures, which take most of their time: for tests of tables where another draws the same."""
+    from probing.report import figures
+
+    monkeypatch.setattr(figures, "drawn", lambda _: figures.Drawn("<svg></svg>", "", b""))
+
+
 @pytest.fixture(scope="module")
 def one_thread():
     """For models so small that threads would mostly wait for each other."""

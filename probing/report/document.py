@@ -228,11 +228,9 @@ class Table:
     def _repr_html_(self) -> str:
         """The initial rows, for notebooks."""
         heading = Markup("").join(Markup("<th>{}</th>").format(column.full_name) for column in self.shown)
+        kinds = [column.kind for column in self.shown]
         rows = Markup("").join(
-            Markup("<tr>")
-            + Markup("").join(
-                in_html(cell, column.kind) if cell != "" else Markup("<td>") for cell, column in zip(row, self.shown)
-            )
+            Markup("<tr>" + "".join(in_html(*of) if of[0] != "" else "<td>" for of in zip(row, kinds)))
             for row in self.initial
         )
         page = Markup("<p>{}</p><table><tr>{}{}</table><p>{}</p>")
@@ -459,20 +457,25 @@ def _in_latex(cell: Cell, kind: Kind) -> str:
     return rf"{text} {{\scriptsize ({'; '.join(below)})}}" if below and kind is not LINK else text
 
 
-def in_html(cell: Cell, kind: Kind) -> Markup:
+def row_in_html(row: Sequence[Cell], columns: Sequence[Column]) -> Markup:
+    """The cells of a row: pages have so many that a loop of a template would take most of the time."""
+    return Markup("".join(in_html(cell, column.kind) for cell, column in zip(row, columns, strict=True)))
+
+
+def in_html(cell: Cell, kind: Kind) -> str:
     """A cell as HTML, with all text escaped and optional end tags omitted.
 
     A difference is coloured by its sign if its p separates it from 0.
     """
     if kind is LINK and not isinstance(cell, str):
         text, place = cell
-        return Markup(f'<td class="{kind.look}"><a href="{escape(place)}">{escape(text)}</a>')
+        return f'<td class="{kind.look}"><a href="{escape(place)}">{escape(text)}</a>'
     value, *below = map(escape, _lines(cell, kind, " to "))
     look = kind.look
     if kind in (DIFFERENCE, EFFECT) and isinstance(cell, (list, tuple)) and cell[3] is not None and separated(cell[3]):
         look += "" if AS_FILLED in cell[4:] else " up" if cell[0] > 0 else " down"
     small = "".join(f"<small>{line}</small>" for line in below)
-    return Markup(f'<td class="{look}">{value}{small}')  # Markup.format takes five times as long
+    return f'<td class="{look}">{value}{small}'  # Markup.format takes five times as long
 
 
 def in_csv(value: Any) -> Any:

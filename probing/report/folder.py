@@ -15,7 +15,7 @@ import jinja2
 from codesyntax_dataset.atomic import os_errors_as_ledger_errors, replace, temporary_folder
 from codesyntax_dataset.owned_folder import check_owned
 from probing.report import latex
-from probing.report.document import Figure, Section, Table, in_html, prose_in_html
+from probing.report.document import Figure, Section, Table, prose_in_html, row_in_html
 from probing.report.figures import for_page
 from probing.report.pages import environment, fill
 
@@ -132,7 +132,7 @@ def _page(report: Report, root: str = "") -> str:
 @cache
 def _template() -> jinja2.Template:
     templates = environment()
-    templates.globals |= {"in_html": in_html, "prose": prose_in_html, "for_page": for_page}
+    templates.globals |= {"row_in_html": row_in_html, "prose": prose_in_html, "for_page": for_page}
     templates.filters["by_kind"] = _by_kind
     return templates.get_template("report.html.jinja")
 

@@ -47,6 +47,7 @@ def results(folder):
     return sorted(path for path in (folder / "results").glob("*.test.*.json") if ".errors." not in path.name)
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_every_command_finds_the_model(elsewhere):
     tests = results(elsewhere)
     assert [json.loads(path.read_text())["model_path"] for path in tests] == ["../models/one", "../models/two"]

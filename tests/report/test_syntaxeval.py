@@ -249,6 +249,7 @@ def test_trees_side_by_side():
     assert left.split("\n") == right.split("\n") == ["  a"] * 30 + ["… 6 more, 3 of them different"]
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_examples_that_are_missing_or_of_another_result(masked, tmp_path):
     folder = tmp_path / "results"
     shutil.copytree(masked, folder)
