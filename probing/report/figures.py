@@ -504,8 +504,21 @@ def for_page(svg: str, prefix: str) -> str:
     svg = re.sub(
         r"<metadata>.*?</metadata>|<style\b.*?</style>|(?<=\n) +", "", svg, flags=re.DOTALL
     )  # the page has the style
+    svg = re.sub(r'<g id="[^"]*"', "<g", svg)  # nothing refers to groups
     svg = re.sub(r'(\bid="|href="#|url\(#)', rf"\g<1>{prefix}-", svg)
     return svg.replace(INK, "currentColor").replace(f"fill: {PAPER}", "fill: none")
+
+
+def share_styles(page: str) -> str:
+    """Style the figures of a page by its style sheet: few styles occur thousands of times."""
+    names: dict[str, str] = {}
+
+    def named(style: re.Match[str]) -> str:
+        return f' class="{names.setdefault(style[1], f"f{len(names)}")}"'
+
+    page = re.sub(r"<svg.*?</svg>", lambda svg: re.sub(r' style="([^"]*)"', named, svg[0]), page, flags=re.DOTALL)
+    rules = "".join(f".{name} {{ {style} }}\n" for style, name in names.items())
+    return page.replace("</style>", rules + "</style>", 1)
 
 
 def _figure(width: float, height: float) -> Figure:

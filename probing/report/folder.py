@@ -16,7 +16,7 @@ from codesyntax_dataset.atomic import os_errors_as_ledger_errors, replace, tempo
 from codesyntax_dataset.owned_folder import check_owned
 from probing.report import latex
 from probing.report.document import Figure, Section, Table, prose_in_html, row_in_html
-from probing.report.figures import for_page
+from probing.report.figures import for_page, share_styles
 from probing.report.pages import environment, fill
 
 MODELS = "models"
@@ -126,7 +126,7 @@ def _in_latex(report: Report, sections: Sequence[Section]) -> dict[str, str | by
 
 def _page(report: Report, root: str = "") -> str:
     """A page; `root`: the way from it to the folder of the report."""
-    return fill(_template(), report=report, root=root)
+    return share_styles(fill(_template(), report=report, root=root))
 
 
 @cache

@@ -145,13 +145,13 @@ def _further(findings: Findings) -> str:
     """The same in short."""
     best = best_model(findings)
     score = _score(findings, best)
-    found = "nothing is held out" if score is None else f"{best.name} finds {score[0]:.1f} %, {_than(findings, best)}"
+    found = f"{best.name} finds {score[0]:.1f} %, {_than(findings, best, 'their')}" if score else "no score exists"
     return f"in {findings.title}, {found}"
 
 
-def _than(findings: Findings, model: Subject) -> str:
-    than = {1: "more than the", -1: "less than the", 0: "not separated from the"}[_sign(findings, model)]
-    return f"{than} {findings.row[BEST_BASELINE].cell(HELD_OUT, RULE, K)[0]:.1f} %"
+def _than(findings: Findings, model: Subject, whose: str = "the") -> str:
+    than = {1: "more than", -1: "less than", 0: "not separated from"}[_sign(findings, model)]
+    return f"{than} {whose} {findings.row[BEST_BASELINE].cell(HELD_OUT, RULE, K)[0]:.1f} %"
 
 
 def _best_first(findings: Findings) -> list[Subject]:
