@@ -314,13 +314,13 @@ def test_the_card_of_the_hub_has_configs_sizes_and_what_kind_of_data_it_is(tmp_p
 def test_the_card_says_whose_procedure_the_labels_follow(tmp_path, source):
     for configs, published, exact in (
         (["python"], ["- The labels follow"], []),
-        (["java_exact"], [], ["- The labels are"]),
-        (["python", "java_exact"], ["- The labels of `python` follow"], ["- The labels of `java_exact` are"]),
+        (["java_exact"], [], ["- The labels"]),
+        (["python", "java_exact"], ["- The labels of `python` follow"], ["- The labels of `java_exact`"]),
     ):
         build(source, configs, tmp_path / "out", overwrite=True)
         card = (tmp_path / "out" / "README.md").read_text(encoding="utf-8")
         assert re.findall(r"^(- The labels.*) the published procedure", card, re.MULTILINE) == published
-        assert re.findall(r"^(- The labels.*) what the grammars of tree-sitter say", card, re.MULTILINE) == exact
+        assert re.findall(r"^(- The labels.*) follow the grammars of tree-sitter", card, re.MULTILINE) == exact
 
 
 def test_the_card_names_the_source_without_the_folders_it_lies_in(tmp_path, source):

@@ -12,10 +12,12 @@ import pytest
 
 from probing import probe
 from probing.evidence.uncertainty import MeanComparison
-from probing.report import contents, figures, scored
+from probing.report import contents, figures, headline, scored
 from probing.report import report as module
 from probing.report.findings import MEANS, read_findings
+from probing.report.folder import Report, save
 from probing.report.scored import drawn, drawn_in_words, styled
+from tests.report.test_report import OUTSIDE
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("one_thread")]
 
@@ -93,6 +95,28 @@ def test_few_models_have_no_pages(all_findings):
     few = replace(findings, subjects=findings.subjects[: contents.TOGETHER])
     assert contents.pages([few]) == {} and len(contents.pages([few, findings])) == len(NAMES)
     assert drawn_in_words(few) == "" and len(drawn(few)) == len(few.models)
+
+
+@pytest.mark.parametrize("count", [1, 4, 10])
+def test_first_screen_of_few_and_many(all_findings, page, tmp_path, count):
+    """It holds the sentence, the table and the figure; on a telephone, nothing lies outside of the page."""
+    (findings,) = all_findings
+    names = [f"organization/some-longer-name-{number}" for number in range(count)]
+    models = [
+        replace(findings.subjects[0], name=name, result=of_model(findings.subjects[0].result, name)) for name in names
+    ]
+    answer = headline.section([replace(findings, subjects=models, pairs={})], {})
+    page.goto(save(Report("report", "", "Title", [answer]), tmp_path / "report").as_uri())
+    for scheme in ("light", "dark"):
+        page.emulate_media(color_scheme=scheme)
+        page.set_viewport_size({"width": 1400, "height": 900})
+        for part in (".answer > .texts p", ".answer table", ".answer figure"):
+            (box,) = [one.bounding_box() for one in page.locator(part).all()]
+            assert box["y"] > 0 and box["y"] + box["height"] <= 900 and box["x"] + box["width"] <= 1400, part
+        page.set_viewport_size({"width": 400, "height": 900})
+        page.reload()
+        assert page.evaluate("document.documentElement.scrollWidth") == 400
+        assert page.evaluate(OUTSIDE) == []
 
 
 def test_figures_draw_the_best(all_findings, monkeypatch):
