@@ -4,15 +4,23 @@ from __future__ import annotations
 
 import itertools
 import json
+from statistics import NormalDist
 
 import numpy as np
 import pytest
 from support.simulations.effect_coverage import coverage, draw_unpaired
-from support.simulations.sizes import DIFFERENCES, paired_rejects
+from support.simulations.sizes import (
+    DIFFERENCES,
+    candidates_chosen,
+    fillers_beaten,
+    heads_differ,
+    heads_serve,
+    paired_rejects,
+)
 
 from codesyntax_dataset.errors import ArgumentError
 from probing.evidence.effect import paired, published, unpaired
-from probing.evidence.statistics import holm
+from probing.evidence.statistics import holm, skew_corrected
 from probing.prediction.confounders import PUBLISHED
 
 SIX = [f"z_{'n_whitespaces' if name == 'words' else name}" for name in PUBLISHED]
@@ -319,5 +327,26 @@ def test_intervals_hold_as_often_as_they_say():
 def test_the_paired_test_rejects_as_often_as_it_says(differences):
     """tests/benchmarks/sizes.py with fewer of everything. Of 8 functions, few values allow few p-values."""
     for functions in (8, 10, 20):
-        assert 1 <= paired_rejects(DIFFERENCES[differences], functions, 1000, functions) <= 7.2  # 3 standard errors
+        assert paired_rejects(DIFFERENCES[differences], functions, 1000, functions) <= 7.2  # 3 standard errors
     assert paired_rejects(DIFFERENCES[differences], 50, 200, 1, shift=0.7) > 90
+
+
+def test_functions_without_a_difference_say_nothing_of_the_mean_of_others():
+    """Student's t of symmetric differences needs no correction; zeros beside them change nothing, and two are too few."""
+    away = np.array([0.3, 0.8, 1.1, 1.7, 2.0, 2.6])
+    symmetric = np.concatenate([0.4 + away, 0.4 - away])
+    t = symmetric.mean() / (symmetric.std(ddof=1) / np.sqrt(12))
+    p = float(skew_corrected(symmetric))
+    assert p == pytest.approx(2 * (1 - NormalDist().cdf(t * (1 - 1 / 44) / np.sqrt(1 + t**2 / 22))), abs=0.003)
+    assert skew_corrected(np.append(symmetric, np.zeros(9))) == pytest.approx(p)
+    assert skew_corrected(np.array([1.0, 2, 0, 0, 0, 0])) == 1
+
+
+@pytest.mark.parametrize(
+    ("rejects", "more", "least"),
+    [(heads_differ, 0.25, 40), (heads_serve, 0.7, 80), (fillers_beaten, 0.8, 60), (candidates_chosen, 0.2, 90)],
+)
+def test_sentences_claim_as_seldom_as_they_say(rejects, more, least):
+    """The same of what other sentences rest on, in 30 functions: relations, silenced heads, fillers, candidates."""
+    assert np.max(rejects(30, 100, 1)) <= 5 + 3 * np.sqrt(5 * 95 / 100)
+    assert np.max(rejects(60, 20, 2, more)) >= least
