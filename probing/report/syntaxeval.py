@@ -212,9 +212,13 @@ def _finding(name: str, model: Masked) -> str:
 
 
 def _signs(one: MaskedType) -> dict[str, int]:
-    """Outcome that tells something -> 1 or -1 if the test separates its effect from 0."""
+    """Outcome that tells something -> 1 or -1 if the test separates its effect from 0, corrected (Bonferroni) for the
+    outcomes, too, since the finding takes up any of them."""
     effects = {outcome: one.effects[outcome] for outcome in OUTCOMES if one.tells(outcome)}
-    return {outcome: int(np.sign(of.effect.estimate)) * separated(of.p_holm) for outcome, of in effects.items()}
+    return {
+        outcome: int(np.sign(of.effect.estimate)) * separated(len(OUTCOMES) * of.p_holm)
+        for outcome, of in effects.items()
+    }
 
 
 def _said(signs: dict[str, int]) -> str:
