@@ -2,11 +2,13 @@
 
 Hidden states hold a sub-token, a position and what was copied, one-hot each. Of four heads in one layer, COPIER attends by
 position alone and puts the sub-token that it sees into the output; the others attend to everything alike and put out 0.
+`planted` attends by content instead, with one head of four among noise.
 """
 
 from __future__ import annotations
 
 import math
+from string import ascii_lowercase, ascii_uppercase
 
 import numpy as np
 import torch
@@ -85,6 +87,40 @@ def next_copier() -> GPT2LMHeadModel:
     _set(attention.c_proj.weight, own, np.arange(WORDS) + _COPIED.start, 1.0)
     _set(model.lm_head.weight, range(WORDS), np.arange(WORDS) + _COPIED.start, GAIN)
     return model.eval()
+
+
+CAPITALS, SMALL = (BYTES.convert_tokens_to_ids(list(letters)) for letters in (ascii_uppercase, ascii_lowercase))
+
+
+@torch.no_grad()
+def planted(causal: bool, copier: int, seed: int, noise: float = 0.1) -> BertForMaskedLM | GPT2LMHeadModel:
+    """Every row of the head `copier` attends to capital letters, wherever they are, and puts out the small ones.
+
+    The four heads get random weights beside, with so many standard deviations, and all put into the output.
+    """
+    rng, own = torch.Generator().manual_seed(seed), np.arange(copier * WORDS, (copier + 1) * WORDS)
+    if causal:
+        model = next_copier()
+        (layer,) = model.transformer.h
+        weight, bias, out = layer.attn.c_attn.weight, layer.attn.c_attn.bias, layer.attn.c_proj.weight
+    else:
+        model = masked_copier()
+        (layer,) = model.bert.encoder.layer
+        attention = layer.attention.self
+        parts = attention.query, attention.key, attention.value
+        weight, bias = torch.cat([part.weight.T for part in parts], 1), torch.cat([part.bias for part in parts])
+        out = layer.attention.output.dense.weight.T
+    weight.copy_(noise * torch.randn(weight.shape, generator=rng))
+    bias[own[0]] = FOCUS * math.sqrt(WORDS)  # what each row looks for
+    weight[CAPITALS, WIDTH + own[0]] += 1
+    weight[CAPITALS, 2 * WIDTH + own[SMALL]] += 1
+    for head in range(HEADS):
+        _set(out, head * WORDS + np.arange(WORDS), np.arange(WORDS) + _COPIED.start, 1.0)
+    if not causal:
+        for place, part in enumerate(parts):
+            part.weight.copy_(weight[:, place * WIDTH : (place + 1) * WIDTH].T)
+            part.bias.copy_(bias[place * WIDTH : (place + 1) * WIDTH])
+    return model
 
 
 def copied(ids: list[int], row: int, causal: bool) -> np.ndarray:

@@ -1,0 +1,79 @@
+"""Language models one of whose heads solves a relation and carries what the model needs: all instruments must find it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from string import ascii_lowercase
+
+import datasets
+import numpy as np
+from support.models.copying_models import BYTES, HEADS, planted
+
+from probing import ablate, probe
+from probing.evidence.silencing_effects import silencing_effects
+from probing.report.findings import read_findings
+from probing.report.scored import difference_on, gains
+from probing.report.silencing import MOST, verdict
+
+RELATION = "If:if->test"
+_LETTERS = 24
+_CARRIED = 0.8  # share of the functions whose capital letter tells the small one
+
+
+def functions(causal: bool, number: int, rng: np.random.Generator) -> datasets.Dataset:
+    """Letters with a capital one, and three times a small one, mostly the same: edges between, as long as chance has
+    it. A decoder looks back to the capital letter, a head token; other models look from head tokens to it."""
+    rows = []
+    for index in range(number):
+        letters = rng.choice(list(ascii_lowercase), _LETTERS).tolist()
+        capital, *small = rng.choice(_LETTERS, 4, replace=False).tolist()
+        if causal:
+            capital, *small = sorted([capital, *small])
+        sought = letters[capital].upper()
+        for place in small:
+            letters[place] = sought.lower() if rng.random() < _CARRIED else letters[place]
+        letters[capital] = sought
+        ends = [(capital, place) if causal else (place, capital) for place in sorted(small)]
+        rows.append(
+            {
+                "id": index,
+                "code": "".join(letters),
+                "token_start": list(range(_LETTERS)),
+                "token_end": list(range(1, _LETTERS + 1)),
+                "relations": [
+                    {"relation": RELATION, "head": one, "first": other, "last": other} for one, other in ends
+                ],
+            }
+        )
+    return datasets.Dataset.from_list(rows)
+
+
+def splits(seed: int, number: int = 60) -> datasets.DatasetDict:
+    """So many functions a split, for a decoder if the seed is odd."""
+    rng = np.random.default_rng(seed)
+    return datasets.DatasetDict({split: functions(bool(seed % 2), number, rng) for split in ("validation", "test")})
+
+
+def found(seed: int, data: datasets.DatasetDict, folder: Path) -> dict[str, bool]:
+    """Instrument -> whether it finds the head of a planted model, and says so: the probe beside the best baseline, the
+    score beyond offsets beside the next best, and `ablate`, in which it serves most of its layer."""
+    copier = seed // 2 % HEADS
+    model = planted(bool(seed % 2), copier, seed), BYTES
+    for split in data:
+        probe(model, data, split=split, output=folder)
+    silenced = ablate(model, data, output=folder)
+    (findings,) = read_findings([path for path in folder.glob("*.json") if ".silencing." not in path.name], data)
+    (subject,) = findings.subjects
+    (gain,), beyond, effects = gains(subject), subject.beyond[1], silencing_effects(silenced)
+    over_next = difference_on(subject.beyond_compared[1], RELATION)
+    return {
+        "probe": gain.difference > 0 and gain.p < 0.05 and _head(subject.scores) == (0, copier),
+        "beyond": bool(beyond and over_next and over_next[0] > 0 and over_next[3] < 0.05)
+        and beyond.outcomes.choice["first"][RELATION][0] == (0, copier),
+        "ablate": RELATION in effects and verdict(effects[RELATION]) == MOST and effects[RELATION].head == (0, copier),
+    }
+
+
+def _head(scores: dict) -> tuple[int, int]:
+    cell = scores["protocols"]["held-out"]["relations"][RELATION]["first"]["1"]
+    return cell["layer"], cell["head"]
