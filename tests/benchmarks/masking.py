@@ -105,7 +105,7 @@ def published(job: mask.Masking) -> tuple[float, int, Counter[str]]:
     for source in job.functions:
         reader = Masker(tokenizer, language, job.settings.node_types, protocol="published")
         (function,) = reader.read([source.code])
-        pairs, _ = mask.copies_of(function, source.index, job.settings)
+        pairs, *_ = mask.copies_of(function, source.index, job.settings)
         copies = [copy.positions for pair in pairs for copy in pair.copies]
         absent = len(job.settings.node_types) - len(pairs)
         for positions in [*copies, *[[]] * (absent * job.settings.draws)]:
