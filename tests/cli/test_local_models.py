@@ -10,7 +10,7 @@ from click.testing import CliRunner
 
 from probing.cli import main
 
-pytestmark = pytest.mark.usefixtures("one_thread")
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("one_thread")]
 
 SPLITS = ("--split", "test", "--split", "validation")
 

@@ -24,7 +24,7 @@ LIMIT = 6
 """Functions: what is checked are sums that a test works out again, for each node type, whatever their number."""
 STUDY = "huggingface/CodeBERTa-small-v1"
 
-pytestmark = pytest.mark.usefixtures("one_thread")
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("one_thread")]
 
 
 @pytest.fixture(scope="module")
@@ -130,7 +130,6 @@ def test_the_page_counts_the_numbers_with_ours_beside_them(made):
     assert {path.stem for path in (made / "report/figures").glob("*.svg")} == {"boxes", "effects"}
 
 
-@pytest.mark.slow
 def test_interrupted_it_continues_to_the_same_bytes(made, named_model, tmp_path, monkeypatch):
     output, run, calls = tmp_path / "again", module.mask, []
 

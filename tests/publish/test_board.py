@@ -350,9 +350,10 @@ def test_markdown_and_csv_say_what_reports_say(evidence, python, told, tmp_path)
 
 def test_a_folder_of_something_else_stays_as_it_is(python, tmp_path):
     source = write(tmp_path / "source", {"base": python})
+    found = read([source])
     for number, taken in enumerate(FILES):
         folder = tmp_path / f"taken{number}"
-        save(read([source]), folder)
+        save(found, folder)
         (folder / taken).write_text("my own work")
         (folder / "notes.txt").write_text("beside it")
         before = {file: file.read_bytes() for file in folder.rglob("*.*")}
@@ -364,10 +365,10 @@ def test_a_folder_of_something_else_stays_as_it_is(python, tmp_path):
         page = next((folder / "models").iterdir())
         page.write_text("my own page")
         with pytest.raises(LedgerError, match=f"{page.name} was not made by"):
-            save(read([source]), folder)
+            save(found, folder)
         page.rename(folder / "models.html")
         (folder / "models/old.html").write_text("<code>codesyntax board</code>")
-        save(read([source]), folder)  # what is ours is replaced, or removed
+        save(found, folder)  # what is ours is replaced, or removed
         assert len(list((folder / "models").iterdir())) == 1
         assert (folder / "notes.txt").read_text() == "beside it"
 
