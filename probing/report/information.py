@@ -22,7 +22,7 @@ from probing.report.document import (
     Section,
     Table,
 )
-from probing.report.words import interval, method, numbered
+from probing.report.words import file_names, interval, method
 from probing.runs.settings import Settings
 
 TITLE = "What attention adds to words and positions"
@@ -49,12 +49,9 @@ def read_informed(files: Sequence[Path]) -> list[InformedModel]:
     def order(result: InformationResult) -> tuple[str, str, float]:
         return result.settings.config, result.settings.data, -(result.mean.adds if result.mean else 0)
 
-    informed: list[InformedModel] = []
-    for result in sorted(results.values(), key=order):
-        config = result.settings.config
-        number = sum(one.result.settings.config == config for one in informed) + 1
-        informed.append(InformedModel(numbered(f"information-{config}", number), result, usable(result)))
-    return informed
+    in_order = sorted(results.values(), key=order)
+    names = file_names([f"information-{result.settings.config}-{result.settings.model}" for result in in_order])
+    return [InformedModel(name, result, usable(result)) for name, result in zip(names, in_order)]
 
 
 def same_run(settings: Settings | InformationSettings) -> tuple[object, ...]:

@@ -30,7 +30,7 @@ from probing.report.document import (
 from probing.report.figures import COLOURS, FAINT
 from probing.report.findings import Findings
 from probing.report.syntaxeval import Group
-from probing.report.words import interval, method, numbered
+from probing.report.words import file_names, interval, method
 
 OUTCOMES = {"effect": "the effect T1 − T0", "restored": "what is restored in T1"}
 """What masking shows of a node type, in words."""
@@ -67,9 +67,9 @@ def read_both(all_findings: Sequence[Findings], masked: Sequence[Group], data: A
             compared = None if refused else beside(findings.guessed[subject.name], model.node_types, syntax)
             names, titles = dict.fromkeys([subject.name, name]), dict.fromkeys([findings.title, group.title])
             title = f"{' and '.join(names)}: {'; '.join(titles)}"
-            number = sum(other.settings.config == config for other in result) + 1
-            result.append(ProbedAndMasked(title, numbered(f"mechanism-{config}", number), made, compared, refused))
-    return result
+            key = f"mechanism-{group.name.removeprefix('masking-')}-{subject.name}"
+            result.append(ProbedAndMasked(title, key, made, compared, refused))
+    return [one._replace(name=name) for one, name in zip(result, file_names([one.name for one in result]))]
 
 
 def section(models: Sequence[ProbedAndMasked]) -> Section:

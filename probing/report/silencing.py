@@ -30,7 +30,7 @@ from probing.report.document import (
     separated,
 )
 from probing.report.figures import COLOURS, FAINT, Points
-from probing.report.words import listed, method, numbered
+from probing.report.words import file_names, listed, method
 
 TITLE = "Heads that look and heads that serve"
 
@@ -86,14 +86,12 @@ def read_silenced(files: Sequence[Path]) -> list[SilencedModel]:
         known, other = results.setdefault(result.settings, (file, result))
         if other.ledger.rows.tobytes() != result.ledger.rows.tobytes():
             raise LedgerError(f"{file} and {known} are two runs of the same job, but their costs differ: give only one")
-    found: list[SilencedModel] = []
-    for _, result in sorted(results.values(), key=lambda one: (one[1].settings.config, one[1].title, one[0].name)):
-        config = result.settings.config
-        number = sum(other.result.settings.config == config for other in found) + 1
-        found.append(
-            SilencedModel(numbered(f"heads-{config}", number), result.title, result, silencing_effects(result))
-        )
-    return found
+    in_order = sorted(results.values(), key=lambda one: (one[1].settings.config, one[1].title, one[0].name))
+    names = file_names([f"heads-{result.settings.config}-{result.settings.model}" for _, result in in_order])
+    return [
+        SilencedModel(name, result.title, result, silencing_effects(result))
+        for name, (_, result) in zip(names, in_order)
+    ]
 
 
 def findings(silenced: Sequence[SilencedModel]) -> list[Section]:

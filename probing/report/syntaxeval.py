@@ -40,7 +40,7 @@ from probing.report.document import (
     separated,
 )
 from probing.report.figures import COLOURS, ArmPercentiles
-from probing.report.words import distinct, interval, listed, method, numbered
+from probing.report.words import distinct, file_names, interval, listed, method
 from probing.runs.settings import extent
 
 RANDOM = {SUB_TOKENS: "as many random sub-tokens", SPANS: "random spans of code as long outside of its nodes"}
@@ -104,11 +104,10 @@ def read_groups(files: Sequence[Path]) -> list[Group]:
     gathered = [gather(members) for members in comparable(files)]
     titles = _titles([models[0] for models in gathered])
     groups: list[Group] = []
-    for title, models in zip(titles, gathered):
-        config = models[0].settings.config
-        number = sum(other.settings.config == config for other in groups) + 1
+    files_of = file_names([f"masking-{title.partition(', partial')[0]}" for title in titles])
+    for title, file, models in zip(titles, files_of, gathered):
         names = distinct([model.settings.model for model in models], [model.settings for model in models], _OF_RUN)
-        groups.append(Group(title, numbered(f"masking-{config}", number), dict(sorted(zip(names, models)))))
+        groups.append(Group(title, file, dict(sorted(zip(names, models)))))
     return groups
 
 

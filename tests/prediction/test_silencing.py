@@ -469,7 +469,7 @@ def test_the_command_and_the_report(model, dataset_folder, whole, tmp_path):
         page = (tmp_path / "report/report.md").read_text()
         assert "## Heads that look and heads that serve" in page and "| relation |" in page
         assert ours in (tmp_path / "report/index.html").read_text()
-    assert sorted(path.name for path in (tmp_path / "report/tables").glob("heads-*")) == ["heads-python.csv"]
+    assert sorted(path.name for path in (tmp_path / "report/tables").glob("heads-*")) == ["heads-python-tiny.csv"]
 
 
 @pytest.mark.slow

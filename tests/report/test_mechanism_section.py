@@ -75,7 +75,7 @@ def test_scores_are_those_of_the_relations(written):
         for row in rows_of(written, "python-relations-small")
         if (row["rule"], row["k"]) == ("first", "1") and row["held-out: score"]
     }
-    pairs = rows_of(written, "mechanism-python")
+    pairs = rows_of(written, "mechanism-python-small")
     assert {row["node type"] for row in pairs} == set(RELATIONS)
     for row in pairs:
         same = sorted(name for name in shown if name.startswith(tuple(RELATIONS[row["node type"]])))
@@ -92,7 +92,7 @@ def test_losses_are_of_the_functions_that_were_probed(masked, written):
         if row["function"] < PROBED:
             arms[row["node_type"], row["function"]][row["copy"]] = row
     assert max(function for _, function in arms) == PROBED - 1
-    for row in rows_of(written, "mechanism-python"):
+    for row in rows_of(written, "mechanism-python-small"):
         of_type = [copies for (name, _), copies in arms.items() if name == row["node type"]]
         assert int(row["masking: functions"]) == len(of_type)
         effect = np.mean([copies[0]["jaccard"] - copies[1]["jaccard"] for copies in of_type])
@@ -108,12 +108,12 @@ def test_page_says_what_was_compared(written, page):
     section = page.locator("section[aria-labelledby=mechanism]")
     page.evaluate("document.querySelectorAll('details').forEach((fold) => { fold.open = true; })")
     texts = section.locator("section p").all_inner_texts()
-    pairs = [row for row in rows_of(written, "mechanism-python") if not row["node type, marks"]]
+    pairs = [row for row in rows_of(written, "mechanism-python-small") if not row["node type, marks"]]
     assert len(pairs) >= 5
     assert f"{PROBED} functions of codesyntax@" in texts[0]
     assert f" 0 more have only edges, and {MASKED - PROBED} only nodes" in texts[0]
     told = [text for text in texts if text.startswith(f"Over {len(pairs)} pairs")]
-    correlations = rows_of(written, "mechanism-python-correlation")
+    correlations = rows_of(written, "mechanism-python-small-correlation")
     assert [row["rank correlation of"] in text for row, text in zip(correlations, told)] == [True, True]
     drawn = section.locator("figure .wide svg").text_content()
     assert [row["node type"] in drawn for row in pairs] == [True] * len(pairs)
@@ -142,7 +142,10 @@ def test_another_model_or_other_data_are_not_compared():
             title="python", config=probed.config, settings=probed, models=[subject], guessed={"m": NOTHING}
         )
         group = SimpleNamespace(
-            title="python", settings=masked, models={"m": SimpleNamespace(settings=masked, node_types={})}
+            title="python",
+            name="masking-python",
+            settings=masked,
+            models={"m": SimpleNamespace(settings=masked, node_types={})},
         )
         return mechanism.read_both([findings], [group])
 
