@@ -70,6 +70,7 @@ TABLE = Table(
         Rule("binary_expression", "InfixExpr", {"left": "left", "right": "right"}),
         Rule("labeled_statement", "LabeledStatement", {"label": "label", "body": "*[1]"}),
         Rule("func_literal", "Lambda", {"params": "parameters/*", "body": "body"}),
+        Rule("return_statement", "Return", {"return": "'return'", "value": "*/*"}),
         Rule("slice_expression", "Slice", {"lower": "start", "upper": "end"}),
         Rule("call_expression", "Subscript", {"value": "function", "slice": "type_arguments/*"}),
         Rule("generic_type", "Subscript", {"value": "type", "slice": "type_arguments/*"}),
@@ -79,6 +80,7 @@ TABLE = Table(
         Rule("expression_switch_statement", "Switch", {"switch": "'switch'", "expr": "value", "statement": _CASES}),
         Rule("select_statement", "Switch", {"switch": "'select'", "statement": _CASES}),
         Rule("type_switch_statement", "Switch", {"switch": "'switch'", "expr": "value .. ')'", "statement": _CASES}),
+        Rule("unary_expression", "UnaryOp", {"op": "'+ - ! ^ & <-'/^", "operand": "'+ - ! ^ & <-'/^/operand"}),
         Rule(
             "for_statement",
             "While",
@@ -100,9 +102,11 @@ TABLE = Table(
         "InfixExpr": "x = a + b",
         "LabeledStatement": "outer: for { a() }",
         "Lambda": "f := func(a int) int { return a + 1 }",
+        "Return": "return a, b",
         "Slice": "s = s[1:n]",
         "Subscript": "x = s[i]",
         "Switch": "switch x { case 1: a() }",
+        "UnaryOp": "x = !t",
         "While": "for t { a() }",
     },
 )

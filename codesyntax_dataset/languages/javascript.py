@@ -10,6 +10,7 @@ from codesyntax_dataset.languages.tables.table import Rule, Table
 _INFIX = "'| & ^ + - * / % ** << >> >>> && || ?? == != === !== < <= > >= in'/^"
 _ARGUMENTS = "arguments<arguments>/* | arguments<template_string>"
 _LAMBDA = {"params": "parameters/* | parameter", "body": "body"}
+_PARAMETERS = ("required_parameter", "optional_parameter")  # of TypeScript
 _MISREAD = """
     (program (statement_block) @refused) ; a method, whose name and parameters look like a call
     ((call_expression function: (identifier) @refused) (#eq? @refused "await")) ; such as `await (a).b`
@@ -60,7 +61,10 @@ TABLE = Table(
         Rule("nested_identifier", "Attribute", {"value": "object", "attr": "property"}),
         Rule("nested_type_identifier", "Attribute", {"value": "module", "attr": "name"}),
         Rule("augmented_assignment_expression", "AugAssign", {"target": "left", "value": "right"}),
+        Rule("await_expression", "Await", {"await": "'await'", "value": "*"}),
         Rule("call_expression", "Call", {"func": "function", "args": _ARGUMENTS}),
+        Rule("formal_parameters/assignment_pattern", "Default", {"name": "left", "value": "right"}),
+        *(Rule(node, "Default", {"name": "pattern", "value": "value"}) for node in _PARAMETERS),
         Rule("pair", "Dict", {"key": "key", "value": "value"}),
         Rule("do_statement", "Do", {"do": "'do'", "body": "body", "test": "condition"}),
         Rule("for_in_statement", "For", {"for": "'for'", "target": "left", "iter": "right", "body": "body"}),
@@ -94,18 +98,23 @@ TABLE = Table(
         Rule("function_expression", "Lambda", _LAMBDA),
         Rule("generator_function", "Lambda", _LAMBDA),
         Rule("new_expression", "New", {"class": "constructor", "args": "arguments/*"}),
+        Rule("throw_statement", "Raise", {"raise": "'throw'", "value": "*"}),
+        Rule("return_statement", "Return", {"return": "'return'", "value": "*"}),
         Rule("subscript_expression", "Subscript", {"value": "object", "slice": "index"}),
         Rule("switch_statement", "Switch", {"switch": "'switch'", "expr": "value", "statement": "body/*"}),
         Rule("try_statement", "Try", {"body": "body", "handler": "handler", "finalbody": "finalizer/body"}),
+        Rule("unary_expression", "UnaryOp", {"op": "*/^", "operand": "argument"}),
         Rule("while_statement", "While", {"while": "'while'", "test": "condition", "body": "body"}),
         Rule("yield_expression", "Yield", {"yield": "'yield'", "value": "*"}),
     ),
-    sketch="function* f() { ... }",
+    sketch="async function* f() { ... }",
     examples={
         "Assign": "x = a + b;",
         "Attribute": "obj.name;",
         "AugAssign": "x += 1;",
+        "Await": "await x;",
         "Call": "f(a, b);",
+        "Default": "g((a = 1) => a);",
         "Dict": "x = {k: v};",
         "Do": "do { a(); } while (b);",
         "For": "for (const x of s) { use(x); } for (i = 0; i < n; i++) { a(); }",
@@ -116,9 +125,12 @@ TABLE = Table(
         "LabeledStatement": "outer: while (t) { }",
         "Lambda": "g(x => x + 1);",
         "New": "new Point(a, b);",
+        "Raise": "throw e;",
+        "Return": "return a + b;",
         "Subscript": "x = s[i];",
         "Switch": "switch (x) { case 1: a(); }",
         "Try": "try { a(); } catch (e) { b(); } finally { c(); }",
+        "UnaryOp": "x = !t;",
         "While": "while (t) { a(); }",
         "Yield": "yield x;",
     },

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from codesyntax_dataset.languages import editing
 from codesyntax_dataset.languages.tables.record import language_by
-from codesyntax_dataset.languages.tables.table import Rule, Table
+from codesyntax_dataset.languages.tables.table import BACKWARD, Rule, Table
 
 TABLE = Table(
     grammar="tree_sitter_rust",
     brackets=frozenset({"parenthesized_expression"}),
+    backward=BACKWARD - {"Await:value->await"} | {"Await:await->value"},
     whole=frozenset({"char_literal", "label", "lifetime", "raw_string_literal", "string_literal"}),
     flat=frozenset(
         "arguments closure_parameters else_clause function_modifiers match_block match_pattern parameters source_file "
@@ -22,6 +23,7 @@ TABLE = Table(
         Rule("static_item", "Assign", {"target": "name", "value": "value"}),
         Rule("field_expression", "Attribute", {"value": "value", "attr": "field"}),
         Rule("compound_assignment_expr", "AugAssign", {"target": "left", "value": "right"}),
+        Rule("await_expression", "Await", {"value": "*", "await": "'await'"}),
         Rule("call_expression", "Call", {"func": "function", "args": "arguments/*<!attribute_item>"}),
         Rule("field_initializer", "Dict", {"key": "field", "value": "value"}),
         Rule("for_expression", "For", {"for": "'for'", "target": "pattern", "iter": "value", "body": "body"}),
@@ -44,12 +46,15 @@ TABLE = Table(
         Rule("while_expression", "LabeledStatement", {"label": "*<label>", "body": "'while' .. body"}),
         Rule("closure_expression", "Lambda", {"params": "parameters/*", "body": "body"}),
         Rule("range_expression", "Range", {"lower": "*[0]", "upper": "*[1]"}),
+        Rule("return_expression", "Return", {"return": "'return'", "value": "*"}),
         Rule("index_expression", "Subscript", {"value": "*[0]", "slice": "*[1]"}),
         Rule(
             "match_expression",
             "Switch",
             {"switch": "'match'", "expr": "value", "statement": "body/* .. body/*[-1]/value"},
         ),
+        Rule("negative_literal", "UnaryOp", {"op": "*/^", "operand": "*"}),
+        Rule("unary_expression", "UnaryOp", {"op": "*/^", "operand": "*"}),
         Rule("loop_expression", "While", {"while": "'loop'", "body": "body"}),
         Rule("while_expression", "While", {"while": "'while'", "test": "condition", "body": "body"}),
     ),
@@ -60,6 +65,7 @@ TABLE = Table(
         "Assign": "let x = a + b;",
         "Attribute": "obj.name;",
         "AugAssign": "x += 1;",
+        "Await": "x.await;",
         "Call": "f(a, b);",
         "Dict": "let p = Point { x: 1 };",
         "For": "for x in s { push(x); }",
@@ -68,8 +74,10 @@ TABLE = Table(
         "LabeledStatement": "'outer: while t { a(); }",
         "Lambda": "let g = |a| a + 1;",
         "Range": "let r = 1..n;",
+        "Return": "return a + b;",
         "Subscript": "x = s[i];",
         "Switch": "match x { 1 => a(), _ => b() }",
+        "UnaryOp": "x = !t;",
         "While": "while t { a(); }",
     },
 )

@@ -21,6 +21,9 @@ from probing.report.labels_compared import compare_labels
 
 BOTH = ["python", "python_exact"]
 
+RETURN = ("Return:return->value", "new", "construct without published labels")
+DEFAULT = ("Default:name->value", "new", "construct without published labels")
+
 PYTHON = {  # the body of a function -> what becomes of its edges, but those of any nodes
     "x = g(a)": {
         ("Assign:target->value", "moved", "closing bracket included"),
@@ -31,14 +34,15 @@ PYTHON = {  # the body of a function -> what becomes of its edges, but those of 
         ("Assign:target->value", "moved", "opening bracket included"),
         ("BinOp:left->right", "moved", "opening bracket included"),
     },
-    "return (a +\n        b)": {("BinOp:left->right", "kept", "")},
+    "return (a +\n        b)": {("BinOp:left->right", "kept", ""), RETURN},
     "x = ('a'\n     'b')": {("Assign:target->value", "moved", "not cut at the line break")},
     "m = n = 0": {("Assign:target->value", "kept", ""), ("Assign:target->value", "new", "chain: each operator")},
     "return a and b and c": {
         ("BoolOp:value->value", "kept", ""),
         ("BoolOp:value->value", "new", "chain: each operator"),
+        RETURN,
     },
-    "return a  # why\n": set(),
+    "return a  # why\n": {RETURN},
     "x: int = 1": {("Assign:target->value", "new", "declaration with an initialiser")},
     "yield a": {("Yield:yield->value", "new", "construct without published labels")},
     "g(a, b, k=1)": {
@@ -50,8 +54,9 @@ PYTHON = {  # the body of a function -> what becomes of its edges, but those of 
         ("Call:func->args", "new", "glued word"),
         ("GeneratorExp:elt->generator", "kept", ""),
         ("comprehension:target->iter", "kept", ""),
+        RETURN,
     },
-    "def g(a=b.c): pass": {("Attribute:value->attr", "new", "in the signature")},
+    "def g(a=b.c): pass": {("Attribute:value->attr", "new", "in the signature"), DEFAULT},
     "@a.b\n    def g(): pass": {("Attribute:value->attr", "new", "in a decorator")},
     "try: a()\n    except E: b()\n    else:\n        c\n        d": {
         ("Try:body->handler", "moved", "closing bracket included"),

@@ -188,6 +188,12 @@ func (f *function) visit(node ast.Node) bool {
 		f.toNode("Subscript:value->slice", head(node.X), node.Index)
 	case *ast.IndexListExpr:
 		f.toAll("Subscript:value->slice", head(node.X), node.Indices)
+	case *ast.ReturnStmt:
+		f.toAll("Return:return->value", node.Return, node.Results)
+	case *ast.UnaryExpr:
+		if node.Op != token.TILDE { // of a type
+			f.toNode("UnaryOp:op->operand", node.OpPos, node.X)
+		}
 	case *ast.SliceExpr:
 		f.slice(node)
 	case *ast.SwitchStmt:

@@ -26,7 +26,7 @@ class Java {
         public CharSequence getCharContent(boolean ignored) { return text; }
       };
       var errors = new DiagnosticCollector<JavaFileObject>();
-      var task = (JavacTask) compiler.getTask(null, null, errors, List.of("-proc:none"), null, List.of(file));
+      var task = (JavacTask) compiler.getTask(null, null, errors, List.of("-proc:none", "-XDallowStringFolding=false"), null, List.of(file));
       unit = task.parse().iterator().next();
       places = Trees.instance(task).getSourcePositions();
       if (errors.getDiagnostics().stream().anyMatch(one -> one.getKind() == Diagnostic.Kind.ERROR))
@@ -305,6 +305,31 @@ class Java {
       edge("While:while->body", start(node), node.getStatement());
       edge("While:test->body", node.getCondition(), node.getStatement());
       return super.visitWhileLoop(node, none);
+    }
+
+    public Void visitReturn(ReturnTree node, Void none) {
+      edge("Return:return->value", start(node), node.getExpression());
+      return super.visitReturn(node, none);
+    }
+
+    public Void visitThrow(ThrowTree node, Void none) {
+      edge("Raise:raise->value", start(node), node.getExpression());
+      return super.visitThrow(node, none);
+    }
+
+    public Void visitUnary(UnaryTree node, Void none) {
+      if (!node.getKind().name().endsWith("CREMENT")) edge("UnaryOp:op->operand", start(node), node.getExpression());
+      return super.visitUnary(node, none);
+    }
+
+    /** A number may have its sign in it. */
+    public Void visitLiteral(LiteralTree node, Void none) {
+      if (text.charAt(start(node)) == '-') {
+        int number = start(node) + 1;
+        while (Character.isWhitespace(text.charAt(number))) number++;
+        edge("UnaryOp:op->operand", start(node), number, end(node));
+      }
+      return null;
     }
 
     public Void visitYield(YieldTree node, Void none) {

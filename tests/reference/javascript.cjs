@@ -135,6 +135,25 @@ function edges(file, shift, found) {
       case ts.SyntaxKind.YieldExpression:
         construct("Yield", { yield: at, value: node.expression }, "yield->value");
         break;
+      case ts.SyntaxKind.Parameter:
+        construct("Default", { name: node.name, value: node.initializer }, "name->value");
+        break;
+      case ts.SyntaxKind.AwaitExpression:
+        construct("Await", { await: at, value: node.expression }, "await->value");
+        break;
+      case ts.SyntaxKind.ReturnStatement:
+        construct("Return", { return: at, value: node.expression }, "return->value");
+        break;
+      case ts.SyntaxKind.ThrowStatement:
+        construct("Raise", { raise: at, value: node.expression }, "raise->value");
+        break;
+      case ts.SyntaxKind.PrefixUnaryExpression:
+        if (node.operator === ts.SyntaxKind.PlusPlusToken || node.operator === ts.SyntaxKind.MinusMinusToken) break;
+      case ts.SyntaxKind.DeleteExpression:
+      case ts.SyntaxKind.TypeOfExpression:
+      case ts.SyntaxKind.VoidExpression:
+        construct("UnaryOp", { op: at, operand: node.operand ?? node.expression }, "op->operand");
+        break;
       case ts.SyntaxKind.DoStatement:
         construct("Do", { do: at, body: node.statement, test: node.expression }, "body->test do->body do->test");
         break;

@@ -284,6 +284,19 @@ class Edges extends PhpParser\NodeVisitorAbstract
             case $node instanceof Expr\ArrowFunction:
                 $this->add('Lambda:params->body', $this->span(...$node->params), $this->span($node->expr));
                 break;
+            case $node instanceof Node\Param:
+                $this->add('Default:name->value', $this->span($node->var), $this->span(...array_filter([$node->default])));
+                break;
+            case $node instanceof Stmt\Return_:
+                $this->add('Return:return->value', $keyword, $this->span(...array_filter([$node->expr])));
+                break;
+            case $node instanceof Stmt\Throw_ || $node instanceof Expr\Throw_:
+                $this->add('Raise:raise->value', $keyword, $this->span($node->expr));
+                break;
+            case $node instanceof Expr\UnaryMinus || $node instanceof Expr\UnaryPlus:
+            case $node instanceof Expr\BooleanNot || $node instanceof Expr\BitwiseNot:
+                $this->add('UnaryOp:op->operand', $keyword, $this->span($node->expr));
+                break;
             case $node instanceof Expr\Yield_:
                 $this->add('Yield:yield->value', $keyword, $this->span($node->key, $node->value));
                 break;

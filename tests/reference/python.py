@@ -109,6 +109,10 @@ def edges(code: str, tokens: list[Token]) -> Counter[Place]:
                 add("Call:args->keywords", node.args, keywords)
             case ast.Compare():
                 add("Compare:left->comparator", [node.left], node.comparators)
+            case ast.arguments():
+                every = [*node.posonlyargs, *node.args]
+                for one, value in [*zip(every[::-1], node.defaults[::-1]), *zip(node.kwonlyargs, node.kw_defaults)]:
+                    add("Default:name->value", [one], value and [value])
             case ast.Dict():
                 for key, value in zip(node.keys, node.values):
                     add("Dict:key->value", key and [key], [value])
@@ -152,6 +156,14 @@ def edges(code: str, tokens: list[Token]) -> Counter[Place]:
                 add("Switch:switch->expr", start(node), [node.subject])
                 add("Switch:switch->statement", start(node), statement)
                 add("Switch:expr->statement", [node.subject], statement)
+            case ast.Await():
+                add("Await:await->value", start(node), [node.value])
+            case ast.Raise() if node.exc:
+                add("Raise:raise->value", start(node), [node.exc])
+            case ast.Return() if node.value:
+                add("Return:return->value", start(node), [node.value])
+            case ast.UnaryOp():
+                add("UnaryOp:op->operand", start(node), [node.operand])
             case ast.Slice():
                 add("Slice:lower->upper", node.lower and [node.lower], node.upper and [node.upper])
             case ast.Subscript():

@@ -148,6 +148,12 @@ class Edges {
       this.call(place(node.keywordLoc), node.arguments_);
     } else if (kind === "YieldNode") {
       this.add("Yield:yield->value", place(node.keywordLoc), this.span(...flat(node.arguments_?.arguments_ ?? [])));
+    } else if (/^Optional(Keyword)?ParameterNode$/.test(kind)) {
+      this.add("Default:name->value", place(node.nameLoc), value);
+    } else if (kind === "ReturnNode") {
+      this.add("Return:return->value", place(node.keywordLoc), this.span(...flat(node.arguments_?.arguments_ ?? [])));
+    } else if (kind === "DefinedNode") {
+      this.add("UnaryOp:op->operand", place(node.keywordLoc), this.span(node.value));
     } else if (/^ConstantPath(Target)?Node$/.test(kind)) {
       if (node.parent) this.add("Attribute:value->attr", this.span(node.parent), place(node.nameLoc));
     } else if (kind === "AndNode" || kind === "OrNode") {
@@ -212,6 +218,7 @@ class Edges {
       this.subscript(node, list);
     } else if (node.receiver && !node.callOperatorLoc) {
       if (list.length) this.add("InfixExpr:left->right", this.span(node.receiver), this.span(list[0]));
+      else this.add("UnaryOp:op->operand", place(node.messageLoc), this.span(node.receiver));
     } else {
       this.attribute(node);
       this.call(node.messageLoc ? place(node.messageLoc) : this.span(node.receiver), node.arguments_);

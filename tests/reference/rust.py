@@ -154,6 +154,8 @@ def edges(code: str, tokens: list[Token]) -> Counter[Place]:
                     assign(kind[0], kind[1])
                 case "AssignOp":
                     add("AugAssign:target->value", kind[1], kind[2])
+                case "Await":
+                    add("Await:value->await", kind[0], (end(node) - len("await"), end(node)))
                 case "Binary":
                     add("InfixExpr:left->right", kind[1], kind[2])
                 case "Block":
@@ -205,6 +207,10 @@ def edges(code: str, tokens: list[Token]) -> Counter[Place]:
                 case "Range":
                     if (lower := kind[0].given) and (upper := kind[1].given):
                         add("Range:lower->upper", lower, upper)
+                case "Ret" if value := kind[0].given:
+                    add("Return:return->value", start(node), value)
+                case "Unary":
+                    add("UnaryOp:op->operand", start(node), kind[1])
                 case "While":
                     at = labelled(kind[2], node, "while")
                     add("While:while->test", at, kind[0])

@@ -21,6 +21,10 @@ TABLE = Table(
         Rule("resource", "Assign", {"target": "name", "value": "value"}),
         Rule("variable_declarator", "Assign", {"target": "name", "value": "value"}),
         Rule("field_access", "Attribute", {"value": "object", "attr": "field"}),
+        *(
+            Rule(node, "Attribute", {"value": "object", "attr": "*<super>"})
+            for node in ("field_access", "method_invocation")
+        ),
         Rule("method_invocation", "Attribute", {"value": "object", "attr": "name"}),
         Rule("assignment_expression", "AugAssign", {"target": f"{_ASSIGNED}/^/left", "value": f"{_ASSIGNED}/^/right"}),
         Rule("explicit_constructor_invocation", "Call", {"func": "constructor", "args": "arguments/*"}),
@@ -55,10 +59,13 @@ TABLE = Table(
         Rule("labeled_statement", "LabeledStatement", {"label": "*[0]", "body": "*[1]"}),
         Rule("lambda_expression", "Lambda", {"params": "parameters/* | parameters<identifier>", "body": "body"}),
         Rule("object_creation_expression", "New", {"class": "type", "args": "arguments/*"}),
+        Rule("throw_statement", "Raise", {"raise": "'throw'", "value": "*"}),
+        Rule("return_statement", "Return", {"return": "'return'", "value": "*"}),
         Rule("array_access", "Subscript", {"value": "array", "slice": "index"}),
         Rule("switch_expression", "Switch", {"switch": "'switch'", "expr": "condition", "statement": "body/*"}),
         Rule("try_statement", "Try", _TRY),
         Rule("try_with_resources_statement", "Try", _TRY),
+        Rule("unary_expression", "UnaryOp", {"op": "*/^", "operand": "operand"}),
         Rule("while_statement", "While", {"while": "'while'", "test": "condition", "body": "body"}),
         Rule(
             "try_with_resources_statement",
@@ -82,9 +89,12 @@ TABLE = Table(
         "LabeledStatement": "outer: while (t) { }",
         "Lambda": "g(x -> x + 1);",
         "New": "new Point(a, b);",
+        "Raise": "throw e;",
+        "Return": "return a + b;",
         "Subscript": "x = s[i];",
         "Switch": "switch (x) { case 1: a(); }",
         "Try": "try { a(); } catch (E e) { b(); } finally { c(); }",
+        "UnaryOp": "x = !t;",
         "While": "while (t) { a(); }",
         "With": "try (var in = open(p)) { use(in); }",
         "Yield": "x = switch (y) { default -> { yield 1; } };",

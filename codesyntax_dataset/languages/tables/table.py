@@ -9,8 +9,10 @@ from dataclasses import dataclass, field
 from codesyntax_dataset.languages.language import Dialect, Relation
 from codesyntax_dataset.languages.tables.constructs import CHILDREN, CONSTRUCTS
 
-BACKWARD = frozenset({"For:iter->target", "If:body->test", "IfExp:body->test", "While:body->test"})
-"""These point back where a condition comes first, and what is iterated over last."""
+BACKWARD = frozenset(
+    {"Await:value->await", "For:iter->target", "If:body->test", "IfExp:body->test", "While:body->test"}
+)
+"""These point back where a condition or `await` comes first, and what is iterated over last."""
 
 
 @dataclass(frozen=True)

@@ -118,6 +118,9 @@ class Reader
     public function save(string $path): void
     {
         $file = fopen($path, 'w');
+        if (!$file) {
+            throw new FeedError("$path cannot be written");
+        }
         try {
             flock($file, LOCK_EX);
             fwrite($file, json_encode($this->cache, flags: JSON_PRETTY_PRINT | JSON_THROW_ON_ERROR));

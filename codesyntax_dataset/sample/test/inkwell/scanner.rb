@@ -39,7 +39,7 @@ module Inkwell
 
       label = @scanner.scan_until(/\]\(/)&.delete_suffix("](")
       target = label && @scanner.scan_until(/\)/)
-      unless target
+      if !target
         @scanner.pos = start
         return nil
       end

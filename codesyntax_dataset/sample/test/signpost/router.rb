@@ -22,7 +22,7 @@ class Router
   def call(env)
     verb, path = env.values_at("REQUEST_METHOD", "PATH_INFO")
     route, values = find(verb.downcase, path)
-    return not_found(path) if route.nil?
+    return not_found(path) if !route
 
     run_filters(path, env)
     status, body = route[:handler].call(values, env)

@@ -180,17 +180,21 @@ export const differences = function (one: Value, other: Value, path = ""): strin
 };
 
 /** Runs a task for every value; failures are counted, and the sink is always closed. */
-export function drain(all: Value[], task: (value: Value) => void, close: () => void): Record<"done" | "failed", number> {
+export async function drain(
+  all: Value[],
+  task: (value: Value) => Promise<void>,
+  close: () => Promise<void>,
+): Promise<Record<"done" | "failed", number>> {
   const counts = { done: 0, failed: 0 };
   try {
     for (const value of all) {
-      task(value);
+      await task(value);
       counts.done += 1;
     }
   } catch {
     counts["failed"] = all.length - counts["done"];
   } finally {
-    close();
+    await close();
   }
   return counts;
 }

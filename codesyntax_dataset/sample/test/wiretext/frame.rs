@@ -1,6 +1,8 @@
 //! Text frames for a wire: a length, a kind and a body, with run lengths and checksums.
 
-use std::io::{self, Read, Write};
+use std::io::{self, Read};
+
+use tokio::io::AsyncWriteExt;
 
 static MAGIC: [u8; 2] = *b"wt";
 
@@ -53,13 +55,13 @@ pub fn checksum(bytes: &[u8]) -> u16 {
     high << 8 | low
 }
 
-pub fn write_frame(out: &mut impl Write, frame: &Frame) -> io::Result<usize> {
+pub async fn write_frame(out: &mut (impl AsyncWriteExt + Unpin), frame: &Frame) -> io::Result<usize> {
     let body = compress(&frame.body);
-    out.write_all(&MAGIC)?;
-    out.write_all(&[frame.kind as u8])?;
-    out.write_all(&(body.len() as u32).to_be_bytes())?;
-    out.write_all(&body)?;
-    out.write_all(&checksum(&body).to_be_bytes())?;
+    out.write_all(&MAGIC).await?;
+    out.write_all(&[frame.kind as u8]).await?;
+    out.write_all(&(body.len() as u32).to_be_bytes()).await?;
+    out.write_all(&body).await?;
+    out.write_all(&checksum(&body).to_be_bytes()).await?;
     Ok(body.len() + 9)
 }
 

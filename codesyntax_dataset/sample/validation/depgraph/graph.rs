@@ -2,6 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
+use crate::source::AsyncSource;
+
 #[derive(Default)]
 pub struct Graph {
     edges: BTreeMap<String, BTreeSet<String>>,
@@ -89,7 +91,8 @@ impl Graph {
 }
 
 /// Reads lines such as `app: core, net`.
-pub fn parse(text: &str) -> Result<Graph, String> {
+pub async fn parse(source: impl AsyncSource) -> Result<Graph, String> {
+    let text = source.read().await?;
     let mut graph = Graph::new();
     for (number, line) in text.lines().enumerate() {
         match line.split_once(':') {

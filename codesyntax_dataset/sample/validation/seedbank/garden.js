@@ -66,7 +66,7 @@ export function waterFor(beds, weather) {
 }
 
 /** Moves plants between beds until none has the same neighbour twice. */
-export function rotate(beds, before) {
+export function rotate(beds, before = {}) {
   let turns = 0;
   again: while (turns < beds.length) {
     for (const key in beds) {
