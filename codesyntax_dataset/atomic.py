@@ -14,7 +14,7 @@ from codesyntax_dataset.errors import LedgerError
 _PREFIX, _SUFFIX = ".codesyntax-", ".tmp"
 
 TEMPORARY_FOLDERS = f"{_PREFIX}*{_SUFFIX}"
-"""A pattern for the names of folders that `temporary_folder` made: those of a process that was killed remain."""
+"""A pattern for the names of folders that `temporary_folder` made; a killed process leaves them behind."""
 
 
 def write(path: str | os.PathLike, content: str | bytes) -> Path:

@@ -23,7 +23,7 @@ from codesyntax_dataset.errors import DatasetError, UnknownName
 from codesyntax_dataset.metadata import CARD, SUMS
 
 OF_METADATA = (ValueError, TypeError, LookupError, AttributeError, RecursionError)
-"""What `datasets` raises for a Parquet file with damaged metadata of its own."""
+"""The exception of `datasets` for a Parquet file with damaged metadata."""
 
 
 def read_split(folder: Path, config: str, split: str, columns: Sequence[str]) -> tuple[datasets.Dataset, str]:

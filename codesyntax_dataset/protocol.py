@@ -7,7 +7,7 @@ Hub loads it without this package; a test keeps the two equal.
 from __future__ import annotations
 
 ENGINES = ("local", "ray")
-"""What runs the processes that annotate: this computer, or a cluster."""
+"""Where functions are labelled: on this computer or a cluster."""
 
 SPLITS = ("validation", "test")
 """The splits of a dataset. Scores are computed on `test`; held-out scores choose attention heads on `validation`."""
@@ -34,7 +34,7 @@ EDITS = {
     "brackets": "expressions have up to three pairs of redundant brackets",
     "distance": "the same, and calls have further arguments, and statements that do nothing stand between the others",
 }
-"""What an edit (`codesyntax_dataset.edits`) makes of a function whose labels stay, in words."""
+"""The change that each edit (`codesyntax_dataset.edits`) makes to a function, in words."""
 
 KS = range(1, 21)
 """The k of the published curves (Figure 4)."""

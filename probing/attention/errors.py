@@ -119,7 +119,7 @@ def analyse(
     data: Any = None,
     device: Any = None,
 ) -> ErrorAnalysis:
-    """Run the model of a result file again, and classify what each relation's best head ranks first where it is wrong.
+    """Run the model of a result file again, and classify the wrong predictions of each relation's best head.
 
     `model` and `data`: their locations, if not those in the result. Raises LedgerError if there is no result, if model
     or data are not those that it was made with, or if the choices do not match its ledger; and whatever `probe` raises.

@@ -39,12 +39,12 @@ class ProbeRun(Record):
     family: str | None = None
     """The architecture in the model's configuration."""
     attention: str
-    """How attention was read: `captured` or `eager`."""
+    """The way attention was read: `captured` or `eager`."""
     attention_why: str
     """The reason if it was not captured."""
     device: str
     step: Number | None = None
-    """How far a checkpoint is in its training (`probing.models.checkpoints`)."""
+    """The training step of a checkpoint (`probing.models.checkpoints`)."""
 
     @model_serializer(mode="wrap")
     def _without_step(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:

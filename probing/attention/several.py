@@ -54,7 +54,7 @@ def probe_models(
     shard: str | None = None,
     **asked: Any,
 ) -> Iterator[Done]:
-    """Yield what becomes of each model on each config and split, one after the other; data are read once for all.
+    """Probe each model on each config and split, one after the other, and yield the outcomes; data are read once.
 
     `models`: as of `probe`, each once; `NAME@REVISION` is a model at a revision, and several revisions of one model are
     checkpoints of a training, as is a folder that holds only checkpoints (`probing.models.checkpoints.checkpoints`).

@@ -43,7 +43,7 @@ DRAWS = 20
 """The most sets of heads that the best are compared with."""
 
 TOGETHER = (1, 3, 10)
-"""How many of the best heads are silenced together: one may stand in for another."""
+"""Sizes of the sets of best heads that are silenced together, because one head may replace another."""
 
 ASKED = ("draws", "seed", "restored")
 """Settings that a run is asked for, in the order of the fields of `Silencing`."""

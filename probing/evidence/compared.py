@@ -21,7 +21,7 @@ from probing.evidence.uncertainty import compare as compare_outcomes
 
 
 class _Place(NamedTuple):
-    """What two results must share to be compared."""
+    """Settings that two results must share to be compared."""
 
     data: str
     labels: str

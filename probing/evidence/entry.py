@@ -39,7 +39,7 @@ LARGEST = 8 * 2**20
 """The most bytes of an entry, several times what the largest published config takes."""
 
 Measure = Hashable
-"""What a number of an entry measures, such as a protocol, rule and k; of an outcome, its name."""
+"""The quantity that a number measures: a protocol, rule and k, or the name of an outcome."""
 
 
 class Interval(NamedTuple):

@@ -17,7 +17,7 @@ from statistics import NormalDist
 import numpy as np
 
 FEW_FUNCTIONS = 6
-"""What is in fewer functions, a relation or a node type, is marked: its score is unreliable and has no interval."""
+"""Relations and node types in fewer functions are marked: their scores are unreliable and have no interval."""
 
 SEPARATED = 0.05
 """A difference with a p-value below this is separated from 0."""

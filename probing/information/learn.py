@@ -244,7 +244,7 @@ def choose_transform(lesson: Lesson) -> str:
 
 
 def gains(less: np.ndarray, function: np.ndarray) -> bool:
-    """Whether the loss of edges (E,) is less by more than one standard error over functions (Breiman et al. 1984)."""
+    """True if the loss of edges (E,) is lower by more than one standard error over functions (Breiman et al. 1984)."""
     _, place = np.unique(function, return_inverse=True)
     of_functions = np.bincount(place, less - less.mean())
     return bool(less.sum() > np.sqrt((of_functions**2).sum()))

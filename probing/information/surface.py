@@ -19,7 +19,7 @@ FAR = 24
 """Up to this distance, in tokens, each offset has a weight of its own."""
 
 FREQUENT = 120
-"""How many words are classes of their own: the most frequent ones."""
+"""The number of most frequent words that are classes of their own."""
 
 _SHAPES = ("name", "number", "text", "mark", "end")
 _LINES, _COLUMNS, _BRACKETS, _POWERS, _LENGTHS = 8, 16, 4, 10, 8

@@ -177,7 +177,7 @@ def batches(lengths: np.ndarray, seed: int, epoch: int) -> list[np.ndarray]:
 
 
 def chosen(special: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """Which positions to mask: (B, S), RATE of those of a row that are not `special`, at least one; (B, S)."""
+    """Positions to mask: (B, S), RATE of those of a row that are not `special`, at least one; (B, S)."""
     numbers = np.where(special, 2.0, rng.random(special.shape))
     amounts = np.maximum(1, np.rint(RATE * (~special).sum(axis=1)))
     return (numbers.argsort(axis=1).argsort(axis=1) < amounts[:, None]) & ~special

@@ -25,7 +25,7 @@ MOST_PARTS = 100_000
 """Layers of a model, times the experts in each: the largest known models have 25,000."""
 
 MOST_GROWTH = 4096
-"""How many characters a tokenizer may make of one: known ones make a few."""
+"""The most characters that a tokenizer may make of one; known tokenizers make a few."""
 
 _SURPLUS = 1 << 25  # weights that may be missing, such as those of a pooler
 _BUFFERS = 1 << 30  # numbers that are computed, such as a mask for all positions

@@ -16,7 +16,7 @@ SIMILARITIES = ("jaccard", "sorensen_dice", "levenshtein")
 """Of the trees of the source and of the restored text, from 0 to 1."""
 
 FILLERS = {"letter": "x", "deleted": ""}
-"""What needs no model: the letter x in place of each masked sub-token, or nothing."""
+"""Fillers that need no model: the letter x in place of each masked sub-token, or nothing."""
 
 FILLED = tuple(f"{filler}_{similarity}" for filler in FILLERS for similarity in SIMILARITIES)
 """The similarities of the trees of the source and of the text that a filler leaves."""
@@ -27,7 +27,7 @@ FLOORS = {similarity: tuple(f"{filler}_{similarity}" for filler in FILLERS) for 
 """Outcome -> columns of what needs no model, which say what it is worth."""
 
 HITS = ("hits_1", "hits_5", "hits_10")
-"""How many masked sub-tokens have the true one first, or among the first 5 or 10."""
+"""Counts of masked sub-tokens whose true one is first, or among the first 5 or 10."""
 
 ROW = np.dtype(
     [
@@ -42,7 +42,7 @@ ROW = np.dtype(
         *((name, "<f8") for name in (*SIMILARITIES, *FILLED)),  # NaN if the trees could not be compared
     ]
 )
-"""What is known of a copy. `node_type` is an index into the ledger's node types."""
+"""The columns of a copy. `node_type` is an index into the ledger's node types."""
 
 
 class MaskingLedger(RowLedger):

@@ -28,7 +28,8 @@ PROTOCOLS = (CURRENT, PUBLISHED)
 
 SUB_TOKENS, SPANS = "sub-tokens", "spans"
 CONTROLS = (SUB_TOKENS, SPANS)
-"""What a control masks: as many random sub-tokens, as in the study, or random spans of code as long as the nodes."""
+"""The spans that a control masks: as many random sub-tokens, as in the study, or random spans of code as long as the
+nodes."""
 
 _TRIES = 20  # to place all spans of a control at random, before those of T1 stand again
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     import pandas
 
 OUTCOMES = (*SIMILARITIES, "restored", "log_probability")
-"""What is compared between the two arms: the similarities, from 0 to 1; `restored`, the share of masked sub-tokens of
+"""Outcomes compared between the two arms: the similarities, from 0 to 1; `restored`, the share of masked sub-tokens of
 which the true one is the most likely, from 0 to 1; `log_probability` of the true ones, in nats."""
 
 VERSION = 2
@@ -83,7 +83,7 @@ class MaskProvenance(Provenance):
     settings: MaskSettings
     version: int
     functions: Count
-    """How many were read and not skipped."""
+    """Number of functions read and not skipped."""
     skips: dict[str, Count]
     dropped: Annotated[dict[str, Number], exactly(DROPPED)]
     """Reason -> number of pairs of a function and a node type without a masked copy; with the pairs in the ledger, they

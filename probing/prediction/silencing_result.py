@@ -167,7 +167,7 @@ class SilencingProvenance(Provenance):
     settings: SilencingSettings
     version: int
     functions: Count
-    """How many have a dependent that is asked for."""
+    """Number of functions with a dependent to predict."""
     passes: Count
     """Forward passes of single functions."""
     skips: dict[str, Count]

@@ -41,7 +41,7 @@ MOST_WAITING = 600
 AGAIN = "Each commit is published as a whole or not at all: run the same command again to complete the rest"
 
 _UNREADABLE = (json.JSONDecodeError, AttributeError, LookupError, TypeError)
-"""What `huggingface_hub` raises if an answer is not JSON, or not the JSON of a Hub."""
+"""Exceptions of `huggingface_hub` for an answer that is not JSON, or not a Hub's JSON."""
 
 Answer = TypeVar("Answer")
 

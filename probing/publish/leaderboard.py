@@ -37,7 +37,7 @@ class HubResult(NamedTuple):
 
     @property
     def agrees(self) -> bool:
-        """Whether the value is one of the numbers that the row sends as results of tasks."""
+        """True if the row sends this value as the result of a task."""
         return self.row is not None and any(
             abs(value - self.value) < _ROUNDED for value in task_values(self.row.scores)
         )

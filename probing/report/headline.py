@@ -35,7 +35,7 @@ from probing.report.words import counted, listed
 TITLE = "What was found"
 
 NAMED = 3
-"""How many configs or relations a sentence names."""
+"""The most configs or relations that a sentence names."""
 
 MOST_ROWS = 12
 """With more models and configs than this, the table shows one config at a time."""

@@ -55,7 +55,7 @@ def read_informed(files: Sequence[Path]) -> list[InformedModel]:
 
 
 def same_run(settings: Settings | InformationSettings) -> tuple[object, ...]:
-    """What a probe and an information probe of one model on the same functions share."""
+    """The settings that a probe and an information probe of one model on the same functions share."""
     return settings.model, settings.revision, settings.data, settings.config, settings.split, str(settings.limit)
 
 

@@ -33,7 +33,7 @@ from probing.report.syntaxeval import Group
 from probing.report.words import file_names, interval, method
 
 OUTCOMES = {"effect": "the effect T1 − T0", "restored": "what is restored in T1"}
-"""What masking shows of a node type, in words."""
+"""Outcomes of masking a node type, in words."""
 
 
 class ProbedAndMasked(NamedTuple):

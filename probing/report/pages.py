@@ -54,7 +54,7 @@ _CONTROLS = [*range(9), 11, 12, *range(14, 32), *range(127, 160), *range(0xD800,
 _DIRECTIONS = [0x61C, 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A)]
 
 SHOWN = str.maketrans(dict.fromkeys(map(chr, [*_CONTROLS, *_DIRECTIONS]), "\ufffd"))
-"""What stands for characters that cannot be shown, or that let a reader see others in another order than a computer."""
+"""Replacements for characters that cannot be shown, or that change the order in which a reader sees others."""
 
 
 def shown(value: Any) -> Any:

@@ -39,7 +39,7 @@ PREDICTED = {
     ("masked", DEPENDENTS): "all its dependents in a function are masked together",
     ("next", DEPENDENTS): "the first token of each dependent is predicted",
 }
-"""What a model predicts for a relation, by the field `predicts` of a run and its setting `restored`."""
+"""The prediction task of a relation, by the field `predicts` of a run and its setting `restored`."""
 
 VERDICTS = FEW, ALIKE, LESS, NOTHING, ANOTHER, MOST = (
     "few functions",
@@ -49,7 +49,7 @@ VERDICTS = FEW, ALIKE, LESS, NOTHING, ANOTHER, MOST = (
     "serves, but another more",
     "serves most",
 )
-"""What is said of a relation, see `verdict`."""
+"""The verdicts on a relation, see `verdict`."""
 
 
 class SilencedModel(NamedTuple):

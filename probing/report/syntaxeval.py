@@ -44,7 +44,7 @@ from probing.report.words import distinct, file_names, interval, listed, method
 from probing.runs.settings import extent
 
 RANDOM = {SUB_TOKENS: "as many random sub-tokens", SPANS: "random spans of code as long outside of its nodes"}
-"""What T0 masks, by the control of a run."""
+"""Text masked in T0, by the control of a run."""
 
 SHOWN = "jaccard"
 """The similarity of the finding and the figures."""
@@ -61,13 +61,13 @@ TREE_LINES = 30
 """The lines of a tree that an example shows."""
 
 OUTCOMES = {SHOWN: "similarity of trees", "restored": "restored sub-tokens", "log_probability": "log-probability"}
-"""What a finding rests on, in words: three measures of the same copies."""
+"""The three outcomes that a finding rests on, in words."""
 
 FILLED_WITH = {"letter": "x", "deleted": "nothing", "commonest": "the commonest"}
-"""What needs no model puts in place of each masked sub-token, by the beginning of its column."""
+"""The filler of each masked sub-token, by the beginning of its column."""
 
 NAMED = 3
-"""How many node types a sentence names with their effects."""
+"""The most node types that a sentence names with their effects."""
 
 
 class Group(NamedTuple):

@@ -19,13 +19,13 @@ class Record(BaseModel):
 
 
 Count = Annotated[int, Field(ge=1)]
-"""How many there are of something that is there."""
+"""A count of at least one."""
 
 listed = BeforeValidator(lambda value: tuple(value) if isinstance(value, list) else value)
 """A tuple is a list in JSON."""
 
 Number = Annotated[int, Field(ge=0, le=2**53)]
-"""How many there are, none included; a float can hold it."""
+"""A count, possibly 0, that a float can hold."""
 
 Texts = Annotated[tuple[str, ...], listed]
 

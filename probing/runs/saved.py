@@ -100,11 +100,11 @@ class Result(Record, Generic[L]):
     format: Literal[2]
     instrument: str
     signature: str
-    """What two numbers must share to compare, and what they were measured on."""
+    """Everything that two numbers must share to compare, and their data."""
     settings: Any
     """Everything that determines the ledger."""
     run: Any
-    """How the run went."""
+    """Figures on the run itself."""
     versions: dict[str, str]
     """The packages on which numbers may depend."""
     functions: Count

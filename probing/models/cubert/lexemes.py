@@ -19,7 +19,7 @@ IDENTIFIER, LITERAL, COMMENT, NUMBER, WHITESPACE, NEWLINE, WHOLE = range(7)
 """The kinds of tokens, which decide how they are split; a LITERAL is a string or a character."""
 
 KINDS = dict(zip(DROPPABLE, (COMMENT, WHITESPACE)))
-"""What a tokenizer may drop -> its kind."""
+"""Name of what a tokenizer may drop -> kind of token."""
 
 _LINE_BREAK = re.compile(r"\r?\n")
 

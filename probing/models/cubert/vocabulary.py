@@ -12,7 +12,7 @@ PAD, CLS, SEP, MASK, UNKNOWN = "<pad>_", "[CLS]_", "[SEP]_", "[MASK]_", "[UNK]_"
 """Entries that stand for no text; the last is never produced."""
 
 GOES_ON, ENDS = "^", "_"
-"""What ends a piece: ENDS always, and GOES_ON before it if the code token has further pieces."""
+"""The end of a piece: ENDS, after GOES_ON if the code token has further pieces."""
 
 _NAMED = {"\n": "NLCHAR", "\r": "CR", "^": "CARET"}
 """Characters that are spelled by a name."""
