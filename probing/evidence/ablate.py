@@ -200,7 +200,8 @@ def beats_guess(ledger: RankLedger, fold: np.ndarray, hits: np.ndarray) -> set[s
 
     `fold` (E,) of each edge; `hits` (folds, relations, layers, heads). The guess draws one distance from head to
     dependent from the other folds, as `probing.evidence.beyond.guesses`. Paired by function, at 5 %, corrected (Holm)
-    over relations.
+    over relations. The folds choose from each other, which the test takes for independent: of models whose heads only
+    guess, 11.5 % have a candidate among ten relations (tests/benchmarks/sizes.py, 1,000 simulations of 60 functions).
     """
     best = (hits.sum(axis=0) - hits).reshape(*hits.shape[:2], -1).argmax(axis=2)  # (folds, relations)
     of_rules = np.repeat(best[:, None], len(RULES), axis=1)
