@@ -56,6 +56,7 @@ def choice(weights, reader):
     return -1 if weights[reader].max() < 0 else int(weights[reader].argmax())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("direction", DIRECTIONS)
 @pytest.mark.parametrize("name", ["tiny", "embedded"])
 def test_first_choices_are_those_of_eager_maps(name, direction, tiny_model, dataset_folder):

@@ -68,6 +68,7 @@ def test_steps_are_read_from_names(name, step):
     assert step_of(name) == step
 
 
+@pytest.mark.slow
 def test_a_folder_of_checkpoints_stands_for_all_of_them(training, dataset_folder, tmp_path):
     """In order of steps; each as if it were probed alone, under the name of the training."""
     done = list(probe_training(training, dataset_folder, output=tmp_path, **SOME))

@@ -401,6 +401,7 @@ def test_literals_keep_names_of_characters_and_fields():
     assert '"\\u{FADE} ' in edit('function f() { return "\\u{FADE} tail"; }', "javascript", "literals")[0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", EDITS)
 @pytest.mark.parametrize("variant", ["paper", "exact"])
 def test_edited_python_compiles(name, variant):

@@ -97,6 +97,7 @@ def test_every_construct_is_one_of_some_language():
     assert {rule.construct for table in TABLES.values() for rule in table.rules} <= set(CONSTRUCTS)
 
 
+@pytest.mark.slow
 @every_language
 def test_the_sample_by_the_language_s_own_parser(language):
     """Edge for edge, but those of any nodes, which each parser has its own of."""

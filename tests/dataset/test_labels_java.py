@@ -68,6 +68,7 @@ def slice_of_codesearchnet(shared: Path, split: str) -> dict[str, str]:
     return {row["url"]: row["code"] for row in read_rows(path)}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("variant", PUBLISHED)
 @pytest.mark.parametrize("split", ["test", "valid"])
 def test_every_function_has_its_reference_labels(shared, split, variant):
@@ -263,6 +264,7 @@ SIGNS = (
 ).split()
 
 
+@pytest.mark.slow
 @settings(max_examples=200, deadline=None)
 @given(st.lists(st.one_of(LITERALS, st.sampled_from([*SIGNS, *WORDS, "/*/ */", "//\n"]))))
 def test_literals_and_operators_are_javalangs(words):

@@ -842,6 +842,7 @@ def test_the_hub_dataset_reads_at_the_revisions_that_have_it_without_a_script(fr
     assert "owner/csn@refs/pr/15 or owner/csn@refs/convert/parquet" in refused
 
 
+@pytest.mark.slow
 def test_a_hub_dataset_that_is_not_there_or_another_one_is_refused(from_hub):
     nothing, no_revision, no_columns = (from_hub[source] for source in ON_THE_HUB[3:])
     assert "doesn't exist on the Hub or cannot be accessed. Expected a local file or folder of that name" in nothing

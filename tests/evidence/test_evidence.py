@@ -33,6 +33,7 @@ def evidence(results, dataset_folder):
     return gather(find([results]), dataset_folder)
 
 
+@pytest.mark.slow
 def test_every_result_finds_its_counterpart(results):
     model, control = sorted(find([results]), key=lambda probed: probed.test.settings.control or "")
     for probed, name in ((model, None), (control, "redrawn-dependents")):

@@ -129,6 +129,7 @@ def test_equal_numbers_have_no_correlation_and_equal_orders_an_interval():
     assert same[::3] == pytest.approx((1, 2 / 120)) and -0.2 < same.low < 0 and same.high == 1
 
 
+@pytest.mark.slow
 def test_independent_pairs_correlate_in_5_of_100_cases_and_planted_ones_are_found():
     """tests/benchmarks/sizes.py with fewer of everything."""
     assert all(orders_claimed(pairs, 300, seed=1) <= 7.5 for pairs in (6, 8))

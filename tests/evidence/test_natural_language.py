@@ -68,6 +68,7 @@ def test_the_embedded_encoder_is_that_of_the_reference(reference, language):
     assert np.abs(np.mean(found, axis=0) - np.mean(theirs, axis=0)).max() < 0.05
 
 
+@pytest.mark.slow
 def test_directions(tiny_model, sentences):
     """By default heads are found, whichever way: the same offsets hit in both directions, with the other sign."""
     result = baseline(sentences, "english")

@@ -44,6 +44,7 @@ def dense(one: Choices) -> list[np.ndarray]:
     return blocks
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", RELATIONS)
 def test_the_fit_is_that_of_scipy(choices, name):
     optimize, special = pytest.importorskip("scipy.optimize"), pytest.importorskip("scipy.special")

@@ -45,6 +45,7 @@ def plain(probing, functions):
     return found
 
 
+@pytest.mark.slow
 def test_gathered_weights_are_those_of_full_maps(probing, functions, plain):
     rng, candidates = np.random.default_rng(0), {}
     for function in functions:

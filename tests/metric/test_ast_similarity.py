@@ -304,6 +304,7 @@ except ValueError as error:
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("ours", [True, False], ids=["installed", "as on the Hub"])
 def test_evaluate_loads_it(ours, tmp_path):
     """By its folder; and where our packages are missing, from its two scripts alone."""

@@ -144,6 +144,7 @@ def computed(functions, form="lists", **options):
     return metric.compute(**options)
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(functions=functions(), rule=st.sampled_from(RULES))
 def test_equals_plain_loop(functions, rule):

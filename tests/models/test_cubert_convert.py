@@ -30,7 +30,7 @@ from probing.models.load import load, load_tokenizer
 from probing.runs.data import read_functions
 from probing.runs.session import Session
 
-pytestmark = pytest.mark.usefixtures("one_thread")
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("one_thread")]
 
 
 @pytest.fixture(scope="module")

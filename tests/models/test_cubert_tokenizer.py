@@ -259,6 +259,7 @@ def read_rows(file: Path) -> list[dict]:
     return [json.loads(line) for line in gzip.decompress(file.read_bytes()).splitlines()]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SETTINGS)
 def test_reference(shared, name):
     """Sub-tokens, ids and the published alignment are those of the original, for 200 functions.

@@ -232,6 +232,7 @@ def test_pair_without_numbers(tokenizer):
         load((empty, tokenizer))
 
 
+@pytest.mark.slow
 def test_a_self_check_is_remembered_for_the_same_files(folder, model, tokenizer, tmp_path, monkeypatch):
     """Not for other weights or settings, not where it is damaged or nothing is kept, and never for a model in memory."""
     real, checked = selfcheck.examine, []

@@ -47,6 +47,7 @@ def cache(tmp_path, monkeypatch) -> Path:
     return tmp_path / "cache"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("family", ["llama", "qwen2"])
 @pytest.mark.parametrize("kind", gguf_files.KINDS)
 def test_scores_are_those_of_weights_dequantized_by_hand(family, kind, dataset_folder, tmp_path):
@@ -89,6 +90,7 @@ def test_it_is_converted_once(tiny, cache, monkeypatch):
     assert not list(cache.iterdir())
 
 
+@pytest.mark.slow
 def test_every_command_knows_it(tiny, dataset_folder, tmp_path):
     def run(*arguments: object, status: int = 0) -> str:
         result = CliRunner().invoke(main, [str(argument) for argument in arguments])

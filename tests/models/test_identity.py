@@ -76,6 +76,7 @@ def json_in(folder):
 # Datasets ------------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_every_command_reads_the_folder_that_is_named(tiny_model, dataset_folder, copy, tmp_path):
     """Two folders have one name, one card and one version; the labels of the second one are others."""
     without_last_edges(copy)

@@ -26,7 +26,7 @@ from probing.models.load import load, load_language_model, load_masked
 from probing.models.location import embedded_model
 from probing.runs.settings import short
 
-pytestmark = pytest.mark.usefixtures("one_thread")
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("one_thread")]
 
 _LAYERS = {"num_hidden_layers": 2, "num_attention_heads": 4, "hidden_size": 32, "intermediate_size": 48}
 FAMILIES = {

@@ -70,6 +70,7 @@ def numbers(text: str) -> list[str]:
     return re.findall(r"(?<![\w.])-?\d[\d,]*(?:\.\d+)?(?![\w.])", text)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "arguments",
     [

@@ -18,7 +18,7 @@ from probing.evidence.verify import verify
 from probing.models.location import TINY
 from probing.runs.settings import Sample
 
-pytestmark = pytest.mark.usefixtures("one_thread")
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("one_thread")]
 
 
 @pytest.fixture(scope="module")

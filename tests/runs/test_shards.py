@@ -72,6 +72,7 @@ def files(folder: Path) -> list[Path]:
     return sorted(folder.glob("*.shard-*.parquet"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("of", [1, 2, 7])
 def test_shards_give_the_bytes_of_one_process(of, whole, tiny_model, dataset_folder, tmp_path_factory, caplog):
     """In both languages at once, from a folder each, as on several machines; with more shards than parts, too."""
