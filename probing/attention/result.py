@@ -17,7 +17,7 @@ from codesyntax_dataset.protocol import KS, TABLE_KS
 from codesyntax_metric.topk_uas import RULES, SCORING_VERSION, score
 from probing.attention.ledger import RankLedger
 from probing.runs.records import Count, Number, Record, exactly
-from probing.runs.saved import Provenance, Result
+from probing.runs.saved import Circumstances, Provenance, Result
 from probing.runs.settings import Settings, Signature
 
 if TYPE_CHECKING:
@@ -33,16 +33,13 @@ class ByK(dict[str, Any]):
         raise KeyError(k)
 
 
-class ProbeRun(Record):
+class ProbeRun(Circumstances):
     """The circumstances of a probe."""
 
-    family: str | None = None
-    """The architecture in the model's configuration."""
     attention: str
     """The way attention was read: `captured` or `eager`."""
     attention_why: str
     """The reason if it was not captured."""
-    device: str
     step: Number | None = None
     """The training step of a checkpoint (`probing.models.checkpoints`)."""
 
@@ -67,11 +64,9 @@ class ProbeProvenance(Provenance):
 
     settings: Settings
     scoring: int
-    skips: dict[str, Count]
     ties: Annotated[dict[str, Number], exactly(RULES)]
     """Rule -> number of edges decided by a tie."""
     run: ProbeRun
-    versions: dict[str, str]
 
 
 def signature_of(settings: Settings, functions: int, edges: int) -> Signature:

@@ -15,10 +15,10 @@ import json
 import logging
 import os
 from abc import abstractmethod
-from collections.abc import Callable, Collection, Hashable, Iterable, Mapping
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal, NamedTuple, Self
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple, Self, get_args
 
 import numpy as np
 from pydantic import AfterValidator, BeforeValidator, Field, ValidationError, model_validator
@@ -26,7 +26,9 @@ from pydantic import AfterValidator, BeforeValidator, Field, ValidationError, mo
 from codesyntax_dataset.errors import EntryError
 from codesyntax_dataset.languages import CONFIGS
 from probing.models.cache_dir import VERSIONS
+from probing.runs import records
 from probing.runs.records import Record, exactly, explain, matching
+from probing.runs.saved import Circumstances
 from probing.runs.settings import Limit
 from probing.runs.untrusted_json import PLAIN, parse, read, shown
 
@@ -83,6 +85,31 @@ class Scores:
         return first.mean.value if first else 0.0
 
 
+class Outcome(NamedTuple):
+    """A number of an instrument: its title on boards, and its unit, percent, nats or bits."""
+
+    title: str
+    unit: str = "percent"
+
+
+class GroupScore(NamedTuple):
+    """The scores of a node type or a relation, by outcome, in so many `functions`; `counted`: its masked sub-tokens, or
+    edges."""
+
+    functions: int
+    counted: int
+    cells: dict[str, Score]
+
+
+@dataclass(frozen=True, eq=False)
+class GroupScores(Scores):
+    """Means over node types or relations, by outcome; and the `groups` by name. `on_read`: if any function is missed,
+    outcome -> the mean without these."""
+
+    groups: dict[str, GroupScore]
+    on_read: Mapping[str, float]
+
+
 # -------------------------------------------------------------------------------------------------------------- fields
 
 
@@ -129,6 +156,7 @@ Labels = Annotated[str, matching("[0-9a-f]{12}", "12 hexadecimal digits")]
 Sha256 = Annotated[str, matching("[0-9a-f]{64}", "64 hexadecimal digits")]
 Version = Annotated[str, matching(r"\d[\w.+!-]{0,60}", "a version")]
 Family = Annotated[str, matching(r"[\w-]{1,60}", "the type of a model")]
+Dtype = Annotated[str, matching(r"(float32|bfloat16)( of [A-Z0-9_]{1,10})?", "float32 or bfloat16")]
 Device = Annotated[str, matching("[a-z]{1,20}", "the kind of a device")]
 
 
@@ -164,7 +192,7 @@ class Entry(Record):
     format: Literal[4]
     instrument: str
     settings: Any
-    run: Any
+    run: Circumstances
     functions: Annotated[int, Field(ge=1, le=10**5)]
     skips: dict[Plain, Number]
     versions: Annotated[dict[str, Version], exactly(VERSIONS)]
@@ -174,8 +202,8 @@ class Entry(Record):
 
     @classmethod
     def __pydantic_init_subclass__(cls, **_: Any) -> None:
-        (instrument,) = cls.model_fields["instrument"].annotation.__args__  # type: ignore[union-attr]
-        Entry.kinds[instrument] = cls
+        for instrument in get_args(cls.model_fields["instrument"].annotation):  # an abstract one has none
+            Entry.kinds[instrument] = cls
 
     @classmethod
     def made(cls, fields: Mapping[str, Any]) -> Self:
@@ -244,6 +272,47 @@ class Entry(Record):
         """The same entry gives the same text."""
         fields = self.model_dump(mode="json", exclude_unset=True)
         return json.dumps(fields, allow_nan=False, separators=(",", ":")) + "\n"
+
+
+class GroupedEntry(Entry):
+    """The base of entries whose scores are means over groups: over node types, or relations.
+
+    `GROUP`: what a group is; `COUNTED`: in it; `ARMS`: a score and what it is compared with; `OUTCOMES`: by name, the
+    headline first; `SHOWN`: those in a table of models; `SHARED`: names of `shared` that a board tells; `SHARES`: the
+    outcome of `by_function`.
+    """
+
+    GROUP: ClassVar[str]
+    COUNTED: ClassVar[str]
+    ARMS: ClassVar[tuple[str, str]]
+    OUTCOMES: ClassVar[dict[str, Outcome]]
+    SHOWN: ClassVar[tuple[str, ...]]
+    SHARED: ClassVar[tuple[str, ...]]
+    SHARES: ClassVar[str]
+
+    dropped: dict[str, records.Number]
+    ledger: Sha256
+
+    @property
+    def digests(self) -> dict[str, str]:
+        return {"test": self.ledger}
+
+    @abstractmethod
+    def scores(self, beside: Scores | None = None) -> GroupScores: ...
+
+    @abstractmethod
+    def by_function(self) -> Iterator[FunctionShare]:
+        """The share of SHARES in each function of each group."""
+
+
+class FunctionShare(NamedTuple):
+    """The `share`, from 0 to 1, that a model gets right of the edges or nodes `asked` in the function at `place` in the
+    split, of a group."""
+
+    group: str
+    place: int
+    share: float
+    asked: int
 
 
 def digest_of(content: Iterable[np.ndarray], text: str = "") -> str:

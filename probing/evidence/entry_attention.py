@@ -68,7 +68,7 @@ class AttentionEntrySettings(CompleteRun, Settings):
     """The settings of a probe of a model."""
 
     direction: Annotated[str, entry.one_of(DIRECTIONS)]
-    dtype: Annotated[str, matching(r"(float32|bfloat16)( of [A-Z0-9_]{1,10})?", "float32 or bfloat16")]
+    dtype: entry.Dtype
     also_fits: Annotated[tuple[entry.Model, ...], FailFast(), listed]
     control: Annotated[None, entry.none("a control is not a model")]
     seed: None

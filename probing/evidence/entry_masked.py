@@ -10,17 +10,28 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple
 
 import numpy as np
 from pydantic import FailFast, Field
 
-from codesyntax_dataset.errors import DatasetError, EntryError
+from codesyntax_dataset.errors import EntryError
 from probing.evidence import entry
 from probing.evidence.effect import paired
-from probing.evidence.entry import FORMAT, CompleteRun, Entry, Interval, Number, Score, Scores, digest_of
+from probing.evidence.entry import (
+    FORMAT,
+    CompleteRun,
+    FunctionShare,
+    GroupedEntry,
+    GroupScore,
+    GroupScores,
+    Interval,
+    Number,
+    Outcome,
+    Score,
+    Scores,
+    digest_of,
+)
 from probing.evidence.masked import OF_MODEL, UNCOMPARED, holding
 from probing.evidence.over_types import over_types
 from probing.evidence.packing import packed, unpacked
@@ -38,7 +49,6 @@ from probing.prediction.result import (
     signature_of,
 )
 from probing.runs import records
-from probing.runs.data import find_data
 from probing.runs.ledger_file import MASKING
 from probing.runs.records import exactly, listed, matching
 from probing.runs.untrusted_json import PLAIN
@@ -92,30 +102,24 @@ class Pairs(NamedTuple):
     arms: dict[str, np.ndarray]
 
 
-class NodeTypeScore(NamedTuple):
-    """A node type of an entry: its functions and masked sub-tokens, and outcome -> T1 against T0. HEADLINE has an
-    interval of the effect, and its p, corrected over node types."""
-
-    functions: int
-    masked: int
-    cells: dict[str, Score]
-
-
-@dataclass(frozen=True, eq=False)
-class MaskedScores(Scores):
-    """Means over node types of T1, against T0, by outcome; and by the name of a node type. `on_read`: if any pair is
-    missed, outcome -> T1 without these, of the node types that are left."""
-
-    node_types: dict[str, NodeTypeScore]
-    on_read: dict[str, float]
-
-
-class MaskedEntry(Entry):
+class MaskedEntry(GroupedEntry):
     """A published entry on a masked language model on one config.
 
     `functions`, `copies`, `skips` and `dropped` are of all that was run; `uncompared` counts what was, but is missed.
     `compared`: each node type -> the functions with nodes of it. `ledger`: the digest of its content.
     """
+
+    GROUP, COUNTED, ARMS = "node type", "masked", ("T1", "T0")
+    OUTCOMES: ClassVar = {
+        "jaccard": Outcome("Jaccard similarity"),
+        "sorensen_dice": Outcome("Sorensen-Dice similarity"),
+        "levenshtein": Outcome("Levenshtein similarity"),
+        "restored": Outcome("restored sub-tokens"),
+        "log_probability": Outcome("log-probability", "nats"),
+    }
+    SHOWN = ("jaccard", "restored")
+    SHARED = ("config", "data", "labels", "split", "protocol", "rate", "control", "draws", "seed", "parser")
+    SHARES = "restored"
 
     instrument: Literal["masking"]
     version: Literal[2]
@@ -123,7 +127,6 @@ class MaskedEntry(Entry):
     run: MaskedEntryRun
     dropped: Annotated[dict[str, records.Number], exactly(DROPPED)]
     uncompared: Annotated[dict[str, records.Number], exactly(UNCOMPARED)]
-    ledger: entry.Sha256
     compared: dict[NodeType, Number]
     places: str
     masked: str
@@ -162,10 +165,6 @@ class MaskedEntry(Entry):
         for name in sorted(pairs.node_types):
             yield pairs.places[pairs.node_type == pairs.node_types.index(name)]
 
-    @property
-    def digests(self) -> dict[str, str]:
-        return {"test": self.ledger}
-
     def numbers(self) -> str:
         return digest_of(np.round(_UNIT * np.abs(arm)) for arm in self.pairs().arms.values())
 
@@ -183,7 +182,7 @@ class MaskedEntry(Entry):
         arms["log_probability"] = -arms["log_probability"]
         return Pairs(names, node_type, places, masked, arms)
 
-    def scores(self, beside: Scores | None = None) -> MaskedScores:
+    def scores(self, beside: Scores | None = None) -> GroupScores:
         pairs = self.pairs()
         stacked = np.stack([pairs.arms[name].T for name in OUTCOMES], axis=2)  # (N, 2, outcomes)
         mean, p = over_types(pairs.node_type, pairs.places, stacked)
@@ -196,9 +195,9 @@ class MaskedEntry(Entry):
         sizes = np.bincount(pairs.node_type)
         weight = PERCENT / sizes[pairs.node_type] / len(sizes)
         shares = [np.bincount(row, weight * pairs.arms[name][0], len(functions)) for name in OUTCOMES]
-        return MaskedScores(cells, np.array(shares, np.float32), self._of_types(pairs, units), _on_read(pairs, units))
+        return GroupScores(cells, np.array(shares, np.float32), self._of_types(pairs, units), _on_read(pairs, units))
 
-    def _of_types(self, pairs: Pairs, units: dict[str, int]) -> dict[str, NodeTypeScore]:
+    def _of_types(self, pairs: Pairs, units: dict[str, int]) -> dict[str, GroupScore]:
         of_types = {name: pairs.node_type == number for number, name in enumerate(pairs.node_types)}
         t1, t0 = ({name: pairs.arms[HEADLINE][arm, of] for name, of in of_types.items()} for arm in (0, 1))
         effects = paired(t1, t0)
@@ -211,8 +210,13 @@ class MaskedEntry(Entry):
                 cells[outcome] = Score(t1_mean, t0_mean, gained)
             effect = Interval.of(PERCENT * np.array(effects[name].effect))
             cells[HEADLINE] = cells[HEADLINE]._replace(difference=effect, p=effects[name].p_holm)
-            scores[name] = NodeTypeScore(int(of.sum()), int(pairs.masked[of].sum()), cells)
+            scores[name] = GroupScore(int(of.sum()), int(pairs.masked[of].sum()), cells)
         return scores
+
+    def by_function(self) -> Iterator[FunctionShare]:
+        pairs = self.pairs()
+        for group, place, share in zip(pairs.node_type, pairs.places, pairs.arms[self.SHARES][0]):
+            yield FunctionShare(pairs.node_types[group], int(place), float(share), 1)
 
     def _check(self) -> None:
         names = [name for name in self.settings.node_types if name in self.compared]
@@ -284,16 +288,9 @@ def make(result: MaskResult, holding: Mapping[str, np.ndarray]) -> MaskedEntry:
     )
 
 
-def of_file(file: Path, data: Any = None) -> MaskedEntry:
-    """The entry of a masking result in a file; `data`: the location of the dataset, if not that in the result.
-
-    Raises LedgerError for a damaged result, EntryError for what no board takes, or without the data.
-    """
-    result = MaskResult.load(file)
-    try:
-        return make(result, holding(find_data(file, result.settings) if data is None else data, result.settings))
-    except DatasetError as error:
-        raise EntryError(f"nobody knows what {result.settings.model} could not read: {error}") from error
+def of_result(result: MaskResult, data: Any) -> MaskedEntry:
+    """The entry of a masking result; `data`: the location of the dataset. Raises EntryError for what no board takes."""
+    return make(result, holding(data, result.settings))
 
 
 def _filled(places: np.ndarray, known: np.ndarray, values: np.ndarray, missed: float) -> np.ndarray:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -34,6 +34,7 @@ from probing.evidence.baselines import BaselineResult, Edges
 from probing.evidence.beyond import AVOIDED, Beyond, Rivals, beyond, rivals
 from probing.evidence.entry import FORMAT
 from probing.evidence.entry_attention import NO_RELATIONS, AttentionEntry, CountedHits, pack, pack_baselines
+from probing.evidence.merge import RESULTS
 from probing.evidence.outcomes import TABLE_PLACES, Outcomes
 from probing.evidence.packing import packed
 from probing.evidence.selection import apply_each, check_alike, choice_of
@@ -50,7 +51,7 @@ from probing.evidence.uncertainty import (
 )
 from probing.runs.controls import check_control
 from probing.runs.data import find_data
-from probing.runs.ledger_file import ATTENTION, INFORMATION, MASKING, SILENCING, instrument_of
+from probing.runs.ledger_file import ATTENTION, instrument_of
 from probing.runs.saved import ledger_path
 from probing.runs.settings import Settings
 
@@ -122,29 +123,23 @@ def files_of(paths: Sequence[str | os.PathLike]) -> list[Path]:
     return list(files)
 
 
-class ByInstrument(NamedTuple):
-    """Results of masking, of silencing and of information, and the paths that are left for the attention probe."""
-
-    masking: list[Path]
-    silencing: list[Path]
-    information: list[Path]
-    left: list[Path]
-
-
-def by_instrument(paths: Sequence[str | os.PathLike]) -> ByInstrument:
-    """The results among files and folders; a folder that has no results of the attention probe, but others, is not
-    left."""
-    found: dict[str, dict[Path, None]] = {MASKING: {}, SILENCING: {}, INFORMATION: {}}
-    left: list[Path] = []
+def by_instrument(paths: Sequence[str | os.PathLike]) -> dict[str, list[Path]]:
+    """Instrument -> the results among files and folders. Of attention, the paths that are left: a folder that has other
+    results alone is not."""
+    found: dict[str, dict[Path, None]] = {name: {} for name in RESULTS}
     for path in map(Path, paths):
         files = sorted(path.glob("*.json")) if path.is_dir() else [path]
-        others = {file: kind for file in files if (kind := instrument_of(ledger_path(file))) in found}
+        others = {file: kind for file in files if (kind := instrument_of(ledger_path(file))) in _others()}
         for file, kind in others.items():
             found[kind][file] = None
         if not others or (path.is_dir() and _results(path)):
-            left.append(path)
-    masking, silencing, information = (list(files) for files in found.values())
-    return ByInstrument(masking, silencing, information, left)
+            found[ATTENTION][path] = None
+    return {name: list(files) for name, files in found.items()}
+
+
+def _others() -> set[str]:
+    """The instruments that do not probe attention."""
+    return RESULTS.keys() - {ATTENTION}
 
 
 @dataclass
@@ -455,7 +450,7 @@ def _bare_scores(relations: dict[str, Any]) -> dict[str, Any]:
 def _results(folder: Path) -> list[Path]:
     """The results of attention probes in a folder: JSON files with a rank ledger beside them."""
     files = (file for file in folder.glob("*.json") if ledger_path(file).exists())
-    return sorted(file for file in files if instrument_of(ledger_path(file)) not in (MASKING, SILENCING, INFORMATION))
+    return sorted(file for file in files if instrument_of(ledger_path(file)) not in _others())
 
 
 def alike(result: ProbeResult) -> Settings:

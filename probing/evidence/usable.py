@@ -7,6 +7,7 @@ functions has no interval.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,6 +16,7 @@ from probing.evidence.effect import Effect
 from probing.evidence.statistics import FEW_FUNCTIONS, RESAMPLES, bca
 from probing.evidence.uncertainty import degrees_of
 from probing.information.result import InformationLedger, InformationResult
+from probing.runs.row_ledger import RowLedger
 
 MEASURED = ("best", "attention", "words", "both", "adds", "open")
 """Top-1 UAS in percent of one head and of the three choices; bits that attention adds; bits that words leave open."""
@@ -37,48 +39,64 @@ def usable(result: InformationResult, *, resamples: int = RESAMPLES, seed: int =
     relations = {}
     for column, name in enumerate(names):
         there = edges[:, column] > 0
-        effects = _effects(edges[there, column, None], sums[there, column, None], resamples, seed)
-        relations[name] = dict(zip(MEASURED, effects))
+        found = effects(edges[there, column, None], sums[there, column, None], resamples, seed)
+        relations[name] = dict(zip(MEASURED, found))
     if not counted.any():
         return Usable(relations, None, None)
-    effects = _effects(edges[:, counted], sums[:, counted], resamples, seed)
-    return Usable(relations, dict(zip(MEASURED, effects)), effects[-1])
+    found = effects(edges[:, counted], sums[:, counted], resamples, seed, _with_share)
+    return Usable(relations, dict(zip(MEASURED, found)), found[-1])
 
 
 def by_function(ledger: InformationLedger) -> tuple[list[str], np.ndarray, np.ndarray]:
     """The R relations that have edges, their edges in each function (F, R), and the sums of MEASURED (F, R, 6)."""
     rows = ledger.rows
-    _, function = np.unique(rows["function"], return_inverse=True)
-    there, relation = np.unique(rows["relation"], return_inverse=True)
     adds = rows["words_bits"] - rows["both_bits"]
     hits = [100.0 * (rows[f"{name}_rank"] == 0) for name in MEASURED[:4]]
-    edges = np.zeros((function.max() + 1, len(there)), np.int64)
-    sums = np.zeros((*edges.shape, len(MEASURED)))
-    np.add.at(edges, (function, relation), 1)
-    np.add.at(sums, (function, relation), np.stack([*hits, adds, rows["words_bits"]], axis=1))
-    return [ledger.relations[number] for number in there], edges, sums
+    names, sums = summed(ledger, [np.ones(len(rows)), *hits, adds, rows["words_bits"]])
+    return names, sums[..., 0].astype(np.int64), sums[..., 1:]
 
 
-def _means(edges: np.ndarray, sums: np.ndarray) -> np.ndarray:
-    """Of edges (..., R) and sums (..., R, n), the means over edges, of these over relations, and at last the share of
-    the open bits: (..., n + 1); relations without edges are left out."""
+def summed(ledger: RowLedger, columns: Sequence[np.ndarray]) -> tuple[list[str], np.ndarray]:
+    """The R names of a ledger that its rows have, and the sums of n columns (N,) over the rows of each function and
+    name: (F, R, n)."""
+    _, function = np.unique(ledger.rows["function"], return_inverse=True)
+    there, named = np.unique(ledger.rows[ledger.NAMED], return_inverse=True)
+    sums = np.zeros((function.max() + 1, len(there), len(columns)))
+    np.add.at(sums, (function, named), np.stack(columns, axis=1))
+    return [ledger.names[number] for number in there], sums
+
+
+def means(edges: np.ndarray, sums: np.ndarray) -> np.ndarray:
+    """Of edges (..., R) and sums (..., R, n), the means over edges, and of these over relations: (..., n); relations
+    without edges are left out."""
     there = edges > 0
     of_relations = np.where(there[..., None], sums / np.maximum(edges, 1)[..., None], 0).sum(axis=-2)
-    means = of_relations / np.maximum(there.sum(axis=-1), 1)[..., None]
-    adds, left = means[..., -2], means[..., -1]
+    return of_relations / np.maximum(there.sum(axis=-1), 1)[..., None]
+
+
+def _with_share(edges: np.ndarray, sums: np.ndarray) -> np.ndarray:
+    """The means of MEASURED, and at last the share of the open bits that attention adds: (..., 7)."""
+    of_all = means(edges, sums)
+    adds, left = of_all[..., -2], of_all[..., -1]
     share = np.divide(100 * adds, left, out=np.zeros_like(left), where=left > 0)
-    return np.concatenate([means, share[..., None]], axis=-1)
+    return np.concatenate([of_all, share[..., None]], axis=-1)
 
 
-def _effects(edges: np.ndarray, sums: np.ndarray, resamples: int, seed: int) -> list[Effect]:
-    """Each mean of `_means` over F functions with its interval."""
+def effects(
+    edges: np.ndarray,
+    sums: np.ndarray,
+    resamples: int = RESAMPLES,
+    seed: int = 0,
+    estimate: Callable[[np.ndarray, np.ndarray], np.ndarray] = means,
+) -> list[Effect]:
+    """Each mean of `estimate`, over the edges (F, R) of F functions and sums over them (F, R, n), with its interval."""
     functions = len(edges)
-    means = _means(edges.sum(axis=0), sums.sum(axis=0))
-    low = high = np.full(len(means), np.nan)
+    found = estimate(edges.sum(axis=0), sums.sum(axis=0))
+    low = high = np.full(len(found), np.nan)
     if functions >= FEW_FUNCTIONS:
         rng = np.random.default_rng(seed)
         drawn = rng.multinomial(functions, np.full(functions, 1 / functions), size=resamples).astype(float)
-        resampled = _means(drawn @ edges, np.tensordot(drawn, sums, 1))
-        left_out = _means(edges.sum(axis=0) - edges, sums.sum(axis=0) - sums)
-        low, high = bca(means, resampled, left_out, degrees_of(edges))
-    return [Effect(*map(float, bounds)) for bounds in zip(means, np.minimum(low, means), np.maximum(high, means))]
+        resampled = estimate(drawn @ edges, np.tensordot(drawn, sums, 1))
+        left_out = estimate(edges.sum(axis=0) - edges, sums.sum(axis=0) - sums)
+        low, high = bca(found, resampled, left_out, degrees_of(edges))
+    return [Effect(*map(float, bounds)) for bounds in zip(found, np.minimum(low, found), np.maximum(high, found))]

@@ -19,8 +19,8 @@ from codesyntax_metric.topk_uas import NOT_IN_MEAN
 from probing.runs import ledger_file
 from probing.runs.records import Count, Number, Record, exactly, listed
 from probing.runs.row_ledger import RowLedger
-from probing.runs.saved import Provenance, Result
-from probing.runs.settings import Limit, Signature, file_name
+from probing.runs.saved import Circumstances, Provenance, Result
+from probing.runs.settings import RunSettings, Signature, file_name
 
 LEAST_EDGES = 25
 """A relation with fewer drawn edges of validation is not learned, and with fewer of test in no mean."""
@@ -100,20 +100,12 @@ class LearnedRelation(Record):
     penalties: Annotated[tuple[float, float, float | None], listed]
 
 
-class InformationSettings(Record):
-    """Everything that determines an information probe."""
+class InformationSettings(RunSettings):
+    """Everything that determines an information probe; `labels`: of the split that is scored."""
 
-    model: str
-    revision: str  # commit on the Hub, or digest of a local model
-    data: str  # name@version
-    labels: str  # digest of the labels of the split that is scored
     learned_on: str  # digest of the labels of the split validation
-    config: str
-    split: str
     dtype: str
     edges: int  # the most that are drawn of a relation and split
-    max_length: int  # sub-tokens, special tokens included, that a function may have
-    limit: Limit  # only these functions of each split: a partial run
     control: str | None  # as of a probe
     seed: int | None  # of the control
 
@@ -128,17 +120,14 @@ class InformationSettings(Record):
         return file_name(self, ledger_file.INFORMATION, *([] if self.control is None else [self.control]))
 
 
-class InformationRun(Record):
+class InformationRun(Circumstances):
     """The circumstances of the run."""
 
-    family: str | None
-    """The architecture in the model's configuration."""
     layers: Count
     heads: Count
     """In each layer."""
     transform: str
     """The form in which attention is a feature, one of probing.information.pairs.TRANSFORMS."""
-    device: str
 
 
 class InformationProvenance(Provenance):
@@ -149,12 +138,10 @@ class InformationProvenance(Provenance):
 
     settings: InformationSettings
     version: int
-    skips: dict[str, Count]
     left_out: Annotated[dict[str, Number], exactly(LEFT_OUT)]
     """Reason -> number of edges that are not scored."""
     learned: dict[str, LearnedRelation]
     run: InformationRun
-    versions: dict[str, str]
 
 
 class ChoiceScore(Record):
@@ -230,7 +217,7 @@ class InformationResult(Result[InformationLedger]):
             ledger,
             data_folder,
             made,
-            _signature(made, len(rows)),
+            signature_of(made.settings, len(rows)),
             functions=len(np.unique(rows["function"])),
             mean=_mean([one for one in relations.values() if one.in_mean]),
             relations=relations,
@@ -251,8 +238,13 @@ class InformationResult(Result[InformationLedger]):
         return "\n".join([*lines, self.signature])
 
 
-def _signature(made: InformationProvenance, edges: int) -> Signature:
-    settings = made.settings
+def counts(name: str, edges: int) -> bool:
+    """True if a relation with so many drawn edges is in the means."""
+    return name not in NOT_IN_MEAN and edges >= LEAST_EDGES
+
+
+def signature_of(settings: InformationSettings, edges: int) -> Signature:
+    """The signature of an information probe with so many scored edges."""
     return Signature.of(
         "bits",
         settings,
@@ -281,7 +273,7 @@ def _of_relation(name: str, rows: np.ndarray) -> RelationInformation:
     return RelationInformation(
         edges=len(rows),
         functions=len(np.unique(rows["function"])),
-        in_mean=name not in NOT_IN_MEAN and len(rows) >= LEAST_EDGES,
+        in_mean=counts(name, len(rows)),
         best=100 * float((rows["best_rank"] == 0).mean()),
         **scores,
         adds=float((rows["words_bits"] - rows["both_bits"]).mean()),

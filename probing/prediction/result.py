@@ -12,8 +12,8 @@ from codesyntax_dataset.errors import LedgerError, UnknownName
 from probing.prediction.ledger import FLOORS, HITS, SIMILARITIES, MaskingLedger
 from probing.runs.ledger_file import MASKING
 from probing.runs.records import Count, Number, Record, Texts, exactly, listed
-from probing.runs.saved import Provenance, Result
-from probing.runs.settings import Limit, Signature, file_name
+from probing.runs.saved import Circumstances, Provenance, Result
+from probing.runs.settings import RunSettings, Signature
 
 if TYPE_CHECKING:
     import pandas
@@ -37,15 +37,11 @@ sub-token; the third in the protocol `published` alone, which counts some sub-to
 `spans` alone."""
 
 
-class MaskSettings(Record):
+class MaskSettings(RunSettings):
     """Everything that determines a masking run; the defaults of `mask` are those of Velasco et al. (2024)."""
 
-    model: str
-    revision: str  # commit on the Hub, or digests of a local model and its head
-    data: str  # name@version
-    labels: str  # digest of the functions that were read
-    config: str
-    split: str
+    KIND = (MASKING,)
+
     protocol: str  # one of probing.prediction.masking.PROTOCOLS
     node_types: Texts
     rate: float  # share of the nodes that are masked
@@ -53,21 +49,11 @@ class MaskSettings(Record):
     random_weights: bool  # an untrained twin, with weights drawn by the seed
     draws: int  # controls of each masked copy
     seed: int
-    max_length: int  # sub-tokens, special tokens included, that a function may have
-    limit: Limit  # only these functions of the split: a partial run
-
-    @property
-    def name(self) -> str:
-        """A file name, different for different settings."""
-        return file_name(self, MASKING)
 
 
-class MaskRun(Record):
+class MaskRun(Circumstances):
     """The circumstances of the masking."""
 
-    family: str
-    """The architecture in the model's configuration."""
-    device: str
     output_layer: str
     """Where it was computed: `masked positions` or `all positions`."""
     parser: str
@@ -84,7 +70,6 @@ class MaskProvenance(Provenance):
     version: int
     functions: Count
     """Number of functions read and not skipped."""
-    skips: dict[str, Count]
     dropped: Annotated[dict[str, Number], exactly(DROPPED)]
     """Reason -> number of pairs of a function and a node type without a masked copy; with the pairs in the ledger, they
     add up to functions times node types."""
@@ -94,7 +79,6 @@ class MaskProvenance(Provenance):
     commonest: dict[str, Annotated[tuple[Number, Number], listed]]
     """Node type -> the id of the sub-token that is masked most often in T1, and in T0."""
     run: MaskRun
-    versions: dict[str, str]
 
 
 def signature_of(made: MaskProvenance, copies: int) -> Signature:

@@ -18,8 +18,8 @@ from codesyntax_dataset.errors import LedgerError
 from probing.runs import ledger_file
 from probing.runs.records import Count, Number, Record, exactly, listed
 from probing.runs.row_ledger import RowLedger
-from probing.runs.saved import Provenance, Result
-from probing.runs.settings import Limit, Signature, file_name
+from probing.runs.saved import Circumstances, Provenance, Result
+from probing.runs.settings import RunSettings, Signature
 
 WHOLE = 0
 """Where nothing is silenced."""
@@ -121,41 +121,27 @@ class Chosen(Record):
         return [(), *(heads for group in self.groups for heads in (group.best, *group.matched))]
 
 
-class SilencingSettings(Record):
+class SilencingSettings(RunSettings):
     """Everything that determines a silencing run."""
 
-    model: str
-    revision: str  # commit on the Hub, or digests of a local model and its head
-    data: str  # name@version
-    labels: str  # digest of the labels that were read
+    KIND = (ledger_file.SILENCING,)
+
     chosen_on: str  # digest of the labels of the split validation
-    config: str
-    split: str
     direction: str  # of the probe that chose the heads
     restored: str  # one of RESTORED
     draws: int  # the most sets of heads that the best are compared with
     seed: int  # of these heads
     reference: int  # functions of validation, over whose sub-tokens the output of a head is averaged
-    max_length: int  # sub-tokens, special tokens included, that a function may have
-    limit: Limit  # only these functions of the split: a partial run
-
-    @property
-    def name(self) -> str:
-        """A file name, different for different settings."""
-        return file_name(self, ledger_file.SILENCING)
 
 
-class SilencingRun(Record):
+class SilencingRun(Circumstances):
     """The circumstances of the run."""
 
-    family: str
-    """The architecture in the model's configuration."""
     predicts: Literal["masked", "next"]
     """`masked` if an end of edges is masked and restored, `next` if a decoder predicts first tokens of dependents."""
     layers: Count
     heads: Count
     """In each layer."""
-    device: str
 
 
 class SilencingProvenance(Provenance):
@@ -170,13 +156,11 @@ class SilencingProvenance(Provenance):
     """Number of functions with a dependent to predict."""
     passes: Count
     """Forward passes of single functions."""
-    skips: dict[str, Count]
     left_out: Annotated[dict[str, Number], exactly(LEFT_OUT)]
     """Reason -> number of edges that are not asked for."""
     heads: dict[str, Chosen]
     """Relation -> its best head."""
     run: SilencingRun
-    versions: dict[str, str]
 
 
 def signature_of(made: SilencingProvenance, edges: int) -> Signature:

@@ -35,17 +35,12 @@ from codesyntax_dataset.errors import ArgumentError, EntryError
 from codesyntax_dataset.safe_files import printable
 from probing.evidence.checks import ACCEPTED, REJECTED
 from probing.evidence.entry import LARGEST, Entry, load
-from probing.evidence.entry_attention import AttentionEntry
-from probing.evidence.entry_masked import MaskedEntry
 from probing.evidence.statistics_cache import caching
 from probing.publish.leaderboard import HubResult, hub_results
 from probing.publish.tables import BoardTable, LeftOut, group, rows_of
 from probing.publish.verified import Checker, ledger_file
 
 logger = logging.getLogger(__name__)
-
-INSTRUMENTS: tuple[type[Entry], ...] = (AttentionEntry, MaskedEntry)
-"""Whose entries are read: `load` knows an instrument once its class is imported."""
 
 _LONGEST = 1800  # seconds to read a repository
 _MOST_ITEMS = 100_000  # files of a repository that are looked at

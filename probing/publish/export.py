@@ -25,12 +25,12 @@ from codesyntax_dataset.errors import ArgumentError, LedgerError
 from codesyntax_dataset.owned_folder import check_owned
 from codesyntax_dataset.protocol import HELD_OUT
 from codesyntax_dataset.tasks import RULE, K
-from probing.evidence import entry_masked
-from probing.evidence.entry import Entry, Score, load
+from probing.evidence.entries import of_file
+from probing.evidence.entry import Entry, GroupedEntry, GroupScores, Score, load
 from probing.evidence.entry_attention import AttentionEntry, AttentionScores, Cell
-from probing.evidence.entry_masked import MaskedEntry, MaskedScores
 from probing.evidence.gather import by_instrument, find, gather
 from probing.evidence.statistics import RESAMPLES
+from probing.runs.ledger_file import ATTENTION
 
 FORMATS = ENTRY, CSV, EVERY_EVAL_EVER = "entry", "csv", "every-eval-ever"
 
@@ -43,6 +43,7 @@ TABLE = "results.csv"
 
 _HEADLINE: Cell = (HELD_OUT, RULE, K)
 _BEGINNING = b'{"format":'  # of every entry
+_BOUNDS = {"percent": (0, 100), "nats": ("-Infinity", 0), "bits": ("-Infinity", "Infinity")}
 _MARK = 10  # so many characters tell our files from foreign ones
 
 PARAMETERS = ("protocol", "rule", "k", "relation", "head", "outcome", "node_type")
@@ -121,15 +122,14 @@ def read(results: Sequence[str | os.PathLike[str]], data: Any = None) -> list[En
         else:
             others.append(path)
     found = by_instrument(others)
-    if unpublished := [*found.silencing, *found.information]:
-        raise LedgerError(f"{unpublished[0]} has no entry: results of `ablate` and `inform` are not exported")
-    for one in find(found.left) if found.left else []:
+    left = found.pop(ATTENTION, [])
+    for one in find(left) if left else []:
         entries.append(gather([one], data)[0].entry())
-    entries += [entry_masked.of_file(file, data) for file in found.masking]
+    entries += [of_file(file, data) for files in found.values() for file in files]
     if not entries:
         raise LedgerError(
             f"{', '.join(map(str, results))} has nothing to export: expected results of `probe`, for test and "
-            "validation, or of `mask`"
+            "validation, of `mask`, or of `inform`"
         )
     return entries
 
@@ -150,13 +150,13 @@ def numbers(entry: Entry) -> Iterator[Number]:
             if (head := one.found.get(_HEADLINE)) is not None:
                 score = Score(head.score)
                 yield _uas(_HEADLINE, score, relation=relation, head=f"{head.layer}-{head.head}")
-    elif isinstance(scores, MaskedScores):
+    elif isinstance(entry, GroupedEntry) and isinstance(scores, GroupScores):
         for outcome, score in scores.cells.items():
             if score is not None:
-                yield _restoration(outcome, score)
-        for name, of_type in scores.node_types.items():
-            for outcome, score in of_type.cells.items():
-                yield _restoration(outcome, score, node_type=name)
+                yield _of_group(entry, outcome, score)
+        for group, of in scores.groups.items():
+            for outcome, score in of.cells.items():
+                yield _of_group(entry, outcome, score, **{entry.GROUP.replace(" ", "_"): group})
 
 
 def _uas(cell: Cell, score: Score, **more: str) -> Number:
@@ -169,16 +169,19 @@ def _id_of(cell: Cell, *relation: str) -> str:
     return ".".join([*cell, *relation]).replace(", ", "-")
 
 
-def _restoration(outcome: str, score: Score, **more: str) -> Number:
-    unit = "nats" if outcome == "log_probability" else "percent"
-    return Number(
-        ".".join(["mask", outcome, *more.values()]), f"T1 {outcome}", {"outcome": outcome, **more}, unit, score
-    )
+def _of_group(entry: GroupedEntry, outcome: str, score: Score, **group: str) -> Number:
+    name = f"{entry.ARMS[0]} {outcome}"
+    parameters = {"outcome": outcome, **group}
+    return Number(_group_id(entry, outcome, *group.values()), name, parameters, entry.OUTCOMES[outcome].unit, score)
+
+
+def _group_id(entry: GroupedEntry, outcome: str, *group: str) -> str:
+    return ".".join([entry.instrument, outcome, *group])
 
 
 def instances(entry: Entry) -> Iterator[Instance]:
-    """The successes of the model in each function: of held-out top-1 UAS, by relation; or of restored sub-tokens, by
-    node type.
+    """The successes of the model in each function: of held-out top-1 UAS, by relation; or of another outcome,
+    by node type or relation.
     """
     if isinstance(entry, AttentionEntry):
         counted = entry.counted()[HELD_OUT]
@@ -186,10 +189,9 @@ def instances(entry: Entry) -> Iterator[Instance]:
             edges = found[found > 0]
             for place, share, asked in zip(counted.functions[found > 0], hits[0, 0] / edges, edges):
                 yield Instance(int(place), _id_of(_HEADLINE, name), float(share), int(asked))
-    elif isinstance(entry, MaskedEntry):
-        pairs = entry.pairs()
-        for kind, place, share in zip(pairs.node_type, pairs.places, pairs.arms["restored"][0]):
-            yield Instance(int(place), f"mask.restored.{pairs.node_types[kind]}", float(share), 1)
+    elif isinstance(entry, GroupedEntry):
+        for one in entry.by_function():
+            yield Instance(one.place, _group_id(entry, entry.SHARES, one.group), one.share, one.asked)
 
 
 # ------------------------------------------------------------------------------------------------------------------ CSV
@@ -271,9 +273,8 @@ def for_store(entry: Entry, organization: str, relationship: str, now: int) -> d
 
 def _metric(entry: Entry, number: Number, name: str) -> dict[str, Any]:
     settings, score = entry.settings, number.score
-    bounds = (
-        {"min_score": 0, "max_score": 100} if number.unit == "percent" else {"min_score": "-Infinity", "max_score": 0}
-    )
+    low, high = _BOUNDS[number.unit]
+    bounds = {"min_score": low, "max_score": high}
     functions = _functions(entry)
     uncertainty: dict[str, Any] = {"num_samples": functions}
     if score.mean.low is not None and score.mean.high is not None:
@@ -323,6 +324,8 @@ def _metric(entry: Entry, number: Number, name: str) -> dict[str, Any]:
 _DESCRIPTIONS = {
     "attention": "Share of syntactic edges whose token is among the k that an attention head attends to most. "
     "reference: the best offset or keyword.",
+    "information": "What the attention of all heads tells of the dependents of head tokens beyond words and positions, "
+    "by log-linear choices fitted on validation.",
     "masking": "The share of masked sub-tokens that a masked language model restores when all nodes of a type are "
     "masked (T1). reference: as many sub-tokens masked by the control (T0).",
 }
@@ -332,7 +335,7 @@ def _functions(entry: Entry) -> int:
     """The number of functions in the numbers, those that the model could not read among them."""
     if isinstance(entry, AttentionEntry):
         return entry.scored
-    return len(np.unique(entry.pairs().places)) if isinstance(entry, MaskedEntry) else entry.functions
+    return int(entry.scores().shares.shape[1])
 
 
 def _ends(score: Score, part: str) -> list[tuple[str, float | None]]:

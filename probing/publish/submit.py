@@ -36,19 +36,21 @@ from codesyntax_dataset.languages import language_of
 from codesyntax_dataset.protocol import BEYOND_OFFSET, HELD_OUT, PAPER_LENGTH
 from codesyntax_dataset.tasks import DIRECTION, MASK_SETTINGS, RESTORED, RULE, TASK_PROTOCOLS, K, mask_task_id, task_id
 from probing.attention.result import ProbeResult
-from probing.evidence import entry_masked
 from probing.evidence.checks import REJECTED, UNCHECKED, Verification
+from probing.evidence.entries import MAKERS
 from probing.evidence.entry import Entry, Verified
 from probing.evidence.entry_attention import AttentionEntry
 from probing.evidence.entry_masked import MaskedEntry
 from probing.evidence.gather import Probed, by_instrument, find, gather
-from probing.evidence.masked import holding
+from probing.evidence.merge import RESULTS
 from probing.evidence.verify import verify
+from probing.information.result import InformationResult, InformationSettings
 from probing.models.load import load, load_masked
 from probing.prediction.result import MaskResult, MaskSettings
 from probing.publish.client import check_repo, client, plain_errors, retry_when_rate_limited
 from probing.publish.verified import ledger_file
 from probing.runs.data import label_digest, load_functions
+from probing.runs.ledger_file import ATTENTION, INFORMATION
 from probing.runs.settings import Settings
 
 FILE = ".eval_results/codesyntax.yaml"
@@ -60,6 +62,10 @@ _DESCRIPTION = (
 )
 
 SOURCE_NAME = "CodeSyntax"
+
+
+AnyResult = ProbeResult | MaskResult | InformationResult
+AnySettings = Settings | MaskSettings | InformationSettings
 
 
 class Headline(NamedTuple):
@@ -80,11 +86,11 @@ class _Result(NamedTuple):
     """Checked results of one model on one config: the `files` that are run again, and what was `read`."""
 
     files: list[Path]
-    read: list[ProbeResult | MaskResult]
+    read: list[AnyResult]
     probed: Probed | None
 
     @property
-    def settings(self) -> Settings | MaskSettings:
+    def settings(self) -> AnySettings:
         return self.read[0].settings
 
 
@@ -143,8 +149,8 @@ def submission(
 ) -> list[PullRequest]:
     """The pull requests that submit `results`, after all checks have passed.
 
-    `results`: files or folders of attention probes, as in `find`, and of masking runs; of several models, `model` says
-    which.
+    `results`: files or folders of attention probes, as in `find`, of masking runs and information probes; of several
+    models, `model` says which.
 
     `model`: the repository of the model, USER/MODEL, which gets the tasks of `dataset` in FILE and, with `model_index`,
     in its card in the older format. `dataset`: the dataset on the Hub with the labels of the results. `source_url`: a
@@ -168,8 +174,9 @@ def submission(
     tasks = {task: headline for task, headline in headlines.items() if task in known}
     if not tasks and not board:
         raise HubError(
-            f"{dataset} has no task {' or '.join(headlines)}, its eval.yaml names {', '.join(sorted(known))}: send the "
-            f"results to a board, with --board, or probe heads with --direction {DIRECTION}"
+            f"{dataset} has no task {' or '.join(headlines) or 'for these'}, its eval.yaml names "
+            f"{', '.join(sorted(known))}: send the results to a board, with --board, or probe heads with --direction "
+            f"{DIRECTION}"
         )
     for place, one in enumerate(found):
         where = _model_on_the_hub(one.settings, model)
@@ -232,15 +239,19 @@ def undo(results: Sequence[str | os.PathLike[str]], model: str, board: str | Non
 
 
 def _found(results: Sequence[str | os.PathLike[str]], model: str) -> list[_Result]:
-    """The results of attention probes, then those of masking; of several models, those of `model` or of a local model
-    with the name of its repository.
+    """The results of attention probes, then those of other instruments that have entries; of several models, those of
+    `model` or of a local model with the name of its repository.
 
     Raises LedgerError if these are several models, none of which is named so.
     """
-    masking, *_, left = by_instrument(results)
-    probed = find(left) if left or not masking else []
+    others = by_instrument(results)
+    left = others.pop(ATTENTION)
+    probed = find(left) if left or not any(others.values()) else []
     found = [_Result(list(one.files.values()), [one.test, one.validation], one) for one in probed]
-    found += [_Result([file], [MaskResult.load(file)], None) for file in masking]
+    for name, files in others.items():
+        if files and name not in MAKERS:
+            raise LedgerError(f"{files[0]} is of {name}, of which there are no entries: leave it out")
+        found += [_Result([file], [RESULTS[name].load(file)], None) for file in files]
     names = sorted({one.settings.model for one in found})
     if len(names) < 2:
         return found
@@ -261,22 +272,22 @@ def _complete(results: Sequence[str | os.PathLike[str]], model: str) -> list[_Re
     for one in found:
         for file, result in zip(one.files, one.read):
             settings = result.settings
-            if isinstance(settings, Settings) and settings.control is not None:
+            if not isinstance(settings, MaskSettings) and settings.control is not None:
                 raise LedgerError(
                     f"{file} is a result of the control {settings.control}: name the result of the model itself"
                 )
             if settings.limit is not None:
                 raise LedgerError(f"{file} is of a partial run: run it without --limit")
-            if isinstance(settings, Settings):
-                _check_functions(file, settings)
-            else:
+            if isinstance(settings, MaskSettings):
                 _check_masks(file, settings)
+            else:
+                _check_functions(file, settings)
             _check_skips(file, result.skips)
         task = _first_task(one.settings)
         if task in seen:
             raise LedgerError(f"{seen[task]} and {one.files[0]} are both for {task}: name one of them")
         seen[task] = one.files[0]
-    precisions = {one.settings.dtype for one in found if isinstance(one.settings, Settings)}
+    precisions = {one.settings.dtype for one in found if not isinstance(one.settings, MaskSettings)}
     if len(precisions) > 1:
         raise LedgerError(
             f"results of different precisions, {' and '.join(sorted(precisions))}: submit results of one precision"
@@ -284,10 +295,11 @@ def _complete(results: Sequence[str | os.PathLike[str]], model: str) -> list[_Re
     return found
 
 
-def _first_task(settings: Settings | MaskSettings) -> str:
+def _first_task(settings: AnySettings) -> str:
+    """The id of a task, or what its entries are about, if there is none."""
     if isinstance(settings, Settings):
         return task_id(settings.config, HELD_OUT, settings.direction)
-    return mask_task_id(settings.config)
+    return mask_task_id(settings.config) if isinstance(settings, MaskSettings) else f"{INFORMATION}.{settings.config}"
 
 
 def _entry(one: _Result, data: Path) -> Entry:
@@ -295,8 +307,7 @@ def _entry(one: _Result, data: Path) -> Entry:
     if one.probed is not None:
         return gather([one.probed], data)[0].entry()
     (result,) = one.read
-    assert isinstance(result, MaskResult)
-    return entry_masked.make(result, holding(data, result.settings))
+    return MAKERS[result.ledger.INSTRUMENT](result, data)
 
 
 def _content(ledger: Any) -> bytes:
@@ -306,9 +317,9 @@ def _content(ledger: Any) -> bytes:
         return (folder / "ledger.parquet").read_bytes()
 
 
-def _check_functions(file: Path, settings: Settings) -> None:
+def _check_functions(file: Path, settings: Settings | InformationSettings) -> None:
     """Raise LedgerError unless a probe was asked for all functions of a task: those within the paper's length limit."""
-    length, others = settings.max_length, settings.also_fits
+    length, others = settings.max_length, settings.also_fits if isinstance(settings, Settings) else ()
     if length != PAPER_LENGTH or others:
         made = [f"--max-length {length}"] * (length != PAPER_LENGTH) + [f"--also-fits {name}" for name in others]
         raise LedgerError(
@@ -351,7 +362,7 @@ def _dataset_on_the_hub(dataset: str) -> tuple[str, Path]:
         )
 
 
-def _check_labels(result: ProbeResult | MaskResult, dataset: str, data: Path) -> None:
+def _check_labels(result: AnyResult, dataset: str, data: Path) -> None:
     settings = result.settings
     functions, name = load_functions(data, settings.config, settings.split)
     told = f"version {settings.data.rpartition('@')[2]}, labels {settings.labels}"
@@ -429,7 +440,7 @@ def _of_masks(entry: MaskedEntry) -> dict[str, Headline]:
     return {task: Headline(t1, entry, notes, name, ("fill-mask", RESTORED))}
 
 
-def _model_on_the_hub(settings: Settings | MaskSettings, model: str) -> str | None:
+def _model_on_the_hub(settings: AnySettings, model: str) -> str | None:
     """A folder with the files of the model's repository, or None if the result names a commit of it."""
     name, revision = settings.model, settings.revision
     with plain_errors(model):
@@ -456,16 +467,14 @@ def _model_on_the_hub(settings: Settings | MaskSettings, model: str) -> str | No
     return folder
 
 
-def _revision(folder: str, settings: Settings | MaskSettings) -> str:
+def _revision(folder: str, settings: AnySettings) -> str:
     """The digest of the model in a folder, as a result with these settings has it."""
     if isinstance(settings, MaskSettings):
         return load_masked(folder).revision
     return load(folder, dtype=settings.precision).revision
 
 
-def _run_again(
-    file: Path, result: ProbeResult | MaskResult, model: str | None, data: Path, device: str | None
-) -> Verification:
+def _run_again(file: Path, result: AnyResult, model: str | None, data: Path, device: str | None) -> Verification:
     verification = verify(file, model=model, data=str(data), device=device)
     if not verification.accepted:
         reasons = "; ".join(f"{check.name}: {check.found}" for check in verification.checks if not check.passed)

@@ -7,6 +7,7 @@ runs the functions again that `submit` drew, or others.
 from __future__ import annotations
 
 import tempfile
+from collections import Counter
 from collections.abc import Callable, Mapping
 from functools import cache
 from pathlib import Path
@@ -16,16 +17,19 @@ import numpy as np
 
 from codesyntax_dataset.atomic import temporary_folder
 from codesyntax_dataset.errors import CodeSyntaxError, DatasetError, EntryError, LedgerError, UnknownName
+from codesyntax_dataset.protocol import DIRECTIONS
 from probing.attention.result import ProbeResult
-from probing.evidence import entry_masked
+from probing.evidence.baselines import Edges
 from probing.evidence.checks import ACCEPTED, REJECTED, UNCHECKED, Verification
+from probing.evidence.entries import MAKERS
 from probing.evidence.entry import Entry
 from probing.evidence.entry_attention import AttentionEntry
+from probing.evidence.entry_information import InformationEntry
 from probing.evidence.entry_masked import MaskedEntry
 from probing.evidence.gather import Probed, WholeSplits, gather, recomputed
 from probing.evidence.masked import holding
+from probing.evidence.merge import RESULTS
 from probing.evidence.packing import same_numbers
-from probing.prediction.result import MaskResult
 
 
 def ledger_file(digest: str) -> str:
@@ -57,6 +61,8 @@ class Checker:
         try:
             if isinstance(entry, AttentionEntry):
                 return recomputed(entry, self._splits(entry.settings.config, entry.settings.direction))
+            if isinstance(entry, InformationEntry):
+                return _drawn_from(entry, self._splits(entry.settings.config, DIRECTIONS[0]).edges)
             assert isinstance(entry, MaskedEntry)
             return self._whole(entry)
         except UnknownName:  # it has no such config
@@ -99,17 +105,33 @@ class Checker:
             return _sum(list(verify_each([*files.values()], data=self.data, device=self._device, seed=self._seed)))
 
     def _remade(self, read: Mapping[str, Any], files: dict[str, Path]) -> Entry:
-        test = read["test"]
-        if isinstance(test, MaskResult):
-            return entry_masked.make(test, holding(self.data, test.settings))
+        if maker := MAKERS.get(read["test"].ledger.INSTRUMENT):
+            return maker(read["test"], self.data)
+        test: ProbeResult = read["test"]
         return gather([Probed(test, read["validation"], files)], self.data)[0].entry()
 
 
-def _read(entry: Entry, split: str, digest: str, file: Path | None) -> ProbeResult | MaskResult:
+def _drawn_from(entry: InformationEntry, edges: Mapping[str, Edges]) -> bool:
+    """True if an entry is of the labels of these splits; raises EntryError if so, but they have fewer edges."""
+    settings, test = entry.settings, edges["test"]
+    labels = {split: of.settings["labels"] for split, of in edges.items()}
+    if labels != {"test": settings.labels, "validation": settings.learned_on}:
+        return False
+    there = Counter(zip(test.function.tolist(), test.relation.tolist()))
+    drawn = entry.measured()
+    for at, name in enumerate(entry.relations):
+        relation = test.relations.index(name) if name in test.relations else -1
+        for place, number in zip(drawn.places.tolist(), drawn.edges[:, at].tolist()):
+            if number > there[place, relation]:
+                raise EntryError(f"{number} edges of {name} were drawn of function {place}, which has fewer")
+    return True
+
+
+def _read(entry: Entry, split: str, digest: str, file: Path | None) -> Any:
     """The result of a ledger; raises EntryError if it is of other settings than the entry."""
     if file is None:
         raise LedgerError(f"the ledger {digest} is missing beside the entry")
-    result: ProbeResult | MaskResult = (MaskResult if isinstance(entry, MaskedEntry) else ProbeResult).from_file(file)
+    result = RESULTS[entry.instrument].from_file(file)
     if result.ledger.digest() != digest:
         raise LedgerError(f"the ledger {digest} is another one")
     theirs, ours = (of.model_dump(mode="json", exclude={"split", "labels"}) for of in (entry.settings, result.settings))

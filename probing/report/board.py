@@ -15,14 +15,14 @@ from codesyntax_dataset.protocol import BASELINES, BEST_BASELINE, PROTOCOLS, PUB
 from codesyntax_dataset.safe_files import printable
 from codesyntax_metric.topk_uas import RULES
 from probing.evidence.baselines import kinds_of
-from probing.evidence.entry import Score
+from probing.evidence.entry import Entry, Score
 from probing.evidence.entry_attention import AttentionEntry, AttentionScores
 from probing.evidence.statistics import FEW_FUNCTIONS
 from probing.publish.board import Board
 from probing.publish.leaderboard import HubResult
 from probing.publish.tables import BoardRow, BoardTable
-from probing.report import board_masked, folder
-from probing.report.board_masked import (
+from probing.report import board_groups, folder
+from probing.report.board_groups import (
     INTERVALS,
     Guide,
     anchor,
@@ -54,7 +54,7 @@ from probing.report.document import (
 )
 from probing.report.folder import MODELS, Report, model_pages
 from probing.report.scored import FILTERS
-from probing.runs.ledger_file import ATTENTION, MASKING
+from probing.runs.ledger_file import ATTENTION
 
 TITLE = "CodeSyntax board"
 
@@ -66,9 +66,8 @@ _OURS = {
     "board.csv": "board,config,direction,",
     "board.md": f"# {TITLE}\n",
     "index.html": f"<title>{TITLE}</title>",
-    "masking.csv": "board,config,data,labels,split,protocol,",
 }
-"""The files of a board, and a text in each that identifies it."""
+"""The files of any board, and a text in each that identifies it."""
 
 _SPACE = """---
 title: {title}
@@ -140,12 +139,19 @@ def save(board: Board, output: str | os.PathLike) -> Path:
     check_place(output)
     with os_errors_as_ledger_errors(output), temporary_folder(output) as work:
         folder.write(document(board), work / "board")
-        for name in (*_OURS, MODELS):
+        for name in (*_ours(), MODELS):
             if (work / "board" / name).exists():
                 replace(work / "board" / name, output / name)
             elif (output / name).exists():  # of an earlier board, which had other entries
                 (output / name).rename(work / name)
     return output / "index.html"
+
+
+def _ours() -> dict[str, str]:
+    """The files of all boards, also those on instruments other than attention."""
+    return _OURS | {
+        board_groups.file_of(name): "board,config,data,labels," for name in Entry.kinds if name != ATTENTION
+    }
 
 
 def check_place(output: str | os.PathLike) -> None:
@@ -154,7 +160,7 @@ def check_place(output: str | os.PathLike) -> None:
     with os_errors_as_ledger_errors(output):
         check_owned(output / MODELS, "board", only=[])
         pages = {f"{MODELS}/{path.name}": "<code>codesyntax board</code>" for path in (output / MODELS).glob("*")}
-        for name, mark in (_OURS | pages).items():
+        for name, mark in (_ours() | pages).items():
             check_owned(output, "board", (name, mark), only=[name])
 
 
@@ -163,16 +169,18 @@ def document(board: Board) -> Report:
     details: dict[str, list[Section]] = {}
     for table in board.tables:
         for row in table.rows:
-            section = board_masked.details(table, row) if table.instrument == MASKING else _details(table, row)
+            section = _details(table, row) if table.instrument == ATTENTION else board_groups.details(table, row)
             details.setdefault(page_name(row), []).append(section)
-    attention, masked = board.of(ATTENTION), board.of(MASKING)
+    attention = board.of(ATTENTION)
+    others = {name: board.of(name) for name in dict.fromkeys(table.instrument for table in board.tables)}
+    others.pop(ATTENTION, None)
     links = model_pages(details)
-    guides = [_GUIDE] if attention or not masked else []
-    guides += [board_masked.GUIDE] if masked else []
+    guides = [_GUIDE] if attention or not others else []
+    guides += [board_groups.GUIDES[name] for name in others if name in board_groups.GUIDES]
     about = " ".join(guide.topic for guide in guides)
     source = f"{_count(len(board), 'entry', 'entries')}, and {_count(len(board.left_out), 'file', 'files')} left out"
     files = {"board.csv": _scores(board).to_csv()}
-    files |= {"masking.csv": board_masked.scores(masked).to_csv()} if masked else {}
+    files |= {board_groups.file_of(name): board_groups.scores(tables).to_csv() for name, tables in others.items()}
     csv = " and ".join(files)
     files["README.md"] = _SPACE.format(title=TITLE, about=about, source=source, csv=csv)
     return Report(
@@ -182,7 +190,7 @@ def document(board: Board) -> Report:
         sections=[
             *(_table(table, links, table.name in board.from_data) for table in attention),
             *(_paper(config) for config in _in_paper(board)),
-            *(board_masked.section(table, links) for table in masked),
+            *(board_groups.section(table, links) for tables in others.values() for table in tables),
             *([_on_hub(board)] if board.on_hub else []),
             Section("reading", "How to read this", [text for guide in guides for text in guide.texts]),
             _left_out(board),

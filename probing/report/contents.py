@@ -34,6 +34,7 @@ from probing.report.findings import Findings, Subject
 from probing.report.folder import model_pages
 from probing.report.information import InformedModel
 from probing.report.mechanism import ProbedAndMasked
+from probing.report.results import parts
 from probing.report.scored import RULE, best_model
 from probing.report.silencing import SilencedModel
 from probing.report.syntaxeval import Group
@@ -93,10 +94,11 @@ def sections(
     edited: Mapping[str, Sequence[EditedModel]] = MappingProxyType({}),
     links: Mapping[str, str] = MappingProxyType({}),
     informed: Sequence[InformedModel] = (),
+    others: Sequence[Any] = (),
 ) -> list[Section]:
     """The whole report: on the attention probe, on masked syntax, on silenced heads, on usable information, or on
     several of these. It opens with what was found. `links`: name of a model -> the link to its page, which has its
-    details."""
+    details. `others`: results of other instruments."""
     first = (
         headline.section(all_findings, links, information.bits(informed))
         if all_findings
@@ -109,6 +111,7 @@ def sections(
         *([mechanism.section(both)] if both else []),
         *([silencing.section(silenced)] if silenced else []),
         *([information.section(informed)] if informed else []),
+        *(Section(result.settings.name, result.title, [*parts(result)]) for result in others),
     ]
     fold(rest)
     if not all_findings:  # the first of the others is the answer, in full

@@ -12,9 +12,11 @@ from typing import Any
 
 from codesyntax_dataset.arguments import checked
 from codesyntax_dataset.errors import UnknownName
-from probing.evidence import entry_masked
+from probing.evidence import entries
+from probing.evidence.entries import MAKERS
 from probing.evidence.entry import for_boards
 from probing.evidence.gather import by_instrument
+from probing.evidence.merge import RESULTS
 from probing.evidence.statistics_cache import caching
 from probing.report import contents
 from probing.report.edits import read_edited
@@ -24,12 +26,16 @@ from probing.report.information import read_informed
 from probing.report.mechanism import read_both
 from probing.report.silencing import read_silenced
 from probing.report.syntaxeval import read_groups
+from probing.runs.ledger_file import ATTENTION, INFORMATION, MASKING, SILENCING
 
 logger = logging.getLogger(__name__)
 
 COMMAND = "report"
 
 FORMATS = ("html", "latex")
+
+_WITH_SECTIONS = {MASKING, SILENCING, INFORMATION}
+"""Of other instruments than attention, a section of a report has the tables that commands print."""
 
 TITLE = "What attention heads know about the syntax of code"
 MASKING_TITLE = "What masked language models restore of the syntax of code"
@@ -68,12 +74,14 @@ def report(
 
 def make(results: Sequence[str | os.PathLike], data: Any = None, tell: Any = logger.info) -> Report:
     """The report that `report` writes."""
-    masking, silencing, information, probed = by_instrument(results)
+    files = by_instrument(results)
+    probed = files.pop(ATTENTION)
     tell("reading results, resampling them for intervals and tests")
-    masked, silenced = read_groups(masking), read_silenced(silencing)
-    informed = read_informed(information)
+    masked, silenced = read_groups(files[MASKING]), read_silenced(files[SILENCING])
+    informed = read_informed(files[INFORMATION])
+    others = [RESULTS[name].load(file) for name in files.keys() - _WITH_SECTIONS for file in files[name]]
     with caching():
-        all_findings = read_findings(probed, data) if probed or not (masked or silenced or informed) else []
+        all_findings = read_findings(probed, data) if probed or not any(files.values()) else []
     sources = {"rank": all_findings, "masking": masked, "silencing": silenced, "information": informed}
     pages = contents.pages(all_findings)
     of_models = contents.of_models(all_findings, pages)
@@ -89,9 +97,10 @@ def make(results: Sequence[str | os.PathLike], data: Any = None, tell: Any = log
             read_edited(all_findings, data),
             pages,
             informed,
+            others,
         ),
         about=_about(bool(all_findings), bool(masked), bool(pages)),
-        files=_entries(all_findings, masking, data),
+        files=_entries(all_findings, [file for name in MAKERS for file in files[name]], data),
         models={page: (name, of_models[name]) for name, page in pages.items()},
     )
 
@@ -104,8 +113,8 @@ def _about(attention: bool, masked: bool, pages: bool) -> str:
     return f"The folder of this page has {', '.join(files[:-1])} and {files[-1]}."
 
 
-def _entries(all_findings: Sequence[Findings], masking: Sequence[Path], data: Any) -> dict[str, str]:
+def _entries(all_findings: Sequence[Findings], others: Sequence[Path], data: Any) -> dict[str, str]:
     """Path in the folder -> the entry of each result that a board takes."""
-    entries = [subject.entry for findings in all_findings for subject in findings.subjects]
-    entries += [for_boards(partial(entry_masked.of_file, file, data)) for file in masking]
-    return {f"entries/{entry.file_name}": entry.to_json() for entry in entries if entry is not None}
+    made = [subject.entry for findings in all_findings for subject in findings.subjects]
+    made += [for_boards(partial(entries.of_file, file, data)) for file in others]
+    return {f"entries/{entry.file_name}": entry.to_json() for entry in made if entry is not None}

@@ -49,6 +49,14 @@ class Ledger(Protocol):
 L = TypeVar("L", bound=Ledger)
 
 
+class Circumstances(Record):
+    """How a run went; instruments add fields."""
+
+    family: str | None = None
+    """The architecture in the model's configuration."""
+    device: str
+
+
 class Provenance(Record):
     """The origin of a ledger, from its metadata; instruments add fields.
 
@@ -64,6 +72,12 @@ class Provenance(Record):
 
     settings: Any
     """Everything that determines the ledger."""
+    skips: dict[str, Count]
+    """Reason -> number of skipped functions."""
+    run: Circumstances
+    """How the run went."""
+    versions: dict[str, str]
+    """The packages on which numbers may depend."""
 
     @classmethod
     def of(cls, ledger: Ledger) -> Self:
@@ -103,8 +117,8 @@ class Result(Record, Generic[L]):
     """Everything that two numbers must share to compare, and their data."""
     settings: Any
     """Everything that determines the ledger."""
-    run: Any
-    """Figures on the run itself."""
+    run: Circumstances
+    """How the run went."""
     versions: dict[str, str]
     """The packages on which numbers may depend."""
     functions: Count

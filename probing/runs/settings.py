@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -48,20 +48,32 @@ def extent(limit: Limit, units: str = "functions") -> str:
     return "" if limit is None else f"first {limit} {units}"
 
 
-class Settings(Record):
-    """Everything that determines a probe's ranks. `probe` has the defaults of Shen et al. (2022, section 4)."""
+class RunSettings(Record):
+    """Everything that determines a run; instruments add fields. `KIND`: of runs, in file names."""
+
+    KIND: ClassVar[tuple[str, ...]] = ()
 
     model: str
-    revision: str  # commit on the Hub, or digest of a local model
+    revision: str  # commit on the Hub, or digest of a local model, and that of its head if this is used
     data: str  # name@version
     labels: str  # digest of the labels that were read
     config: str
     split: str
+    max_length: int  # sub-tokens, special tokens included, that a function may have
+    limit: Limit  # only these functions of the split: a partial run
+
+    @property
+    def name(self) -> str:
+        """A file name, different for different settings."""
+        return file_name(self, *self.KIND)
+
+
+class Settings(RunSettings):
+    """Everything that determines a probe's ranks. `probe` has the defaults of Shen et al. (2022, section 4)."""
+
     direction: str
     dtype: str
-    max_length: int  # sub-tokens, special tokens included, that a function may have
     also_fits: Texts  # other models that a function must fit
-    limit: Limit  # only these functions of the split: a partial run
     control: str | None = (
         None  # one of probing.runs.controls.CONTROLS: not the model or not the labels, but a comparison
     )

@@ -13,7 +13,7 @@ import probing
 from codesyntax_dataset.errors import LedgerError
 from probing import merge
 from probing.cli import main
-from probing.evidence.usable import MEASURED, _effects, usable
+from probing.evidence.usable import MEASURED, _with_share, effects, usable
 from probing.evidence.verify import verify
 from probing.information.inform import Informing, _found
 from probing.information.learn import Learned
@@ -168,12 +168,12 @@ def test_controls(inform, control):
 def test_intervals_are_of_functions(result):
     """The estimate is the mean; a relation in few functions has no interval; a copy of all functions has a narrower one."""
     found = usable(result)
-    for name, effects in found.relations.items():
+    for name, measured in found.relations.items():
         one = result.relations[name]
-        assert effects["adds"].estimate == pytest.approx(one.adds) and effects["best"].estimate == pytest.approx(
+        assert measured["adds"].estimate == pytest.approx(one.adds) and measured["best"].estimate == pytest.approx(
             one.best
         )
-        assert np.isnan(effects["adds"].low) == (one.functions < 6)
+        assert np.isnan(measured["adds"].low) == (one.functions < 6)
     assert found.mean["adds"].estimate == pytest.approx(result.mean.adds)
     assert found.share.estimate == pytest.approx(result.mean.share)
     rows = np.concatenate([result.ledger.rows] * 4)
@@ -190,7 +190,7 @@ def test_intervals_are_those_of_scipy(monkeypatch):
     stats, rng = pytest.importorskip("scipy.stats"), np.random.default_rng(0)
     edges = rng.integers(1, 9, size=(80, 1))
     sums = rng.exponential(size=(80, 1, len(MEASURED))) ** 2 * edges[..., None]
-    adds = _effects(edges, sums, 20000, 0)[MEASURED.index("adds")]
+    adds = effects(edges, sums, 20000, 0)[MEASURED.index("adds")]
     data = sums[:, 0, MEASURED.index("adds")], edges[:, 0]
 
     def ratio(total, count, axis=-1):
@@ -211,7 +211,7 @@ def test_the_jackknife_leaves_out_each_function(monkeypatch):
         return np.stack([score, score])
 
     monkeypatch.setattr("probing.evidence.usable.bca", told)
-    _effects(edges, sums, 10, 0)
+    effects(edges, sums, 10, 0, _with_share)
     expected = []
     for out in range(len(edges)):
         means = []

@@ -127,7 +127,7 @@ def test_instances_make_up_the_number(exported):
             score = by_id[number]["score_details"]["score"]
             assert 100 * right / sum(asked) == pytest.approx(score, abs=1e-3)
         if "masking" in record["evaluation_id"]:
-            assert by_id.keys() >= {"mask.restored.parameters", "mask.restored.identifier"}
+            assert by_id.keys() >= {"masking.restored.parameters", "masking.restored.identifier"}
         assert all(line["evaluation"]["is_correct"] == (line["evaluation"]["score"] == 1) for line in lines)
 
 

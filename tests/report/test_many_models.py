@@ -11,12 +11,14 @@ import numpy as np
 import pytest
 
 from probing import probe
+from probing.evidence.merge import RESULTS
 from probing.evidence.uncertainty import MeanComparison
 from probing.report import contents, figures, headline, scored
 from probing.report import report as module
 from probing.report.findings import MEANS, read_findings
 from probing.report.folder import Report, save
 from probing.report.scored import drawn, drawn_in_words, styled
+from probing.runs.ledger_file import ATTENTION
 from tests.report.test_report import OUTSIDE
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("one_thread")]
@@ -66,7 +68,7 @@ def all_findings(tiny_model, dataset_folder, tmp_path_factory):
 @pytest.fixture(scope="module")
 def written(all_findings, tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(module, "by_instrument", lambda _: ([], [], [], ["probed"]))
+        patch.setattr(module, "by_instrument", lambda _: {name: ["probed"] * (name == ATTENTION) for name in RESULTS})
         patch.setattr(module, "read_findings", lambda *_: all_findings)
         # figures take nearly all of the time
         patch.setattr(figures, "drawn", lambda _: figures.Drawn("<svg></svg>", "<svg></svg>", b""))

@@ -396,9 +396,15 @@ def test_a_report_on_attention_has_nothing_of_masking(of_probe):
 
 def test_paths_are_divided_by_what_they_hold(probed, masked, tmp_path):
     file = next(masked.glob(RESULTS))
-    assert by_instrument([probed, file, tmp_path / "none"]) == ([file], [], [], [probed, tmp_path / "none"])
-    results, *_, left = by_instrument([masked, masked])
-    assert (results, left) == (sorted(masked.glob(RESULTS)), [])
+    found = by_instrument([probed, file, tmp_path / "none"])
+    assert found == {
+        "masking": [file],
+        "attention": [probed, tmp_path / "none"],
+        "silencing": [],
+        "information": [],
+    }
+    found = by_instrument([masked, masked])
+    assert (found["masking"], found["attention"]) == (sorted(masked.glob(RESULTS)), [])
 
 
 # Documents

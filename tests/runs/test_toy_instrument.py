@@ -5,64 +5,57 @@ It has resuming, shards, cache, result, signature, scoring, verification and wha
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import pytest
 from click.testing import CliRunner
 
+from codesyntax_metric.topk_uas import NOT_IN_MEAN
 from probing import merge
 from probing.attention.probe import Probing
 from probing.attention.ranking import EncodedFunction
 from probing.cli import main
 from probing.evidence.checks import Verifier
+from probing.evidence.entries import MAKERS
+from probing.evidence.entry import CompleteRun, Outcome
+from probing.evidence.entry_relations import RelationEntry
 from probing.evidence.merge import RESULTS
+from probing.evidence.packing import packed, unpacked
 from probing.evidence.verify import VERIFIERS, verify
 from probing.models.cache_dir import versions
+from probing.publish.board import read as read_board
+from probing.report.board import save as save_board
 from probing.report.document import NAME, PERCENT, Column, Table
+from probing.report.report import report
 from probing.report.results import parts
 from probing.runs.data import read_functions
 from probing.runs.experiment import Experiment, Prepared, run
-from probing.runs.records import Count, Record
 from probing.runs.row_ledger import RowLedger
-from probing.runs.saved import Provenance, Result
+from probing.runs.saved import Circumstances, Provenance, Result
 from probing.runs.session import Session
-from probing.runs.settings import Signature, file_name
+from probing.runs.settings import RunSettings, Signature
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("one_thread")]
 
 # --- the instrument
 
 
-class CountSettings(Record):
+class CountSettings(RunSettings):
     """Everything that determines a count."""
 
-    model: str
-    revision: str
-    data: str
-    labels: str
-    config: str
-    split: str
-    max_length: int
-    limit: int | None
-
-    @property
-    def name(self) -> str:
-        return file_name(self, "counting")
+    KIND = ("counting",)
 
 
 class CountProvenance(Provenance):
     """How a ledger of counts was made."""
 
-    RUN, WHAT, AGAIN = "a count", "counting", "count again"
-    VERSION = 1
+    RUN, WHAT, AGAIN, VERSION = "a count", "counting", "count again", 1
 
     settings: CountSettings
     version: int
-    skips: dict[str, Count]
-    run: dict[str, str]
-    versions: dict[str, str]
 
 
 class CountLedger(RowLedger):
@@ -70,10 +63,7 @@ class CountLedger(RowLedger):
 
     ROW = np.dtype([("function", "<i4"), ("relation", "<i4"), ("edges", "<i4"), ("attended", "<f8")])
     ORDER = ("function", "relation")
-    NAMED = "relation"
-    INSTRUMENT = "counting"
-    COMMAND = "count"
-    REPEATED = ("relation", "function")
+    NAMED, INSTRUMENT, COMMAND, REPEATED = "relation", "counting", "count", ("relation", "function")
 
     @classmethod
     def check(cls, rows: np.ndarray) -> None:
@@ -123,7 +113,7 @@ class Counting(Experiment[EncodedFunction, CountResult]):
         probing = Probing(self.session, self.data)
         self.encoder, (functions, self.relations, skips) = probing.encoder, probing.encoded
         settings = CountSettings(**self.shared(self.encoder))
-        run = {"device": self.encoder.device.type}
+        run = Circumstances(family=self.encoder.family, device=self.encoder.device.type)
         made = CountProvenance(settings=settings, version=1, skips=dict(skips), run=run, versions=versions())
         return Prepared(made, sorted(functions, key=lambda function: -len(function.ids)))
 
@@ -146,14 +136,39 @@ def table(result: CountResult) -> list[str | Table]:
     return [Table("counts", result.title, columns, [list(item) for item in result.attended.items()]), result.signature]
 
 
+class CountEntrySettings(CompleteRun, CountSettings):
+    """Those of a complete count."""
+
+
+class CountEntry(RelationEntry):
+    """What boards read: the attended sub-tokens of each relation, in thousandths."""
+
+    ARMS, SHOWN, SHARED, SHARES = ("sub-tokens", ""), ("attended",), ("config", "data", "labels", "split"), "attended"
+    OUTCOMES: ClassVar = {"attended": Outcome("attended sub-tokens", "nats")}
+    SUMS: ClassVar = {"attended": 1000}
+
+    instrument: Literal["counting"]
+    settings: CountEntrySettings
+
+    @property
+    def signature(self) -> str:
+        return str(Signature.of("count", self.settings, edges=int(self.stored("edges").sum())))
+
+
+def entry_of(result: CountResult, _: Any) -> CountEntry:
+    edges, attended = (result.ledger.rows[name] for name in ("edges", "attended"))
+    return CountEntry.of(result, {"edges": edges, "attended": edges * attended}, dropped={})
+
+
 # --- what it gets
 
 
 @pytest.fixture(autouse=True)
 def known(monkeypatch):
-    """Two lines make the commands know an instrument."""
+    """Three lines make the commands know an instrument."""
     monkeypatch.setitem(RESULTS, "counting", CountResult)
     monkeypatch.setitem(VERIFIERS, "counting", (Counting, Verifier))
+    monkeypatch.setitem(MAKERS, "counting", entry_of)
 
 
 @pytest.fixture(scope="module")
@@ -228,6 +243,32 @@ def test_scored_and_verified(whole, tiny_model, tmp_path):
     CountResult.from_ledger(CountLedger(honest.ledger.names, rows, honest.ledger.settings)).save(tmp_path / "forged")
     forged = verify(next((tmp_path / "forged").glob("*.json")), model=str(tiny_model), data="codesyntax", functions=5)
     assert not forged.accepted
+
+
+def test_reported_and_on_a_board(session, dataset_folder, tmp_path):
+    """Its section, its entry, and its column, with no line on how."""
+    complete = run(Counting(session, read_functions(dataset_folder, "python", "test")), tmp_path / "results")
+    page = report([tmp_path / "results"], tmp_path / "report").read_text()
+    assert complete.title in page and "If:if-&gt;test" in page
+    (file,) = (tmp_path / "report/entries").iterdir()
+    entry = json.loads(file.read_text())
+    other = {
+        **entry,
+        "settings": {**entry["settings"], "model": "user/other", "revision": "1" * 40},
+        "ledger": "2" * 64,
+    }
+    other["sums"] = {
+        "attended": packed(unpacked(entry["sums"]["attended"], "", len(entry["relations"]) * entry["functions"]) // 2)
+    }
+    (file.parent / "other.json").write_text(json.dumps(other))
+    board = read_board([tmp_path / "report"])
+    (table,) = board.of("counting")
+    assert [of["attended"] for of in table.ranks] == [(1, 1), (2, 2)]
+    counted = [name for name in complete.attended if table.rows[0].scores.groups[name].counted >= 25]
+    mean = np.mean([complete.attended[name] for name in counted if name not in NOT_IN_MEAN])
+    assert table.rows[0].scores.headline == pytest.approx(mean, abs=1e-3)
+    assert "attended sub-tokens" in save_board(board, tmp_path / "board").read_text()
+    assert "user/other" in (tmp_path / "board/counting.csv").read_text()
 
 
 def test_the_instrument_is_short(request):

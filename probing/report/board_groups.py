@@ -1,19 +1,19 @@
-"""The part of a board on masked syntax, and what all parts of a board share."""
+"""The tables of a board whose scores are means over node types or relations, and what all its tables share."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from codesyntax_dataset.languages import language_of
 from codesyntax_dataset.safe_files import printable
-from probing.evidence.entry import Score
-from probing.evidence.entry_masked import HEADLINE, MaskedEntry, MaskedScores
+from probing.evidence.entry import GroupedEntry, GroupScores, Score
 from probing.evidence.statistics import FEW_FUNCTIONS
-from probing.prediction.result import OUTCOMES
 from probing.publish.tables import BoardRow, BoardTable
 from probing.report.document import (
     CODE,
     COLOURED,
+    COST,
     COUNT,
     DIFFERENCE,
     LINK,
@@ -23,24 +23,14 @@ from probing.report.document import (
     PERCENT,
     RANK,
     SCORE,
+    SIGNED,
     Column,
     Section,
     Table,
 )
-from probing.report.syntaxeval import RANDOM
+from probing.runs.ledger_file import INFORMATION, MASKING
 
 INTERVALS = "Percent with 95 % intervals."
-
-SHOWN = {HEADLINE: "Jaccard similarity", "restored": "restored sub-tokens"}
-"""The outcomes in the table of models; the pages of models have all."""
-
-_TITLES = {
-    "jaccard": "Jaccard",
-    "sorensen_dice": "Sorensen-Dice",
-    "levenshtein": "Levenshtein",
-    "restored": "restored",
-    "log_probability": "log-probability, nats",
-}
 
 
 class Guide:
@@ -51,7 +41,7 @@ class Guide:
         self.texts = [" ".join(text.split()) for text in texts.split("\n\n")]
 
 
-GUIDE = Guide(
+MASKED = Guide(
     """This board shows how well masked language models restore the syntax of code. The nodes of one type are masked
     (T1), or as many random sub-tokens (T0), and the tree of the restored code is compared with the tree of the
     source.""",
@@ -77,105 +67,141 @@ GUIDE = Guide(
     trees cannot be compared, counts as missed, with shares of 0 in T1 and T0.""",
 )
 
+INFORMED = Guide(
+    """What the attention of all heads together tells of syntax beyond words and positions.""",
+    f"""Usable information. A log-linear choice among the tokens of a function is fitted on validation and scored on
+    test: from words and positions, which need no model, from the attention of all heads, and from both. Attention
+    adds as many bits as the log-loss of both is below that of words and positions alone; it may be negative. Scores
+    in percent are top-1 UAS. Every relation of the table has the same weight.
+
+    Ranks are those of masked syntax, by the bits or percent of each column. Entries share a table only if the same
+    edges were drawn of the same functions; words and positions are those of a verified entry or of most entries.
+    Few functions: fewer than {FEW_FUNCTIONS}.""",
+)
+
+
+GUIDES = {MASKING: MASKED, INFORMATION: INFORMED}
+"""Instrument -> how to read its tables."""
+
+SCORES = {"percent": SCORE, "nats": NATS, "bits": COST}
+"""Unit -> the format of a mean with its interval."""
+
+_VALUES = {"percent": PERCENT, "nats": NATS, "bits": SIGNED}
+
 
 def section(table: BoardTable, links: Mapping[str, str]) -> Section:
     """The models of a table with their ranks, best first."""
+    entry = _entry(table.rows[0])
+    arm, other = entry.ARMS
     columns = [Column("name", LINK), Column("revision", NAME), Column("family")]
-    for group in SHOWN.values():
-        columns += [Column("rank", RANK, group), Column("T1", SCORE, group), Column("T0", SCORE, group)]
-        columns += [Column("Δ", DIFFERENCE, group)]
+    outcomes = {name: entry.OUTCOMES[name] for name in entry.SHOWN}
+    compared = {name for name in outcomes if _compared(table, name)}
+    for name, (group, unit) in outcomes.items():
+        columns += [Column("rank", RANK, group), Column(arm, SCORES[unit], group)]
+        if name in compared:
+            columns += [Column(other, SCORES[unit], group), Column("Δ", DIFFERENCE, group)]
     columns.append(Column("verified", MARKED))
     rows = []
     for row, ranks in zip(table.rows, table.ranks):
-        cells = [cell for outcome in SHOWN for cell in (rank(ranks[outcome]), *_arms(row.scores.cells[outcome]))]
-        rows.append([*heading(row, links), *cells, status(row)])
+        rows.append(heading(row, links))
+        for name in outcomes:
+            rows[-1] += [rank(ranks[name]), *_cells(row.scores.cells[name])[: 3 if name in compared else 1]]
+        rows[-1].append(status(row))
     rows.sort(key=lambda row: -row[4][0])
-    settings, parser = table.settings, table.rows[0].entry.run.parser
-    counts = ", ".join(f"{name} ({of.functions:,})" for name, of in sorted(_scores(table.rows[0]).node_types.items()))
-    facts = (
-        f"data {settings.data}, labels {settings.labels}, protocol {settings.protocol}, rate {settings.rate:g}, T0 of "
-        f"{RANDOM[settings.control]}, {settings.draws} times, seed {settings.seed}, trees of {parser}; mean of node "
-        f"types (functions): {counts}."
-    )
-    shown = Table(anchor(table), "Models", columns, rows, f"{INTERVALS} {COLOURED}", within="masking.csv")
+    counts = ", ".join(f"{name} ({of.functions:,})" for name, of in sorted(_scores(table.rows[0]).groups.items()))
+    shared = ", ".join(f"{name} {table.shared[name]}" for name in entry.SHARED if table.shared[name] != "None")
+    facts = f"{shared}; mean of {entry.GROUP}s (functions): {counts}."
+    notes = f"Means with 95 % intervals. {COLOURED}"
+    shown = Table(anchor(table), "Models", columns, rows, notes, within=file_of(entry.instrument))
     return Section(anchor(table), _title(table), [printable(facts, most=2000), shown])
 
 
 def details(table: BoardTable, row: BoardRow) -> Section:
-    """A row by node type and outcome, and its origin."""
-    columns = [Column("node type", MARKED), Column("functions", COUNT), Column("masked", COUNT)]
-    for outcome, group in _TITLES.items():
-        kind = NATS if outcome == "log_probability" else PERCENT
-        columns += [Column("T1", kind, group), Column("T0", kind, group)]
-        columns += [Column("Δ", DIFFERENCE, group)] if outcome == HEADLINE else []
+    """A row by node type or relation and outcome, and its origin."""
+    entry, scores, key = _entry(row), _scores(row), anchor(table)
+    arm, other = entry.ARMS
+    headline = next(iter(entry.OUTCOMES))
+    columns = [Column(entry.GROUP, MARKED), Column("functions", COUNT), Column(entry.COUNTED, COUNT)]
+    compared = {name for name in entry.OUTCOMES if _compared(table, name)}
+    for name, (group, unit) in entry.OUTCOMES.items():
+        columns.append(Column(arm, _VALUES[unit], group))
+        columns += [Column(other, _VALUES[unit], group)] if name in compared else []
+        columns += [Column("Δ", DIFFERENCE, group)] if name in compared and name == headline else []
     rows: list[list[Any]] = []
-    for name, of in _scores(row).node_types.items():
-        rows.append([[name, "few functions" if of.functions < FEW_FUNCTIONS else ""], of.functions, of.masked])
-        for outcome in _TITLES:
-            t1, t0, effect = _arms(of.cells[outcome])
-            rows[-1] += [t1[0], t0[0], *([effect] if outcome == HEADLINE else [])]
-    entry, key = row.entry, anchor(table)
-    assert isinstance(entry, MaskedEntry)
+    for group, of in scores.groups.items():
+        rows.append([[group, "few functions" if of.functions < FEW_FUNCTIONS else ""], of.functions, of.counted])
+        for name in entry.OUTCOMES:
+            value, reference, effect = _cells(of.cells[name])
+            rows[-1].append(value[0])
+            rows[-1] += [reference[0]] if name in compared else []
+            rows[-1] += [effect] if name in compared and name == headline else []
     facts = {
         "signature": entry.signature,
         "revision": row.revision,
         "functions skipped": listed(entry.skips),
-        "not masked": listed(entry.dropped),
-        "not compared": listed(entry.uncompared),
+        "left out": listed(entry.dropped),
         "verified by this board": " ".join(status(row)),
         "verified by the submitter": claim(row),
-        "on what it read": on_read(_scores(row).on_read),
+        "on what it read": on_read(scores.on_read),
         "ledger": f"SHA-256 {entry.ledger}",
         "software": software(entry.versions),
         "file": row.file,
     }
-    types = Table(f"{key}-node-types", "Node type by node type", columns, rows, INTERVALS, within="")
-    return Section(key, _title(table), [types, origin(key, facts)])
+    title = f"{entry.GROUP.capitalize()} by {entry.GROUP}"
+    notes = f"Few functions: fewer than {FEW_FUNCTIONS}."
+    of_groups = Table(f"{key}-{entry.GROUP.replace(' ', '-')}s", title, columns, rows, notes, within="")
+    return Section(key, _title(table), [of_groups, origin(key, facts)])
 
 
 def scores(tables: Sequence[BoardTable]) -> Table:
-    """One row per model, outcome and node type, and one without a node type for their mean, which has the ranks."""
-    of_settings = ("config", "data", "labels", "split", "protocol", "rate", "control", "draws", "seed")
-    texts = [
-        "board",
-        *of_settings,
-        "parser",
-        "model",
-        "revision",
-        "family",
-        "outcome",
-        "node type",
-        "functions",
-        "masked",
-    ]
-    columns = [*map(Column, texts), Column("T1", SCORE), Column("T0", SCORE), Column("effect", DIFFERENCE)]
+    """Of the tables of an instrument: one row per model, outcome and group, and one without a group for their mean,
+    which has the ranks."""
+    first = _entry(tables[0].rows[0])
+    arm, other = first.ARMS
+    texts = ["board", *first.SHARED, "model", "revision", "family", "outcome", first.GROUP, "functions", first.COUNTED]
+    columns = [*map(Column, texts), Column(arm, SCORE), Column(other, SCORE), Column("effect", DIFFERENCE)]
     columns += map(Column, ("first rank", "last rank", "verified", "verified of", "remarks", "file"))
     rows: list[list[Any]] = []
     for table in tables:
-        settings = [getattr(table.settings, name) for name in of_settings]
         for row, ranks in zip(table.rows, table.ranks):
-            node_types = _scores(row).node_types
-            about = [table.name, *settings, printable(row.entry.run.parser), printable(row.model), row.revision]
-            about.append(printable(row.family))
-            masked = sum(of.masked for of in node_types.values())
+            groups = _scores(row).groups
+            about = [table.name, *(printable(table.shared[name]) for name in first.SHARED), printable(row.model)]
+            about += [row.revision, printable(row.family)]
+            counted = sum(of.counted for of in groups.values())
             end = [*(row.verified or (0, None)), status(row)[1], row.file]
-            for outcome in OUTCOMES:
-                mean = [outcome, None, _functions(table), masked, *_arms(row.scores.cells[outcome])]
-                rows.append([*about, *mean, *(ranks[outcome] or (None, None)), *end])
-                for name, of in node_types.items():
-                    numbers = [outcome, name, of.functions, of.masked, *_arms(of.cells[outcome])]
+            for name in first.OUTCOMES:
+                mean = [name, None, _functions(table), counted, *_cells(row.scores.cells[name])]
+                rows.append([*about, *mean, *(ranks[name] or (None, None)), *end])
+                for group, of in groups.items():
+                    numbers = [name, group, of.functions, of.counted, *_cells(of.cells[name])]
                     rows.append([*about, *numbers, None, None, *end])
-    return Table("masking", "All scores of masked syntax", columns, rows)
+    return Table(first.instrument, f"All scores of {first.instrument}", columns, rows)
 
 
-def _arms(score: Score | None) -> list[Any]:
-    """The cells of T1, T0 and their difference."""
-    assert score is not None and score.reference is not None and score.difference is not None
-    return [[*score.mean], [*score.reference], [*score.difference, score.p]]
+def file_of(instrument: str) -> str:
+    """The CSV file with all scores of an instrument."""
+    return f"{instrument}.csv"
 
 
-def _scores(row: BoardRow) -> MaskedScores:
-    assert isinstance(row.scores, MaskedScores)
+def _compared(table: BoardTable, outcome: str) -> bool:
+    return any(score is not None and score.reference for score in (row.scores.cells[outcome] for row in table.rows))
+
+
+def _cells(score: Score | None) -> list[Any]:
+    """The cells of a score, of what it is compared with, and of the difference."""
+    if score is None:
+        return [[None] * 3, None, None]
+    reference = [*score.reference] if score.reference else None
+    return [[*score.mean], reference, [*score.difference, score.p] if score.difference else None]
+
+
+def _entry(row: BoardRow) -> GroupedEntry:
+    assert isinstance(row.entry, GroupedEntry)
+    return row.entry
+
+
+def _scores(row: BoardRow) -> GroupScores:
+    assert isinstance(row.scores, GroupScores)
     return row.scores
 
 
@@ -184,7 +210,8 @@ def _functions(table: BoardTable) -> int:
 
 
 def _title(table: BoardTable) -> str:
-    return f"{table.settings.config}, {table.settings.split}, masked syntax: {_functions(table):,} functions"
+    settings, units = table.settings, language_of(table.settings.config).units
+    return f"{settings.config}, {settings.split}, {table.instrument}: {_functions(table):,} {units}"
 
 
 def anchor(table: BoardTable) -> str:
