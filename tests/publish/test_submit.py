@@ -192,7 +192,7 @@ def test_a_result_in_lower_precision_than_it_says(hub, results, tiny_model, data
         probe(str(tiny_model), data, "python", split, **options, output=tmp_path / "low")
     claimed = forgeries.with_settings(dtype="float32", revision=load(str(tiny_model)).revision)
     forgeries.recomputed(tmp_path / "low", claimed)
-    with pytest.raises(LedgerError, match="run again and is not what it says .*ranks"):
+    with pytest.raises(LedgerError, match="run again and gave other numbers .*ranks"):
         submit.submission([tmp_path / "low"], MODEL, DATASET)
 
 
@@ -421,6 +421,6 @@ def test_no_ledger_of_a_stranger_raises_anything_else(made, data, tmp_path_facto
 
     try:
         forgeries.recomputed(folder, strange, ["test"])
-        submit._complete([folder])
+        submit._complete([folder], "user/tiny")
     except CodeSyntaxError as refused:
         assert str(refused)

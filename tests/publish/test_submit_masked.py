@@ -142,34 +142,34 @@ def test_the_command_says_that_nothing_changed_and_undoes(hub, results):
 @pytest.mark.parametrize(
     ("changed", "reason"),
     [
-        ({"seed": 1}, "was masked with --seed 1, but a task has --seed 0"),
-        ({"max_length": 510}, "--max-length 510, but a task has --max-length 511"),
-        ({"protocol": "published"}, "--protocol published, but a task has --protocol current"),
-        ({"control": "spans"}, "--control spans, but a task has --control sub-tokens"),
-        ({"rate": 0.5}, "--rate 0.5, but a task has --rate 1.0"),
+        ({"seed": 1}, "was masked with --seed 1, but a task needs --seed 0"),
+        ({"max_length": 510}, "--max-length 510, but a task needs --max-length 511"),
+        ({"protocol": "published"}, "--protocol published, but a task needs --protocol current"),
+        ({"control": "spans"}, "--control spans, but a task needs --control sub-tokens"),
+        ({"rate": 0.5}, "--rate 0.5, but a task needs --rate 1.0"),
         ({"limit": 5}, "partial run: run it without --limit"),
-        ({"split": "validation"}, "--split validation, but a task has --split test"),
-        ({"config": "java"}, "but a task has --node-types .*enhanced_for_statement"),
-        ({"config": "java_skip_semicolon"}, "but a task has --node-types .*enhanced_for_statement"),
+        ({"split": "validation"}, "--split validation, but a task needs --split test"),
+        ({"config": "java"}, "but a task needs --node-types .*enhanced_for_statement"),
+        ({"config": "java_skip_semicolon"}, "but a task needs --node-types .*enhanced_for_statement"),
     ],
 )
 def test_other_settings_than_those_of_the_task_are_refused(changed, reason, results):
     rewritten(results, lambda ledger: ledger.settings["settings"].update(changed))
     with pytest.raises(CodeSyntaxError, match=reason):
-        submit._complete([results])
+        submit._complete([results], "user/tiny-code-mlm")
 
 
 def test_a_model_that_reads_less_than_a_task_has_is_refused(results):
     rewritten(results, lambda ledger: ledger.settings.update(skips={"more than 300 sub-tokens": 1}))
     with pytest.raises(LedgerError, match="lacks the functions of more than 300 sub-tokens"):
-        submit._complete([results])
+        submit._complete([results], "user/tiny-code-mlm")
 
 
 def test_two_results_for_one_task_are_refused(results, tmp_path):
     other = shutil.copytree(results, tmp_path / "other")
     rewritten(other, lambda ledger: ledger.settings["settings"].update(revision="1" * 40))
     with pytest.raises(LedgerError, match="are both for python-mask-restored: name one of them"):
-        submit._complete([results, other])
+        submit._complete([results, other], "user/tiny-code-mlm")
 
 
 def test_one_copy_that_is_better_than_the_model_is_refused(hub, results):
@@ -181,7 +181,7 @@ def test_one_copy_that_is_better_than_the_model_is_refused(hub, results):
             ledger.rows[name][row] = 1
 
     rewritten(results, better)
-    with pytest.raises(LedgerError, match="run again and is not what it says .copies again"):
+    with pytest.raises(LedgerError, match="run again and gave other numbers .copies again"):
         submit.submission([results], MODEL, DATASET)
     assert hub.repositories["model", MODEL].discussions == []
 
