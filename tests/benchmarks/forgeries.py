@@ -3,8 +3,9 @@
     python tests/benchmarks/forgeries.py               # the embedded encoder and the embedded masked model, on the sample
     python tests/benchmarks/forgeries.py --seeds 5 --honest 10
 
-- *forgeries*: those of tests/support/attacks/forgeries.py: the points that a mean gains at most, and how many of the draws
-  accept them. Of ledgers of ranks both splits are drawn; of masking and silencing, the rows of one.
+- *forgeries*: those of tests/support/attacks/forgeries.py: the points that a mean gains at most, what is edited, and how many
+  of the draws accept them. Of ledgers of ranks both splits are drawn; of masking and silencing, the rows of one. Of masking
+  also with each sub-token twice in the vocabulary, so that rounding decides all. Entries stand beside honest ledgers.
 - *honest runs*: other batches, threads and processes, in both precisions, of attention, masking and silencing; none may be
   refused.
 
@@ -14,6 +15,8 @@ Functions are run again once: a draw takes what was found of its functions then.
 from __future__ import annotations
 
 import argparse
+import contextlib
+import json
 import subprocess
 import sys
 import tempfile
@@ -25,6 +28,7 @@ from typing import Any
 import numpy as np
 import torch
 from tqdm.auto import tqdm
+from transformers import AutoModelForMaskedLM, AutoTokenizer
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
@@ -32,13 +36,19 @@ from support.attacks import forgeries
 from support.evidence import reprobed
 
 from codesyntax_dataset.build import build
-from probing import ablate, mask
+from codesyntax_dataset.errors import EntryError
+from probing import ablate, mask, probe
 from probing.attention.edges import stacked
 from probing.attention.ledger import RankLedger
 from probing.attention.probe import Probing, Runner
 from probing.attention.result import load
 from probing.evidence import verify
+from probing.evidence.checks import ACCEPTED
 from probing.evidence.draw import draw
+from probing.evidence.entry import load as load_entry
+from probing.evidence.gather import find, gather
+from probing.models.location import embedded_model
+from probing.publish.verified import Checker
 from probing.runs.data import read_functions
 from probing.runs.saved import ledger_path
 from probing.runs.session import Session
@@ -55,8 +65,15 @@ def probed(of: Probing, batch_tokens: int) -> RankLedger:
     return RankLedger.of(stacked([function.edges for function in of.functions]), ranks, of.made).sorted()
 
 
-def row(kind: str, name: str, gain: float, accepted: int, seeds: int) -> None:
-    print(f"| {kind} | {name} | {gain:+.2f} | {accepted} of {seeds} |", flush=True)
+def row(kind: str, name: str, gain: float, edit: str, accepted: int, seeds: int) -> None:
+    print(f"| {kind} | {name} | {gain:+.2f} | {edit} | {accepted} of {seeds} |", flush=True)
+
+
+def edited(what: str, functions: np.ndarray, differing: np.ndarray) -> str:
+    """`differing` (E, ...): which numbers are others; `functions` (E,)."""
+    of = differing.reshape(len(functions), -1)
+    number = len(np.unique(functions[of.any(axis=1)]))
+    return f"{np.count_nonzero(of):,} of {of.size:,} {what} in {number} functions" if number else "nothing"
 
 
 def of_ranks(data: Path, dtype: str, seeds: int) -> None:
@@ -91,13 +108,26 @@ def of_ranks(data: Path, dtype: str, seeds: int) -> None:
     for kind, name, pair in made:
         after = reprobed.means(*pair)
         gain = float((after - before).max()) if len(after) == len(before) else float("nan")
-        row(f"{kind}, {dtype}", name, gain, accepted(pair), seeds)
+        edits = [
+            f"{split}: {edit}"
+            for split, ledger, other in zip(("test", "validation"), pair, honest)
+            if (edit := edited("ranks", ledger.function, np.moveaxis(ledger.ranks != other.ranks, 0, 1))) != "nothing"
+        ]
+        row(f"{kind}, {dtype}", name, gain, "; ".join(edits) or "nothing", accepted(pair), seeds)
 
 
-def of_rows(kind: str, result: Any, data: Path, changes: list[Callable], seeds: int, gain: Callable) -> None:
-    experiment, verifier = verify.VERIFIERS[kind]
+def of_rows(
+    kind: str,
+    result: Any,
+    data: Path,
+    changes: list[Callable],
+    seeds: int,
+    numbers: Callable,
+    model: str = MASKED_MODEL,
+) -> None:
+    experiment, verifier = verify.VERIFIERS[kind.partition(",")[0]]
     again = reprobed.recorded_rows(
-        verifier, result, experiment.again(result.PROVENANCE.of(result.ledger), Session(MASKED_MODEL), str(data))
+        verifier, result, experiment.again(result.PROVENANCE.of(result.ledger), Session(model), str(data))
     )
     honest = result.ledger.rows
     for change in [None, *changes]:
@@ -105,22 +135,76 @@ def of_rows(kind: str, result: Any, data: Path, changes: list[Callable], seeds: 
         if change:
             change(rows)
         accepted = sum(again.again(rows, seed)[0].passed is True for seed in range(seeds))
-        row(kind, change.__name__ if change else "none: the honest ledger", gain(rows) - gain(honest), accepted, seeds)
+        others = [
+            (rows[name] != honest[name]) & ~(np.isnan(rows[name].astype(float)) & np.isnan(honest[name].astype(float)))
+            for name in rows.dtype.names
+        ]
+        edit = edited("numbers", rows["function"], np.stack(others, axis=1))
+        name = change.__name__ if change else "none: the honest ledger"
+        row(kind, name, float((numbers(rows) - numbers(honest)).max()), edit, accepted, seeds)
 
 
-def restored(rows: np.ndarray) -> float:
-    """T1 by Jaccard similarity, where it could be compared, in points."""
-    first = rows[rows["copy"] == 0]
-    return 100 * float(
-        np.mean([np.nanmean(first["jaccard"][first["node_type"] == of]) for of in np.unique(first["node_type"])])
-    )
+def restored(rows: np.ndarray) -> np.ndarray:
+    """T1 and T1 - T0, in points: Jaccard similarities, where trees could be compared, and restored sub-tokens."""
+    means = []
+    for values in (rows["jaccard"], rows["hits_1"] / rows["masked"]):
+        of_types = [
+            [np.nanmean(values[(rows["node_type"] == of) & arm]) for arm in (rows["copy"] == 0, rows["copy"] > 0)]
+            for of in np.unique(rows["node_type"])
+        ]
+        t1, t0 = np.mean(of_types, axis=0)
+        means += [t1, t1 - t0]
+    return 100 * np.array(means)
 
 
-def cost(rows: np.ndarray) -> float:
-    """What best heads cost beyond matched ones, in hundredths of a nat."""
+def cost(rows: np.ndarray) -> np.ndarray:
+    """What best heads cost, and beyond matched ones, in hundredths of a nat."""
     whole = np.flatnonzero(rows["silenced"] == 0)
-    of_matched = [rows["log_probability"][at + 2 : end].mean() for at, end in zip(whole, [*whole[1:], len(rows)])]
-    return 100 * float(np.mean(np.array(of_matched) - rows["log_probability"][whole + 1]))
+    known = rows["log_probability"]
+    matched = np.array([known[at + 2 : end].mean() for at, end in zip(whole, [*whole[1:], len(rows)])])
+    return 100 * np.array([(known[whole] - known[whole + 1]).mean(), (matched - known[whole + 1]).mean()])
+
+
+def twins(folder: Path) -> str:
+    """A folder with the masked model, its embeddings and output bias twice: each prediction is a tie."""
+    model = AutoModelForMaskedLM.from_pretrained(embedded_model(MASKED_MODEL))
+    tokenizer = AutoTokenizer.from_pretrained(embedded_model(MASKED_MODEL))
+    weights, number = model.state_dict(), model.config.vocab_size
+    twice = {name: torch.cat([of, of]) if of.shape[:1] == (number,) else of for name, of in weights.items()}
+    model.config.vocab_size = 2 * number
+    made = type(model)(model.config)
+    made.load_state_dict(twice)
+    made.save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    return str(folder)
+
+
+def of_entries(data: Path, folder: Path, seeds: int) -> None:
+    """Of the encoder where it reads 200 sub-tokens, so that some functions are missed."""
+    for split in ("test", "validation"):
+        probe(MODEL, str(data), "python", split, max_length=200, device="cpu", output=folder)
+    made = gather(find([folder]), data)[0]
+    both = zip((made.probed.test, made.probed.validation), made.probed.files.values())
+    ledgers = {result.ledger.digest(): ledger_path(file) for result, file in both}
+    honest = json.loads(made.entry().to_json())
+    means = np.array([score.mean.value for score in made.entry().scores().cells.values() if score])
+    for change, _ in forgeries.SUBMITTED:
+        fields = json.loads(json.dumps(honest))
+        change(fields)
+        parts = [name for name in fields if fields[name] != honest.get(name)]
+        gain, accepted, draws = float("nan"), 0, seeds
+        with contextlib.suppress(EntryError):
+            forged = load_entry(json.dumps(fields).encode())
+            after = np.array([score.mean.value for score in forged.scores().cells.values() if score])
+            gain = float((after - means[: len(after)]).max())
+            draws = seeds if gain > 0 else 1
+            for seed in range(draws):
+                checker = Checker(str(data), "cpu", seed)
+                found = checker.again(forged, ledgers.get) if checker.from_data(forged) else None
+                accepted += found is not None and found.verdict == ACCEPTED
+                if not accepted:  # for a reason that no draw changes
+                    break
+        row("entries", change.__name__, gain, ", ".join(parts), accepted, draws)
 
 
 def honest_ranks(data: Path, dtype: str, runs: int, functions: int) -> tuple[int, str]:
@@ -179,10 +263,14 @@ def main() -> None:
         def silenced(_: int | None = None) -> Any:
             return ablate(MASKED_MODEL, draws=3, **few)
 
-        print("| ledger | forgery | gain, points | accepted |\n| --- | --- | ---: | ---: |")
+        print("| ledger | forgery | gain, points | edited | accepted |\n| --- | --- | ---: | --- | ---: |", flush=True)
         for dtype in options.dtype or verify.SLACK:
             of_ranks(data, dtype, options.seeds)
+        of_entries(data, Path(folder, "entries"), options.seeds)
         of_rows("masking", masked(), data, forgeries.MASKED, options.seeds, restored)
+        twin = twins(Path(folder, "twin"))
+        result = mask(twin, draws=2, **few)
+        of_rows("masking, each sub-token twice", result, data, forgeries.MASKED, options.seeds, restored, twin)
         of_rows("silencing", silenced(), data, forgeries.SILENCED, options.seeds, cost)
         print(f"{time.time() - started:.0f} s for the forgeries", flush=True)
         third = options.honest // 3

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import dataclasses
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -15,13 +16,15 @@ from support.attacks import forgeries
 from support.evidence.entries import other_model, settled
 from support.hub.loopback_hub import LoopbackHub
 
-from codesyntax_dataset.errors import DatasetError
+from codesyntax_dataset.errors import DatasetError, EntryError
 from probing import probe
 from probing.cli import main
+from probing.evidence import entry
+from probing.evidence.checks import Criterion, Verification
 from probing.evidence.gather import find, gather
 from probing.publish import submit
 from probing.publish.board import read
-from probing.publish.verified import ledger_file
+from probing.publish.verified import Checker, ledger_file
 from probing.runs.saved import ledger_path
 
 pytestmark = pytest.mark.slow
@@ -93,6 +96,44 @@ def test_who_is_honest_is_verified_and_who_lies_is_refuted(
                 if row["kind"] == "model"
             }
         assert shown == {(MODEL, "20", "20")}
+
+
+@pytest.fixture(scope="module")
+def submitted(tiny_model, few_functions, tmp_path_factory):
+    """An honest entry of a model that could not read some functions, what checks it, and its ledgers by digest."""
+    folder = tmp_path_factory.mktemp("submitted")
+    for split in ("test", "validation"):
+        probe(str(tiny_model), few_functions, "python", split, max_length=200, output=folder)
+    made = gather(find([folder]), few_functions)[0]
+    both = zip((made.probed.test, made.probed.validation), made.probed.files.values())
+    ledgers = {result.ledger.digest(): ledger_path(file) for result, file in both}
+    return json.loads(made.entry().to_json()), Checker(str(few_functions)), ledgers.get
+
+
+def checked(submitted, change):
+    """What a board does with an entry: the reason why it is not verified, empty if it is."""
+    honest, checker, ledger = submitted
+    fields = json.loads(json.dumps(honest))
+    change(fields)
+    try:
+        made = entry.load(json.dumps(fields).encode())
+        assert checker.from_data(made)
+    except EntryError as error:
+        return str(error)
+    return checker.again(made, ledger).reason
+
+
+@pytest.mark.parametrize(
+    ("forgery", "reason"), forgeries.SUBMITTED, ids=[forgery.__name__ for forgery, _ in forgeries.SUBMITTED]
+)
+def test_entries_that_are_not_those_of_their_ledgers(forgery, reason, submitted, monkeypatch):
+    """None is verified, whatever the models would give again."""
+    accepted = [Verification([Criterion("ranks", True, "")])] * 2
+    monkeypatch.setattr("probing.evidence.verify.verify_each", lambda *_, **__: accepted)
+    assert submitted[0]["missed"] > 2 and submitted[0]["beyond_offset"]
+    assert checked(submitted, lambda fields: None) == ""
+    found = checked(submitted, forgery)
+    assert bool(found) == bool(reason) and re.search(reason, found), found
 
 
 def test_nothing_is_verified_without_data(tmp_path):

@@ -1,0 +1,84 @@
+"""No tokenizer raises a submitted number: what it skips, splits or pads counts in the whole split."""
+
+from __future__ import annotations
+
+import pyarrow.parquet as pq
+import pytest
+from conftest import cut
+from support.attacks import hostile_tokenizers
+from transformers import AutoModel, AutoTokenizer
+
+from codesyntax_dataset.errors import ModelError
+from probing import probe
+from probing.evidence.gather import find, gather
+from probing.models.location import embedded_model
+
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("one_thread")]
+
+
+@pytest.fixture(scope="module")
+def data(dataset_folder, tmp_path_factory):
+    return cut(dataset_folder, tmp_path_factory.mktemp("few") / "codesyntax", test=16, validation=14)
+
+
+@pytest.fixture(scope="module")
+def probed(data, tmp_path_factory):
+    """The evidence on the embedded encoder with a tokenizer that is changed."""
+    weights = AutoModel.from_pretrained(embedded_model(), attn_implementation="eager")
+
+    def run(change):
+        tokenizer = hostile_tokenizers.changed(AutoTokenizer.from_pretrained(embedded_model()), change)
+        folder = tmp_path_factory.mktemp("results")
+        for split in ("test", "validation"):
+            probe((weights, tokenizer), str(data), "python", split, output=folder)
+        return gather(find([folder]), data)[0]
+
+    return run
+
+
+@pytest.fixture(scope="module")
+def honest(probed):
+    return probed(lambda tokenizer: None)
+
+
+@pytest.fixture(scope="module")
+def changes(honest, data):
+    codes = tuple(
+        pq.read_table(data / f"python/{split}.parquet")["code"].to_pylist() for split in ("test", "validation")
+    )
+    return hostile_tokenizers.of(honest.probed.test.ledger, honest.probed.validation.ledger, codes)
+
+
+SUBMITTED = [("held-out", "first", "1"), ("beyond-offset", "first", "1")]
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "skips functions with while",
+        "skips the hardest function",
+        "skips functions that choose heads",
+        "skips the longest functions that choose heads",
+    ],
+)
+def test_what_is_skipped_raises_no_number(name, probed, honest, changes):
+    """Whichever functions of either split are skipped, though these were picked to raise the first number."""
+    made, before = probed(changes[name]).entry(), honest.entry()
+    read, of = made.functions + made.chosen_on.functions, before.functions + before.chosen_on.functions
+    assert read < of and made.scored == before.scored and made.table == before.table
+    for cell in SUBMITTED:
+        assert made.scores().cells[cell].mean.value <= before.scores().cells[cell].mean.value + 0.1
+
+
+@pytest.mark.parametrize("name", ["pads to 512", "cuts at 64", "splits into characters"])
+def test_other_tokenizers_are_scored_on_the_same_edges(name, probed, honest, changes):
+    made = probed(changes[name]).entry()
+    assert made.table == honest.entry().table
+    if name in ("pads to 512", "cuts at 64"):  # which nobody asked for
+        assert made.numbers() == honest.entry().numbers()
+
+
+@pytest.mark.parametrize("name", ["merges lines", "pads between words", "drops brackets"])
+def test_offsets_that_cannot_be_right(name, probed, changes):
+    with pytest.raises(ModelError, match="its tokenizer"):
+        probed(changes[name])
