@@ -1192,13 +1192,13 @@ def a_copy_under_a_name_that_looks_alike(entry):
     settings(entry, model=entry["settings"]["model"].replace("i", "l"))
 
 
-@in_submitted("is not beside the entry")
+@in_submitted("is missing beside the entry")
 def a_copy_with_digests_of_its_own(entry):
     settings(entry, model="liar/best")
     entry["ledgers"] = dict.fromkeys(entry["ledgers"], "0" * 64)
 
 
-@in_submitted("its baselines are not those of the data")
+@in_submitted("its baselines differ from the data's")
 def baselines_that_find_nothing(entry):
     for at in ("published", "held_out", "beyond_offset"):
         for kind in ("offset", "keyword"):
@@ -1275,7 +1275,7 @@ def fewer_edges_than_there_are(entry):
     del entry["beyond_offset"]
 
 
-@in_submitted("its baselines are not those of the data")
+@in_submitted("its baselines differ from the data's")
 def a_baseline_that_finds_one_edge_less(entry):
     """By all rules and guesses, in one function."""
     offset = hits_of(entry, "beyond_offset", "offset")
