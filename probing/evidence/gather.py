@@ -306,8 +306,9 @@ class WholeSplits:
 
     def evidence(self, read: Probed) -> Evidence:
         """That on a model which could read a part of the functions: what it could not is missed by every head."""
-        validation = _completed(read.validation, self.edges["validation"], shorter=True)
-        whole = Probed(_completed(read.test, self.edges["test"]), validation, read.files)
+        whole = Probed(
+            _completed(read.test, self.edges["test"]), _completed(read.validation, self.edges["validation"]), read.files
+        )
         return Evidence(whole, self.baselines, self.edges, {AVOIDED[0]: self.rivals}, read=read)
 
 
@@ -343,18 +344,11 @@ def _same_edges(hits: CountedHits, ours: Outcomes) -> bool:
     return np.array_equal(hits.functions, ours.functions) and np.array_equal(hits.edges, ours.edges.T)
 
 
-def _completed(result: ProbeResult, edges: Edges, shorter: bool = False) -> ProbeResult:
-    """The same with all `edges`: those of functions that were not read have the worst rank.
-
-    With `shorter`, also those of functions that have as many tokens as the shortest one that was not read: otherwise
-    a tokenizer would have better heads chosen by skipping functions of its choice.
-    """
+def _completed(result: ProbeResult, edges: Edges) -> ProbeResult:
+    """The same with all `edges`: those of functions that were not read have the worst rank."""
     ledger, missed = result.ledger, ~np.isin(edges.function, result.ledger.function)
     if not missed.any():
         return result
-    if shorter:
-        ledger = ledger.only(edges.function[edges.tokens < edges.tokens[missed].min()])
-        missed = ~np.isin(edges.function, ledger.function)
     names = [*ledger.relations, *(name for name in edges.relations if name not in ledger.relations)]
     columns = {name: np.concatenate([of, getattr(edges, name)[missed]]) for name, of in ledger.columns.items()}
     columns["relation"][len(ledger) :] = np.array([names.index(name) for name in edges.relations])[

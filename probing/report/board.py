@@ -115,8 +115,7 @@ _GUIDE = Guide(
     more than half a point in any mean is verified once in 20 times; the score of a single relation may gain more.
 
     Whole split. Every score is over all functions of a split, the same for all models. A function that a model cannot
-    read counts as missed, and held-out heads are chosen on the functions that are shorter than the shortest one that it
-    cannot read. The page of a model also gives its score on the functions that it reads.
+    read counts as missed. The page of a model also gives its score on the functions that it reads.
 
     Baselines. The data determine them. If a table says so, this board has computed them; otherwise most of its entries
     claim them.
