@@ -87,7 +87,8 @@ class Function:
                 inside = span[1]
         known = {token.text for token in self.identifiers}
         fields = (field for place in range(len(self.tokens)) for field in self.fields(place) if field.text in known)
-        return [*self._names(spans), *fields]
+        named = (*self._names(spans), *fields)  # one place is both in f"{name}".format
+        return [*{token.start: token for token in named}.values()]
 
     def fields(self, place: int) -> list[Token]:
         """The names of the fields in a token that is a string, if what is behind it fills them."""

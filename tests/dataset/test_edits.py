@@ -346,6 +346,13 @@ def test_names_in_strings_with_fields_are_renamed_with_the_others(name, variant)
     assert '"\\N{BULLET} tail"' in code
 
 
+@pytest.mark.parametrize("name", ["rename-words", "rename-nonsense", "rename-letters"])
+@pytest.mark.parametrize("variant", ["paper", "exact"])
+def test_a_formatted_string_that_is_filled_is_renamed_once(name, variant):
+    code, _ = edit('def f(prefix, x):\n    y = f"{prefix}/{{}}".format\n    return y(x)\n', "python", name, variant)
+    assert re.search(r'def \w+\((\w+), (\w+)\):\n    (\w+) = f"\{\1\}/\{\{\}\}"\.\w+\n    return \3\(\2\)', code)
+
+
 @pytest.mark.parametrize(
     ("language", "code", "kept"),
     [
