@@ -45,7 +45,7 @@ def read_split(folder: Path, config: str, split: str, columns: Sequence[str]) ->
         splits = [file["split"] for file in configs[config]["data_files"]]
     except (yaml.YAMLError, LookupError, TypeError, RecursionError) as error:
         raise DatasetError(
-            f"{folder}: {CARD} does not begin with the YAML of a dataset ({error}): build it again"
+            f"{folder}: {CARD} does not begin with the YAML header of a dataset ({error}): build it again"
         ) from error
     if split not in splits:
         raise UnknownName(f"split of {folder}", split, splits)

@@ -92,7 +92,7 @@ def test_the_command_line_lists_what_is_done(models, dataset_folder):
         ("a@1 a@2 --json", ""),
         ("--models none.txt", "cannot read the models in none.txt: "),
         ("--models latin.txt", "cannot read the models in latin.txt: 'utf-8' codec"),
-        ("--models empty.txt", "empty.txt names no model: expected one a line, such as USER/MODEL or USER/MODEL@REV"),
+        ("--models empty.txt", "empty.txt names no model: expected one per line, such as USER/MODEL or USER/MODEL@REV"),
     ],
 )
 def test_what_cannot_be_meant_is_told_at_once(arguments, words, tmp_path, monkeypatch):

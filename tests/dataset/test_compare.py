@@ -172,8 +172,8 @@ def test_the_sample_leaves_nothing_unexplained():
         (["python"], ArgumentError, "configs are python, expected two different ones of one language"),
         (["python", "python"], ArgumentError, "two different ones"),
         (["python", "java"], ArgumentError, "two different ones of one language"),
-        (["python", "python_layout"], ArgumentError, "python_layout is of edited functions"),
-        (["english", "english_space_after"], ArgumentError, "labelled by people"),
+        (["python", "python_layout"], ArgumentError, "python_layout has edited functions"),
+        (["english", "english_space_after"], ArgumentError, "people label English in treebanks"),
         (["python", "python_exakt"], UnknownName, "did you mean 'python_exact'"),
     ],
 )

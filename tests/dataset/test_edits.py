@@ -280,7 +280,7 @@ def test_tokens_that_are_gone_have_no_image():
 
 def test_labels_that_an_edit_would_not_keep():
     called_twice = "def f(x):\n    y = g(x)(x)\n    return y\n"
-    with pytest.raises(EditError, match="the labels of its edited code are others"):
+    with pytest.raises(EditError, match="the edit changes its labels"):
         edit(called_twice, "python", "distance")
 
 
@@ -289,7 +289,7 @@ def test_labels_that_an_edit_would_not_keep():
     [
         ((PYTHON, "python", "rename-word"), UnknownName, "did you mean 'rename-words'"),
         ((PYTHON, "pyton", "layout"), UnknownName, "did you mean 'python'"),
-        (("A dog", "english", "layout"), ArgumentError, "English is labelled by people"),
+        (("A dog", "english", "layout"), ArgumentError, "people label English in treebanks, and no rules do"),
     ],
 )
 def test_what_cannot_be_edited(arguments, error, message):
@@ -454,7 +454,7 @@ def test_configs_of_edits_from_the_command_line_to_load_dataset(source, tmp_path
         result = CliRunner().invoke(main, [*command, *(f"--edit={name}" for name in edits)])
         assert result.exit_code == 0, result.output
     assert (
-        "not edited, because the labels of its edited code are others: 3 (first: function 1, function 3, function 5)"
+        "not edited, because the edit changes its labels: 3 (first: function 1, function 3, function 5)"
         in result.stderr
     )
     report = check_folder(tmp_path / "data")

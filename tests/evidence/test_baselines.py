@@ -417,7 +417,7 @@ def test_bad_input_is_refused(dataset_folder):
     for arguments, error, words in [
         ((dataset_folder, "pyton"), UnknownName, "python"),
         ((dataset_folder, "python", "tset"), UnknownName, "test"),
-        ((dataset_folder, "python", "validation"), DatasetError, "score another one"),
+        ((dataset_folder, "python", "validation"), DatasetError, "score another split"),
         ((dataset_folder, "python", "test", "backwards"), UnknownName, "dependent-to-head"),
         ((dataset_of((["a"], [])), "python"), DatasetError, "DatasetDict"),
     ]:

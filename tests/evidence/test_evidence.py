@@ -105,7 +105,7 @@ def test_what_cannot_be_gathered(results, dataset_folder, tmp_path):
     with pytest.raises(LedgerError, match="has no results"):
         find([tmp_path])
     (validation,) = results.glob("tiny.python.validation.*.json")
-    with pytest.raises(LedgerError, match="only results of the split validation"):
+    with pytest.raises(LedgerError, match="has results of the split validation only"):
         find([validation])
     content = json.loads((alone / file.name).read_text())
     content["scores"]["first"]["1"] += 1

@@ -12,7 +12,7 @@ import pytest
 from support.hub.loopback_hub import LoopbackHub
 
 from codesyntax_dataset import network
-from codesyntax_dataset.errors import CodeSyntaxError, ModelError
+from codesyntax_dataset.errors import CodeSyntaxError, EntryError, ModelError
 from probing.models.load import load
 from probing.publish import board
 
@@ -90,12 +90,15 @@ def drips_for_ever(handler) -> bool:
     return True
 
 
-def climbs_out(handler) -> bool:
-    if "/tree/" not in handler.path:
-        return False
-    names = ["../../evil.json", "/tmp/evil.json", "..\\evil.json", "\x1b[2J.json"]
-    handler._send(json.dumps([{"type": "file", "oid": "0", "size": 2, "path": name} for name in names]).encode(), {})
-    return True
+def lists(*names: str):
+    def act(handler) -> bool:
+        if "/tree/" not in handler.path:
+            return False
+        files = [{"type": "file", "oid": "0", "size": 2, "path": name} for name in names]
+        handler._send(json.dumps(files).encode(), {})
+        return True
+
+    return act
 
 
 SERVERS = {
@@ -144,12 +147,13 @@ def test_a_hostile_server_is_left_in_time(hub, monkeypatch, act, reason):
     assert getattr(hub, "sent", 0) < 1000
 
 
-def test_names_that_climb_out_are_left_out_and_printable(hub, tmp_path, monkeypatch):
+@pytest.mark.parametrize("name", ["../../evil.json", "/tmp/evil.json", "..\\evil.json", "\x1b[2Jevil.json"])
+def test_names_that_climb_out_are_left_out_and_printable(name, hub, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    hostile(hub, climbs_out)
-    found = board.read(["user/results"])
-    assert len(found) == 0 and len(found.left_out) == 4
-    assert all(one.file.isprintable() for one in found.left_out)
+    hostile(hub, lists(name))
+    with pytest.raises(EntryError, match=r"left out user/results/.*evil.json \(not a plain file name: ") as refused:
+        board.read(["user/results"])
+    assert str(refused.value).isprintable()
     assert not any("evil" in name for _, _, names in os.walk(tmp_path) for name in names)
 
 
@@ -171,7 +175,8 @@ def test_a_token_does_not_follow_to_another_server(hub):
     with LoopbackHub() as hub_of_others:
         hostile(hub, redirects)
         hostile(hub_of_others, listens)
-        board.read(["user/results"])
+        with pytest.raises(EntryError, match="the entry lacks the field format"):
+            board.read(["user/results"])
     assert seen == [None]
 
 

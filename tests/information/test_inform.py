@@ -266,5 +266,7 @@ def test_report(folder, result, inform, session, dataset_folder, tmp_path):
 
 
 def test_nothing_to_learn_from(inform):
-    with pytest.raises(LedgerError, match="no relation has edges to learn from"):
+    with pytest.raises(
+        LedgerError, match="no relation has both edges to learn from in validation and edges to score in test"
+    ):
         inform(limit=1)

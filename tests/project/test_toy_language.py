@@ -122,7 +122,7 @@ def test_a_language_from_its_record_to_its_report(sums, source, tiny_model, tmp_
     codesyntax(*probe, "sums_bare", "--output", tmp_path)
     (bare,) = tmp_path.glob("*.sums_bare.test.*.json")
     assert "|not-predicted:;|" in json.loads(bare.read_text())["signature"] + "|"
-    assert "In sums_bare, labels" in " ".join(ablations.notes())
+    assert "The labels of sums_bare exclude ';'" in " ".join(ablations.notes())
 
     found = json.loads(codesyntax("baseline", "--data", data, "--config", "sums", "--json"))["protocols"]["held-out"]
     assert found["picked"]["offset"]["first"]["Set:set->target"][0] == 1
@@ -177,7 +177,7 @@ def test_a_name_that_is_taken_is_refused(sums):
 
 
 def test_a_language_that_codesearchnet_lacks(sums, shared):
-    with pytest.raises(SourceError, match="CodeSearchNet has no sums functions, only those of python, java"):
+    with pytest.raises(SourceError, match="CodeSearchNet has no sums functions, only functions in python, java"):
         list(read(str(shared / "data/codesearchnet"), "sums", Skips()))
 
 

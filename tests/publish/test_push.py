@@ -380,7 +380,7 @@ def link(folder: Path) -> None:
         (with_sums(edited("README.md", "| `If:if->test` | ", "| `If:if->test` | 1")), "`If:if->test`"),
         (with_sums(edited("README.md", "Made by", "Written by")), "was not made by `codesyntax build`"),
         (with_sums(write("README.md", "Made by hand")), "was not made by"),
-        (with_sums(edited("README.md", "configs:", "configs: [")), "does not begin with the YAML of a dataset"),
+        (with_sums(edited("README.md", "configs:", "configs: [")), "does not begin with the YAML header of a dataset"),
         (with_sums(edited("eval.yaml", "java-held-out", "java-best")), "id: java-best-dependent-to-head"),
         (with_sums(edited("croissant.json", "cr:Int64", "sc:Text")), "sc:Text"),
         (with_sums(lambda folder: (folder / "eval.yaml").write_bytes(b"\xff")), "eval.yaml is not UTF-8 text"),

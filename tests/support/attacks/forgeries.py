@@ -636,7 +636,7 @@ def result_that_is_empty(folder):
     result_file(folder).write_bytes(b"")
 
 
-@in_results("only results of the split validation")
+@in_results("has results of the split validation only")
 def result_without_ledger(folder):
     ledger_path(result_file(folder)).unlink()
 

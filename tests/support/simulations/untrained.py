@@ -20,6 +20,7 @@ from probing.prediction.ledger import FILLED, SIMILARITIES, MaskingLedger
 from probing.prediction.masking import SPANS, SUB_TOKENS
 from probing.prediction.result import MaskResult
 from probing.prediction.silencing_result import SilencingLedger, SilencingResult
+from probing.runs.ledger_file import ATTENTION, MASKING, SILENCING
 
 _LONGEST = 511
 _SIZES = {"num_hidden_layers": 2, "num_attention_heads": 4, "hidden_size": 32, "intermediate_size": 48}
@@ -74,15 +75,15 @@ def measured(model: tuple[Any, Any], data: Any, folder: Path, functions: int) ->
 def at_random(results: Path, seed: int, folder: Path) -> Path:
     """A folder with the same results, whose numbers are random, and alike in all that is compared."""
     rng = np.random.default_rng(seed)
-    masking, silencing, _, probed = by_instrument([results])
-    for file in files_of(probed):
+    found = by_instrument([results])
+    for file in files_of(found[ATTENTION]):
         ledger = ProbeResult.load(file).ledger
         ranks = rng.integers(10**6, size=ledger.ranks.shape) % (ledger.tokens[:, None, None] - 1)
         known = np.minimum(ranks[[0, 0, 0]], WORST_RANK).astype(np.uint8)  # as if each dependent were one token
         ProbeResult.from_ledger(RankLedger.of(ledger, known, ledger.settings)).save(folder)
-    for file in masking:
+    for file in found[MASKING]:
         MaskResult.from_ledger(_masked(MaskResult.load(file).ledger, rng)).save(folder)
-    for file in silencing:
+    for file in found[SILENCING]:
         loaded = SilencingResult.load(file).ledger
         rows = loaded.rows.copy()
         of_function = rng.exponential(size=rows["function"].max() + 1)[rows["function"]]
