@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import os
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -48,9 +48,6 @@ TOGETHER = (1, 3, 10)
 ASKED = ("draws", "seed", "restored")
 """Settings that a run is asked for, in the order of the fields of `Silencing`."""
 
-FOLDS = 5
-"""Parts of validation: on each, the heads that are best on the others must beat a guess."""
-
 
 @checked
 def ablate(
@@ -74,10 +71,10 @@ def ablate(
     """Measure the loss of a language model if the best heads of each relation are silenced.
 
     Both splits are probed as by `probing.probe`, or read from `output` or the cache if they were: the best head of each
-    relation (rule first, k = 1) is chosen on the edges of `validation` that are not at the relation's best offset,
-    where it must beat a guess by distance on unseen functions (`beats_guess`), and silenced on `test`. A masked
-    language model restores the end of the edges whose row of attention the head is, `reading-end`, all those of a
-    relation masked together; or, if `restored` says so, the `dependents`, which a silenced head then reads masked. A
+    relation (rule first, k = 1) is chosen on the edges of every other function of `validation` that are not at the
+    relation's best offset, must beat a guess by distance on the rest (`beats_guess`), and is silenced on `test`. A
+    masked language model restores the end of the edges whose row of attention the head is, `reading-end`, all those of
+    a relation masked together; or, if `restored` says so, the `dependents`, which a silenced head then reads masked. A
     decoder predicts the first token of each dependent that comes after its head token. The cost is the mean
     log-probability of their sub-tokens by the whole model, less that with the silenced head, in nats. A silenced head
     puts out the mean of its outputs over the sub-tokens of the first functions of validation, 256 at most. Beside it,
@@ -162,25 +159,17 @@ def _best_heads(silencing: Silencing, output: str | os.PathLike | None) -> dict[
 
 
 def choose(validation: ProbeResult, test: ProbeResult, draws: int, seed: int) -> dict[str, Chosen]:
-    """The heads of each relation of `test` that are best on `validation` beyond the best offset, with the scores of the
-    best on test, and the heads that they are compared with.
+    """The heads of each relation of `test` that are best beyond the best offset, on every other function of
+    `validation`, with the scores of the best on test, and the heads that they are compared with.
 
-    Relations have none unless the best head beats a guess by distance there (`beats_guess`).
+    Relations have none unless the best head beats a guess by distance on the rest of validation (`beats_guess`).
     """
     ledger, offsets = test.ledger, best_offsets(validation.ledger, AVOIDED[0])
     hard = is_hard(ledger, offsets)
-    to_choose_on = validation.ledger.take(is_hard(validation.ledger, offsets))
-    fold = _folds(to_choose_on)
-    hits = _hits(to_choose_on, fold)
-    candidates = beats_guess(to_choose_on, fold, hits)
-    shape = hits.shape[2:]
-    ranked = {
-        name: np.argsort(-hits.sum(axis=0)[number].reshape(-1), kind="stable")
-        for number, name in enumerate(to_choose_on.relations)
-    }
-    best = [ranked[name][0] if name in ranked else 0 for name in ledger.relations]
-    layers, numbers = ([[int(of) for of in part]] * len(RULES) for part in np.unravel_index(best, shape))
-    hit = ledger.of_heads(np.array(layers), np.array(numbers))[0] == 0  # (E,), rule first
+    chosen_on, unseen = halves(validation.ledger.take(is_hard(validation.ledger, offsets)))
+    ranked = ranked_heads(chosen_on)
+    candidates = beats_guess(unseen, chosen_on, ranked)
+    hit, shape = _hit_by_best(ledger, ranked), ledger.ranks.shape[2:]
     heads = {}
     for number, name in enumerate(ledger.relations):
         edges = ledger.relation == number
@@ -195,53 +184,44 @@ def choose(validation: ProbeResult, test: ProbeResult, draws: int, seed: int) ->
     return heads
 
 
-def beats_guess(ledger: RankLedger, fold: np.ndarray, hits: np.ndarray) -> set[str]:
-    """Relations of which the heads that are best on the other folds find more than a guess that ignores the code.
-
-    `fold` (E,) of each edge; `hits` (folds, relations, layers, heads). The guess draws one distance from head to
-    dependent from the other folds, as `probing.evidence.beyond.guesses`. Paired by function, at 5 %, corrected (Holm)
-    over relations. The folds choose from each other, which the test takes for independent: of models whose heads only
-    guess, 11.5 % have a candidate among ten relations (tests/benchmarks/sizes.py, 1,000 simulations of 60 functions).
-    """
-    best = (hits.sum(axis=0) - hits).reshape(*hits.shape[:2], -1).argmax(axis=2)  # (folds, relations)
-    of_rules = np.repeat(best[:, None], len(RULES), axis=1)
-    ranks = ledger.of_heads(*np.unravel_index(of_rules, hits.shape[2:]))[:, 0]  # (folds, E), rule first
-    gained = (ranks[fold, np.arange(len(ledger))] == 0) - _guessed(ledger, fold)
-    p, more = [], []
-    for number in range(len(ledger.relations)):
-        edges = ledger.relation == number
-        functions, place = np.unique(ledger.function[edges], return_inverse=True)
-        of_functions = np.bincount(place, gained[edges], len(functions))
-        p.append(paired_test(of_functions, PERMUTATIONS, 0) if len(functions) >= FEW_FUNCTIONS else 1.0)
-        more.append(of_functions.sum() > 0)
-    found = (holm(np.array(p, float)) < SEPARATED) & more
-    return {name for name, beats in zip(ledger.relations, found) if beats}
+def halves(ledger: RankLedger) -> tuple[RankLedger, RankLedger]:
+    """The edges of every other function, from which heads are chosen, and those of the rest."""
+    second = np.unique(ledger.function, return_inverse=True)[1] % 2 == 1
+    return ledger.take(~second), ledger.take(second)
 
 
-def _guessed(ledger: RankLedger, fold: np.ndarray) -> np.ndarray:
-    """The probability that the guess finds each edge: (E,)."""
-    distance, guessed = ledger.first - ledger.head, np.zeros(len(ledger))
-    for number in range(len(ledger.relations)):
-        for part in range(FOLDS):
-            of = ledger.relation == number
-            drawn, sought = distance[of & (fold != part)], of & (fold == part)
-            values, counts = np.unique(drawn, return_counts=True)
-            share = dict(zip(values.tolist(), (counts / max(1, len(drawn))).tolist()))
-            guessed[sought] = [share.get(one, 0.0) for one in distance[sought].tolist()]
-    return guessed
-
-
-def _folds(ledger: RankLedger) -> np.ndarray:
-    """The part of validation to which the function of each edge belongs: (E,)."""
-    return np.unique(ledger.function, return_inverse=True)[1] % FOLDS
-
-
-def _hits(ledger: RankLedger, fold: np.ndarray) -> np.ndarray:
-    """Hits of each head with one guess, rule first: (folds, relations, layers, heads)."""
-    hits = np.zeros((FOLDS, len(ledger.relations), *ledger.ranks.shape[2:]), np.int64)
+def ranked_heads(ledger: RankLedger) -> dict[str, np.ndarray]:
+    """Relation -> heads, as numbers over all layers, by their hits with one guess, rule first: the best first."""
+    hits = np.zeros((len(ledger.relations), *ledger.ranks.shape[2:]), np.int64)
     for part, ranks in ledger.parts():
-        np.add.at(hits, (fold[part], ledger.relation[part]), ranks[0] == 0)
-    return hits
+        np.add.at(hits, ledger.relation[part], ranks[0] == 0)
+    return {name: np.argsort(-of.reshape(-1), kind="stable") for name, of in zip(ledger.relations, hits)}
+
+
+def beats_guess(unseen: RankLedger, chosen_on: RankLedger, ranked: Mapping[str, np.ndarray]) -> set[str]:
+    """Relations of which the best head finds more edges of `unseen` functions than a guess that ignores the code.
+
+    The guess draws a distance from head to dependent from those of `chosen_on`, as `probing.evidence.beyond.guesses`.
+    Paired by function, one-sided at 5 %, corrected (Holm) over relations with enough functions in both.
+    """
+    hit, (drawn, sought) = _hit_by_best(unseen, ranked), (of.first - of.head for of in (chosen_on, unseen))
+    p = {}
+    for number, name in enumerate(unseen.relations):
+        seen, edges = (of.relation == number for of in (chosen_on, unseen))
+        functions, place = np.unique(unseen.function[edges], return_inverse=True)
+        if min(len(functions), len(np.unique(chosen_on.function[seen]))) < FEW_FUNCTIONS:
+            continue
+        ordered = np.sort(drawn[seen])
+        below, reached = (np.searchsorted(ordered, sought[edges], side) for side in ("left", "right"))
+        gained = np.bincount(place, hit[edges] - (reached - below) / len(ordered))
+        p[name] = paired_test(gained, PERMUTATIONS, 0) / 2 if gained.sum() > 0 else 1.0
+    return {name for name, of in zip(p, holm(np.array([*p.values()], float))) if of < SEPARATED}
+
+
+def _hit_by_best(ledger: RankLedger, ranked: Mapping[str, np.ndarray]) -> np.ndarray:
+    """Whether the best head of its relation finds each edge with one guess, rule first: (E,)."""
+    best = [ranked[name][0] if name in ranked else 0 for name in ledger.relations]
+    return ledger.of_heads(*np.unravel_index([best] * len(RULES), ledger.ranks.shape[2:]))[0] == 0
 
 
 def _groups(ranked: np.ndarray, shape: tuple[int, ...], draws: int, seed: int) -> Iterator[HeadGroup]:

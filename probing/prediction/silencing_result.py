@@ -72,7 +72,7 @@ class SilencingLedger(RowLedger):
             raise ValueError("log-probabilities that cannot be")
 
 
-VERSION = 2
+VERSION = 3
 """Of choosing and silencing heads: raised whenever the same settings give other numbers."""
 
 LEFT_OUT = NO_HEAD, NO_SUB_TOKEN, NOT_AFTER = (
