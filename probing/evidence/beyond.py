@@ -15,7 +15,7 @@ FEW_FUNCTIONS functions of it, or without any on `validation`, is in no mean.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -118,9 +118,9 @@ class Beyond:
         return np.array([np.average(scores, axis=0, weights=weight) if weight.any() else none for weight in weights])
 
 
-def beyond(validation: RankLedger, test: RankLedger, avoided: int) -> Beyond | None:
+def beyond(validation: RankLedger, test: RankLedger, avoided: int, unread: Collection[int] = ()) -> Beyond | None:
     """The score of a model beyond so many offsets, from its ledgers of both splits; None if neither, or only one, of
-    them has a hard edge.
+    them has a hard edge. `unread`: functions of `validation` that were not read.
 
     Raises LedgerError as `held_out` does.
     """
@@ -128,7 +128,7 @@ def beyond(validation: RankLedger, test: RankLedger, avoided: int) -> Beyond | N
     to_choose_on, to_find = is_hard(validation, offsets), is_hard(test, offsets)
     if not (to_choose_on.any() and to_find.any()):
         return None
-    hard = held_out(validation.take(to_choose_on), test.take(to_find))
+    hard = held_out(validation.take(to_choose_on), test.take(to_find), unread)
     easy = held_out(validation.take(~to_choose_on), test.take(~to_find))
     functions = dict(zip(hard.relations, np.count_nonzero(hard.edges, axis=0).tolist()))
     few = {name: count for name, count in functions.items() if count < FEW_FUNCTIONS}

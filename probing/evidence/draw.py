@@ -41,6 +41,18 @@ class Influence:
     parts: dict[str, list[np.ndarray]]
     least: np.ndarray
 
+    def at(self, places: np.ndarray, least: np.ndarray) -> Influence:
+        """The same of other functions, sorted: those that are new have `least` (F,), and raise no number."""
+        _, here, there = np.intersect1d(places, self.places, return_indices=True)
+
+        def moved(points: np.ndarray) -> np.ndarray:
+            found = np.zeros(len(places))
+            found[here] = points[there]
+            return found
+
+        parts = {name: [moved(part) for part in found] for name, found in self.parts.items()}
+        return Influence(places, {name: moved(found) for name, found in self.means.items()}, parts, least)
+
     @property
     def largest(self) -> np.ndarray:
         """(F,)."""

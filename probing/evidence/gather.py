@@ -37,7 +37,7 @@ from probing.evidence.entry_attention import NO_RELATIONS, AttentionEntry, Count
 from probing.evidence.merge import RESULTS
 from probing.evidence.outcomes import TABLE_PLACES, Outcomes
 from probing.evidence.packing import packed
-from probing.evidence.selection import apply_each, check_alike, choice_of
+from probing.evidence.selection import apply_each, check_alike, choice_of, choose_least
 from probing.evidence.uncertainty import (
     Comparison,
     Estimate,
@@ -50,7 +50,7 @@ from probing.evidence.uncertainty import (
     summary,
 )
 from probing.runs.controls import check_control
-from probing.runs.data import find_data
+from probing.runs.data import find_data, load_functions
 from probing.runs.ledger_file import ATTENTION, instrument_of
 from probing.runs.saved import ledger_path
 from probing.runs.settings import Settings
@@ -163,8 +163,16 @@ class Evidence:
         """Protocol -> the hits of the model's heads."""
         test, validation = self.probed.test, self.probed.validation
         check_alike(validation.ledger, test.ledger)
-        choices = choice_of(test), choice_of(validation)
-        return dict(zip(PUBLISHED_FIRST, apply_each(test.ledger, choices)))
+        unread = self._unread
+        held_out = choose_least(validation.ledger, test.ledger, unread) if len(unread) else choice_of(validation)
+        return dict(zip(PUBLISHED_FIRST, apply_each(test.ledger, (choice_of(test), held_out))))
+
+    @cached_property
+    def _unread(self) -> np.ndarray:
+        """The functions of validation that the model could not read, of which `probed` has the worst ranks."""
+        return np.setdiff1d(
+            self.probed.validation.ledger.function, (self.read or self.probed).validation.ledger.function
+        )
 
     @cached_property
     def estimates(self) -> dict[str, Estimate]:
@@ -198,7 +206,7 @@ class Evidence:
     def beyond(self) -> dict[int, Beyond | None]:
         """Number of avoided offsets -> what the model's heads find of hard edges."""
         test, validation = self.probed.test.ledger, self.probed.validation.ledger
-        return {avoided: beyond(validation, test, avoided) for avoided in self.rivals}
+        return {avoided: beyond(validation, test, avoided, self._unread) for avoided in self.rivals}
 
     @cached_property
     def beyond_compared(self) -> dict[int, Comparison | None]:
@@ -240,7 +248,8 @@ class Evidence:
         }
 
     def entry(self) -> AttentionEntry:
-        """The published entry on it, over all functions: heads find nothing in those that the model could not read.
+        """The published entry on it, over all functions: heads find nothing in those that the model could not read, and
+        are chosen on SHORT functions of validation.
 
         Raises EntryError for what no board takes, such as a partial run or a control.
         """
@@ -286,15 +295,25 @@ class Evidence:
         return AttentionEntry.made(fields)
 
 
+SHORT = 1_300
+"""Characters of the longest function on which the heads of an entry are chosen: most models with 512 positions read it,
+and the choice of the others does not depend on what they can read (`choose_least`)."""
+
+
 class WholeSplits:
-    """All functions of the splits on which heads are chosen and scored, whatever models could read of them."""
+    """The functions on which the heads of entries are chosen, all SHORT ones of validation, and scored, all of test,
+    whatever models could read of them."""
 
     def __init__(self, data: Any, config: str, direction: str):
         self._data, self._config, self._direction = data, config, direction
 
     @cached_property
     def edges(self) -> dict[str, Edges]:
-        return {split: baselines.read_edges(self._data, self._config, split) for split in ("validation", "test")}
+        short = np.flatnonzero(_characters(self._data, self._config, "validation") <= SHORT)
+        return {
+            "validation": baselines.read_edges(self._data, self._config, "validation", short),
+            "test": baselines.read_edges(self._data, self._config, "test"),
+        }
 
     @cached_property
     def baselines(self) -> BaselineResult:
@@ -306,10 +325,33 @@ class WholeSplits:
 
     def evidence(self, read: Probed) -> Evidence:
         """That on a model which could read a part of the functions: what it could not is missed by every head."""
-        whole = Probed(
-            _completed(read.test, self.edges["test"]), _completed(read.validation, self.edges["validation"]), read.files
+        read = read.only(self.edges["test"].function, self.edges["validation"].function)
+        test, validation = (
+            ProbeResult.from_ledger(self.completed(getattr(read, split).ledger, split))
+            for split in ("test", "validation")
         )
+        whole = Probed(test, validation, read.files)
         return Evidence(whole, self.baselines, self.edges, {AVOIDED[0]: self.rivals}, read=read)
+
+    def completed(self, ledger: RankLedger, split: str) -> RankLedger:
+        """The ledger with the edges of these functions: those of functions that were not read have the worst rank."""
+        edges = self.edges[split]
+        ledger = ledger.only(edges.function)
+        missed = ~np.isin(edges.function, ledger.function)
+        if not missed.any():
+            return ledger
+        names = [*ledger.relations, *(name for name in edges.relations if name not in ledger.relations)]
+        columns = {name: np.concatenate([of, getattr(edges, name)[missed]]) for name, of in ledger.columns.items()}
+        numbers = np.array([names.index(name) for name in edges.relations])
+        columns["relation"][len(ledger) :] = numbers[edges.relation[missed]]
+        lost = np.full((len(RULES), np.count_nonzero(missed), *ledger.ranks.shape[2:]), WORST_RANK, np.uint8)
+        ranks = np.concatenate([np.asarray(ledger.ranks), lost], axis=1)
+        return RankLedger(names, **columns, ranks=ranks, settings=ledger.settings)
+
+
+def _characters(data: Any, config: str, split: str) -> np.ndarray:
+    """The lengths of a split's functions in characters: (functions,)."""
+    return np.array([len(code) for code in load_functions(data, config, split)[0]["code"]])
 
 
 def recomputed(entry: AttentionEntry, whole: WholeSplits) -> bool:
@@ -342,21 +384,6 @@ def recomputed(entry: AttentionEntry, whole: WholeSplits) -> bool:
 
 def _same_edges(hits: CountedHits, ours: Outcomes) -> bool:
     return np.array_equal(hits.functions, ours.functions) and np.array_equal(hits.edges, ours.edges.T)
-
-
-def _completed(result: ProbeResult, edges: Edges) -> ProbeResult:
-    """The same with all `edges`: those of functions that were not read have the worst rank."""
-    ledger, missed = result.ledger, ~np.isin(edges.function, result.ledger.function)
-    if not missed.any():
-        return result
-    names = [*ledger.relations, *(name for name in edges.relations if name not in ledger.relations)]
-    columns = {name: np.concatenate([of, getattr(edges, name)[missed]]) for name, of in ledger.columns.items()}
-    columns["relation"][len(ledger) :] = np.array([names.index(name) for name in edges.relations])[
-        edges.relation[missed]
-    ]
-    lost = np.full((len(RULES), np.count_nonzero(missed), *ledger.ranks.shape[2:]), WORST_RANK, np.uint8)
-    ranks = np.concatenate([np.asarray(ledger.ranks), lost], axis=1)
-    return ProbeResult.from_ledger(RankLedger(names, **columns, ranks=ranks, settings=ledger.settings))
 
 
 def gather(probed: Sequence[Probed], data: Any = None) -> list[Evidence]:
@@ -394,19 +421,21 @@ def gather(probed: Sequence[Probed], data: Any = None) -> list[Evidence]:
     result = baselines.evaluate(edges["validation"], edges["test"], first.direction)
     further = {avoided: rivals(edges["validation"], edges["test"], avoided, first.direction) for avoided in AVOIDED}
     splits = WholeSplits(data, first.config, first.direction)
-    whole = [_is_whole(one, len(test), len(validation)) for one in probed]
+    short = _characters(data, first.config, "validation").max() <= SHORT
+    whole = [_is_whole(one, len(test), len(validation), short) for one in probed]
     return [
         Evidence(one.only(test, validation), result, edges, further, None if all_ else partial(splits.evidence, one))
         for one, all_ in zip(probed, whole)
     ]
 
 
-def _is_whole(one: Probed, test: int, validation: int) -> bool:
-    """True if so many functions are all that have relations, or the run is not one that is published."""
+def _is_whole(one: Probed, test: int, validation: int, short: bool) -> bool:
+    """True if so many functions are all that entries count, or the run is not one that is published. `short`: true if
+    all of validation are."""
     skipped = {*one.test.skips, *one.validation.skips} - {NO_RELATIONS}
     read = (one.test.functions, one.validation.functions) == (test, validation)
     settings = one.test.settings
-    return (read and not skipped) or settings.limit is not None or settings.control is not None
+    return (short and read and not skipped) or settings.limit is not None or settings.control is not None
 
 
 def _only(result: ProbeResult, functions: np.ndarray) -> ProbeResult:

@@ -4,12 +4,12 @@ On `test`, what a function contributes to a mean: its hits by the heads of a pro
 protocols choose their heads, hits move no score but choices: of a relation, another head would have been chosen if it
 had M more hits, against the chosen one, and the score would be G points lower. A function in which they can change by
 s at most gives up to min(1, s / M) of G: of all heads, the one for which that is most counts. Sums of these are at
-least what any set of functions gains.
+least what any set of functions gains. Edges of functions that were not read count as hits of any head (`choose_least`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -20,7 +20,7 @@ from probing.attention.ledger import RankLedger
 from probing.evidence.beyond import AVOIDED, Offsets, beyond, is_hard
 from probing.evidence.draw import Influence
 from probing.evidence.outcomes import TABLE_PLACES, Choice
-from probing.evidence.selection import apply, choose
+from probing.evidence.selection import apply, choose, choose_least
 
 _LEAST = 0.05
 """The share of what its edges weigh by which a function is drawn at least: whatever heads claim, somebody looks."""
@@ -45,6 +45,10 @@ class Mean(NamedTuple):
         """Those that count."""
         return ledger if self.offsets is None else ledger.take(is_hard(ledger, self.offsets))
 
+    def chosen(self, rule: str, relation: str) -> list[tuple[int, int]]:
+        """The layer and head of each of TABLE_KS."""
+        return [self.choice[rule][relation][place] for place in TABLE_PLACES]
+
     def points(self, ledger: RankLedger) -> tuple[np.ndarray, np.ndarray]:
         """The contribution of each function by its relations: its place (F,), and points (rules * k, F, R)."""
         outcomes = apply(self.edges(ledger), self.choice)
@@ -53,14 +57,17 @@ class Mean(NamedTuple):
         return outcomes.functions, hits.reshape(-1, *hits.shape[2:])
 
 
-def means(test: RankLedger, validation: RankLedger | None) -> list[Mean]:
-    """The published means of these ledgers; without `validation`, those of the protocol *published* alone."""
+def means(test: RankLedger, validation: RankLedger | None, unread: Collection[int] = ()) -> list[Mean]:
+    """The published means of these ledgers; without `validation`, those of the protocol *published* alone.
+
+    `unread`: the functions of `validation` that the model could not read.
+    """
     found = [_mean(PUBLISHED, choose(test), None, test, test.relations)]
     if validation is None:
         return found
-    chosen = choose(validation)
+    chosen = choose_least(validation, test, unread) if len(unread) else choose(validation)
     found.append(_mean(HELD_OUT, chosen, None, test, [*chosen[RULES[0]]]))
-    hard = beyond(validation, test, AVOIDED[0])
+    hard = beyond(validation, test, AVOIDED[0], unread)
     if hard is not None and hard.in_mean:
         left = test.take(is_hard(test, hard.offsets))
         found.append(_mean(BEYOND_OFFSET, hard.outcomes.choice, hard.offsets, left, hard.outcomes.relations))
@@ -74,10 +81,10 @@ def _mean(protocol: str, choice: Choice, offsets: Offsets | None, test: RankLedg
     return Mean(protocol, choice, offsets, {name: 100 / among / edges[name] for name in counted})
 
 
-def on_test(test: RankLedger, validation: RankLedger | None) -> Influence:
+def on_test(test: RankLedger, validation: RankLedger | None, unread: Collection[int] = ()) -> Influence:
     """The influence of the functions of the split that is scored."""
     gathered = _Gathered(test)
-    for mean in means(test, validation):
+    for mean in means(test, validation, unread):
         places, points = mean.points(test)
         rows = np.searchsorted(gathered.places, places)
         for cell, of_cell in zip(CELLS, points):
@@ -88,10 +95,10 @@ def on_test(test: RankLedger, validation: RankLedger | None) -> Influence:
     return gathered.influence()
 
 
-def on_validation(validation: RankLedger, test: RankLedger) -> Influence:
+def on_validation(validation: RankLedger, test: RankLedger, unread: Collection[int] = ()) -> Influence:
     """The influence of the functions on which heads are chosen."""
     gathered = _Gathered(validation)
-    for mean in means(test, validation)[1:]:
+    for mean in means(test, validation, unread)[1:]:
         chosen_on, scored = mean.edges(validation), mean.edges(test)
         totals, among = scored.counts(), _relations(mean)
         for rule in RULES:
@@ -100,27 +107,29 @@ def on_validation(validation: RankLedger, test: RankLedger) -> Influence:
                     continue
                 rows = np.searchsorted(gathered.places, places)
                 found = totals.hits(name, rule).reshape(-1, WORST_RANK)  # (heads, k)
-                for k, of_k in zip(TABLE_KS, hits):
-                    points = mean.weight[name] * _of_choice(edges, of_k, found[:, int(k) - 1])
+                lost = int(edges[np.isin(places, list(unread))].sum())
+                for k, of_k, (layer, head) in zip(TABLE_KS, hits, mean.chosen(rule, name)):
+                    best = layer * totals.heads + head
+                    points = mean.weight[name] * _of_choice(edges, of_k, found[:, int(k) - 1], best, lost)
                     gathered.add(mean.protocol, f"{rule}, k = {k}", rows, points)
                     if (rule, k) == (RULES[0], TABLE_KS[0]):
                         gathered.add_part(mean.protocol, rows, points * among)
     return gathered.influence()
 
 
-def _of_choice(edges: np.ndarray, hits: np.ndarray, scored: np.ndarray) -> np.ndarray:
+def _of_choice(edges: np.ndarray, hits: np.ndarray, scored: np.ndarray, chosen: int, lost: int) -> np.ndarray:
     """Hits on test that functions may have gained by the choice of a head: (f,).
 
-    `edges` (f,) and `hits` (f, heads) of functions of validation; `scored` (heads,): hits on test.
+    `edges` (f,) and `hits` (f, heads) of functions of validation, of which `lost` edges were not read; `scored`
+    (heads,): hits on test; `chosen`: the head.
     """
     totals = hits.sum(axis=0)
-    best = int(totals.argmax())
-    worse = np.flatnonzero(scored < scored[best])
+    best, worse = int(totals.argmax()), np.flatnonzero(scored < scored[chosen])
     if not len(worse):
         return np.zeros(len(edges))
-    margin = np.maximum(totals[best] - totals[worse], 1)
+    margin = np.maximum(totals[best] - lost - totals[worse], 1)
     swing = hits[:, [best]] + edges[:, None] - hits[:, worse]
-    return (np.minimum(swing / margin, 1) * (scored[best] - scored[worse])).max(axis=1)
+    return (np.minimum(swing / margin, 1) * (scored[chosen] - scored[worse])).max(axis=1)
 
 
 def _by_relation(ledger: RankLedger, rule: str) -> Iterator[tuple[str, np.ndarray, np.ndarray, np.ndarray]]:
@@ -144,14 +153,19 @@ def _relations(mean: Mean) -> int:
     return max(1, sum(name not in NOT_IN_MEAN for name in mean.weight))
 
 
+def least(ledger: RankLedger) -> tuple[np.ndarray, np.ndarray]:
+    """The functions of a ledger (F,), and the points (F,) by which each is drawn at least."""
+    edges = np.bincount(ledger.relation, minlength=len(ledger.relations))
+    places, row = np.unique(ledger.function, return_inverse=True)
+    weighs = 100 / np.count_nonzero(edges) / edges[ledger.relation]
+    return places, _LEAST * np.bincount(row, weights=weighs)
+
+
 class _Gathered:
     """Adds up influences on the functions of a ledger."""
 
     def __init__(self, ledger: RankLedger):
-        edges = np.bincount(ledger.relation, minlength=len(ledger.relations))
-        self.places, row = np.unique(ledger.function, return_inverse=True)
-        weighs = 100 / np.count_nonzero(edges) / edges[ledger.relation]
-        self._least = _LEAST * np.bincount(row, weights=weighs)
+        self.places, self._least = least(ledger)
         self._means: dict[str, np.ndarray] = {}
         self._parts: dict[str, list[np.ndarray]] = {}
 

@@ -24,6 +24,7 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
+import datasets
 import numpy as np
 import torch
 from tqdm import tqdm
@@ -40,7 +41,8 @@ from probing.attention.result import load
 from probing.evidence.ablate import Ablation, HeadsVerifier
 from probing.evidence.checks import MOST_BIASED, Criterion, Verification, Verifier, favoured, in_deviations, same
 from probing.evidence.draw import Influence
-from probing.evidence.influence import CELLS, Mean, means, on_test, on_validation
+from probing.evidence.gather import WholeSplits
+from probing.evidence.influence import CELLS, Mean, least, means, on_test, on_validation
 from probing.evidence.outcomes import Choice
 from probing.evidence.selection import apply, choose
 from probing.evidence.verify_information import InformationVerifier
@@ -184,15 +186,31 @@ class RanksVerifier(Verifier[Probing]):
             return ledger, None
         return (other, ledger) if self.made.settings.split == "validation" else (ledger, other)
 
+    @cached_property
+    def _submitted(self) -> tuple[RankLedger, RankLedger | None, np.ndarray]:
+        """The same as entries have them, and the functions that were not read of those on which heads are chosen."""
+        (test, validation), settings = self._pair, self.made.settings
+        alone = isinstance(self.experiment.data.location, datasets.Dataset)  # one split, without the other
+        if validation is None or alone or settings.limit is not None or settings.control is not None:
+            return test, validation, np.array([], int)
+        splits = WholeSplits(self.experiment.data.location, settings.config, settings.direction)
+        test, whole = splits.completed(test, "test"), splits.completed(validation, "validation")
+        return test, whole, np.setdiff1d(whole.function, validation.function)
+
     def influence(self) -> Influence:
-        test, validation = self._pair
-        return on_validation(validation, test) if validation is self.ledger else on_test(test, validation)
+        test, validation, unread = self._submitted
+        if validation is not None and self.made.settings.split == "validation":
+            found = on_validation(validation, test, unread)
+        else:
+            found = on_test(test, validation, unread)
+        return found.at(*least(self.ledger))
 
     def compare(
         self, functions: Sequence[EncodedFunction], chance: Mapping[int, float]
     ) -> tuple[Criterion, dict[str, float]]:
-        test, validation = self._pair
-        scored = means(test, validation) if test is self.ledger else means(self.ledger, None)
+        test, validation, unread = self._submitted
+        of_validation = validation is not None and self.made.settings.split == "validation"
+        scored = means(self.ledger, None) if of_validation else means(test, validation, unread)
         return _ranks(self.ledger, self.experiment, functions, scored, chance)
 
 

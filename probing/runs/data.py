@@ -28,8 +28,8 @@ COLUMNS = ("id", "code", "token_start", "token_end", "relations")
 class Functions(NamedTuple):
     """The functions that a run reads: those of a split, or of the part `limit` of it, as a control has them.
 
-    `name`: name and version of the dataset, as signatures have it; `labels`: the digest of what is read; `folder`: that
-    of the dataset; None for one on the Hub or in memory.
+    `name`: name and version of the dataset, as signatures have it; `labels`: the digest of what is read; `location`: of
+    the dataset, as for `load_functions`; `folder`: its folder, None for one on the Hub or in memory.
     """
 
     dataset: datasets.Dataset
@@ -40,6 +40,7 @@ class Functions(NamedTuple):
     control: str | None
     seed: int
     labels: str
+    location: Any
     folder: Path | None
 
 
@@ -52,7 +53,7 @@ def read_functions(
     if limit is not None and (limit.size if isinstance(limit, Sample) else limit) >= len(dataset):
         limit = None
     folder = Path(data).resolve() if isinstance(data, (str, os.PathLike)) and os.path.isdir(data) else None
-    return Functions(dataset, name, config, split, limit, control, seed, label_digest(dataset, limit), folder)
+    return Functions(dataset, name, config, split, limit, control, seed, label_digest(dataset, limit), data, folder)
 
 
 def load_functions(data: Any, config: str, split: str) -> tuple[datasets.Dataset, str]:

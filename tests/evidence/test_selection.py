@@ -121,6 +121,34 @@ def test_the_choice_does_not_depend_on_what_is_scored():
     assert held_out(validation, one).choice == held_out(validation, other).choice == choose(validation)
 
 
+def test_the_worst_head_that_could_be_best_if_all_had_been_read():
+    """Head 0 finds three edges, head 1 two, head 2 one: one unread edge lets head 1 be the best, two also head 2. On
+    test they find four, two and one; better heads there are not taken."""
+    read = [(0, ARGS, 0, 0, 9), (1, ARGS, 0, 0, 9), (2, ARGS, 0, 9, 0)]
+    test = [(0, ARGS, 0, 0, 0), (1, ARGS, 0, 9, 9), (2, ARGS, 0, 0, 9), (3, ARGS, 0, 9, 9)]
+    for lost, head, worse, better in [(0, 0, 4, 1), (1, 1, 2, 1), (2, 2, 1, 1)]:
+        validation = ledger_of([*read, *[(3, ARGS, 255, 255, 255)] * lost], heads=3)
+        unread = [3] if lost else []
+        chosen = held_out(validation, ledger_of(test, heads=3), unread)
+        assert chosen.choice["first"][ARGS][0] == (0, head) and chosen.total[0, 0, 0] == worse
+        turned = held_out(validation, ledger_of([(*row[:2], *row[:1:-1]) for row in test], heads=3), unread)
+        assert turned.choice["first"][ARGS][0] == (0, 0) and turned.total[0, 0, 0] == better
+
+
+def test_who_reads_less_chooses_no_better():
+    """Of random heads, for any functions that are skipped; chosen on what is left, the heads are often better."""
+    rng, better = np.random.default_rng(0), 0
+    for _ in range(40):
+        rows = [(place, name, *rng.integers(3, size=4)) for place in range(5) for name in (TEST, ARGS, ARGS)]
+        honest, test = (ledger_of(of, heads=4) for of in (rows, [(*row[:2], *rng.integers(3, size=4)) for row in rows]))
+        whole = held_out(honest, test).total
+        for skipped in itertools.combinations(range(5), 2):
+            left = ledger_of([(*row[:2], *([255] * 4)) if row[0] in skipped else row for row in rows], heads=4)
+            assert (held_out(left, test, skipped).total <= whole).all()
+            better += (held_out(left, test).total > whole).any()
+    assert better > 100
+
+
 def test_few_functions_are_marked_and_some_relations_do_not_count():
     rows = [(f, TEST, 0) for f in range(6)] + [(f % 5, ARGS, 255) for f in range(19)] + [(0, COMPREHENSION, 255)]
     ledger = ledger_of(rows)

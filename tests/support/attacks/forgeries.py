@@ -1220,13 +1220,13 @@ def another_device(entry):
     entry["run"]["device"] = "tpu"
 
 
-@in_submitted("are not those of the data|a function or a relation without any")
+@in_submitted("differ from the data's|a function or a relation without any")
 def unread_functions_left_out(entry):
     without(entry, unpacked(entry["unread"]))
     entry |= {"skips": {"no relations": sum(entry["skips"].values())}, "missed": 0, "unread": packed(np.array([]))}
 
 
-@in_submitted("are not those of the data|has fewer hits than by a stricter rule|more hits of .* than the best head")
+@in_submitted("differ from the data's|has fewer hits than by a stricter rule|more hits of .* than the best head")
 def a_function_with_few_hits_left_out(entry):
     unread = unpacked(entry["unread"])
     gone = np.setdiff1d(unpacked(entry["places"]), unread)[:1]
@@ -1264,7 +1264,7 @@ def other_heads_for_the_same_hits(entry):
         repacked(entry[at], "heads", lambda heads: (heads + 1) % number)
 
 
-@in_submitted("are not those of the data|it was copied")
+@in_submitted("differ from the data's|it was copied")
 def fewer_edges_than_there_are(entry):
     """Where no head finds all of them."""
     edges = unpacked(entry["edges"]).reshape(-1, len(unpacked(entry["places"])))

@@ -77,7 +77,7 @@ def informing(attend: Attention, functions: int, tokens: int, edges: int, distan
             encoded.append(
                 EncodedFunction(index, ids, Alignment(places, places), EdgeTable.from_rows([(index, row)], relations))
             )
-        data = Functions(Dataset.from_list(rows), "memory@0.0.0", "python", split, None, None, 0, split, None)
+        data = Functions(Dataset.from_list(rows), "memory@0.0.0", "python", split, None, None, 0, split, rows, None)
         probings[split] = SimpleNamespace(data=data, encoded=Encoded(encoded, relations, Counter()))
     for probing in probings.values():
         probing.encoder = Planted(maps)
