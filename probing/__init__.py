@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from probing.prediction.fill import fill_masks
     from probing.prediction.mask import mask
     from probing.prediction.masking import mask_positions
+    from probing.prediction.prefer import prefer
     from probing.report.attention_page import show
     from probing.report.labels_compared import compare_labels
     from probing.report.labels_page import show_labels
@@ -43,6 +44,7 @@ __all__ = [
     "mask_positions",
     "merge",
     "plot",
+    "prefer",
     "probe",
     "probe_models",
     "probe_training",
@@ -67,6 +69,7 @@ _PUBLIC = {
     "mask_positions": "probing.prediction.masking",
     "merge": "probing.evidence.merge",
     "plot": "probing.report.plots",
+    "prefer": "probing.prediction.prefer",
     "probe": "probing.attention.probe",
     "probe_models": "probing.attention.several",
     "probe_training": "probing.attention.several",

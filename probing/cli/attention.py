@@ -21,9 +21,7 @@ from probing.cli.group import main, note, quiet_libraries
 if TYPE_CHECKING:
     from probing.attention.result import ProbeResult
     from probing.attention.several import Done
-    from probing.information.result import InformationResult
-    from probing.prediction.result import MaskResult
-    from probing.prediction.silencing_result import SilencingResult
+    from probing.runs.saved import Result
     from probing.runs.session import Session
 
 
@@ -133,9 +131,9 @@ def print_done(everything: Sequence[Done]) -> None:
 def score(ledgers: tuple[Path, ...], wide: bool, as_json: bool) -> None:
     """Recompute all scores from ledgers.
 
-    LEDGER is a Parquet file that `probe`, `mask`, `ablate` or `inform` wrote, or a folder. The command needs neither
-    the model nor torch. From the ledgers of a model on the splits test and validation, it also computes the score
-    beyond offsets.
+    LEDGER is a Parquet file that `probe`, `mask`, `ablate`, `inform` or `prefer` wrote, or a folder. The command needs
+    neither the model nor torch. From the ledgers of a model on the splits test and validation, it also computes the
+    score beyond offsets.
     """
     from probing.attention.result import ProbeResult
     from probing.evidence.merge import RESULTS
@@ -287,9 +285,7 @@ def show(
     click.echo(page.save(target))
 
 
-def print_one(
-    result: ProbeResult | MaskResult | SilencingResult | InformationResult, wide: bool = False, as_json: bool = False
-) -> None:
+def print_one(result: Result, wide: bool = False, as_json: bool = False) -> None:
     from probing.report.results import parts
     from probing.report.terminal import print_parts
 
@@ -300,7 +296,7 @@ def print_one(
 
 
 def print_saved(
-    result: ProbeResult | MaskResult | SilencingResult | InformationResult | None,
+    result: Result | None,
     output: Path | None,
     wide: bool,
     as_json: bool,
@@ -311,7 +307,7 @@ def print_saved(
         note_saved(result, output)
 
 
-def note_saved(result: ProbeResult | MaskResult | SilencingResult | InformationResult, output: Path | None) -> None:
+def note_saved(result: Result, output: Path | None) -> None:
     if output:
         note(f"wrote {result.paths(output)[0]}")
 

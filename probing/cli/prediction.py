@@ -1,4 +1,4 @@
-"""Commands for SyntaxEval: what masked language models restore."""
+"""Commands for what language models predict: SyntaxEval, and minimal pairs."""
 
 from __future__ import annotations
 
@@ -86,6 +86,57 @@ def mask(
 
     for config, split in chosen:
         result = run(session, config=config, split=split, node_types=names, **given)
+        print_saved(result, given["output"], wide, as_json)
+    note_shard(given["shard"], given["output"])
+
+
+@main.command()
+@click.argument("model")
+@options.gguf
+@options.data
+@click.option(
+    "--config",
+    "configs",
+    multiple=True,
+    default=["python_pairs"],
+    help="A config of minimal pairs, LANGUAGE_pairs. Repeat it for several.",
+)
+@options.splits
+@click.option("--output", type=options.FOLDER, help="Folder for the result and its ledger.")
+@options.revision
+@options.dtype
+@options.device
+@options.batch_tokens
+@options.limit
+@options.sample
+@options.shard
+@options.max_length
+@click.option("--control", type=click.Choice([RANDOM_WEIGHTS]), help="Score with an untrained twin of MODEL.")
+@click.option("--seed", default=0, type=click.IntRange(min=0), help="Random seed of the control and of --sample.")
+@options.wide
+@options.as_json
+def prefer(
+    model: str,
+    gguf: str | None,
+    configs: tuple[str, ...],
+    splits: tuple[str, ...],
+    wide: bool,
+    as_json: bool,
+    **given: Any,
+) -> None:
+    """Ask MODEL which of two texts is likelier, of which one parses.
+
+    MODEL is a decoder or a masked language model: a Hub id, a local folder, a GGUF file, or an embedded model. The two
+    texts of a minimal pair differ in one place; the result says in how many pairs the text that parses is likelier, by
+    phenomenon, distance and depth. Under `accelerate launch` or `torchrun`, the processes share the work.
+    """
+    chosen = options.every(configs, splits, as_json, given["shard"])
+    options.check([model], given["data"])
+    session = session_of(options.with_gguf(model, gguf), given)
+    from probing import prefer as run
+
+    for config, split in chosen:
+        result = run(session, config=config, split=split, **given)
         print_saved(result, given["output"], wide, as_json)
     note_shard(given["shard"], given["output"])
 

@@ -87,6 +87,11 @@ class Verifier(Generic[E]):
         self.file, self.ledger, self.experiment = file, result.ledger, experiment
         self.made = result.PROVENANCE.of(result.ledger)
 
+    @property
+    def rounded(self) -> float:
+        """The most by which rounding changes a number of a row."""
+        return ROUNDED
+
     @staticmethod
     def places(ledger: Any) -> np.ndarray:
         """The places in the split of the functions of a ledger, each once."""
@@ -137,7 +142,9 @@ class Verifier(Generic[E]):
         wrong = np.zeros(len(ours), bool)
         for name in ours.dtype.names:
             exact = ours[name].dtype.kind != "f"
-            wrong |= theirs[name] != ours[name] if exact else ~np.isclose(theirs[name], ours[name], 0, ROUNDED, True)
+            wrong |= (
+                theirs[name] != ours[name] if exact else ~np.isclose(theirs[name], ours[name], 0, self.rounded, True)
+            )
         found = f"{len(functions)} functions run again, {int(wrong.sum())} of {len(ours)} rows differ"
         return Criterion("rows again", not wrong.any(), f"{found} by more than rounding"), {}
 

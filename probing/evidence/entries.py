@@ -7,16 +7,17 @@ from pathlib import Path
 from typing import Any
 
 from codesyntax_dataset.errors import DatasetError, EntryError, LedgerError
-from probing.evidence import entry_information, entry_masked
+from probing.evidence import entry_information, entry_masked, entry_preference
 from probing.evidence.entry import GroupedEntry
 from probing.evidence.merge import RESULTS
 from probing.runs.data import find_data
-from probing.runs.ledger_file import ATTENTION, INFORMATION, MASKING, instrument_of
+from probing.runs.ledger_file import ATTENTION, INFORMATION, MASKING, PREFERENCE, instrument_of
 from probing.runs.saved import ledger_path
 
 MAKERS: dict[str, Callable[[Any, Any], GroupedEntry]] = {
     MASKING: entry_masked.of_result,
     INFORMATION: entry_information.of_result,
+    PREFERENCE: entry_preference.of_result,
 }
 """Instrument -> makes the entry of a result, with the location of the dataset. Attention has results of two splits."""
 

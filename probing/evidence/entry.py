@@ -24,7 +24,7 @@ import numpy as np
 from pydantic import AfterValidator, BeforeValidator, Field, ValidationError, model_validator
 
 from codesyntax_dataset.errors import EntryError
-from codesyntax_dataset.languages import CONFIGS
+from codesyntax_dataset.languages import CONFIGS, language_of
 from probing.models.cache_dir import VERSIONS
 from probing.runs import records
 from probing.runs.records import Record, exactly, explain, matching
@@ -277,13 +277,14 @@ class Entry(Record):
 class GroupedEntry(Entry):
     """The base of entries whose scores are means over groups: over node types, or relations.
 
-    `GROUP`: what a group is; `COUNTED`: in it; `ARMS`: a score and what it is compared with; `OUTCOMES`: by name, the
-    headline first; `SHOWN`: those in a table of models; `SHARED`: names of `shared` that a board tells; `SHARES`: the
-    outcome of `by_function`.
+    `GROUP`: what a group is; `COUNTED`: in it; `UNITS`: what `functions` are, if no functions; `ARMS`: a score and what
+    it is compared with; `OUTCOMES`: by name, the headline first; `SHOWN`: those in a table of models; `SHARED`: names
+    of `shared` that a board tells; `SHARES`: the outcome of `by_function`.
     """
 
     GROUP: ClassVar[str]
     COUNTED: ClassVar[str]
+    UNITS: ClassVar[str] = ""
     ARMS: ClassVar[tuple[str, str]]
     OUTCOMES: ClassVar[dict[str, Outcome]]
     SHOWN: ClassVar[tuple[str, ...]]
@@ -296,6 +297,11 @@ class GroupedEntry(Entry):
     @property
     def digests(self) -> dict[str, str]:
         return {"test": self.ledger}
+
+    @property
+    def units(self) -> str:
+        """The plural of what `functions` are."""
+        return self.UNITS or language_of(self.settings.config).units
 
     @abstractmethod
     def scores(self, beside: Scores | None = None) -> GroupScores: ...

@@ -72,17 +72,22 @@ class RelationEntry(GroupedEntry):
                 "instrument": ledger.INSTRUMENT,
                 "settings": result.settings.model_dump(mode="json"),
                 "run": result.run.model_dump(exclude_none=True),
-                "functions": result.functions,
+                "functions": len(found),
                 "skips": result.skips,
                 "versions": result.versions,
                 "ledger": ledger.digest(),
                 "relations": [names[at] for at in order],
-                "places": packed(np.unique(ledger.rows["function"])),
+                "places": packed(np.unique(ledger.rows[ledger.CLUSTER])),
                 "edges": packed(edges),
                 "sums": {name: packed(np.round(unit * of)) for (name, unit), of in zip(cls.SUMS.items(), sums)},
                 **more,
             }
         )
+
+    @property
+    def read(self) -> int:
+        """How many functions were read."""
+        return self.functions + sum(self.skips.values())
 
     @property
     def shared(self) -> dict[str, str]:
@@ -139,10 +144,10 @@ class RelationEntry(GroupedEntry):
         if self.sums.keys() != self.SUMS.keys():
             raise EntryError(f"sums has {', '.join(sorted(self.sums))}, expected {', '.join(self.SUMS)}")
         places, edges, _ = self.measured()
-        rows = self.functions + sum(self.skips.values())
         if (np.diff(places) <= 0).any() or sorted(set(self.relations)) != list(self.relations):
             raise EntryError("places or relations are not in order")
         if not edges.any(axis=0).all() or not edges.any(axis=1).all():
             raise EntryError("a relation or a function has no edge")
-        if self.verified and not self.verified.functions <= self.verified.of <= rows:
-            raise EntryError(f"verified is {self.verified.functions} of {self.verified.of} functions, expected {rows}")
+        if self.verified and not self.verified.functions <= self.verified.of <= self.read:
+            of = f"{self.verified.functions} of {self.verified.of} functions"
+            raise EntryError(f"verified is {of}, expected {self.read}")

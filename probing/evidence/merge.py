@@ -12,15 +12,17 @@ from codesyntax_dataset.arguments import checked
 from codesyntax_dataset.errors import ArgumentError, LedgerError
 from probing.attention.result import ProbeResult
 from probing.information.result import InformationResult
+from probing.prediction.preference_result import PreferenceResult
 from probing.prediction.result import MaskResult
 from probing.prediction.silencing_result import SilencingResult
 from probing.runs import shards
 from probing.runs.ledger_file import kind_of
-from probing.runs.saved import found_at
+from probing.runs.saved import Result, found_at
 from probing.runs.shards import ShardRecord
 
 RESULTS: dict[str, type[Any]] = {
-    kind.LEDGER.INSTRUMENT: kind for kind in (ProbeResult, MaskResult, SilencingResult, InformationResult)
+    kind.LEDGER.INSTRUMENT: kind
+    for kind in (ProbeResult, MaskResult, SilencingResult, InformationResult, PreferenceResult)
 }
 """The result of each instrument."""
 
@@ -35,9 +37,7 @@ class _Shard(NamedTuple):
 
 
 @checked
-def merge(
-    folders: Sequence[str | os.PathLike], output: str | os.PathLike | None = None
-) -> Iterator[ProbeResult | MaskResult | SilencingResult | InformationResult]:
+def merge(folders: Sequence[str | os.PathLike], output: str | os.PathLike | None = None) -> Iterator[Result]:
     """Yield the result of each run whose shards are in `folders`, saved to `output`: the bytes of one process.
 
     `output`: by default the folder, if there is only one. Needs no model and no data; the shards stay as they are.

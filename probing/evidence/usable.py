@@ -57,9 +57,9 @@ def by_function(ledger: InformationLedger) -> tuple[list[str], np.ndarray, np.nd
 
 
 def summed(ledger: RowLedger, columns: Sequence[np.ndarray]) -> tuple[list[str], np.ndarray]:
-    """The R names of a ledger that its rows have, and the sums of n columns (N,) over the rows of each function and
-    name: (F, R, n)."""
-    _, function = np.unique(ledger.rows["function"], return_inverse=True)
+    """The R names of a ledger that its rows have, and the sums of n columns (N,) over the rows of each function, or
+    other CLUSTER, and name: (F, R, n)."""
+    _, function = np.unique(ledger.rows[ledger.CLUSTER], return_inverse=True)
     there, named = np.unique(ledger.rows[ledger.NAMED], return_inverse=True)
     sums = np.zeros((function.max() + 1, len(there), len(columns)))
     np.add.at(sums, (function, named), np.stack(columns, axis=1))

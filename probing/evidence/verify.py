@@ -47,11 +47,13 @@ from probing.evidence.outcomes import Choice
 from probing.evidence.selection import apply, choose
 from probing.evidence.verify_information import InformationVerifier
 from probing.evidence.verify_masked import CopiesVerifier
+from probing.evidence.verify_preference import PreferenceVerifier
 from probing.information.inform import Informing
 from probing.prediction.mask import Masking
+from probing.prediction.prefer import Preferring
 from probing.runs.data import find_data
 from probing.runs.experiment import Experiment
-from probing.runs.ledger_file import ATTENTION, INFORMATION, MASKING, SILENCING, instrument_of
+from probing.runs.ledger_file import ATTENTION, INFORMATION, MASKING, PREFERENCE, SILENCING, instrument_of
 from probing.runs.saved import ledger_path, read_text
 from probing.runs.session import Session
 from probing.runs.settings import Settings
@@ -219,6 +221,7 @@ VERIFIERS: dict[str, tuple[type[Experiment], type[Verifier]]] = {
     MASKING: (Masking, CopiesVerifier),
     SILENCING: (Ablation, HeadsVerifier),
     INFORMATION: (Informing, InformationVerifier),
+    PREFERENCE: (Preferring, PreferenceVerifier),
 }
 """Instrument -> what is run again, and how it is compared."""
 

@@ -20,7 +20,7 @@ from probing.runs import ledger_file
 from probing.runs.records import Count, Number, Record, exactly, listed
 from probing.runs.row_ledger import RowLedger
 from probing.runs.saved import Circumstances, Provenance, Result
-from probing.runs.settings import RunSettings, Signature, file_name
+from probing.runs.settings import ControlledSettings, Signature
 
 LEAST_EDGES = 25
 """A relation with fewer drawn edges of validation is not learned, and with fewer of test in no mean."""
@@ -100,24 +100,13 @@ class LearnedRelation(Record):
     penalties: Annotated[tuple[float, float, float | None], listed]
 
 
-class InformationSettings(RunSettings):
+class InformationSettings(ControlledSettings):
     """Everything that determines an information probe; `labels`: of the split that is scored."""
 
+    KIND = (ledger_file.INFORMATION,)
+
     learned_on: str  # digest of the labels of the split validation
-    dtype: str
     edges: int  # the most that are drawn of a relation and split
-    control: str | None  # as of a probe
-    seed: int | None  # of the control
-
-    @property
-    def precision(self) -> str:
-        """As of a probe."""
-        return self.dtype.partition(" ")[0]
-
-    @property
-    def name(self) -> str:
-        """A file name, different for different settings."""
-        return file_name(self, ledger_file.INFORMATION, *([] if self.control is None else [self.control]))
 
 
 class InformationRun(Circumstances):

@@ -28,7 +28,7 @@ from probing.models.encoder import Encoder, attention_of
 from probing.models.identity import digest_of, digest_of_head
 from probing.models.loaded import DTYPES, Loaded, check_weights, positions_of, quiet
 from probing.models.location import Location, loading, locate, sha256
-from probing.models.masked import MaskedModel
+from probing.models.masked import MaskedModel, ScoringModel
 from probing.models.random_weights import with_random_weights
 from probing.models.selfcheck import self_check
 from probing.models.silencing import LanguageModel
@@ -84,11 +84,42 @@ def load_masked(
 
     Raises ModelError if the model does not exist, cannot be loaded, or is not a masked language model.
     """
-    loaded, _ = _with_head(model, (MASKED,), revision, _dtype_named(dtype), device, max_length)
+    given = (MASKED,), revision, dtype, device, max_length, random_weights
+    return MaskedModel(_with_weights(model, *given)[0]).examine()
+
+
+@checked
+def load_scoring(
+    model: str | os.PathLike | tuple,
+    *,
+    revision: str | None = None,
+    dtype: str | torch.dtype = "float32",
+    device: str | torch.device | None = None,
+    max_length: Positive = PAPER_LENGTH,
+    random_weights: Natural | None = None,
+) -> ScoringModel:
+    """Load a masked language model or a decoder; arguments as of `load`. None of its weights may be missing.
+
+    Raises ModelError if the model does not exist, cannot be loaded, or has no language-model head.
+    """
+    loaded, head = _with_weights(model, (MASKED, CAUSAL), revision, dtype, device, max_length, random_weights)
+    return ScoringModel(loaded, head is MASKED).examine()
+
+
+def _with_weights(
+    model: str | os.PathLike | tuple,
+    heads: Sequence[Head],
+    revision: str | None,
+    dtype: str | torch.dtype,
+    device: str | torch.device | None,
+    max_length: int,
+    random_weights: int | None,
+) -> tuple[Loaded, Head]:
+    """`_with_head`, with initial weights instead of its own if there is a seed for them."""
+    loaded, head = _with_head(model, heads, revision, _dtype_named(dtype), device, max_length)
     if random_weights is not None:
-        untrained = with_random_weights(loaded.model, random_weights, MASKED.auto)
-        loaded = loaded._replace(model=untrained)
-    return MaskedModel(loaded).examine()
+        loaded = loaded._replace(model=with_random_weights(loaded.model, random_weights, head.auto))
+    return loaded, head
 
 
 def load_language_model(

@@ -1,9 +1,9 @@
-"""Any Hugging Face masked language model, which restores masked sub-tokens batch by batch."""
+"""Any Hugging Face language model: the probability of its sub-tokens, and what a masked one restores, in batches."""
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Self
 
 import numpy as np
@@ -26,54 +26,51 @@ _EVERY = 3  # in the self-check every third sub-token is masked
 _LENGTH = 48  # the sub-tokens of the longer text for the self-check
 
 
-class MaskedModel(LoadedModel):
-    """A masked language model, with the way to its logits that passed the self-check.
+class ScoringModel(LoadedModel):
+    """A masked language model or a decoder, with the way to its logits that passed the self-check.
 
-    `why`: empty if the output layer is computed at masked positions only, or why it is at all positions.
+    `mask`: the id of the mask token, None for a decoder; `why`: empty if the output layer is computed at the positions
+    that are read only, or why it is at all positions.
 
-    Raises ModelError if it has no mask token.
+    Raises ModelError for a masked language model without a mask token.
     """
 
-    def __init__(self, loaded: Loaded):
+    def __init__(self, loaded: Loaded, masked: bool):
         super().__init__(loaded)
         self.revision = loaded.with_head
-        self.mask = mask_of(self.tokenizer, self.name, self.vocabulary)
+        self.mask = mask_of(self.tokenizer, self.name, self.vocabulary) if masked else None
         self._output = OutputLayer(loaded.model, self.vocabulary)
 
     @property
     def why(self) -> str:
         return self._output.why
 
-    def scores(self, inputs: Mapping[str, torch.Tensor], rows: torch.Tensor, columns: torch.Tensor) -> torch.Tensor:
-        """Predictions at masked positions, and the probability of the true sub-tokens: float64 (M, 4).
+    def read(self, texts: Sequence[str]) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """Of each text, the sub-tokens (S,), and the positions (M,) of those that are no special ones.
 
-        `inputs`: a batch with its true sub-tokens; `rows`, `columns` (M,): what to mask in it, on its device. The four
-        numbers are the id with the largest logit, the lowest where several tie; within how many of KS the true one is;
-        its log-probability, in nats; and 1 if another order of logits within NEAR of each other could change the first
-        two, otherwise 0.
+        Before a decoder's text stands its beginning-of-text token, or its end-of-text token if it has no other, once.
         """
-        truth = inputs["input_ids"][rows, columns]
-        found = torch.empty(len(rows), 4, dtype=torch.float64, device=self.device)
-        start = 0
-        for logits in self._output.logits(masked(inputs, rows, columns, self.mask), rows, columns):
-            part = slice(start, start := start + len(logits))
-            found[part] = _compared(logits.float(), truth[part], NEAR[self.dtype])
-        return found
+        begins = [self.tokenizer.bos_token_id, self.tokenizer.eos_token_id]
+        begin = [token for token in begins if token is not None][:1]
+        for ids, _, special in self.encode(texts):
+            if self.mask is not None:
+                yield ids, np.flatnonzero(~special)
+                continue
+            ids = ids[~special]
+            ids = ids if ids[:1].tolist() == begin else np.concatenate([np.array(begin, ids.dtype), ids])
+            yield ids, np.arange(1, len(ids))
 
-    def near_ties(
+    def log_probabilities(
         self, inputs: Mapping[str, torch.Tensor], rows: torch.Tensor, columns: torch.Tensor
-    ) -> list[list[int]]:
-        """The ids that other rounding could have predicted at each masked position; arguments as of `scores`."""
-        found = []
-        for logits in self._output.logits(masked(inputs, rows, columns, self.mask), rows, columns):
-            near = logits.float() >= logits.float().amax(dim=1, keepdim=True) - NEAR[self.dtype]
-            found += [torch.nonzero(row)[:, 0].tolist() for row in near]
-        return found
+    ) -> torch.Tensor:
+        """`log_probabilities` of this module, by this model."""
+        return log_probabilities(self._output, inputs, rows, columns, self.mask)
 
     def examine(self) -> Self:
         """The self-check: of the tokenizer, and of the logits of a text in a batch, alone, and with another end.
 
-        Raises FailedCheck if it cannot restore masked sub-tokens: one for each mask, from both sides.
+        Raises FailedCheck unless it predicts single sub-tokens: masked ones from both sides, or, as a decoder, from
+        those before.
         """
         for check in tokenizer_checks(self.tokenizer):
             self.require(check)
@@ -81,8 +78,9 @@ class MaskedModel(LoadedModel):
         texts, places = [], []
         for (ids, _, special), most in zip(self.encode(TEXTS), lengths):
             ids, special = ids[:most].copy(), special[:most]
-            chosen = np.flatnonzero(~special)[::_EVERY]
-            ids[chosen] = self.mask
+            chosen = np.flatnonzero(~special[:-1])[::_EVERY]
+            if self.mask is not None:
+                ids[chosen] = self.mask
             texts.append(ids)
             places.append(chosen)
         columns = torch.as_tensor(places[0], device=self.device)
@@ -116,18 +114,77 @@ class MaskedModel(LoadedModel):
             )
         )
         moved_by = largest(moved - single)
-        self.require(
-            Check(
-                "masks see what is behind",
-                moved_by > 1e-6,
-                f"changing the last sub-token moves logits by {moved_by:.2g}",
-                "it predicts a mask from the sub-tokens before it only, as decoders do",
-            )
-        )
+        moved_text = f"changing the last sub-token moves logits by {moved_by:.2g}"
+        if self.mask is None:
+            meaning = "it sees later sub-tokens, but has no head that restores masks"
+            self.require(Check("no sub-token sees what is behind", moved_by <= bound, moved_text, meaning))
+        else:
+            meaning = "it predicts a mask from the sub-tokens before it only, as decoders do"
+            self.require(Check("masks see what is behind", moved_by > 1e-6, moved_text, meaning))
         self.checks.append(self._output.examine(both, rows, columns, batched, self.dtype))
         if self.why:
             logger.warning("the output layer of %s is computed at all positions: %s", self.name, self.why)
         return self
+
+
+class MaskedModel(ScoringModel):
+    """A masked language model, which restores what is masked."""
+
+    mask: int
+
+    def __init__(self, loaded: Loaded):
+        super().__init__(loaded, masked=True)
+
+    def scores(self, inputs: Mapping[str, torch.Tensor], rows: torch.Tensor, columns: torch.Tensor) -> torch.Tensor:
+        """Predictions at masked positions, and the probability of the true sub-tokens: float64 (M, 4).
+
+        `inputs`: a batch with its true sub-tokens; `rows`, `columns` (M,): what to mask in it, on its device. The four
+        numbers are the id with the largest logit, the lowest where several tie; within how many of KS the true one is;
+        its log-probability, in nats; and 1 if another order of logits within NEAR of each other could change the first
+        two, otherwise 0.
+        """
+        truth = inputs["input_ids"][rows, columns]
+        found = torch.empty(len(rows), 4, dtype=torch.float64, device=self.device)
+        start = 0
+        for logits in self._output.logits(masked(inputs, rows, columns, self.mask), rows, columns):
+            part = slice(start, start := start + len(logits))
+            found[part] = _compared(logits.float(), truth[part], NEAR[self.dtype])
+        return found
+
+    def near_ties(
+        self, inputs: Mapping[str, torch.Tensor], rows: torch.Tensor, columns: torch.Tensor
+    ) -> list[list[int]]:
+        """The ids that other rounding could have predicted at each masked position; arguments as of `scores`."""
+        found = []
+        for logits in self._output.logits(masked(inputs, rows, columns, self.mask), rows, columns):
+            near = logits.float() >= logits.float().amax(dim=1, keepdim=True) - NEAR[self.dtype]
+            found += [torch.nonzero(row)[:, 0].tolist() for row in near]
+        return found
+
+
+def log_probabilities(
+    output: OutputLayer,
+    inputs: Mapping[str, torch.Tensor],
+    rows: torch.Tensor,
+    columns: torch.Tensor,
+    mask: int | None,
+) -> torch.Tensor:
+    """The log-probability of the true sub-tokens at some positions, in nats: float64 (M,).
+
+    `inputs`: a batch with its true sub-tokens; `rows`, `columns` (M,): which ones, on its device. A masked language
+    model has a `mask`, and restores those of a row, all masked together; a decoder predicts each from those before it,
+    so columns count from 1.
+    """
+    truth, read = inputs["input_ids"][rows, columns], columns - 1
+    if mask is not None:
+        inputs, read = masked(inputs, rows, columns, mask), columns
+    found = torch.empty(len(rows), dtype=torch.float64, device=truth.device)
+    start = 0
+    for logits in output.logits(inputs, rows, read):
+        part = slice(start, start := start + len(logits))
+        true = logits.float().gather(1, truth[part, None])[:, 0]
+        found[part] = (true - logits.float().logsumexp(dim=1)).double()
+    return found
 
 
 def mask_of(tokenizer: Any, name: str, vocabulary: float = float("inf")) -> int:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 
 import torch
 import transformers
-from transformers.modeling_outputs import BaseModelOutput
+from transformers.modeling_outputs import BaseModelOutputWithPast
 
 from probing.models.checks import DRIFT, Check, error_line, largest
 from probing.models.loaded import borrowed, full_precision, without_cache
@@ -69,7 +69,7 @@ class OutputLayer:
         body = self.model.base_model
         ids = torch.zeros(1, len(hidden), dtype=torch.long, device=hidden.device)
         own = body.__dict__.get("forward")
-        body.forward = lambda *_, **__: BaseModelOutput(last_hidden_state=hidden[None])
+        body.forward = lambda *_, **__: BaseModelOutputWithPast(last_hidden_state=hidden[None])
         try:
             return self.model(input_ids=ids, attention_mask=torch.ones_like(ids), return_dict=True).logits[0]
         finally:

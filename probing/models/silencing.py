@@ -19,7 +19,7 @@ from probing.models import capture
 from probing.models.checks import TEXTS
 from probing.models.encoder import Encoder, attention_of
 from probing.models.loaded import Loaded
-from probing.models.masked import mask_of, masked
+from probing.models.masked import log_probabilities, mask_of
 from probing.models.output import OutputLayer
 from probing.models.transfer import send
 
@@ -69,24 +69,12 @@ class LanguageModel(Encoder):
         columns: torch.Tensor,
         silenced: Sequence[Sequence[AttentionHead]],
     ) -> torch.Tensor:
-        """The log-probability of the true sub-tokens at some positions, in nats: float64 (M,).
+        """`probing.models.masked.log_probabilities` with some heads silenced.
 
-        `inputs`: a batch with its true sub-tokens; `rows`, `columns` (M,): which ones, on its device. A masked language
-        model restores them, all masked together; a decoder predicts each from those before it, so columns count from 1.
-        `silenced`: the heads that are silenced in each row of the batch, none for the whole model.
+        `silenced`: those of each row of the batch, none for the whole model.
         """
-        truth = inputs["input_ids"][rows, columns]
-        read = columns - 1
-        if self.mask is not None:
-            inputs, read = masked(inputs, rows, columns, self.mask), columns
-        found = torch.empty(len(rows), dtype=torch.float64, device=self.device)
-        start = 0
         with attention_of(self.model, capture.NAME), capture.edit(self._silencer(silenced)):
-            for logits in self.output.logits(inputs, rows, read):
-                part = slice(start, start := start + len(logits))
-                true = logits.float().gather(1, truth[part, None])[:, 0]
-                found[part] = (true - logits.float().logsumexp(dim=1)).double()
-        return found
+            return log_probabilities(self.output, inputs, rows, columns, self.mask)
 
     def _silencer(self, silenced: Sequence[Sequence[AttentionHead]]) -> capture.Editor:
         """Puts the mean in place of the outputs of the heads that are silenced in each row of a batch."""

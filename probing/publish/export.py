@@ -326,6 +326,8 @@ _DESCRIPTIONS = {
     "reference: the best offset or keyword.",
     "information": "What the attention of all heads tells of the dependents of head tokens beyond words and positions, "
     "by log-linear choices fitted on validation.",
+    "preference": "The share of minimal pairs in which a language model finds the text that parses likelier than the "
+    "one that does not.",
     "masking": "The share of masked sub-tokens that a masked language model restores when all nodes of a type are "
     "masked (T1). reference: as many sub-tokens masked by the control (T0).",
 }

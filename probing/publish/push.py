@@ -77,15 +77,18 @@ class Push:
 
 @checked
 def push_dataset(folder: str | os.PathLike[str], repo: str) -> Push:
-    """The upload of a dataset that `codesyntax build` wrote to the dataset repository `repo` (USER/NAME).
+    """The upload of a dataset that `codesyntax build` wrote to the dataset repository `repo` (USER/NAME), with tasks of
+    lm-eval for its minimal pairs.
 
     Raises DatasetError for a folder that `codesyntax_dataset.check` rejects, HubError for an invalid name.
     """
     from codesyntax_dataset import metadata
     from codesyntax_dataset.check import checked_files
+    from probing.publish import harness
 
     check_repo(repo)
-    return Push(repo, "dataset", checked_files(folder), metadata.files())
+    files = checked_files(folder)
+    return Push(repo, "dataset", {**files, **harness.tasks(repo, files)}, metadata.files() | harness.files())
 
 
 @checked

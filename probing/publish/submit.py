@@ -44,14 +44,15 @@ from probing.evidence.entry_masked import MaskedEntry
 from probing.evidence.gather import Probed, by_instrument, find, gather
 from probing.evidence.merge import RESULTS
 from probing.evidence.verify import verify
-from probing.information.result import InformationResult, InformationSettings
-from probing.models.load import load, load_masked
+from probing.information.result import InformationResult
+from probing.models.load import load, load_masked, load_scoring
+from probing.prediction.preference_result import PreferenceResult, PreferenceSettings
 from probing.prediction.result import MaskResult, MaskSettings
 from probing.publish.client import check_repo, client, plain_errors, retry_when_rate_limited
 from probing.publish.verified import ledger_file
 from probing.runs.data import label_digest, load_functions
-from probing.runs.ledger_file import ATTENTION, INFORMATION
-from probing.runs.settings import Settings
+from probing.runs.ledger_file import ATTENTION
+from probing.runs.settings import ControlledSettings, Settings
 
 FILE = ".eval_results/codesyntax.yaml"
 """Where the Hub looks for results in a model's repository."""
@@ -64,8 +65,8 @@ _DESCRIPTION = (
 SOURCE_NAME = "CodeSyntax"
 
 
-AnyResult = ProbeResult | MaskResult | InformationResult
-AnySettings = Settings | MaskSettings | InformationSettings
+AnyResult = ProbeResult | MaskResult | InformationResult | PreferenceResult
+AnySettings = MaskSettings | ControlledSettings
 
 
 class Headline(NamedTuple):
@@ -149,7 +150,7 @@ def submission(
 ) -> list[PullRequest]:
     """The pull requests that submit `results`, after all checks have passed.
 
-    `results`: files or folders of attention probes, as in `find`, of masking runs and information probes; of several
+    `results`: files or folders of attention probes, as in `find`, of other instruments that have entries; of several
     models, `model` says which.
 
     `model`: the repository of the model, USER/MODEL, which gets the tasks of `dataset` in FILE and, with `model_index`,
@@ -299,7 +300,9 @@ def _first_task(settings: AnySettings) -> str:
     """The id of a task, or what its entries are about, if there is none."""
     if isinstance(settings, Settings):
         return task_id(settings.config, HELD_OUT, settings.direction)
-    return mask_task_id(settings.config) if isinstance(settings, MaskSettings) else f"{INFORMATION}.{settings.config}"
+    if isinstance(settings, MaskSettings):
+        return mask_task_id(settings.config)
+    return f"{settings.KIND[0]}.{settings.config}"
 
 
 def _entry(one: _Result, data: Path) -> Entry:
@@ -317,7 +320,7 @@ def _content(ledger: Any) -> bytes:
         return (folder / "ledger.parquet").read_bytes()
 
 
-def _check_functions(file: Path, settings: Settings | InformationSettings) -> None:
+def _check_functions(file: Path, settings: ControlledSettings) -> None:
     """Raise LedgerError unless a probe was asked for all functions of a task: those within the paper's length limit."""
     length, others = settings.max_length, settings.also_fits if isinstance(settings, Settings) else ()
     if length != PAPER_LENGTH or others:
@@ -471,6 +474,8 @@ def _revision(folder: str, settings: AnySettings) -> str:
     """The digest of the model in a folder, as a result with these settings has it."""
     if isinstance(settings, MaskSettings):
         return load_masked(folder).revision
+    if isinstance(settings, PreferenceSettings):
+        return load_scoring(folder, dtype=settings.precision).revision
     return load(folder, dtype=settings.precision).revision
 
 

@@ -26,10 +26,13 @@ from probing.evidence.entry import Entry
 from probing.evidence.entry_attention import AttentionEntry
 from probing.evidence.entry_information import InformationEntry
 from probing.evidence.entry_masked import MaskedEntry
+from probing.evidence.entry_preference import PreferenceEntry
+from probing.evidence.entry_relations import RelationEntry
 from probing.evidence.gather import Probed, WholeSplits, gather, recomputed
 from probing.evidence.masked import holding
 from probing.evidence.merge import RESULTS
 from probing.evidence.packing import same_numbers
+from probing.runs.data import read_functions
 
 
 def ledger_file(digest: str) -> str:
@@ -63,6 +66,8 @@ class Checker:
                 return recomputed(entry, self._splits(entry.settings.config, entry.settings.direction))
             if isinstance(entry, InformationEntry):
                 return _drawn_from(entry, self._splits(entry.settings.config, DIRECTIONS[0]).edges)
+            if isinstance(entry, PreferenceEntry):
+                return _read_from(entry, self.data)
             assert isinstance(entry, MaskedEntry)
             return self._whole(entry)
         except UnknownName:  # it has no such config
@@ -117,14 +122,29 @@ def _drawn_from(entry: InformationEntry, edges: Mapping[str, Edges]) -> bool:
     labels = {split: of.settings["labels"] for split, of in edges.items()}
     if labels != {"test": settings.labels, "validation": settings.learned_on}:
         return False
-    there = Counter(zip(test.function.tolist(), test.relation.tolist()))
-    drawn = entry.measured()
-    for at, name in enumerate(entry.relations):
-        relation = test.relations.index(name) if name in test.relations else -1
-        for place, number in zip(drawn.places.tolist(), drawn.edges[:, at].tolist()):
-            if number > there[place, relation]:
-                raise EntryError(f"{number} edges of {name} were drawn of function {place}, which has fewer")
+    relations = [test.relations[at] for at in test.relation.tolist()]
+    _check_counts(entry, Counter(zip(test.function.tolist(), relations)))
     return True
+
+
+def _read_from(entry: PreferenceEntry, data: Any) -> bool:
+    """True if an entry is of these pairs; raises EntryError if so, but a repository has fewer of a phenomenon."""
+    read = read_functions(data, entry.settings.config, entry.settings.split)
+    if read.labels != entry.settings.labels:
+        return False
+    names = read.dataset["repo"][:]
+    repository = {name: number for number, name in enumerate(dict.fromkeys(names))}
+    _check_counts(entry, Counter(zip((repository[name] for name in names), read.dataset["phenomenon"][:])))
+    return True
+
+
+def _check_counts(entry: RelationEntry, there: Mapping[tuple[int, str], int]) -> None:
+    """Raise EntryError if an entry has more in a group than there is, by place and name of the group."""
+    places, counts, _ = entry.measured()
+    for at, name in enumerate(entry.relations):
+        for place, number in zip(places.tolist(), counts[:, at].tolist()):
+            if number > there[place, name]:
+                raise EntryError(f"{number} {entry.COUNTED} of {name} are counted at {place}, where there are fewer")
 
 
 def _read(entry: Entry, split: str, digest: str, file: Path | None) -> Any:

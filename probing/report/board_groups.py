@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from codesyntax_dataset.languages import language_of
 from codesyntax_dataset.safe_files import printable
 from probing.evidence.entry import GroupedEntry, GroupScores, Score
 from probing.evidence.statistics import FEW_FUNCTIONS
@@ -28,7 +27,7 @@ from probing.report.document import (
     Section,
     Table,
 )
-from probing.runs.ledger_file import INFORMATION, MASKING
+from probing.runs.ledger_file import INFORMATION, MASKING, PREFERENCE
 
 INTERVALS = "Percent with 95 % intervals."
 
@@ -80,7 +79,20 @@ INFORMED = Guide(
 )
 
 
-GUIDES = {MASKING: MASKED, INFORMATION: INFORMED}
+PREFERRED = Guide(
+    """Which of two texts, alike but for one place, a language model finds likelier: the one that parses, or the one
+    that does not.""",
+    f"""Minimal pairs. A decoder scores a text by the sum of the log-probabilities of its sub-tokens, a masked language
+    model by its pseudo-log-likelihood, each sub-token masked alone. The accuracy is the share of pairs in which the
+    text that parses scores higher, as a whole, or by the sub-tokens in which the two differ; ties count half, and 50 is
+    chance. Every phenomenon of the table has the same weight.
+
+    Ranks are those of masked syntax, by the accuracies in each repository, whose pairs are not independent. Entries
+    share a table only if their models read the same pairs. Few functions: fewer than {FEW_FUNCTIONS} repositories.""",
+)
+
+
+GUIDES = {MASKING: MASKED, INFORMATION: INFORMED, PREFERENCE: PREFERRED}
 """Instrument -> how to read its tables."""
 
 SCORES = {"percent": SCORE, "nats": NATS, "bits": COST}
@@ -110,7 +122,7 @@ def section(table: BoardTable, links: Mapping[str, str]) -> Section:
     rows.sort(key=lambda row: -row[4][0])
     counts = ", ".join(f"{name} ({of.functions:,})" for name, of in sorted(_scores(table.rows[0]).groups.items()))
     shared = ", ".join(f"{name} {table.shared[name]}" for name in entry.SHARED if table.shared[name] != "None")
-    facts = f"{shared}; mean of {entry.GROUP}s (functions): {counts}."
+    facts = f"{shared}; mean over each {entry.GROUP} ({entry.units}): {counts}."
     notes = f"Means with 95 % intervals. {COLOURED}"
     shown = Table(anchor(table), "Models", columns, rows, notes, within=file_of(entry.instrument))
     return Section(anchor(table), _title(table), [printable(facts, most=2000), shown])
@@ -121,7 +133,7 @@ def details(table: BoardTable, row: BoardRow) -> Section:
     entry, scores, key = _entry(row), _scores(row), anchor(table)
     arm, other = entry.ARMS
     headline = next(iter(entry.OUTCOMES))
-    columns = [Column(entry.GROUP, MARKED), Column("functions", COUNT), Column(entry.COUNTED, COUNT)]
+    columns = [Column(entry.GROUP, MARKED), Column(entry.units, COUNT), Column(entry.COUNTED, COUNT)]
     compared = {name for name in entry.OUTCOMES if _compared(table, name)}
     for name, (group, unit) in entry.OUTCOMES.items():
         columns.append(Column(arm, _VALUES[unit], group))
@@ -210,7 +222,7 @@ def _functions(table: BoardTable) -> int:
 
 
 def _title(table: BoardTable) -> str:
-    settings, units = table.settings, language_of(table.settings.config).units
+    settings, units = table.settings, _entry(table.rows[0]).units
     return f"{settings.config}, {settings.split}, {table.instrument}: {_functions(table):,} {units}"
 
 

@@ -12,6 +12,7 @@ from codesyntax_metric.topk_uas import RULES
 from probing.attention.error_classes import CLASSES, PLACES
 from probing.evidence.gather import PUBLISHED_FIRST
 from probing.evidence.statistics import FEW_FUNCTIONS
+from probing.prediction.preference_result import PreferenceResult
 from probing.report import (
     ablations,
     beyond,
@@ -23,6 +24,7 @@ from probing.report import (
     languages,
     means,
     mechanism,
+    preferences,
     relations,
     silencing,
     syntaxeval,
@@ -94,11 +96,12 @@ def sections(
     edited: Mapping[str, Sequence[EditedModel]] = MappingProxyType({}),
     links: Mapping[str, str] = MappingProxyType({}),
     informed: Sequence[InformedModel] = (),
+    preferred: Sequence[PreferenceResult] = (),
     others: Sequence[Any] = (),
 ) -> list[Section]:
-    """The whole report: on the attention probe, on masked syntax, on silenced heads, on usable information, or on
-    several of these. It opens with what was found. `links`: name of a model -> the link to its page, which has its
-    details. `others`: results of other instruments."""
+    """The whole report: on the attention probe, on masked syntax, on silenced heads, on usable information, on minimal
+    pairs, or on several of these. It opens with what was found. `links`: name of a model -> the link to its page, which
+    has its details. `others`: results of other instruments."""
     first = (
         headline.section(all_findings, links, information.bits(informed))
         if all_findings
@@ -111,6 +114,7 @@ def sections(
         *([mechanism.section(both)] if both else []),
         *([silencing.section(silenced)] if silenced else []),
         *([information.section(informed)] if informed else []),
+        *([preferences.section(preferred)] if preferred else []),
         *(Section(result.settings.name, result.title, [*parts(result)]) for result in others),
     ]
     fold(rest)

@@ -24,9 +24,10 @@ from probing.report.findings import Findings, read_findings
 from probing.report.folder import Report, check_ours, save
 from probing.report.information import read_informed
 from probing.report.mechanism import read_both
+from probing.report.preferences import read_preferred
 from probing.report.silencing import read_silenced
 from probing.report.syntaxeval import read_groups
-from probing.runs.ledger_file import ATTENTION, INFORMATION, MASKING, SILENCING
+from probing.runs.ledger_file import ATTENTION, INFORMATION, MASKING, PREFERENCE, SILENCING
 
 logger = logging.getLogger(__name__)
 
@@ -34,7 +35,7 @@ COMMAND = "report"
 
 FORMATS = ("html", "latex")
 
-_WITH_SECTIONS = {MASKING, SILENCING, INFORMATION}
+_WITH_SECTIONS = {MASKING, SILENCING, INFORMATION, PREFERENCE}
 """Of other instruments than attention, a section of a report has the tables that commands print."""
 
 TITLE = "What attention heads know about the syntax of code"
@@ -50,7 +51,8 @@ def report(
     format: str = FORMATS[0],
     tell: Any = logger.info,
 ) -> Path:
-    """Write a report on `results`, files or folders that `probe`, `mask`, `ablate` or `inform` wrote, into `output`.
+    """Write a report on `results`, files or folders that `probe`, `mask`, `ablate`, `inform` or `prefer` wrote, into
+    `output`.
 
     Returns the path of its page.
 
@@ -78,11 +80,17 @@ def make(results: Sequence[str | os.PathLike], data: Any = None, tell: Any = log
     probed = files.pop(ATTENTION)
     tell("reading results, resampling them for intervals and tests")
     masked, silenced = read_groups(files[MASKING]), read_silenced(files[SILENCING])
-    informed = read_informed(files[INFORMATION])
+    informed, preferred = read_informed(files[INFORMATION]), read_preferred(files[PREFERENCE])
     others = [RESULTS[name].load(file) for name in files.keys() - _WITH_SECTIONS for file in files[name]]
     with caching():
         all_findings = read_findings(probed, data) if probed or not any(files.values()) else []
-    sources = {"rank": all_findings, "masking": masked, "silencing": silenced, "information": informed}
+    sources = {
+        "rank": all_findings,
+        "masking": masked,
+        "silencing": silenced,
+        "information": informed,
+        "preference": preferred,
+    }
     pages = contents.pages(all_findings)
     of_models = contents.of_models(all_findings, pages)
     return Report(
@@ -97,6 +105,7 @@ def make(results: Sequence[str | os.PathLike], data: Any = None, tell: Any = log
             read_edited(all_findings, data),
             pages,
             informed,
+            preferred,
             others,
         ),
         about=_about(bool(all_findings), bool(masked), bool(pages)),

@@ -21,9 +21,11 @@ from probing.evidence.masked import gains
 from probing.evidence.silencing_effects import silencing_effects
 from probing.information.result import InformationResult
 from probing.prediction.ledger import FLOORS
+from probing.prediction.preference_result import PreferenceResult
 from probing.prediction.result import MaskResult
 from probing.prediction.silencing_result import SilencingResult
 from probing.report import information as of_information
+from probing.report import preferences
 from probing.report.document import (
     COUNT,
     DIFFERENCE,
@@ -208,6 +210,12 @@ def silencing(result: SilencingResult) -> list[str | Table]:
     relations = silencing_effects(result)
     table, below = silencing_table("silencing", result, relations), filter(None, [left_out(result)])
     return [table, sentence(relations), result.signature, *below]
+
+
+@parts.register
+def preference(result: PreferenceResult) -> list[str | Table]:
+    """The accuracy on minimal pairs."""
+    return preferences.parts_of(result)
 
 
 @parts.register

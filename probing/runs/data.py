@@ -18,11 +18,15 @@ from codesyntax_dataset.errors import DataNotFound, DatasetError, UnknownName
 from codesyntax_dataset.folder import read_split
 from codesyntax_dataset.languages import CONFIGS, language_of
 from codesyntax_dataset.network import UNREACHABLE, hub_answers, is_hub_id
+from codesyntax_dataset.protocol import PAIRS
 from probing.runs.controls import labels_of
 from probing.runs.saved import data_path_of, read_text
 from probing.runs.settings import Limit, Sample, Settings
 
 COLUMNS = ("id", "code", "token_start", "token_end", "relations")
+
+PAIR_COLUMNS = ("id", "good", "bad", "phenomenon", "distance", "depth", "repo")
+"""Those of a config of minimal pairs."""
 
 
 class Functions(NamedTuple):
@@ -66,18 +70,20 @@ def load_functions(data: Any, config: str, split: str) -> tuple[datasets.Dataset
     Raises DataNotFound if nothing of that name exists, DatasetError if it is not a CodeSyntax dataset, was altered or
     is not what was requested, and UnknownName for an unknown config or split.
     """
-    language = language_of(config)
+    language = language_of(config.removesuffix(PAIRS))
+    columns = PAIR_COLUMNS if config.endswith(PAIRS) else (*COLUMNS, "repo")
     if isinstance(data, (str, os.PathLike)):
         place = os.fspath(data)
         if os.path.isdir(place):
-            dataset, version = read_split(Path(place), config, split, (*COLUMNS, "repo"))
+            dataset, version = read_split(Path(place), config, split, columns)
             return dataset, f"{Path(place).resolve().name}@{version}"
         dataset = _from_hub(place, config, split)
         name = f"{place}@{dataset.info.version or '0.0.0'}"
     else:
         dataset = _split_of(data, split)
         name = "the dataset"
-    if missing := [column for column in COLUMNS if column not in dataset.column_names]:
+    needed = PAIR_COLUMNS if config.endswith(PAIRS) else COLUMNS
+    if missing := [column for column in needed if column not in dataset.column_names]:
         raise DatasetError(
             f"{name} lacks the columns {', '.join(missing)}: expected a dataset that `codesyntax build` wrote"
         )
@@ -156,10 +162,10 @@ def _name_of_loaded(dataset: datasets.Dataset, config: str, split: str) -> str:
         return "memory@0.0.0"
     if dataset.split is None or not info.splits or split not in info.splits:
         raise _not_whole("does not say which split it is, or how many functions the split has")
-    whole, ids = info.splits[split].num_examples, np.asarray(dataset["id"][:], np.int64)
-    if len(ids) != whole:
-        raise _not_whole(f"has {len(ids)} functions, and its split {split!r} has {whole}")
-    if (np.diff(ids) <= 0).any():
+    whole = info.splits[split].num_examples
+    if len(dataset) != whole:
+        raise _not_whole(f"has {len(dataset)} functions, and its split {split!r} has {whole}")
+    if not _of_pairs(dataset) and (np.diff(np.asarray(dataset["id"][:], np.int64)) <= 0).any():
         raise _not_whole("has the functions of its split in another order, or some of them twice")
     return f"{info.dataset_name or 'memory'}@{info.version or '0.0.0'}"
 
@@ -219,29 +225,42 @@ def _probed_labels(dataset: datasets.Dataset, made: Any) -> str:
 
 
 def label_digest(dataset: datasets.Dataset, limit: Limit = None) -> str:
-    """A digest of the labels of the part `limit` of the functions: code, token offsets and edges, in order.
+    """A digest of the labels of the part `limit` of the functions: code, token offsets and edges, in order; of minimal
+    pairs, of PAIR_COLUMNS.
 
     It covers 1,000 functions at a time: their number; then, for each of code, `token_start`, `token_end` and edges, the
     number of bytes, tokens or edges of each function, followed by all of these. Numbers are little-endian, with 8 bytes
     for counts and 4 for labels. Different datasets therefore have different input.
     """
     digest = hashlib.sha256()
+    add = _add_pairs if _of_pairs(dataset) else _add_functions
     try:
         for table in _labels(dataset, limit).with_format("arrow").iter(batch_size=1000):
             digest.update(len(table).to_bytes(8, "little"))
-            _add_texts(digest, table["code"].combine_chunks())
-            for column in ("token_start", "token_end"):
-                _add_numbers(digest, _add_lengths(digest, table[column].combine_chunks()))
-            edges = _add_lengths(digest, table["relations"].combine_chunks())
-            if len(edges):  # otherwise they may have no type
-                _add_texts(digest, pc.struct_field(edges, "relation"))
-                for name in ("head", "first", "last"):
-                    _add_numbers(digest, pc.struct_field(edges, name))
+            add(digest, table)
     except (pa.ArrowException, AttributeError) as error:
+        columns = ", ".join(PAIR_COLUMNS if _of_pairs(dataset) else COLUMNS)
         raise DatasetError(
-            f"the dataset's columns {', '.join(COLUMNS)} are not what `codesyntax build` writes: {error}"
+            f"the dataset's columns {columns} are not what `codesyntax build` writes: {error}"
         ) from error
     return digest.hexdigest()[:12]
+
+
+def _add_functions(digest: hashlib._Hash, table: pa.Table) -> None:
+    _add_texts(digest, table["code"].combine_chunks())
+    for column in ("token_start", "token_end"):
+        _add_numbers(digest, _add_lengths(digest, table[column].combine_chunks()))
+    edges = _add_lengths(digest, table["relations"].combine_chunks())
+    if len(edges):  # otherwise they may have no type
+        _add_texts(digest, pc.struct_field(edges, "relation"))
+        for name in ("head", "first", "last"):
+            _add_numbers(digest, pc.struct_field(edges, name))
+
+
+def _add_pairs(digest: hashlib._Hash, table: pa.Table) -> None:
+    for name in PAIR_COLUMNS:
+        column = table[name].combine_chunks()
+        (_add_numbers if pa.types.is_integer(column.type) else _add_texts)(digest, column)
 
 
 def _add_lengths(digest: hashlib._Hash, lists: pa.Array) -> pa.Array:
@@ -261,8 +280,12 @@ def _add_numbers(digest: hashlib._Hash, numbers: pa.Array, type: pa.DataType | N
     digest.update(values.astype(values.dtype.newbyteorder("<")).tobytes())
 
 
+def _of_pairs(dataset: datasets.Dataset) -> bool:
+    return "good" in dataset.column_names
+
+
 def _labels(dataset: datasets.Dataset, limit: Limit) -> datasets.Dataset:
-    dataset = dataset.select_columns(list(COLUMNS))
+    dataset = dataset.select_columns(list(PAIR_COLUMNS if _of_pairs(dataset) else COLUMNS))
     return dataset if limit is None else dataset.select(_places(dataset, limit))
 
 
@@ -278,11 +301,10 @@ def rows(dataset: datasets.Dataset, limit: Limit, at_once: int = 256) -> Iterato
 
     Raises DatasetError for a row that does not fit itself.
     """
-    places = iter(_places(dataset, limit))
-    for batch in _labels(dataset, limit).with_format(None).iter(batch_size=at_once):
-        chunk = [dict(zip(batch, values)) for values in zip(*batch.values())]
+    if _of_pairs(dataset):
+        raise DatasetError("the dataset has minimal pairs, no labelled functions: `codesyntax prefer` reads it")
+    for chunk in _chunks(dataset, limit, at_once):
         for row in chunk:
-            row["place"] = next(places)
             tokens = len(row["token_start"])
             if len(row["token_end"]) != tokens:
                 raise DatasetError(f"function {row['id']}: {tokens} token starts but {len(row['token_end'])} ends")
@@ -290,3 +312,21 @@ def rows(dataset: datasets.Dataset, limit: Limit, at_once: int = 256) -> Iterato
                 if not (0 <= edge["head"] < tokens and 0 <= edge["first"] <= edge["last"] < tokens):
                     raise DatasetError(f"function {row['id']}: edge {edge} points outside its {tokens} tokens")
         yield chunk
+
+
+def pairs(dataset: datasets.Dataset, limit: Limit, at_once: int = 256) -> Iterator[list[dict[str, Any]]]:
+    """The rows of a part of minimal pairs, some at a time, with PAIR_COLUMNS and the `place` of each in the split.
+
+    Raises DatasetError for a pair of equal texts.
+    """
+    for chunk in _chunks(dataset, limit, at_once):
+        for row in chunk:
+            if row["good"] == row["bad"]:
+                raise DatasetError(f"pair {row['id']}: both texts are the same")
+        yield chunk
+
+
+def _chunks(dataset: datasets.Dataset, limit: Limit, at_once: int) -> Iterator[list[dict[str, Any]]]:
+    places = iter(_places(dataset, limit))
+    for batch in _labels(dataset, limit).with_format(None).iter(batch_size=at_once):
+        yield [{**dict(zip(batch, values)), "place": next(places)} for values in zip(*batch.values())]

@@ -17,8 +17,9 @@ from codesyntax_dataset.atomic import atomic_path
 from codesyntax_dataset.errors import LedgerError
 
 ATTENTION, MASKING, SILENCING, INFORMATION = "attention", "masking", "silencing", "information"
+PREFERENCE = "preference"
 """What was asked of the model: the ranks of its attention, to restore what is masked, to predict with a silenced head,
-or what its attention adds to words and positions."""
+what its attention adds to words and positions, or which text of a minimal pair is likelier."""
 
 _METADATA = b"codesyntax"
 

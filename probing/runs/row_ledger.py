@@ -22,7 +22,8 @@ class RowLedger:
     """N rows (N,) of the type ROW, sorted by the columns ORDER, which no two rows share.
 
     `names`: what the column NAMED is an index into; `settings`: how the ledger was made, as JSON. INSTRUMENT: what was
-    asked of the model; COMMAND: of the command line, that writes it; REPEATED: the columns of few different values.
+    asked of the model; COMMAND: of the command line, that writes it; REPEATED: the columns of few different values;
+    CLUSTER: the column of what is drawn for intervals.
     """
 
     ROW: ClassVar[np.dtype]
@@ -31,6 +32,7 @@ class RowLedger:
     INSTRUMENT: ClassVar[str]
     COMMAND: ClassVar[str]
     REPEATED: ClassVar[tuple[str, ...]]
+    CLUSTER: ClassVar[str] = "function"
 
     names: list[str]
     rows: np.ndarray

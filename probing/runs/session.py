@@ -19,7 +19,7 @@ from probing.runs.saved import found_at, model_path_of, read_text
 
 if TYPE_CHECKING:
     from probing.models.encoder import Encoder
-    from probing.models.masked import MaskedModel
+    from probing.models.masked import MaskedModel, ScoringModel
     from probing.models.silencing import LanguageModel
 
 T = TypeVar("T")
@@ -95,6 +95,13 @@ class Session:
 
         given = {**self._given, "random_weights": random_weights}
         return self._form(f"masked {random_weights}", lambda: load_masked(self.model, **given))
+
+    def scoring_model(self, random_weights: int | None = None) -> ScoringModel:
+        """The model with its masked-LM or causal-LM head, or an untrained one with initial weights drawn by a seed."""
+        from probing.models.load import load_scoring
+
+        given = {**self._given, "dtype": self.dtype, "random_weights": random_weights}
+        return self._form(f"scoring {random_weights}", lambda: load_scoring(self.model, **given))
 
     def language_model(self) -> LanguageModel:
         """The model with its masked-LM or causal-LM head, whose heads can be silenced; it is then the encoder, too."""

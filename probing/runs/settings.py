@@ -68,16 +68,12 @@ class RunSettings(Record):
         return file_name(self, *self.KIND)
 
 
-class Settings(RunSettings):
-    """Everything that determines a probe's ranks. `probe` has the defaults of Shen et al. (2022, section 4)."""
+class ControlledSettings(RunSettings):
+    """Everything that determines a run in a precision, of a model or of a control."""
 
-    direction: str
     dtype: str
-    also_fits: Texts  # other models that a function must fit
-    control: str | None = (
-        None  # one of probing.runs.controls.CONTROLS: not the model or not the labels, but a comparison
-    )
-    seed: int | None = None  # of the control
+    control: str | None  # one of probing.runs.controls.CONTROLS: not the model or not the labels, but a comparison
+    seed: int | None  # of the control
 
     @property
     def precision(self) -> str:
@@ -87,7 +83,16 @@ class Settings(RunSettings):
     @property
     def name(self) -> str:
         """A file name, different for different settings."""
-        return file_name(self, *([] if self.control is None else [self.control]))
+        return file_name(self, *self.KIND, *([] if self.control is None else [self.control]))
+
+
+class Settings(ControlledSettings):
+    """Everything that determines a probe's ranks. `probe` has the defaults of Shen et al. (2022, section 4)."""
+
+    direction: str
+    also_fits: Texts  # other models that a function must fit
+    control: str | None = None
+    seed: int | None = None
 
 
 def file_name(settings: Any, *kind: str) -> str:

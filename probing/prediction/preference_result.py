@@ -1,0 +1,210 @@
+"""The result of minimal pairs: how often a language model finds the grammatical text likelier, and all to repeat it.
+
+A ledger needs no torch and no model. As Parquet it has one row per pair, sorted by `function`, the place of the pair
+in the split, with the log-probabilities of both texts in nats: of all sub-tokens, and of those in which the two differ.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+
+from probing.runs import ledger_file
+from probing.runs.records import Count, Number, Record
+from probing.runs.row_ledger import RowLedger
+from probing.runs.saved import Circumstances, Provenance, Result
+from probing.runs.settings import ControlledSettings, Signature
+
+LEAST_PAIRS = 25
+"""A phenomenon with fewer pairs is in no mean."""
+
+DISTANCES = (0, 4, 8, 16, 32, 64, 128)
+"""Where the bins of distances begin, in tokens."""
+
+DEPTHS = (0, 1, 2, 3, 4)
+"""Where the bins of depths begin."""
+
+DECIMALS = 6
+"""Those of log-probabilities, as many as float32 gives."""
+
+SCORES = WHOLE, PLACE = "whole", "place"
+"""Which sub-tokens of a text count: all, or those in which the two texts differ."""
+
+
+class PreferenceLedger(RowLedger):
+    """N pairs."""
+
+    ROW = np.dtype(
+        [
+            ("function", "<i4"),
+            ("phenomenon", "<i4"),
+            ("repository", "<i4"),  # in the order of the split
+            ("distance", "<i4"),
+            ("depth", "<i4"),
+            *((f"{text}_{of}_tokens", "<i4") for text in ("good", "bad") for of in SCORES),
+            *((f"{text}_{of}", "<f8") for text in ("good", "bad") for of in SCORES),
+        ]
+    )
+    ORDER = ("function",)
+    NAMED = "phenomenon"
+    CLUSTER = "repository"
+    INSTRUMENT = ledger_file.PREFERENCE
+    COMMAND = "prefer"
+    REPEATED = ("phenomenon", "repository", "distance", "depth")
+
+    def __repr__(self) -> str:
+        return f"PreferenceLedger: {len(self)} pairs of {len(self.names)} phenomena"
+
+    @classmethod
+    def check(cls, rows: np.ndarray) -> None:
+        for text in ("good", "bad"):
+            whole, place = (rows[f"{text}_{of}_tokens"] for of in SCORES)
+            if (place < 0).any() or (place > whole).any():
+                raise ValueError("sub-tokens that cannot be")
+            scores = np.stack([rows[f"{text}_{of}"] for of in SCORES])
+            if not np.isfinite(scores).all() or (scores > 0).any():
+                raise ValueError("log-probabilities that cannot be")
+
+    def preferred(self) -> np.ndarray:
+        """By each of SCORES, 1 for each pair whose good text is likelier, 0.5 where both tie, otherwise 0: (N, 2)."""
+        gained = np.stack([self.rows[f"good_{of}"] - self.rows[f"bad_{of}"] for of in SCORES], axis=1)
+        return (np.sign(gained) + 1) / 2
+
+
+VERSION = 1
+"""Of scoring: raised whenever the same settings give other numbers."""
+
+
+class PreferenceSettings(ControlledSettings):
+    """Everything that determines the scores of pairs."""
+
+    KIND = (ledger_file.PREFERENCE,)
+
+
+class PreferenceRun(Circumstances):
+    """The circumstances of the run. `scores`: log-probabilities of a decoder, or those of a masked language model, from
+    which each sub-token is masked alone."""
+
+    scores: Literal["log-probability", "pseudo-log-likelihood"]
+
+
+class PreferenceProvenance(Provenance):
+    """The origin of a ledger of pairs."""
+
+    RUN, WHAT, AGAIN = "a run over minimal pairs", "scoring of pairs", "run `codesyntax prefer` again"
+    VERSION = VERSION
+
+    settings: PreferenceSettings
+    version: int
+    run: PreferenceRun
+
+
+class Accuracy(Record):
+    """Percent of some `pairs`, of so many `repositories`, in which the good text is likelier, as a `whole` and by the
+    `place` in which the two differ; ties count half. `ties`: of whole texts."""
+
+    pairs: Count
+    repositories: Count
+    ties: Number
+    whole: float
+    place: float
+
+
+class MeanAccuracy(Record):
+    """Means over the `phenomena` with at least LEAST_PAIRS pairs."""
+
+    phenomena: Count
+    whole: float
+    place: float
+
+
+class PreferenceResult(Result[PreferenceLedger]):
+    """The accuracy of one language model on the minimal pairs of one split; `functions` counts pairs."""
+
+    LEDGER = PreferenceLedger
+    PROVENANCE = PreferenceProvenance
+
+    instrument: Literal["preference"]
+    settings: PreferenceSettings
+    run: PreferenceRun
+    accuracy: Accuracy
+    """Of all pairs."""
+    mean: MeanAccuracy | None
+    phenomena: dict[str, Accuracy]
+    distances: dict[str, Accuracy]
+    depths: dict[str, Accuracy]
+
+    @classmethod
+    def from_ledger(cls, ledger: PreferenceLedger, data_folder: Path | None = None) -> PreferenceResult:
+        made, preferred = PreferenceProvenance.of(ledger), ledger.preferred()
+        repository = ledger.rows["repository"]
+        groups = {
+            by: {name: _accuracy(repository[chosen], preferred[chosen]) for name, chosen in of}
+            for by, of in groups_of(ledger).items()
+        }
+        counted = [one for one in groups["phenomena"].values() if one.pairs >= LEAST_PAIRS]
+        means = {of: float(np.mean([getattr(one, of) for one in counted])) for of in SCORES if counted}
+        return cls._of(
+            ledger,
+            data_folder,
+            made,
+            signature_of(made.settings, len(ledger)),
+            functions=len(ledger),
+            accuracy=_accuracy(repository, preferred),
+            mean=MeanAccuracy(phenomena=len(counted), **means) if counted else None,
+            **groups,
+        )
+
+    @property
+    def title(self) -> str:
+        settings = self.settings
+        control = [] if settings.control is None else [f"{settings.control} {settings.seed}"]
+        return self._titled(settings.model, *control)
+
+    def __repr__(self) -> str:
+        lines = [f"PreferenceResult: {self.title}", "percent of pairs, by whole text and by changed place:"]
+        lines += [f"{name:>32}{one.whole:>9.1f}{one.place:>9.1f}" for name, one in self.phenomena.items()]
+        return "\n".join([*lines, self.signature])
+
+
+def groups_of(ledger: PreferenceLedger) -> dict[str, list[tuple[str, np.ndarray]]]:
+    """By what pairs are grouped -> the groups that have any, in order: the name, and which pairs, bool (N,)."""
+    rows = ledger.rows
+    phenomena = sorted((name, rows["phenomenon"] == at) for at, name in enumerate(ledger.names))
+    return {
+        "phenomena": [(name, chosen) for name, chosen in phenomena if chosen.any()],
+        "distances": [*_bins(rows["distance"], DISTANCES)],
+        "depths": [*_bins(rows["depth"], DEPTHS)],
+    }
+
+
+def _bins(values: np.ndarray, begins: tuple[int, ...]) -> Iterator[tuple[str, np.ndarray]]:
+    for low, end in zip(begins, (*begins[1:], None)):
+        chosen = (values >= low) if end is None else (values >= low) & (values < end)
+        if chosen.any():
+            yield f"{low}+" if end is None else str(low) if end == low + 1 else f"{low}-{end - 1}", chosen
+
+
+def signature_of(settings: PreferenceSettings, pairs: int) -> Signature:
+    """The signature of a run over so many pairs."""
+    return Signature.of(
+        "prefer",
+        settings,
+        max_length=settings.max_length,
+        dtype=settings.dtype,
+        pairs=pairs,
+        version=VERSION,
+        control=settings.control and f"{settings.control}/{settings.seed}",
+    )
+
+
+def _accuracy(repository: np.ndarray, preferred: np.ndarray) -> Accuracy:
+    return Accuracy(
+        pairs=len(preferred),
+        repositories=len(np.unique(repository)),
+        ties=int((preferred[:, 0] == 0.5).sum()),
+        **{of: 100 * float(preferred[:, at].mean()) for at, of in enumerate(SCORES)},
+    )

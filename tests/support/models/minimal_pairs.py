@@ -1,0 +1,65 @@
+"""Minimal pairs written by hand, in the columns of a config `LANGUAGE_pairs`, and a decoder that reads bytes."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+
+import datasets
+import yaml
+from support.models.byte_tokenizer import byte_tokenizer
+
+from codesyntax_dataset.card import MARKER
+
+REPOSITORIES = 8
+
+LONGEST = 120
+"""Positions of the decoder."""
+
+
+def pair(number: int, good: str, bad: str, phenomenon: str, distance: int, depth: int, repo: str) -> dict:
+    about = {"phenomenon": phenomenon, "relation": "", "distance": distance, "depth": depth, "prefix": False}
+    return {"id": f"{number}-0", "good": good, "bad": bad, **about, "certified": "ast", "repo": repo, "path": "a.py"}
+
+
+def written() -> list[dict]:
+    """60 pairs of two phenomena, of lengths and distances of their own."""
+    rows = []
+    for number in range(30):
+        repo, lines = f"owner/{number % REPOSITORIES}", "".join(f"  a{at} = {number}\n" for at in range(number % 4))
+        good = f"def f():\n while g():\n{lines}  break\n"
+        rows.append(pair(number, good, good.replace("while", "if"), "loop", 4 * number, number % 3, repo))
+        good = f"def f(b):\n{lines.replace('  ', ' ')} return (b, [{number}])\n"
+        rows.append(pair(number, good, good.replace("])", "))"), "bracket", number, number % 7, repo))
+    return rows
+
+
+PAIRS = written()
+
+
+def pairs_folder(folder: Path, pairs: datasets.Dataset | None = None) -> Path:
+    """A dataset folder with the pairs, as `codesyntax build` writes it."""
+    (folder / "python_pairs").mkdir(parents=True)
+    rows = datasets.Dataset.from_list(PAIRS) if pairs is None else pairs
+    rows.to_parquet(folder / "python_pairs/test.parquet")
+    files = [{"split": "test", "path": "python_pairs/test.parquet"}]
+    header = {"configs": [{"config_name": "python_pairs", "version": "1.0.0", "data_files": files}]}
+    (folder / "README.md").write_text(f"---\n{yaml.safe_dump(header)}---\n{MARKER}\n")
+    names = ["README.md", "python_pairs/test.parquet"]
+    sums = [f"{hashlib.sha256((folder / name).read_bytes()).hexdigest()}  {name}\n" for name in names]
+    (folder / "SHA256SUMS").write_text("".join(sums))
+    return folder
+
+
+def tiny_decoder(folder: Path) -> Path:
+    """The folder, with a Llama of random weights that reads bytes."""
+    import torch
+    from transformers import LlamaConfig, LlamaForCausalLM
+
+    torch.manual_seed(0)
+    tokenizer = byte_tokenizer()
+    sizes = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 2, "intermediate_size": 48}
+    config = LlamaConfig(vocab_size=len(tokenizer), max_position_embeddings=LONGEST, initializer_range=0.3, **sizes)
+    LlamaForCausalLM(config).save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    return folder
