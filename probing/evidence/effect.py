@@ -47,9 +47,9 @@ class Effect(NamedTuple):
 class PairedEffect(NamedTuple):
     """The mean difference of one node type over `functions`.
 
-    `p`: two-sided p-value of the test; `p_holm`: the same, corrected over the node types (Holm 1979); `detectable`: the
-    mean difference that a test at 5 %, corrected for as many, finds with a probability of 80 %, NaN for fewer than
-    FEW_FUNCTIONS functions.
+    `p`: two-sided p-value of the test; `p_holm`: the same, corrected over the node types (Holm 1979) and outcomes;
+    `detectable`: the mean difference that a test at 5 %, corrected for as many, finds with a probability of 80 %, NaN
+    for fewer than FEW_FUNCTIONS functions.
     """
 
     functions: int
@@ -98,21 +98,22 @@ class UnpairedEffect(NamedTuple):
 
 
 def paired(
-    treated: Mapping[str, ArrayLike], control: Mapping[str, ArrayLike], *, seed: int = 0
+    treated: Mapping[str, ArrayLike], control: Mapping[str, ArrayLike], *, seed: int = 0, outcomes: int = 1
 ) -> dict[str, PairedEffect]:
     """The effect of each node type from the scores (F,) of the same functions in both arms, in the same order.
 
-    Types may be of different functions; the same seed gives the same intervals and p-values. Raises ArgumentError for
-    arms of different types or sizes, and for scores that are missing or not finite.
+    Types may be of different functions; the same seed gives the same intervals and p-values. `outcomes`: as many scores
+    are tested of each type, which p-values are corrected for, too (Bonferroni). Raises ArgumentError for arms of
+    different types or sizes, and for scores that are missing or not finite.
     """
     if set(treated) != set(control):
         one_sided = ", ".join(sorted(set(treated) ^ set(control)))
         raise ArgumentError(f"only one arm has {one_sided}: pass the scores of every node type in both")
     differences = {name: _differences(treated[name], control[name], name) for name in treated}
     found = [_paired(of_type, seed) for of_type in differences.values()]
-    corrected = holm(np.array([p for *_, p in found]))
+    corrected = np.minimum(1, outcomes * holm(np.array([p for *_, p in found])))
     return {
-        name: PairedEffect(*result, float(p), _detectable(of_type, len(found)))
+        name: PairedEffect(*result, float(p), _detectable(of_type, outcomes * len(found)))
         for (name, of_type), result, p in zip(differences.items(), found, corrected)
     }
 

@@ -29,6 +29,9 @@ UNCOMPARED = FAILED, UNSHARED = (
 )
 """Why a function and a node type that were masked are not compared."""
 
+TESTED = 3
+"""The outcomes that a finding takes up: similarity of trees, restored sub-tokens and log-probability."""
+
 OF_MODEL = {"model", "revision", "max_length", "node_types", "random_weights"}
 """Settings in which results that stand side by side may differ."""
 
@@ -53,8 +56,8 @@ class MaskedType(NamedTuple):
     """A node type on the F functions that all models with it share, whose trees all could be compared.
 
     `places`: (F,) in the split; `sub_tokens`: (F,) in its nodes; `arms`: one of OUTCOMES -> T1 and T0 (2, F);
-    `effects`: one of OUTCOMES -> the effect, with the p-value corrected over the node types of the model; `gains`: one
-    of FLOORS -> in T1 and in T0.
+    `effects`: one of OUTCOMES -> the effect, corrected over the node types of the model and as many outcomes as TESTED;
+    `gains`: one of FLOORS -> in T1 and in T0.
     """
 
     places: np.ndarray
@@ -181,7 +184,9 @@ def _masked(result: MaskResult, arms: dict[str, dict[str, OutcomeArms]], shared:
     kept = {column: {name: _only(by_type[name], shared[name]) for name in names} for column, by_type in arms.items()}
     effects = {
         outcome: paired(
-            {name: kept[outcome][name][0] for name in names}, {name: kept[outcome][name][1] for name in names}
+            {name: kept[outcome][name][0] for name in names},
+            {name: kept[outcome][name][1] for name in names},
+            outcomes=TESTED,
         )
         for outcome in OUTCOMES
     }

@@ -211,13 +211,9 @@ def _finding(name: str, model: Masked) -> str:
 
 
 def _signs(one: MaskedType) -> dict[str, int]:
-    """Outcome that tells something -> 1 or -1 if the test separates its effect from 0, corrected (Bonferroni) for the
-    outcomes, too, since the finding takes up any of them."""
+    """Outcome that tells something -> 1 or -1 if the test separates its effect from 0."""
     effects = {outcome: one.effects[outcome] for outcome in OUTCOMES if one.tells(outcome)}
-    return {
-        outcome: int(np.sign(of.effect.estimate)) * separated(len(OUTCOMES) * of.p_holm)
-        for outcome, of in effects.items()
-    }
+    return {outcome: int(np.sign(of.effect.estimate)) * separated(of.p_holm) for outcome, of in effects.items()}
 
 
 def _said(signs: dict[str, int]) -> str:
@@ -293,8 +289,9 @@ def _table(group: Group) -> Table:
         columns,
         rows,
         f"T1: the nodes of the type are masked. T0: {RANDOM[group.settings.control]}. Masked: sub-tokens in T1. "
-        f"Effect: T1 − T0 with its 95 % interval (– in fewer than {FEW_FUNCTIONS} functions) and p, corrected (Holm) "
-        f"over the node types of the model. {COLOURED} As filled: a filler without a model has as much (next table), "
+        f"Effect: T1 − T0 with its 95 % interval (– in fewer than {FEW_FUNCTIONS} functions) and p, corrected "
+        "for the node types of the model (Holm) and for three outcomes: similarity, restored sub-tokens and "
+        f"log-probability. {COLOURED} As filled: a filler without a model has as much (next table), "
         "so the effect shows nothing. Largest loss: the lowest orange effect. Detectable: the effect that the "
         f"corrected test finds with a probability of {100 * POWER:.0f} %. Restored: percent of the masked "
         "sub-tokens. Log-probability drop: T0 − T1, in nats.",
