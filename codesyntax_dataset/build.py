@@ -18,8 +18,8 @@ from tqdm.auto import tqdm
 from codesyntax_dataset import card, corpus, metadata, safe_files, shards, sources
 from codesyntax_dataset.arguments import Positive, checked
 from codesyntax_dataset.atomic import replace, temporary_folder
-from codesyntax_dataset.builder import FEATURES
 from codesyntax_dataset.errors import ArgumentError, DatasetError, SourceError, UnknownName
+from codesyntax_dataset.features import features_of
 from codesyntax_dataset.languages import CONFIGS, LANGUAGES, language_of, unedited
 from codesyntax_dataset.measure import ROW_GROUP, BuildReport, ConfigReport, digest, measure
 from codesyntax_dataset.owned_folder import check_owned
@@ -135,7 +135,7 @@ def _write(
         for split, of_split in groupby(functions, attrgetter("partition")):
             with (
                 (folder / f"{split}.parquet").open("xb") as file,
-                pq.ParquetWriter(file, FEATURES.arrow_schema, compression="zstd") as writer,
+                pq.ParquetWriter(file, features_of(config).arrow_schema, compression="zstd") as writer,
             ):
                 for row_group in _row_groups(rows(label(of_split, config))):
                     writer.write_table(row_group)

@@ -16,48 +16,10 @@ from typing import Any
 
 import datasets
 
-from codesyntax_dataset import corpus
-from codesyntax_dataset.languages import CONFIGS, variant_of
+from codesyntax_dataset import corpus, shards
+from codesyntax_dataset.features import features_of
+from codesyntax_dataset.languages import CONFIGS
 from codesyntax_dataset.schema import LABELS, Skips, SourceFunction
-
-FEATURES = datasets.Features(
-    {
-        "id": datasets.Value("int64"),
-        "code": datasets.Value("string"),
-        "tokens": datasets.List(datasets.Value("string")),
-        "token_start": datasets.List(datasets.Value("int32")),
-        "token_end": datasets.List(datasets.Value("int32")),
-        "relations": datasets.List(
-            {
-                "relation": datasets.Value("string"),
-                "head": datasets.Value("int32"),
-                "first": datasets.Value("int32"),
-                "last": datasets.Value("int32"),
-            }
-        ),
-        "repo": datasets.Value("string"),
-        "path": datasets.Value("string"),
-        "func_name": datasets.Value("string"),
-        "url": datasets.Value("string"),
-        "language": datasets.Value("string"),
-    }
-)
-"""The columns of the dataset; `codesyntax_dataset.schema` defines tokens and relations (edges)."""
-
-COLUMNS = {
-    "id": "number of the row within its language: from 0 through `test`, continued through `validation`",
-    "code": "source code of the function, unchanged unless the config is of an edit, or the sentence",
-    "tokens": "text of each code token or word",
-    "token_start": "character offset of the start of each token in `code`, from 0",
-    "token_end": "character offset of the end of each token in `code`, exclusive",
-    "relations": "the edges: token indices from 0; the dependent is `first` to `last`, inclusive",
-    "repo": "repository of the function, or treebank of the sentence",
-    "path": "path of its file in the repository",
-    "func_name": "name of the function or sentence",
-    "url": "location on the web, or within the source",
-    "language": "name of its language, such as `python`",
-}
-"""The meaning of each column, as in the card and the metadata."""
 
 
 @dataclass
@@ -92,7 +54,7 @@ class CodeSyntax(datasets.GeneratorBasedBuilder):
         super().__init__(cache_dir, dataset_name, **options)
 
     def _info(self) -> datasets.DatasetInfo:
-        return datasets.DatasetInfo(features=FEATURES)
+        return datasets.DatasetInfo(features=features_of(self.config.name))
 
     def download_and_prepare(self, *args: Any, download_mode: str = "force_redownload", **options: Any) -> None:
         # A cached result could come from an older source or older rules, and its name would not show it.
@@ -103,13 +65,12 @@ class CodeSyntax(datasets.GeneratorBasedBuilder):
         splits = dict.fromkeys(function.partition for function in self._functions())
         return [datasets.SplitGenerator(name=split, gen_kwargs={"split": split}) for split in splits]
 
-    def _generate_examples(self, split: str) -> Iterator[tuple[int, dict[str, Any]]]:
-        variant = variant_of(self.config.name)
-        for function in self._functions():
-            if function.partition == split:
-                labelled, annotation, _ = corpus.label(function, variant)
-                assert function.id is not None  # `corpus.read` gives one to each
-                yield function.id, corpus.to_row(labelled, annotation)
+    def _generate_examples(self, split: str) -> Iterator[tuple[int | str, dict[str, Any]]]:
+        functions = (function for function in self._functions() if function.partition == split)
+        with shards.engine("local", 1) as label:
+            for labelled in label(functions, self.config.name):
+                for row in labelled.rows.to_pylist():
+                    yield row["id"], row
 
     def _functions(self) -> Iterator[SourceFunction]:
         config = self.config

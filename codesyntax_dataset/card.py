@@ -13,7 +13,7 @@ import jinja2
 import yaml
 from datasets.info import DatasetInfosDict
 
-from codesyntax_dataset.builder import COLUMNS, FEATURES
+from codesyntax_dataset.features import COLUMNS, FEATURES, PAIR_COLUMNS, PAIR_FEATURES
 from codesyntax_dataset.languages import LANGUAGES, Variant, in_order, variant_of
 from codesyntax_dataset.languages.variants import EXACT
 from codesyntax_dataset.measure import ConfigReport
@@ -43,7 +43,9 @@ def render(
 ) -> str:
     """The card of a dataset with `configs`, whose functions come from `source`; `origins` says how, by config."""
     splits = sorted({split for config in configs.values() for split in config.functions})
-    of_code = [name for name, config in configs.items() if not config.language.of_treebanks]
+    labelled = {name: config for name, config in configs.items() if not config.pairs}
+    pairs = {name: config for name, config in configs.items() if config.pairs}
+    of_code = [name for name, config in labelled.items() if not config.language.of_treebanks]
     environment = jinja2.Environment(
         trim_blocks=True, lstrip_blocks=True, keep_trailing_newline=True, undefined=jinja2.StrictUndefined
     )
@@ -55,13 +57,16 @@ def render(
         default=default_config(configs),
         configs=configs,
         splits=splits,
-        relations=_relations(configs),
-        columns=COLUMNS,
+        relations=_relations(labelled),
+        labelled=labelled,
+        pairs=pairs,
+        phenomena=sorted({phenomenon for config in pairs.values() for phenomenon in config.edges}),
+        columns=[(COLUMNS, FEATURES)] * bool(labelled) + [(PAIR_COLUMNS, PAIR_FEATURES)] * bool(pairs),
         variants=_variants(configs),
         edits={name: EDITS[edit] for name in configs if (edit := variant_of(name).edit)},
-        type_of=lambda column: _type_name(FEATURES[column]),
+        type_name=_type_name,
         origins=origins,
-        units=" and ".join(dict.fromkeys(config.language.units for config in configs.values())),
+        units=" and ".join(dict.fromkeys(config.units for config in configs.values())),
         of_code=bool(of_code),
         exact=[name for name in of_code if variant_of(name).name == EXACT.name],
         published=[name for name in of_code if variant_of(name).name != EXACT.name],
@@ -113,7 +118,7 @@ def _variants(built: Mapping[str, ConfigReport]) -> str:
     configs: dict[Variant, list[str]] = {}
     for language in dict.fromkeys(report.language.name for report in built.values()):
         for config, variant in LANGUAGES[language].configs.items():
-            if variant.edit:
+            if variant.edit or (variant.pairs and config not in built):
                 continue
             configs.setdefault(variant, []).append(f"`{config}`")
     first, *others = (variant.meaning.format(configs=" and ".join(names)) for variant, names in configs.items())

@@ -15,8 +15,8 @@ import pyarrow.parquet as pq
 import yaml
 
 from codesyntax_dataset import card, metadata, safe_files
-from codesyntax_dataset.builder import FEATURES
 from codesyntax_dataset.errors import DatasetError
+from codesyntax_dataset.features import features_of
 from codesyntax_dataset.languages import CONFIGS, unedited
 from codesyntax_dataset.measure import BuildReport, measure
 from codesyntax_dataset.schema import Skips
@@ -26,7 +26,7 @@ def check_folder(folder: str | os.PathLike[str]) -> BuildReport:
     """Measure the dataset in `folder` from its Parquet files, and check everything else against them.
 
     Raises DatasetError unless `folder` has exactly the files that `codesyntax build` writes, their checksums match,
-    the columns are those of `FEATURES`, ids are unique, and the card, `eval.yaml` and `croissant.json` agree with the
+    the columns are those of its configs, ids are unique, and the card, `eval.yaml` and `croissant.json` agree with the
     Parquet files.
     """
     folder = Path(folder)
@@ -143,11 +143,12 @@ def _configs(folder: Path) -> list[str]:
 
 def _check_columns(folder: Path, file: str) -> None:
     schema = pq.read_schema(folder / file)
-    if schema.remove_metadata() != FEATURES.arrow_schema.remove_metadata():
+    features = features_of(file.partition("/")[0])
+    if schema.remove_metadata() != features.arrow_schema.remove_metadata():
         raise _not_as_built(
-            folder, f"{file} has the columns {_shown(schema)}, expected {_shown(FEATURES.arrow_schema)}"
+            folder, f"{file} has the columns {_shown(schema)}, expected {_shown(features.arrow_schema)}"
         )
-    if datasets.Features.from_arrow_schema(schema) != FEATURES:
+    if datasets.Features.from_arrow_schema(schema) != features:
         raise _not_as_built(folder, f"the metadata of {file} declares columns of other types")
 
 

@@ -20,6 +20,8 @@ from codesyntax_dataset import safe_files
 from codesyntax_dataset.batches import check_row_groups
 from codesyntax_dataset.card import MARKER
 from codesyntax_dataset.errors import DatasetError, UnknownName
+from codesyntax_dataset.features import features_of
+from codesyntax_dataset.languages import variant_of
 from codesyntax_dataset.metadata import CARD, SUMS
 
 OF_METADATA = (ValueError, TypeError, LookupError, AttributeError, RecursionError)
@@ -49,6 +51,9 @@ def read_split(folder: Path, config: str, split: str, columns: Sequence[str]) ->
         ) from error
     if split not in splits:
         raise UnknownName(f"split of {folder}", split, splits)
+    if missing := set(columns) - set(features_of(config)):
+        rows = "minimal pairs" if variant_of(config).pairs else "functions"
+        raise DatasetError(f"the rows of {config} are {rows}: they have no {', '.join(sorted(missing))}")
     name = f"{config}/{split}.parquet"
     data = _read(folder, name)
     _check(folder, name, data, sums)

@@ -12,10 +12,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from codesyntax_dataset.batches import batches, parquet_file
-from codesyntax_dataset.builder import FEATURES
-from codesyntax_dataset.languages import Language, language_of
+from codesyntax_dataset.features import features_of
+from codesyntax_dataset.languages import Language, language_of, variant_of
 from codesyntax_dataset.schema import LABELS, Skips
-from codesyntax_dataset.statistics import edges_by_relation
+from codesyntax_dataset.statistics import counts_of, edges_by_relation
 
 ROW_GROUP = 1000  # rows; a few megabytes, which a streaming reader fetches at once
 
@@ -23,16 +23,22 @@ ORIGIN = ["code", "repo", "path", "func_name", "url", "language"]
 """The columns that come from the source."""
 
 
+def origin_of(config: str) -> list[str]:
+    """The columns of a config that come from the source."""
+    return ["good", "repo", "path"] if variant_of(config).pairs else ORIGIN
+
+
 @dataclass(frozen=True)
 class ConfigReport:
     """The content of one config of a built dataset, counted from its Parquet files.
 
-    `treebanks`: the names of the treebanks of its sentences, in order.
+    `pairs`: whether its rows are minimal pairs. `treebanks`: the names of the treebanks of its sentences, in order.
     """
 
     language: Language
+    pairs: bool
     info: datasets.DatasetInfo
-    edges: dict[str, dict[str, int]]  # relation -> split -> edges
+    edges: dict[str, dict[str, int]]  # relation -> split -> edges; of pairs, phenomenon -> split -> pairs
     digest: str  # SHA-256 of the functions, without their labels
     treebanks: list[str]
     skips: Skips
@@ -40,6 +46,11 @@ class ConfigReport:
     @property
     def version(self) -> str:
         return str(self.info.version)
+
+    @property
+    def units(self) -> str:
+        """What its rows are, in words."""
+        return "pairs" if self.pairs else self.language.units
 
     @property
     def functions(self) -> dict[str, int]:
@@ -69,7 +80,8 @@ class BuildReport:
         lines = []
         for name, config in self.configs.items():
             splits = (
-                f"{split} {functions:,} {config.language.units}, {config.edges_of(split):,} edges"
+                f"{split} {functions:,} {config.units}"
+                + ("" if config.pairs else f", {config.edges_of(split):,} edges")
                 for split, functions in config.functions.items()
             )
             lines.append(f"{name} {config.version}: {'; '.join(splits)}")
@@ -118,7 +130,8 @@ def _numbers(array: pa.Array) -> bytes:
 def measure(folder: Path, skips: Skips) -> ConfigReport:
     """Measure the Parquet files in the folder of a config, of which only some rows are in memory at a time."""
     language = language_of(folder.name)
-    functions, rows = _Digest(ORIGIN), _Digest(FEATURES)
+    features, pairs = features_of(folder.name), variant_of(folder.name).pairs
+    functions, rows = _Digest(origin_of(folder.name)), _Digest(features)
     edges: dict[str, dict[str, int]] = {}
     splits = datasets.SplitDict()
     treebanks: set[str] = set()
@@ -131,29 +144,29 @@ def measure(folder: Path, skips: Skips) -> ConfigReport:
             functions.update(batch)
             rows.update(batch)
             size += batch.nbytes
-            for relation, count in edges_by_relation(batch).items():
+            for relation, count in (counts_of(batch["phenomenon"]) if pairs else edges_by_relation(batch)).items():
                 counts = edges.setdefault(relation, {})
                 counts[split] = counts.get(split, 0) + count
             if language.of_treebanks:
                 treebanks.update(pc.unique(batch["repo"]).to_pylist())
         splits[split] = datasets.SplitInfo(split, size, parquet.metadata.num_rows)
     info = datasets.DatasetInfo(
-        features=FEATURES,
+        features=features,
         version=f"{LABELS}.{int(rows.hexdigest()[:8], 16)}",
         splits=splits,
         download_size=sum(file.stat().st_size for file in _parquet(folder)),
         dataset_size=sum(split.num_bytes for split in splits.values()),
     )
-    return ConfigReport(language, info, edges, functions.hexdigest(), sorted(treebanks), skips)
+    return ConfigReport(language, pairs, info, edges, functions.hexdigest(), sorted(treebanks), skips)
 
 
 def digest(folder: Path) -> str:
     """The digest of the functions in the folder of a config, as in its report."""
-    functions = _Digest(ORIGIN)
+    functions = _Digest(origin_of(folder.name))
     for file in _parquet(folder):
         parquet = parquet_file(file)
         functions.begin(parquet.metadata.num_rows)
-        for batch in batches(parquet, ROW_GROUP, ORIGIN):
+        for batch in batches(parquet, ROW_GROUP, functions.columns):
             functions.update(batch)
     return functions.hexdigest()
 

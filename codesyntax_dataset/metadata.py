@@ -18,7 +18,7 @@ from typing import Any
 import datasets
 import yaml
 
-from codesyntax_dataset.builder import COLUMNS, FEATURES
+from codesyntax_dataset.features import COLUMNS, PAIR_COLUMNS
 from codesyntax_dataset.languages import CONFIGS
 from codesyntax_dataset.measure import ConfigReport
 from codesyntax_dataset.protocol import SPLITS
@@ -72,7 +72,7 @@ _CONTEXT = {
 }
 """The terms of Croissant 1.1, which its specification requires every file to define."""
 
-_DATA_TYPES = {"string": "sc:Text", "int32": "cr:Int32", "int64": "cr:Int64"}
+_DATA_TYPES = {"bool": "sc:Boolean", "string": "sc:Text", "int32": "cr:Int32", "int64": "cr:Int64"}
 
 
 def render(folder: Path, configs: Mapping[str, ConfigReport]) -> dict[str, str]:
@@ -116,7 +116,7 @@ def _croissant(folder: Path, configs: Mapping[str, ConfigReport]) -> dict[str, A
     """One FileObject per Parquet file and one RecordSet for its rows."""
     files, records = [], []
     for name, config in configs.items():
-        units = config.language.units
+        units, columns = config.units, PAIR_COLUMNS if config.pairs else COLUMNS
         for split, functions in config.functions.items():
             path = f"{name}/{split}.parquet"
             files.append(
@@ -138,7 +138,10 @@ def _croissant(folder: Path, configs: Mapping[str, ConfigReport]) -> dict[str, A
                     "name": rows,
                     "description": f"{functions} {units}: config {name}, version {config.version}, split {split}",
                     "key": {"@id": f"{rows}/id"},
-                    "field": [_field(rows, column, meaning, path) for column, meaning in COLUMNS.items()],
+                    "field": [
+                        _field(rows, column, meaning, path, config.info.features[column])
+                        for column, meaning in columns.items()
+                    ],
                 }
             )
     return {
@@ -162,8 +165,8 @@ def _croissant(folder: Path, configs: Mapping[str, ConfigReport]) -> dict[str, A
     }
 
 
-def _field(rows: str, column: str, meaning: str, path: str) -> dict[str, Any]:
-    feature, source = FEATURES[column], {"fileObject": {"@id": path}, "extract": {"column": column}}
+def _field(rows: str, column: str, meaning: str, path: str, feature: Any) -> dict[str, Any]:
+    source = {"fileObject": {"@id": path}, "extract": {"column": column}}
     field: dict[str, Any] = {
         "@type": "cr:Field",
         "@id": f"{rows}/{column}",

@@ -11,22 +11,28 @@ import secrets
 import signal
 import socket
 import sys
+import tempfile
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
+from dataclasses import asdict, fields
 from importlib import import_module
 from importlib.util import find_spec
+from itertools import groupby
+from operator import itemgetter
 from typing import Any, NamedTuple
 
 import pyarrow as pa
 
 from codesyntax_dataset import corpus
-from codesyntax_dataset.builder import FEATURES
 from codesyntax_dataset.errors import ArgumentError, DatasetError, UnknownName
-from codesyntax_dataset.languages import variant_of
+from codesyntax_dataset.features import FEATURES, PAIR_FEATURES
+from codesyntax_dataset.languages import language_of, variant_of
+from codesyntax_dataset.pairs import Pair, certify, to_rows
+from codesyntax_dataset.pairs.rivals import Rivals
 from codesyntax_dataset.protocol import ENGINES
 from codesyntax_dataset.schema import SourceFunction
 
@@ -42,8 +48,11 @@ _ANSWER = 10.0  # seconds until a cluster must answer
 _STORE = 1 << 28  # bytes, of what waits in Ray's memory
 
 
+_OF_PAIR = [field.name for field in fields(Pair)]
+
+
 class Labelled(NamedTuple):
-    """The rows of a shard, and for each that has no labels for a reason, the reason and where it is."""
+    """The rows of a shard, and for each that has no labels, or each pair left out, the reason and where it is."""
 
     rows: pa.RecordBatch
     reasons: list[tuple[str, str]]
@@ -53,14 +62,21 @@ Engine = Callable[[Iterable[SourceFunction], str], Iterator[Labelled]]
 """Labels functions for a config: shard by shard, in order. Raises DatasetError for labels that do not fit the code."""
 
 
-def engine(name: str, processes: int | None) -> AbstractContextManager[Engine]:
+@contextmanager
+def engine(name: str, processes: int | None) -> Iterator[Engine]:
     """The engine of a name in `ENGINES`, with so many processes; by default one, and as many as it can on Ray.
 
     Raises UnknownName for another name, and ArgumentError if Ray is not installed, or decides itself how many.
     """
     if name not in ENGINES:
         raise UnknownName("engine", name, ENGINES)
-    return _on_ray(processes) if name == "ray" else _local(processes or 1)
+    with _on_ray(processes) if name == "ray" else _local(processes or 1) as label:
+
+        def labelled(functions: Iterable[SourceFunction], config: str) -> Iterator[Labelled]:
+            rows = label(functions, config)
+            return balanced(rows, language_of(config).name) if variant_of(config).pairs else rows
+
+        yield labelled
 
 
 @contextmanager
@@ -135,12 +151,65 @@ def _on_ray(processes: int | None) -> Iterator[Engine]:
 def label_shard(shard: list[SourceFunction], config: str) -> Labelled:
     """Label the functions of one shard, of which each has its id."""
     variant, rows, reasons = variant_of(config), [], []
+    if variant.pairs:
+        for function in shard:
+            of_function, left_out = to_rows(function)
+            rows += of_function
+            reasons += [(reason, f"function {function.id}") for reason in left_out]
+        return Labelled(pa.RecordBatch.from_pylist(rows, schema=PAIR_FEATURES.arrow_schema), reasons)
     for function in shard:
         labelled, annotation, reason = corpus.label(function, variant)
         rows.append(corpus.to_row(labelled, annotation))
         if reason:
             reasons.append((reason.reason, f"function {function.id}{reason.where and f' at {reason.where}'}"))
     return Labelled(pa.RecordBatch.from_pylist(rows, schema=FEATURES.arrow_schema), reasons)
+
+
+def balanced(labelled: Iterable[Labelled], language: str) -> Iterator[Labelled]:
+    """The certified pairs on which rivals are at chance, in order.
+
+    Pairs wait on disk, as only all of them together tell which these are. Parsers are asked of those that would be
+    kept, and where they refuse some, of those that take their places.
+    """
+    rivals, repositories = Rivals(), set()
+    with tempfile.TemporaryFile() as file:
+        with pa.ipc.new_stream(file, PAIR_FEATURES.arrow_schema) as writer:
+            for rows, reasons in labelled:
+                writer.write_batch(rows)
+                repositories.update(rows["repo"].to_pylist())
+                yield Labelled(rows.slice(0, 0), reasons)
+
+        def waiting() -> Iterator[tuple[pa.RecordBatch, list[dict[str, Any]]]]:
+            file.seek(0)
+            with pa.ipc.open_stream(file) as reader:
+                for rows in reader:
+                    yield rows, rows.to_pylist()
+
+        origin = "repo" if len(repositories) > 1 else "path"
+        for _, rows in waiting():
+            for good, of_function in groupby(rows, itemgetter("good")):
+                rivals.train(next(of_function)[origin], good)
+        for _, rows in waiting():
+            rivals.score((row["id"], row[origin], row["phenomenon"], row["good"], row["bad"]) for row in rows)
+        certified: dict[str, Pair | str] = {}
+        refused: set[str] = set()
+        while new := (kept := rivals.kept(refused)) - certified.keys():
+            for _, rows in waiting():
+                asked = [row for row in rows if row["id"] in new]
+                found = certify([Pair(**{name: row[name] for name in _OF_PAIR}) for row in asked], language)
+                certified |= zip((row["id"] for row in asked), found)
+            refused |= {id_ for id_ in new if isinstance(certified[id_], str)}
+        for _, rows in waiting():
+            left_out, pairs = [], []
+            for row in rows:
+                id_, pair = row["id"], certified.get(row["id"])
+                if isinstance(pair, str):
+                    left_out.append((pair, id_))
+                elif pair is None or id_ not in kept:
+                    left_out.append((f"a 5-gram model {rivals.preferred[id_]}, and no pair balances it", id_))
+                else:
+                    pairs.append(row | asdict(pair))
+            yield Labelled(pa.RecordBatch.from_pylist(pairs, schema=PAIR_FEATURES.arrow_schema), left_out)
 
 
 def shards(functions: Iterable[SourceFunction]) -> Iterator[list[SourceFunction]]:

@@ -123,6 +123,11 @@ def statistics(splits: datasets.Dataset | Iterable[datasets.Dataset]) -> Statist
 def edges_by_relation(rows: pa.RecordBatch) -> dict[str, int]:
     """Relation -> number of edges, for rows with the column `relations`."""
     names = pc.struct_field(pc.list_flatten(rows["relations"]), "relation")
+    return counts_of(names)
+
+
+def counts_of(names: pa.Array) -> dict[str, int]:
+    """Name -> how often it is there."""
     return {count["values"]: count["counts"] for count in pc.value_counts(names).to_pylist()}
 
 

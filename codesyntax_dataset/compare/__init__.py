@@ -13,7 +13,7 @@ from typing import NamedTuple
 from codesyntax_dataset.compare.places import Place, Side, pairs
 from codesyntax_dataset.compare.rules import Rules
 from codesyntax_dataset.errors import ArgumentError, ParseError
-from codesyntax_dataset.languages import annotate, language_of, variant_of
+from codesyntax_dataset.languages import annotate, language_of, unedited, variant_of
 from codesyntax_dataset.schema import Annotation
 
 CHANGES = ("kept", "moved", "new", "gone")
@@ -134,8 +134,8 @@ def two_of_one_language(configs: Sequence[str]) -> tuple[str, str]:
     if (language := language_of(chosen[0])).of_treebanks:
         raise ArgumentError(f"people label {language.title} in treebanks, so it has no rules to compare")
     for config in chosen:
-        if variant_of(config).edit:
-            raise ArgumentError(f"{config} has edited functions: compare configs with the functions of the source")
+        if config not in unedited():
+            raise ArgumentError(f"{config} is made of changed functions: compare configs with those of the source")
     return chosen[0], chosen[1]
 
 

@@ -33,6 +33,7 @@ class Variant:
     `meaning`: a clause for the dataset card, in which `{configs}` is replaced by the configs that have this variant.
     `never_predicted`: a token that models must not predict in this variant, because its labels exclude it (the
     semicolon ablation of Shen et al. 2022). `edit`: of EDITS, how the functions are edited before they are labelled.
+    `pairs`: its rows are not functions with labels, but minimal pairs made of them (`codesyntax_dataset.pairs`).
     `relations`: its own, where they are others than those of the language.
     """
 
@@ -40,7 +41,11 @@ class Variant:
     meaning: str
     never_predicted: str | None = None
     edit: str | None = None
+    pairs: bool = False
     relations: tuple[Relation, ...] | None = field(default=None, compare=False)
+
+
+PAIRS = Variant("pairs", "those of `_pairs` are minimal pairs", pairs=True)
 
 
 class Definition(NamedTuple):
@@ -209,10 +214,11 @@ class Language:
 
     @property
     def configs(self) -> dict[str, Variant]:
-        """Dataset config name -> its variant; the first one also edited in every way."""
+        """Dataset config name -> its variant; the first one also edited in every way, and minimal pairs."""
         first, *others = self.variants
         edited = [replace(first, edit=edit) for edit in EDITS] if self.editing else []
-        names = {variant.edit or variant.name: variant for variant in [*others, *edited]}
+        pairs = [PAIRS] if self.editing else []
+        names = {variant.edit or variant.name: variant for variant in [*others, *edited, *pairs]}
         return {
             self.name: first,
             **{f"{self.name}_{name.replace('-', '_')}": variant for name, variant in names.items()},

@@ -172,7 +172,7 @@ def test_the_sample_leaves_nothing_unexplained():
         (["python"], ArgumentError, "configs are python, expected two different ones of one language"),
         (["python", "python"], ArgumentError, "two different ones"),
         (["python", "java"], ArgumentError, "two different ones of one language"),
-        (["python", "python_layout"], ArgumentError, "python_layout has edited functions"),
+        (["python", "python_layout"], ArgumentError, "python_layout is made of changed functions"),
         (["english", "english_space_after"], ArgumentError, "people label English in treebanks"),
         (["python", "python_exakt"], UnknownName, "did you mean 'python_exact'"),
     ],

@@ -14,9 +14,9 @@ from click.testing import CliRunner
 
 from codesyntax_dataset import paper
 from codesyntax_dataset.build import build
-from codesyntax_dataset.builder import FEATURES
 from codesyntax_dataset.card import left_out
 from codesyntax_dataset.errors import DatasetError, LedgerError
+from codesyntax_dataset.features import FEATURES
 from codesyntax_dataset.statistics import statistics
 from probing.cli import main
 from probing.report.statistics import BINS_NAMED, FILES, DatasetStatistics, collect, offsets_figure, save

@@ -1,0 +1,251 @@
+"""Minimal pairs: each phenomenon by golden pairs, what certifies them, rivals by a plain reference, and the configs."""
+
+from __future__ import annotations
+
+import math
+import random
+import re
+from collections import Counter
+from itertools import islice
+from pathlib import Path
+
+import datasets
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+
+from codesyntax_dataset import corpus
+from codesyntax_dataset.build import build
+from codesyntax_dataset.builder import CodeSyntax
+from codesyntax_dataset.check import check_folder
+from codesyntax_dataset.errors import DatasetError
+from codesyntax_dataset.features import PAIR_FEATURES
+from codesyntax_dataset.folder import read_split
+from codesyntax_dataset.languages import LANGUAGES
+from codesyntax_dataset.languages.grammar import parse_framed
+from codesyntax_dataset.languages.native import NATIVE
+from codesyntax_dataset.pairs import FAR, Pair, candidates, certify, minimal_pairs, programs
+from codesyntax_dataset.pairs.phenomena import ALL, PHENOMENA
+from codesyntax_dataset.pairs.rivals import Difference, NGrams, Rivals, lexed, windows
+from codesyntax_dataset.schema import Skips
+
+GOLDEN = Path(__file__).parents[1] / "golden/pairs"
+CHANGE = re.compile(r"⟦(.*)⇒(.*)⟧", re.DOTALL)
+
+
+def golden(language):
+    """The golden pairs of a language: phenomenon, relation, distance, valid text, invalid text."""
+    found = []
+    for part in re.split(r"^== ", (GOLDEN / f"{language}.txt").read_text(encoding="utf-8"), flags=re.MULTILINE)[1:]:
+        header, _, text = part.partition("\n")
+        phenomenon, relation, distance = header.split()
+        good, bad = (CHANGE.sub(lambda match, side=side: match[side], text) for side in (1, 2))
+        found.append((phenomenon, relation.replace("-", "") and relation, int(distance), good, bad))
+    return found
+
+
+@pytest.mark.parametrize("language", ALL)
+def test_golden_pairs_are_found_and_certified(language):
+    for phenomenon, relation, distance, good, bad in golden(language):
+        pairs = [pair for pair in minimal_pairs(good, language) if (pair.phenomenon, pair.bad) == (phenomenon, bad)]
+        assert pairs, f"{phenomenon}: {bad}"
+        native = programs.native(language)
+        for pair in pairs:
+            assert (pair.relation or "-", pair.distance) == (relation or "-", distance), bad
+            assert pair.good == good and pair.bad == good[: pair.start] + changed(pair) + good[pair.end :]
+            by, _, name = pair.certified.partition("+")
+            assert by in ("tree-sitter", "rule") and name == (NATIVE[language].parser if native else "")
+
+
+def changed(pair):
+    return pair.bad[pair.start : pair.end + len(pair.bad) - len(pair.good)]
+
+
+def test_every_phenomenon_has_a_golden_pair_in_each_of_its_languages():
+    expected = {(phenomenon.name, language) for phenomenon in PHENOMENA for language in phenomenon.languages}
+    assert {(phenomenon, language) for language in ALL for phenomenon, *_ in golden(language)} == expected
+    assert set(ALL) == {name for name, language in LANGUAGES.items() if language.editing}
+
+
+@pytest.mark.parametrize("language", ALL)
+def test_pairs_differ_in_one_place_and_only_the_valid_text_parses(language):
+    found = [pair for code in functions(language) for pair in minimal_pairs(code, language)]
+    assert len({pair.phenomenon for pair in found}) >= 5
+    native = programs.native(language)
+    for pair in found:
+        cut = len(pair.bad) - (len(pair.good) - pair.end)
+        assert pair.good[: pair.start] == pair.bad[: pair.start] and pair.good[pair.end :] == pair.bad[cut:]
+        assert pair.good != pair.bad and pair.distance >= FAR and pair.depth >= 0
+        assert not parse_framed(pair.good, language)[0].root_node.has_error
+        assert pair.certified.startswith("rule") or parse_framed(pair.bad, language)[0].root_node.has_error
+        assert not pair.relation or LANGUAGES[language].has_relation(pair.relation)
+        if language == "python":
+            compile(pair.good, "good", "exec")
+            with pytest.raises(SyntaxError):
+                compile(pair.bad, "bad", "exec")
+        assert native is None or pair.certified.endswith(f"+{NATIVE[language].parser}")
+
+
+def functions(language, number=12):
+    skips = Skips()
+    return [function.code for function in islice(corpus.read("sample", f"{language}_pairs", skips), number)]
+
+
+VERDICTS = {
+    "python": ("def f():\n while x: break\n", "def f():\n if x: break\n", "def f():\n g(1]\n", "def f():\n g(1"),
+    "java": ("void f() { while (x) { break; } }", "void f() { if (x) { break; } }", "void f() { g(1]; }", "void f() {"),
+    "javascript": ("function f() { while (x) { break; } }", "function f() { if (x) { break; } }", "f(1];", "f(1"),
+    "typescript": ("function f(x: T) { while (x) { break; } }", "function f() { if (x) { break; } }", "f(1];", "f(1"),
+    "go": ("func f() { for x { break } }", "func f() { if x { break } }", "func f() { g(1]; }", "func f() {"),
+    "php": ("function f() { while (x) { break; } }", "function f() { if (x) { break; } }", "f(1];", "f(1"),
+    "ruby": ("def f\n while x do break end\nend", "def f\n if x then break end\nend", "f(1]", "def f"),
+    "rust": ("fn f() { while x { break } }", "fn f() { if x { break } }", "fn f() { g(1]; }", "fn f() {"),
+}
+
+
+@pytest.mark.parametrize("language", ALL)
+def test_native_parsers_know_where_words_may_stand_and_what_is_only_unfinished(language):
+    native = programs.native(language)
+    if native is None:
+        pytest.skip(f"this computer has no parser of {language}")
+    before, behind = {"java": ("class A {", "\n}"), "go": ("package p\n", "")}.get(language, ("", ""))
+    verdicts = native([(before, text, behind) for text in VERDICTS[language]])
+    assert verdicts == ["valid", "invalid", "invalid", "unfinished"]
+
+
+def test_nothing_is_run_of_a_text(tmp_path):
+    """Each program is given code that writes a file if it is run."""
+    file = tmp_path / "written"
+    codes = {
+        "php": f"}} file_put_contents('{file}', 'x'); if (1) {{",
+        "ruby": f"BEGIN {{ File.write('{file}', 'x') }}",
+        "javascript": f"require('fs').writeFileSync('{file}', 'x')",
+        "python": f"open('{file}', 'w')",
+    }
+    for language, code in codes.items():
+        if native := programs.native(language):
+            native([("", code, ""), ("", f"}} {code} {{", "")])
+    assert not file.exists()
+
+
+def test_without_a_native_parser_the_column_says_so(monkeypatch):
+    monkeypatch.setattr(programs, "_parsers", dict)
+    _, _, _, good, bad = golden("java")[0]
+    certified = [pair.certified for pair in minimal_pairs(good, "java") if pair.bad == bad]
+    assert certified == ["rule"] and not any(pair.prefix for pair in minimal_pairs(good, "java"))
+
+
+def test_a_pair_that_parsers_disagree_on_is_left_out_and_says_why():
+    good = "def f(x):\n    return x\n"
+    pair = Pair(good, good.replace("x)", "y)"), "closer", "", 6, 7, 9, 1)
+    (reason,) = certify([pair], "python")
+    assert reason == "the changed text is valid"
+    claimed = Pair(good, good.replace("x)", "y)"), "closer", "", 6, 7, 9, 1, certified="rule")
+    (reason,) = certify([claimed], "python")
+    assert reason == "parsers disagree: ast reads the changed text, rule refuses it"
+
+
+def plain_log_probability(training, context, token):
+    """Witten and Bell (1991), interpolated, by counting in lists."""
+    padded = [[""] * 4 + text for text in training]
+    grams = lambda n: [tuple(text[i - n + 1 : i + 1]) for text in padded for i in range(4, len(text))]  # noqa: E731
+    probability = 1 / (len(set(grams(1))) + 1)
+    for n in range(1, 6):
+        before = tuple(context[len(context) - n + 1 :])
+        followers = [gram[-1] for gram in grams(n) if gram[:-1] == before]
+        if followers:
+            kinds = len(set(followers))
+            probability = (followers.count(token) + kinds * probability) / (len(followers) + kinds)
+    return math.log(probability)
+
+
+def test_the_n_gram_model_is_that_of_a_plain_reference():
+    draws = random.Random(7)
+    training = [[draws.choice("abcde") for _ in range(draws.randrange(1, 30))] for _ in range(8)]
+    text = [draws.choice("abcdef") for _ in range(40)]
+    model = NGrams(np.concatenate([windows(tokens) for tokens in training]))
+    padded = [""] * 4 + text
+    expected = [plain_log_probability(training, padded[i : i + 4], padded[i + 4]) for i in range(len(text))]
+    assert model.log_probabilities(windows(text)) == pytest.approx(expected, abs=1e-9)
+
+
+def test_a_difference_has_the_windows_that_see_the_change_and_no_others():
+    good, bad = "a b c d e f g h i j".split(), "a b c d e X g h i j".split()
+    difference = Difference(" ".join(good), " ".join(bad))
+    assert (difference.put_in, difference.taken) == (("X",), ("f",))
+    assert (difference.good == windows(good)[5:10]).all() and (difference.bad == windows(bad)[5:10]).all()
+    assert lexed("if a:\n\n    b_1 += 'x'\n") == ["if", "a", ":", "\n    ", "b_1", "+", "=", "'", "x", "'", "\n"]
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("pairs") / "data"
+    return folder, build("sample", ["python_pairs", "go_pairs"], folder)
+
+
+def test_a_config_of_pairs_is_built_checked_and_loaded(built):
+    folder, report = built
+    assert check_folder(folder).configs["python_pairs"].functions == report.configs["python_pairs"].functions
+    rows = datasets.load_dataset(str(folder), "python_pairs", split="test", cache_dir=folder.parent / "cache")
+    assert rows.features == PAIR_FEATURES and len(set(rows["id"])) == len(rows) >= 300
+    codes = {function.code for function in corpus.read("sample", "python", Skips())}
+    assert set(rows["good"]) <= codes
+    card = (folder / "README.md").read_text(encoding="utf-8")
+    for phenomenon, count in Counter(rows["phenomenon"]).items():
+        assert re.search(rf"^\| `{phenomenon}` .*\| {count} \|", card, flags=re.MULTILINE)
+
+
+def test_both_rivals_are_at_chance_on_each_phenomenon(built):
+    """By a model that is trained here, on the same half of the repositories, and by weights drawn for tokens."""
+    rows = pq.read_table(built[0] / "python_pairs/test.parquet").to_pylist()
+    preferred = built_again(rows)
+    draws = random.Random(3)
+    weights = Counter()
+    for phenomenon in {row["phenomenon"] for row in rows}:
+        of_it = [row for row in rows if row["phenomenon"] == phenomenon]
+        bag = []
+        for row in of_it:
+            tokens = [Counter(lexed(row[side])) for side in ("good", "bad")]
+            for token in tokens[0] | tokens[1]:
+                weights.setdefault(token, draws.random())
+            sums = [math.fsum(weights[token] for token in of.elements()) for of in tokens]
+            bag.append(0.5 if abs(sums[0] - sums[1]) < 1e-9 else sums[0] > sums[1])
+        assert sum(bag) == len(of_it) / 2, phenomenon
+        assert sum(preferred[row["id"]] for row in of_it) == len(of_it) / 2, phenomenon
+
+
+def built_again(rows):
+    """Id -> 1, 0 or 0.5: what a 5-gram model says that is trained as the build does, on all candidates of the split."""
+    found = Rivals()
+    for function in corpus.read("sample", "python_pairs", Skips()):
+        if function.partition == "test" and candidates(function.code, "python")[0]:
+            found.train(function.repo, function.code)
+    found.score((row["id"], row["repo"], row["phenomenon"], row["good"], row["bad"]) for row in rows)
+    says = {"prefers the valid text": 1, "prefers the invalid text": 0, "is undecided": 0.5}
+    return {id_: says[text] for id_, text in found.preferred.items()}
+
+
+def test_the_same_rows_come_from_several_processes_and_from_the_builder(built, tmp_path):
+    report = build("sample", ["go_pairs"], tmp_path / "again", num_proc=2)
+    assert report.configs["go_pairs"].digest == built[1].configs["go_pairs"].digest
+    for split in ("test", "validation"):
+        first, second = (folder / f"go_pairs/{split}.parquet" for folder in (built[0], tmp_path / "again"))
+        assert first.read_bytes() == second.read_bytes()
+    builder = CodeSyntax(cache_dir=str(tmp_path / "cache"), config_name="go_pairs", source="sample")
+    builder.download_and_prepare()
+    assert (
+        builder.as_dataset(split="test").to_list()
+        == pq.read_table(first.parent.parent / "go_pairs/test.parquet").to_pylist()
+    )
+
+
+def test_what_reads_functions_says_that_these_are_pairs(built):
+    with pytest.raises(DatasetError, match="the rows of python_pairs are minimal pairs: they have no code"):
+        read_split(built[0], "python_pairs", "test", ["id", "code"])
+
+
+def test_the_readme_has_the_table_of_phenomena():
+    text = (Path(__file__).parents[2] / "codesyntax_dataset/README.md").read_text(encoding="utf-8")
+    for one in PHENOMENA:
+        titles = "all" if set(one.languages) == set(ALL) else ", ".join(LANGUAGES[name].title for name in one.languages)
+        assert f"| `{one.name}` | {titles} | {one.invalid} | {one.source} |\n" in text
