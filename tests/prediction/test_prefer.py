@@ -214,7 +214,7 @@ def test_accuracies_by_hand(decoder, data, monkeypatch):
 
 
 @pytest.mark.parametrize("kind", PLAIN)
-def test_batches_change_nothing_but_last_digits(kind, data, request, monkeypatch):
+def test_batches_change_nothing_but_last_digits(kind, data, request):
     session = Session(request.getfixturevalue(kind))
     results = [prefer(session, data, limit=5, batch_tokens=tokens) for tokens in (None, 1, 300)]
     first, *others = (result.ledger for result in results)
@@ -222,9 +222,19 @@ def test_batches_change_nothing_but_last_digits(kind, data, request, monkeypatch
         assert (other.preferred() == first.preferred()).all()
         for name in first.rows.dtype.names:
             assert np.allclose(other.rows[name], first.rows[name], atol=1e-4)
-    monkeypatch.setattr(module, "NEAR", {"float32": np.inf})  # each pair again, alone: then not even these
-    alone = [prefer(session, data, limit=5, batch_tokens=tokens).ledger for tokens in (None, 300)]
-    assert alone[0] == alone[1]
+
+
+def test_near_scores_are_those_of_texts_alone(decoder, data, monkeypatch):
+    """Of a model whose scores of all texts are equal alone, and in a batch differ a little by row, all pairs tie."""
+
+    def log_probabilities(_, inputs, rows, columns):
+        lengths = inputs["attention_mask"].sum(dim=1) - 1
+        return -1 / lengths[rows].double() - 1e-5 * rows
+
+    monkeypatch.setattr(ScoringModel, "log_probabilities", log_probabilities)
+    assert prefer(decoder, data).accuracy.ties == len(PAIRS)
+    monkeypatch.setattr(module, "NEAR", {"float32": 0.0})
+    assert prefer(decoder, data).accuracy.ties == 0
 
 
 @pytest.fixture
