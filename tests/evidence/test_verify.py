@@ -28,7 +28,7 @@ from probing.attention.result import ProbeResult
 from probing.cli import main
 from probing.evidence.checks import ACCEPTED, REJECTED, UNCHECKED
 from probing.evidence.draw import Influence, draw, undetected
-from probing.evidence.influence import on_test
+from probing.evidence.influence import on_test, on_validation
 from probing.evidence.verify import verify
 from probing.models import capture
 from probing.models.encoder import Encoder
@@ -187,21 +187,24 @@ def test_heads_that_were_elected_and_hard_edges_that_were_not_found(forgery, led
 
 
 def test_what_a_pass_bounds_holds_in_simulation(ledgers):
-    """The most costly forgery that the bound allows, of a draw of 32 functions, is missed about once in 20 times, and
-    none that gains more is missed more often."""
+    """Of every mean: the most costly forgery that the bound allows, of a draw of 32 functions, is missed about once in 20
+    times, and none that gains more is missed more often. Of functions of validation as of test."""
     _, _, test, validation = ledgers
-    found = on_test(test, validation)
-    rng, name = np.random.default_rng(0), "held-out: first, k = 1"
-    points = found.means[name]
-    draws = [draw(found, 32, rng) for _ in range(2000)]
-    order = np.argsort(-points / np.maximum(found.largest, 1e-9))
-    bound = draws[0].bounds[name]
-    for more in (1.0, 1.2, 1.5):
-        kept = points[order].cumsum() > more * bound
-        assert kept.any()
-        forged = found.places[order[: int(kept.argmax()) + 1]]
-        missed = np.mean([not np.isin(forged, one.places).any() for one in draws])
-        assert missed <= 0.05**more + 0.012
+    rng, checked = np.random.default_rng(0), 0
+    for found in (on_test(test, validation), on_validation(validation, test)):
+        drawn = np.zeros((2000, len(found.places)), bool)
+        for row in drawn:
+            one = draw(found, 32, rng)
+            row[np.searchsorted(found.places, one.places)] = True
+        for name, points in found.means.items():
+            order = np.argsort(-points / np.maximum(found.largest, 1e-9))
+            for more in (1.0, 1.2, 1.5):
+                kept = points[order].cumsum() > more * one.bounds[name]
+                if kept.any():  # else all functions together do not gain so much
+                    missed = ~drawn[:, order[: int(kept.argmax()) + 1]].any(axis=1)
+                    assert missed.mean() <= 0.05**more + 0.02, (name, more)
+                    checked += 1
+    assert checked > 60
 
 
 @pytest.mark.parametrize("forgery", forgeries.LEDGERS, ids=lambda forgery: forgery.__name__)
