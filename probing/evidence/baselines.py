@@ -244,7 +244,10 @@ def greedy(patterns: Patterns, length: int) -> tuple[list[int], list[int]]:
     picked: list[int] = []
     tied: list[int] = []
     while len(picked) < min(length, hits.shape[1]):
-        gain = left @ hits  # (predictors,)
+        with np.errstate(
+            all="ignore"
+        ):  # some BLAS kernels set flags for lanes beyond the arrays: all numbers are finite
+            gain = left @ hits  # (predictors,)
         best = int(gain.argmax())
         if gain[best] == 0:
             break

@@ -141,7 +141,7 @@ def test_predictions_are_those_of_the_metric(compared, page):
         counts = hits.sum(axis=0)
         best = "-".join(map(str, np.unravel_index(counts.argmax(), counts.shape))) if counts.any() else None
         assert one["best"] == best  # no head is the best of those that find nothing
-        assert one["said"].startswith(f"Head {one['layer']}-{one['head']} finds {hit.sum()} of the {len(mine)} edge"), (
+        assert one["said"].startswith(f"Head {one['layer']}-{one['head']} finds {hit.sum()} of {len(mine)} edge"), (
             one,
             hit,
         )
