@@ -16,7 +16,12 @@ from probing.cli.group import main, note
 @main.command()
 @click.option("--source", required=True, metavar="SOURCE", help="Where the functions come from; see below.")
 @click.option(
-    "--config", "configs", required=True, multiple=True, metavar="CONFIG", help=f"One of {', '.join(unedited())}."
+    "--config",
+    "configs",
+    required=True,
+    multiple=True,
+    metavar="CONFIG",
+    help=f"One of {', '.join(unedited())}; or minimal pairs of a language of code, such as python_pairs.",
 )
 @click.option(
     "--edit",

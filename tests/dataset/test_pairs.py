@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from codesyntax_dataset import corpus
+from codesyntax_dataset import corpus, pairs
 from codesyntax_dataset.build import build
 from codesyntax_dataset.builder import CodeSyntax
 from codesyntax_dataset.check import check_folder
@@ -129,7 +129,7 @@ def test_nothing_is_run_of_a_text(tmp_path):
 
 
 def test_without_a_native_parser_the_column_says_so(monkeypatch):
-    monkeypatch.setattr(programs, "_parsers", dict)
+    monkeypatch.setattr(pairs, "native", lambda language: None)
     _, _, _, good, bad = golden("java")[0]
     certified = [pair.certified for pair in minimal_pairs(good, "java") if pair.bad == bad]
     assert certified == ["rule"] and not any(pair.prefix for pair in minimal_pairs(good, "java"))

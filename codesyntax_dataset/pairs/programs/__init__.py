@@ -38,28 +38,27 @@ Parser = Callable[[Sequence[Text]], list[str]]
 
 def native(language: str) -> Parser | None:
     """The language's own parser; None if it is not on this computer."""
-    return _parsers().get(NATIVE[language].parser)
+    return _parser(NATIVE[language].parser)
+
+
+_COMMANDS = {
+    "javac": ["java", "java.java"],
+    "v8": ["node", "javascript.cjs"],
+    "tsc": ["node", "javascript.cjs", "typescript"],
+    "php": ["php", "-d", "display_errors=0", "php.php"],
+    "ruby": ["ruby", "--disable-gems", "ruby.rb"],
+}
+"""Parser -> the program in this folder that asks it."""
 
 
 @functools.cache
-def _parsers() -> dict[str, Parser]:
-    found: dict[str, Parser] = {"ast": _by_python}
-    for name, command in (
-        ("javac", ["java", "java.java"]),
-        ("v8", ["node", "javascript.cjs"]),
-        ("tsc", ["node", "javascript.cjs", "typescript"]),
-        ("php", ["php", "-d", "display_errors=0", "php.php"]),
-        ("ruby", ["ruby", "--disable-gems", "ruby.rb"]),
-    ):
-        if shutil.which(command[0]):
-            program = _Program(command)
-            if program.verdict(("", "", "")) == VALID:
-                found[name] = program.verdicts
-    if shutil.which("go"):
-        found["go"] = _by_go
-    if shutil.which("rustc"):
-        found["rustc"] = _by_rust
-    return found
+def _parser(name: str) -> Parser | None:
+    if name == "ast":
+        return _by_python
+    if name == "go" or name == "rustc":
+        return (_by_go if name == "go" else _by_rust) if shutil.which(name) else None
+    program = _Program(_COMMANDS[name])
+    return program.verdicts if shutil.which(_COMMANDS[name][0]) and program.verdict(("", "", "")) == VALID else None
 
 
 def _by_python(texts: Sequence[Text]) -> list[str]:
