@@ -187,8 +187,8 @@ def balanced(labelled: Iterable[Labelled], language: str) -> Iterator[Labelled]:
 
         origin = "repo" if len(repositories) > 1 else "path"
         for _, rows in waiting():
-            for good, of_function in groupby(rows, itemgetter("good")):
-                rivals.train(next(of_function)[origin], good)
+            for (from_, good), _ in groupby(rows, itemgetter(origin, "good")):
+                rivals.train(from_, good)
         for _, rows in waiting():
             rivals.score((row["id"], row[origin], row["phenomenon"], row["good"], row["bad"]) for row in rows)
         certified: dict[str, Pair | str] = {}

@@ -239,6 +239,17 @@ def test_the_same_rows_come_from_several_processes_and_from_the_builder(built, t
     )
 
 
+def test_the_same_function_in_several_files_is_scored_in_each(tmp_path):
+    source = tmp_path / "source"
+    source.mkdir()
+    for number in range(6):
+        (source / f"file{number}.go").write_text("package p\n\n" + golden("go")[0][3], encoding="utf-8")
+    report = build(str(source), ["go_pairs"], tmp_path / "data", validation_fraction=0)
+    left_out = report.configs["go_pairs"].skips.counts
+    candidates_of_all = 6 * len(candidates(golden("go")[0][3], "go")[0])
+    assert sum(report.configs["go_pairs"].functions.values()) + sum(left_out.values()) == candidates_of_all > 6
+
+
 def test_what_reads_functions_says_that_these_are_pairs(built):
     with pytest.raises(DatasetError, match="the rows of python_pairs are minimal pairs: they have no code"):
         read_split(built[0], "python_pairs", "test", ["id", "code"])
