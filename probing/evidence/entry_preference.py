@@ -8,8 +8,10 @@ import numpy as np
 
 from codesyntax_dataset.errors import EntryError
 from probing.evidence import entry
+from probing.evidence.effect import Effect
 from probing.evidence.entry import CompleteRun, Outcome
 from probing.evidence.entry_relations import RelationEntry, RelationSums
+from probing.evidence.preferred import accuracies
 from probing.prediction.preference_result import (
     SCORES,
     PreferenceResult,
@@ -67,6 +69,9 @@ class PreferenceEntry(RelationEntry):
     def measured(self) -> RelationSums:
         places, pairs, sums = super().measured()
         return RelationSums(places, pairs, 100 * sums)
+
+    def _of_group(self, edges: np.ndarray, sums: np.ndarray) -> list[Effect]:
+        return accuracies(edges, sums)
 
     def _check(self) -> None:
         super()._check()

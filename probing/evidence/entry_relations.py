@@ -119,7 +119,7 @@ class RelationEntry(GroupedEntry):
         groups = {}
         for at, name in enumerate(self.relations):
             there = edges[:, at] > 0
-            cells = self._cells(effects(edges[there, at, None], sums[there, at, None]))
+            cells = self._cells(self._of_group(edges[there, at], sums[there, at]))
             known = {name: score for name, score in cells.items() if score is not None}
             groups[name] = GroupScore(int(there.sum()), int(edges[:, at].sum()), known)
         shares = np.zeros((len(self.OUTCOMES), len(edges)), np.float32)
@@ -127,6 +127,10 @@ class RelationEntry(GroupedEntry):
             return GroupScores(dict.fromkeys(self.OUTCOMES), shares, groups, {})
         shares[:] = (sums[:, counted] / edges[:, counted].sum(axis=0)[:, None]).sum(axis=1).T / counted.sum()
         return GroupScores(self._cells(effects(edges[:, counted], sums[:, counted])), shares, groups, {})
+
+    def _of_group(self, edges: np.ndarray, sums: np.ndarray) -> list[Effect]:
+        """The means of a relation over its edges (f,) in the functions that have it, from sums over these (f, n)."""
+        return effects(edges[:, None], sums[:, None])
 
     def _cells(self, means: list[Effect]) -> dict[str, Score | None]:
         intervals = [Interval.of(np.array(mean)) for mean in means]

@@ -51,7 +51,7 @@ class Estimate:
 
 
 def estimate(outcomes: Outcomes, *, resamples: int = RESAMPLES, seed: int = 0) -> Estimate:
-    """Scores with intervals: of relations from `_scored`, of means from the bootstrap.
+    """Scores with intervals: of relations from `scored`, of means from the bootstrap.
 
     A resample without edges of a relation excludes it from its mean.
     """
@@ -67,7 +67,7 @@ def estimate(outcomes: Outcomes, *, resamples: int = RESAMPLES, seed: int = 0) -
 
 def relation_scores(outcomes: Outcomes) -> np.ndarray:
     """The `relations` of `estimate`."""
-    return _percent([_scored(found, outcomes.edges)[0][:, found.which] for found in outcomes.found], outcomes)
+    return _percent([scored(found, outcomes.edges)[0][:, found.which] for found in outcomes.found], outcomes)
 
 
 @dataclass(frozen=True)
@@ -251,7 +251,7 @@ def bounded(cell: np.ndarray) -> list[float | None]:
     return [None if math.isnan(value) else value for value in cell.tolist()]
 
 
-def _scored(found: Found, table: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def scored(found: Found, table: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Shares (3, columns) of the edges of a relation that its columns hit, with lower and upper bounds; and the
     residuals (columns, f), hits minus expected hits. `table` (F, R): the edges of all relations.
 
@@ -260,7 +260,7 @@ def _scored(found: Found, table: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     the functions with the relation do not differ, the number of these.
     """
     total, functions = found.edges.sum(), len(found.edges)
-    share = found.columns.sum(axis=1, dtype=np.int64) / total
+    share = found.columns.sum(axis=1) / total
     residuals = found.columns - share[:, None] * found.edges
     variance = _sum(residuals**2, found, table) / total**2 * functions / max(functions - 1, 1)
     varies = variance > 1e-15  # smaller values are rounding errors
@@ -292,7 +292,7 @@ def _differing(mine: Found, theirs: Found, table: np.ndarray) -> np.ndarray:
     method 10; for clusters: Zou and Donner 2008, Statistics in Medicine 27).
     """
     both, which = np.unique([mine.which.ravel(), theirs.which.ravel()], axis=1, return_inverse=True)
-    sides = [_scored(side, table) for side in (mine, theirs)]
+    sides = [scored(side, table) for side in (mine, theirs)]
     (one, low, high), (other, others_low, others_high) = (scored[:, at] for (scored, _), at in zip(sides, both))
     residuals, others_residuals = (of_side for _, of_side in sides)
     spreads = (_sum(of_side**2, mine, table)[at] for (_, of_side), at in zip(sides, both))

@@ -124,6 +124,7 @@ class MeanAccuracy(Record):
 class PreferenceResult(Result[PreferenceLedger]):
     """The accuracy of one language model on the minimal pairs of one split; `functions` counts pairs."""
 
+    UNIT = "pair"
     LEDGER = PreferenceLedger
     PROVENANCE = PreferenceProvenance
 

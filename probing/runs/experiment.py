@@ -243,7 +243,7 @@ def _ledgers(experiment: Experiment, numbers: range, folder: Path | None) -> dic
     ledgers: dict[int, Any] = {}
     total, main = sum(len(parts[number]) for number in numbers), experiment.session.processes.main
     title = f"{experiment.VERB} {experiment.settings.model}"
-    with progress(total=total, desc=title, unit="function", main=main) as bar:
+    with progress(total=total, desc=title, unit=experiment.RESULT.UNIT, main=main) as bar:
         for number in numbers:
             file, shard = folder and folder / f"{number:05d}.parquet", Shard(number + 1, len(parts))
             ledger = _load(experiment, file, shard) if file else None

@@ -104,10 +104,11 @@ class Provenance(Record):
 class Result(Record, Generic[L]):
     """The measurements of an instrument on one split: the record of its JSON, computed from the `ledger` beside it.
 
-    `data_folder`, `model_place`: the locations of the data and the model, if these were local; commands look for them
-    there again. They are not part of the result's identity.
+    UNIT: what is measured. `data_folder`, `model_place`: the locations of the data and the model, if these were local;
+    commands look for them there again. They are not part of the result's identity.
     """
 
+    UNIT: ClassVar[str] = "function"
     LEDGER: ClassVar[type[Any]]
     PROVENANCE: ClassVar[type[Provenance]]
 
@@ -205,7 +206,8 @@ class Result(Record, Generic[L]):
 
     def _titled(self, model: str, *more: str) -> str:
         settings = self.settings
-        partial = f" (PARTIAL: {extent(settings.limit)})" if settings.limit is not None else ""
+        part = extent(settings.limit, f"{self.UNIT}s")
+        partial = f" (PARTIAL: {part})" if part else ""
         return f"{model} on {', '.join([settings.data, f'{settings.config}/{settings.split}', *more])}{partial}"
 
     def difference(self, text: str) -> str | None:

@@ -297,16 +297,22 @@ def test_long_pairs_are_skipped_and_counted(decoder, data):
 def test_intervals_are_over_repositories(decoder, data):
     """Twice the same pairs in each repository are no more evidence, and few repositories give no interval."""
     ledger = prefer(decoder, data).ledger
-    once = preferred(PreferenceResult.from_ledger(ledger))
-    twice = np.concatenate([ledger.rows, ledger.rows])
-    twice["function"] = np.arange(120)
-    again = preferred(PreferenceResult.from_ledger(PreferenceLedger(ledger.names, twice, ledger.settings)))
-    assert again.mean == once.mean and again.groups["phenomena"] == once.groups["phenomena"]
-    low, high = once.mean[0][1:]
-    assert low < once.mean[0].estimate < high
-    few = ledger.rows[ledger.rows["repository"] < 5]
-    found = preferred(PreferenceResult.from_ledger(PreferenceLedger(ledger.names, few, ledger.settings)))
-    assert np.isnan(found.groups["phenomena"]["loop"][0].low)
+
+    def found(good: np.ndarray | float, rows: np.ndarray) -> list:
+        """By whole texts, of loops, if the good text has this log-probability, and the bad one -1."""
+        planted = rows.copy()
+        planted["good_whole"], planted["bad_whole"] = good, -1
+        planted["function"] = np.arange(len(rows))
+        result = preferred(PreferenceResult.from_ledger(PreferenceLedger(ledger.names, planted, ledger.settings)))
+        return [of[0] for of in (result.mean, result.groups["phenomena"]["loop"]) if of is not None]
+
+    rows, twice = ledger.rows, np.concatenate([ledger.rows, ledger.rows])
+    divided = [found(np.where(of["repository"] < 4, -0.5, -2), of) for of in (rows, twice)]
+    for once, again in zip(*divided):
+        assert again == pytest.approx(once) and once.high - once.low > 40  # of 60 pairs one by one, about 25
+    sure = found(-0.5, rows)[1]  # Wilson's, for as many pairs as there are repositories
+    assert sure == pytest.approx((100, 100 * REPOSITORIES / (REPOSITORIES + 1.959964**2), 100))
+    assert np.isnan(found(-0.5, rows[rows["repository"] < 5])[-1].low)
 
 
 # --- verification
