@@ -63,8 +63,8 @@ def _control(code: Code, token: Node) -> Iterator[tuple[int, int]]:
             break
         if around.type in _LOOPS | _SWITCHES:
             return
-    if loop.type == "for_statement" and loop.children[1].type == "pattern_list":
-        return  # no condition looks like several targets
+    if loop.first < token.first or loop.children[1].type in ("for_clause", "pattern_list", "range_clause"):
+        return  # a label, `async` or several targets next to it already tell
 
     def outside(node: Node) -> bool:
         own_else = node.type == "else_clause" and node.parent is loop
@@ -82,6 +82,8 @@ def _clause(*kinds: str) -> Callable[[Code, Node], Iterator[tuple[int, int]]]:
 
     def clause(code: Code, token: Node) -> Iterator[tuple[int, int]]:
         assert token.parent is not None
+        if any(child.type == ";" for child in token.parent.children):
+            return  # a statement before the condition, which next to `for` already tells
         for child in token.parent.children:
             if child.type in kinds:
                 yield token.last, child.first
@@ -95,6 +97,8 @@ def _within(*words: str) -> Callable[[Code, Node], Iterator[tuple[int, int]]]:
 
     def within(code: Code, token: Node) -> Iterator[tuple[int, int]]:
         assert token.parent is not None
+        if token.parent.first < token.first:
+            return  # `async` or a label next to it already tells
         for place in range(token.last + 1, token.parent.last + 1):
             if code.tokens[place].type in words:
                 yield token.last, place
