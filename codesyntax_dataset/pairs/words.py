@@ -99,7 +99,10 @@ def _within(*words: str) -> Callable[[Code, Node], Iterator[tuple[int, int]]]:
         assert token.parent is not None
         if token.parent.first < token.first:
             return  # `async` or a label next to it already tells
-        for place in range(token.last + 1, token.parent.last + 1):
+        header = [
+            child for child in token.parent.children if child.type == "with_clause"
+        ]  # names are given in bodies, too
+        for place in range(token.last + 1, (header or [token.parent])[0].last + 1):
             if code.tokens[place].type in words:
                 yield token.last, place
                 return
