@@ -40,7 +40,7 @@ from probing.report.scored import (
     tests_in_words,
     with_marks,
 )
-from probing.report.words import method
+from probing.report.words import counted, method
 
 TITLE = "Beyond offsets"
 
@@ -230,7 +230,7 @@ def _against(compared: Comparison | None, rivals: Rivals, name: str, k: str) -> 
 def _left_out(findings: Findings, avoided: int) -> list[str]:
     model = findings.subjects[0].beyond[avoided]
     assert model is not None
-    named = [f"{name} ({count} functions)" for name, count in sorted(model.few.items())]
+    named = [f"{name} ({counted(count, 'function')})" for name, count in sorted(model.few.items())]
     named += [
         f"{name} ({model.edges[name][0]} edges)"
         for name in model.shown.relations

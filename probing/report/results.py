@@ -44,7 +44,7 @@ from probing.report.document import (
 from probing.report.silencing import left_out, sentence
 from probing.report.silencing import table as silencing_table
 from probing.report.syntaxeval import RANDOM, without_place
-from probing.report.words import interval
+from probing.report.words import counted, interval
 
 if TYPE_CHECKING:
     from probing.models.catalogue import Description
@@ -153,7 +153,7 @@ def _beyond(validation: ProbeResult, result: ProbeResult, avoided: int) -> list[
         "hard: edges whose dependent does not begin there. *: not in the mean, as in the paper.",
         totals=[[f"mean of {len(found.in_mean)} relations", "", f"{found.share:.0f} %", "", *means[0, ks].tolist()]],
     )
-    excluded = [f"{name} ({count} functions)" for name, count in sorted(found.few.items())]
+    excluded = [f"{name} ({counted(count, 'function')})" for name, count in sorted(found.few.items())]
     excluded += [f"{name} (none on validation)" for name in found.unchosen]
     interval = f"95 % interval of the mean at k = 1: {means[1, 0]:.1f} to {means[2, 0]:.1f}"
     return [table, interval, *([f"not in the mean: {', '.join(excluded)}"] if excluded else [])]
