@@ -113,6 +113,16 @@ def test_native_parsers_know_where_words_may_stand_and_what_is_only_unfinished(l
     assert verdicts == ["valid", "invalid", "invalid", "unfinished"]
 
 
+@pytest.mark.parametrize("language", ["go", "rust"])
+def test_a_compiler_that_does_not_end_in_time_certifies_nothing(language, monkeypatch):
+    native = programs.native(language)
+    if native is None:
+        pytest.skip(f"this computer has no parser of {language}")
+    monkeypatch.setattr(programs, "_TIME", 0.001)
+    before = "package p\n" if language == "go" else ""
+    assert native([(before, text, "") for text in VERDICTS[language][:2]]) == ["unknown", "unknown"]
+
+
 def test_nothing_is_run_of_a_text(tmp_path):
     """Each program is given code that writes a file if it is run."""
     file = tmp_path / "written"

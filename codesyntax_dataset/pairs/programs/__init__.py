@@ -164,6 +164,8 @@ def _by_rust(texts: Sequence[Text]) -> list[str]:
             (Path(folder) / "lib.rs").write_text(modules, encoding="utf-8")
             command = ["rustc", "--edition=2024", "--crate-type=lib", "--error-format=json", "--emit=metadata"]
             output = _output([*command, "-Awarnings", "--out-dir", "out", "lib.rs"], folder)
+            if not output and not (Path(folder) / "out" / "liblib.rmeta").exists():
+                return [UNKNOWN] * len(texts)  # it did not end in time
             found: dict[str, str] = {}
             parsed = True
             for line in output.splitlines():
@@ -195,6 +197,7 @@ def _write(folder: str, texts: Sequence[Text], suffix: str) -> list[str]:
 
 
 def _output(command: Sequence[str], folder: str) -> str:
+    """What a command prints; nothing if it does not end in time."""
     try:
         ended = subprocess.run(command, cwd=folder, capture_output=True, timeout=_TIME, check=False)
     except subprocess.TimeoutExpired:
