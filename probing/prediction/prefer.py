@@ -223,13 +223,21 @@ class Scorer(Batches):
         self.model = model
 
     def score(self, groups: Sequence[Sequence[Copy]], bar: tqdm) -> list[list[np.ndarray]]:
-        """The log-probabilities (M,) at the positions of each text, of groups of which the bar counts the finished."""
-        passes = [[one for text in group for one in self._passes(text)] for group in groups]
+        """The log-probabilities (M,) at the positions of each text, of groups of which the bar counts the finished.
+
+        A text of several groups, as the valid one of a function is, is scored once.
+        """
+        texts: dict[bytes, Copy] = {}
+        passes = []
+        for group in groups:
+            new = {text.ids.tobytes(): text for text in group if text.ids.tobytes() not in texts}
+            passes.append([one for text in new.values() for one in self._passes(text)])
+            texts |= new
         of_groups = FunctionsBar(bar, [*map(len, passes)])
         found = torch.cat(self.each([*chain.from_iterable(passes)], of_groups, self._log_probabilities)).numpy()
-        ends = np.cumsum([len(text.positions) for group in groups for text in group])
-        of_texts = iter(np.split(found, ends[:-1]))
-        return [[next(of_texts) for _ in group] for group in groups]
+        ends = np.cumsum([len(text.positions) for text in texts.values()])
+        of_texts = dict(zip(texts, np.split(found, ends[:-1])))
+        return [[of_texts[text.ids.tobytes()] for text in group] for group in groups]
 
     def alone(self, texts: Sequence[Copy]) -> list[np.ndarray]:
         """The same of each text, one forward pass after the other."""

@@ -237,6 +237,22 @@ def test_near_scores_are_those_of_texts_alone(decoder, data, monkeypatch):
     assert prefer(decoder, data).accuracy.ties == 0
 
 
+def test_a_text_of_several_pairs_is_scored_once(masked, monkeypatch):
+    """Three texts of 4, 4 and 3 bytes, in two pairs: a masked language model reads each once for each byte."""
+    rows = [pair(at, "f(a)", bad, "any", 1, 1, "owner/name") for at, bad in enumerate(["f(a]", "f(a"])]
+    apart = [prefer(str(masked), datasets.Dataset.from_list([row | {"place": 0}])).ledger.rows for row in rows]
+    read, score = [], module.Scorer._log_probabilities
+    monkeypatch.setattr(
+        module.Scorer,
+        "_log_probabilities",
+        lambda self, batch, inputs: read.extend(batch) or score(self, batch, inputs),
+    )
+    together = prefer(str(masked), datasets.Dataset.from_list(rows)).ledger.rows
+    assert len(read) == 4 + 4 + 3
+    for name in ("good_whole", "good_place", "bad_whole", "bad_place"):
+        np.testing.assert_allclose(together[name], np.concatenate(apart)[name], atol=1e-5)
+
+
 @pytest.fixture
 def small_parts(monkeypatch):
     monkeypatch.setattr(module.Preferring, "PART", 16)
