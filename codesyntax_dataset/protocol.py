@@ -12,9 +12,6 @@ ENGINES = ("local", "ray")
 SPLITS = ("validation", "test")
 """The splits of a dataset. Scores are computed on `test`; held-out scores choose attention heads on `validation`."""
 
-PAIRS = "_pairs"
-"""The end of the name of a config of minimal pairs."""
-
 RULES = ("first", "any", "last")
 """Which token of the dependent counts."""
 

@@ -24,7 +24,8 @@ from tqdm import tqdm
 
 from codesyntax_dataset.arguments import Natural, Positive, checked
 from codesyntax_dataset.errors import ArgumentError, LedgerError, UnknownName
-from codesyntax_dataset.protocol import PAIRS, PAPER_LENGTH, RANDOM_WEIGHTS
+from codesyntax_dataset.languages import language_of, variant_of
+from codesyntax_dataset.protocol import PAPER_LENGTH, RANDOM_WEIGHTS
 from probing.models.cache_dir import versions
 from probing.models.subtokens import check_language
 from probing.prediction.copies import FunctionsBar
@@ -55,7 +56,7 @@ NEAR = {"float32": 1e-2, "bfloat16": 0.0}
 def prefer(
     model: str | os.PathLike | tuple | Session,
     data: Any,
-    config: str = f"python{PAIRS}",
+    config: str = "python_pairs",
     split: str = "test",
     *,
     revision: str | None = None,
@@ -85,8 +86,10 @@ def prefer(
     session = Session.of(model, revision=revision, dtype=dtype, device=device, max_length=max_length)
     if control not in (None, RANDOM_WEIGHTS):
         raise UnknownName("control of minimal pairs", control, [RANDOM_WEIGHTS])
-    if not config.endswith(PAIRS):
-        raise ArgumentError(f"config is {config!r}, expected one of minimal pairs, such as {config}{PAIRS}")
+    if not variant_of(config).pairs:
+        raise ArgumentError(
+            f"config is {config!r}, expected one of minimal pairs, such as {language_of(config).name}_pairs"
+        )
     read = read_functions(data, config, split, limit=limit_of(limit, sample, seed), control=control, seed=seed)
     return run(Preferring(session, read, batch_tokens), output, shard)
 
@@ -139,7 +142,7 @@ class Preferring(Experiment[EncodedPair, PreferenceResult]):
 
     def prepare(self) -> Prepared[EncodedPair]:
         data, model = self.data, self.model
-        check_language(model.tokenizer, model.name, data.config.removesuffix(PAIRS))
+        check_language(model.tokenizer, model.name, language_of(data.config).name)
         rows = [*chain.from_iterable(pairs(data.dataset, data.limit))]
         self.phenomena = sorted({row["phenomenon"] for row in rows})
         encoded, skips = [*self._encoded(rows)], Counter[str]()

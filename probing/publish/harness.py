@@ -11,20 +11,23 @@ from collections.abc import Iterable
 
 import yaml
 
-from codesyntax_dataset.languages import CONFIGS
-from codesyntax_dataset.protocol import PAIRS
+from codesyntax_dataset.languages import CONFIGS, variant_of
 
 
 def tasks(repo: str, files: Iterable[str]) -> dict[str, bytes]:
     """Path -> content of the task of each config of minimal pairs that has a split `test` among the files of a dataset,
     which is published as `repo`."""
     configs = {name.removesuffix("/test.parquet") for name in files if name.endswith("/test.parquet")}
-    return {_path(config): _task(repo, config) for config in sorted(configs) if config.endswith(PAIRS)}
+    return {_path(config): _task(repo, config) for config in _of_pairs() if config in configs}
 
 
 def files() -> frozenset[str]:
     """The path of every task that a dataset may have."""
-    return frozenset(_path(config) for config in CONFIGS if config.endswith(PAIRS))
+    return frozenset(map(_path, _of_pairs()))
+
+
+def _of_pairs() -> list[str]:
+    return [config for config in sorted(CONFIGS) if variant_of(config).pairs]
 
 
 def _path(config: str) -> str:

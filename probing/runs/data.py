@@ -16,9 +16,8 @@ from huggingface_hub import constants
 
 from codesyntax_dataset.errors import DataNotFound, DatasetError, UnknownName
 from codesyntax_dataset.folder import read_split
-from codesyntax_dataset.languages import CONFIGS, language_of
+from codesyntax_dataset.languages import CONFIGS, language_of, variant_of
 from codesyntax_dataset.network import UNREACHABLE, hub_answers, is_hub_id
-from codesyntax_dataset.protocol import PAIRS
 from probing.runs.controls import labels_of
 from probing.runs.saved import data_path_of, read_text
 from probing.runs.settings import Limit, Sample, Settings
@@ -70,19 +69,17 @@ def load_functions(data: Any, config: str, split: str) -> tuple[datasets.Dataset
     Raises DataNotFound if nothing of that name exists, DatasetError if it is not a CodeSyntax dataset, was altered or
     is not what was requested, and UnknownName for an unknown config or split.
     """
-    language = language_of(config.removesuffix(PAIRS))
-    columns = PAIR_COLUMNS if config.endswith(PAIRS) else (*COLUMNS, "repo")
+    language, needed = language_of(config), PAIR_COLUMNS if variant_of(config).pairs else COLUMNS
     if isinstance(data, (str, os.PathLike)):
         place = os.fspath(data)
         if os.path.isdir(place):
-            dataset, version = read_split(Path(place), config, split, columns)
+            dataset, version = read_split(Path(place), config, split, [*dict.fromkeys((*needed, "repo"))])
             return dataset, f"{Path(place).resolve().name}@{version}"
         dataset = _from_hub(place, config, split)
         name = f"{place}@{dataset.info.version or '0.0.0'}"
     else:
         dataset = _split_of(data, split)
         name = "the dataset"
-    needed = PAIR_COLUMNS if config.endswith(PAIRS) else COLUMNS
     if missing := [column for column in needed if column not in dataset.column_names]:
         raise DatasetError(
             f"{name} lacks the columns {', '.join(missing)}: expected a dataset that `codesyntax build` wrote"

@@ -12,7 +12,6 @@ from support.hub.loopback_hub import LoopbackHub
 from support.models.minimal_pairs import PAIRS, pairs_folder, tiny_decoder
 
 from codesyntax_dataset.errors import EntryError
-from codesyntax_dataset.languages import CONFIGS
 from probing import prefer
 from probing.evidence import entries, entry
 from probing.evidence.packing import packed, unpacked
@@ -27,13 +26,6 @@ from probing.runs.ledger_file import PREFERENCE
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("one_thread")]
 
 DATASET, MODEL, BOARD = "user/codesyntax", "maker/tiny", "lab/results"
-
-
-@pytest.fixture(scope="module", autouse=True)
-def known_config():
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setitem(CONFIGS, "python_pairs", CONFIGS["python"])
-        yield
 
 
 @pytest.fixture(scope="module")

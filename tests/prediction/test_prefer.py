@@ -15,7 +15,6 @@ from support.models.byte_tokenizer import byte_model, byte_tokenizer
 from support.models.minimal_pairs import LONGEST, PAIRS, REPOSITORIES, pair, pairs_folder, tiny_decoder
 
 from codesyntax_dataset.errors import ArgumentError, DatasetError, LedgerError, ModelError, UnknownName
-from codesyntax_dataset.languages import CONFIGS
 from probing import merge, prefer
 from probing.cli import main
 from probing.evidence.preferred import preferred
@@ -30,14 +29,9 @@ from probing.runs.data import read_functions
 from probing.runs.data import rows as labelled_rows
 from probing.runs.session import Session
 
-pytestmark = pytest.mark.usefixtures("one_thread", "known_config")
+pytestmark = pytest.mark.usefixtures("one_thread")
 
 BYTES = byte_tokenizer()
-
-
-@pytest.fixture(autouse=True)
-def known_config(monkeypatch):
-    monkeypatch.setitem(CONFIGS, "python_pairs", CONFIGS["python"])
 
 
 @pytest.fixture(scope="module")

@@ -16,18 +16,12 @@ from jinja2 import Environment
 from support.hub.loopback_hub import LoopbackHub
 from support.models.minimal_pairs import LONGEST, PAIRS, pairs_folder, tiny_decoder
 
-from codesyntax_dataset.languages import CONFIGS
 from probing import prefer
 from probing.publish.harness import files, tasks
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
 REPO, TASK = "user/codesyntax", "codesyntax_python_pairs"
-
-
-@pytest.fixture(autouse=True)
-def known_config(monkeypatch):
-    monkeypatch.setitem(CONFIGS, "python_pairs", CONFIGS["python"])
 
 
 def test_tasks():
