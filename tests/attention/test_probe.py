@@ -351,6 +351,7 @@ def test_every_config_name_is_a_config():
         "english", "english_space_after", "german", "german_space_after", "ud", "ud_space_after",
         "python_exact", "java_exact", *(name for name, language in LANGUAGES.items() if language.variants == (EXACT,)),
         *(f"{name}_{edit.replace('-', '_')}" for name, language in LANGUAGES.items() if language.editing for edit in EDITS),
+        *(f"{name}_pairs" for name, language in LANGUAGES.items() if language.editing),
     }  # fmt: skip
 
 

@@ -22,11 +22,12 @@ import yaml
 from huggingface_hub import HfApi
 from support.hub.loopback_hub import LoopbackHub
 
-from codesyntax_dataset import annotate, atomic, builder, card, corpus, safe_files, shards, tokenize
+from codesyntax_dataset import annotate, atomic, card, corpus, safe_files, shards, tokenize
 from codesyntax_dataset.build import BuildReport, build
 from codesyntax_dataset.builder import CodeSyntax
 from codesyntax_dataset.check import check_folder
 from codesyntax_dataset.errors import DatasetError, ParseError, SourceError, UnknownName
+from codesyntax_dataset.features import FEATURES
 from codesyntax_dataset.folder import read_split
 from codesyntax_dataset.languages import CONFIGS, language_of, unedited
 from codesyntax_dataset.schema import LABELS
@@ -367,7 +368,7 @@ def test_load_dataset_reads_the_folder_in_a_new_process_also_streaming_and_witho
     report = build(source, ["python", "java"], tmp_path / "codesyntax")
     assert in_new_process(LOAD, tmp_path).splitlines() == [
         f"True {report.configs['python'].version}",
-        str(builder.FEATURES),
+        str(FEATURES),
         f"[0, 1] {[FIRST, SECOND]}",
         "{'test': 2, 'validation': 1} python",
     ]

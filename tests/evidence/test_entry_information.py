@@ -198,4 +198,4 @@ def test_from_submit_to_a_board_that_verifies(tiny_model, data, monkeypatch, tmp
         for choice in ("words_bits", "both_bits"):  # as unsure as so many edges ask for
             more = changed(more, lambda bits: bits + 10**8, choice)
         hub.add(BOARD, {**there, "entries/more.json": json.dumps(more).encode()})
-        assert "which has fewer" in board.read([BOARD], data).left_out[0].reason
+        assert "where there are fewer" in board.read([BOARD], data).left_out[0].reason

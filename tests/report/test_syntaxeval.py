@@ -402,6 +402,7 @@ def test_paths_are_divided_by_what_they_hold(probed, masked, tmp_path):
         "attention": [probed, tmp_path / "none"],
         "silencing": [],
         "information": [],
+        "preference": [],
     }
     found = by_instrument([masked, masked])
     assert (found["masking"], found["attention"]) == (sorted(masked.glob(RESULTS)), [])
