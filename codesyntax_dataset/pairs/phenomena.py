@@ -57,20 +57,20 @@ python                          finally_clause.finally+: else:          no-handl
 python                          else_clause.else+:       finally:|except: statement  If:if->else
 python                          except_clause.except+:   else:          statement  Try:body->handler
 java,javascript,typescript,php  finally_clause.finally   else           statement  Try:body->finalbody
-java                            if_statement.else        finally        statement  If:if->else
-javascript,typescript,php       else_clause.else         finally        statement  If:if->else
-javascript,typescript           catch_clause.catch       else           bare  Try:body->handler
-javascript,typescript           else_clause.else         catch          statement  If:if->else
+java                            if_statement.else        finally        bare       If:if->else
+javascript,typescript,php       else_clause.else         finally        bare       If:if->else
+javascript,typescript           catch_clause.catch       else           bare       Try:body->handler
+javascript,typescript           else_clause.else         catch          bare       If:if->else
 ruby                            ensure.ensure            else           no-handler! Try:body->finalbody
 ruby                            else.else                ensure|rescue  statement  If:if->else
-ruby                            rescue.rescue            else           bare  Try:body->handler
+ruby                            rescue.rescue            else           bare       Try:body->handler
 """
 
 _HANDLER_OR_BRANCH = """
 python                 except_clause.except     elif           expression  Try:body->handler
 python                 elif_clause.elif         except         statement  If:test->orelse
 javascript,typescript  catch_clause.catch       else+if        statement  Try:body->handler
-javascript,typescript  else_clause.else+if      catch          statement  If:if->else
+javascript,typescript  else_clause.else+if      catch          name       If:if->else
 ruby                   rescue.rescue            elsif|when     expression  Try:body->handler
 ruby                   elsif.elsif              rescue|when    statement  If:if->else
 ruby                   when.when                elsif|rescue   statement  Switch:switch->statement

@@ -147,7 +147,15 @@ def _before(code: Code, token: Node) -> Iterator[tuple[int, int]]:
 def _bare(code: Code, token: Node) -> Iterator[tuple[int, int]]:
     """The beginning of the statement, if nothing belongs to the word but a block."""
     behind = code.tokens[token.last + 1 : token.last + 2]
-    if behind and (code.of(behind[0]) == "{" or "\n" in code.text[token.end : behind[0].start]):
+    alone = code.of(token) == "rescue" and behind and "\n" in code.text[token.end : behind[0].start]
+    if alone or (behind and code.of(behind[0]) == "{"):
+        yield from _statement(code, token)
+
+
+def _name(code: Code, token: Node) -> Iterator[tuple[int, int]]:
+    """The beginning of the statement, if its condition also reads as the name that a handler gives."""
+    condition = code.tokens[token.last + 2 : token.last + 5]
+    if [code.of(part) for part in condition[::2]] == ["(", ")"] and condition[1].type == "identifier":
         yield from _statement(code, token)
 
 
@@ -183,6 +191,7 @@ _PARTNERS: dict[str, Callable[[Code, Node], Iterator[tuple[int, int]]]] = {
     "before": _before,
     "no-handler": _no_handler,
     "bare": _bare,
+    "name": _name,
     "expression": _expression,
     "elif-in": _elif_in,
 }
