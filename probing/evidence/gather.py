@@ -296,8 +296,9 @@ class Evidence:
 
 
 SHORT = 1_300
-"""Characters of the longest function on which the heads of an entry are chosen: most models with 512 positions read it,
-and the choice of the others does not depend on what they can read (`choose_least`)."""
+"""Characters of the longest function on which the heads of an entry are chosen. The embedded encoder, which has 512
+positions, reads 344 of 346 such functions of CodeSearchNet. What a model cannot read never helps it
+(`choose_least`)."""
 
 
 class WholeSplits:

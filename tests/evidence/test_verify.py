@@ -85,6 +85,19 @@ def test_honest_runs_raise_no_alarm(dtype, tiny_model, dataset_folder, probed):
 # What leaves the ledger wrong, whoever made it so -------------------------------------------------------------------
 
 
+def test_functions_that_were_not_read_raise_no_alarm(tiny_model, dataset_folder, tmp_path):
+    """Of both splits some are too long: heads are chosen at worst, and of those that were read some are probed again."""
+    paths = []
+    for split in ("test", "validation"):
+        result = probe(str(tiny_model), dataset_folder, "python", split, max_length=150, output=tmp_path)
+        assert sum(result.skips.values()) > 5
+        paths += result.paths(tmp_path)[:1]
+    for path in paths:
+        found = verify(path, model=str(tiny_model), data=dataset_folder, functions=12)
+        assert found.accepted, found.checks
+        assert 0 < found.functions < found.of and len(found.bounds) > 20 and min(found.bounds.values()) >= 0
+
+
 def heads_swapped(ledger):
     return dataclasses.replace(ledger, ranks=ledger.ranks[..., [1, 0, 2]])
 

@@ -148,7 +148,6 @@ def _by_go(texts: Sequence[Text]) -> list[str]:
 _RUST = frozenset({"E0267", "E0268", "E0426", "E0571", "E0586", "E0695", "E0728"})
 """The errors with a number that are about where something stands."""
 
-
 _RUST_NAMES = re.compile(r"cannot (find|determine)|no rules expected|environment")
 """How errors without a number begin that are about names and macros."""
 
@@ -175,9 +174,7 @@ def _by_rust(texts: Sequence[Text]) -> list[str]:
                 number, spans = (error["code"] or {}).get("code"), error["spans"]
                 if error["level"] != "error" or not spans:
                     continue
-                syntax = number is None and not re.match(
-                    r"cannot (find|determine)|no rules expected|environment", error["message"]
-                )
+                syntax = number is None and not _RUST_NAMES.match(error["message"])
                 if syntax or number in _RUST:
                     found.setdefault(Path(spans[0]["file_name"]).name, error["message"])
                 parsed &= number is not None or not syntax

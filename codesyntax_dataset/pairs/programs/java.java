@@ -5,7 +5,7 @@ import java.nio.charset.StandardCharsets;
 import java.util.*;
 import javax.tools.*;
 
-/** What the JDK's compiler says about texts; programs.py says what is read and written. */
+/** What the JDK's compiler says about texts; `__init__.py` says what is read and written. */
 class Check {
   static final Set<String> PLACES =
       Set.of("compiler.err.break.outside.switch.loop", "compiler.err.cont.outside.loop", "compiler.err.undef.label");

@@ -1,4 +1,4 @@
-// What V8, and for TypeScript its compiler, say about texts; programs.py says what is read and written.
+// What V8, and for TypeScript its compiler, say about texts; `__init__.py` says what is read and written.
 const readline = require("node:readline");
 const vm = require("node:vm");
 const ts = process.argv[2] === "typescript" ? require("typescript") : undefined;

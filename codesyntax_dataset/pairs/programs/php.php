@@ -1,5 +1,5 @@
 <?php
-// What PHP says about texts; programs.py says what is read and written. A text that PHP can parse, but not compile, ends
+// What PHP says about texts; `__init__.py` says what is read and written. A text that PHP can parse, but not compile, ends
 // this program.
 error_reporting(0);
 ini_set('display_errors', '0');

@@ -1,4 +1,4 @@
-# What Ruby says about texts; programs.py says what is read and written.
+# What Ruby says about texts; `__init__.py` says what is read and written.
 $VERBOSE = nil
 $stdout.sync = true
 while (line = $stdin.gets)
