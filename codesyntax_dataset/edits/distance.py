@@ -33,6 +33,8 @@ def brackets(function: Function) -> list[Change]:
                 and node.start_byte not in bare
             ):
                 number = function.draws.below(MOST_BRACKETS + 1)
+                if number == 1 and editing.cast and (cast := editing.cast.match(function.code, start)):
+                    number += cast.end() == end
                 closing.append(Change(end, end, ")" * number))
                 opening.append(Change(start, start, "(" * number))
     return closing + opening

@@ -7,6 +7,8 @@ from dataclasses import replace
 
 from codesyntax_dataset.languages.language import Editing
 
+_GO = "false|iota|make|new|nil|true"  # names with syntax of their own
+
 GO = Editing(
     string=re.compile(r"(?P<quotes>[\"`])(?P<text>.*)(?P=quotes)", re.DOTALL),
     comment="//",
@@ -25,7 +27,8 @@ GO = Editing(
     blocks=frozenset({"statement_list"}),
     no_op="; {}",
     alone=frozenset({"comment", "empty_statement"}),
-    identifier=re.compile(r"(?!(?:false|iota|make|new|nil|true)\b)[^\W\d]\w*"),  # those before have syntax of their own
+    contextual=frozenset(_GO.split("|")),
+    identifier=re.compile(rf"(?!(?:{_GO})\b)[^\W\d]\w*"),
 )
 
 _JAVASCRIPT = "accessor|arguments|constructor|get|meta|set|target|using"  # names that are none in some places

@@ -19,7 +19,7 @@ from codesyntax_dataset.build import build
 from codesyntax_dataset.check import check_folder
 from codesyntax_dataset.edits import _CHANGES, edit
 from codesyntax_dataset.edits.changes import Change, changed, image
-from codesyntax_dataset.edits.function import covered
+from codesyntax_dataset.edits.function import Function, covered
 from codesyntax_dataset.errors import ArgumentError, EditError, SourceError, UnknownName
 from codesyntax_dataset.languages import LANGUAGES, language_of, unedited, variant_of
 from codesyntax_dataset.protocol import EDITS
@@ -371,6 +371,19 @@ def test_names_in_code_inside_strings_are_renamed_with_the_others(language, code
 def test_an_interface_before_super_has_no_brackets(name):
     code = edit("int f(int x) { return Shape.super.area(x) + Shape.super.side; }", "java", name)[0]
     assert "return Shape.super.area((" in code and "+ Shape.super.side" in code
+
+
+@pytest.mark.parametrize("name", ["brackets", "distance"])
+def test_a_name_before_a_sign_becomes_no_cast(name):
+    """Of `(a.b) - c` among arguments, the grammar says that `-c` is cast."""
+    code = "void f() {" + " g(a.b - c, d + e);" * 20 + " }"
+    edited, _ = edit(code, "java", name)
+    assert re.search(r"\(\(a\.b\)\) - ", edited) and not re.search(r"[^(]\([a-z.]+\) [-+] ", edited)
+
+
+def test_names_with_syntax_of_their_own_are_no_new_names_in_go():
+    function = Function("func f(x int) {}", LANGUAGES["go"], "exact", "rename-words")
+    assert [name for name in ("make", "new", "iota", "nil", "made") if not function.is_taken(name)] == ["made"]
 
 
 def test_layout_leaves_text_outside_of_php():

@@ -20,6 +20,7 @@ EDITING = Editing(
         "ternary_expression.condition ternary_expression.consequence variable_declarator.value".split()
     ),
     bare=frozenset({"field_access.super", "method_invocation.super"}),  # `(A).super.f()` is no Java
+    cast=re.compile(r"[^\W\d][\w$.]*(?=\s*[+-])"),
     arguments=frozenset({"argument_list"}),
     blocks=frozenset({"block", "constructor_body", "switch_block_statement_group"}),
     no_op=" ;",

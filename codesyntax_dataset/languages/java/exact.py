@@ -12,6 +12,10 @@ TABLE = Table(
     frames=(("class A {", "\n}"),),
     brackets=frozenset({"parenthesized_expression"}),
     whole=frozenset({"string_literal"}),
+    refused="""
+        (cast_expression type: [(type_identifier) (scoped_type_identifier)] ; `f((a.b) - c)` is no cast of `-c`
+          value: (unary_expression ["+" "-"]) @refused)
+    """,
     flat=frozenset(
         "argument_list class_body formal_parameters inferred_parameters modifiers resource_specification switch_block "
         "throws type_arguments type_parameters".split()
