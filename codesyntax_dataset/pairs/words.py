@@ -63,8 +63,8 @@ def _control(code: Code, token: Node) -> Iterator[tuple[int, int]]:
             break
         if around.type in _LOOPS | _SWITCHES:
             return
-    if loop.first < token.first or loop.children[1].type in ("for_clause", "pattern_list", "range_clause"):
-        return  # a label, `async` or several targets next to it already tell
+    if loop.first < token.first or loop.children[1].type in ("block", "for_clause", "pattern_list", "range_clause"):
+        return  # a label, `async`, several targets or no condition next to it already tell
 
     def outside(node: Node) -> bool:
         own_else = node.type == "else_clause" and node.parent is loop

@@ -14,6 +14,7 @@ from probing.evidence.entry_relations import RelationEntry, RelationSums
 from probing.evidence.preferred import accuracies
 from probing.prediction.preference_result import (
     SCORES,
+    VERSION,
     PreferenceResult,
     PreferenceRun,
     PreferenceSettings,
@@ -50,7 +51,7 @@ class PreferenceEntry(RelationEntry):
     SUMS: ClassVar = dict.fromkeys(SCORES, 2)
 
     instrument: Literal["preference"]
-    version: Literal[1]
+    version: Literal[2]
     settings: PreferenceEntrySettings
     run: PreferenceEntryRun
 
@@ -83,4 +84,4 @@ class PreferenceEntry(RelationEntry):
 def of_result(result: PreferenceResult, data: Any = None) -> PreferenceEntry:
     """The entry of a result on minimal pairs; it needs no `data`. Raises EntryError for what no board takes."""
     columns = {"edges": np.ones(len(result.ledger)), **dict(zip(SCORES, result.ledger.preferred().T))}
-    return PreferenceEntry.of(result, columns, version=1, dropped={})
+    return PreferenceEntry.of(result, columns, version=VERSION, dropped={})

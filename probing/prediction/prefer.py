@@ -99,14 +99,15 @@ class EncodedPair:
     """A minimal pair as the model reads it, at the place `index` in the split.
 
     `good`, `bad`: each the sub-tokens and the positions of those that are scored; `changed`: of each, which of these
-    positions the two do not share, bool (M,); `about`: phenomenon, repository, distance and depth.
+    positions the two do not share, bool (M,); `about`: phenomenon, relation, repository, distance, depth, and how a
+    counter of brackets decides, as in the ledger.
     """
 
     index: int
     good: Copy
     bad: Copy
     changed: tuple[np.ndarray, np.ndarray]
-    about: tuple[int, int, int, int]
+    about: tuple[int, ...]
 
     @property
     def ids(self) -> np.ndarray:
@@ -144,7 +145,7 @@ class Preferring(Experiment[EncodedPair, PreferenceResult]):
         data, model = self.data, self.model
         check_language(model.tokenizer, model.name, language_of(data.config).name)
         rows = [*chain.from_iterable(pairs(data.dataset, data.limit))]
-        self.phenomena = sorted({row["phenomenon"] for row in rows})
+        self.phenomena, self.relations = (sorted({row[name] for row in rows}) for name in ("phenomenon", "relation"))
         encoded, skips = [*self._encoded(rows)], Counter[str]()
         kept = [pair for pair in encoded if len(pair.ids) <= model.longest]
         if len(kept) < len(encoded):
@@ -163,6 +164,7 @@ class Preferring(Experiment[EncodedPair, PreferenceResult]):
         provenance = PreferenceProvenance(
             settings=settings,
             version=VERSION,
+            relations=self.relations,
             skips=dict(skips),
             run=PreferenceRun(
                 family=model.family,
@@ -174,14 +176,19 @@ class Preferring(Experiment[EncodedPair, PreferenceResult]):
         return Prepared(provenance, kept)
 
     def _encoded(self, rows: Sequence[Mapping[str, Any]]) -> Iterator[EncodedPair]:
-        phenomenon = {name: number for number, name in enumerate(self.phenomena)}
+        phenomenon, relation = ({name: at for at, name in enumerate(of)} for of in (self.phenomena, self.relations))
         repository: dict[str, int] = {}
         for row in rows:
             good, bad = (Copy(*read) for read in self.model.read([row["good"], row["bad"]]))
-            about = phenomenon[row["phenomenon"]], repository.setdefault(row["repo"], len(repository))
-            yield EncodedPair(
-                row["place"], good, bad, changed(good, bad), (*about, int(row["distance"]), int(row["depth"]))
+            about = (
+                phenomenon[row["phenomenon"]],
+                relation[row["relation"]],
+                repository.setdefault(row["repo"], len(repository)),
+                int(row["distance"]),
+                int(row["depth"]),
+                1 + int(np.sign(unmatched(row["bad"]) - unmatched(row["good"]))),
             )
+            yield EncodedPair(row["place"], good, bad, changed(good, bad), about)
 
     @cached_property
     def _scorer(self) -> Scorer:
@@ -200,6 +207,11 @@ class Preferring(Experiment[EncodedPair, PreferenceResult]):
 def _sums(pair: EncodedPair, scores: Sequence[np.ndarray]) -> list[np.ndarray]:
     """Of the good text and of the bad one: the log-probability of all sub-tokens, and of those in `changed`."""
     return [np.array([of.sum(), of[where].sum()]) for of, where in zip(scores, pair.changed)]
+
+
+def unmatched(text: str) -> int:
+    """How many brackets of each kind a text opens and does not close, or closes and does not open, counted alone."""
+    return sum(abs(text.count(opens) - text.count(closes)) for opens, closes in ("()", "[]", "{}"))
 
 
 def changed(good: Copy, bad: Copy) -> tuple[np.ndarray, np.ndarray]:

@@ -41,9 +41,11 @@ class PreferenceLedger(RowLedger):
         [
             ("function", "<i4"),
             ("phenomenon", "<i4"),
+            ("relation", "<i4"),  # of the relations in the settings
             ("repository", "<i4"),  # in the order of the split
             ("distance", "<i4"),
             ("depth", "<i4"),
+            ("counted", "<i4"),  # 2 where the good text has fewer unmatched brackets, 1 where it has as many, else 0
             *((f"{text}_{of}_tokens", "<i4") for text in ("good", "bad") for of in SCORES),
             *((f"{text}_{of}", "<f8") for text in ("good", "bad") for of in SCORES),
         ]
@@ -53,13 +55,15 @@ class PreferenceLedger(RowLedger):
     CLUSTER = "repository"
     INSTRUMENT = ledger_file.PREFERENCE
     COMMAND = "prefer"
-    REPEATED = ("phenomenon", "repository", "distance", "depth")
+    REPEATED = ("phenomenon", "relation", "repository", "distance", "depth", "counted")
 
     def __repr__(self) -> str:
         return f"PreferenceLedger: {len(self)} pairs of {len(self.names)} phenomena"
 
     @classmethod
     def check(cls, rows: np.ndarray) -> None:
+        if ((rows["counted"] < 0) | (rows["counted"] > 2) | (rows["relation"] < 0)).any():
+            raise ValueError("pairs that cannot be")
         for text in ("good", "bad"):
             whole, place = (rows[f"{text}_{of}_tokens"] for of in SCORES)
             if (place < 0).any() or (place > whole).any():
@@ -74,7 +78,7 @@ class PreferenceLedger(RowLedger):
         return (np.sign(gained) + 1) / 2
 
 
-VERSION = 1
+VERSION = 2
 """Of scoring: raised whenever the same settings give other numbers."""
 
 
@@ -92,23 +96,26 @@ class PreferenceRun(Circumstances):
 
 
 class PreferenceProvenance(Provenance):
-    """The origin of a ledger of pairs."""
+    """The origin of a ledger of pairs. `relations`: those of the split, empty text for pairs of none."""
 
     RUN, WHAT, AGAIN = "a run over minimal pairs", "scoring of pairs", "run `codesyntax prefer` again"
     VERSION = VERSION
 
     settings: PreferenceSettings
     version: int
+    relations: list[str]
     run: PreferenceRun
 
 
 class Accuracy(Record):
     """Percent of some `pairs`, of so many `repositories`, in which the good text is likelier, as a `whole` and by the
-    `place` in which the two differ; ties count half. `ties`: of whole texts."""
+    `place` in which the two differ; ties count half. `ties`: of whole texts. `brackets`: what a rival without a model
+    gets, which prefers the text with fewer unmatched brackets."""
 
     pairs: Count
     repositories: Count
     ties: Number
+    brackets: float
     whole: float
     place: float
 
@@ -117,6 +124,7 @@ class MeanAccuracy(Record):
     """Means over the `phenomena` with at least LEAST_PAIRS pairs."""
 
     phenomena: Count
+    brackets: float
     whole: float
     place: float
 
@@ -135,26 +143,26 @@ class PreferenceResult(Result[PreferenceLedger]):
     """Of all pairs."""
     mean: MeanAccuracy | None
     phenomena: dict[str, Accuracy]
+    relations: dict[str, Accuracy]
     distances: dict[str, Accuracy]
     depths: dict[str, Accuracy]
 
     @classmethod
     def from_ledger(cls, ledger: PreferenceLedger, data_folder: Path | None = None) -> PreferenceResult:
         made, preferred = PreferenceProvenance.of(ledger), ledger.preferred()
-        repository = ledger.rows["repository"]
         groups = {
-            by: {name: _accuracy(repository[chosen], preferred[chosen]) for name, chosen in of}
+            by: {name: _accuracy(ledger.rows[chosen], preferred[chosen]) for name, chosen in of}
             for by, of in groups_of(ledger).items()
         }
         counted = [one for one in groups["phenomena"].values() if one.pairs >= LEAST_PAIRS]
-        means = {of: float(np.mean([getattr(one, of) for one in counted])) for of in SCORES if counted}
+        means = {of: float(np.mean([getattr(one, of) for one in counted])) for of in ("brackets", *SCORES) if counted}
         return cls._of(
             ledger,
             data_folder,
             made,
             signature_of(made.settings, len(ledger)),
             functions=len(ledger),
-            accuracy=_accuracy(repository, preferred),
+            accuracy=_accuracy(ledger.rows, preferred),
             mean=MeanAccuracy(phenomena=len(counted), **means) if counted else None,
             **groups,
         )
@@ -174,9 +182,11 @@ class PreferenceResult(Result[PreferenceLedger]):
 def groups_of(ledger: PreferenceLedger) -> dict[str, list[tuple[str, np.ndarray]]]:
     """By what pairs are grouped -> the groups that have any, in order: the name, and which pairs, bool (N,)."""
     rows = ledger.rows
-    phenomena = sorted((name, rows["phenomenon"] == at) for at, name in enumerate(ledger.names))
+    phenomena = ((name, rows["phenomenon"] == at) for at, name in enumerate(ledger.names))
+    relations = ((name, rows["relation"] == at) for at, name in enumerate(ledger.settings["relations"]) if name)
     return {
-        "phenomena": [(name, chosen) for name, chosen in phenomena if chosen.any()],
+        "phenomena": sorted((name, chosen) for name, chosen in phenomena if chosen.any()),
+        "relations": sorted((name, chosen) for name, chosen in relations if chosen.any()),
         "distances": [*_bins(rows["distance"], DISTANCES)],
         "depths": [*_bins(rows["depth"], DEPTHS)],
     }
@@ -202,10 +212,11 @@ def signature_of(settings: PreferenceSettings, pairs: int) -> Signature:
     )
 
 
-def _accuracy(repository: np.ndarray, preferred: np.ndarray) -> Accuracy:
+def _accuracy(rows: np.ndarray, preferred: np.ndarray) -> Accuracy:
     return Accuracy(
         pairs=len(preferred),
-        repositories=len(np.unique(repository)),
+        repositories=len(np.unique(rows["repository"])),
         ties=int((preferred[:, 0] == 0.5).sum()),
+        brackets=50 * float(rows["counted"].mean()),
         **{of: 100 * float(preferred[:, at].mean()) for at, of in enumerate(SCORES)},
     )

@@ -8,7 +8,7 @@ from pathlib import Path
 from probing.evidence.effect import Effect
 from probing.evidence.preferred import Preferred, preferred
 from probing.prediction.preference_result import LEAST_PAIRS, Accuracy, PreferenceResult
-from probing.report.document import COUNT, NAME, SCORE, Column, Section, Table
+from probing.report.document import COUNT, NAME, PERCENT, SCORE, Column, Section, Table
 from probing.report.words import method
 
 TITLE = "Which text of a minimal pair a model finds likelier"
@@ -17,6 +17,7 @@ _COLUMNS = [
     Column("pairs", COUNT),
     Column("repositories", COUNT, spare=(1,)),
     Column("ties", COUNT, spare=(2,)),
+    Column("brackets", PERCENT, "accuracy", spare=(3,)),
     Column("whole texts", SCORE, "accuracy"),
     Column("where they differ", SCORE, "accuracy", spare=(0,)),
 ]
@@ -39,7 +40,8 @@ def section(results: Sequence[PreferenceResult]) -> Section:
     """The models and controls side by side, then each by phenomenon, distance and depth."""
     found = [preferred(result) for result in results]
     rows = [
-        [result.title, result.run.scores, result.mean.phenomena, result.accuracy.pairs, *map(_shown, of.mean)]
+        [result.title, result.run.scores, result.mean.phenomena, result.accuracy.pairs, result.mean.brackets]
+        + [*map(_shown, of.mean)]
         for result, of in zip(results, found)
         if result.mean is not None and of.mean is not None
     ]
@@ -65,28 +67,30 @@ def parts_of(result: PreferenceResult) -> list[str | Table]:
 def _tables(result: PreferenceResult, found: Preferred, name: str) -> list[Table]:
     totals: list[list[object]] = []
     if result.mean is not None and found.mean is not None:
-        means = map(_shown, found.mean)
-        totals = [[f"mean of {result.mean.phenomena} phenomena", result.accuracy.pairs, None, None, *means]]
+        numbers = result.accuracy.pairs, None, None, result.mean.brackets
+        totals = [[f"mean of {result.mean.phenomena} phenomena", *numbers, *map(_shown, found.mean)]]
     phenomena = Table(
         name,
         f"{result.title}: the grammatical text is likelier, percent of pairs",
         [Column("phenomenon", NAME), *_COLUMNS],
         _rows(result.phenomena, found.groups["phenomena"], LEAST_PAIRS),
         f"By {result.run.scores}. 50: by chance; ties count half. 95 % intervals over repositories. *: fewer than "
-        f"{LEAST_PAIRS} pairs, not in the mean.",
+        f"{LEAST_PAIRS} pairs, not in the mean. Brackets: without a model, the text with fewer unmatched brackets.",
         totals=totals,
     )
-    bins = {f"distance {name}": ("distances", name) for name in result.distances}
+    bins = {name: ("relations", name) for name in result.relations}
+    bins |= {f"distance {name}": ("distances", name) for name in result.distances}
     bins |= {f"depth {name}": ("depths", name) for name in result.depths}
     by_bin = {title: getattr(result, by)[of] for title, (by, of) in bins.items()}
     rows = _rows(by_bin, {title: found.groups[by][of] for title, (by, of) in bins.items()})
-    title = f"{result.title}: the same by distance, in tokens, and depth, in levels of the tree"
+    title = f"{result.title}: the same by relation, by distance, in tokens, and by depth, in levels of the tree"
     return [phenomena, Table(f"{name}-bins", title, [Column("pairs with", NAME), *_COLUMNS], rows)]
 
 
 def _rows(accuracies: dict[str, Accuracy], found: dict[str, list[Effect]], least: int = 0) -> list[list[object]]:
     return [
-        [name + " *" * (one.pairs < least), one.pairs, one.repositories, one.ties, *map(_shown, found[name])]
+        [name + " *" * (one.pairs < least), one.pairs, one.repositories, one.ties, one.brackets]
+        + [*map(_shown, found[name])]
         for name, one in accuracies.items()
     ]
 

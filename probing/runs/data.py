@@ -24,7 +24,7 @@ from probing.runs.settings import Limit, Sample, Settings
 
 COLUMNS = ("id", "code", "token_start", "token_end", "relations")
 
-PAIR_COLUMNS = ("id", "good", "bad", "phenomenon", "distance", "depth", "repo")
+PAIR_COLUMNS = ("id", "good", "bad", "phenomenon", "relation", "distance", "depth", "repo")
 """Those of a config of minimal pairs."""
 
 

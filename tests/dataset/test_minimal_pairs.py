@@ -268,6 +268,7 @@ def test_the_same_function_in_several_files_is_scored_in_each(tmp_path):
         ("python", "async def f(rows):\n    async with rows.all(1, 2) as row:\n        print(row)\n"),
         ("python", "def f(rows):\n    with rows.all(1, 2):\n        with rows.all(3, 4) as row: print(row)\n"),
         ("go", "func f(rows []int) {\n\tfor _, row := range rows {\n\t\tif row > 1 {\n\t\t\tbreak\n\t\t}\n\t}\n}\n"),
+        ("go", "func f() {\n\tfor {\n\t\tif g(1, 2, 3) {\n\t\t\tbreak\n\t\t}\n\t}\n}\n"),
         ("go", "func f() {\n\tif row := g(); row > 1 {\n\t\tg()\n\t} else {\n\t\th()\n\t}\n}\n"),
         ("rust", "fn f() {\n    'rows: while g.h(1) {\n        g.h(2);\n        break;\n    }\n}\n"),
     ],

@@ -192,6 +192,8 @@ def test_accuracies_by_hand(decoder, data, monkeypatch):
     assert result.accuracy.whole == pytest.approx(100 * np.mean(loop + bracket))
     assert result.mean.whole == pytest.approx(50 * (np.mean(loop) + np.mean(bracket)))
     assert (result.phenomena["loop"].ties, result.phenomena["bracket"].ties) == (15, 0)
+    assert [*result.relations] == ["While:while->body"]
+    assert result.relations["While:while->body"] == result.phenomena["loop"]
     # distances: 0, 4, ... of loops; 0, 1, 2, ... of brackets
     assert result.distances["4-7"].pairs == 1 + 4 and result.distances["64-127"].pairs == 14
     assert [*result.distances] == ["0-3", "4-7", "8-15", "16-31", "32-63", "64-127"]
@@ -202,6 +204,17 @@ def test_accuracies_by_hand(decoder, data, monkeypatch):
         len(deepest),
         pytest.approx(100 * np.mean(deepest)),
     )
+
+
+def test_a_rival_that_counts_brackets(decoder, data):
+    """Of `])` and `))` it takes the first; a loop that becomes a conditional has as many brackets, and moved ones, too."""
+    result = prefer(decoder, data)
+    assert (result.phenomena["bracket"].brackets, result.phenomena["loop"].brackets) == (100.0, 50.0)
+    assert (result.accuracy.brackets, result.mean.brackets) == (75.0, 75.0)
+    texts = {"a(b[0])": 0, "a(b[0)]": 0, "a(b[0))": 2, "a(b[0": 2, ")(": 0, "}": 1}
+    assert {text: module.unmatched(text) for text in texts} == texts
+    swapped = prefer(decoder, datasets.Dataset.from_list([pair(0, "a(b)]", "a(b)", "any", 1, 1, "owner/name")]))
+    assert swapped.accuracy.brackets == 0.0
 
 
 # --- runs
@@ -394,9 +407,10 @@ def test_table(decoder, data):
     phenomena, bins, signature = parts(result)
     whole = preferred(result).groups["phenomena"]["loop"][0]
     assert phenomena.rows[1][:4] == ["loop", 30, REPOSITORIES, result.phenomena["loop"].ties]
-    assert phenomena.rows[1][4] == [whole.estimate, whole.low, whole.high]
+    assert phenomena.rows[1][4] == 50.0
+    assert phenomena.rows[1][5] == [whole.estimate, whole.low, whole.high]
     assert whole.estimate == pytest.approx(result.phenomena["loop"].whole)
-    assert [row[0] for row in bins.rows][:1] == ["distance 0-3"] and signature == result.signature
+    assert [row[0] for row in bins.rows][:2] == ["While:while->body", "distance 0-3"] and signature == result.signature
     few = parts(prefer(decoder, data, limit=6))[0]
     assert [row[0] for row in few.rows] == ["bracket *", "loop *"] and not few.totals
 

@@ -10,10 +10,12 @@ import importlib
 import json
 import math
 import os
+import re
 import shutil
 import subprocess
 import sys
 import time
+from collections import Counter
 from pathlib import Path
 
 import huggingface_hub
@@ -29,6 +31,7 @@ from codesyntax_dataset import metadata
 from codesyntax_dataset.build import build
 from codesyntax_dataset.check import check_folder
 from codesyntax_dataset.errors import DatasetError, HubError, UnknownName
+from codesyntax_dataset.features import PAIR_FEATURES
 from codesyntax_dataset.languages import CONFIGS
 from codesyntax_dataset.protocol import DIRECTIONS
 from codesyntax_dataset.schema import LABELS
@@ -271,6 +274,34 @@ def test_evaluate_loads_the_similarity_of_trees_from_its_space(connect, tmp_path
     module, jaccard = json.loads(done.stdout)
     assert module.startswith("evaluate_modules.metrics.user--ast_similarity.")
     assert jaccard == 0.8  # 4 of 5 nodes, as in the metric's card
+
+
+PAIRS = """
+import json, datasets
+rows = datasets.load_dataset("user/codesyntax", "go_pairs", split="test")
+print(json.dumps([rows.to_list(), str(rows.features), str(rows.info.version)]))
+"""
+
+
+@pytest.mark.slow
+def test_load_dataset_loads_minimal_pairs_from_their_repository(connect, tmp_path):
+    """The rows, their types and version as built; the card counts them by phenomenon, and has the task for lm-eval."""
+    folder = tmp_path / "codesyntax"
+    build("sample", ["go_pairs"], folder)
+    with LoopbackHub() as hub:
+        connect(hub)
+        assert run("push", "dataset", folder, "--repo", DATASET).exit_code == 0
+        sent = pushed(hub)
+        variables = {"HF_HOME": str(tmp_path / "home"), "HF_HUB_OFFLINE": "0", "HF_ENDPOINT": hub.url}
+        command = [sys.executable, "-c", PAIRS]
+        done = subprocess.run(command, env=os.environ | variables, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    rows, features, version = json.loads(done.stdout)
+    assert rows == pq.read_table(folder / "go_pairs/test.parquet").to_pylist() and len(rows) > 20
+    assert features == str(PAIR_FEATURES) and version.startswith(f"{LABELS}.")
+    for phenomenon, count in Counter(row["phenomenon"] for row in rows).items():
+        assert re.search(rf"^\| `{phenomenon}` .*\| {count} \|", sent["README.md"].decode(), flags=re.MULTILINE)
+    assert sent.keys() - files(folder).keys() == {"lm_eval/codesyntax_go_pairs.yaml"}
 
 
 def test_offline_means_offline(monkeypatch, dataset_folder):

@@ -17,9 +17,21 @@ LONGEST = 120
 """Positions of the decoder."""
 
 
+RELATIONS = {"loop": "While:while->body"}
+
+
 def pair(number: int, good: str, bad: str, phenomenon: str, distance: int, depth: int, repo: str) -> dict:
-    about = {"phenomenon": phenomenon, "relation": "", "distance": distance, "depth": depth, "prefix": False}
-    return {"id": f"{number}-0", "good": good, "bad": bad, **about, "certified": "ast", "repo": repo, "path": "a.py"}
+    about = {"phenomenon": phenomenon, "relation": RELATIONS.get(phenomenon, ""), "distance": distance, "depth": depth}
+    return {
+        "id": f"{number}-0",
+        "good": good,
+        "bad": bad,
+        **about,
+        "prefix": False,
+        "certified": "ast",
+        "repo": repo,
+        "path": "a.py",
+    }
 
 
 def written() -> list[dict]:
