@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from codesyntax_dataset.languages import editing
 from codesyntax_dataset.languages.tables.record import language_by
-from codesyntax_dataset.languages.tables.table import Rule, Table
+from codesyntax_dataset.languages.tables.table import BACKWARD, Rule, Table
 
 _WHILE = "*[0]<!for_clause|range_clause>"  # a loop without such a clause has a condition, or nothing
 _OPERATORS = "'+= -= *= /= %= &= |= ^= <<= >>= &^='"
 _CASES = "*<expression_case|type_case|communication_case|default_case>"
+_BODY = "*<statement_list>/*"
 _SLICE = " | ".join(
     f"{first} .. {last}" for last in ("capacity", "end", "':'") for first in ("start", "':'")
 )  # its parts need not be there, its colons are
@@ -26,6 +27,7 @@ TABLE = Table(
         Rule("const_spec", "Assign", {"target": "name", "value": "value/*"}),
         Rule("receive_statement", "Assign", {"target": "left/*", "value": "right"}),
         Rule("short_var_declaration", "Assign", {"target": "left/*", "value": "right/*"}),
+        Rule("type_alias", "Assign", {"target": "name", "value": "type"}),
         Rule("type_switch_statement", "Assign", {"target": "alias", "value": "value .. ')'"}),
         Rule("var_spec", "Assign", {"target": "name", "value": "value/*"}),
         Rule("qualified_type", "Attribute", {"value": "package", "attr": "name"}),
@@ -37,6 +39,9 @@ TABLE = Table(
         ),
         Rule("call_expression", "Call", {"func": "function .. type_arguments | function", "args": "arguments/*"}),
         Rule("type_conversion_expression", "Call", {"func": "type", "args": "operand"}),
+        Rule("communication_case", "Case", {"test": "communication", "body": _BODY}),
+        Rule("expression_case", "Case", {"test": "value/*", "body": _BODY}),
+        Rule("type_case", "Case", {"test": "type", "body": _BODY}),
         Rule("defer_statement", "Defer", {"defer": "'defer'", "call": "*"}),
         Rule("keyed_element", "Dict", {"key": "key/*", "value": "value/*"}),
         Rule(
@@ -71,7 +76,9 @@ TABLE = Table(
         Rule("labeled_statement", "LabeledStatement", {"label": "label", "body": "*[1]"}),
         Rule("func_literal", "Lambda", {"params": "parameters/*", "body": "body"}),
         Rule("return_statement", "Return", {"return": "'return'", "value": "*/*"}),
+        Rule("send_statement", "Send", {"channel": "channel", "value": "value"}),
         Rule("slice_expression", "Slice", {"lower": "start", "upper": "end"}),
+        Rule("variadic_argument", "Spread", {"value": "*", "spread": "'...'"}),
         Rule("call_expression", "Subscript", {"value": "function", "slice": "type_arguments/*"}),
         Rule("generic_type", "Subscript", {"value": "type", "slice": "type_arguments/*"}),
         Rule("index_expression", "Subscript", {"value": "operand", "slice": "index"}),
@@ -87,6 +94,7 @@ TABLE = Table(
             {"while": f"{_WHILE}/^/'for'", "test": f"{_WHILE}<!block>", "body": f"{_WHILE}/^/body"},
         ),
     ),
+    backward=BACKWARD - {"Spread:value->spread"} | {"Spread:spread->value"},
     functions={"function_declaration": "body/^/name", "method_declaration": "body/^/name"},
     sketch="func f() { ... }",
     examples={
@@ -94,6 +102,7 @@ TABLE = Table(
         "Attribute": "obj.name",
         "AugAssign": "x += 1",
         "Call": "f(a, b)",
+        "Case": "switch x { case 1: a() }",
         "Defer": "defer f.Close()",
         "Dict": 'ages := map[string]int{"Ada": 36}',
         "For": "for _, x := range s { use(x) }; for i := 0; i < n; i++ { a() }",
@@ -103,7 +112,9 @@ TABLE = Table(
         "LabeledStatement": "outer: for { a() }",
         "Lambda": "f := func(a int) int { return a + 1 }",
         "Return": "return a, b",
+        "Send": "c <- x",
         "Slice": "s = s[1:n]",
+        "Spread": "f(s...)",
         "Subscript": "x = s[i]",
         "Switch": "switch x { case 1: a() }",
         "UnaryOp": "x = !t",

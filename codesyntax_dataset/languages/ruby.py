@@ -22,6 +22,7 @@ _TRY = {
     "orelse": f"*<else>/{_STATEMENTS}",
     "finalbody": f"*<ensure>/{_STATEMENTS}",
 }
+_AFTER_BEGIN = "body<begin>/^/condition"
 _ARGUMENTS = "arguments/*"
 _KEYWORDS = "pair|hash_splat_argument"
 
@@ -47,13 +48,20 @@ TABLE = Table(
             "Call",
             {
                 "func": "method | receiver",
-                "args": f"{_ARGUMENTS}<!{_KEYWORDS}|block_argument>",
-                "keywords": f"{_ARGUMENTS}<{_KEYWORDS}>",
+                "args": f"{_ARGUMENTS} unless {_ARGUMENTS}<{_KEYWORDS}> | {_ARGUMENTS}<!{_KEYWORDS}|block_argument>",
+                "keywords": f"{_ARGUMENTS}<{_KEYWORDS}> .. {_ARGUMENTS}<{_KEYWORDS}|block_argument>",
+                "block": "block",
             },
         ),
+        Rule("in_clause", "Case", {"test": "pattern", "body": f"body/{_STATEMENTS}"}),
+        Rule("when", "Case", {"test": "pattern", "body": f"body/{_STATEMENTS}"}),
         Rule("keyword_parameter", "Default", {"name": "name", "value": "value"}),
         Rule("optional_parameter", "Default", {"name": "name", "value": "value"}),
         Rule("hash/pair", "Dict", {"key": "key", "value": "value"}),
+        *(
+            Rule(node, "Do", {"do": "body/'begin'", "body": f"body<begin>/{_STATEMENTS}", "test": _AFTER_BEGIN})
+            for node in ("while_modifier", "until_modifier")
+        ),
         Rule("for", "For", {"for": "'for'", "target": "pattern", "iter": "value/*", "body": f"body/{_STATEMENTS}"}),
         *(Rule(node, "If", _IF) for node in ("if", "unless", "elsif")),
         *(
@@ -67,6 +75,7 @@ TABLE = Table(
         Rule("lambda", "Lambda", {"params": "parameters/*", "body": f"body/body/{_STATEMENTS}"}),
         Rule("range", "Range", {"lower": "begin", "upper": "end"}),
         Rule("return", "Return", {"return": "'return'", "value": "*/*"}),
+        *(Rule(node, "Spread", {"spread": "*/^", "value": "*"}) for node in ("hash_splat_argument", "splat_argument")),
         Rule("element_reference", "Subscript", {"value": "object", "slice": "*[1:]<!block|do_block>"}),
         Rule("case", "Switch", {"switch": "'case'", "expr": "value", "statement": "*<when|else>"}),
         Rule("case_match", "Switch", {"switch": "'case'", "expr": "value", "statement": "*<in_clause|else>"}),
@@ -75,7 +84,12 @@ TABLE = Table(
         Rule("rescue_modifier", "Try", {"body": "body", "handler": "'rescue' .. handler"}),
         Rule("unary", "UnaryOp", {"op": "*/^", "operand": "operand<!integer|float|rational|complex>"}),
         *(Rule(node, "While", _LOOP | {"body": f"body/{_STATEMENTS}"}) for node in ("while", "until")),
-        *(Rule(node, "While", _LOOP | {"body": "body"}) for node in ("while_modifier", "until_modifier")),
+        *(
+            Rule(
+                node, "While", {part: f"{path} unless body<begin>" for part, path in (_LOOP | {"body": "body"}).items()}
+            )
+            for node in ("while_modifier", "until_modifier")
+        ),
         Rule("yield", "Yield", {"yield": "'yield'", "value": "*/*"}),
     ),
     sketch="def f\n  ...\nend",
@@ -83,9 +97,11 @@ TABLE = Table(
         "Assign": "x = a + b",
         "Attribute": "obj.name",
         "AugAssign": "x += 1",
-        "Call": "f(a, key: 1)",
+        "Call": "f(a, key: 1) { |x| x }",
+        "Case": "case x when 1 then a end",
         "Default": "def g(a = 1, k: 2) end",
         "Dict": "x = { k => v }",
+        "Do": "begin; a; end while t",
         "For": "for x in s do use(x) end",
         "If": "if t then a else b end; c if t",
         "IfExp": "t ? a : b",
@@ -93,6 +109,7 @@ TABLE = Table(
         "Lambda": "s.each { |x| use(x) }",
         "Range": "(1..n)",
         "Return": "return a, b",
+        "Spread": "f(*a)",
         "Subscript": "s[i]",
         "Switch": "case x when 1 then a end",
         "Try": "begin; a; rescue E; b; else c; ensure d; end",

@@ -6,6 +6,8 @@ from codesyntax_dataset.languages import editing
 from codesyntax_dataset.languages.tables.record import language_by
 from codesyntax_dataset.languages.tables.table import BACKWARD, Rule, Table
 
+_FUNCTION = "function<generic_function>/function | function"
+
 TABLE = Table(
     grammar="tree_sitter_rust",
     brackets=frozenset({"parenthesized_expression"}),
@@ -20,11 +22,15 @@ TABLE = Table(
         Rule("const_item", "Assign", {"target": "name", "value": "value"}),
         Rule("let_condition", "Assign", {"target": "pattern", "value": "value"}),
         Rule("let_declaration", "Assign", {"target": "pattern", "value": "value"}),
+        Rule("type_item", "Assign", {"target": "name", "value": "type"}),
         Rule("static_item", "Assign", {"target": "name", "value": "value"}),
         Rule("field_expression", "Attribute", {"value": "value", "attr": "field"}),
+        Rule("scoped_identifier", "Attribute", {"value": "path", "attr": "name"}),
+        Rule("scoped_type_identifier", "Attribute", {"value": "path", "attr": "name"}),
         Rule("compound_assignment_expr", "AugAssign", {"target": "left", "value": "right"}),
         Rule("await_expression", "Await", {"value": "*", "await": "'await'"}),
-        Rule("call_expression", "Call", {"func": "function", "args": "arguments/*<!attribute_item>"}),
+        Rule("call_expression", "Call", {"func": _FUNCTION, "args": "arguments/*<!attribute_item>"}),
+        Rule("match_arm", "Case", {"test": "pattern", "body": "value"}),
         Rule("field_initializer", "Dict", {"key": "field", "value": "value"}),
         Rule("for_expression", "For", {"for": "'for'", "target": "pattern", "iter": "value", "body": "body"}),
         Rule(
@@ -47,12 +53,14 @@ TABLE = Table(
         Rule("closure_expression", "Lambda", {"params": "parameters/*", "body": "body"}),
         Rule("range_expression", "Range", {"lower": "*[0]", "upper": "*[1]"}),
         Rule("return_expression", "Return", {"return": "'return'", "value": "*"}),
+        Rule("base_field_initializer", "Spread", {"spread": "*/^", "value": "*"}),
         Rule("index_expression", "Subscript", {"value": "*[0]", "slice": "*[1]"}),
         Rule(
             "match_expression",
             "Switch",
             {"switch": "'match'", "expr": "value", "statement": "body/* .. body/*[-1]/value"},
         ),
+        Rule("reference_expression", "UnaryOp", {"op": "value/^", "operand": "value"}),
         Rule("negative_literal", "UnaryOp", {"op": "*/^", "operand": "*"}),
         Rule("unary_expression", "UnaryOp", {"op": "*/^", "operand": "*"}),
         Rule("loop_expression", "While", {"while": "'loop'", "body": "body"}),
@@ -67,6 +75,7 @@ TABLE = Table(
         "AugAssign": "x += 1;",
         "Await": "x.await;",
         "Call": "f(a, b);",
+        "Case": "match x { 1 => a(), _ => b() }",
         "Dict": "let p = Point { x: 1 };",
         "For": "for x in s { push(x); }",
         "If": "if t { a() } else { b() }",
@@ -75,6 +84,7 @@ TABLE = Table(
         "Lambda": "let g = |a| a + 1;",
         "Range": "let r = 1..n;",
         "Return": "return a + b;",
+        "Spread": "let p = Point { x: 1, ..q };",
         "Subscript": "x = s[i];",
         "Switch": "match x { 1 => a(), _ => b() }",
         "UnaryOp": "x = !t;",

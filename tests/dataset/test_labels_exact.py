@@ -223,6 +223,7 @@ def test_what_is_no_path_is_refused():
 def test_only_python_s_exact_labels_have_the_tree_of_today():
     code = "def f(x):\n    match x:\n        case 1:\n            pass\n"
     assert Counter(edge.relation for edge in exact(code, "python").edges if edge.relation != CHILDREN) == {
+        "Case:test->body": 1,
         "Switch:expr->statement": 1,
         "Switch:switch->expr": 1,
         "Switch:switch->statement": 1,

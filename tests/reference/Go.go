@@ -127,6 +127,13 @@ func (f *function) toAll(relation string, at token.Pos, nodes []ast.Expr) {
 	}
 }
 
+// toBody adds the edge from what a case is about to its statements.
+func (f *function) toBody(about ast.Node, body []ast.Stmt) {
+	if len(body) > 0 {
+		f.add("Case:test->body", head(about), body[0].Pos(), body[len(body)-1].End())
+	}
+}
+
 // next is the first place of a text from one position on.
 func (f *function) next(text string, from token.Pos) token.Pos {
 	begin := f.file.Offset(from)
@@ -149,8 +156,23 @@ func (f *function) visit(node ast.Node) bool {
 	case *ast.CallExpr:
 		if node.Ellipsis.IsValid() { // the dots behind the last argument are part of it
 			f.add("Call:func->args", tail(node.Fun), node.Args[0].Pos(), node.Ellipsis+3)
+			f.add("Spread:value->spread", head(node.Args[len(node.Args)-1]), node.Ellipsis, node.Ellipsis+3)
 		} else {
 			f.toAll("Call:func->args", tail(node.Fun), node.Args)
+		}
+	case *ast.CaseClause:
+		if len(node.List) > 0 {
+			f.toBody(node.List[0], node.Body)
+		}
+	case *ast.CommClause:
+		if node.Comm != nil {
+			f.toBody(node.Comm, node.Body)
+		}
+	case *ast.SendStmt:
+		f.toNode("Send:channel->value", head(node.Chan), node.Value)
+	case *ast.TypeSpec:
+		if node.Assign.IsValid() {
+			f.toNode("Assign:target->value", node.Name.Pos(), node.Type)
 		}
 	case *ast.DeferStmt:
 		f.toNode("Defer:defer->call", node.Defer, node.Call)

@@ -108,15 +108,14 @@ class Java {
       return super.visitCompoundAssignment(node, none);
     }
 
-    /** Types are no expressions: their names are not looked into. */
     public Void visitVariable(VariableTree node, Void none) {
+      if (node.getInitializer() != null) edge("Assign:target->value", name(node), node.getInitializer());
       scan(node.getModifiers(), none);
-      if (node.getInitializer() != null) {
-        edge("Assign:target->value", name(node), node.getInitializer());
-        scan(node.getInitializer(), none);
-      }
-      return null;
+      if (types.add(node.getType())) scan(node.getType(), none); // one of several variables
+      return scan(node.getInitializer(), none);
     }
+
+    final Set<Tree> types = Collections.newSetFromMap(new IdentityHashMap<>());
 
     /** The name comes after the type, whose brackets may come after the name. */
     int name(VariableTree node) {
@@ -128,37 +127,22 @@ class Java {
       return word(place, node.getName().toString());
     }
 
-    public Void visitMethod(MethodTree node, Void none) {
-      scan(node.getModifiers(), none);
-      scan(node.getParameters(), none);
-      scan(node.getDefaultValue(), none);
-      return scan(node.getBody(), none);
-    }
-
-    public Void visitClass(ClassTree node, Void none) {
-      scan(node.getModifiers(), none);
-      return scan(node.getMembers(), none);
-    }
-
     public Void visitAnnotation(AnnotationTree node, Void none) {
+      scan(node.getAnnotationType(), none);
       for (ExpressionTree argument : node.getArguments())
         scan(argument instanceof AssignmentTree pair ? pair.getExpression() : argument, none);
       return null;
     }
 
-    public Void visitNewArray(NewArrayTree node, Void none) {
-      scan(node.getDimensions(), none);
-      return scan(node.getInitializers(), none);
-    }
-
-    public Void visitTypeCast(TypeCastTree node, Void none) { return scan(node.getExpression(), none); }
-
     public Void visitMemberReference(MemberReferenceTree node, Void none) {
-      return scan(node.getQualifierExpression(), none);
+      boolean made = node.getMode() == MemberReferenceTree.ReferenceMode.NEW;
+      int end = end(node), length = made ? "new".length() : node.getName().length();
+      edge("Attribute:value->attr", head(node.getQualifierExpression()), end - length, end);
+      return super.visitMemberReference(node, none);
     }
 
     public Void visitMemberSelect(MemberSelectTree node, Void none) {
-      if (node.getIdentifier().contentEquals("class")) return null;
+      if (node.getIdentifier().contentEquals("class")) return super.visitMemberSelect(node, none);
       int end = end(node);
       edge("Attribute:value->attr", head(node.getExpression()), end - node.getIdentifier().length(), end);
       return super.visitMemberSelect(node, none);
@@ -166,15 +150,13 @@ class Java {
 
     public Void visitMethodInvocation(MethodInvocationTree node, Void none) {
       edge("Call:func->args", end(node.getMethodSelect()), node.getArguments());
-      scan(node.getMethodSelect(), none);
-      return scan(node.getArguments(), none);
+      return super.visitMethodInvocation(node, none);
     }
 
     public Void visitNewClass(NewClassTree node, Void none) {
-      edge("New:class->args", end(node.getIdentifier()), node.getArguments());
-      scan(node.getEnclosingExpression(), none);
-      scan(node.getArguments(), none);
-      return scan(node.getClassBody(), none);
+      Tree type = node.getIdentifier() instanceof ParameterizedTypeTree one ? one.getType() : node.getIdentifier();
+      edge("New:class->args", end(type), node.getArguments());
+      return super.visitNewClass(node, none);
     }
 
     public Void visitDoWhileLoop(DoWhileLoopTree node, Void none) {
@@ -253,7 +235,7 @@ class Java {
     public Void visitInstanceOf(InstanceOfTree node, Void none) {
       Tree type = node.getPattern() instanceof BindingPatternTree one ? one.getVariable().getType() : node.getType();
       edge("InstanceofExpr:expr->type", node.getExpression(), type);
-      return scan(node.getExpression(), none);
+      return super.visitInstanceOf(node, none);
     }
 
     public Void visitLabeledStatement(LabeledStatementTree node, Void none) {
@@ -276,6 +258,16 @@ class Java {
       edge("Switch:switch->expr", start(node), value);
       edge("Switch:switch->statement", start(node), cases);
       if (!cases.isEmpty()) edge("Switch:expr->statement", head(value), cases);
+    }
+
+    public Void visitCase(CaseTree node, Void none) {
+      var body = node.getBody() == null ? node.getStatements() : List.of(node.getBody());
+      if (!node.getExpressions().isEmpty() && !body.isEmpty()) {
+        int last = end(body.get(body.size() - 1));
+        if (node.getBody() instanceof ExpressionTree) last = word(last, ";") + 1;
+        edge("Case:test->body", head(node.getExpressions().get(0)), start(body.get(0)), last);
+      }
+      return super.visitCase(node, none);
     }
 
     public Void visitSwitch(SwitchTree node, Void none) {

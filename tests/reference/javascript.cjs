@@ -88,6 +88,11 @@ function edges(file, shift, found) {
     else construct("InfixExpr", parts, "left->right");
   }
 
+  /** Where the dots are, in JSX behind a bracket. */
+  function dots(node) {
+    return node.getChildren(file).find((child) => child.kind === ts.SyntaxKind.DotDotDotToken).getStart(file);
+  }
+
   function visit(node) {
     const at = start(node);
     switch (node.kind) {
@@ -101,6 +106,9 @@ function edges(file, shift, found) {
       case ts.SyntaxKind.PropertyDeclaration:
       case ts.SyntaxKind.EnumMember:
         construct("Assign", { target: node.name, value: node.initializer }, "target->value");
+        break;
+      case ts.SyntaxKind.TypeAliasDeclaration:
+        construct("Assign", { target: node.name, value: node.type }, "target->value");
         break;
       case ts.SyntaxKind.PropertyAccessExpression:
         construct("Attribute", { value: node.expression, attr: node.name }, "value->attr");
@@ -191,6 +199,17 @@ function edges(file, shift, found) {
         construct("Switch", parts, "expr->statement switch->expr switch->statement");
         break;
       }
+      case ts.SyntaxKind.CaseClause: {
+        const body = node.statements.length ? [node.statements[0], node.statements.at(-1)] : undefined;
+        construct("Case", { test: node.expression, body }, "test->body");
+        break;
+      }
+      case ts.SyntaxKind.SpreadElement:
+      case ts.SyntaxKind.SpreadAssignment:
+        if (pattern(node.parent)) break;
+      case ts.SyntaxKind.JsxSpreadAttribute:
+        construct("Spread", { spread: dots(node), value: node.expression }, "spread->value");
+        break;
       case ts.SyntaxKind.TryStatement: {
         const parts = { body: node.tryBlock, handler: node.catchClause, finalbody: node.finallyBlock };
         construct("Try", parts, "body->handler handler->finalbody body->finalbody");

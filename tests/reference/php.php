@@ -287,6 +287,17 @@ class Edges extends PhpParser\NodeVisitorAbstract
             case $node instanceof Node\Param:
                 $this->add('Default:name->value', $this->span($node->var), $this->span(...array_filter([$node->default])));
                 break;
+            case $node instanceof Stmt\Case_ && $node->cond:
+                $this->add('Case:test->body', $this->span($node->cond), $this->span(...$node->stmts));
+                break;
+            case $node instanceof Node\MatchArm && $node->conds:
+                $this->add('Case:test->body', $this->span($node->conds[0]), $this->span($node->body));
+                break;
+            case $node instanceof Node\Arg && $node->unpack:
+            case $node instanceof Node\ArrayItem && $node->unpack:
+            case $node instanceof Expr\ArrayItem && $node->unpack:
+                $this->add('Spread:spread->value', $keyword, $this->span($node->value));
+                break;
             case $node instanceof Stmt\Return_:
                 $this->add('Return:return->value', $keyword, $this->span(...array_filter([$node->expr])));
                 break;

@@ -83,8 +83,18 @@ def edges(code: str, tokens: list[Token]) -> Counter[Place]:
     def generator(node) -> tuple[int, int]:
         return start(node.generators[0].target), end(node.generators[-1].iter)
 
+    def spread(sign: str, value: ast.expr) -> None:
+        at = max(token.start for token in tokens if token.text == sign and token.start < start(value))
+        add("Spread:spread->value", at, [value])
+
     for node in _nodes(ast.parse(code)):
         match node:
+            case ast.match_case():
+                add("Case:test->body", [node.pattern], node.body)
+            case ast.keyword() if node.arg is None:
+                spread("**", node.value)
+            case ast.Starred() if isinstance(node.ctx, ast.Load):
+                spread("*", node.value)
             case ast.Assign():
                 for target in node.targets:
                     add("Assign:target->value", [target], [node.value])
@@ -116,6 +126,8 @@ def edges(code: str, tokens: list[Token]) -> Counter[Place]:
             case ast.Dict():
                 for key, value in zip(node.keys, node.values):
                     add("Dict:key->value", key and [key], [value])
+                    if key is None:
+                        spread("**", value)
             case ast.DictComp():
                 add("DictComp:key->value", [node.key], [node.value])
                 add("DictComp:key->generator", [node.key], generator(node))
@@ -128,6 +140,7 @@ def edges(code: str, tokens: list[Token]) -> Counter[Place]:
                 add("For:target->iter", [node.target], [node.iter])
                 add("For:target->body", [node.target], node.body)
                 add("For:iter->body", [node.iter], node.body)
+                add("For:for->orelse", at, node.orelse)
             case ast.GeneratorExp() | ast.ListComp() | ast.SetComp():
                 add(f"{type(node).__name__}:elt->generator", [node.elt], generator(node))
             case ast.If():
@@ -178,6 +191,7 @@ def edges(code: str, tokens: list[Token]) -> Counter[Place]:
                 add("While:while->test", start(node), [node.test])
                 add("While:while->body", start(node), node.body)
                 add("While:test->body", [node.test], node.body)
+                add("While:while->orelse", start(node), node.orelse)
             case ast.With() | ast.AsyncWith():
                 add("With:item->body", [node.items[0].context_expr], node.body)
             case ast.Yield() | ast.YieldFrom() if node.value:

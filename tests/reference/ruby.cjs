@@ -2,7 +2,7 @@
 const path = require("node:path");
 const readline = require("node:readline");
 
-const FROM_LAST = new Set(["Call:func->args", "Call:args->keywords", "Call:func->keywords"]);
+const FROM_LAST = new Set(["Call:func->args", "Call:args->keywords", "Call:func->keywords", "Call:func->block"]);
 const WHOLE = /^Interpolated/; // strings, symbols, regular expressions, commands
 
 class Edges {
@@ -58,15 +58,17 @@ class Edges {
     }
   }
 
-  call(func, list) {
+  call(func, list, block) {
+    const given = block?.constructor.name === "BlockArgumentNode" ? [block] : [];
     const positional = (list?.arguments_ ?? []).filter((one) => one.constructor.name !== "KeywordHashNode");
     const keywords = (list?.arguments_ ?? []).filter((one) => one.constructor.name === "KeywordHashNode");
     const parts = {
       func,
-      args: this.span(...positional),
-      keywords: this.span(...keywords.flatMap((one) => one.elements)),
+      args: this.span(...positional, ...(keywords.length ? [] : given)),
+      keywords: this.span(...keywords.flatMap((one) => one.elements), ...(keywords.length ? given : [])),
+      block: given.length ? null : this.span(block),
     };
-    this.all("Call", parts, "func->args args->keywords func->keywords");
+    this.all("Call", parts, "func->args args->keywords func->keywords func->block");
   }
 
   attribute(node) {
@@ -112,6 +114,14 @@ class Edges {
   }
 
   loop(node) {
+    if (node.isBeginModifier()) {
+      const [inside] = node.statements.body;
+      const body = [inside.statements, inside.rescueClause, inside.elseClause, inside.ensureClause].filter(Boolean);
+      const statements = body.flatMap((one) => (one.constructor.name === "StatementsNode" ? one.body : [one]));
+      const parts = { do: place(inside.beginKeywordLoc), body: this.span(...statements), test: this.span(node.predicate) };
+      this.all("Do", parts, "body->test do->body do->test");
+      return;
+    }
     const parts = {
       while: place(node.keywordLoc),
       test: this.span(node.predicate),
@@ -145,7 +155,9 @@ class Edges {
     } else if (kind === "IndexTargetNode") {
       this.subscript(node, node.arguments_?.arguments_ ?? []);
     } else if (kind === "SuperNode") {
-      this.call(place(node.keywordLoc), node.arguments_);
+      this.call(place(node.keywordLoc), node.arguments_, node.block);
+    } else if (kind === "ForwardingSuperNode") {
+      this.call([begin(node), begin(node) + "super".length], null, node.block);
     } else if (kind === "YieldNode") {
       this.add("Yield:yield->value", place(node.keywordLoc), this.span(...flat(node.arguments_?.arguments_ ?? [])));
     } else if (/^Optional(Keyword)?ParameterNode$/.test(kind)) {
@@ -196,14 +208,23 @@ class Edges {
         finalbody: this.span(...(node.ensureClause?.statements?.body ?? [])),
       };
       this.all("Try", parts, "body->handler handler->orelse handler->finalbody body->orelse body->finalbody");
+    } else if (kind === "WhenNode" || kind === "InNode") {
+      let about = kind === "WhenNode" ? node.conditions[0] : node.pattern;
+      if (/^(If|Unless)Node$/.test(about.constructor.name)) [about] = about.statements.body;
+      this.add("Case:test->body", this.span(about), this.span(...(node.statements?.body ?? [])));
+    } else if (kind === "SplatNode" && !inPattern) {
+      this.add("Spread:spread->value", place(node.operatorLoc), this.span(node.expression));
+    } else if (kind === "AssocSplatNode" && !inPattern) {
+      this.add("Spread:spread->value", place(node.operatorLoc), this.span(node.value));
     } else if (kind === "RescueModifierNode") {
       const handler = [begin({ location: node.keywordLoc }), end(node.rescueExpression.location)];
       this.add("Try:body->handler", this.span(node.expression), handler);
     } else if (kind === "BlockNode" || kind === "LambdaNode") {
       this.lambda(node);
     }
-    // a guard of a pattern is an `if` whose statement is the pattern
-    for (const child of children(node)) this.visit(child, kind === "InNode");
+    // a guard of a pattern is an `if` whose statement is the pattern, and a splat of a target or pattern spreads nothing
+    const ofTargets = /^(Multi|For|(Array|Find|Hash)Pattern)/.test(kind);
+    for (const child of children(node)) this.visit(child, kind === "InNode" || (ofTargets && child !== node.value));
   }
 
   callNode(node) {
@@ -221,7 +242,7 @@ class Edges {
       else this.add("UnaryOp:op->operand", place(node.messageLoc), this.span(node.receiver));
     } else {
       this.attribute(node);
-      this.call(node.messageLoc ? place(node.messageLoc) : this.span(node.receiver), node.arguments_);
+      this.call(node.messageLoc ? place(node.messageLoc) : this.span(node.receiver), node.arguments_, node.block);
     }
   }
 

@@ -74,10 +74,11 @@ def edges(code: str, tokens: list[Token]) -> Counter[Place]:
     if run.returncode:
         raise SyntaxError(run.stderr)
     starts = list(accumulate((len(line) + 1 for line in code.split("\n")), initial=0))
-    found = []
+    found: list[Place] = []
+    done: list[Node] = []  # paths that begin with a qualified type
 
-    def span(node: Node) -> tuple[int, int]:
-        line, column, last_line, last_column = map(int, _SPAN.match(node["span"].name).groups())
+    def span(node: Node, part: str = "span") -> tuple[int, int]:
+        line, column, last_line, last_column = map(int, _SPAN.match(node[part].name).groups())
         return starts[line - 1] + column - 1, starts[last_line - 1] + last_column - 1
 
     def start(node: Node) -> int:
@@ -106,11 +107,26 @@ def edges(code: str, tokens: list[Token]) -> Counter[Place]:
         kind = node["kind"]
         if kind.name in ("AddrOf", "Unary"):
             return tail(kind.listed[-1])
+        if kind.name == "Path" and (given := kind[1]["segments"].listed[-1]["args"].given):  # such as `f::<T>`
+            return max(token.end for token in tokens if token.end <= start(given[0]) and token.text != "::")
         return tail(kind[0]) if kind.name == "Paren" else end(node)
 
     def word(position: int, *texts: str) -> int:
         """The first token of these from a position on."""
         return next(token.start for token in tokens if token.start >= position and token.text in texts)
+
+    def path(at: int, segments: list[Node], position: int) -> None:
+        """Adds the edges from the first token of a path to its names behind it, which stand from a position on."""
+        rooted = False  # `::a` is one name
+        for segment in segments:
+            name = segment["ident"].name.rpartition("#")[0]
+            if name != "{{root}}":
+                place = word(position, name)
+                if not rooted:
+                    add("Attribute:value->attr", at, (place, place + len(name)))
+                given = segment["args"].given
+                position = end(given[0]) if given else place + len(name)
+            rooted = name == "{{root}}"
 
     def add(relation: str, at: int | Node, first: Node | tuple[int, int], last: Node | None = None) -> None:
         at = at if isinstance(at, int) else head(at)
@@ -137,6 +153,24 @@ def edges(code: str, tokens: list[Token]) -> Counter[Place]:
             add("Assign:target->value", target, value)
 
     for node in _walk(_read(iter(run.stdout.splitlines()[1:]), "Crate")):
+        if (
+            node.name in ("Expr", "Pat", "Ty")
+            and "span" in node.parts
+            and node["kind"].name == "Path"
+            and (qualified := node["kind"][0].given)
+        ):
+            whole, ready = node["kind"][1], int(qualified["position"].name)  # `<T as a::B>::c`
+            of_trait, behind = span(qualified, "path_span")
+            path(of_trait, whole["segments"].listed[:ready], of_trait)
+            path(start(node), whole["segments"].listed[ready:], max(behind, end(qualified["ty"])))
+            done.append(whole)
+        elif node.name == "Path" and "segments" in node.parts and not any(node is whole for whole in done):
+            path(start(node), node["segments"].listed, start(node))
+        elif node.name == "Arm" and (value := node["body"].given):
+            add("Case:test->body", start(node["pat"]), value)
+        elif node.name == "Base":
+            dots = max(token.start for token in tokens if token.text == ".." and token.start < start(node[0]))
+            add("Spread:spread->value", dots, node[0])
         if "span" not in node.parts:  # such as the kind `Expr` of a statement, which holds an expression
             continue
         if node.name == "Local":
@@ -145,6 +179,9 @@ def edges(code: str, tokens: list[Token]) -> Counter[Place]:
             item = node["kind"][0]
             value = item["expr"].given if node["kind"].name == "Static" else item["rhs_kind"]["rhs"].given
             assign(word(start(node), item["ident"].name.rpartition("#")[0]), value)
+        elif node.name == "Item" and node["kind"].name == "TyAlias":
+            alias = node["kind"][0]
+            assign(word(start(node), alias["ident"].name.rpartition("#")[0]), alias["ty"].given)
         elif node.name == "ExprField" and node["is_shorthand"].name == "false":
             add("Dict:key->value", start(node), node["expr"])
         elif node.name == "Expr":
@@ -202,13 +239,14 @@ def edges(code: str, tokens: list[Token]) -> Counter[Place]:
                     call = kind[0]
                     name = call["seg"]["ident"].name.rpartition("#")[0]
                     add("Attribute:value->attr", call["receiver"], (start(call), start(call) + len(name)))
-                    generic = call["seg"]["args"].given
-                    arguments(end(generic[0]) if generic else start(call) + len(name), call["args"].listed)
+                    arguments(start(call) + len(name), call["args"].listed)
                 case "Range":
                     if (lower := kind[0].given) and (upper := kind[1].given):
                         add("Range:lower->upper", lower, upper)
                 case "Ret" if value := kind[0].given:
                     add("Return:return->value", start(node), value)
+                case "AddrOf":
+                    add("UnaryOp:op->operand", start(node), kind[2])
                 case "Unary":
                     add("UnaryOp:op->operand", start(node), kind[1])
                 case "While":

@@ -30,9 +30,16 @@ TABLE = Table(
             for node in ("field_access", "method_invocation")
         ),
         Rule("method_invocation", "Attribute", {"value": "object", "attr": "name"}),
+        Rule("method_reference", "Attribute", {"value": "*[0]", "attr": "*[1:]<identifier> | 'new'"}),
+        Rule("scoped_identifier", "Attribute", {"value": "scope", "attr": "name"}),
+        Rule("scoped_type_identifier", "Attribute", {"value": "*[0]", "attr": "*[-1]"}),
         Rule("assignment_expression", "AugAssign", {"target": f"{_ASSIGNED}/^/left", "value": f"{_ASSIGNED}/^/right"}),
         Rule("explicit_constructor_invocation", "Call", {"func": "constructor", "args": "arguments/*"}),
         Rule("method_invocation", "Call", {"func": "name", "args": "arguments/*"}),
+        *(
+            Rule(node, "Case", {"test": "*<switch_label>/*", "body": "*<!switch_label>"})
+            for node in ("switch_block_statement_group", "switch_rule")
+        ),
         Rule("do_statement", "Do", {"do": "'do'", "body": "body", "test": "condition"}),
         Rule("enhanced_for_statement", "For", {"for": "'for'", "target": "name", "iter": "value", "body": "body"}),
         Rule(
@@ -62,7 +69,7 @@ TABLE = Table(
         Rule("instanceof_expression", "InstanceofExpr", {"expr": "left", "type": "right | pattern"}),
         Rule("labeled_statement", "LabeledStatement", {"label": "*[0]", "body": "*[1]"}),
         Rule("lambda_expression", "Lambda", {"params": "parameters/* | parameters<identifier>", "body": "body"}),
-        Rule("object_creation_expression", "New", {"class": "type", "args": "arguments/*"}),
+        Rule("object_creation_expression", "New", {"class": "type<generic_type>/*[0] | type", "args": "arguments/*"}),
         Rule("throw_statement", "Raise", {"raise": "'throw'", "value": "*"}),
         Rule("return_statement", "Return", {"return": "'return'", "value": "*"}),
         Rule("array_access", "Subscript", {"value": "array", "slice": "index"}),
@@ -84,6 +91,7 @@ TABLE = Table(
         "Attribute": "obj.name();",
         "AugAssign": "x += 1;",
         "Call": "f(a, b);",
+        "Case": "switch (x) { case 1: a(); }",
         "Do": "do { a(); } while (b);",
         "For": "for (String x : s) { use(x); } for (i = 0; i < n; i++) { a(); }",
         "If": "if (t) { a(); } else { b(); }",

@@ -13,6 +13,7 @@ _IF = {
 }
 _GENERATOR = "*<for_in_clause>[0]/left .. *<for_in_clause>[-1]/right"
 _ARGUMENTS = "arguments<argument_list>/*"
+_SIGNED = "^<attribute|binary_operator|call|subscript>/*[0]<list_splat>"  # see `signs`
 _PATTERNS = "case_pattern class_pattern dict_pattern keyword_pattern union_pattern".split()
 
 TABLE = Table(
@@ -59,6 +60,7 @@ TABLE = Table(
                 "keywords": f"{_ARGUMENTS}<keyword_argument|dictionary_splat>",
             },
         ),
+        Rule("case_clause", "Case", {"test": "*<case_pattern>", "body": "consequence/*"}),
         Rule("comparison_operator", "Compare", {"left": "*[0]", "comparator": "*[1:]"}),
         Rule("default_parameter", "Default", {"name": "name", "value": "value"}),
         Rule("typed_default_parameter", "Default", {"name": "name", "value": "value"}),
@@ -68,7 +70,11 @@ TABLE = Table(
             "DictComp",
             {"key": "body/key", "value": "body/value", "generator": _GENERATOR},
         ),
-        Rule("for_statement", "For", {"for": "'for'", "target": "left", "iter": "right", "body": "body/*"}),
+        Rule(
+            "for_statement",
+            "For",
+            {"for": "'for'", "target": "left", "iter": "right", "body": "body/*", "orelse": "alternative/body/*"},
+        ),
         Rule("generator_expression", "GeneratorExp", {"elt": "body", "generator": _GENERATOR}),
         Rule("list_comprehension", "ListComp", {"elt": "body", "generator": _GENERATOR}),
         Rule("set_comprehension", "SetComp", {"elt": "body", "generator": _GENERATOR}),
@@ -91,6 +97,8 @@ TABLE = Table(
         Rule("raise_statement", "Raise", {"raise": "'raise'", "value": "*[0]"}),
         Rule("return_statement", "Return", {"return": "'return'", "value": "*"}),
         Rule("slice", "Slice", {"lower": ":0", "upper": ":1"}),
+        Rule("dictionary_splat", "Spread", {"spread": "*/^", "value": "*"}),
+        Rule("list_splat", "Spread", {"spread": f"*/^ unless {_SIGNED}", "value": "*"}),
         Rule("subscript", "Subscript", {"value": "value", "slice": "subscript"}),
         Rule(
             "generic_type",
@@ -116,7 +124,11 @@ TABLE = Table(
         Rule("unary_operator", "UnaryOp", {"op": "*/^", "operand": "argument"}),
         Rule("case_pattern", "UnaryOp", {"op": "'-'", "operand": "*"}),
         Rule("not_operator", "UnaryOp", {"op": "*/^", "operand": "argument"}),
-        Rule("while_statement", "While", {"while": "'while'", "test": "condition", "body": "body/*"}),
+        Rule(
+            "while_statement",
+            "While",
+            {"while": "'while'", "test": "condition", "body": "body/*", "orelse": "alternative/body/*"},
+        ),
         Rule("with_statement", "With", {"item": "*<with_clause>/*<with_item>[0]", "body": "body/*"}),
         Rule("lambda", "Lambda", {"params": "parameters", "body": "body"}),
         Rule("yield", "Yield", {"yield": "'yield'", "value": "*"}),
@@ -129,11 +141,12 @@ TABLE = Table(
         "BinOp": "a + b",
         "BoolOp": "a and b",
         "Call": "f(a, k=1)",
+        "Case": "match x:\n    case 1: a()",
         "Compare": "a < b",
         "Default": "def g(a=1): pass",
         "Dict": "{k: v}",
         "DictComp": "{k: v for k in s}",
-        "For": "for x in s: use(x)",
+        "For": "for x in s: use(x)\nelse: b()",
         "GeneratorExp": "sum(x for x in s)",
         "If": "if t: a()\nelse: b()",
         "IfExp": "a if t else b",
@@ -143,11 +156,12 @@ TABLE = Table(
         "Return": "return a + b",
         "SetComp": "{x for x in s}",
         "Slice": "s[1:n]",
+        "Spread": "f(*a)",
         "Subscript": "s[i]",
         "Switch": "match x:\n    case 1: a()",
         "Try": "try: a()\nexcept E: b()\nelse: c()\nfinally: d()",
         "UnaryOp": "not t",
-        "While": "while t: a()",
+        "While": "while t: a()\nelse: b()",
         "With": "with open(p) as f: use(f)",
         "Yield": "yield x",
         "comprehension": "[x for x in s]",

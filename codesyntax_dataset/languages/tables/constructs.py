@@ -27,7 +27,8 @@ CONSTRUCTS = {
     "Await": Construct("operator", ("await->value", "value->await")),
     "BinOp": Construct("operator", ("left->right",)),
     "BoolOp": Construct("operator", ("value->value",)),
-    "Call": Construct("call", ("func->args", "args->keywords", "func->keywords")),
+    "Call": Construct("call", ("func->args", "args->keywords", "func->keywords", "func->block")),
+    "Case": Construct("control flow", ("test->body",)),
     "Compare": Construct("operator", ("left->comparator",)),
     "Default": Construct("assignment", ("name->value",)),
     "Defer": Construct("control flow", ("defer->call",)),
@@ -41,6 +42,7 @@ CONSTRUCTS = {
             *("target->body", "iter->body"),
             *("for->test", "for->initializers", "for->updaters", "initializers->test", "test->updaters"),
             *("test->body", "initializers->updaters", "initializers->body", "updaters->body"),
+            "for->orelse",
         ),
     ),
     "GeneratorExp": Construct(*_ELEMENTS),
@@ -58,22 +60,27 @@ CONSTRUCTS = {
     "Range": Construct("collection", ("lower->upper",)),
     "Raise": Construct("control flow", ("raise->value",)),
     "Return": Construct("control flow", ("return->value",)),
+    "Send": Construct("control flow", ("channel->value",)),
     "SetComp": Construct(*_ELEMENTS),
     "Slice": Construct("access", ("lower->upper",)),
+    "Spread": Construct("collection", ("spread->value", "value->spread")),
     "Subscript": Construct("access", ("value->slice",)),
     "Switch": Construct("control flow", ("expr->statement", "switch->expr", "switch->statement")),
     "Try": Construct(
         "control flow", ("body->handler", "handler->orelse", "handler->finalbody", "body->orelse", "body->finalbody")
     ),
     "UnaryOp": Construct("operator", ("op->operand",)),
-    "While": Construct("control flow", ("while->test", "while->body", "test->body", "body->test")),
+    "While": Construct("control flow", ("while->test", "while->body", "test->body", "body->test", "while->orelse")),
     "With": Construct("control flow", ("item->body",)),
     "Yield": Construct("control flow", ("yield->value",)),
     "comprehension": Construct("comprehension", ("target->iter",)),
 }
 """Construct -> its category and relations, in the order in which edges are listed."""
 
-FROM_LAST_TOKEN = {"Call:func->args", "Call:args->keywords", "Call:func->keywords", "New:class->args"}
+FROM_LAST_TOKEN = {
+    *("Call:func->args", "Call:args->keywords", "Call:func->keywords", "Call:func->block"),
+    "New:class->args",
+}
 """The head of these is the last token of its part; every other head is the first (Shen et al. 2022)."""
 
 CHILDREN = "children:parent->child"

@@ -225,9 +225,11 @@ class Labels:
                 if kind in text:
                     walk.leaves.extend(_stripped(tree.data, start, end))
                 elif not children and end > start:
-                    walk.leaves.append((start, end - 1) if end - 1 in tree.signs else (start, end))
-                    if {end - 1, end} & tree.signs:
-                        walk.leaves.append((end - (end - 1 in tree.signs), end + (end in tree.signs)))
+                    if tree.signs and {end - 1, end} & tree.signs:
+                        name = end - (end - 1 in tree.signs)
+                        walk.leaves.extend([(start, name), (name, end + (end in tree.signs))])
+                    else:
+                        walk.leaves.append((start, end))
                 groups = kind in brackets and _groups(children)
                 if groups:
                     walk.opening.add(start)
@@ -238,12 +240,14 @@ class Labels:
                     if 0 <= above < start:
                         walk.related.append((above, node))
                     above = start
-                walk.related.extend((rule, node) for rule in rules.get(kind, ()))
-                if parent in parents:
-                    walk.related.extend((rule, node) for rule in inside.get((parent, kind), ()))
+                if kind in rules:
+                    walk.related.extend([(rule, node) for rule in rules[kind]])
+                if parent in parents and (parent, kind) in inside:
+                    walk.related.extend([(rule, node) for rule in inside[parent, kind]])
             else:  # of the frame
                 children = node.children
-            waiting += [(child, above, kind) for child in reversed(children)]
+            if children:
+                waiting += [(child, above, kind) for child in reversed(children)]
         return walk
 
     def _edges(self, walk: _Walk) -> Iterator[Edge]:
@@ -260,6 +264,8 @@ class Labels:
 
         def last_of(node: tree_sitter.Node) -> int:
             end = node.end_byte
+            if not walk.signs:
+                return last(end)
             signed = end - 1 in walk.signs and node.type == "property_identifier"  # `a.b!` is `(a.b)!`
             return last(end - signed + (end in walk.signs))
 

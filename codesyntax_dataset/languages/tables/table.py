@@ -10,9 +10,9 @@ from codesyntax_dataset.languages.language import Dialect, Relation
 from codesyntax_dataset.languages.tables.constructs import CHILDREN, CONSTRUCTS
 
 BACKWARD = frozenset(
-    {"Await:value->await", "For:iter->target", "If:body->test", "IfExp:body->test", "While:body->test"}
+    "Await:value->await For:iter->target If:body->test IfExp:body->test Spread:value->spread While:body->test".split()
 )
-"""These point back where a condition or `await` comes first, and what is iterated over last."""
+"""These point back where a condition, `await` or a sign comes first, and what is iterated over last."""
 
 
 @dataclass(frozen=True)

@@ -65,8 +65,8 @@ func collect(events <-chan Event, batches chan<- []Event, size int) {
 			batch = append(batch, event)
 		}
 		if len(batch) == size || (!open && len(batch) > 0) {
-			batches <- batch
-			batch = nil
+			batches <- append([]Event{}, batch...)
+			batch = batch[:0]
 		}
 		if !open {
 			return

@@ -22,7 +22,7 @@ class Reader
         $entries = array();
         foreach ($urls as $url) {
             try {
-                $entries = array_merge($entries, $this->read($url));
+                $entries = [...$entries, ...$this->read($url)];
             } catch (FeedError $error) {
                 trigger_error("$url: " . $error->getMessage(), E_USER_NOTICE);
             }

@@ -35,6 +35,7 @@ module Inkwell
     end
 
     def flush(lines)
+      lines.pop while lines.last&.empty?
       return if lines.empty?
 
       @blocks << case lines.first

@@ -17,7 +17,7 @@ class Pantry
 
   def load
     @items = JSON.parse(File.read(@file)).map do |row|
-      Item.new(row["name"], row["amount"], row["unit"], row["best_before"] && Date.parse(row["best_before"]))
+      Item.new(*row.values_at("name", "amount", "unit"), row["best_before"] && Date.parse(row["best_before"]))
     end
   rescue Errno::ENOENT
     @items = []
@@ -30,7 +30,11 @@ class Pantry
   end
 
   def save
-    temporary = "#{@file}.new"
+    number = 0
+    begin
+      number += 1
+      temporary = "#{@file}.#{number}"
+    end while File.exist?(temporary)
     begin
       File.open(temporary, "w") { |file| file.puts JSON.pretty_generate(@items.map(&:to_h)) }
       File.rename(temporary, @file)

@@ -7,7 +7,7 @@ module Shopping
     missing.reject! { |_, amount| amount <= 0 }
     missing.group_by { |name, _| shelves.fetch(name, "elsewhere") }.sort.each do |shelf, items|
       puts shelf.upcase
-      items.each { |name, amount| puts format("  %-20s %6.1f", name, amount) }
+      items.each { |item| puts format("  %-20s %6.1f", *item) }
     end
   end
 
@@ -48,6 +48,7 @@ module Shopping
   end
 
   def parse(line)
+    line = line.chop while line.end_with?(".")
     case line.split
     in [amount, unit, *words] if amount.match?(/\A\d+\z/)
       { name: words.join(" "), amount: amount.to_i, unit: }

@@ -10,10 +10,9 @@ pub struct Matrix {
 
 impl Matrix {
     pub fn new(height: usize, width: usize) -> Matrix {
-        Matrix {
-            rows: vec![BTreeMap::new(); height],
-            width,
-        }
+        let rows = vec![BTreeMap::new(); height];
+        let empty = Matrix { width, ..Matrix::default() };
+        Matrix { rows, ..empty }
     }
 
     pub fn identity(size: usize) -> Matrix {

@@ -66,7 +66,7 @@ impl<'a> Scanner<'a> {
             return Ok(Some(Token::Name(name.to_string())));
         }
         let place = self.place;
-        self.place += 1;
+        *self = Scanner { place: place + 1, ..*self };
         match byte {
             b'+' | b'-' | b'*' | b'/' => Ok(Some(Token::Operator(byte as char))),
             b'(' => Ok(Some(Token::Open)),

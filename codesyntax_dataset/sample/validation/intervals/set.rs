@@ -36,7 +36,8 @@ impl IntervalSet {
         for &part in &self.parts {
             if part.meets(merged) {
                 merged.start = merged.start.min(part.start);
-                merged.end = merged.end.max(part.end);
+                let end = merged.end.max(part.end);
+                merged = Interval { end, ..merged };
             } else {
                 kept.push(part);
             }

@@ -22,10 +22,11 @@ type record struct {
 
 // Store has all values in memory and each change on disk.
 type Store struct {
-	mu     sync.RWMutex
-	file   *os.File
-	values map[string]string
-	stop   chan struct{}
+	mu      sync.RWMutex
+	file    *os.File
+	values  map[string]string
+	stop    chan struct{}
+	changed chan string // told of each key that is written, if somebody listens
 }
 
 // Open reads the log of earlier changes.
@@ -101,10 +102,14 @@ func (s *Store) write(change record, apply func()) error {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if _, err := s.file.Write(append(line, '\n')); err != nil {
+	if _, err := s.file.Write(append(line, "\n"...)); err != nil {
 		return err
 	}
 	apply()
+	select {
+	case s.changed <- change.Key:
+	default:
+	}
 	return nil
 }
 

@@ -36,7 +36,10 @@ module Tidemark
     end
 
     def week(day)
-      first = day - day.wday
+      first = day + 1
+      begin
+        first -= 1
+      end until first.sunday?
       rows = Array.new(7) { |i| [first + i, []] }
       @entries.each do |entry|
         offset = (entry.start.to_date - first).to_i

@@ -16,7 +16,7 @@ module Tidemark
       unless title
         raise ArgumentError, "no title in #{line.inspect}"
       end
-      new(title.strip, Time.iso8601(start), Time.iso8601(finish))
+      new(title.strip, *[start, finish].map { |time| Time.iso8601(time) })
     end
 
     def length
