@@ -40,9 +40,24 @@ _INSIDE = {
 _WITH = {"async": "async", "super": "call of super", "type": "declaration with an initialiser"}
 """The same by a child of that smallest node; before `chain`, which the others come after."""
 
+_SINCE = {
+    **dict.fromkeys(("scoped_identifier", "scoped_type_identifier"), "dotted name or path"),
+    **dict.fromkeys(("type_alias", "type_alias_declaration", "type_item"), "alias of a type"),
+    **dict.fromkeys(("begin", "until_modifier", "while_modifier"), "body before its condition"),
+    "method_reference": "reference to a method",
+    "reference_expression": "borrowed operand",
+}
+"""The type of the smallest node around an edge -> the rule by which later versions of the labels have it."""
+
+_LATER = frozenset(
+    "Await Call:func->block Case Default For:for->orelse Raise Return Send Spread UnaryOp While:while->orelse".split()
+)
+"""Constructs and relations that the first version of the labels does not have."""
+
 _BODIES = frozenset({"block", "constructor_body"})
 _EMPTY_BRACKETS = re.compile(r"[(\[{]\s*[)\]}][)\]}\s]*\Z")
 _GLUED = re.compile(r"\w+[(\[{]*")
+_TYPES = re.compile(r"\w+(::)?\s*<.*>", re.DOTALL)
 _LINE_END = re.compile(r"[^\S\n]*(#.*|//.*|\\)?\r?(\n|\Z)")
 
 
@@ -85,6 +100,8 @@ class Rules:
             return _bracket("closing", included=after > before)
         if between and between <= OPENING:
             return _bracket("opening", included=after < before)
+        if _TYPES.fullmatch(self._code, min(before, after), max(before, after) + 1):
+            return f"types {'included' if after > before else 'left out'}"
         if _GLUED.fullmatch(self._code[min(before, after) : max(before, after)]):
             return "glued word"
         if several and "," in between:
@@ -122,11 +139,16 @@ class Rules:
             return "renamed"
         if (published := paper.edges(self._language)) and place.relation not in published:
             return "construct without published labels"
+        if rule := _SINCE.get((around := list(self._around(place)))[0].type, ""):
+            return rule
+        if not published and {place.relation, place.relation.partition(":")[0]} & _LATER:
+            return "construct of later labels"
+        if place.relation.startswith("Call:") and self._language == "ruby":
+            return "block as an argument"
         if other.tokens and place.head == other.tokens[0].start:
             return "head at token 0"
         if any(_follows_word(self._code, begin) for begin in (place.head, place.start)):
             return "glued word"
-        around = list(self._around(place))
         bodies = [index for index, node in enumerate(around) if node.type in _BODIES]
         inside = around[: bodies[0]] if bodies else around
         if named := next((_INSIDE[node.type] for node in inside if node.type in _INSIDE), ""):
@@ -148,7 +170,7 @@ class Rules:
         if self._root is None:
             self._root = parse(self._code, self._language).root_node
         first, last = self._byte(place.head), self._byte(place.end)
-        node = self._root.descendant_for_byte_range(first, max(first, last - 1))
+        node = self._root.descendant_for_byte_range(first, last)
         while node is not None:
             yield node
             node = node.parent

@@ -116,17 +116,22 @@ def stats(
 
 @main.command()
 @click.option(
-    "--config", "configs", multiple=True, required=True, help=f"Give two of one language, of {', '.join(unedited())}."
+    "--config",
+    "configs",
+    multiple=True,
+    required=True,
+    help=f"Give two of one language, or one with --data, of {', '.join(unedited())}.",
 )
 @click.option("--source", help="Where the functions come from, as in `build`.  [default: sample]")
 @click.option("--data", help="A folder that `codesyntax build` wrote, or a dataset id on the Hub, instead of --source.")
 @options.wide
 @options.as_json
 def compare_labels(configs: tuple[str, ...], wide: bool, as_json: bool, **given: Any) -> None:
-    """Compare how two configs label the same functions.
+    """Compare how two configs, or two versions of the rules, label the same functions.
 
     The command counts the edges that both configs have, that moved, and that only one has, and names the rules behind
-    the differences. The functions are all of --source, or the split test of --data.
+    the differences. The functions are all of --source, or the split test of --data. With one config, the labels that
+    --data has, such as a folder that an earlier version built, are compared with those of now.
     """
     from probing.report.labels_compared import compare_labels, parts
     from probing.report.terminal import console, print_parts

@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from operator import attrgetter
-from typing import Any
+from typing import Any, TypeVar
 
 from codesyntax_dataset import corpus
 from codesyntax_dataset.arguments import checked
-from codesyntax_dataset.compare import CHANGES, Comparison, Counted, Example, compare
+from codesyntax_dataset.compare import CHANGES, Comparison, Counted, Example, compare, compare_versions
 from codesyntax_dataset.errors import ArgumentError
-from codesyntax_dataset.languages import language_of
-from codesyntax_dataset.schema import Skips
+from codesyntax_dataset.languages import LANGUAGES, language_of
+from codesyntax_dataset.schema import Annotation, Edge, Skips, Token
 from codesyntax_dataset.sources import SAMPLE
 from probing.report.document import CODE, COUNT, Column, Table
 from probing.runs.data import load_functions
 from probing.runs.progress import progress
+
+T = TypeVar("T")
 
 _NUMBERS, _LONGEST = 38, 100
 """Characters that the columns of numbers take, and the most that an example takes."""
@@ -27,23 +29,39 @@ def compare_labels(configs: Sequence[str], *, source: str | None = None, data: A
     """Compare two configs of a language on all functions of a source, or on those of a dataset's test split.
 
     `source` is as in `codesyntax_dataset.build.build`, by default the embedded sample; `data`, as in `probe`, must have
-    the first config. From there comes the code alone: both configs label it again.
+    the first config. From there comes the code alone: both configs label it again. With one config, the labels that
+    `data` has, perhaps of an earlier version of the rules, are compared with those of now.
 
     Raises UnknownName for an unknown config; ArgumentError unless there are two of one language, labelled by rules, or
     for both a source and a dataset; SourceError and DatasetError if these cannot be read.
     """
     if source is not None and data is not None:
         raise ArgumentError("expected functions of a source or of a dataset, got both: leave one of the two out")
-    return compare(_codes(configs, source, data), configs)
+    if data is not None and len(configs) == 1:
+        rows, name = load_functions(data, configs[0], "test")
+        version = name.rpartition("@")[2].rpartition(".")[0]
+        return compare_versions(map(_labelled, _shown(rows, configs)), configs[0], version)
+    return compare(_shown(_codes(configs, source, data), configs), configs)
 
 
-def _codes(configs: Sequence[str], source: str | None, data: Any) -> Iterator[str]:
+def _codes(configs: Sequence[str], source: str | None, data: Any) -> Iterable[str]:
     if data is None:
         functions = corpus.read(source or SAMPLE, configs[0], Skips())
-        codes = [function.code for function in sorted(functions, key=attrgetter("partition"), reverse=True)]
-    else:
-        codes = load_functions(data, configs[0], "test")[0]["code"][:]
-    yield from progress(codes, desc=" and ".join(configs), unit=language_of(configs[0]).unit, leave=False)
+        return [function.code for function in sorted(functions, key=attrgetter("partition"), reverse=True)]
+    codes: list[str] = load_functions(data, configs[0], "test")[0]["code"][:]
+    return codes
+
+
+def _labelled(row: Mapping[str, Any]) -> tuple[str, Annotation]:
+    code, places = row["code"], zip(row["token_start"], row["token_end"])
+    return code, Annotation(
+        [Token(code[start:end], start, end) for start, end in places], [Edge(**edge) for edge in row["relations"]]
+    )
+
+
+def _shown(functions: Iterable[T], configs: Sequence[str]) -> Iterator[T]:
+    """The same, with a bar that says how many are done."""
+    return iter(progress(functions, desc=" and ".join(configs), unit=language_of(configs[0]).unit, leave=False))
 
 
 def parts(comparison: Comparison, width: int) -> list[str | Table]:
@@ -52,7 +70,7 @@ def parts(comparison: Comparison, width: int) -> list[str | Table]:
     `width`: characters of a line; the examples are shortened to fit.
     """
     first, second = comparison.configs
-    units, functions = language_of(first).units, comparison.functions
+    units, functions = LANGUAGES[comparison.language].units, comparison.functions
     longest = min(width - _NUMBERS, _LONGEST)
     rows: list[list[Any]] = []
     for relation, kinds in comparison.relations.items():

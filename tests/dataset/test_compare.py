@@ -10,11 +10,12 @@ import pytest
 from click.testing import CliRunner
 
 from codesyntax_dataset import annotate
-from codesyntax_dataset.compare import CHANGES, changes, compare
+from codesyntax_dataset.compare import CHANGES, changes, compare, compare_versions
 from codesyntax_dataset.compare.rules import OTHER
 from codesyntax_dataset.errors import ArgumentError, UnknownName
+from codesyntax_dataset.languages import CONFIGS, variant_of
 from codesyntax_dataset.languages.tables.constructs import CHILDREN
-from codesyntax_dataset.schema import Annotation, Edge, Skips, Token
+from codesyntax_dataset.schema import LABELS, Annotation, Edge, Skips, Token
 from codesyntax_dataset.sources import read
 from probing.cli import main
 from probing.report.labels_compared import compare_labels
@@ -187,3 +188,82 @@ def test_functions_of_a_dataset_are_those_of_its_test_split(dataset_folder):
     assert comparison.functions["both"] == pq.read_metadata(dataset_folder / "python" / "test.parquet").num_rows
     with pytest.raises(ArgumentError, match="got both"):
         compare_labels(BOTH, source="sample", data=dataset_folder)
+
+
+BEFORE = {  # code -> its edges in labels 1.2 that are others now, by texts, and what becomes of them
+    ("rust", "fn f() { g::<T>(&x); A::b; }"): (
+        {("Call:func->args", ">", "&", "x"): ("Call:func->args", "g", "&", "x")},
+        {"Attribute:value->attr", "UnaryOp:op->operand"},
+        {
+            ("Attribute:value->attr", "new", "dotted name or path"),
+            ("Call:func->args", "moved", "types left out"),
+            ("UnaryOp:op->operand", "new", "borrowed operand"),
+        },
+    ),
+    ("java", "void f(a.B c) { d(new E<F>(g), B::h); switch (c) { case 1: i(); } }"): (
+        {("New:class->args", ">", "g", "g"): ("New:class->args", "E", "g", "g")},
+        {"Attribute:value->attr", "Case:test->body"},
+        {
+            ("Attribute:value->attr", "new", "dotted name or path"),
+            ("Attribute:value->attr", "new", "reference to a method"),
+            ("Case:test->body", "new", "construct without published labels"),
+            ("New:class->args", "moved", "types left out"),
+        },
+    ),
+    ("ruby", "def f\n  a.map(&:b)\n  c { [*d] }\nend"): (
+        {},
+        {"Call:func->block", "Spread:spread->value", "Call:func->args"},
+        {
+            ("Call:func->args", "new", "block as an argument"),
+            ("Call:func->block", "new", "construct of later labels"),
+            ("Spread:spread->value", "new", "construct of later labels"),
+        },
+    ),
+    ("go", "func f() { type a = b; c <- d }"): (
+        {},
+        {"Assign:target->value", "Send:channel->value"},
+        {
+            ("Assign:target->value", "new", "alias of a type"),
+            ("Send:channel->value", "new", "construct of later labels"),
+        },
+    ),
+}
+
+
+@pytest.mark.parametrize(("language", "code"), BEFORE)
+def test_labels_of_an_earlier_version(language, code):
+    moved, new, expected = BEFORE[language, code]
+    tokens, edges = annotate(code, language, "exact")
+    texts = [token.text for token in tokens]
+    before = [edge for edge in edges if edge.relation not in {*new, *(relation for relation, *_ in moved)}]
+    before += [Edge(relation, *map(texts.index, places)) for relation, *places in moved]
+    config = language if language in CONFIGS and variant_of(language).name == "exact" else f"{language}_exact"
+    found = compare_versions([(code, Annotation(tokens, before))], config, "1.2")
+    assert found.configs == (f"{config}, labels 1.2", f"{config}, labels {LABELS}")
+    rules = {
+        (relation, kind, rule)
+        for relation, kinds in found.relations.items()
+        for kind, counted in kinds.items()
+        for rule in counted
+        if kind != "kept"
+    }
+    assert rules == expected
+
+
+def test_labels_of_a_folder_are_compared_with_those_of_now(dataset_folder):
+    command = ["compare-labels", "--data", str(dataset_folder), "--config", "java", "--json", "-q"]
+    found = json.loads(CliRunner().invoke(main, command).stdout)
+    rows = pq.read_table(dataset_folder / "java" / "test.parquet")
+    assert found["configs"] == [f"java, labels {LABELS}"] * 2
+    assert found["functions"] == {"both": rows.num_rows, "first": 0, "second": 0, "neither": 0}
+    kept = sum(kinds["kept"][""]["edges"] for kinds in found["relations"].values())
+    assert kept == sum(map(len, rows["relations"].to_pylist()))
+
+
+def test_functions_that_an_earlier_version_did_not_label():
+    code = "def f(a): return a"
+    tokens, edges = annotate(code, "python")
+    assert edges
+    for before, functions in ((Annotation(tokens, []), "second"), (Annotation(tokens, edges), "both")):
+        assert compare_versions([(code, before)], "python", "1.0").functions[functions] == 1
+    assert compare_versions([("def f(: return", Annotation([], []))], "python", "1.0").functions["neither"] == 1
