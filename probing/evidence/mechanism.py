@@ -203,16 +203,11 @@ def correlate(one: np.ndarray, other: np.ndarray) -> Correlation:
     p counts the orders of the pairs, all of them or PERMUTATIONS at random, that correlate as much. The interval is
     that of Bonett and Wright (2000, Psychometrika 65); where the ranks agree, that of the next lower correlation.
     """
-    ranks, others = _ranks(one), _ranks(other)
+    ranks, others = ranks_of(one), ranks_of(other)
     if not (ranks.any() and others.any()):
         return Correlation(*[np.nan] * 4)
     estimate, size = float(ranks @ others), len(one)
-    if size <= _ALL_ORDERS:
-        orders = _all_orders(size)
-    else:
-        rng = np.random.default_rng(0)
-        orders = np.array([range(size), *(rng.permutation(size) for _ in range(PERMUTATIONS))])
-    p = float((np.abs(ranks[orders] @ others) >= abs(estimate) - 1e-9).mean())
+    p = float((np.abs(ranks[orders_of(size)] @ others) >= abs(estimate) - 1e-9).mean())
     most = 1 - 12 / (size**3 - size)
     inner = float(np.clip(estimate, -most, most))
     away = NORMAL.inv_cdf(0.975) * np.sqrt((1 + inner**2 / 2) / (size - 3))
@@ -221,21 +216,27 @@ def correlate(one: np.ndarray, other: np.ndarray) -> Correlation:
 
 
 @cache
-def _all_orders(size: int) -> np.ndarray:
-    """int (size!, size); making them takes twenty times as long as what is counted over them."""
-    return np.array(list(permutations(range(size))))
+def orders_of(size: int) -> np.ndarray:
+    """Orders of so many things, all of them or the first and PERMUTATIONS at random: int (n, size).
+
+    Making them takes twenty times as long as what is counted over them.
+    """
+    if size <= _ALL_ORDERS:
+        return np.array(list(permutations(range(size))))
+    rng = np.random.default_rng(0)
+    return np.array([range(size), *(rng.permutation(size) for _ in range(PERMUTATIONS))])
 
 
 def _difference(heads: np.ndarray, baseline: np.ndarray, loss: np.ndarray) -> Correlation:
     """The excess of the heads' correlation with a loss over the baseline's; p exchanges the two within pairs."""
-    one, other, losses = _ranks(heads), _ranks(baseline), _ranks(loss)
+    one, other, losses = ranks_of(heads), ranks_of(baseline), ranks_of(loss)
     if not (one.any() and other.any() and losses.any()):
         return Correlation(*[np.nan] * 4)
     terms = (one - other) * losses
     return Correlation(float(terms.sum()), np.nan, np.nan, float(paired_test(terms, PERMUTATIONS, 0)))
 
 
-def _ranks(values: np.ndarray) -> np.ndarray:
+def ranks_of(values: np.ndarray) -> np.ndarray:
     """Ranks (P,), less their mean, of length 1, or all 0 if they are equal; equal numbers share their mean rank."""
     ranks = pandas.Series(values.round(9)).rank().to_numpy()  # sums of other functions may differ in their last digits
     ranks = ranks - ranks.mean()

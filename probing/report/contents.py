@@ -24,6 +24,7 @@ from probing.report import (
     languages,
     means,
     mechanism,
+    predictors,
     preferences,
     relations,
     silencing,
@@ -102,6 +103,11 @@ def sections(
     """The whole report: on the attention probe, on masked syntax, on silenced heads, on usable information, on minimal
     pairs, or on several of these. It opens with what was found. `links`: name of a model -> the link to its page, which
     has its details. `others`: results of other instruments."""
+    predicted = [
+        (findings, models)
+        for findings in all_findings
+        if (models := predictors.read_predicted(findings, informed, silenced, preferred))
+    ]
     first = (
         headline.section(all_findings, links, information.bits(informed))
         if all_findings
@@ -115,6 +121,7 @@ def sections(
         *([silencing.section(silenced)] if silenced else []),
         *([information.section(informed)] if informed else []),
         *([preferences.section(preferred)] if preferred else []),
+        *([predictors.section(predicted)] if predicted else []),
         *(Section(result.settings.name, result.title, [*parts(result)]) for result in others),
     ]
     fold(rest)

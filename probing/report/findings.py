@@ -143,10 +143,9 @@ class Findings:
     keywords, best first. `chosen`: protocol -> rule -> relation -> the kind that the best baseline uses for each k of
     KS. `offsets`: relation -> offset from head to dependent, in tokens -> edges. `rules`: those that differ, only the
     first if every dependent is one token. `pairs`: (index of one model, of the other) -> one of MEANS -> comparison at
-    TABLE_KS.
-    `guessed`: name of a model -> what its best heads find with one guess, by function. `rivals`: number of avoided
-    offsets -> what needs no model there. `trainings`: models of which several checkpoints were probed; their last ones
-    are the subjects.
+    TABLE_KS. `guessed`: settings of a model or checkpoint -> what its best heads find with one guess, by function.
+    `rivals`: number of avoided offsets -> what needs no model there. `trainings`: models of which several checkpoints
+    were probed; their last ones are the subjects.
     """
 
     title: str
@@ -161,7 +160,7 @@ class Findings:
     offsets: dict[str, dict[int, int]]
     rules: tuple[str, ...]
     pairs: dict[tuple[int, int], dict[str, MeanComparison]]
-    guessed: dict[str, OneGuess]
+    guessed: dict[Settings, OneGuess]
     rivals: dict[int, Rivals | None]
     trainings: list[Emergence]
 
@@ -337,6 +336,7 @@ def _gathered(title: str, name: str, files: list[Path], data: Any) -> Findings:
     probed = find(files)
     evidence = gather(probed, data)
     trainings = _trainings(evidence)
+    guesses = {one.probed.test.settings: one_guess(one) for one in evidence if one.probed.test.settings.control is None}
     earlier = {id(one) for training in trainings for one in training[:-1]}
     probed = [whole for whole, one in zip(probed, evidence) if id(one) not in earlier]
     evidence = [one for one in evidence if id(one) not in earlier]
@@ -379,7 +379,7 @@ def _gathered(title: str, name: str, files: list[Path], data: Any) -> Findings:
         mean: compare_means([one[mean].at(RULES, [int(k) for k in TABLE_KS]) for one in outcomes[: len(models)]], pairs)
         for mean in (outcomes[0] if pairs else ())
     }
-    guessed = by_relation(test, direction)
+    by_chance = by_relation(test, direction)
     drawn = max(int(np.prod(one.probed.test.ledger.ranks.shape[2:])) for one in evidence)
     return Findings(
         title=title,
@@ -388,7 +388,7 @@ def _gathered(title: str, name: str, files: list[Path], data: Any) -> Findings:
         baselines=subjects[0].scores["baselines"],
         random_heads=drawn,
         random=_random(validation, test, direction, drawn),
-        chance={mean: _chance(guessed, outcome.relations) for mean, outcome in outcomes[0].items()},
+        chance={mean: _chance(by_chance, outcome.relations) for mean, outcome in outcomes[0].items()},
         picked={protocol: picks.to_dict()["picked"] for protocol, picks in first.baselines.picks.items()},
         chosen={
             protocol: {
@@ -400,7 +400,7 @@ def _gathered(title: str, name: str, files: list[Path], data: Any) -> Findings:
         offsets=_offsets(test),
         rules=RULES if (test.first != test.last).any() else RULES[:1],
         pairs=dict(zip(pairs, ({mean: of[at] for mean, of in of_pairs.items()} for at in range(len(pairs))))),
-        guessed={subjects[place].name: one_guess(evidence[place]) for place in models},
+        guessed=guesses,
         rivals=first.rivals,
         trainings=[emergence(training) for training in trainings if training[0].probed.test.settings.control is None],
     )

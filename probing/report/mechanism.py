@@ -64,7 +64,7 @@ def read_both(all_findings: Sequence[Findings], masked: Sequence[Group], data: A
                 continue
             refused = unlike(probed, subject.file, made, data)
             syntax = language_of(config).syntax
-            compared = None if refused else beside(findings.guessed[subject.name], model.node_types, syntax)
+            compared = None if refused else beside(findings.guessed[probed], model.node_types, syntax)
             names, titles = dict.fromkeys([subject.name, name]), dict.fromkeys([findings.title, group.title])
             title = f"{' and '.join(names)}: {'; '.join(titles)}"
             key = f"mechanism-{group.name.removeprefix('masking-')}-{subject.name}"

@@ -9,6 +9,7 @@ from pathlib import Path
 from codesyntax_dataset import paper, syntaxeval
 from probing.evidence.mechanism import LEAST
 from probing.evidence.statistics import FEW_FUNCTIONS, LEAST_EDGES, PERMUTATIONS, RESAMPLES
+from probing.prediction.preference_result import LEAST_PAIRS
 from probing.report.document import Kind
 
 _VALUES = {
@@ -17,6 +18,7 @@ _VALUES = {
     "RESAMPLES": RESAMPLES,
     "LEAST": LEAST,
     "LEAST_EDGES": LEAST_EDGES,
+    "LEAST_PAIRS": LEAST_PAIRS,
     "PAPER": paper.source(),
     "SYNTAXEVAL": syntaxeval.SOURCE,
 }

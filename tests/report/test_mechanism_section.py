@@ -123,6 +123,10 @@ def test_page_says_what_was_compared(written, page):
         assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
 
 
+class Hashable(SimpleNamespace):
+    __hash__ = object.__hash__
+
+
 def test_another_model_or_other_data_are_not_compared():
     """The same name and revision are compared, unless the functions are others; controls never are."""
     shared = {
@@ -136,10 +140,10 @@ def test_another_model_or_other_data_are_not_compared():
     }
 
     def read(probed, masked):
-        probed, masked = (SimpleNamespace(**{**shared, "data": "d@1", **changes}) for changes in (probed, masked))
+        probed, masked = (Hashable(**{**shared, "data": "d@1", **changes}) for changes in (probed, masked))
         subject = SimpleNamespace(name="m", settings=probed, file=None)
         findings = SimpleNamespace(
-            title="python", config=probed.config, settings=probed, models=[subject], guessed={"m": NOTHING}
+            title="python", config=probed.config, settings=probed, models=[subject], guessed={probed: NOTHING}
         )
         group = SimpleNamespace(
             title="python",

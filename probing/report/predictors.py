@@ -1,0 +1,135 @@
+"""Minimal pairs beside attention: the section of a report on models of which both were measured."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from codesyntax_dataset.languages import language_of, variant_of
+from probing.evidence.mechanism import LEAST
+from probing.evidence.predictors import BASELINE, Order, PredictedModel, orders
+from probing.models.location import HEAD
+from probing.prediction.preference_result import PLACE, WHOLE, PreferenceResult
+from probing.report.document import CORRELATION, COUNT, NAME, PERCENT, SIGNED, Column, Section, Table, separated
+from probing.report.findings import Findings
+from probing.report.information import InformedModel
+from probing.report.silencing import SilencedModel
+from probing.report.words import counted, listed, method
+from probing.runs.settings import RunSettings
+
+_PREDICTORS = {
+    "heads": "best heads",
+    BASELINE: "best baseline, without a model",
+    "bits": "bits that attention adds",
+    "cost": "cost of silencing",
+}
+_SCORES = {WHOLE: "whole texts", PLACE: "where they differ"}
+
+
+def read_predicted(
+    findings: Findings,
+    informed: Sequence[InformedModel],
+    silenced: Sequence[SilencedModel],
+    preferred: Sequence[PreferenceResult],
+) -> list[PredictedModel]:
+    """The models that were probed on a config, checkpoints included, and that have results on minimal pairs of its
+    language and split. What else was measured of them in this language and split is beside it."""
+
+    def key(settings: RunSettings) -> tuple[str, str, str]:
+        return settings.revision.partition(HEAD)[0], language_of(settings.config).name, settings.split
+
+    bits = {
+        key(one.result.settings): {name: of.adds for name, of in one.result.relations.items()}
+        for one in informed
+        if one.result.settings.control is None
+    }
+    costs = {
+        key(one.result.settings): {name: effect.cost.estimate for name, effect in one.relations.items()}
+        for one in silenced
+    }
+    results = {key(one.settings): one for one in preferred if one.settings.control is None}
+    models = []
+    for settings, guess in findings.guessed.items():
+        if (result := results.get(key(settings))) is None or variant_of(settings.config).edit is not None:
+            continue
+        edges = guess.edges.sum(axis=0)
+        found = {
+            name: {
+                relation: float(100 * hits / of)
+                for relation, hits, of in zip(guess.relations, side.sum(axis=0), edges)
+                if of
+            }
+            for name, side in (("heads", guess.heads), (BASELINE, guess.baseline))
+        }
+        found |= {name: of[key(settings)] for name, of in (("bits", bits), ("cost", costs)) if key(settings) in of}
+        models.append(PredictedModel(result.settings.model, found, result.relations))
+    return models
+
+
+def section(all_findings: Sequence[tuple[Findings, list[PredictedModel]]]) -> Section:
+    parts = [_one(findings, models) for findings, models in all_findings]
+    return Section("predictors", "What predicts which text a model prefers", method("predictors"), parts)
+
+
+def _one(findings: Findings, models: Sequence[PredictedModel]) -> Section:
+    name, found = f"predictors-{findings.name}", orders(models)
+    return Section(name, findings.title, [_told(found), *_orders(name, found), _values(name, models)])
+
+
+def _told(found: Sequence[Order]) -> str:
+    if not found:
+        return f"Fewer than {LEAST} relations have enough minimal pairs, which is too few for a rank correlation."
+    within = [
+        f"{_PREDICTORS[one.predictor]} ({_SCORES[one.score]})"
+        for one in found
+        if one.predictor != BASELINE and separated(one.over_relations[1]) and separated(one.beyond_baseline[1])
+    ]
+    across = [f"{_PREDICTORS[one.predictor]} ({_SCORES[one.score]})" for one in found if separated(one.over_models[1])]
+    models = counted(max(one.models for one in found), "model")
+    said = (
+        f"Of {models}, {listed(within)} order relations as" if within else f"Of {models}, nothing orders relations as"
+    )
+    said += " the accuracies on minimal pairs do, more than the best baseline does."
+    if max(one.models for one in found) >= LEAST:
+        said += f" {listed(across)} order models so." if across else " Nothing orders models so."
+    return said.replace(" best heads", " scores of the best heads")
+
+
+def _orders(name: str, found: Sequence[Order]) -> list[Table]:
+    def cell(estimate: float, p: float) -> list[float | None] | None:
+        return None if np.isnan(estimate) else [estimate, None, None, None if np.isnan(p) else p]
+
+    rows = [
+        [_PREDICTORS[one.predictor], _SCORES[one.score], one.models, one.relations, cell(*one.over_relations)]
+        + [cell(*one.beyond_baseline), cell(*one.over_models)]
+        for one in found
+    ]
+    columns = [Column("predictor", NAME), Column("accuracy", NAME), Column("models", COUNT), Column("relations", COUNT)]
+    columns += [Column("over relations", CORRELATION), Column("beyond baseline", CORRELATION)]
+    columns += [Column("over models", CORRELATION)]
+    notes = (
+        "Spearman's rank correlation, from −1 to 1: over relations, the mean over models; over models, the mean over "
+        "relations. p: corrected (Holm) over predictors and accuracies."
+    )
+    return [
+        Table(f"{name}-orders", "Rank correlation with the accuracy on minimal pairs", columns, rows, notes)
+    ] * bool(rows)
+
+
+def _values(name: str, models: Sequence[PredictedModel]) -> Table:
+    rows = [
+        [one.title, relation, *(one.predictors.get(by, {}).get(relation) for by in _PREDICTORS), of.pairs]
+        + [of.whole, of.place]
+        for one in models
+        for relation, of in one.accuracies.items()
+    ]
+    columns = [Column("model", NAME), Column("relation", NAME), Column("best heads", PERCENT)]
+    columns += [
+        Column("best baseline", PERCENT),
+        Column("bits", SIGNED),
+        Column("cost", SIGNED),
+        Column("pairs", COUNT),
+    ]
+    columns += [Column(words, PERCENT, "accuracy") for words in _SCORES.values()]
+    return Table(name, "What was measured of the relations that minimal pairs are about", columns, rows)
