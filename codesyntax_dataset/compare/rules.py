@@ -114,6 +114,8 @@ class Rules:
             return ""
         if (between := self._between(before.end, after.end)) and between <= CLOSING:
             return _bracket("closing", included=after.end > before.end)
+        if self._language == "ruby" and before.relation.startswith("Call:") and "&" in between:
+            return "block as an argument"
         if before.relation == _FIRST_STATEMENT and before.start == after.start:
             return "not the first statement alone"
         return self._cut(*before[2:], *after[2:])

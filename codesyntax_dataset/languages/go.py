@@ -10,6 +10,10 @@ _WHILE = "*[0]<!for_clause|range_clause>"  # a loop without such a clause has a 
 _OPERATORS = "'+= -= *= /= %= &= |= ^= <<= >>= &^='"
 _CASES = "*<expression_case|type_case|communication_case|default_case>"
 _BODY = "*<statement_list>/*"
+_TYPE = "receiver/*/type"  # of a method: `T` of `*T[K]`
+_RECEIVER = (
+    f"{_TYPE}<pointer_type>/*<generic_type>/type | {_TYPE}<pointer_type>/* | {_TYPE}<generic_type>/type | {_TYPE}"
+)
 _SLICE = " | ".join(
     f"{first} .. {last}" for last in ("capacity", "end", "':'") for first in ("start", "':'")
 )  # its parts need not be there, its colons are
@@ -96,6 +100,7 @@ TABLE = Table(
     ),
     backward=BACKWARD - {"Spread:value->spread"} | {"Spread:spread->value"},
     functions={"function_declaration": "body/^/name", "method_declaration": "body/^/name"},
+    scopes={"method_declaration": _RECEIVER},
     sketch="func f() { ... }",
     examples={
         "Assign": "x := a + b",

@@ -50,7 +50,7 @@ TABLE = Table(
         _NAME,
     ),
     callbacks=dict.fromkeys(("arrow_function", "function_expression"), _CALLBACK),
-    scopes=dict.fromkeys("abstract_class_declaration class class_declaration internal_module".split(), _NAME),
+    scopes=dict.fromkeys("abstract_class_declaration class class_declaration internal_module object".split(), _NAME),
     rules=(
         Rule("assignment_expression", "Assign", {"target": "left", "value": "right"}),
         Rule("enum_assignment", "Assign", {"target": "name", "value": "value"}),

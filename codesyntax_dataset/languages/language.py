@@ -49,12 +49,16 @@ PAIRS = Variant("pairs", "those of `_pairs` are minimal pairs", pairs=True)
 
 
 class Definition(NamedTuple):
-    """One function in a source file: its qualified name, its lines (from 1, last one inclusive), and its code."""
+    """One function in a source file: its qualified name, its lines (from 1, last one inclusive), and its code.
+
+    `beyond_published`: the published procedure leaves such functions out, so only configs of exact labels have them.
+    """
 
     name: str
     first_line: int
     last_line: int
     code: str
+    beyond_published: bool = False
 
 
 class Unread(NamedTuple):

@@ -59,7 +59,7 @@ def read(
     language = language_of(config)
     with _plain_errors(source):
         splits = _splits(source, language)
-        parsed = {split: _parsed(source, files, column, language, skips) for split, files in splits.items()}
+        parsed = {split: _parsed(source, files, column, config, skips) for split, files in splits.items()}
         if _have_partitions(splits):
             for partition in _PARTITIONS:
                 for file in parsed[partition]:
@@ -109,7 +109,7 @@ def _splits(source: str, language: Language) -> dict[str, list[str]]:
     return splits
 
 
-def _parsed(source: str, files: Iterable[str], column: str, language: Language, skips: Skips) -> Iterator[SourceFile]:
+def _parsed(source: str, files: Iterable[str], column: str, config: str, skips: Skips) -> Iterator[SourceFile]:
     """The files of code in `column` of some Parquet files that have functions."""
     for file in files:
         name = _shown(file, source)
@@ -119,7 +119,7 @@ def _parsed(source: str, files: Iterable[str], column: str, language: Language, 
                 skips.add("row has no text", place)
             elif len(data) > LARGEST_FILE:
                 skips.add(TOO_LARGE, place)
-            elif found := definitions(_decoded(data), language, skips, place):
+            elif found := definitions(_decoded(data), config, skips, place):
                 yield SourceFile(repo or place, repo or _name(source), path or place, place, found)
 
 

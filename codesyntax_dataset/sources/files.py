@@ -9,8 +9,9 @@ from tempfile import TemporaryFile
 from typing import NamedTuple
 
 from codesyntax_dataset.errors import ParseError
-from codesyntax_dataset.languages import Definition, Language
+from codesyntax_dataset.languages import Definition, language_of, variant_of
 from codesyntax_dataset.languages.language import Unread
+from codesyntax_dataset.languages.variants import EXACT
 from codesyntax_dataset.safe_files import LARGEST_FILE
 from codesyntax_dataset.schema import Skips, SourceFunction
 
@@ -31,12 +32,13 @@ class SourceFile(NamedTuple):
     functions: list[Definition]
 
 
-def definitions(text: str | None, language: Language, skips: Skips, place: str) -> list[Definition]:
-    """The functions of the file at `place`, but for those that do not parse.
+def definitions(text: str | None, config: str, skips: Skips, place: str) -> list[Definition]:
+    """The functions of the file at `place` that a config has, but for those that do not parse.
 
     Counted in `skips` are a file that is not text (None), one without a function that parses, and of others each part
     that does not, with its line.
     """
+    language, exact = language_of(config), variant_of(config) == EXACT
     assert language.definitions is not None
     if text is None:
         skips.add("file is not text in UTF-8 or the encoding that it declares", place)
@@ -46,7 +48,7 @@ def definitions(text: str | None, language: Language, skips: Skips, place: str) 
     except (SyntaxError, ParseError, ValueError, RecursionError, MemoryError) as error:
         skips.add(UNPARSED, f"{place}: {_where(error)}")
         return []
-    functions = [one for one in found if isinstance(one, Definition)]
+    functions = [one for one in found if isinstance(one, Definition) and (exact or not one.beyond_published)]
     unread = dict.fromkeys(one for one in found if isinstance(one, Unread))
     if unread and not functions:
         skips.add(UNPARSED, f"{place}#L{min(line for _, line in unread)}")
@@ -64,7 +66,7 @@ def _where(error: Exception) -> str:
 
 
 def functions(file: SourceFile, language: str, partition: str) -> Iterator[SourceFunction]:
-    for name, first, last, code in file.functions:
+    for name, first, last, code, _ in file.functions:
         yield SourceFunction(language, code, file.repo, file.path, name, f"{file.url}#L{first}-L{last}", partition)
 
 

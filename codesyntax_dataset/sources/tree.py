@@ -4,8 +4,9 @@ A function's code begins at `def` or `async def`, in other languages at the firs
 character; its first line loses its indentation, the others keep theirs. Preceding decorators and comments are excluded,
 nested functions are part of the outer one, and methods without a body do not count. A function that is a value, as in
 JavaScript, counts if it has a name or is assigned to one, or is a callback with a label or a name in front
-(`app.get("/", () => {...})`) and has no function inside that counts. Python's functions in `if` or `try` count, which
-CodeSearchNet leaves out. Hidden folders are ignored.
+(`app.get("/", () => {...})`) and has no function inside that counts. Names begin with that of the class, receiver or
+object that has the function. Python's functions in `if` or `try` count, which
+CodeSearchNet leaves out; so do Java's constructors where labels are exact. Hidden folders are ignored.
 
 Top-level folders `test` and `validation`, if both exist, are the partitions and hold one folder per project, whose name
 is used as the repository. Otherwise whole files are drawn for the validation partition, or whole repositories if the
@@ -60,13 +61,13 @@ def read(
     language = language_of(config)
     root = Path(source).resolve()
     if not partitioned(source):
-        yield from drawn(_drawable(root, language, skips), language.name, validation_fraction)
+        yield from drawn(_drawable(root, config, skips), language.name, validation_fraction)
         return
     for partition in ("test", "validation"):
         folder = root / partition
         if folder.is_symlink():
             raise SourceError(f"{folder} is a symbolic link, which a source must not have: move the folder there")
-        for file, found in _parsed(root, folder, language, skips):
+        for file, found in _parsed(root, folder, config, skips):
             project, _, path = file.relative_to(folder).as_posix().partition("/")
             if not path:
                 project, path = root.name, project
@@ -74,10 +75,10 @@ def read(
             yield from functions(SourceFile(url, project, path, url, found), language.name, partition)
 
 
-def _drawable(root: Path, language: Language, skips: Skips) -> Iterator[SourceFile]:
+def _drawable(root: Path, config: str, skips: Skips) -> Iterator[SourceFile]:
     """The files that have functions, to be drawn by file, or by repository if there are several."""
     clones = _clones(root)
-    for file, found in _parsed(root, root, language, skips):
+    for file, found in _parsed(root, root, config, skips):
         url = file.relative_to(root).as_posix()
         clone = next((clone for clone in clones if url.startswith(f"{clone}/")), None)
         path = url.removeprefix(f"{clone}/") if clone else url
@@ -97,8 +98,9 @@ def _clones(root: Path) -> list[str]:
     return sorted(clones) if len(clones) > 1 else []
 
 
-def _parsed(root: Path, folder: Path, language: Language, skips: Skips) -> Iterator[tuple[Path, list[Definition]]]:
+def _parsed(root: Path, folder: Path, config: str, skips: Skips) -> Iterator[tuple[Path, list[Definition]]]:
     """Yield the files under `folder` that have functions, by path, with the functions; skips are named from `root`."""
+    language = language_of(config)
 
     def skip(reason: str, path: Path) -> None:
         skips.add(reason, place(path))
@@ -118,7 +120,7 @@ def _parsed(root: Path, folder: Path, language: Language, skips: Skips) -> Itera
         except OSError as error:
             skip(TOO_LARGE if error.errno == errno.EFBIG else "file cannot be read", file)
             continue
-        if found := definitions(_decoded(data, language), language, skips, place(file)):
+        if found := definitions(_decoded(data, language), config, skips, place(file)):
             yield file, found
 
 

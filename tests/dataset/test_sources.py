@@ -408,6 +408,16 @@ def test_java_methods_are_cut_out_with_their_modifiers_and_without_their_javadoc
     ]
 
 
+def test_java_constructors_are_functions_where_labels_are_exact(tmp_path):
+    text = "class A {\n  /** It. */\n  A(int x) { this(x, 1); }\n  int f() { return 1; }\n  enum B { C; B() { } }\n}\n"
+    source = write(tmp_path, {"A.java": text.encode()})
+    constructors = [("A.A", "A(int x) { this(x, 1); }"), ("A.B.B", "B() { }")]
+    for config, expected in (("java", []), ("java_skip_semicolon", []), ("java_exact", constructors)):
+        found = {function.func_name: function.code for function in read_all(source, config)}
+        assert found.pop("A.f") == "int f() { return 1; }"
+        assert found == dict(expected)
+
+
 JAVASCRIPT_FILE = """\
 async function a() { function inner() {} }
 const b = () => 1, { c } = d;
@@ -435,9 +445,9 @@ def test_javascript_functions_are_cut_out_if_they_have_a_name_or_are_given_one(t
         "a": "async function a() { function inner() {} }",
         "b": "() => 1",
         "exports.e": "function (x) {}",
-        "f": "function* () {}",
-        "g": "get g() { return 1 }",
-        "h": "x => x",
+        "module.exports.f": "function* () {}",
+        "module.exports.g": "get g() { return 1 }",
+        "module.exports.h": "x => x",
         "I.j": "static async j() {}",
         "I.#k": "async () => {}",
         "I.[Symbol.iterator]": "[Symbol.iterator]() {}",
@@ -734,6 +744,28 @@ end
 __END__
 def g; end
 """
+
+
+@pytest.mark.parametrize(
+    ("file", "text", "names"),
+    [
+        (
+            "a.go",
+            "package p\nfunc (a *T) f() {}\nfunc (T) g() {}\nfunc (a *T[K]) h() {}\nfunc (a T[K, V]) i() {}\nfunc j() {}\n",
+            ["T.f", "T.g", "T.h", "T.i", "j"],
+        ),
+        (
+            "a.js",
+            "const a = { f() {}, g: () => {}, b: { h() {} } }; export default { i() {} }; c({ j() {} });",
+            ["a.f", "a.g", "a.b.h", "default.i", "j"],
+        ),
+        ("a.rb", "class A\n  def self.f; end\nend\ndef b.g; end\n", ["A.f", "b.g"]),
+    ],
+)
+def test_names_have_their_receiver_or_object(tmp_path, file, text, names):
+    config = {".go": "go", ".js": "javascript", ".rb": "ruby"}[file[1:]]
+    functions = read_all(write(tmp_path, {file: text.encode()}), config)
+    assert [function.func_name for function in functions] == names
 
 
 def test_ruby_methods_are_cut_out_in_their_modules(tmp_path):

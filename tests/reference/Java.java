@@ -4,6 +4,7 @@ import java.io.*;
 import java.net.URI;
 import java.nio.charset.StandardCharsets;
 import java.util.*;
+import java.util.regex.Pattern;
 import javax.tools.*;
 
 /** The edges of Java methods by the compiler's own tree: a method in Base64 on each line in, its edges out. */
@@ -18,22 +19,32 @@ class Java {
     var lines = new BufferedReader(new InputStreamReader(System.in));
     var compiler = ToolProvider.getSystemJavaCompiler();
     for (String line; (line = lines.readLine()) != null; System.out.flush()) {
-      String before = "class A {";
-      text = before + new String(Base64.getDecoder().decode(line), StandardCharsets.UTF_8) + "\n}";
-      shift = before.length();
+      String code = new String(Base64.getDecoder().decode(line), StandardCharsets.UTF_8);
+      var classes = new LinkedHashSet<String>(List.of("A"));
+      var named = Pattern.compile("(\\w+)\\s*\\(").matcher(code.split("\\{", 2)[0]);
+      while (named.find()) classes.add(named.group(1)); // a constructor has the name of its class
       out = new StringBuilder();
-      var file = new SimpleJavaFileObject(URI.create("string:///A.java"), JavaFileObject.Kind.SOURCE) {
-        public CharSequence getCharContent(boolean ignored) { return text; }
-      };
-      var errors = new DiagnosticCollector<JavaFileObject>();
-      var task = (JavacTask) compiler.getTask(null, null, errors, List.of("-proc:none", "-XDallowStringFolding=false"), null, List.of(file));
-      unit = task.parse().iterator().next();
-      places = Trees.instance(task).getSourcePositions();
-      if (errors.getDiagnostics().stream().anyMatch(one -> one.getKind() == Diagnostic.Kind.ERROR))
-        out.append("error\n");
-      else new Edges().scan(unit, null);
+      if (classes.stream().anyMatch(name -> isRead(compiler, "class " + name + " {", code))) new Edges().scan(unit, null);
+      else out.append("error\n");
       System.out.println(out + "end");
     }
+  }
+
+  static boolean isRead(JavaCompiler compiler, String before, String code) {
+    text = before + code + "\n}";
+    shift = before.length();
+    var file = new SimpleJavaFileObject(URI.create("string:///A.java"), JavaFileObject.Kind.SOURCE) {
+      public CharSequence getCharContent(boolean ignored) { return text; }
+    };
+    var errors = new DiagnosticCollector<JavaFileObject>();
+    var task = (JavacTask) compiler.getTask(null, null, errors, List.of("-proc:none", "-XDallowStringFolding=false"), null, List.of(file));
+    try {
+      unit = task.parse().iterator().next();
+    } catch (IOException error) {
+      throw new UncheckedIOException(error);
+    }
+    places = Trees.instance(task).getSourcePositions();
+    return errors.getDiagnostics().stream().noneMatch(one -> one.getKind() == Diagnostic.Kind.ERROR);
   }
 
   static int start(Tree tree) { return (int) places.getStartPosition(unit, tree); }

@@ -51,6 +51,8 @@ def _defined(
         node, prefix = waiting.pop()
         first, last = node.start_point.row + 1, node.end_point.row + 1
         itself = not (inside and node == root)
+        if name := _name(node, scopes, data):
+            prefix += f"{name}."
         name = _name(node, functions, data) if itself else ""
         if not name and itself and (given := _name(node, callbacks, data)):
             nested = list(_defined(node, data, table, prefix, inside=True))
@@ -66,8 +68,6 @@ def _defined(
             continue
         if node.is_error or node.is_missing:
             yield Unread(UNREAD_OUTSIDE, first)
-        if name := _name(node, scopes, data):
-            prefix += f"{name}."
         children = node.children if node.has_error else node.named_children
         waiting += [(child, prefix) for child in reversed(children)]
 

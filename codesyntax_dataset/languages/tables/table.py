@@ -31,26 +31,26 @@ class Rule:
 class Table:
     """The rules of a language, in its own node types.
 
-    `grammar`: the package of the tree-sitter grammar, or `package.function` where it has several. `dialects`: further
-    grammars for code that this one cannot read, tried in turn. `frames`: texts before and after a function, tried
-    in turn, with which it is a whole program; a node from the last character of the text before, a bracket, to the
-    end must be there. `rules`: the constructs. `brackets`: nodes that, without a comma, do nothing but group; the
-    dependent is what is inside. `whole`: nodes that are one token whatever is inside, such as strings. `suffixed`:
-    matches, in bytes, a name or closing bracket with a `sign` that changes nothing, for code that the grammar can only
-    read with the sign as part of the name or without it. `unread`: matches, in bytes, words outside of functions that
-    the grammar cannot read and that change nothing. `soft`: matches, in bytes, names that the grammar may take for
-    keywords. `chains`: nodes of operators that the grammar nests otherwise than the language, from
-    left to right, each with its construct and with the nodes inside that are parts of the chain. `signs`: nodes
-    whose sign the grammar gives to what begins a longer expression, of one of these types: no head. `text`: nodes
-    of plain text, such as between tags: tokens without the white space around them. `flat`: nodes whose children
-    count as those of their parent, such as lists of arguments. `refused`: a query of tree-sitter for nodes
-    (`@refused`) that the grammar reads but no function in this frame has. `functions`: nodes of functions that a
-    source file is searched for, each with the path to its name, which must lead somewhere; `callbacks`: further
-    ones, which count if they have no function inside that does; `scopes`: nodes whose names precede those of
-    functions inside; `file_grammar`: the grammar of whole files, where that is another. `joins_lines`: whether a
-    line break inside any brackets means nothing. `backward`: relations of the constructs whose dependent stands
-    before its head in this language, which gives no edge. `examples`: code of each construct that has all of its
-    relations, where it stands in a function like the dots of `sketch`.
+    `grammar`: the package of the tree-sitter grammar, or `package.function` where it has several. `dialects`:
+    further grammars for code that this one cannot read, tried in turn. `frames`: texts before and after a function,
+    tried in turn, with which it is a whole program; a node from the last character of the text before, a bracket,
+    to the end must be there. `rules`: the constructs. `brackets`: nodes that, without a comma, do nothing but
+    group; the dependent is what is inside. `whole`: nodes that are one token whatever is inside, such as strings.
+    `suffixed`: matches, in bytes, a name or closing bracket with a `sign` that changes nothing, for code that the
+    grammar can only read with the sign as part of the name or without it. `unread`: matches, in bytes, words
+    outside of functions that the grammar cannot read and that change nothing. `soft`: matches, in bytes, names that
+    the grammar may take for keywords. `chains`: nodes of operators that the grammar nests otherwise than the
+    language, from left to right, each with its construct and with the nodes inside that are parts of the chain.
+    `signs`: nodes whose sign the grammar gives to what begins a longer expression, of one of these types: no head.
+    `text`: nodes of plain text, such as between tags: tokens without the white space around them. `flat`: nodes
+    whose children count as those of their parent, such as lists of arguments. `refused`: a query of tree-sitter for
+    nodes (`@refused`) that the grammar reads but no function in this frame has. `functions`: nodes of functions
+    that a source file is searched for, each with the path to its name, which must lead somewhere; `callbacks`:
+    further ones, which count if they have no function inside that does; `scopes`: nodes whose names precede those
+    of functions inside, or of the function that they are; `file_grammar`: the grammar of whole files, where that is
+    another. `joins_lines`: whether a line break inside any brackets means nothing. `backward`: relations of the
+    constructs whose dependent stands before its head in this language, which gives no edge. `examples`: code of
+    each construct that has all of its relations, where it stands in a function like the dots of `sketch`.
     """
 
     grammar: str
