@@ -30,7 +30,8 @@ from probing.cli.group import main, note
     "--protocol",
     default="current",
     type=click.Choice(["current", "published"]),
-    help="Mask the true spans of nodes, or the spans that the study masked.",
+    help="Mask the true spans of nodes, or the spans that the study masked. Results of decoders have the protocol "
+    "infilling.",
 )
 @click.option("--rate", default=1.0, type=click.FloatRange(0, 1, min_open=True), help="Share of the nodes to mask.")
 @click.option(
@@ -69,9 +70,10 @@ def mask(
 ) -> None:
     """Mask syntax, let MODEL restore it, compare trees.
 
-    MODEL is a masked language model: a Hub id, a local folder, or tiny-code-mlm, the embedded one. For each node type,
-    the command compares copies whose nodes are masked (T1) with copies in which as many random sub-tokens are masked
-    (T0), as SyntaxEval did. Under `accelerate launch` or `torchrun`, the processes share the work.
+    MODEL is a masked language model, or a decoder with fill-in-the-middle tokens, which fills each run of masked
+    sub-tokens on its own: a Hub id, a local folder, or tiny-code-mlm, the embedded one. For each node type, the command
+    compares copies whose nodes are masked (T1) with copies in which as many random sub-tokens are masked (T0), as
+    SyntaxEval did. Under `accelerate launch` or `torchrun`, the processes share the work.
     """
     names = [name for text in node_types for name in text.replace(",", " ").split()] if node_types else None
     masked = [control for control in controls if control != RANDOM_WEIGHTS] or ["sub-tokens"]

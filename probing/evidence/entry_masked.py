@@ -36,7 +36,7 @@ from probing.evidence.masked import OF_MODEL, UNCOMPARED, holding
 from probing.evidence.over_types import over_types
 from probing.evidence.packing import packed, unpacked
 from probing.prediction.ledger import SIMILARITIES
-from probing.prediction.masking import CONTROLS, CURRENT, PROTOCOLS
+from probing.prediction.masking import CONTROLS, PROTOCOLS, PUBLISHED
 from probing.prediction.result import (
     DROPPED,
     OUTCOMES,
@@ -313,7 +313,7 @@ def _on_read(pairs: Pairs, units: dict[str, int]) -> dict[str, float]:
 
 def _check_possible(pairs: Pairs, settings: MaskSettings) -> None:
     """Refuse what no model can have, whatever it predicts."""
-    current = settings.protocol == CURRENT
+    current = settings.protocol != PUBLISHED
     jaccard, sorensen_dice, levenshtein, restored = (pairs.arms[name] for name in OUTCOMES[:4])
     most = 2 * jaccard / (1 + jaccard)  # is Sorensen-Dice, for one copy
     unlike = (sorensen_dice < jaccard - _ROUNDED) | (sorensen_dice > most + _ROUNDED)

@@ -27,6 +27,7 @@ from tqdm import tqdm
 
 from probing.evidence.checks import MOST_BIASED, ROUNDED, Criterion, Verifier, favoured, in_deviations
 from probing.evidence.draw import Influence
+from probing.models.infilling import InfillingModel
 from probing.prediction.ledger import FILLED, HITS, SIMILARITIES, MaskingLedger
 from probing.prediction.mask import MaskedFunction, Masking, copies_of
 
@@ -152,13 +153,18 @@ def _restored_again(
 
 
 def _possible(masking: Masking, function: MaskedFunction, row: np.ndarray) -> bool:
-    """True if near-tied predictions in a copy give the hits and similarities of a row."""
+    """True if near-tied predictions in a copy give the hits and similarities of a row.
+
+    When a hole is filled, all that is written behind a near tie follows from it: any text may.
+    """
     restoration = masking.restoration
     (read,) = restoration.masker.read([function.code])
     pairs, *_ = copies_of(read, function.index, masking.settings)
     (pair,) = (pair for pair in pairs if pair.node_type == row["node_type"])
     positions = pair.copies[row["copy"]].positions
     model, true = masking.model, function.ids[positions]
+    if isinstance(model, InfillingModel):
+        return True
     columns = torch.as_tensor(positions, dtype=torch.int64, device=model.device)
     ties = model.near_ties(model.inputs([function.ids]), torch.zeros_like(columns), columns)
     if math.prod(map(len, ties)) > _MOST_TEXTS:

@@ -26,6 +26,7 @@ from probing.models import cache_dir, gguf_file
 from probing.models.cubert.tokenizer import CubertTokenizer
 from probing.models.encoder import Encoder, attention_of
 from probing.models.identity import digest_of, digest_of_head
+from probing.models.infilling import InfillingModel, RestoringModel
 from probing.models.loaded import DTYPES, Loaded, check_weights, positions_of, quiet
 from probing.models.location import Location, loading, locate, sha256
 from probing.models.masked import MaskedModel, ScoringModel
@@ -71,7 +72,7 @@ def load(
 
 
 @checked
-def load_masked(
+def load_restoring(
     model: str | os.PathLike | tuple,
     *,
     revision: str | None = None,
@@ -79,13 +80,13 @@ def load_masked(
     device: str | torch.device | None = None,
     max_length: Positive = PAPER_LENGTH,
     random_weights: Natural | None = None,
-) -> MaskedModel:
-    """Load a masked language model; arguments as of `load`. None of its weights may be missing.
+) -> RestoringModel:
+    """Load a masked language model, or a decoder that fills in the middle; arguments as of `load`.
 
-    Raises ModelError if the model does not exist, cannot be loaded, or is not a masked language model.
+    None of its weights may be missing. Raises ModelError if the model does not exist, cannot be loaded, or is neither.
     """
-    given = (MASKED,), revision, dtype, device, max_length, random_weights
-    return MaskedModel(_with_weights(model, *given)[0]).examine()
+    loaded, head = _with_weights(model, (MASKED, CAUSAL), revision, dtype, device, max_length, random_weights)
+    return (MaskedModel if head is MASKED else InfillingModel)(loaded).examine()
 
 
 @checked

@@ -66,6 +66,18 @@ class ScoringModel(LoadedModel):
         """`log_probabilities` of this module, by this model."""
         return log_probabilities(self._output, inputs, rows, columns, self.mask)
 
+    def compared(
+        self, inputs: Mapping[str, torch.Tensor], rows: torch.Tensor, columns: torch.Tensor, truth: torch.Tensor
+    ) -> torch.Tensor:
+        """The logits at some positions of a batch, compared with those of the true sub-tokens (M,): float64 (M, 4), as
+        of `MaskedModel.scores`."""
+        found = torch.empty(len(rows), 4, dtype=torch.float64, device=self.device)
+        start = 0
+        for logits in self._output.logits(inputs, rows, columns):
+            part = slice(start, start := start + len(logits))
+            found[part] = _compared(logits.float(), truth[part], NEAR[self.dtype])
+        return found
+
     def examine(self) -> Self:
         """The self-check: of the tokenizer, and of the logits of a text in a batch, alone, and with another end.
 
@@ -135,6 +147,10 @@ class MaskedModel(ScoringModel):
     def __init__(self, loaded: Loaded):
         super().__init__(loaded, masked=True)
 
+    def texts(self, ids: np.ndarray, positions: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """The one text to run, in which all `positions` (M,) are masked."""
+        yield ids, positions
+
     def scores(self, inputs: Mapping[str, torch.Tensor], rows: torch.Tensor, columns: torch.Tensor) -> torch.Tensor:
         """Predictions at masked positions, and the probability of the true sub-tokens: float64 (M, 4).
 
@@ -144,12 +160,7 @@ class MaskedModel(ScoringModel):
         two, otherwise 0.
         """
         truth = inputs["input_ids"][rows, columns]
-        found = torch.empty(len(rows), 4, dtype=torch.float64, device=self.device)
-        start = 0
-        for logits in self._output.logits(masked(inputs, rows, columns, self.mask), rows, columns):
-            part = slice(start, start := start + len(logits))
-            found[part] = _compared(logits.float(), truth[part], NEAR[self.dtype])
-        return found
+        return self.compared(masked(inputs, rows, columns, self.mask), rows, columns, truth)
 
     def near_ties(
         self, inputs: Mapping[str, torch.Tensor], rows: torch.Tensor, columns: torch.Tensor

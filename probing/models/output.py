@@ -31,9 +31,9 @@ class OutputLayer:
         """The logits at some positions of a batch, in order: (m, vocabulary) at a time."""
         with borrowed(self.model), full_precision(), torch.inference_mode():
             if self.why:
-                yield self.model(**inputs, **self._options, return_dict=True).logits[rows, columns]
+                yield self.model(**{**self._options, **inputs}, return_dict=True).logits[rows, columns]
                 return
-            hidden = self.model.base_model(**inputs, **self._body_options, return_dict=True)[0][rows, columns]
+            hidden = self.model.base_model(**{**self._body_options, **inputs}, return_dict=True)[0][rows, columns]
             for start in range(0, len(hidden), self._at_once):
                 yield self._of(hidden[start : start + self._at_once])
 

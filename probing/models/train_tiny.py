@@ -1,6 +1,7 @@
-"""Train the embedded masked language model: a small ModernBERT, from the functions of Python's standard library alone.
+"""Train the embedded language models, a small ModernBERT and a small Llama, from Python's standard library alone.
 
     python -m probing.models.train_tiny tiny-code-mlm --checkpoints checkpoints --evaluate DATA
+    python -m probing.models.train_tiny tiny-code-lm --decoder --evaluate DATA
 
 computes on one thread, and gives the same weights for the same seed, library, machine and versions of torch, tokenizers
 and transformers. If it is interrupted, the same command continues, and gives what it would have given.
@@ -8,6 +9,7 @@ and transformers. If it is interrupted, the same command continues, and gives wh
 
 from __future__ import annotations
 
+import copy
 import hashlib
 import importlib.metadata
 import json
@@ -27,7 +29,14 @@ import torch
 from safetensors import safe_open
 from safetensors.torch import save_file
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors, trainers
-from transformers import ModernBertConfig, ModernBertForMaskedLM, PreTrainedTokenizerFast
+from transformers import (
+    LlamaConfig,
+    LlamaForCausalLM,
+    ModernBertConfig,
+    ModernBertForMaskedLM,
+    PreTrainedModel,
+    PreTrainedTokenizerFast,
+)
 
 from codesyntax_dataset.arguments import Natural, Positive, checked
 from codesyntax_dataset.atomic import atomic_path
@@ -35,9 +44,9 @@ from codesyntax_dataset.errors import CodeSyntaxError, ModelError, SourceError
 from codesyntax_dataset.folder import read_split
 from codesyntax_dataset.languages import Definition, language_of
 from codesyntax_dataset.languages.python.definitions import definitions
-from probing.models.load import load_masked
+from probing.models.infilling import CONVENTIONS, RestoringModel
+from probing.models.load import load_restoring
 from probing.models.loaded import quiet
-from probing.models.masked import MaskedModel
 
 LONGEST = 512
 """The positions of the model: sub-tokens of an input, special tokens included."""
@@ -48,7 +57,15 @@ RATE = 0.15
 STEPS = 20_000
 """Batches of the full training, about two hours of one core."""
 
+DECODER_STEPS = 2_500
+"""Batches of the full training of the decoder, about 20 minutes of one core."""
+
+HOLES = 0.8
+"""The share of a decoder's inputs whose middle is moved to the end (Bavarian et al. 2022: up to 0.9 costs nothing)."""
+
 _SPECIAL = {"cls_token": "<s>", "sep_token": "</s>", "pad_token": "<pad>", "unk_token": "<unk>", "mask_token": "<mask>"}
+_DECODER_SPECIAL = {"bos_token": "<s>", "eos_token": "</s>", "pad_token": "<pad>", "unk_token": "<unk>"}
+_MIDDLE = CONVENTIONS[0][1:4]
 _BATCH = 2048  # sub-tokens of a batch, padding included
 _WARM_UP = 0.05  # of the steps
 _SAVED = 500  # steps between states from which an interrupted training continues
@@ -69,6 +86,7 @@ class Sizes(NamedTuple):
 
 
 TINY = Sizes()
+TINY_DECODER = Sizes(inner=384, rate=3e-3)
 
 
 def library() -> dict[str, str]:
@@ -109,8 +127,12 @@ def digest_of(texts: Sequence[str]) -> str:
     return hashlib.sha256(json.dumps(texts, ensure_ascii=False).encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def tokenizer_of(texts: Sequence[str], vocabulary: int) -> PreTrainedTokenizerFast:
-    """A byte-level BPE tokenizer (Radford et al. 2019, section 2.2) with at most so many entries, from `texts`."""
+def tokenizer_of(texts: Sequence[str], vocabulary: int, decoder: bool = False) -> PreTrainedTokenizerFast:
+    """A byte-level BPE tokenizer (Radford et al. 2019, section 2.2) with at most so many entries, from `texts`.
+
+    That of a decoder adds no special tokens to a text, and has those of fill-in-the-middle.
+    """
+    special = _DECODER_SPECIAL if decoder else _SPECIAL
     tokenizer = Tokenizer(models.BPE())
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
     tokenizer.decoder = decoders.ByteLevel()
@@ -118,15 +140,18 @@ def tokenizer_of(texts: Sequence[str], vocabulary: int) -> PreTrainedTokenizerFa
         texts,
         trainers.BpeTrainer(
             vocab_size=vocabulary,
-            special_tokens=list(_SPECIAL.values()),
+            special_tokens=[*special.values(), *(_MIDDLE if decoder else ())],
             initial_alphabet=sorted(pre_tokenizers.ByteLevel.alphabet()),
             show_progress=False,
         ),
     )
+    options: dict[str, Any] = {"tokenizer_object": tokenizer, "model_max_length": LONGEST, **special}
+    if decoder:
+        return PreTrainedTokenizerFast(**options, additional_special_tokens=list(_MIDDLE))
     tokenizer.post_processor = processors.RobertaProcessing(
         ("</s>", 1), ("<s>", 0), trim_offsets=True, add_prefix_space=False
     )  # the trainer numbers special tokens first, in order
-    return PreTrainedTokenizerFast(tokenizer_object=tokenizer, model_max_length=LONGEST, **_SPECIAL)
+    return PreTrainedTokenizerFast(**options)
 
 
 def model_of(tokenizer: Any, sizes: Sizes, seed: int) -> ModernBertForMaskedLM:
@@ -152,13 +177,34 @@ def model_of(tokenizer: Any, sizes: Sizes, seed: int) -> ModernBertForMaskedLM:
         return ModernBertForMaskedLM._from_config(config, attn_implementation="sdpa")
 
 
+def decoder_of(tokenizer: Any, sizes: Sizes, seed: int) -> LlamaForCausalLM:
+    """A decoder with its family's own initial weights."""
+    config = LlamaConfig(
+        vocab_size=len(tokenizer),
+        hidden_size=sizes.width,
+        intermediate_size=sizes.inner,
+        num_hidden_layers=sizes.layers,
+        num_attention_heads=sizes.heads,
+        max_position_embeddings=LONGEST + 2,  # an input with a hole has two special tokens more
+        initializer_range=sizes.spread,
+        tie_word_embeddings=True,
+        pad_token_id=tokenizer.pad_token_id,
+        bos_token_id=tokenizer.bos_token_id,
+        eos_token_id=tokenizer.eos_token_id,
+    )
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        return LlamaForCausalLM._from_config(config, attn_implementation="sdpa")
+
+
 def inputs_of(tokenizer: Any, texts: Sequence[str]) -> list[np.ndarray]:
     """The sub-tokens (S,) of each text; of one longer than LONGEST, consecutive pieces, each with special tokens."""
     most = LONGEST - 2
+    begin, end = tokenizer.convert_tokens_to_ids(["<s>", "</s>"])
     pieces = []
     for ids in tokenizer(list(texts), add_special_tokens=False, verbose=False)["input_ids"]:
         for start in range(0, len(ids), most):
-            piece = [tokenizer.cls_token_id, *ids[start : start + most], tokenizer.sep_token_id]
+            piece = [begin, *ids[start : start + most], end]
             pieces.append(np.asarray(piece, np.int64))
     return pieces
 
@@ -183,6 +229,22 @@ def chosen(special: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     return (numbers.argsort(axis=1).argsort(axis=1) < amounts[:, None]) & ~special
 
 
+def with_hole(ids: np.ndarray, middle: Sequence[int], rng: np.random.Generator) -> np.ndarray:
+    """An input (S,) as it is, or, of HOLES of them, with its middle behind prefix and suffix (S + 2,).
+
+    `middle`: the tokens before prefix, suffix and middle. The lengths of middles are uniform in their logarithm,
+    because most nodes of a syntax tree are short.
+    """
+    text = ids[1:-1]
+    if rng.random() >= HOLES or not len(text):
+        return ids
+    length = int(np.exp(rng.uniform(0, np.log(len(text) + 1))))
+    start = int(rng.integers(len(text) - length + 1))
+    of_hole = slice(start, start + length)
+    parts = text[:start], text[start + length :], text[of_hole]
+    return np.concatenate([*([token, *part] for token, part in zip(middle, parts)), ids[-1:]]).astype(np.int64)
+
+
 def schedule(step: int, steps: int) -> float:
     """The learning rate of a step, counted from 0, as a share of the largest: linear warm-up and linear decay."""
     warm_up = max(1, round(_WARM_UP * steps))
@@ -202,7 +264,7 @@ class RestoredCount(NamedTuple):
     restored: int
 
 
-def restored(model: MaskedModel, texts: Sequence[str], seed: int = 0) -> RestoredCount:
+def restored(model: RestoringModel, texts: Sequence[str], seed: int = 0) -> RestoredCount:
     """Mask RATE of the sub-tokens of each text, none of them special, and count those that the model ranks first.
 
     The positions depend on `seed` and on the texts, in order. Texts of more than `model.longest` sub-tokens are left
@@ -214,21 +276,25 @@ def restored(model: MaskedModel, texts: Sequence[str], seed: int = 0) -> Restore
         if len(ids) > model.longest:
             longer += 1
             continue
-        columns = torch.from_numpy(np.flatnonzero(chosen(special[None], rng)[0]))
-        found = model.scores(model.inputs([ids]), torch.zeros_like(columns), columns)
-        masked += len(columns)
-        hits += int((found[:, 0].long().cpu() == torch.from_numpy(ids)[columns]).sum())
+        for text, positions in model.texts(ids, np.flatnonzero(chosen(special[None], rng)[0])):
+            columns = torch.from_numpy(positions)
+            found = model.scores(model.inputs([text]), torch.zeros_like(columns), columns)
+            masked += len(columns)
+            hits += int((found[:, 0].long().cpu() == torch.from_numpy(text)[columns]).sum())
     return RestoredCount(len(texts) - longer, longer, model.longest, masked, hits)
 
 
 class Training:
-    """A model, its optimizer (AdamW, Loshchilov and Hutter 2019), and the step that is next, from `texts`."""
+    """A model, its optimizer (AdamW, Loshchilov and Hutter 2019), and the step that is next, from `texts`.
+
+    `PRECISION`: of the weights that are written.
+    """
+
+    PRECISION = torch.float32
 
     def __init__(self, texts: Sequence[str], steps: int, seed: int, sizes: Sizes):
         self.texts = texts
-        self.tokenizer = tokenizer_of(texts, sizes.vocabulary)
-        self.model = model_of(self.tokenizer, sizes, seed).train()
-        self.model.sparse_prediction = True  # of this object alone: the loss needs logits at masked positions only
+        self.tokenizer, self.model = self._new(sizes, seed)
         self.inputs = inputs_of(self.tokenizer, texts)
         self.lengths = np.array([len(ids) for ids in self.inputs])
         self.batches = len(batches(self.lengths, seed, 0))  # of every epoch, because lengths are the same in each
@@ -245,26 +311,41 @@ class Training:
         self.step, self.seen, self.seconds = 0, 0, 0.0
         self._epoch, self._order = -1, list[np.ndarray]()
         versions = {name: importlib.metadata.version(name) for name in ("torch", "tokenizers", "transformers")}
-        self.settings = json.dumps([steps, seed, sizes, digest_of(texts), versions])
+        self.settings = json.dumps([type(self).__name__, steps, seed, sizes, digest_of(texts), versions])
+
+    def _new(self, sizes: Sizes, seed: int) -> tuple[Any, PreTrainedModel]:
+        """A tokenizer, and a model to train."""
+        tokenizer = tokenizer_of(self.texts, sizes.vocabulary)
+        model = model_of(tokenizer, sizes, seed).train()
+        model.sparse_prediction = True  # of this object alone: the loss needs logits at masked positions only
+        return tokenizer, model
+
+    def _loss(self, rows: Sequence[np.ndarray], rng: np.random.Generator) -> torch.Tensor:
+        """Of some inputs: that of the true sub-tokens at masked positions."""
+        ids, there = self._padded(rows)
+        mask = chosen(np.isin(ids, self.tokenizer.all_special_ids), rng)
+        return self.model(
+            input_ids=torch.from_numpy(np.where(mask, self.tokenizer.mask_token_id, ids)),
+            attention_mask=torch.from_numpy(there.astype(np.int64)),
+            labels=torch.from_numpy(np.where(mask, ids, -100)),
+        ).loss
+
+    def _padded(self, rows: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
+        """Inputs as one array, and where they are not padding: (B, S) each."""
+        lengths = np.array([len(row) for row in rows])
+        there = np.arange(lengths.max()) < lengths[:, None]
+        ids = np.full(there.shape, self.tokenizer.pad_token_id, np.int64)
+        ids[there] = np.concatenate(rows)
+        return ids, there
 
     def advance(self) -> float:
-        """Take the next step; its loss, in nats per masked sub-token."""
+        """Take the next step; its loss, in nats per predicted sub-token."""
         started = time.process_time()
         epoch, place = divmod(self.step, self.batches)
         if epoch != self._epoch:
             self._epoch, self._order = epoch, batches(self.lengths, self.seed, epoch)
         rows = [self.inputs[i] for i in self._order[place]]
-        padding = self.tokenizer.pad_token_id
-        ids = np.full((len(rows), max(map(len, rows))), padding, np.int64)
-        for row, one in zip(ids, rows):
-            row[: len(one)] = one
-        special = np.isin(ids, self.tokenizer.all_special_ids)
-        mask = chosen(special, np.random.default_rng([self.seed, 1, self.step]))
-        loss = self.model(
-            input_ids=torch.from_numpy(np.where(mask, self.tokenizer.mask_token_id, ids)),
-            attention_mask=torch.from_numpy((ids != padding).astype(np.int64)),
-            labels=torch.from_numpy(np.where(mask, ids, -100)),
-        ).loss
+        loss = self._loss(rows, np.random.default_rng([self.seed, 1, self.step]))
         loss.backward()
         torch.nn.utils.clip_grad_norm_(self.parameters.values(), 1.0)
         for group in self.optimizer.param_groups:
@@ -309,25 +390,48 @@ class Training:
                     state[key].copy_(file.get_tensor(f"{name} {key}"))
 
 
+class DecoderTraining(Training):
+    """The same of a decoder, which predicts all sub-tokens of inputs with holes."""
+
+    PRECISION = torch.float16
+
+    def _new(self, sizes: Sizes, seed: int) -> tuple[Any, PreTrainedModel]:
+        tokenizer = tokenizer_of(self.texts, sizes.vocabulary, decoder=True)
+        return tokenizer, decoder_of(tokenizer, sizes, seed).train()
+
+    def _loss(self, rows: Sequence[np.ndarray], rng: np.random.Generator) -> torch.Tensor:
+        middle = self.tokenizer.convert_tokens_to_ids(list(_MIDDLE))
+        ids, there = self._padded([with_hole(row, middle, rng) for row in rows])
+        return self.model(
+            input_ids=torch.from_numpy(ids),
+            attention_mask=torch.from_numpy(there.astype(np.int64)),
+            labels=torch.from_numpy(np.where(there, ids, -100)),
+        ).loss
+
+
 @checked
 def train(
     output: str | os.PathLike,
     *,
-    steps: Positive = STEPS,
+    decoder: bool = False,
+    steps: Positive | None = None,
     seed: Natural = 0,
     checkpoints: str | os.PathLike | None = None,
     data: str | os.PathLike | None = None,
-    sizes: Sizes = TINY,
+    sizes: Sizes | None = None,
 ) -> Path:
     """Train a model, and write its folder `output`, which must not exist: weights, tokenizer and card.
 
-    `checkpoints`: a folder for the models after 0, 1, 2, 4, ... steps, too. `data`: a dataset folder; cards then say
-    which share of sub-tokens of its Python test functions the model restores. An interrupted training continues
-    from the file beside `output` that ends in `.training.safetensors`.
+    `decoder`: train a decoder with fill-in-the-middle, instead of a masked language model. `checkpoints`: a folder for
+    the models after 0, 1, 2, 4, ... steps, too. `data`: a dataset folder; cards then say which share of sub-tokens of
+    its Python test functions the model restores. An interrupted training continues from the file beside `output` that
+    ends in `.training.safetensors`.
 
     Raises ModelError if `output` exists or another training was interrupted there, SourceError if the library has no
     source files.
     """
+    steps = steps or (DECODER_STEPS if decoder else STEPS)
+    sizes = sizes or (TINY_DECODER if decoder else TINY)
     target = Path(output)
     state = target.with_name(f"{target.name}.training.safetensors")
     if target.exists():
@@ -336,7 +440,7 @@ def train(
     before = torch.get_num_threads()
     torch.set_num_threads(1)  # with more the order of sums is not fixed
     try:
-        training = Training(functions(library()), steps, seed, sizes)
+        training = (DecoderTraining if decoder else Training)(functions(library()), steps, seed, sizes)
         if state.exists():
             training.resume(state)
 
@@ -369,9 +473,9 @@ def write(folder: Path, training: Training, evaluated: Sequence[str] | None) -> 
     """Write the model as it is now, its tokenizer and its card into a new folder, whole or not at all."""
     with atomic_path(folder) as place:
         with quiet():
-            training.model.save_pretrained(place)
+            torch.nn.Module.to(copy.deepcopy(training.model), training.PRECISION).save_pretrained(place)
             training.tokenizer.save_pretrained(place)
-        found = None if evaluated is None else restored(load_masked(place, device="cpu"), evaluated)
+        found = None if evaluated is None else restored(load_restoring(place, device="cpu"), evaluated)
         (place / "README.md").write_text(card(training, found), encoding="utf-8")
 
 
@@ -380,6 +484,9 @@ def card(training: Training, found: RestoredCount | None) -> str:
     template = Path(__file__).with_name("tiny_card.md.jinja").read_text(encoding="utf-8")
     return jinja2.Template(template, undefined=jinja2.StrictUndefined, keep_trailing_newline=True).render(
         config=training.model.config,
+        precision=str(training.PRECISION).removeprefix("torch."),
+        decoder=isinstance(training, DecoderTraining),
+        holes=round(100 * HOLES),
         weights=training.model.num_parameters(),
         python=platform.python_version(),
         functions=len(training.texts),
@@ -399,7 +506,10 @@ def card(training: Training, found: RestoredCount | None) -> str:
 
 @click.command(context_settings={"help_option_names": ["-h", "--help"]})
 @click.argument("output", type=click.Path(path_type=Path))
-@click.option("--steps", type=click.IntRange(1), default=STEPS, show_default=True, help="Batches to train on.")
+@click.option("--decoder", is_flag=True, help="Train the decoder, which fills in the middle, instead.")
+@click.option(
+    "--steps", type=click.IntRange(1), help=f"Batches to train on.  [default: {STEPS}, a decoder {DECODER_STEPS}]"
+)
 @click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Of weights, batches and masks.")
 @click.option(
     "--checkpoints", type=click.Path(path_type=Path), help="A folder for the models after 0, 1, 2, 4, ... steps."
@@ -407,10 +517,12 @@ def card(training: Training, found: RestoredCount | None) -> str:
 @click.option(
     "--evaluate", "data", type=click.Path(path_type=Path), help="A dataset folder to evaluate on, for the cards."
 )
-def main(output: Path, steps: int, seed: int, checkpoints: Path | None, data: Path | None) -> None:
-    """Train the embedded masked language model, on one core, and write it to the folder OUTPUT."""
+def main(
+    output: Path, decoder: bool, steps: int | None, seed: int, checkpoints: Path | None, data: Path | None
+) -> None:
+    """Train the embedded masked language model or decoder, on one core, and write it to the folder OUTPUT."""
     try:
-        train(output, steps=steps, seed=seed, checkpoints=checkpoints, data=data)
+        train(output, decoder=decoder, steps=steps, seed=seed, checkpoints=checkpoints, data=data)
     except CodeSyntaxError as error:
         raise click.ClickException(str(error)) from None
 

@@ -21,7 +21,7 @@ from probing.prediction.restore import Restorer
 from probing.prediction.result import NO_NODE, NO_PLACE, NOTHING_MASKED, TOO_MANY
 
 if TYPE_CHECKING:
-    from probing.models.masked import MaskedModel
+    from probing.models.infilling import RestoringModel
     from probing.prediction.fill import Filled
 
 _UNCOMPARED = Similarity(np.nan, np.nan, np.nan)
@@ -99,7 +99,7 @@ def masked_copies(
 class Restoration:
     """Restores masked copies with a model, and compares each with its source; `batch_tokens` as of `mask`."""
 
-    def __init__(self, model: MaskedModel, masker: Masker, batch_tokens: int | None = None):
+    def __init__(self, model: RestoringModel, masker: Masker, batch_tokens: int | None = None):
         from probing.prediction.fill import Filler  # transformers takes seconds to import
 
         self.restorer = Restorer(masker.tokenizer)
@@ -109,7 +109,7 @@ class Restoration:
         self, functions: Sequence[tuple[Maskable, Sequence[TypeCopies]]], bar: tqdm | None = None
     ) -> Iterator[list[RestoredCopy]]:
         """The restored copies of each function, in order. The bar counts functions."""
-        from probing.prediction.fill import Copy
+        from probing.prediction.fill import Copy, FunctionsBar
 
         masked = [[copy for pair in pairs for copy in pair.copies] for _, pairs in functions]
         copies = [Copy(function.ids, copy.positions) for (function, _), of in zip(functions, masked) for copy in of]
@@ -161,17 +161,3 @@ class _Comparison:
             except CodeSyntaxError:  # counted as failed, never as unlike
                 self._found[text] = _UNCOMPARED
         return self._found[text]
-
-
-class FunctionsBar(tqdm):
-    """Counts copies, in the order of functions, and tells a bar of functions when all those of one are finished."""
-
-    def __init__(self, bar: tqdm, copies: Sequence[int]):
-        super().__init__(disable=True)
-        self._bar, self._ends, self._copies, self._functions = bar, np.cumsum(copies), 0, 0
-
-    def update(self, n: float | None = 1) -> bool | None:
-        self._copies += int(n or 0)
-        functions = int(np.searchsorted(self._ends, self._copies, side="right"))
-        self._functions, new = functions, functions - self._functions
-        return self._bar.update(new)

@@ -135,7 +135,7 @@ def save(result: MaskResult, functions: Functions, folder: Path, restoration: Ca
     """Write the examples of a result that is saved in a folder, unless they are there.
 
     `functions`: those of the run; `restoration`: loads what restored them. There are none by the protocol `published`,
-    which decodes a function as a whole.
+    which decodes a function as a whole, and by `infilling`, of which the ledger counts other hits than the text has.
     """
     if result.settings.protocol != CURRENT:
         return

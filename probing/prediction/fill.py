@@ -1,4 +1,4 @@
-"""Masked copies of functions, restored by a masked language model, in batches, each copy once."""
+"""Masked copies of functions, restored by a language model, in batches, each copy once."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ from tqdm import tqdm
 
 from codesyntax_dataset.arguments import checked
 from codesyntax_dataset.errors import ArgumentError
+from probing.models.infilling import RestoringModel
 from probing.models.loaded import borrowed, full_precision
-from probing.models.masked import KS, NEAR, MaskedModel, mask_of
+from probing.models.masked import KS, NEAR, mask_of
 from probing.models.transfer import send
 from probing.runs.batches import Batches
 
@@ -47,32 +48,42 @@ class Filled(NamedTuple):
 class Filler(Batches):
     """Restores copies in batches, longest first. What it finds does not depend on the batches, in float32.
 
-    Rounding differs between batches, by far less than NEAR. A copy in which it could decide anything is run again,
-    alone; `reruns` counts these.
+    Rounding differs between batches, by far less than NEAR. The texts of a copy in which it could decide anything are
+    run again, alone; `reruns` counts these.
     """
 
-    def __init__(self, model: MaskedModel, batch_tokens: int | None = None):
+    def __init__(self, model: RestoringModel, batch_tokens: int | None = None):
         super().__init__(model, batch_tokens)
         self.model, self.reruns = model, 0
 
     def fill(self, copies: Sequence[Copy], bar: tqdm | None = None) -> list[Filled]:
-        """The predictions in each copy, in order; equal copies are run once. The bar counts copies."""
+        """The predictions in each copy, in order; equal texts are run once. The bar counts copies."""
+        texts = [[Copy(*text) for text in self.model.texts(*copy)] for copy in copies]
         numbers: dict[tuple[bytes, bytes], int] = {}
-        same = [numbers.setdefault((copy.ids.tobytes(), copy.positions.tobytes()), len(numbers)) for copy in copies]
-        first = {number: copy for copy, number in zip(reversed(copies), reversed(same))}
+        same = [
+            [numbers.setdefault((text.ids.tobytes(), text.positions.tobytes()), len(numbers)) for text in of]
+            for of in texts
+        ]
+        first = {number: text for of, each in zip(texts, same) for number, text in zip(each, of)}
         order = sorted(first, key=lambda number: (-len(first[number].ids), number))
-        bar = tqdm(disable=True) if bar is None else bar
-        bar.update(len(copies) - len(order))
-        batches = self.each([first[number] for number in order], bar, self._scores)
+        counted = FunctionsBar(tqdm(disable=True) if bar is None else bar, [*map(len, texts)])
+        counted.update(sum(map(len, texts)) - len(order))
+        batches = self.each([first[number] for number in order], counted, self._scores)
         scores = np.concatenate([batch.numpy() for batch in batches]) if batches else np.empty((0, 4))
         ends = np.cumsum([len(first[number].positions) for number in order])
-        found = {}
-        for number, part in zip(order, np.split(scores, ends[:-1])):
+        found = dict(zip(order, np.split(scores, ends[:-1])))
+        alone: dict[int, np.ndarray] = {}
+        filled = []
+        for each in same:
+            part = np.concatenate([found[number] for number in each])
             if NEAR[self.model.dtype] and _unsure(part):
-                self.reruns += 1
-                part = self._scores([first[number]], self.model.inputs([first[number].ids])).cpu().numpy()
-            found[number] = _filled(part)
-        return [found[number] for number in same]
+                for number in set(each) - alone.keys():
+                    self.reruns += 1
+                    text = first[number]
+                    alone[number] = self._scores([text], self.model.inputs([text.ids])).cpu().numpy()
+                part = np.concatenate([alone[number] for number in each])
+            filled.append(_filled(part))
+        return filled
 
     def _scores(self, batch: Sequence[Copy], inputs: Mapping[str, torch.Tensor]) -> torch.Tensor:
         return self.model.scores(inputs, *places_of(batch, self.model.device))
@@ -90,6 +101,20 @@ def places_of(batch: Sequence[Positioned], device: torch.device) -> tuple[torch.
     rows = np.repeat(np.arange(len(batch)), [len(one.positions) for one in batch])
     columns = np.concatenate([one.positions for one in batch])
     return send(rows, device), send(columns.astype(np.int64), device)
+
+
+class FunctionsBar(tqdm):
+    """Counts copies, in the order of functions, and tells a bar of functions when all those of one are finished."""
+
+    def __init__(self, bar: tqdm, copies: Sequence[int]):
+        super().__init__(disable=True)
+        self._bar, self._ends, self._copies, self._functions = bar, np.cumsum(copies), 0, 0
+
+    def update(self, n: float | None = 1) -> bool | None:
+        self._copies += int(n or 0)
+        functions = int(np.searchsorted(self._ends, self._copies, side="right"))
+        self._functions, new = functions, functions - self._functions
+        return self._bar.update(new)
 
 
 @checked

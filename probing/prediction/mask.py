@@ -28,7 +28,16 @@ from probing.models.cache_dir import versions
 from probing.prediction import examples
 from probing.prediction.copies import Restoration, RestoredCopy, TypeCopies, masked_copies
 from probing.prediction.ledger import FILLED, HITS, ROW, SIMILARITIES, MaskingLedger
-from probing.prediction.masking import CONTROLS, CURRENT, PUBLISHED, SPANS, SUB_TOKENS, Maskable, Masker
+from probing.prediction.masking import (
+    CONTROLS,
+    CURRENT,
+    INFILLING,
+    PUBLISHED,
+    SPANS,
+    SUB_TOKENS,
+    Maskable,
+    Masker,
+)
 from probing.prediction.result import DROPPED, VERSION, MaskProvenance, MaskResult, MaskRun, MaskSettings
 from probing.runs.data import read_functions, rows
 from probing.runs.experiment import Experiment, Prepared, run
@@ -36,7 +45,7 @@ from probing.runs.session import Session
 from probing.runs.settings import limit_of
 
 if TYPE_CHECKING:
-    from probing.models.masked import MaskedModel
+    from probing.models.infilling import RestoringModel
 
 
 @checked
@@ -62,22 +71,22 @@ def mask(
     output: str | os.PathLike | None = None,
     shard: str | None = None,
 ) -> MaskResult | None:
-    """Have a masked language model restore functions in which the nodes of a type are masked (Velasco et al. 2024).
+    """Have a language model restore functions in which the nodes of a type are masked (Velasco et al. 2024).
 
     For each function and node type, one copy has the outermost nodes of the type masked, T1, and `draws` copies have as
     many random sub-tokens masked, T0. The model restores each, and the tree of the restored text is compared with that
     of the source.
 
-    `model`: a Hub id (at `revision`), a local folder, or a (model, tokenizer) pair, with a masked-LM head; or a
-    `Session` that keeps it for several calls, and says `revision`, `device` and `max_length`. `data`,
-    `config`, `split`, `limit`, `sample`, `max_length`, `batch_tokens`, `output` and `shard`: as of `probing.probe`;
-    labels are not used.
-    `node_types`: names of the language's tree-sitter grammar, or `["all"]`; by default the eleven of the study, or
-    their counterparts. `protocol`: `current`, or `published`, which masks what the study masked. `rate`: the share of a
-    function's nodes that is masked, rounded down. `control`: what T0 masks, `sub-tokens` as above, or `spans`, random
-    spans of code as long as the nodes, outside of them, from leaf to leaf of the tree; nodes without such a place are
-    not masked, and counted. `random_weights`: mask with an untrained twin of the model, drawn by `seed`. `seed`: also
-    of the controls and of a rate below 1. The model runs in float32.
+    `model`: a Hub id (at `revision`), a local folder, or a (model, tokenizer) pair, with a masked-LM head, or a decoder
+    with fill-in-the-middle tokens, for which the result has the protocol `infilling`; or a `Session` that keeps it for
+    several calls, and says `revision`, `device` and `max_length`. `data`, `config`, `split`, `limit`, `sample`,
+    `max_length`, `batch_tokens`, `output` and `shard`: as of `probing.probe`; labels are not used. `node_types`: names
+    of the language's tree-sitter grammar, or `["all"]`; by default the eleven of the study, or their counterparts.
+    `protocol`: `current`, or `published`, which masks what the study masked. `rate`: the share of a function's nodes
+    that is masked, rounded down. `control`: what T0 masks, `sub-tokens` as above, or `spans`, random spans of code as
+    long as the nodes, outside of them, from leaf to leaf of the tree; nodes without such a place are not masked, and
+    counted. `random_weights`: mask with an untrained twin of the model, drawn by `seed`. `seed`: also of the controls
+    and of a rate below 1. The model runs in float32.
 
     With an `output`, three worked examples are written beside the result (see `probing.prediction.examples`); after
     shards, by a further call without one.
@@ -142,13 +151,22 @@ class Masking(Experiment[MaskedFunction, MaskResult]):
         return cls(session, functions, **{name: getattr(settings, name) for name in names})
 
     @cached_property
-    def model(self) -> MaskedModel:
-        return self.session.masked_model(self.seed if self.random_weights else None)
+    def model(self) -> RestoringModel:
+        return self.session.restoring_model(self.seed if self.random_weights else None)
+
+    @cached_property
+    def protocol_of_model(self) -> str:
+        """The protocol, which for a decoder is infilling; raises ArgumentError if the model cannot follow it."""
+        infills = self.model.mask is None
+        if self.protocol == (PUBLISHED if infills else INFILLING):
+            kind = "a decoder, which fills holes" if infills else "a masked language model, which restores masks"
+            raise ArgumentError(f"protocol is {self.protocol!r}, but {self.model.name} is {kind}: use {CURRENT!r}")
+        return INFILLING if infills else self.protocol
 
     @cached_property
     def masker(self) -> Masker:
         language = language_of(self.data.config).name
-        return Masker(self.model.tokenizer, language, self.node_types, protocol=self.protocol)
+        return Masker(self.model.tokenizer, language, self.node_types, protocol=self.protocol_of_model)
 
     def prepare(self) -> Prepared[MaskedFunction]:
         if not 0 < self.rate <= 1:
@@ -160,7 +178,8 @@ class Masking(Experiment[MaskedFunction, MaskResult]):
                 f"the protocol {PUBLISHED} has the control {SUB_TOKENS}: use another protocol, or that one"
             )
         data, model, masker = self.data, self.model, self.masker
-        settings = MaskSettings(**self.shared(model), **self._chosen, rate=float(self.rate))
+        chosen = {**self._chosen, "protocol": self.protocol_of_model}
+        settings = MaskSettings(**self.shared(model), **chosen, rate=float(self.rate))
         functions: list[MaskedFunction] = []
         skips: Counter[str] = Counter()
         dropped: Counter[str] = Counter()

@@ -1,9 +1,12 @@
 """Which sub-tokens are masked: those of the nodes of one type, and as many random ones (Velasco et al. 2024).
 
-Two protocols. `published` is the procedure of the study, bugs included (shared by all who compare with it): bytes of a
-line count as characters, cut at the line's end; special tokens are masked where they touch a node, and by controls; and
-a sub-token over two nodes counts twice. `current`, the default, masks what it says: the sub-tokens of the nodes' own
-characters, never a special token, each counted once. Both read the trees of the installed grammar.
+Three protocols. `published` is the procedure of the study, bugs included (shared by all who compare with it): bytes of
+a line count as characters, cut at the line's end; special tokens are masked where they touch a node, and by controls;
+and a sub-token over two nodes counts twice. `current`, the default, masks what it says: the sub-tokens of the nodes'
+own characters, never a special token, each counted once. `infilling`, that of decoders, chooses the same sub-tokens,
+but they are restored otherwise: each run of neighbours is a hole of its own, of which the model reads both sides as
+they are in the source, the other holes filled. So its numbers are not those of `current`, and results are never mixed.
+All read the trees of the installed grammar.
 """
 
 from __future__ import annotations
@@ -23,8 +26,8 @@ from codesyntax_dataset.errors import ArgumentError, ModelError, UnknownName
 from codesyntax_dataset.languages.grammar import checked_node_types, parse
 from probing.models.subtokens import check_language, encode, tells_characters
 
-CURRENT, PUBLISHED = "current", "published"
-PROTOCOLS = (CURRENT, PUBLISHED)
+CURRENT, PUBLISHED, INFILLING = "current", "published", "infilling"
+PROTOCOLS = (CURRENT, PUBLISHED, INFILLING)
 
 SUB_TOKENS, SPANS = "sub-tokens", "spans"
 CONTROLS = (SUB_TOKENS, SPANS)
@@ -194,7 +197,7 @@ class Maskable:
         first, last = spans.T[:, None, :]
         touched = (start <= last) & (first <= end)
         within = np.where((start == end) | (first == last), touched, (start < last) & (first < end))
-        if self.protocol == CURRENT:
+        if self.protocol != PUBLISHED:
             within &= ~((start == end) & (end == first) & (first < last))
             within &= np.isin(np.arange(len(self.ids)), self.eligible)[:, None]
         return within
@@ -204,8 +207,8 @@ class Masker:
     """Reads functions, so that the nodes of some types can be masked; each is tokenized once.
 
     `node_types`: by default those of the language's record. Raises UnknownName for a language, node type or protocol
-    that does not exist, ArgumentError for a language without a grammar, ModelError for a tokenizer without a mask token
-    or without offsets, or of another language.
+    that does not exist, ArgumentError for a language without a grammar, ModelError for a tokenizer without offsets or
+    of another language, or, but for infilling, without a mask token.
     """
 
     def __init__(
@@ -218,7 +221,7 @@ class Masker:
             raise ModelError(
                 f"{type(tokenizer).__name__} does not tell which characters a sub-token covers: use a fast tokenizer"
             )
-        if tokenizer.mask_token_id is None:
+        if tokenizer.mask_token_id is None and protocol != INFILLING:
             raise ModelError(
                 f"{type(tokenizer).__name__} has no mask token: use the tokenizer of a masked language model"
             )
@@ -263,9 +266,9 @@ def mask_positions(
     """The positions of the sub-tokens to mask, of the nodes of one type: sorted, int64 (M,), maybe empty.
 
     Positions count special tokens. `node_type`: a name of the language's tree-sitter grammar, such as `if_statement`,
-    `identifier`, `=` or `ERROR`; of nodes inside each other, the outermost count. `protocol`: `current` or `published`,
-    which masks what the study masked (Velasco et al. 2024); code that does not parse is masked by both. `rate`: the
-    share of the nodes, rounded down, drawn by `seed`; `nodes`: which ones instead, as indices.
+    `identifier`, `=` or `ERROR`; of nodes inside each other, the outermost count. `protocol`: `current`, `infilling`,
+    or `published`, which masks what the study masked (Velasco et al. 2024); code that does not parse is masked by both.
+    `rate`: the share of the nodes, rounded down, drawn by `seed`; `nodes`: which ones instead, as indices.
 
     Raises UnknownName, with the nearest name, for an unknown node type, language or protocol; ArgumentError for a
     language without a grammar, a rate or nodes out of range; ModelError for a tokenizer without mask token or offsets.

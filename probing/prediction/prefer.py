@@ -28,8 +28,7 @@ from codesyntax_dataset.languages import language_of, variant_of
 from codesyntax_dataset.protocol import PAPER_LENGTH, RANDOM_WEIGHTS
 from probing.models.cache_dir import versions
 from probing.models.subtokens import check_language
-from probing.prediction.copies import FunctionsBar
-from probing.prediction.fill import Copy, places_of
+from probing.prediction.fill import Copy, FunctionsBar, places_of
 from probing.prediction.preference_result import (
     DECIMALS,
     VERSION,

@@ -275,7 +275,7 @@ def _check_counts(ledger: MaskingLedger, made: MaskProvenance) -> None:
     elif not len(rows) or len(copies) != len(rows) or (rows["copy"] != copies).any():
         reason = f"it does not have {settings.draws} controls for every masked copy"
     elif (rows["masked"] != np.repeat(rows["masked"][rows["copy"] == 0], settings.draws + 1)).any() and (
-        settings.protocol == "current"
+        settings.protocol != "published"
     ):
         reason = "controls mask more or fewer sub-tokens than the copies that they control"
     elif t1 + sum(made.dropped.values()) != made.functions * len(settings.node_types):

@@ -24,8 +24,7 @@ from codesyntax_metric.topk_uas import HEAD_TO_DEPENDENT
 from probing.attention.probe import Probing, default_direction
 from probing.attention.ranking import EncodedFunction
 from probing.models.cache_dir import versions
-from probing.prediction.copies import FunctionsBar
-from probing.prediction.fill import places_of
+from probing.prediction.fill import FunctionsBar, places_of
 from probing.prediction.silencing_result import (
     DECIMALS,
     DEPENDENTS,

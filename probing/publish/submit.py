@@ -45,7 +45,7 @@ from probing.evidence.gather import Probed, by_instrument, find, gather
 from probing.evidence.merge import RESULTS
 from probing.evidence.verify import verify
 from probing.information.result import InformationResult
-from probing.models.load import load, load_masked, load_scoring
+from probing.models.load import load, load_restoring, load_scoring
 from probing.prediction.preference_result import PreferenceResult, PreferenceSettings
 from probing.prediction.result import MaskResult, MaskSettings
 from probing.publish.client import check_repo, client, plain_errors, retry_when_rate_limited
@@ -473,7 +473,7 @@ def _model_on_the_hub(settings: AnySettings, model: str) -> str | None:
 def _revision(folder: str, settings: AnySettings) -> str:
     """The digest of the model in a folder, as a result with these settings has it."""
     if isinstance(settings, MaskSettings):
-        return load_masked(folder).revision
+        return load_restoring(folder).revision
     if isinstance(settings, PreferenceSettings):
         return load_scoring(folder, dtype=settings.precision).revision
     return load(folder, dtype=settings.precision).revision

@@ -15,7 +15,7 @@ from codesyntax_dataset.errors import ArgumentError
 from codesyntax_dataset.languages import language_of
 from codesyntax_dataset.languages.grammar import checked_node_types
 from codesyntax_metric.ast_similarity.similarity import parser_version
-from probing.models.load import load_masked
+from probing.models.load import load_restoring
 from probing.prediction.copies import Restoration, RestoredCopy, TypeCopies, masked_copies
 from probing.prediction.masking import Maskable, Masker
 from probing.prediction.restore import Part
@@ -54,7 +54,7 @@ def show_masked(
     function, language = shown(code, id, data, config, split), language_of(config).name
     names = checked_node_types(language)
     wanted = [] if node_type is None else checked_node_types(language, [node_type])
-    loaded = load_masked(model, revision=revision, dtype=dtype, device=device)
+    loaded = load_restoring(model, revision=revision, dtype=dtype, device=device)
     masker = Masker(loaded.tokenizer, language, dict.fromkeys([*names, *wanted]))
     (maskable,) = masker.read([function.code])
     check_length(function, len(maskable.ids), loaded.name, loaded.longest)

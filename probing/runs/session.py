@@ -19,7 +19,8 @@ from probing.runs.saved import found_at, model_path_of, read_text
 
 if TYPE_CHECKING:
     from probing.models.encoder import Encoder
-    from probing.models.masked import MaskedModel, ScoringModel
+    from probing.models.infilling import RestoringModel
+    from probing.models.masked import ScoringModel
     from probing.models.silencing import LanguageModel
 
 T = TypeVar("T")
@@ -89,12 +90,13 @@ class Session:
         given = {**self._given, "dtype": self.dtype, "random_weights": random_weights}
         return self._form(f"encoder {random_weights}", lambda: load(self.model, **given))
 
-    def masked_model(self, random_weights: int | None = None) -> MaskedModel:
-        """The model with its masked-LM head, or an untrained one with initial weights drawn by a seed."""
-        from probing.models.load import load_masked
+    def restoring_model(self, random_weights: int | None = None) -> RestoringModel:
+        """The model that restores masks or fills in the middle, or an untrained one with initial weights drawn by a
+        seed."""
+        from probing.models.load import load_restoring
 
         given = {**self._given, "random_weights": random_weights}
-        return self._form(f"masked {random_weights}", lambda: load_masked(self.model, **given))
+        return self._form(f"restoring {random_weights}", lambda: load_restoring(self.model, **given))
 
     def scoring_model(self, random_weights: int | None = None) -> ScoringModel:
         """The model with its masked-LM or causal-LM head, or an untrained one with initial weights drawn by a seed."""

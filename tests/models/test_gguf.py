@@ -19,7 +19,7 @@ from probing.attention.probe import probe
 from probing.cli import main
 from probing.models import cache_dir, gguf_file
 from probing.models.catalogue import available
-from probing.models.load import load, load_language_model, load_masked
+from probing.models.load import load, load_language_model, load_restoring
 from probing.models.location import DECODER, locate
 
 pytest.importorskip("gguf", reason="the package gguf, of the extra decoder, is not installed")
@@ -140,7 +140,7 @@ def test_without_the_package_the_error_says_so(tiny, monkeypatch):
 
 def test_a_masked_language_model_is_asked_for_elsewhere(tiny):
     with pytest.raises(ModelError, match="has no masked-LM head"):
-        load_masked(str(tiny))
+        load_restoring(str(tiny))
 
 
 # Damaged and hostile files ---------------------------------------------------------------------------------------

@@ -22,7 +22,7 @@ from transformers import (
 from probing import probe
 from probing.evidence.verify import verify
 from probing.models.identity import digest_of
-from probing.models.load import load, load_language_model, load_masked
+from probing.models.load import load, load_language_model, load_restoring
 from probing.models.location import embedded_model
 from probing.runs.settings import short
 
@@ -102,17 +102,17 @@ def test_a_head_is_a_further_part_of_the_identity(tmp_path):
     tokenizer = AutoTokenizer.from_pretrained(folder)
     encoder, masked, silenced = (
         load(str(folder)),
-        load_masked(str(folder)),
+        load_restoring(str(folder)),
         load_language_model(str(folder), max_length=99),
     )
-    assert masked.revision == load_masked((model, tokenizer)).revision == silenced.with_head
+    assert masked.revision == load_restoring((model, tokenizer)).revision == silenced.with_head
     assert masked.revision.startswith(f"{encoder.revision}+") and silenced.revision == encoder.revision
     with torch.no_grad():
         model.cls.predictions.bias[7] += 1
-    other = load_masked((model, tokenizer)).revision
+    other = load_restoring((model, tokenizer)).revision
     assert other != masked.revision and other.partition("+")[0] == encoder.revision
     model.save_pretrained(folder)
-    assert load(str(folder)).revision == encoder.revision and load_masked(str(folder)).revision == other
+    assert load(str(folder)).revision == encoder.revision and load_restoring(str(folder)).revision == other
     assert short(other) == f"{other[:12]}+{other[65:77]}"
 
 

@@ -11,7 +11,7 @@ from codesyntax_dataset import corpus
 from codesyntax_dataset.errors import ModelError
 from codesyntax_dataset.schema import Skips
 from probing.models import location
-from probing.models.load import load_masked
+from probing.models.load import load_restoring
 from probing.models.location import TINY, embedded_folder, embedded_model, locate
 from probing.models.train_tiny import STEPS, restored
 
@@ -39,7 +39,7 @@ def test_altered_weights_are_refused(tmp_path, monkeypatch):
         file.write(b"\x00")
     monkeypatch.setattr(location, "embedded_folder", lambda model: folder)
     with pytest.raises(ModelError, match="the weights of tiny-code-mlm have the SHA-256"):
-        load_masked(TINY)
+        load_restoring(TINY)
 
 
 @pytest.mark.slow
@@ -47,7 +47,7 @@ def test_it_restores_as_much_as_its_card_says(shared):
     """Of functions from elsewhere, at least 45 %. Another machine may round a few predictions otherwise."""
     functions = corpus.read(str(shared / "data/codesearchnet"), "python", Skips())
     codes = [function.code for function in functions if function.partition == "test"]
-    found = restored(load_masked(TINY, device="cpu"), codes)
+    found = restored(load_restoring(TINY, device="cpu"), codes)
     told, of, functions_told = (
         int(number.replace(",", ""))
         for number in re.search(

@@ -5,17 +5,20 @@ from __future__ import annotations
 import hashlib
 import json
 import sysconfig
+from collections import Counter
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 from click.testing import CliRunner
+from safetensors import safe_open
 
 from codesyntax_dataset.errors import ModelError, SourceError
 from probing.models import train_tiny
-from probing.models.load import load, load_masked
-from probing.models.train_tiny import Sizes, batches, chosen, restored, schedule, train
+from probing.models.load import load, load_restoring
+from probing.models.masked import MaskedModel
+from probing.models.train_tiny import Sizes, batches, chosen, restored, schedule, train, with_hole
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -158,14 +161,16 @@ def test_it_learns(tmp_path):
     trained = train(
         tmp_path / "model", steps=150, sizes=SMALL._replace(width=32, rate=0.02), checkpoints=tmp_path / "checkpoints"
     )
-    before, after = (restored(load_masked(folder), texts) for folder in (tmp_path / "checkpoints/step-000000", trained))
+    before, after = (
+        restored(load_restoring(folder), texts) for folder in (tmp_path / "checkpoints/step-000000", trained)
+    )
     assert before.masked == after.masked > 100
     assert before.restored < 0.05 * before.masked
     assert after.restored > 0.25 * after.masked
 
 
 def test_both_probes_can_load_it(whole):
-    masked, encoder = load_masked(whole), load(whole)
+    masked, encoder = load_restoring(whole), load(whole)
     assert masked.why == "" and encoder.path == "captured" and not encoder.causal
     assert masked.longest == encoder.longest == 511
     ids = next(masked.encode(["def f(x):\n    return x\n" * 5]))[0]
@@ -183,6 +188,62 @@ def test_the_card_says_from_what(whole):
 def test_the_card_says_what_it_restores(dataset_folder, tmp_path):
     card = (train(tmp_path / "model", steps=1, sizes=SMALL, data=dataset_folder) / "README.md").read_text()
     assert "functions from elsewhere" in card and "not evaluated" not in card
+
+
+# --- the decoder ---
+
+
+def test_the_decoder_continues_to_the_same_bytes_and_fills_holes(tmp_path, monkeypatch):
+    """Its weights are of half precision, and its card says how it was trained."""
+    options = {"decoder": True, "steps": 3, "sizes": SMALL, "data": None}
+    whole, advance = train(tmp_path / "whole", **options), train_tiny.Training.advance
+
+    def interrupted(training):
+        if training.step == 2:
+            raise KeyboardInterrupt
+        return advance(training)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(train_tiny.Training, "advance", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            train(tmp_path / "model", **options)
+    with pytest.raises(ModelError, match="another training|other steps"):
+        train(tmp_path / "model", **{**options, "decoder": False})
+    assert bytes_of(train(tmp_path / "model", **options)) == bytes_of(whole)
+    with safe_open(whole / "model.safetensors", "pt") as file:
+        assert {file.get_tensor(name).dtype for name in file.keys()} == {torch.float16}  # noqa: SIM118
+    loaded = load_restoring(whole)
+    assert loaded.mask is None and loaded.longest == 511
+    assert restored(loaded, train_tiny.functions(FILES)).masked > 100
+    card = (whole / "README.md").read_text()
+    assert "A Llama with" in card and "weights in float16" in card and "in 80 % of the inputs a middle behind" in card
+
+
+def test_the_decoder_learns(tmp_path):
+    sizes = SMALL._replace(width=32, inner=48, rate=0.01)
+    for steps, least, most in ((1, 0, 0.05), (300, 0.25, 1)):
+        folder = train(tmp_path / f"{steps}", decoder=True, steps=steps, sizes=sizes)
+        found = restored(load_restoring(folder), train_tiny.functions(FILES))
+        assert least * found.masked <= found.restored <= most * found.masked
+
+
+def test_holes_are_moved_behind_prefix_and_suffix():
+    """Four of five inputs have one, of any place; without its three tokens, it is the input again."""
+    ids, marks = np.arange(10, 32), (1, 2, 3)
+    made = [with_hole(ids, marks, np.random.default_rng(seed)) for seed in range(400)]
+    lengths = Counter()
+    for one in made:
+        if len(one) == len(ids):
+            assert (one == ids).all()
+            continue
+        (first,), (second,), (third,) = (np.flatnonzero(one == mark) for mark in marks)
+        prefix, suffix, middle = one[first + 1 : second], one[second + 1 : third], one[third + 1 : -1]
+        assert first == 0 and one[-1] == ids[-1]
+        assert [*prefix, *middle, *suffix] == [*ids[1:-1]]
+        lengths[len(middle)] += 1
+    assert 0.75 < sum(lengths.values()) / 400 < 0.85
+    assert min(lengths) == 1 and max(lengths) == 20 and lengths[1] > lengths[2] > lengths[20]
+    assert (with_hole(ids[:2], marks, np.random.default_rng(0)) == ids[:2]).all()
 
 
 # --- steps ---
@@ -218,7 +279,7 @@ def test_the_learning_rate_rises_and_falls():
 class AlwaysFirst:
     """A model that predicts the sub-token 7 everywhere, for inputs of at most 12 sub-tokens."""
 
-    longest = 12
+    longest, texts = 12, MaskedModel.texts
 
     def encode(self, texts):
         for text in texts:

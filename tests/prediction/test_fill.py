@@ -18,7 +18,7 @@ from transformers import BertConfig, BertForMaskedLM, BertModel, PreTrainedToken
 from codesyntax_dataset.errors import ArgumentError, ModelError
 from probing import fill_masks, mask_positions
 from probing.models import masked as masked_module
-from probing.models.load import load_masked
+from probing.models.load import load_restoring
 from probing.models.location import EMBEDDED
 from probing.models.masked import MaskedModel
 from probing.models.subtokens import encode
@@ -43,7 +43,7 @@ CODES = (
 
 @pytest.fixture(scope="module")
 def masked(shared) -> MaskedModel:
-    return load_masked(shared / "data/masked_model")
+    return load_restoring(shared / "data/masked_model")
 
 
 @pytest.fixture(scope="module")
@@ -133,7 +133,7 @@ FAMILIES = {
 def test_what_is_computed_at_masks_alone_is_what_the_model_computes(family):
     """Predictions, hits and log-probabilities of copies in batches, against the logits of each copy alone."""
     model = model_of(family, **FAMILIES[family])
-    masked = load_masked((model, BYTES))
+    masked = load_restoring((model, BYTES))
     assert masked.why == ""
     rng = np.random.default_rng(0)
     ids = [np.array(BYTES(code)["input_ids"]) for code in CODES]
@@ -162,15 +162,15 @@ def test_a_head_that_cannot_be_called_alone_is_computed_everywhere():
     torch.manual_seed(0)
     stubborn, plain = Stubborn(BertConfig(**SMALL, initializer_range=0.5)), BertForMaskedLM(BertConfig(**SMALL))
     plain.load_state_dict(stubborn.state_dict())
-    masked = load_masked((stubborn, BYTES))
+    masked = load_restoring((stubborn, BYTES))
     assert "this head wants the text" in masked.why
     copies = [Copy(np.array(BYTES(code)["input_ids"]), np.array([2, 5, 9])) for code in CODES]
-    for ours, theirs in zip(Filler(masked).fill(copies), Filler(load_masked((plain, BYTES))).fill(copies)):
+    for ours, theirs in zip(Filler(masked).fill(copies), Filler(load_restoring((plain, BYTES))).fill(copies)):
         assert (ours.predicted.tolist(), *ours[1:]) == (theirs.predicted.tolist(), *theirs[1:])
 
 
 def test_batches_change_nothing_and_equal_copies_run_once(monkeypatch):
-    masked = load_masked((model_of("roberta"), BYTES))
+    masked = load_restoring((model_of("roberta"), BYTES))
     rng = np.random.default_rng(1)
     ids = [np.array(BYTES(code)["input_ids"]) for code in CODES]
     copies = [Copy(ids[draw % 3], np.sort(rng.choice(len(ids[draw % 3]), 6, replace=False))) for draw in range(60)]
@@ -208,7 +208,7 @@ def test_what_rounding_could_decide_runs_again_alone():
         model.lm_head.decoder.bias.fill_(0)
         model.lm_head.decoder.bias[[40, 41]] = 100.0
         model.roberta.embeddings.word_embeddings.weight[40] = model.roberta.embeddings.word_embeddings.weight[41]
-    filler = Filler(load_masked((model, BYTES)))
+    filler = Filler(load_restoring((model, BYTES)))
     copies = [Copy(np.array(BYTES(code)["input_ids"]), np.array([1, 4])) for code in CODES]
     found = filler.fill(copies)
     assert [filled.predicted.tolist() for filled in found] == [[40, 40]] * 3
@@ -218,7 +218,7 @@ def test_what_rounding_could_decide_runs_again_alone():
 
 def test_the_model_comes_back_as_it_was():
     model = model_of("bert").train()
-    masked = load_masked((model, BYTES))
+    masked = load_restoring((model, BYTES))
     Filler(masked).fill([Copy(np.array(BYTES(CODES[0])["input_ids"]), np.array([1]))])
     fill_masks(model, BYTES, BYTES(CODES[0])["input_ids"], [1])
     assert all(part.training for part in model.modules())
@@ -339,7 +339,7 @@ def saved(tmp_path_factory):
 
 
 def test_a_folder(saved):
-    masked = load_masked(saved)
+    masked = load_restoring(saved)
     ids = BYTES(CODES[0])["input_ids"]
     positions = mask_positions(CODES[0], BYTES, "identifier")
     alone = fill_masks(masked.model, masked.tokenizer, ids, positions)
@@ -361,13 +361,13 @@ def test_missing_weights(saved, tmp_path, lost, said):
     assert 0 < len(kept) < len(weights)
     save_file(kept, folder / "model.safetensors", metadata={"format": "pt"})
     with pytest.raises(ModelError, match=said) as error:
-        load_masked(folder)
+        load_restoring(folder)
     assert "\n" not in str(error.value)
 
 
 def test_a_sentence_encoder():
     with pytest.raises(ModelError, match=f"{EMBEDDED} has no masked-LM head .its weights lack cls.predictions"):
-        load_masked(EMBEDDED)
+        load_restoring(EMBEDDED)
 
 
 def no_mask_token() -> PreTrainedTokenizerFast:
@@ -382,7 +382,7 @@ def no_mask_token() -> PreTrainedTokenizerFast:
         (lambda: (BertModel(BertConfig(**SMALL)), BYTES), "BertModel has no masked-LM head .it is a BertModel"),
         (lambda: (model_of("bert"), no_mask_token()), "has no mask token: use a masked language model"),
         (lambda: (transformers.GPT2LMHeadModel(transformers.GPT2Config(vocab_size=261, n_embd=32, n_layer=1, n_head=2)), BYTES),
-         "has no masked-LM head .transformers has none for gpt2"),
+         "GPT2LMHeadModel restores nothing: it is a decoder without fill-in-the-middle tokens"),
         (lambda: (transformers.T5ForConditionalGeneration(transformers.T5Config(
             vocab_size=261, d_model=32, d_kv=8, d_ff=32, num_layers=1, num_heads=2)), BYTES),
          "t5. restores spans: its mask stands for any number of sub-tokens"),
@@ -399,7 +399,7 @@ def no_mask_token() -> PreTrainedTokenizerFast:
 )  # fmt: skip
 def test_refusals(model, said):
     with pytest.raises(ModelError, match=said) as error:
-        load_masked(model())
+        load_restoring(model())
     assert "\n" not in str(error.value)
 
 

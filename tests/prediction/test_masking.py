@@ -153,7 +153,7 @@ def shown(code: str, node_type: str, language: str = "python", tokenizer=BYTES, 
 def test_by_hand(node_type, masked, protocol):
     between = {"« 'a' 'b'»": " «'a'» «'b'»", "« for a in b for c in d»": " «for a in b» «for c in d»"}  # two nodes each
     expected = masked
-    for published, current in (*between.items(), ("« ", " «")) if protocol == CURRENT else ():
+    for published, current in (*between.items(), ("« ", " «")) if protocol != PUBLISHED else ():
         expected = expected.replace(published, current)
     assert shown(masked.replace("«", "").replace("»", ""), node_type, protocol=protocol) == expected
 

@@ -1,0 +1,313 @@
+"""Decoders that fill holes: their prompts by hand, transformers' own generation, and masking runs from end to end."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+import transformers
+from support.models.byte_tokenizer import byte_tokenizer
+
+from codesyntax_dataset.errors import ArgumentError, ModelError
+from probing import mask, mask_positions
+from probing.evidence.masked import comparable
+from probing.evidence.verify import verify
+from probing.models.infilling import CONVENTIONS, InfillingModel, convention_of
+from probing.models.load import load_restoring
+from probing.models.masked import KS
+from probing.prediction import mask as job
+from probing.prediction.fill import Copy, Filler
+from probing.prediction.ledger import SIMILARITIES
+from probing.prediction.masking import INFILLING, Masker
+from probing.prediction.restore import Restorer
+
+pytestmark = pytest.mark.usefixtures("one_thread")
+
+STARCODER = ("<fim_prefix>", "<fim_suffix>", "<fim_middle>")
+CODES = (
+    "def largest(values, default=None):\n    best = default\n    for value in values:\n        best = value\n",
+    "def f(x):\n    if x:\n        return -x\n",
+)
+FAMILIES = {
+    "llama": {},
+    "qwen2": {"num_key_value_heads": 1},
+    "gemma": {"head_dim": 16, "num_key_value_heads": 2},
+    "starcoder2": {"sliding_window": 300, "num_key_value_heads": 1},
+    "gpt_bigcode": {},
+}
+
+
+def tokenizer_with(tokens: tuple[str, ...], special: bool = True) -> transformers.PreTrainedTokenizerFast:
+    tokenizer = byte_tokenizer()
+    tokenizer.add_tokens(list(tokens), special_tokens=special)
+    return tokenizer
+
+
+def decoder(family: str = "llama", tokens: tuple[str, ...] = STARCODER):
+    """A decoder of random weights, and a tokenizer that reads bytes and has these tokens."""
+    tokenizer = tokenizer_with(tokens)
+    sizes = {"hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 2, "num_attention_heads": 2}
+    positions = {"max_position_embeddings": 600, "vocab_size": 300, "bos_token_id": 0, "eos_token_id": 1}
+    torch.manual_seed(0)
+    config = transformers.CONFIG_MAPPING[family](**sizes, **positions, **FAMILIES[family])
+    model = transformers.AutoModelForCausalLM.from_config(config)
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter += 0.3 * torch.randn_like(parameter)
+    return model.eval(), tokenizer
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory) -> Path:
+    folder = tmp_path_factory.mktemp("models") / "infilling"
+    for part in decoder():
+        part.save_pretrained(folder)
+    return folder
+
+
+def holes(loaded: InfillingModel) -> list[Copy]:
+    """Holes of 1 to 12 sub-tokens, some with another beside them, of both functions."""
+    rng, copies = np.random.default_rng(0), []
+    for ids, _, special in loaded.encode(CODES):
+        inner = np.flatnonzero(~special)
+        for length in (*range(1, 13), 20):
+            start = int(rng.integers(len(inner) - length - 2))
+            copies.append(Copy(ids, inner[np.r_[start : start + length, [-1] * (length % 3 == 0)].astype(int)]))
+    return copies
+
+
+# --- conventions ---
+
+
+@pytest.mark.parametrize(
+    ("model", "text", "stops"),
+    [
+        ("StarCoder2", "<fim_prefix>a =<fim_suffix>\n<fim_middle> bc", {"<file_sep>", "<repo_name>", "<fim_pad>"}),
+        ("Granite", "<fim_prefix>a =<fim_suffix>\n<fim_middle> bc", {"<fim_pad>"}),
+        ("Qwen2.5-Coder", "<|fim_prefix|>a =<|fim_suffix|>\n<|fim_middle|> bc",
+         {"<|fim_pad|>", "<|repo_name|>", "<|file_sep|>"}),
+        ("CodeGemma", "<|fim_prefix|>a =<|fim_suffix|>\n<|fim_middle|> bc", {"<|file_separator|>"}),
+        ("DeepSeek-Coder", "<｜fim▁begin｜>a =<｜fim▁hole｜>\n<｜fim▁end｜> bc", set()),
+        ("Code Llama", "▁<PRE>a =▁<SUF>\n▁<MID> bc", {"▁<EOT>"}),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("special", [True, False])
+def test_the_prompt_of_each_convention(model, text, stops, special):
+    """Before it stands what the tokenizer puts there, and nothing behind it; its own tokens end what is written."""
+    head, _, rest = text.partition("a =")
+    middle, _, end = rest.partition("\n")
+    marks = (head, middle, end.removesuffix(" bc"))
+    weights, _ = decoder()
+    tokenizer = tokenizer_with((*marks, *sorted(stops)), special)
+    assert model in convention_of(tokenizer).models and "arXiv:" in convention_of(tokenizer).source
+    loaded = load_restoring((weights, tokenizer))
+    (ids, _, _), *_ = loaded.encode(["a = bc\n"])
+    ((found, positions),) = loaded.texts(ids, np.array([4, 5, 6]))
+    assert tokenizer.decode(found, spaces_between_special_tokens=False) == "<s>" + text
+    assert positions.tolist() == [len(found) - 3, len(found) - 2, len(found) - 1]
+    assert {*marks, *stops, "</s>"} <= {*tokenizer.convert_ids_to_tokens(loaded._stops)}
+    assert not {*"abc"} & {*tokenizer.convert_ids_to_tokens(loaded._stops)}
+
+
+def test_each_run_of_neighbours_is_a_hole_beside_the_others():
+    loaded = load_restoring(decoder())
+    (ids, _, _), *_ = loaded.encode(["abcdef"])
+    found = [loaded.tokenizer.decode(text) for text, _ in loaded.texts(ids, np.array([1, 3, 4, 6]))]
+    marked = ["<s><fim_prefix>{}<fim_suffix>{}<fim_middle>{}".format(*parts) for parts in
+              (("", "bcdef", "a"), ("ab", "ef", "cd"), ("abcde", "", "f"))]  # fmt: skip
+    assert found == marked
+
+
+@pytest.mark.parametrize("lost", STARCODER)
+def test_a_decoder_without_these_tokens_is_refused(lost):
+    with pytest.raises(ModelError, match="restores nothing: it is a decoder without fill-in-the-middle") as error:
+        load_restoring(decoder(tokens=tuple(token for token in STARCODER if token != lost)))
+    assert "\n" not in str(error.value)
+
+
+def test_a_prompt_needs_three_positions_more():
+    assert load_restoring(decoder(), max_length=599).longest == 597
+    assert load_restoring(decoder(), max_length=590).longest == 590
+    assert load_restoring(decoder("starcoder2"), max_length=590).longest == 147  # half its window
+
+
+# --- what is written ---
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_it_is_what_generate_writes(family):
+    """Alone, of as many sub-tokens, ended by the same tokens; and the probability is that of a plain loop."""
+    loaded = load_restoring(decoder(family))
+    loaded._stops = np.union1d(loaded._stops, np.arange(5, 30))  # so that an untrained model stops, too
+    copies, seen = holes(loaded), {"stopped": 0, "at its bound": 0, "of several": 0}
+    for copy, filled in zip(copies, Filler(loaded).fill(copies)):
+        expected, chances, ranks = [], [], []
+        for text, positions in loaded.texts(*copy):
+            prompt = torch.tensor(text[: positions[0]])[None].long()
+            written = loaded.model.generate(
+                prompt,
+                attention_mask=torch.ones_like(prompt),
+                max_new_tokens=len(positions),
+                do_sample=False,
+                eos_token_id=loaded._stops.tolist(),
+                pad_token_id=2,
+            )[0, prompt.shape[1] :].tolist()
+            stopped = written[-1] in loaded._stops
+            seen["stopped" if stopped else "at its bound"] += 1
+            seen["of several"] += len(positions) > 1
+            written = written[: len(written) - stopped]
+            expected += written + [loaded._nothing] * (len(positions) - len(written))
+            with torch.no_grad():
+                logits = loaded.model(torch.tensor(text)[None].long()).logits[0].double()
+            for place in positions:
+                chances.append(logits[place - 1].log_softmax(-1)[text[place]].item())
+                ranks.append(int((logits[place - 1] > logits[place - 1][text[place]]).sum()))
+        assert filled.predicted.tolist() == expected
+        assert filled.log_probability == pytest.approx(np.mean(chances), abs=6e-4)  # three decimals
+        assert filled.hits == tuple(sum(rank < k for rank in ranks) for k in KS)
+    assert min(seen.values()) > 3, seen
+
+
+def planted(inputs, rows, columns, truth, *, right: bool):
+    """`ScoringModel.compared` of a model that writes what stood there, or `~` everywhere."""
+    said = truth if right else torch.full_like(truth, byte_tokenizer().convert_tokens_to_ids("~"))
+    inputs["past_key_values"].update(*[torch.zeros(len(inputs["input_ids"]), 1, 1, 1)] * 2, 0)
+    return torch.stack([said, 3 * (said == truth), -1.0 - 2 * (said != truth), 0 * truth], dim=1).double()
+
+
+def test_what_is_written_replaces_the_hole_alone(monkeypatch):
+    loaded = load_restoring(decoder())
+    monkeypatch.setattr(loaded, "compared", partial(planted, right=False))
+    (function,) = Masker(loaded.tokenizer, "python", ["identifier"], protocol=INFILLING).read(
+        ["def f(ab):\n    x = cd\n"]
+    )
+    positions = function.mask("identifier").positions
+    (filled,) = Filler(loaded).fill([Copy(function.ids, positions)])
+    text = Restorer(loaded.tokenizer).text(function, positions, filled.predicted)
+    assert text == "def ~(~~):\n    ~ = ~~\n" and filled.hits == (0, 0, 0)
+
+
+def test_a_written_stop_is_the_end_of_the_hole(monkeypatch):
+    loaded = load_restoring(decoder())
+    said = iter([*"~~", "</s>"])
+
+    def compared(inputs, rows, columns, truth):
+        found = planted(inputs, rows, columns, truth, right=False)
+        found[0, 0] = loaded.tokenizer.convert_tokens_to_ids(next(said))
+        return found
+
+    monkeypatch.setattr(loaded, "compared", compared)
+    (function,) = Masker(loaded.tokenizer, "python", [], protocol=INFILLING).read(["a = bcdefgh\n"])
+    positions = np.arange(5, 12)
+    (filled,) = Filler(loaded).fill([Copy(function.ids, positions)])
+    assert Restorer(loaded.tokenizer).text(function, positions, filled.predicted) == "a = ~~\n"
+
+
+def test_a_model_whose_writing_depends_on_the_batch_is_refused():
+    """One that counts positions by itself, from the left of the padding."""
+    weights, tokenizer = decoder()
+    forward = weights.model.forward
+
+    def counting(*args, position_ids=None, **given):
+        return forward(*args, **given)
+
+    weights.model.forward = counting
+    with pytest.raises(ModelError, match="what it writes depends on the batch"):
+        load_restoring((weights, tokenizer))
+
+
+# --- a masking run ---
+
+RUN = {"node_types": ["if_statement", "parameters"], "draws": 2, "limit": 8, "max_length": 500}
+
+
+@pytest.fixture(scope="module")
+def whole(folder, dataset_folder, tmp_path_factory) -> dict[str, bytes]:
+    output = tmp_path_factory.mktemp("whole")
+    mask(str(folder), dataset_folder, **RUN, output=output)
+    return files(output)
+
+
+def files(output: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in output.iterdir()}
+
+
+@pytest.mark.slow
+def test_the_result_says_that_it_was_infilled(folder, dataset_folder, whole, tmp_path):
+    """It stands beside no result of a masked language model, and comes out again."""
+    from support.models.byte_tokenizer import byte_model
+
+    mask(str(byte_model(tmp_path / "masked", 700)), dataset_folder, **RUN, output=tmp_path / "results")
+    for name, content in whole.items():
+        (tmp_path / "results" / name).write_bytes(content)
+    (infilled,) = (name for name in whole if name.endswith(".json"))
+    groups = comparable(sorted(path for path in (tmp_path / "results").glob("*[0-9a-f].json")))
+    assert [len(group) for group in groups] == [1, 1]
+    result = job.MaskResult.load(tmp_path / "results" / infilled)
+    assert result.settings.protocol == INFILLING and "|protocol:infilling|" in result.signature
+    assert verify(tmp_path / "results" / infilled, model=str(folder), data=dataset_folder, functions=3).accepted
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("batch_tokens", [1, 700, 20_000])
+def test_batches_change_nothing(folder, dataset_folder, whole, tmp_path, batch_tokens):
+    mask(str(folder), dataset_folder, **RUN, batch_tokens=batch_tokens, output=tmp_path)
+    assert files(tmp_path) == whole
+
+
+@pytest.mark.slow
+def test_a_killed_run_resumes_to_the_same_bytes(folder, dataset_folder, whole, tmp_path, monkeypatch):
+    monkeypatch.setattr(job.Masking, "PART", 2)
+    done, real = [], job.Masking.run
+
+    def killed(self, part, bar):
+        if len(done) == 1:
+            raise KeyboardInterrupt
+        done.append(part)
+        return real(self, part, bar)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(job.Masking, "run", killed)
+        with pytest.raises(KeyboardInterrupt):
+            mask(str(folder), dataset_folder, **RUN, output=tmp_path)
+    monkeypatch.setattr(job.Masking, "run", lambda self, part, bar: (done.append(part), real(self, part, bar))[1])
+    mask(str(folder), dataset_folder, **RUN, output=tmp_path)
+    assert files(tmp_path) == whole
+    assert len({function.index for part in done for function in part}) == sum(map(len, done))
+
+
+@pytest.mark.slow
+def test_a_model_that_writes_what_stood_there_scores_1(folder, dataset_folder, monkeypatch):
+    monkeypatch.setattr(InfillingModel, "compared", lambda _, *given: planted(*given, right=True))
+    monkeypatch.setattr(InfillingModel, "examine", lambda self: self)
+    result = mask(load_pair(folder), dataset_folder, **RUN)
+    assert all((result.ledger.rows[name] == 1).all() for name in SIMILARITIES)
+    assert {arm.restored for scores in result.node_types.values() for arm in (scores.t1, scores.t0)} == {100.0}
+
+
+def load_pair(folder: Path):
+    return (
+        transformers.AutoModelForCausalLM.from_pretrained(folder).eval(),
+        transformers.AutoTokenizer.from_pretrained(folder),
+    )
+
+
+def test_protocols_of_another_kind_of_model_are_refused(folder, dataset_folder, tmp_path):
+    from support.models.byte_tokenizer import byte_model
+
+    with pytest.raises(ArgumentError, match="protocol is 'published', but infilling is a decoder, which fills holes"):
+        mask(str(folder), dataset_folder, **RUN, protocol="published")
+    masked = byte_model(tmp_path / "masked", 700)
+    with pytest.raises(ArgumentError, match="protocol is 'infilling', but masked is a masked language model"):
+        mask(str(masked), dataset_folder, **RUN, protocol="infilling")
+    without = tokenizer_with(STARCODER)
+    without.mask_token = None
+    assert mask_positions("def f(): pass", without, "parameters", protocol="infilling").tolist() == [6, 7]
+
+
+def test_conventions_differ():
+    marks = [one[1:4] for one in CONVENTIONS]
+    assert len({token for of in marks for token in of}) == 3 * len(marks)
