@@ -281,7 +281,8 @@ class Runner(Batches):
         def listen(batch: Sequence[EncodedFunction], inputs: Mapping[str, torch.Tensor]) -> torch.Tensor:
             length = inputs["input_ids"].shape[1]
             listening = listener(
-                batch, encoder.layers, encoder.heads, length, encoder.device, self.elements, self.direction
+                *(batch, encoder.layers, encoder.heads, length, encoder.device),
+                *(self.elements, self.direction, encoder.causal),
             )
             encoder.forward(inputs, listening)
             return listening.found

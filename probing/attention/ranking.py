@@ -8,10 +8,10 @@ the rows of reading tokens are computed.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import torch
@@ -86,7 +86,8 @@ class BatchListener:
 
     Everything that does not depend on the layer is prepared once, on the device; a layer consists of matrix products
     and comparisons, without waiting for the device. At most `elements` weights are in memory at once, or those of one
-    function. Subclasses implement `hear`, which processes one layer.
+    row: short functions are read together, and a long one in blocks of rows. `causal`: no sub-token attends to a later
+    one, so that later ones can be left out. Subclasses implement `hear`, which processes one layer.
     """
 
     def __init__(
@@ -98,13 +99,14 @@ class BatchListener:
         device: torch.device,
         elements: int,
         direction: str = HEAD_TO_DEPENDENT,
+        causal: bool = False,
     ):
         self.layer = 0
         self.layers = layers
         readers = [function.readers(direction) for function in functions]
         self.groups: list[tuple[slice, Plan]] = []
         for group in _group_by_size(functions, readers, elements // (heads * length)):
-            plan = Plan(functions[group], readers[group], length, device, elements // heads, direction)
+            plan = Plan(functions[group], readers[group], length, heads, device, elements, direction, causal)
             self.groups.append((group, plan))
         self.found = self.nothing(sum(plan.edges for _, plan in self.groups), heads, device)
 
@@ -112,7 +114,7 @@ class BatchListener:
         """Process one layer; called by the attention function."""
         edge = 0
         for group, plan in self.groups:
-            self.hear(plan, slice(edge, edge + plan.edges), partial(rows, group, plan.rows))
+            self.hear(plan, slice(edge, edge + plan.edges), plan.pooled(partial(rows, group), self.layer))
             edge += plan.edges
         self.layer += 1
 
@@ -120,8 +122,9 @@ class BatchListener:
         """The initial value of `found`; empty for a listener that keeps something else."""
         return torch.empty(0, device=device)
 
-    def hear(self, plan: Plan, edges: slice, rows: Callable[[], torch.Tensor]) -> None:
-        """Process `self.layer` for `edges`, those of `plan`; `rows()` returns its rows (G, H, R, S)."""
+    def hear(self, plan: Plan, edges: slice, pooled: Pooled) -> None:
+        """Process `self.layer` for `edges`, those of `plan`, from its word-level rows, which are computed as they are
+        asked for."""
         raise NotImplementedError
 
 
@@ -131,8 +134,8 @@ class BatchRanker(BatchListener):
     def nothing(self, edges: int, heads: int, device: torch.device) -> torch.Tensor:
         return torch.empty((len(RULES), edges, self.layers, heads), dtype=torch.uint8, device=device)
 
-    def hear(self, plan: Plan, edges: slice, rows: Callable[[], torch.Tensor]) -> None:
-        self.found[:, edges, self.layer] = plan.rank(plan.pool(rows(), self.layer))
+    def hear(self, plan: Plan, edges: slice, pooled: Pooled) -> None:
+        self.found[:, edges, self.layer] = plan.rank(pooled)[..., 0]
 
 
 class RankBounds(BatchListener):
@@ -148,10 +151,8 @@ class RankBounds(BatchListener):
     def nothing(self, edges: int, heads: int, device: torch.device) -> torch.Tensor:
         return torch.empty((len(RULES), edges, self.layers, heads, 3), dtype=torch.uint8, device=device)
 
-    def hear(self, plan: Plan, edges: slice, rows: Callable[[], torch.Tensor]) -> None:
-        weights = plan.pool(rows(), self.layer)
-        for place, slack in enumerate((None, self.slack, -self.slack)):
-            self.found[:, edges, self.layer, :, place] = plan.rank(weights, slack)
+    def hear(self, plan: Plan, edges: slice, pooled: Pooled) -> None:
+        self.found[:, edges, self.layer] = plan.rank(pooled, (None, self.slack, -self.slack))
 
 
 class FirstChoices(BatchListener):
@@ -171,7 +172,7 @@ class FirstChoices(BatchListener):
     def nothing(self, edges: int, heads: int, device: torch.device) -> torch.Tensor:
         return torch.full((len(RULES), edges), -1, dtype=torch.int64, device=device)
 
-    def hear(self, plan: Plan, edges: slice, rows: Callable[[], torch.Tensor]) -> None:
+    def hear(self, plan: Plan, edges: slice, pooled: Pooled) -> None:
         here = self.layer_of[:, edges] == self.layer  # (rules, E)
         if not here.any():
             return
@@ -179,7 +180,7 @@ class FirstChoices(BatchListener):
         columns = np.zeros(here.shape, np.int64)  # also for edges of other layers, whose choices are not kept
         columns[here] = column
         kept, column_of, head_at = (transfer.send(array, self.found.device) for array in (here, columns, heads))
-        chosen = plan.first_choices(plan.pool(rows(), self.layer)[:, head_at], column_of)
+        chosen = plan.first_choices(pooled, head_at, column_of)
         self.found[:, edges] = torch.where(kept, chosen, self.found[:, edges])
 
 
@@ -195,19 +196,60 @@ def _group_by_size(functions: Sequence[EncodedFunction], readers: Sequence[np.nd
     return [*groups, slice(start, len(functions))]
 
 
+def _blocks_of_rows(readers: Iterable[tuple[int, int]], most: int) -> list[slice]:
+    """Split readers, each with the number of its rows and of their weights, into consecutive ones.
+
+    Padded to the widest, the rows of a block have at most `most` weights, or those of one reader.
+    """
+    blocks, start, place, rows, widest = [], 0, -1, 0, 0
+    for place, (count, width) in enumerate(readers):
+        rows, widest = rows + count, max(widest, width)
+        if place > start and rows * widest > most:
+            blocks.append(slice(start, place))
+            start, rows, widest = place, count, width
+    return [*blocks, slice(start, place + 1)]
+
+
+class Block(NamedTuple):
+    """The readers of a plan that are read at once: `readers`, of each function, N at most.
+
+    `tokens`, `columns`: how many of the code tokens and sub-tokens, from the first on, have weights; `parts`: positions
+    (G, R) of the rows that are read at once, with the indices of those that belong to each reader and head, as
+    `embedding_bag` takes them; `scale` (G * N, 1, 1): one over the number of a reader's rows; `own` (G * N, 1, 1): the
+    reader; `lookups`: those of the plan that the block answers, `several` of them with several tokens; `slot`: the
+    place of the reader of each among G * N.
+    """
+
+    readers: Sequence[np.ndarray]
+    tokens: int
+    columns: int
+    parts: list[tuple[torch.Tensor, torch.Tensor, torch.Tensor]]
+    scale: torch.Tensor
+    own: torch.Tensor
+    lookups: slice
+    several: torch.Tensor
+    slot: torch.Tensor
+
+
+Pooled = Iterable[tuple[Block, torch.Tensor]]
+"""Word-level rows of the reading tokens (G * N, H, T), block by block."""
+
+
 class Plan:
     """The pooling and ranking of some functions of a batch, as tensors on the device.
 
     G functions, R rows of reading tokens' sub-tokens, N reading tokens, S sub-tokens, T code tokens, E edges over all
-    functions, C pairs of an edge and a reading token (`dependent-to-head`); padded to the largest function.
+    functions, C pairs of an edge and a reading token (`dependent-to-head`); padded to the largest function. A lookup is
+    a reading token with the tokens that are ranked in its row, from `first` to `last`; D are distinct. Several
+    functions have one block of readers, one function has as many as it needs.
 
     An example with G = 1, H = 1 head, and E = 1 edge, `Call:func->args` from `go` to `now`:
 
         code tokens   go  (  now  )                        T = 4
         sub-tokens    [CLS]  go  (  no  w  )  [SEP]        S = 7; `now` has two, positions 3 and 4
-        readers       go, which is position 1              N = 1, R = 1: `self.rows` is [[1]]
+        readers       go, which is position 1              N = 1, R = 1: the block reads the row [[1]]
         rows          .1  .2  .3  .2  .2  0  0             (G, H, R, S), the attention of position 1
-        pool          0  .3  .4  0                         (G * N, H, T): go itself is 0, now is .2 + .2
+        pooled        0  .3  .4  0                         (G * N, H, T): go itself is 0, now is .2 + .2
         rank          0                                    (rules, E, H), for every rule: no token is before `now`
     """
 
@@ -216,161 +258,236 @@ class Plan:
         functions: Sequence[EncodedFunction],
         readers: Sequence[np.ndarray],
         length: int,
+        heads: int,
         device: torch.device,
         elements: int,
         direction: str,
+        causal: bool,
     ):
         send = partial(transfer.send, device=device)
         tokens = max(1, *(len(function.alignment.first) for function in functions))
-        most = max(1, *map(len, readers))
-        begins = [function.alignment.first[r].astype(np.int64) for function, r in zip(functions, readers)]
-        counts = [function.alignment.last[r] - begin + 1 for function, r, begin in zip(functions, readers, begins)]
-        # the positions begin, begin + 1, ... of every reading token, concatenated
-        rows = [
-            np.arange(count.sum()) + np.repeat(begin - (count.cumsum() - count), count)
-            for begin, count in zip(begins, counts)
-        ]
-        self.edges = sum(len(function.edges) for function in functions)
-        self.rows = send(_pad(rows, max(1, *map(len, rows)), 0))  # (G, R)
+        self.heads, self.elements = heads, elements
         # a token's weight in a row is the sum over its sub-tokens; a reading token's row is the mean over its own
-        first_sub = send(_pad([function.alignment.first for function in functions], tokens, -1))[:, None, :]
-        last_sub = send(_pad([function.alignment.last for function in functions], tokens, -1))[:, None, :]
-        sub = torch.arange(length, device=device)[:, None]
-        self.membership = ((first_sub <= sub) & (sub <= last_sub)).float()  # (G, S, T), all 0 where both are -1
-        row = torch.arange(self.rows.shape[1], device=device)
-        row_end = send(_pad([count.cumsum() for count in counts], most, 0))[..., None]
-        row_count = send(_pad(counts, most, 0))[..., None]
-        self.mean = ((row_end - row_count <= row) & (row < row_end)) / row_count.clamp(min=1)  # (G, N, R)
+        first_sub, last_sub = (_pad([f.alignment[end] for f in functions], tokens, -1) for end in (0, 1))
+        counts = np.where(first_sub < 0, 0, last_sub - first_sub + 1)  # (G, T)
+        self.ends = np.append(0, counts.cumsum())
+        begins = first_sub + length * np.arange(len(functions))[:, None]
+        self.sub_tokens, self.bags = send(_runs(begins.ravel(), counts.ravel())), send(self.ends)
+        self.floor = send(np.where(counts, np.float32(0), np.float32(-1)))[:, None, None]  # (G, 1, 1, T)
         self.token = torch.arange(tokens, device=device)
-        # on a CPU, multiplying and adding is several times as fast as masked_fill
-        self.others = (send(_pad(readers, most, -1))[..., None] != self.token)[:, :, None].float()  # (G, N, 1, T)
-        self.floor = torch.where(first_sub < 0, -1.0, 0.0)[:, :, None]  # (G, 1, 1, T)
-        self.chunk = max(1, elements // tokens)
         self.shuffled = [
             (function.shuffled_by, function.index, np.flatnonzero(function.alignment.mapped)) for function in functions
         ]
 
         head, first, last = (
-            np.concatenate([getattr(f.edges, name) for f in functions]) for name in ("head", "first", "last")
+            np.concatenate([getattr(f.edges, name) for f in functions]).astype(np.int64)
+            for name in ("head", "first", "last")
         )
+        self.edges = len(head)
         function_of = np.repeat(np.arange(len(functions)), [len(function.edges) for function in functions])
-        # the row of each token after pooling: function * N + position among its reading tokens; -1 for no row
-        slots = np.full((len(functions), tokens), -1, np.int64)
-        for place, tokens_read in enumerate(readers):
-            slots[place, tokens_read] = place * most + np.arange(len(tokens_read))
         self.by_head = direction == HEAD_TO_DEPENDENT
-        if self.by_head:
-            slot = slots[function_of, head]
-            self.first, self.last = send(first.astype(np.int64)), send(last.astype(np.int64))  # (E,)
-            # a quarter of real edges differ from another one only in the relation, and have the same ranks
-            key = (slot * tokens + first) * tokens + last
-            _, distinct, same = np.unique(key, return_index=True, return_inverse=True)
-            self.distinct, self.same = send(distinct), send(same)  # (D,) indices of edges, (E,) of `distinct`
-            self.several = send(np.flatnonzero(first[distinct] != last[distinct]))  # of `distinct`
-        else:
+        reader = head
+        if not self.by_head:
             span = last - first + 1
-            ends = span.cumsum()
             edge = np.repeat(np.arange(self.edges), span)  # (C,)
-            slot = slots[function_of[edge], np.arange(len(edge)) - (ends - span)[edge] + first[edge]]
-            self.target = send(head.astype(np.int64)[edge])  # (C,)
-            self.edge = send(edge)  # (C,)
-            self.first_pair, self.last_pair = send(ends - span), send(ends - 1)  # (E,)
-        self.lost = send(slot < 0)[:, None]  # (E or C, 1)
-        self.slot = send(slot.clip(min=0))  # (E or C,)
+            self.edge = send(edge)
+            self.first_pair, self.last_pair = send(span.cumsum() - span), send(span.cumsum() - 1)  # (E,)
+            reader, function_of = _runs(first, span), function_of[edge]
+            first = last = head[edge]
 
-    def pool(self, rows: torch.Tensor, layer: int) -> torch.Tensor:
-        """Pool sub-token rows (G, H, R, S) of a layer to word-level rows of the reading tokens, (G * N, H, T)."""
-        count, heads, _, length = rows.shape
-        rows = (self.mean[:, None] @ rows).view(count, -1, length)  # (G, H * N, S)
-        weights = torch.bmm(rows, self.membership).view(count, heads, -1, len(self.token)).transpose(1, 2)
-        # 0 for the token itself; -1 for a token without sub-tokens, so that it ranks below every other
-        weights = torch.addcmul(self.floor, weights, self.others)  # (G, N, H, T)
-        if any(seed is not None for seed, _, _ in self.shuffled):
-            weights = weights.gather(-1, self._sources(layer, heads)[:, None].expand_as(weights))
-            weights *= self.others
-        return weights.flatten(0, 1)
+        # the last token that may have weight in a row, or is ranked in it
+        reach = np.full(tokens, tokens - 1)
+        width = np.full(tokens, length)  # sub-tokens up to that one
+        if causal and len(functions) == 1 and functions[0].shuffled_by is None:
+            reach = np.searchsorted(np.maximum.accumulate(first_sub[0]), last_sub[0], side="right") - 1
+            np.maximum.at(reach, reader, last)
+            width = np.maximum.accumulate(last_sub[0])[reach] + 1
+        blocks = [readers]
+        if len(functions) == 1:
+            each = zip(counts[0][readers[0]].tolist(), width[readers[0]].tolist())
+            blocks = [[readers[0][part]] for part in _blocks_of_rows(each, elements // heads)]
+        # the row of each token after pooling: in its block, function * N + position among the readers; -1 for no row
+        slots = np.full((len(functions), tokens), -1, np.int64)
+        starts = [0]
+        for block in blocks:
+            most = max(map(len, block))
+            for place, read in enumerate(block):
+                slots[place, read] = starts[-1] + place * most + np.arange(len(read))
+            starts.append(starts[-1] + len(block) * most)
+        slot = slots[function_of, reader]
+        # many lookups differ only in the relation, or are in one body and in the next, and have the same ranks
+        key = (slot * tokens + first) * tokens + last
+        _, distinct, same = np.unique(key, return_index=True, return_inverse=True)
+        self.same = send(same)  # (E or C,), of the lookups
+        slot, first, last = slot[distinct], first[distinct], last[distinct]  # (D,), ascending by slot
+        self.first, self.last = send(first), send(last)
+        self.blocks = []
+        for block, start, end in zip(blocks, starts, starts[1:]):
+            if start == end:
+                continue
+            begin, stop = np.searchsorted(slot, [start, end]).tolist()
+            every = np.concatenate(block)
+            own = _pad(block, max(map(len, block)), 0)  # (G, N)
+            rows = [_runs(first_sub[place, read], counts[place, read]) for place, read in enumerate(block)]
+            columns = int(width[every].max())
+            self.blocks.append(
+                Block(
+                    readers=block,
+                    tokens=int(reach[every].max()) + 1,
+                    columns=columns,
+                    parts=[*self._parts(rows, [counts[g, read] for g, read in enumerate(block)], columns, send)],
+                    scale=send((1 / np.take_along_axis(counts, own, 1).clip(1)).astype(np.float32))[..., None, None],
+                    own=send(own.ravel())[:, None, None],
+                    lookups=slice(begin, stop),
+                    several=send(begin + np.flatnonzero(first[begin:stop] != last[begin:stop])),
+                    slot=send(slot[begin:stop] - start),
+                )
+            )
 
-    def _sources(self, layer: int, heads: int) -> torch.Tensor:
+    def _parts(
+        self, rows: Sequence[np.ndarray], counts: Sequence[np.ndarray], columns: int, send: Callable
+    ) -> Iterator[tuple[torch.Tensor, torch.Tensor, torch.Tensor]]:
+        """The `parts` of a block, from the positions (R,) of its rows and their number (N,) of each reader, for each
+        function: one, or several if it is a single reader of more rows than are read at once."""
+        head = np.arange(self.heads)
+        most = max(map(len, counts))
+        at_once = max(1, self.elements // (self.heads * columns)) if len(rows) == most == 1 else max(map(len, rows))
+        for start in range(0, max(map(len, rows)), at_once):
+            part = _pad([of[start : start + at_once] for of in rows], min(at_once, max(map(len, rows)) - start), 0)
+            length = part.shape[1]
+            if start:  # the sum goes on: that so far of a head stands before its rows
+                index = np.column_stack([head, len(head) + head[:, None] * length + np.arange(length)])
+                ends = np.arange(len(head) + 1) * (length + 1)
+            else:
+                number = np.minimum(_pad(counts, most, 0), length)[..., None].repeat(len(head), 2)  # (G, N, H)
+                first = number[..., 0].cumsum(1) - number[..., 0]  # (G, N)
+                begin = first[..., None] + length * (len(head) * np.arange(len(rows))[:, None, None] + head)
+                index, ends = _runs(begin.ravel(), number.ravel()), np.append(0, number.cumsum())
+            yield send(part), send(index.ravel()), send(ends)
+
+    def pooled(self, rows: Callable[[torch.Tensor, int], torch.Tensor], layer: int) -> Pooled:
+        """Pool the sub-token rows of a layer, block by block; `rows` returns those at positions, (G, H, R, S)."""
+        count = len(self.floor)
+        for block in self.blocks:
+            end = (count - 1) * len(self.token) + block.tokens
+            bags, sub_tokens = self.bags[: end + 1], self.sub_tokens[: self.ends[end]]
+            read: torch.Tensor | None = None
+            for positions, index, ends in block.parts:
+                part = rows(positions, block.columns).flatten(0, 2)  # (G * H * R, S)
+                read = _sums(part if read is None else torch.cat([read, part]), index, ends)  # (G * N * H, S)
+            assert read is not None
+            table = read.unflatten(0, (count, -1)).transpose(1, 2).contiguous().flatten(0, 1)  # (G * S, N * H)
+            words = _sums(table, sub_tokens, bags).unflatten(0, (count, -1)).transpose(1, 2)  # (G, N * H, T)
+            # -1 for a token without sub-tokens, so that it ranks below every other; 0 for the token itself
+            floor = self.floor[..., : block.tokens]
+            by_reader = words.unflatten(1, (-1, self.heads))  # (G, N, H, T)
+            weights = torch.addcmul(floor, by_reader.contiguous(), block.scale).flatten(0, 1)
+            own = block.own.expand(-1, self.heads, -1)
+            weights.scatter_(2, own, 0.0)
+            if any(seed is not None for seed, _, _ in self.shuffled):
+                by_function = weights.unflatten(0, (count, -1))
+                weights = by_function.gather(-1, self._sources(layer)[:, None].expand_as(by_function)).flatten(0, 1)
+                weights.scatter_(2, own, 0.0)
+            yield block, weights
+
+    def _sources(self, layer: int) -> torch.Tensor:
         """The token whose weight each token gets: int64 (G, H, T), drawn per function, layer and head, for all rows."""
-        sources = np.tile(np.arange(len(self.token)), (len(self.shuffled), heads, 1))
+        sources = np.tile(np.arange(len(self.token)), (len(self.shuffled), self.heads, 1))
         for function_sources, (seed, index, mapped) in zip(sources, self.shuffled):
             if seed is not None:
-                drawn = np.random.default_rng([seed, index, layer]).random((heads, len(mapped))).argsort(axis=-1)
+                drawn = np.random.default_rng([seed, index, layer]).random((self.heads, len(mapped))).argsort(axis=-1)
                 function_sources[:, mapped] = mapped[drawn]
         return transfer.send(sources, self.token.device)
 
-    def rank(self, weights: torch.Tensor, slack: float | None = None) -> torch.Tensor:
-        """Ranks in the word-level rows (G * N, H, T): uint8 (rules, E, H).
+    def rank(self, pooled: Pooled, slacks: Sequence[float | None] = (None,)) -> torch.Tensor:
+        """Ranks in word-level rows: uint8 (rules, E, H, slacks).
 
         With a `slack`: the number of tokens with more than `1 + slack` times the weight of the ranked one, ignoring
         ties. That is the best rank that rounding allows for a positive slack, and the worst for a negative one.
 
         `rank_rows` in `codesyntax_metric/topk_uas.py` gives the same ranks with numpy: a tie rule changes in both.
         """
-        return self._rank_dependents(weights, slack) if self.by_head else self._rank_heads(weights, slack)
-
-    def first_choices(self, weights: torch.Tensor, columns: torch.Tensor) -> torch.Tensor:
-        """The token ranked first in word-level rows (G * N, H, T) by the heads in `columns` (rules, E): (rules, E)."""
-        best = weights.argmax(dim=-1)  # (G * N, H); the lowest index among equals
+        shape = len(RULES), len(self.first), self.heads, len(slacks)
+        ranks = torch.full(shape, WORST_RANK, dtype=torch.uint8, device=self.token.device)
+        for block, weights in pooled:
+            self._rank_block(block, weights, slacks, ranks)
+        found = ranks[:, self.same]
         if self.by_head:
-            return best[self.slot, columns].masked_fill(self.lost[:, 0], -1)
-        pairs = best[self.slot, columns[:, self.edge]].masked_fill(self.lost[:, 0], -1)  # (rules, C)
-        hit = (pairs[RULES.index("any")] == self.target).byte()
-        hit = torch.zeros_like(self.first_pair, dtype=torch.uint8).scatter_reduce_(0, self.edge, hit, "amax")
-        either = torch.where(hit.bool(), self.target[self.first_pair], pairs[1, self.first_pair])
-        return torch.stack([pairs[0, self.first_pair], either, pairs[2, self.last_pair]])
-
-    def _rank_dependents(self, weights: torch.Tensor, slack: float | None) -> torch.Tensor:
-        ranks = torch.empty(
-            (len(RULES), len(self.distinct), weights.shape[1]), dtype=torch.uint8, device=weights.device
-        )
-        for start in range(0, len(self.distinct), self.chunk):
-            edge = self.distinct[start : start + self.chunk]
-            rows = weights.index_select(0, self.slot[edge])  # (X, H, T)
-            first = self.first[edge, None, None]
-            ranks[:, start : start + self.chunk] = self._rank_of(rows, _at(rows, first), first, self.lost[edge], slack)
-        for start in range(0, len(self.several), self.chunk):  # for dependents of one token, all rules agree
-            place = self.several[start : start + self.chunk]
-            edge = self.distinct[place]
-            rows = weights.index_select(0, self.slot[edge])
-            first, last = self.first[edge, None, None], self.last[edge, None, None]
-            outside = ((self.token < first) | (last < self.token)).float()
-            best = (rows - 4 * outside).amax(dim=-1, keepdim=True)  # weights are from -1 to 1
-            ranks[RULES.index("any"), place] = self._rank_of(rows, best, first, self.lost[edge], slack)
-            ranks[RULES.index("last"), place] = self._rank_of(rows, _at(rows, last), last, self.lost[edge], slack)
-        return ranks[:, self.same]
-
-    def _rank_heads(self, weights: torch.Tensor, slack: float | None) -> torch.Tensor:
-        pairs = torch.empty((len(self.edge), weights.shape[1]), dtype=torch.uint8, device=weights.device)
-        for start in range(0, len(pairs), self.chunk):
-            pair = slice(start, start + self.chunk)
-            rows, target = weights.index_select(0, self.slot[pair]), self.target[pair, None, None]
-            pairs[pair] = self._rank_of(rows, _at(rows, target), target, self.lost[pair], slack)
-        best = torch.full((self.edges, weights.shape[1]), WORST_RANK, dtype=torch.uint8, device=weights.device)
-        best.scatter_reduce_(0, self.edge[:, None].expand_as(pairs), pairs, "amin")
+            return found
+        pairs = found[0]  # of single tokens, for which all rules agree
+        best = torch.full((self.edges, *pairs.shape[1:]), WORST_RANK, dtype=torch.uint8, device=pairs.device)
+        best.scatter_reduce_(0, self.edge[:, None, None].expand_as(pairs), pairs, "amin")
         return torch.stack([pairs[self.first_pair], best, pairs[self.last_pair]])
 
+    def _rank_block(
+        self, block: Block, weights: torch.Tensor, slacks: Sequence[float | None], ranks: torch.Tensor
+    ) -> None:
+        """Fill `ranks` of the lookups of a block, as many at a time as the budget allows."""
+        chunk = max(1, self.elements // (self.heads * block.tokens))
+        begin, end = block.lookups.start, block.lookups.stop
+        for start in range(begin, end, chunk):
+            places = slice(start, min(start + chunk, end))
+            rows = weights.index_select(0, block.slot[start - begin : start - begin + chunk])  # (X, H, T)
+            first = self.first[places, None, None]
+            for number, slack in enumerate(slacks):
+                ranks[:, places, :, number] = self._rank_of(rows, _at(rows, first), first, slack)
+        for start in range(0, len(block.several), chunk):  # for dependents of one token, all rules agree
+            several = block.several[start : start + chunk]
+            rows = weights.index_select(0, block.slot[several - begin])
+            first, last = self.first[several, None, None], self.last[several, None, None]
+            token = self.token[: block.tokens]
+            outside = ((token < first) | (last < token)).float()
+            best = (rows - 4 * outside).amax(dim=-1, keepdim=True)  # weights are from -1 to 1
+            for number, slack in enumerate(slacks):
+                ranks[RULES.index("any"), several, :, number] = self._rank_of(rows, best, first, slack)
+                ranks[RULES.index("last"), several, :, number] = self._rank_of(rows, _at(rows, last), last, slack)
+
+    def first_choices(self, pooled: Pooled, heads: torch.Tensor, columns: torch.Tensor) -> torch.Tensor:
+        """The token ranked first by the attention head `heads[columns]`, `columns` (rules, E): int64 (rules, E)."""
+        best = torch.full((len(self.first), len(heads)), -1, device=self.token.device)
+        for block, weights in pooled:
+            # the lowest index among equals
+            best[block.lookups] = weights[:, heads].argmax(dim=-1)[block.slot]
+        if self.by_head:
+            return best[self.same, columns]
+        pairs = best[self.same, columns[:, self.edge]]  # (rules, C)
+        target = self.first[self.same]
+        hit = (pairs[RULES.index("any")] == target).byte()
+        hit = torch.zeros_like(self.first_pair, dtype=torch.uint8).scatter_reduce_(0, self.edge, hit, "amax")
+        either = torch.where(hit.bool(), target[self.first_pair], pairs[1, self.first_pair])
+        return torch.stack([pairs[0, self.first_pair], either, pairs[2, self.last_pair]])
+
     def _rank_of(
-        self, rows: torch.Tensor, weight: torch.Tensor, place: torch.Tensor, lost: torch.Tensor, slack: float | None
+        self, rows: torch.Tensor, weight: torch.Tensor, place: torch.Tensor, slack: float | None
     ) -> torch.Tensor:
-        """Ranks of tokens with `weight` (X, H, 1) in `rows` (X, H, T), the worst in rows `lost` (X, 1): uint8 (X, H).
+        """Ranks of tokens with `weight` (X, H, 1) in `rows` (X, H, T): uint8 (X, H).
 
         Of equal weights, those before `place` (X, 1, 1) go first, as in `rank_rows`: `place` is the ranked token, or,
         for the best token of a dependent, its first token.
         """
         if slack is None:
             # floats from 0 on compare as their bits do as integers; adding 1 makes the next larger float
-            before = rows.view(torch.int32) + (self.token < place).int()
+            before = rows.view(torch.int32) + (self.token[: rows.shape[-1]] < place).int()
             rank = before.gt_(weight.view(torch.int32)).sum(dim=-1, dtype=torch.int32)
         else:
             rank = torch.gt(rows, weight * (1 + slack) + math.copysign(_UNDERFLOW, slack), out=torch.empty_like(rows))
             rank = rank.sum(dim=-1) - int(slack < 0)  # a negative slack counts the ranked token, too
-        return rank.clamp_(max=WORST_RANK).masked_fill_((weight[..., 0] < 0) | lost, WORST_RANK).byte()
+        return rank.clamp_(max=WORST_RANK).masked_fill_(weight[..., 0] < 0, WORST_RANK).byte()
 
 
 def _at(rows: torch.Tensor, token: torch.Tensor) -> torch.Tensor:
     """The weights of one token (X, 1, 1) for each of `rows` (X, H, T): (X, H, 1)."""
     return rows.gather(2, token.expand(-1, rows.shape[1], 1))
+
+
+def _sums(table: torch.Tensor, index: torch.Tensor, ends: torch.Tensor) -> torch.Tensor:
+    """Sums of rows of `table`: the first of those at `index[: ends[1]]`, one by one, so that no split changes a sum."""
+    return torch.nn.functional.embedding_bag(index, table, ends, mode="sum", include_last_offset=True)
+
+
+def _runs(begin: np.ndarray, count: np.ndarray) -> np.ndarray:
+    """The numbers begin, begin + 1, ..., `count` of them, of every run, concatenated: int64."""
+    return np.arange(count.sum()) + np.repeat(begin - (count.cumsum() - count), count)
 
 
 def _pad(arrays: Sequence[np.ndarray], width: int, value: int) -> np.ndarray:

@@ -7,7 +7,7 @@ and are then gone: no map is stored.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -54,23 +54,24 @@ class PairListener(BatchListener):
     def __call__(self, rows: Rows) -> None:
         for group, plan in self.groups:
             functions = self.functions[group]
-            weights = plan.pool(rows(group, plan.rows), self.layer)
-            for function, of_function in zip(functions, weights.unflatten(0, (len(functions), -1))):
-                self.hear_pairs(function, _between(function, of_function))
+            heard = [
+                torch.zeros(len(function.heads), 2, plan.heads, len(plan.token), device=plan.token.device)
+                for function in functions
+            ]
+            for block, weights in plan.pooled(partial(rows, group), self.layer):
+                by_function = weights.clamp_(min=0).unflatten(0, (len(functions), -1))
+                for function, pairs, readers, read in zip(functions, heard, block.readers, by_function):
+                    place = np.flatnonzero(np.isin(function.heads, readers))
+                    pairs[place, 0] = read[np.searchsorted(readers, function.heads[place])]
+                    pairs[:, 1, :, readers] = read[: len(readers), :, function.heads].permute(2, 1, 0)
+            for function, pairs in zip(functions, heard):
+                self.hear_pairs(function, pairs[..., : len(function.alignment.first)])
         self.layer += 1
 
     def hear_pairs(self, function: ReadFunction, pairs: torch.Tensor) -> None:
         """Process `self.layer` of a function: weights (heads tokens, 2, H, T), from the head token, then to it; 0 for
         tokens without sub-tokens, and for itself."""
         raise NotImplementedError
-
-
-def _between(function: ReadFunction, weights: torch.Tensor) -> torch.Tensor:
-    """The attention that `hear_pairs` hears, from the rows (N, H, T) of the reading tokens, both padded."""
-    tokens, readers = len(function.alignment.first), function.readers(HEAD_TO_DEPENDENT)
-    every = weights.new_zeros(tokens, weights.shape[1], tokens)
-    every[readers] = weights[: len(readers), :, :tokens].clamp(min=0)
-    return torch.stack([every[function.heads], every[:, :, function.heads].permute(2, 1, 0)], dim=1)
 
 
 class Heard(NamedTuple):

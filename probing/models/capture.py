@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterator
 from contextvars import ContextVar
+from typing import Protocol
 
 import torch
 from transformers import AttentionInterface
@@ -18,9 +19,17 @@ from transformers.masking_utils import AttentionMaskInterface, sdpa_mask
 
 NAME = "codesyntax"
 
-Rows = Callable[[slice, "torch.Tensor | None"], torch.Tensor]
-"""Some inputs of the batch and positions (B, R) -> attention probabilities of these rows, float32 (B, H, R, S); None
-requests all rows."""
+
+class Rows(Protocol):
+    """Some inputs of the batch and positions (B, R) -> attention probabilities of these rows, float32 (B, H, R, S).
+
+    None requests all rows. `columns`: only so many of the S, of rows that attend to none of the others.
+    """
+
+    def __call__(
+        self, inputs: slice, positions: torch.Tensor | None, columns: int | None = None, /
+    ) -> torch.Tensor: ...
+
 
 Listener = Callable[[Rows], "torch.Tensor | None"]
 """Called once per layer, in order. May return attention maps (b, H, S, S) that replace the layer's own for the first b
@@ -30,8 +39,8 @@ inputs of the batch, so that the self-check can compare layer by layer without t
 def rows_of(maps: torch.Tensor) -> Rows:
     """Rows from whole attention maps (B, H, S, S), for models whose attention function cannot be replaced."""
 
-    def rows(inputs: slice, positions: torch.Tensor | None) -> torch.Tensor:
-        chosen = maps[inputs].float()
+    def rows(inputs: slice, positions: torch.Tensor | None, columns: int | None = None, /) -> torch.Tensor:
+        chosen = maps[inputs, ..., :columns].float()
         if positions is None:
             return chosen
         return chosen.gather(2, positions[:, None, :, None].expand(-1, chosen.shape[1], -1, chosen.shape[3]))
@@ -45,6 +54,9 @@ _HARMLESS = frozenset(
     "cache_position deterministic output_attentions output_hidden_states output_router_logits past_key_values "
     "position_ids return_dict sliding_window use_cache".split()
 )
+
+_MOST_WEIGHTS = 1 << 22
+"""The most weights in memory at once where they are computed for the model itself, or those of one row of each head."""
 
 Editor = Callable[[torch.Tensor], None]
 """Called once per layer, in order, with the outputs of its query heads (B, S, H, D), which it may change in place: the
@@ -98,13 +110,13 @@ def attention(
         raise TypeError(f"the model passes {', '.join(unknown)} to its attention, which only its own code understands")
     causal = getattr(module, "is_causal", False) if is_causal is None else is_causal
 
-    def rows(inputs: slice, positions: torch.Tensor | None) -> torch.Tensor:
+    def rows(inputs: slice, positions: torch.Tensor | None, columns: int | None = None, /) -> torch.Tensor:
         def pick(x: torch.Tensor | None) -> torch.Tensor | None:
-            return x[inputs] if x is not None and len(x) == len(query) else x
+            return None if x is None else (x[inputs] if len(x) == len(query) else x)[..., :columns]
 
         return probabilities(
             query[inputs],
-            key[inputs],
+            key[inputs, :, :columns],
             positions,
             mask=pick(attention_mask),
             bias=pick(position_bias),
@@ -121,7 +133,9 @@ def attention(
     listener = _listener.get()
     given = None if listener is None else listener(rows)
     if softcap is not None or s_aux is not None:  # which the fused attention does not support
-        output = output_of(rows(slice(None), None)).contiguous()
+        every = torch.arange(query.shape[2], device=query.device).expand(len(query), -1)
+        at_once = max(1, _MOST_WEIGHTS // (len(query) * query.shape[1] * key.shape[2]))
+        output = torch.cat([output_of(rows(slice(None), part)) for part in every.split(at_once, dim=1)], dim=1)
     else:
         output, _ = sdpa_attention_forward(
             module,
@@ -181,18 +195,20 @@ def probabilities(
         scores += at_rows(bias)
     if mask is not None:
         allowed = at_rows(mask)
-        if allowed.dtype == torch.bool:
-            # adding a float mask, broadcast over heads, is several times as fast as masked_fill
-            allowed = torch.where(allowed, 0.0, torch.finfo(scores.dtype).min)
-        scores += allowed
+        scores += _added(allowed) if allowed.dtype == torch.bool else allowed
     elif causal:
         columns = torch.arange(key.shape[2], device=key.device)
         row = columns[None, :length] if positions is None else positions  # (B or 1, R)
-        scores.masked_fill_((columns > row[..., None])[:, None], torch.finfo(scores.dtype).min)
+        scores += _added(columns <= row[..., None])[:, None]
     if sinks is None:
         return scores.softmax(dim=-1)
     sink = sinks.float().reshape(1, heads, 1, 1).expand(batch, -1, rows, -1)
     return torch.cat([scores, sink], dim=-1).softmax(dim=-1)[..., :-1]
+
+
+def _added(allowed: torch.Tensor) -> torch.Tensor:
+    """What is added to scores: broadcast over heads, that is several times as fast as masked_fill."""
+    return torch.where(allowed, 0.0, torch.finfo(torch.float32).min)
 
 
 # Without a mask function of the same name a model would get no mask, and ignore padding and sliding windows.

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import os
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -17,7 +16,7 @@ from codesyntax_metric.topk_uas import HEAD_TO_DEPENDENT, RULES
 from probing.attention.align import align
 from probing.attention.edges import EdgeTable
 from probing.attention.probe import default_direction
-from probing.attention.ranking import BatchListener, EncodedFunction, Plan
+from probing.attention.ranking import BatchListener, EncodedFunction, Plan, Pooled
 from probing.attention.result import ProbeResult
 from probing.attention.result import load as load_result
 from probing.models.encoder import Encoder
@@ -183,9 +182,12 @@ class _TopTokens(BatchListener):
         self.tokens: list[np.ndarray] = []
         self.weights: list[np.ndarray] = []
 
-    def hear(self, plan: Plan, edges: slice, rows: Callable[[], torch.Tensor]) -> None:
-        pooled = plan.pool(rows(), self.layer).transpose(0, 1)  # (H, N, T)
-        weights, tokens = pooled.sort(dim=-1, descending=True, stable=True)  # stable: equal weights by lower token
-        self.tokens.append(tokens[..., : self.kept].cpu().numpy().astype(np.uint16))
-        roots = (255 * weights[..., : self.kept].clamp(0, 1).sqrt()).round()
-        self.weights.append(roots.to(torch.uint8).cpu().numpy())
+    def hear(self, plan: Plan, edges: slice, pooled: Pooled) -> None:
+        tokens_of, weights_of = [], []
+        for _, rows in pooled:
+            weights, tokens = rows.sort(dim=-1, descending=True, stable=True)  # stable: equal weights by lower token
+            tokens_of.append(tokens[..., : self.kept].cpu().numpy().astype(np.uint16))
+            roots = (255 * weights[..., : self.kept].clamp(0, 1).sqrt()).round()
+            weights_of.append(roots.to(torch.uint8).cpu().numpy())
+        self.tokens.append(np.concatenate(tokens_of).swapaxes(0, 1))
+        self.weights.append(np.concatenate(weights_of).swapaxes(0, 1))

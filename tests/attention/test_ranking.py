@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from functools import partial
+from unittest.mock import Mock
+
 import numpy as np
 import pytest
 import torch
@@ -9,7 +13,15 @@ from support.labels.edge_tables import edge_table
 
 from codesyntax_metric.topk_uas import DEPENDENT_TO_HEAD, DIRECTIONS, HEAD_TO_DEPENDENT, RULES, rank_attention
 from probing.attention.align import Alignment
-from probing.attention.ranking import BatchListener, BatchRanker, EncodedFunction, Plan, RankBounds, _group_by_size
+from probing.attention.ranking import (
+    BatchListener,
+    BatchRanker,
+    EncodedFunction,
+    FirstChoices,
+    Plan,
+    RankBounds,
+    _group_by_size,
+)
 from probing.models.capture import rows_of
 
 
@@ -89,11 +101,12 @@ def test_batch_ranker_like_a_plain_loop(direction, elements):
 
 @pytest.mark.parametrize(
     ("direction", "edges_at_once"),
-    [(HEAD_TO_DEPENDENT, [3, 3, 3, 2, 3, 3, 1, 1]), (DEPENDENT_TO_HEAD, [3] * 5)],
+    [(HEAD_TO_DEPENDENT, [3, 3, 3, 2, 3, 3, 1, 1]), (DEPENDENT_TO_HEAD, [3, 3, 2])],
 )
 def test_no_more_weights_at_once_than_allowed(monkeypatch, direction, edges_at_once):
     """Rows of four tokens by two heads have eight weights. Of 24, those of three edges: of the 11 different ones by the first
-    token, and of the four with several tokens again by all and by the last; or of the 15 tokens of their dependents."""
+    token, and of the four with several tokens again by all and by the last. Or of the eight different pairs of a token of a
+    dependent and a head token: six in the rows of the first three tokens, which are read at once, and two in the last."""
     seen, real = [], Plan._rank_of
     monkeypatch.setattr(Plan, "_rank_of", lambda plan, rows, *rest: seen.append(len(rows)) or real(plan, rows, *rest))
     single = [(head, token, token) for head, token in ((0, 1), (0, 2), (0, 3), (1, 0), (1, 2), (1, 3), (2, 0))]
@@ -107,6 +120,36 @@ def test_no_more_weights_at_once_than_allowed(monkeypatch, direction, edges_at_o
     assert [group for group, _ in ranker.groups] == [slice(0, 1), slice(1, 2)]
     assert seen == 2 * edges_at_once
     assert BatchListener([function], 1, 2, 4, torch.device("cpu"), 24).found.numel() == 0  # it keeps nothing by itself
+
+
+@pytest.mark.parametrize("direction", DIRECTIONS)
+@pytest.mark.parametrize("kind", ["both ways", "causal", "shuffled"])
+def test_any_budget_gives_the_same_bytes(direction, kind):
+    """Of a function read in blocks, down to single rows of a token with many sub-tokens, which has no later ones."""
+    rng = np.random.default_rng(11)
+    heads, causal = 3, kind == "causal"
+    whole = torch.device("cpu"), 1 << 30, direction
+    for number in range(30):
+        function, *_ = random_function(rng, number, 1, heads)
+        if kind == "shuffled":
+            function = replace(function, shuffled_by=5)
+        length = len(function.ids)
+        scores = torch.from_numpy(rng.normal(scale=9, size=(1, heads, length, length)).astype(np.float32))
+        maps = scores.masked_fill(torch.ones(length, length).triu(1).bool(), -torch.inf) if causal else scores
+        maps = maps.softmax(dim=-1)
+        picked = np.stack([np.zeros((3, 1), int), rng.integers(0, heads, (3, 1))], axis=-1)
+        kinds = [BatchRanker, partial(RankBounds, slack=0.01), partial(FirstChoices, picked=picked)]
+        for listener in kinds[:: 2 if causal else 1]:  # bounds of what a row does not see are wider
+            expected = listener([function], 1, heads, length, *whole)
+            expected(rows_of(maps))
+            for elements in (1, heads * length, 2 * heads * length, 100, 300):
+                found = listener([function], 1, heads, length, whole[0], elements, direction, causal)
+                rows = Mock(side_effect=rows_of(maps))
+                found(rows)
+                assert found.found.numpy().tobytes() == expected.found.numpy().tobytes()
+                sizes = [heads * asked.args[1].shape[1] * asked.args[2] for asked in rows.call_args_list]
+                assert max(sizes, default=0) <= max(elements, heads * length)
+                assert elements > 1 or all(asked.args[1].shape[1] == 1 for asked in rows.call_args_list)
 
 
 def test_functions_are_read_together_as_far_as_their_rows_fit():

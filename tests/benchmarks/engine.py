@@ -2,23 +2,29 @@
 
     python tests/benchmarks/engine.py                      # the embedded sample, all shapes
     python tests/benchmarks/engine.py --data codesyntax --shape base --functions 48
+    python tests/benchmarks/engine.py --shape "8000 sub-tokens" --rounds 2
 
 Time is CPU time of one thread on a CPU (threads that wait for each other burn CPU time, too) and time between device events
 on a GPU; each ratio is the median of five rounds, in which the variants take turns. Peak memory is that of a process of its own: on a CPU its resident set, on a GPU what
-torch allocated. Shapes but the embedded encoder have random weights: the cost does not depend on them.
+torch allocated. Shapes but the embedded encoder have random weights: the cost does not depend on them. The shapes of so
+many sub-tokens are SmolLM2-135M, of the longest its first layers, on one function: statements of Python's library.
 """
 
 from __future__ import annotations
 
 import argparse
+import ast
 import json
 import platform
 import re
 import statistics
 import subprocess
 import sys
+import sysconfig
 import tempfile
+import textwrap
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 SHAPES = {  # layers, heads, hidden size; a BERT of this shape, or the embedded encoder
@@ -26,6 +32,9 @@ SHAPES = {  # layers, heads, hidden size; a BERT of this shape, or the embedded 
     "base": (12, 12, 768),
     "large": (24, 16, 1024),
 }
+LONG = {"511 sub-tokens": (511, 30), "2048 sub-tokens": (2048, 30), "8000 sub-tokens": (8000, 4)}
+"""The most sub-tokens of the function, and the layers of SmolLM2-135M that are run."""
+
 FUNCTIONS = {"embedded": 150, "base": 32, "large": 12}
 ROUNDS = 5
 
@@ -41,6 +50,8 @@ def task_of(shape: str, data: str, functions: int, device: str):
     from probing.runs.session import Session
 
     torch.set_num_threads(1)
+    if shape in LONG:
+        return long_task(*LONG[shape], device)
     model = EMBEDDED
     if SHAPES[shape]:
         layers, heads, hidden = SHAPES[shape]
@@ -55,6 +66,41 @@ def task_of(shape: str, data: str, functions: int, device: str):
     return task
 
 
+def long_task(length: int, layers: int, device: str):
+    """The first layers of SmolLM2-135M, and one function of almost `length` sub-tokens."""
+    import datasets
+
+    from codesyntax_dataset import corpus, languages
+    from codesyntax_dataset.schema import SourceFunction
+    from probing.attention.probe import Probing
+    from probing.models.location import DECODER
+    from probing.runs.data import read_functions
+    from probing.runs.session import Session
+
+    encoder = Session(DECODER).encoder()
+    model, tokenizer = encoder.model, encoder.tokenizer
+    model.layers, model.config.num_hidden_layers = model.layers[:layers], layers
+    code, left = "def function():\n", length - 8
+    for statement in statements():
+        size = len(tokenizer(statement, add_special_tokens=False)["input_ids"])
+        if size <= left:
+            code, left = code + statement, left - size
+    function = SourceFunction("python", code, "", "", "function", "", "test", 0)
+    row = corpus.to_row(*corpus.label(function, languages.variant_of("python"))[:2])
+    session = Session((model, tokenizer), device=device, max_length=length)
+    return Probing(session, read_functions(datasets.Dataset.from_list([row]), "python", "test"))
+
+
+def statements() -> Iterator[str]:
+    """The statements in functions of Python's library, but docstrings, in a function's indentation."""
+    for file in sorted(Path(sysconfig.get_path("stdlib")).glob("*.py")):
+        text = file.read_text("utf-8")
+        for function in ast.parse(text).body:
+            for node in function.body[1:] if isinstance(function, ast.FunctionDef) else ():
+                lines = text.splitlines()[node.lineno - 1 : node.end_lineno]
+                yield textwrap.indent(textwrap.dedent("\n".join(lines)), "    ") + "\n"
+
+
 def variants(task):
     """What is timed: name -> a function that reads all functions once, in the same batches."""
     import torch
@@ -62,8 +108,10 @@ def variants(task):
 
     from codesyntax_metric.topk_uas import WORST_RANK
     from probing.attention.probe import Runner
+    from probing.models.loaded import without_cache
 
     encoder, runner = task.encoder, Runner(task.encoder, task.settings.direction, None)
+    options = without_cache(encoder.model)
 
     def batches():
         start = 0
@@ -75,7 +123,7 @@ def variants(task):
     def forward():
         with torch.inference_mode():
             for _, inputs in batches():
-                encoder.model(**inputs)
+                encoder.model(**inputs, **options)
 
     def probe():
         runner.run(task.functions, tqdm(disable=True))
@@ -133,26 +181,25 @@ def print_peak(task, variant: str) -> None:
         print(int(re.search(r"VmHWM:\s+(\d+) kB", status).group(1)) / 1024)
 
 
-def measure(shape: str, data: str, functions: int, device: str) -> dict:
+def measure(shape: str, data: str, functions: int, device: str, rounds: int) -> dict:
+    from tqdm import tqdm
+
     task = task_of(shape, data, functions, device)
     work = variants(task)
+    if shape in LONG:  # whose maps take gigabytes
+        del work["eager"]
     for implementation, function in work.values():  # warm up, in the order of the rounds
         timed(task.encoder, implementation, function)
     times = {name: [] for name in work}
-    for _ in range(ROUNDS):
+    for _ in range(rounds):
         for name, (implementation, function) in work.items():
             times[name].append(timed(task.encoder, implementation, function))
     median = {name: statistics.median(values) for name, values in times.items()}
     ratio = statistics.median(p / f for p, f in zip(times["probe"], times["forward"]))
-    from tqdm import tqdm
-
-    from probing.attention.probe import Runner
-
     task.encoder.model.set_attn_implementation("codesyntax")
-    ranks = Runner(task.encoder, task.settings.direction, None).run(task.functions, tqdm(disable=True))
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "ledger.parquet"
-        task.ledger(task.functions, ranks, task.made()).save(file)
+        task.run(task.functions, tqdm(disable=True)).save(file)
         ledger = file.stat().st_size / len(task.functions)
     memory = {name: peak(shape, name, data, functions, device) for name in ("forward", "probe")}
     return {
@@ -160,7 +207,7 @@ def measure(shape: str, data: str, functions: int, device: str) -> dict:
         "functions": len(task.functions),
         "sub-tokens": sum(len(function.ids) for function in task.functions),
         "probe / forward": round(ratio, 3),
-        "eager / probe": round(median["eager"] / median["probe"], 2),
+        **({"eager / probe": round(median["eager"] / median["probe"], 2)} if "eager" in work else {}),
         "peak / forward's": round(memory["probe"] / memory["forward"], 3),
         "functions per second": round(len(task.functions) / median["probe"], 1),
         "ledger bytes per function": round(ledger),
@@ -170,8 +217,9 @@ def measure(shape: str, data: str, functions: int, device: str) -> dict:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", help="a dataset folder; by default the embedded sample is built")
-    parser.add_argument("--shape", choices=SHAPES)
+    parser.add_argument("--shape", choices=[*SHAPES, *LONG])
     parser.add_argument("--functions", type=int)
+    parser.add_argument("--rounds", type=int, default=ROUNDS)
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--peak-of", choices=("forward", "probe"), help=argparse.SUPPRESS)
     args = parser.parse_args()
@@ -186,7 +234,8 @@ def main() -> None:
             return
         print(f"{platform.processor() or platform.machine()}, {platform.platform()}, device {args.device}")
         for shape in [args.shape] if args.shape else SHAPES:
-            print(json.dumps(measure(shape, args.data, args.functions or FUNCTIONS[shape], args.device)), flush=True)
+            count = args.functions or FUNCTIONS.get(shape, 1)
+            print(json.dumps(measure(shape, args.data, count, args.device, args.rounds)), flush=True)
 
 
 if __name__ == "__main__":

@@ -413,6 +413,51 @@ def test_family(family, tokenizer):
     print(f"\n{family.model:22} {encoder.path:9} {difference:.1e}   {encoder.why}", end="")
 
 
+_LONG = 40 * WINDOW
+_SCALED = {"rope_theta": 10000.0, "factor": 4.0, "original_max_position_embeddings": WINDOW}
+
+
+@pytest.mark.parametrize(
+    ("name", "settings"),
+    [
+        *((name, {}) for name in ("mistral", "gemma2", "gemma3_text", "gpt_oss")),
+        ("llama", {"rope_parameters": {"rope_type": "linear", **_SCALED}}),
+        ("llama", {"rope_parameters": {"rope_type": "yarn", **_SCALED}}),
+        ("llama", {"rope_parameters": {"rope_type": "dynamic", **_SCALED}}),
+        (
+            "llama",
+            {"rope_parameters": {"rope_type": "llama3", "low_freq_factor": 1.0, "high_freq_factor": 4.0, **_SCALED}},
+        ),
+    ],
+    ids=lambda value: value if isinstance(value, str) else value.get("rope_parameters", {}).get("rope_type", "window"),
+)
+def test_rows_of_long_texts_in_blocks_are_those_of_the_maps(name, settings, tokenizer, monkeypatch):
+    """Far beyond the window, and the positions before they are scaled; also where our own code computes the output."""
+    family = next(family for family in FAMILIES if family.model == name)
+    family = family._replace(settings={**family.settings, "max_position_embeddings": _LONG, **settings})
+    monkeypatch.setattr(capture, "_MOST_WEIGHTS", 3 * family.settings["num_attention_heads"] * _LONG)
+    encoder = self_check(Encoder(Loaded(build(family), tokenizer, name, "", max_length=_LONG)))
+    assert (encoder.path, encoder.longest) == ("captured", _LONG)
+    inputs = encoder.inputs([np.random.default_rng(3).integers(5, 400, _LONG)])
+    with torch.no_grad():
+        expected = encoder.model(**inputs, output_attentions=True)
+    heard = []
+
+    def listener(rows):
+        blocks = [torch.arange(start, min(start + 7, _LONG)) for start in range(0, _LONG, 7)]
+        parts = [rows(slice(0, 1), block[None], int(block[-1]) + 1) for block in blocks]
+        heard.append(torch.cat([torch.nn.functional.pad(part, (0, _LONG - part.shape[3])) for part in parts], dim=2))
+
+    with capture.listen(listener):
+        found = encoder.run(inputs, capture.NAME)
+    assert len(heard) == encoder.layers
+    for ours, theirs in zip(heard, expected.attentions):
+        assert (ours - theirs).abs().max() <= 1e-5
+    assert (found.last_hidden_state - expected.last_hidden_state).abs().max() <= 1e-4
+    windowed = [(maps.tril(-WINDOW) > 0).sum() == 0 for maps in expected.attentions]
+    assert any(windowed) == (not settings)
+
+
 def run(encoder: Encoder, length: int) -> None:
     encoder.run(encoder.inputs([np.full(length, 9, np.int32)]), "eager")
 

@@ -56,13 +56,16 @@ def test_nothing_waits_for_a_layer_or_a_head(family):
 
 
 def test_one_wait_in_each_layer_is_noticed(monkeypatch):
-    prepared, pool = device_jobs.prepare("gpt2"), Plan.pool
+    prepared, pooled = device_jobs.prepare("gpt2"), Plan.pooled
 
-    def waiting(self, rows, layer):
-        assert rows.max().item() <= 1
-        return pool(self, rows, layer)
+    def watched(self, rows, layer):
+        def waiting(*asked):
+            assert rows(*asked).max().item() <= 1
+            return rows(*asked)
 
-    monkeypatch.setattr(Plan, "pool", waiting)
+        return pooled(self, waiting, layer)
+
+    monkeypatch.setattr(Plan, "pooled", watched)
     with PretendedGpu() as gpu:
         prepared.put(gpu.take, GPU)
         next(job for _, job in device_jobs.jobs(prepared))()
