@@ -62,7 +62,7 @@ TABLE = Table(
         Rule("nested_identifier", "Attribute", {"value": "object", "attr": "property"}),
         Rule("nested_type_identifier", "Attribute", {"value": "module", "attr": "name"}),
         Rule("augmented_assignment_expression", "AugAssign", {"target": "left", "value": "right"}),
-        Rule("await_expression", "Await", {"await": "'await'", "value": "*"}),
+        Rule("await_expression", "Await", {"await": "'await'", "value": "* .. ^<call_expression>/arguments | *"}),
         Rule("call_expression", "Call", {"func": "function", "args": _ARGUMENTS}),
         Rule("switch_case", "Case", {"test": "value", "body": "body"}),
         Rule("formal_parameters/assignment_pattern", "Default", {"name": "left", "value": "right"}),

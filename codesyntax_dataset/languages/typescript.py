@@ -1,8 +1,9 @@
 """TypeScript: the rules of JavaScript with a grammar that reads types.
 
-Types give no edges but those of names with dots, and children. The grammar (0.23.2) reads `a || b!` as `(a || b)!`,
-`a ?? b as C` as `(a ?? b) as C`, `a as B.C.D` as `(a as B.C).D`, and `a < (b) || (c) > (d)` as a call with types:
-functions with such nodes are refused.
+Types give no edges but those of names with dots, aliases, and children. The grammar (0.23.2) reads `a || b!` as
+`(a || b)!`, `a ?? b as C` as `(a ?? b) as C`, `a as B.C.D` as `(a as B.C).D`, `await f<T>(x).y` as
+`(await f)<T>(x).y`, and `a < (b) || (c) > (d)` as a call with types: functions with such nodes are refused. Where a
+single call is awaited, `await f<T>(x)`, it is clear what is meant.
 """
 
 from __future__ import annotations
@@ -25,6 +26,9 @@ _MISREAD = """
       [(as_expression) (binary_expression) (satisfies_expression) (type_assertion) (unary_expression)] @refused)
     (call_expression function: (non_null_expression (new_expression) @refused))
     (member_expression object: [(as_expression) (satisfies_expression) (unary_expression)] @refused)
+    (_ [object: (call_expression function: (await_expression) @refused)
+        function: (call_expression function: (await_expression) @refused)])
+    (non_null_expression (call_expression function: (await_expression) @refused))
     (as_expression (binary_expression ["??" "||" "&&" "|" "&" "^" "==" "!=" "===" "!=="]) @refused)
     (satisfies_expression (binary_expression ["??" "||" "&&" "|" "&" "^" "==" "!=" "===" "!=="]) @refused)
     (call_expression function: (arrow_function) @refused arguments: (template_string)) ; a tag with types: sql<T>`...`
@@ -37,7 +41,10 @@ TABLE = replace(
     JAVASCRIPT_TABLE,
     grammar="tree_sitter_typescript.language_typescript",
     suffixed=_ASSERTED,
-    unread=re.compile(rb"(?<=[<,\s])(?:in|out)(?=\s+(?:out\s+)?[A-Z]\w*\s*(?:[,>=]|extends\b))"),  # `I<in out T>`
+    unread=re.compile(  # `I<in out T>`, `export type * from`
+        rb"(?<=[<,\s])(?:in|out)(?=\s+(?:out\s+)?[A-Z]\w*\s*(?:[,>=]|extends\b))|(?<=^export )type(?=\s+\*)",
+        re.MULTILINE,
+    ),
     refused=JAVASCRIPT_TABLE.refused + _MISREAD,
     dialects=(
         Dialect(

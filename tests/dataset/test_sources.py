@@ -593,7 +593,7 @@ def test_a_source_file_that_does_not_parse_is_left_out_and_counted(tmp_path, con
         (
             "typescript",
             "a.ts",
-            "interface I<in out T, out U> { x: T; y }\nclass A<out T> { f(x: I<P>): P { return x.y = x.x } }\ntype { f };\n",
+            "interface I<in out T, out U> { x: T; y }\nclass A<out T> { f(x: I<P>): P { return x.y = x.x } }\ntype { f };\nexport type * from 'a';\n",
             ["A.f"],
             {"code outside of functions does not parse": ["a.ts#L3"]},
         ),
