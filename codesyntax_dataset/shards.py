@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
-from dataclasses import asdict, fields
+from dataclasses import fields
 from importlib import import_module
 from importlib.util import find_spec
 from itertools import groupby
@@ -191,24 +191,25 @@ def balanced(labelled: Iterable[Labelled], language: str) -> Iterator[Labelled]:
                 rivals.train(from_, good)
         for _, rows in waiting():
             rivals.score((row["id"], row[origin], row["phenomenon"], row["good"], row["bad"]) for row in rows)
-        certified: dict[str, Pair | str] = {}
+        certified: dict[str, tuple[str, bool] | str] = {}  # without the texts, which take kilobytes a pair
         refused: set[str] = set()
         while new := (kept := rivals.kept(refused)) - certified.keys():
             for _, rows in waiting():
                 asked = [row for row in rows if row["id"] in new]
                 found = certify([Pair(**{name: row[name] for name in _OF_PAIR}) for row in asked], language)
-                certified |= zip((row["id"] for row in asked), found)
+                said = (pair if isinstance(pair, str) else (pair.certified, pair.prefix) for pair in found)
+                certified |= zip((row["id"] for row in asked), said)
             refused |= {id_ for id_ in new if isinstance(certified[id_], str)}
         for _, rows in waiting():
             left_out, pairs = [], []
             for row in rows:
-                id_, pair = row["id"], certified.get(row["id"])
-                if isinstance(pair, str):
-                    left_out.append((pair, id_))
-                elif pair is None or id_ not in kept:
+                id_, said_of = row["id"], certified.get(row["id"])
+                if isinstance(said_of, str):
+                    left_out.append((said_of, id_))
+                elif said_of is None or id_ not in kept:
                     left_out.append((f"a 5-gram model {rivals.preferred[id_]}, and no pair balances it", id_))
                 else:
-                    pairs.append(row | asdict(pair))
+                    pairs.append(row | dict(zip(("certified", "prefix"), said_of)))
             yield Labelled(pa.RecordBatch.from_pylist(pairs, schema=PAIR_FEATURES.arrow_schema), left_out)
 
 
