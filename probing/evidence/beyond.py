@@ -18,6 +18,7 @@ import dataclasses
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 
@@ -28,7 +29,7 @@ from probing.attention.ledger import RankLedger
 from probing.evidence import baselines
 from probing.evidence.baselines import Edges
 from probing.evidence.outcomes import TABLE_PLACES, Outcomes
-from probing.evidence.selection import held_out
+from probing.evidence.selection import Choice, held_out
 from probing.evidence.statistics import FEW_FUNCTIONS, LEAST_EDGES
 from probing.evidence.uncertainty import Comparison, Estimate, compare, estimate
 
@@ -37,6 +38,9 @@ AVOIDED = (1, 3)
 
 FEWER_EDGES = (10, 20)
 """Other such numbers, whose means stand beside it."""
+
+DISTANCES, LENGTHS = (1, 2, 5, 10, 20, 50, 200), (50, 100, 200, 500, 1000, 2000, 5000)
+"""The upper ends of strata, in tokens."""
 
 Offsets = Mapping[str, list[int]]
 """Relation -> distances from head to first token of the dependent, the most frequent first."""
@@ -144,6 +148,38 @@ def beyond(validation: RankLedger, test: RankLedger, avoided: int, unread: Colle
         edges={name: (left, of) for name, left, of in zip(test.relations, *counts) if of},
         few=few,
     )
+
+
+class Stratum(NamedTuple):
+    """Edges of some distances, or in functions of some lengths, in tokens: their number, and the percentages that the
+    heads of a model and the best offset of each relation find."""
+
+    by: str
+    tokens: str
+    edges: int
+    found: float
+    offset: float
+
+
+def strata(test: RankLedger, choice: Choice, offsets: Offsets) -> list[Stratum]:
+    """The edges of `test` by distance from the head to the first token of the dependent, and by length of the function.
+
+    One guess by the rule `first`, of the chosen heads, on all edges of the relations in the mean.
+    """
+    chosen = choice[RULES[0]]
+    cells = np.array([chosen[name][0] if name in chosen else (0, 0) for name in test.relations]).reshape(-1, 2).T
+    hit = test.of_heads(*np.repeat(cells[:, None], len(RULES), axis=1))[0] == 0
+    guessed = ~is_hard(test, offsets)
+    counts = np.array([name in chosen and name not in NOT_IN_MEAN for name in test.relations], bool)[test.relation]
+    found = []
+    for by, size, bounds in (("distance", np.abs(test.first - test.head), DISTANCES), ("length", test.tokens, LENGTHS)):
+        names = [f"{low + 1} to {high}" if low + 1 < high else f"{high}" for low, high in zip((0, *bounds), bounds)]
+        place = np.searchsorted(bounds, size)
+        for number in np.unique(place[counts]).tolist():
+            inside = counts & (place == number)
+            shares = (float(100 * of[inside].mean()) for of in (hit, guessed))
+            found.append(Stratum(by, [*names, f"over {bounds[-1]}"][number], int(inside.sum()), *shares))
+    return found
 
 
 @dataclass(frozen=True)

@@ -31,7 +31,7 @@ from probing.attention.ledger import RankLedger
 from probing.attention.result import ProbeResult, load
 from probing.evidence import baselines
 from probing.evidence.baselines import BaselineResult, Edges
-from probing.evidence.beyond import AVOIDED, Beyond, Rivals, beyond, rivals
+from probing.evidence.beyond import AVOIDED, Beyond, Rivals, Stratum, best_offsets, beyond, rivals, strata
 from probing.evidence.entry import FORMAT
 from probing.evidence.entry_attention import NO_RELATIONS, AttentionEntry, CountedHits, pack, pack_baselines
 from probing.evidence.merge import RESULTS
@@ -207,6 +207,12 @@ class Evidence:
         """Number of avoided offsets -> what the model's heads find of hard edges."""
         test, validation = self.probed.test.ledger, self.probed.validation.ledger
         return {avoided: beyond(validation, test, avoided, self._unread) for avoided in self.rivals}
+
+    @cached_property
+    def strata(self) -> list[Stratum]:
+        """What the heads and the best offsets that were chosen on validation find, by distance and length."""
+        offsets = best_offsets(self.probed.validation.ledger, 1)
+        return strata(self.probed.test.ledger, self.outcomes["held-out"].choice, offsets)
 
     @cached_property
     def beyond_compared(self) -> dict[int, Comparison | None]:

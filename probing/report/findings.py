@@ -19,7 +19,7 @@ from codesyntax_metric.topk_uas import RULES
 from probing.attention.errors import ErrorAnalysis, errors_path, load
 from probing.attention.result import ProbeResult, at_step
 from probing.evidence.baselines import KINDS, Edges, kinds_of
-from probing.evidence.beyond import Beyond, Rivals
+from probing.evidence.beyond import Beyond, Rivals, Stratum
 from probing.evidence.emergence import Emergence, emergence
 from probing.evidence.entry import Entry, for_boards
 from probing.evidence.gather import PUBLISHED_FIRST, Evidence, Probed, alike, files_of, find, gather
@@ -65,7 +65,7 @@ class Subject:
     `functions`: how many it was probed on. `scores`, `comparisons`: as Evidence has them. `entry`: None if no board
     takes it. `heads`: relation -> top-1 UAS in percent, rule first, of each attention head (layers, heads). `errors`:
     None if they were not analysed. `beyond`, `beyond_compared`: number of avoided offsets -> what it finds on hard
-    edges, and against the best rival there.
+    edges, and against the best rival there. `strata`: what it finds by distance and length.
     """
 
     name: str
@@ -80,6 +80,7 @@ class Subject:
     errors: ErrorAnalysis | None
     beyond: dict[int, Beyond | None]
     beyond_compared: dict[int, Comparison | None]
+    strata: list[Stratum]
 
     @cached_property
     def settings(self) -> Settings:
@@ -367,6 +368,7 @@ def _gathered(title: str, name: str, files: list[Path], data: Any) -> Findings:
                 whole.test.functions,
                 errors,
                 *hard,
+                one.strata,
             )
         )
     order = sorted(range(len(subjects)), key=lambda place: (not subjects[place].is_model, subjects[place].name))

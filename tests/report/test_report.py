@@ -599,7 +599,7 @@ def _gaining(differences, p, layers):
     }
     scores = {"protocols": {"held-out": {"relations": relations}}}
     return Subject(
-        "m", None, None, SimpleNamespace(layers=6), scores, {"held-out": comparison}, None, {}, 9, None, {}, {}
+        "m", None, None, SimpleNamespace(layers=6), scores, {"held-out": comparison}, None, {}, 9, None, {}, {}, []
     )
 
 
