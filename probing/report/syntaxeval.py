@@ -17,7 +17,7 @@ from probing.evidence.statistics import FEW_FUNCTIONS
 from probing.prediction import examples
 from probing.prediction.examples import RestoredExample, Worked
 from probing.prediction.ledger import FLOORS, SIMILARITIES
-from probing.prediction.masking import CURRENT, SPANS, SUB_TOKENS
+from probing.prediction.masking import CURRENT, INFILLING, SPANS, SUB_TOKENS
 from probing.prediction.result import MaskSettings
 from probing.report import figures
 from probing.report.document import (
@@ -243,7 +243,7 @@ def _group(group: Group) -> Section:
         [
             *([Section(f"{group.name}-functions", "From function to function", spread)] if spread else []),
             *([_examples(group)] if made.protocol == CURRENT else []),
-            *([_paper(group)] if made.config == syntaxeval.CONFIG else []),
+            *([_paper(group)] if made.config == syntaxeval.CONFIG and made.protocol != INFILLING else []),
         ],
         drawn=[_distribution(group)],
     )
