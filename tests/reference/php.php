@@ -288,7 +288,9 @@ class Edges extends PhpParser\NodeVisitorAbstract
                 $this->add('Default:name->value', $this->span($node->var), $this->span(...array_filter([$node->default])));
                 break;
             case $node instanceof Stmt\Case_ && $node->cond:
-                $this->add('Case:test->body', $this->span($node->cond), $this->span(...$node->stmts));
+                $colon = $this->word($node->cond->getEndFilePos() + 1, ':', ';');
+                $body = $node->stmts ? $this->body($colon, $node->stmts) : null; // php-parser drops brackets around it
+                $this->add('Case:test->body', $this->span($node->cond), $body);
                 break;
             case $node instanceof Node\MatchArm && $node->conds:
                 $this->add('Case:test->body', $this->span($node->conds[0]), $this->span($node->body));
