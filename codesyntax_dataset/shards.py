@@ -172,12 +172,13 @@ def balanced(labelled: Iterable[Labelled], language: str) -> Iterator[Labelled]:
     kept, and where they refuse some, of those that take their places.
     """
     rivals, repositories = Rivals(), set()
+    nothing = pa.RecordBatch.from_pylist([], schema=PAIR_FEATURES.arrow_schema)  # a slice would keep all rows in memory
     with tempfile.TemporaryFile() as file:
         with pa.ipc.new_stream(file, PAIR_FEATURES.arrow_schema) as writer:
             for rows, reasons in labelled:
                 writer.write_batch(rows)
                 repositories.update(rows["repo"].to_pylist())
-                yield Labelled(rows.slice(0, 0), reasons)
+                yield Labelled(nothing, reasons)
 
         def waiting() -> Iterator[tuple[pa.RecordBatch, list[dict[str, Any]]]]:
             file.seek(0)
