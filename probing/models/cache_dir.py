@@ -92,8 +92,11 @@ def folder_made_of(made_of: Any, end: str, make: Callable[[Path], None]) -> Path
         work.mkdir()
         make(work)
         target = place / f"{name}-{digest_of_files(work)}{end}"
-        with contextlib.suppress(FileExistsError):  # another process has made it
+        try:
             work.rename(target)
+        except OSError:
+            if not target.is_dir():  # else another process has made it
+                raise
         return target
 
 

@@ -304,3 +304,19 @@ def test_a_file_on_the_hub_is_named_by_its_repository(tiny, monkeypatch, tmp_pat
         encoder = load("user/one")
         assert (encoder.name, encoder.precision) == ("user/one/tiny.Q8_0.gguf", "float32 of Q8_0")
         assert encoder.revision == locate("user/one").commit
+
+
+def test_what_another_process_has_made_meanwhile_is_taken(tmp_path, monkeypatch):
+    monkeypatch.setenv("CODESYNTAX_CACHE", str(tmp_path))
+
+    def make(folder):
+        (folder / "model.safetensors").write_bytes(b"the same")
+
+    def later(folder):
+        made.append(cache_dir.folder_made_of("this", ".gguf", make))
+        make(folder)
+
+    made = []
+    made.append(cache_dir.folder_made_of("this", ".gguf", later))
+    assert made[0] == made[1] and [file.name for file in made[0].iterdir()] == ["model.safetensors"]
+    assert list(tmp_path.iterdir()) == [made[0]]
