@@ -26,13 +26,18 @@ _CLAUSES = "else_if_clause|else_clause|text_interpolation"
 _ELSE = "{0}<else_if_clause>[0] .. {1} | " + _COLON.format("{0}/body", f"{{0}}<else_clause>/{_HTML}")
 _ARGUMENTS = "arguments/*<argument>"
 
+_MISREAD = "(if_statement body: (if_statement !alternative) @refused alternative: (_))"  # `else` is of the inner `if`
+
 TABLE = Table(
     grammar="tree_sitter_php.language_php_only",
     file_grammar="tree_sitter_php.language_php",
     frames=(("class A {", "\n}"), ("", ""), ("if (1) {", "\n;}")),
+    refused=_MISREAD,
     dialects=(
         Dialect(
-            "tree_sitter_php.language_php", frames=(("<?php class A {", "\n}"), ("<?php {", "\n}"), ("<?php {", "\n;}"))
+            "tree_sitter_php.language_php",
+            _MISREAD,
+            frames=(("<?php class A {", "\n}"), ("<?php {", "\n}"), ("<?php {", "\n;}")),
         ),
     ),
     text=frozenset({"text"}),  # outside of PHP

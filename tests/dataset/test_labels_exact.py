@@ -136,6 +136,11 @@ def test_code_that_does_not_parse_is_refused(language, code):
     ("language", "misread", "read"),
     [
         ("java", "void f() { g((a.b) - c * d); }", "void f() { g(((a.b)) - c * d); }"),
+        (
+            "php",
+            "function f() { if ($a) if ($b) c(); else d(); }",
+            "function f() { if ($a) { if ($b) c(); else d(); } }",
+        ),
         ("typescript", "x = a as N.B.C", "x = (a as N.B.C)"),
         ("typescript", "x = a ?? b as C", "x = a ?? (b as C)"),
         ("typescript", "x = a < (b) || (c) > (d)", "x = (a < b) || (c > d)"),
