@@ -106,7 +106,7 @@ def test_every_command_knows_it(tiny, dataset_folder, tmp_path):
         run("probe", tiny, *data, "--split", split, "--limit", 8, "--output", tmp_path)
     (result,) = tmp_path.glob("tiny.Q8_0.gguf.python.test.*.json")
     run("verify", result, "--model", tiny, "--data", dataset_folder)
-    assert "has no masked-LM head" in run("mask", tiny, *data, status=1)
+    assert "it is a decoder without fill-in-the-middle tokens" in run("mask", tiny, *data, status=1)
     refused = run("ablate", tiny, *data, "--limit", 4, "--output", tmp_path / "ablated", status=1)
     assert "no head of its relation beats a guess by distance" in refused  # its weights are random
     assert load_language_model(str(tiny), max_length=100).mask is None
