@@ -10,6 +10,7 @@ import tree_sitter
 
 from codesyntax_dataset import paper
 from codesyntax_dataset.compare.places import CLOSING, OPENING, Place, Side
+from codesyntax_dataset.languages import LANGUAGES
 from codesyntax_dataset.languages.grammar import parse
 from codesyntax_dataset.languages.tables.constructs import CHILDREN
 
@@ -67,6 +68,7 @@ class Rules:
     def __init__(self, code: str, language: str, first: Side, second: Side):
         self._code = code
         self._language = language
+        self._blocks = LANGUAGES[language].has_relation("Call:func->block")
         self._sides = first, second
         self._starts = [token.start for token in second.tokens]
         self._root: tree_sitter.Node | None = None
@@ -114,7 +116,7 @@ class Rules:
             return ""
         if (between := self._between(before.end, after.end)) and between <= CLOSING:
             return _bracket("closing", included=after.end > before.end)
-        if self._language == "ruby" and before.relation.startswith("Call:") and "&" in between:
+        if self._blocks and before.relation.startswith("Call:") and "&" in between:
             return "block as an argument"
         if before.relation == _FIRST_STATEMENT and before.start == after.start:
             return "not the first statement alone"
@@ -145,7 +147,7 @@ class Rules:
             return rule
         if not published and {place.relation, place.relation.partition(":")[0]} & _LATER:
             return "construct of later labels"
-        if place.relation.startswith("Call:") and self._language == "ruby":
+        if place.relation.startswith("Call:") and self._blocks:
             return "block as an argument"
         if other.tokens and place.head == other.tokens[0].start:
             return "head at token 0"

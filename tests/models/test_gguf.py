@@ -139,7 +139,7 @@ def test_without_the_package_the_error_says_so(tiny, monkeypatch):
 
 
 def test_a_masked_language_model_is_asked_for_elsewhere(tiny):
-    with pytest.raises(ModelError, match="has no masked-LM head"):
+    with pytest.raises(ModelError, match="restores nothing: it is a decoder without fill-in-the-middle tokens"):
         load_restoring(str(tiny))
 
 
