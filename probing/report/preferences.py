@@ -74,7 +74,7 @@ def _tables(result: PreferenceResult, found: Preferred, name: str) -> list[Table
         f"{result.title}: the grammatical text is likelier, percent of pairs",
         [Column("phenomenon", NAME), *_COLUMNS],
         _rows(result.phenomena, found.groups["phenomena"], LEAST_PAIRS),
-        f"By {result.run.scores}. 50: by chance; ties count half. 95 % intervals over repositories. *: fewer than "
+        f"By {result.run.scores}. Near 50: by chance; ties count half. 95 % intervals over repositories. *: fewer than "
         f"{LEAST_PAIRS} pairs, not in the mean. Brackets: without a model, the text with fewer unmatched brackets.",
         totals=totals,
     )
