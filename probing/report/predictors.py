@@ -80,12 +80,19 @@ def _one(findings: Findings, models: Sequence[PredictedModel]) -> Section:
 def _told(found: Sequence[Order]) -> str:
     if not found:
         return f"Fewer than {LEAST} relations have enough minimal pairs, which is too few for a rank correlation."
+
+    def rises(estimate: float, p: float) -> bool:
+        return estimate > 0 and separated(p)
+
+    def words(one: Order) -> str:
+        return f"{_PREDICTORS[one.predictor]} ({_SCORES[one.score]})"
+
     within = [
-        f"{_PREDICTORS[one.predictor]} ({_SCORES[one.score]})"
+        words(one)
         for one in found
-        if one.predictor != BASELINE and separated(one.over_relations[1]) and separated(one.beyond_baseline[1])
+        if one.predictor != BASELINE and rises(*one.over_relations) and rises(*one.beyond_baseline)
     ]
-    across = [f"{_PREDICTORS[one.predictor]} ({_SCORES[one.score]})" for one in found if separated(one.over_models[1])]
+    across = [words(one) for one in found if rises(*one.over_models)]
     models = counted(max(one.models for one in found), "model")
     said = (
         f"Of {models}, {listed(within)} order relations as" if within else f"Of {models}, nothing orders relations as"

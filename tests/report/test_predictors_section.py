@@ -12,6 +12,8 @@ from transformers import LlamaConfig, LlamaForCausalLM
 from codesyntax_dataset.build import build
 from probing import prefer, probe
 from probing.evidence import predictors
+from probing.evidence.predictors import Order
+from probing.report.predictors import _told
 from probing.report.report import report
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("one_thread")]
@@ -39,6 +41,18 @@ def written(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(predictors, "LEAST_PAIRS", 1)
         return report([place / "results"], place / "report", place / "data").parent
+
+
+def test_only_what_rises_with_accuracies_is_said_to_order_them():
+    def said(within, beyond, across):
+        return _told([Order("heads", "whole", 6, 7, within, beyond, across)])
+
+    high, low, unsure = (0.9, 0.01), (-0.9, 0.01), (0.4, 0.2)
+    assert said(high, high, unsure).startswith("Of 6 models, scores of the best heads (whole texts) order relations as")
+    for within, beyond in ((high, unsure), (high, low), (low, high), (unsure, high)):
+        assert said(within, beyond, unsure).startswith("Of 6 models, nothing orders relations as")
+    assert said(unsure, unsure, high).endswith("scores of the best heads (whole texts) order models so.")
+    assert said(unsure, unsure, low).endswith("Nothing orders models so.")
 
 
 def rows_of(written, table):
