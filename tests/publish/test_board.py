@@ -646,6 +646,7 @@ def test_nothing_lies_outside_of_the_page(large, page, width, scheme, background
     if width == 400:
         assert page.evaluate(OUTSIDE) == []
         page.locator("tbody:not([hidden]) a").first.click()
+        page.wait_for_url("**/models/**", wait_until="load")
         assert page.evaluate(OUTSIDE) == []
 
 
