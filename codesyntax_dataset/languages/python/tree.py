@@ -104,18 +104,18 @@ class TokenIndex:
 
     def start(self, node: Placed) -> int:
         """The index of the token that starts where `node` does; raises ParseError if none does."""
-        return self._token(self._starting, node.lineno, node.col_offset)
+        try:
+            return self._starting[self._lines[node.lineno - 1] + node.col_offset]
+        except KeyError:
+            raise _disagree(node.lineno, node.col_offset) from None
 
     def end(self, node: Placed) -> int:
         """The index of the token that ends where `node` does; raises ParseError if none does."""
         assert node.end_lineno is not None and node.end_col_offset is not None  # `ast.parse` leaves them to no one else
-        return self._token(self._ending, node.end_lineno, node.end_col_offset)
-
-    def _token(self, tokens: dict[int, int], line: int, column: int) -> int:
-        place = self._lines[line - 1] + column
-        if place not in tokens:  # of random texts only
-            raise ParseError("the parser and the tokens do not agree here", line, column)
-        return tokens[place]
+        try:
+            return self._ending[self._lines[node.end_lineno - 1] + node.end_col_offset]
+        except KeyError:
+            raise _disagree(node.end_lineno, node.end_col_offset) from None
 
     def node(self, token: int) -> ast.JoinedStr:
         """A node that stands where the token does."""
@@ -128,6 +128,11 @@ class TokenIndex:
             end_lineno=end_line,
             end_col_offset=end - self._lines[end_line - 1],
         )
+
+
+def _disagree(line: int, column: int) -> ParseError:
+    """The error of random texts only."""
+    return ParseError("the parser and the tokens do not agree here", line, column)
 
 
 def _check_tokens(code: str, tokens: list[Token]) -> None:

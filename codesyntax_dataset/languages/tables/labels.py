@@ -67,7 +67,7 @@ class _Walk(NamedTuple):
 
     leaves: list[tuple[int, int]]
     comments: list[tree_sitter.Node]
-    related: list[tuple[_Rule | int, tree_sitter.Node]]  # a construct, or where the parent of a node begins
+    related: list[tuple[_Rule | int, tree_sitter.Node, int]]  # a construct, or the head of a node; its first leaf
     opening: set[int]  # the bytes where brackets that only group begin
     closing: set[int]  # and end
     signs: frozenset[int]  # as in the tree
@@ -205,11 +205,13 @@ class Labels:
         brackets, flat, chains = self._table.brackets, self._table.flat, self._table.chains
         signs = self._table.signs
         walk = _Walk([], [], [], set(), set(), tree.signs)
+        leaves, related, opening = walk.leaves, walk.related, walk.opening
         waiting: list[tuple[tree_sitter.Node, int, str]] = [(tree.root, -1, "")]
         while waiting:
             node, above, parent = waiting.pop()
             kind, start, end = node.type, node.start_byte, node.end_byte
             if tree.start <= start and end <= tree.end:
+                begin = len(leaves)
                 if kind in whole:
                     children = []
                 elif node.is_extra and not node.is_error and kind not in COUNTED:
@@ -219,31 +221,31 @@ class Labels:
                     construct, parts = chains[kind]
                     children = _flattened(node, parts)
                     left, *others = [child for child in children if child.is_named]
-                    walk.related.extend((_between(construct, left, right), node) for right in others)
+                    related.extend((_between(construct, left, right), node, begin) for right in others)
                 else:
                     children = node.children
                 if kind in text:
-                    walk.leaves.extend(_stripped(tree.data, start, end))
+                    leaves.extend(_stripped(tree.data, start, end))
                 elif not children and end > start:
                     if tree.signs and {end - 1, end} & tree.signs:
                         name = end - (end - 1 in tree.signs)
-                        walk.leaves.extend([(start, name), (name, end + (end in tree.signs))])
+                        leaves.extend([(start, name), (name, end + (end in tree.signs))])
                     else:
-                        walk.leaves.append((start, end))
+                        leaves.append((start, end))
                 groups = kind in brackets and _groups(children)
                 if groups:
-                    walk.opening.add(start)
+                    opening.add(start)
                     walk.closing.add(end)
-                if kind in signs and above == start and parent in signs[kind]:
-                    walk.opening.add(start)
-                if node.is_named and kind not in flat and not groups:
-                    if 0 <= above < start:
-                        walk.related.append((above, node))
-                    above = start
+                if kind in signs and above == begin and parent in signs[kind]:
+                    opening.add(start)
+                if kind not in flat and not groups and node.is_named:
+                    if 0 <= above < begin:
+                        related.append((above, node, begin))
+                    above = begin
                 if kind in rules:
-                    walk.related.extend([(rule, node) for rule in rules[kind]])
+                    related.extend([(rule, node, begin) for rule in rules[kind]])
                 if parent in parents and (parent, kind) in inside:
-                    walk.related.extend([(rule, node) for rule in inside[parent, kind]])
+                    related.extend([(rule, node, begin) for rule in inside[parent, kind]])
             else:  # of the frame
                 children = node.children
             if children:
@@ -251,48 +253,47 @@ class Labels:
         return walk
 
     def _edges(self, walk: _Walk) -> Iterator[Edge]:
+        opening, closing, signs = walk.opening, walk.closing, walk.signs
         starts = [start for start, _ in walk.leaves]
         ends = [end for _, end in walk.leaves]
         first_at = {start: index for index, start in enumerate(starts)}
         last_at = {end: index for index, end in enumerate(ends)}
 
-        def first(start: int) -> int:
-            return first_at[start] if start in first_at else bisect_left(starts, start)
-
-        def last(end: int) -> int:
-            return last_at[end] if end in last_at else bisect_right(ends, end) - 1
+        def first_of(node: tree_sitter.Node) -> int:
+            index = first_at.get(node.start_byte)
+            return bisect_left(starts, node.start_byte) if index is None else index
 
         def last_of(node: tree_sitter.Node) -> int:
             end = node.end_byte
-            if not walk.signs:
-                return last(end)
-            signed = end - 1 in walk.signs and node.type == "property_identifier"  # `a.b!` is `(a.b)!`
-            return last(end - signed + (end in walk.signs))
+            if signs:
+                signed = end - 1 in signs and node.type == "property_identifier"  # `a.b!` is `(a.b)!`
+                end += (end in signs) - signed
+            index = last_at.get(end)
+            return bisect_right(ends, end) - 1 if index is None else index
 
-        def head_from(index: int) -> int:
-            while starts[index] in walk.opening:
-                index += 1
-            return index
-
-        def head_until(index: int) -> int:
-            while ends[index] in walk.closing:
-                index -= 1
-            return index
-
-        for rule, node in walk.related:
+        for rule, node, begin in walk.related:
             if isinstance(rule, int):
-                head, begin, end = head_from(first(rule)), first(node.start_byte), last_of(node)
+                head, end = rule, last_of(node)
+                while starts[head] in opening:
+                    head += 1
                 if head < begin <= end:
                     yield Edge(CHILDREN, head, begin, end)
                 continue
-            parts = {part: self._inner(find(node), walk.signs) for part, find in rule.parts.items()}
+            parts = {part: self._inner(find(node), signs) for part, find in rule.parts.items()}
             for relation, head_part, part, from_last in rule.relations:
                 heads, nodes = parts[head_part], parts[part]
                 if head_part == part:  # the first of several, and the others
-                    nodes = self._inner(heads[1:], walk.signs)
+                    nodes = self._inner(heads[1:], signs)
                 if heads and nodes:
-                    head = head_until(last_of(heads[-1])) if from_last else head_from(first(heads[0].start_byte))
-                    begin, end = first(nodes[0].start_byte), last_of(nodes[-1])
+                    if from_last:
+                        head = last_of(heads[-1])
+                        while ends[head] in closing:
+                            head -= 1
+                    else:
+                        head = first_of(heads[0])
+                        while starts[head] in opening:
+                            head += 1
+                    begin, end = first_of(nodes[0]), last_of(nodes[-1])
                     if head < begin <= end:
                         yield Edge(relation, head, begin, end)
 
@@ -300,8 +301,8 @@ class Labels:
         """A single node without the brackets that only group it; a sign behind these is one of the node."""
         while (
             len(nodes) == 1
-            and nodes[0].end_byte not in signs
             and nodes[0].type in self._table.brackets
+            and nodes[0].end_byte not in signs
             and len(inside := named_children(nodes[0])) == 1
             and _groups(nodes[0].children)
         ):

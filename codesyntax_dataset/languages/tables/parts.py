@@ -107,7 +107,9 @@ def _found(match: re.Match[str]) -> Find:
     if field := match["field"]:
         if match["again"]:
             return lambda node: _innermost(node, field)
-        return lambda node: [child for child in node.children_by_field_name(field) if _named(child)]
+        return lambda node: [
+            child for child in node.children_by_field_name(field) if child.is_named or child.type == "_"
+        ]
     if match["words"]:
         words = frozenset(match["words"].split())
         return lambda node: [child for child in node.children if child.type in words and not child.is_named]
@@ -134,13 +136,9 @@ def _some(find: Find, some: slice) -> Find:
     return lambda node: find(node)[some]
 
 
-def _named(node: tree_sitter.Node) -> bool:
-    return node.is_named or node.type == "_"
-
-
 def named_children(node: tree_sitter.Node) -> Nodes:
     """The named children of a node, without comments."""
-    return [child for child in node.children if _named(child) and _counts(child)]
+    return [child for child in node.children if (child.is_named or child.type == "_") and _counts(child)]
 
 
 def _counts(node: tree_sitter.Node) -> bool:
