@@ -157,14 +157,14 @@ def _possible(masking: Masking, function: MaskedFunction, row: np.ndarray) -> bo
 
     When a hole is filled, all that is written behind a near tie follows from it: any text may.
     """
-    restoration = masking.restoration
+    model, restoration = masking.model, masking.restoration
+    if isinstance(model, InfillingModel):
+        return True
     (read,) = restoration.masker.read([function.code])
     pairs, *_ = copies_of(read, function.index, masking.settings)
     (pair,) = (pair for pair in pairs if pair.node_type == row["node_type"])
     positions = pair.copies[row["copy"]].positions
-    model, true = masking.model, function.ids[positions]
-    if isinstance(model, InfillingModel):
-        return True
+    true = function.ids[positions]
     columns = torch.as_tensor(positions, dtype=torch.int64, device=model.device)
     ties = model.near_ties(model.inputs([function.ids]), torch.zeros_like(columns), columns)
     if math.prod(map(len, ties)) > _MOST_TEXTS:

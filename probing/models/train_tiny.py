@@ -154,19 +154,25 @@ def tokenizer_of(texts: Sequence[str], vocabulary: int, decoder: bool = False) -
     return PreTrainedTokenizerFast(**options)
 
 
+def _shape(tokenizer: Any, sizes: Sizes) -> dict[str, Any]:
+    return {
+        "vocab_size": len(tokenizer),
+        "hidden_size": sizes.width,
+        "intermediate_size": sizes.inner,
+        "num_hidden_layers": sizes.layers,
+        "num_attention_heads": sizes.heads,
+        "initializer_range": sizes.spread,
+        "pad_token_id": tokenizer.pad_token_id,
+    }
+
+
 def model_of(tokenizer: Any, sizes: Sizes, seed: int) -> ModernBertForMaskedLM:
     """A model with its family's own initial weights, in which every layer attends to the whole input."""
     config = ModernBertConfig(
-        vocab_size=len(tokenizer),
-        hidden_size=sizes.width,
-        intermediate_size=sizes.inner,
-        num_hidden_layers=sizes.layers,
-        num_attention_heads=sizes.heads,
+        **_shape(tokenizer, sizes),
         layer_types=["full_attention"] * sizes.layers,
         rope_parameters={"full_attention": {"rope_type": "default", "rope_theta": 10_000.0}},
         max_position_embeddings=LONGEST,
-        initializer_range=sizes.spread,
-        pad_token_id=tokenizer.pad_token_id,
         cls_token_id=tokenizer.cls_token_id,
         sep_token_id=tokenizer.sep_token_id,
         bos_token_id=tokenizer.cls_token_id,
@@ -180,15 +186,9 @@ def model_of(tokenizer: Any, sizes: Sizes, seed: int) -> ModernBertForMaskedLM:
 def decoder_of(tokenizer: Any, sizes: Sizes, seed: int) -> LlamaForCausalLM:
     """A decoder with its family's own initial weights."""
     config = LlamaConfig(
-        vocab_size=len(tokenizer),
-        hidden_size=sizes.width,
-        intermediate_size=sizes.inner,
-        num_hidden_layers=sizes.layers,
-        num_attention_heads=sizes.heads,
+        **_shape(tokenizer, sizes),
         max_position_embeddings=LONGEST + 2,  # an input with a hole has two special tokens more
-        initializer_range=sizes.spread,
         tie_word_embeddings=True,
-        pad_token_id=tokenizer.pad_token_id,
         bos_token_id=tokenizer.bos_token_id,
         eos_token_id=tokenizer.eos_token_id,
     )

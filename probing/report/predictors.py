@@ -93,12 +93,11 @@ def _told(found: Sequence[Order]) -> str:
         if one.predictor != BASELINE and rises(*one.over_relations) and rises(*one.beyond_baseline)
     ]
     across = [words(one) for one in found if rises(*one.over_models)]
-    models = counted(max(one.models for one in found), "model")
-    said = (
-        f"Of {models}, {listed(within)} order relations as" if within else f"Of {models}, nothing orders relations as"
-    )
-    said += " the accuracies on minimal pairs do, more than the best baseline does."
-    if max(one.models for one in found) >= LEAST:
+    models = max(one.models for one in found)
+    said = f"{listed(within)} order" if within else "nothing orders"
+    said = f"Of {counted(models, 'model')}, {said} relations as the accuracies on minimal pairs do, more than the best "
+    said += "baseline does."
+    if models >= LEAST:
         said += f" {listed(across)} order models so." if across else " Nothing orders models so."
     return said.replace(" best heads", " scores of the best heads")
 
@@ -112,9 +111,11 @@ def _orders(name: str, found: Sequence[Order]) -> list[Table]:
         + [cell(*one.beyond_baseline), cell(*one.over_models)]
         for one in found
     ]
-    columns = [Column("predictor", NAME), Column("accuracy", NAME), Column("models", COUNT), Column("relations", COUNT)]
-    columns += [Column("over relations", CORRELATION), Column("beyond baseline", CORRELATION)]
-    columns += [Column("over models", CORRELATION)]
+    columns = [
+        *(Column(of, NAME) for of in ("predictor", "accuracy")),
+        *(Column(of, COUNT) for of in ("models", "relations")),
+        *(Column(of, CORRELATION) for of in ("over relations", "beyond baseline", "over models")),
+    ]
     notes = (
         "Spearman's rank correlation, from −1 to 1: over relations, the mean over models; over models, the mean over "
         "relations. p: corrected (Holm) over predictors and accuracies."
@@ -131,12 +132,11 @@ def _values(name: str, models: Sequence[PredictedModel]) -> Table:
         for one in models
         for relation, of in one.accuracies.items()
     ]
-    columns = [Column("model", NAME), Column("relation", NAME), Column("best heads", PERCENT)]
-    columns += [
-        Column("best baseline", PERCENT),
-        Column("bits", SIGNED),
-        Column("cost", SIGNED),
+    columns = [
+        *(Column(of, NAME) for of in ("model", "relation")),
+        *(Column(of, PERCENT) for of in ("best heads", "best baseline")),
+        *(Column(of, SIGNED) for of in ("bits", "cost")),
         Column("pairs", COUNT),
+        *(Column(of, PERCENT, "accuracy") for of in _SCORES.values()),
     ]
-    columns += [Column(words, PERCENT, "accuracy") for words in _SCORES.values()]
     return Table(name, "What was measured of the relations that minimal pairs are about", columns, rows)
