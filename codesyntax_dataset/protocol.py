@@ -50,6 +50,10 @@ BEST_BASELINE = BASELINES[-1]
 PAPER_LENGTH = 511
 """A function is used only if it has at most so many sub-tokens, special tokens included (section 4)."""
 
+ATTENTION, NORM = "attention", "norm"
+WEIGHTS = (ATTENTION, NORM)
+"""What heads are ranked by: attention weights, or the norms of what they weigh (Kobayashi et al. 2020)."""
+
 CONTROLS = RANDOM_WEIGHTS, SHUFFLED_ATTENTION, REDRAWN_DEPENDENTS = (
     "random-weights",
     "shuffled-attention",

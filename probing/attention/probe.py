@@ -17,7 +17,7 @@ from tqdm import tqdm
 from codesyntax_dataset.arguments import Natural, Positive, checked
 from codesyntax_dataset.errors import LedgerError, ModelError
 from codesyntax_dataset.languages import language_of, variant_of
-from codesyntax_dataset.protocol import PAPER_LENGTH, RANDOM_WEIGHTS, SHUFFLED_ATTENTION
+from codesyntax_dataset.protocol import ATTENTION, PAPER_LENGTH, RANDOM_WEIGHTS, SHUFFLED_ATTENTION
 from codesyntax_metric.topk_uas import DEPENDENT_TO_HEAD, DIRECTIONS, HEAD_TO_DEPENDENT, RULES, SCORING_VERSION
 from probing.attention.align import OffsetsError, align
 from probing.attention.edges import EdgeTable, stacked
@@ -54,6 +54,7 @@ def probe(
     sample: Positive | None = None,
     direction: str | None = None,
     max_length: Positive = PAPER_LENGTH,
+    weights: str = ATTENTION,
     also_fits: Sequence[str] = (),
     control: str | None = None,
     seed: Natural = 0,
@@ -69,9 +70,10 @@ def probe(
     says so. `direction`: `head-to-dependent`, as published for
     code, or `dependent-to-head`, as published for natural language and the only one for models that cannot see later
     tokens; by default that of the language, if the model supports it. `max_length`: the most sub-tokens, special tokens
-    included, of a function, 511 in the paper. `also_fits`: other models that a function must fit, so that scores
-    compare. `control`: `random-weights`, `shuffled-attention` or `redrawn-dependents`, drawn with `seed`: the model
-    without what it learned, with its attention on other tokens, or on edges to other tokens (see
+    included, of a function, 511 in the paper. `weights`: `norm` ranks by the norms of the vectors that attention weighs
+    (Kobayashi et al. 2020) instead of by `attention`. `also_fits`: other models that a function must fit, so that
+    scores compare. `control`: `random-weights`, `shuffled-attention` or `redrawn-dependents`, drawn with `seed`: the
+    model without what it learned, with its attention on other tokens, or on edges to other tokens (see
     `probing.runs.controls`), which the result says. `output`: a folder for the result and its ledger, in which an
     interrupted run continues where it stopped. `shard`: such as `2/7`, to run only the second of seven shards of the
     functions and write it to `output` for `probing.merge`; the result is then None.
@@ -85,7 +87,9 @@ def probe(
     """
     functions = read_functions(data, config, split, limit=limit_of(limit, sample, seed), control=control, seed=seed)
     step = step_of(revision)
-    session = Session(model, revision=revision, step=step, dtype=dtype, device=device, max_length=max_length)
+    session = Session(
+        model, revision=revision, step=step, dtype=dtype, device=device, max_length=max_length, weights=weights
+    )
     return run(Probing(session, functions, direction, also_fits, batch_tokens), output, shard)
 
 
@@ -171,6 +175,7 @@ class Probing(Experiment[EncodedFunction, ProbeResult]):
             also_fits=tuple(sorted(self.also_fits)),
             control=data.control,
             seed=None if data.control is None else data.seed,
+            weights=encoder.weights,
         )
         logger.info(
             "%s on %s: %s attention, %d functions of %d to %d sub-tokens to probe, skipped: %s",

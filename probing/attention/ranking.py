@@ -27,6 +27,9 @@ if TYPE_CHECKING:
 _UNDERFLOW = 1e-30
 """Smaller weights may be rounded to 0."""
 
+_MORE_THAN_ANY = 1e30
+"""Weights are below 1; norms of what they weigh may be any."""
+
 
 @dataclass(frozen=True)
 class EncodedFunction:
@@ -437,7 +440,7 @@ class Plan:
             first, last = self.first[several, None, None], self.last[several, None, None]
             token = self.token[: block.tokens]
             outside = ((token < first) | (last < token)).float()
-            best = (rows - 4 * outside).amax(dim=-1, keepdim=True)  # weights are from -1 to 1
+            best = (rows - _MORE_THAN_ANY * outside).amax(dim=-1, keepdim=True)
             for number, slack in enumerate(slacks):
                 ranks[RULES.index("any"), several, :, number] = self._rank_of(rows, best, first, slack)
                 ranks[RULES.index("last"), several, :, number] = self._rank_of(rows, _at(rows, last), last, slack)

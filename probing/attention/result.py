@@ -82,6 +82,7 @@ def signature_of(settings: Settings, functions: int, edges: int) -> Signature:
         functions=functions,
         edges=edges,
         scoring=SCORING_VERSION,
+        weights=settings.other_weights,
         control=settings.control and f"{settings.control}/{settings.seed}",
         not_predicted=variant_of(settings.config).never_predicted or None if settings.config in CONFIGS else None,
     )

@@ -10,7 +10,7 @@ import torch
 
 from codesyntax_dataset.arguments import Natural, Positive, checked
 from codesyntax_dataset.errors import ArgumentError, CodeSyntaxError
-from codesyntax_dataset.protocol import PAPER_LENGTH
+from codesyntax_dataset.protocol import ATTENTION, PAPER_LENGTH
 from probing.attention.probe import Probing
 from probing.attention.result import ProbeResult
 from probing.models.checkpoints import checkpoints, trainings
@@ -50,6 +50,7 @@ def probe_models(
     dtype: str | torch.dtype = "float32",
     device: str | torch.device | None = None,
     max_length: Positive = PAPER_LENGTH,
+    weights: str = ATTENTION,
     output: str | os.PathLike | None = None,
     shard: str | None = None,
     **asked: Any,
@@ -81,7 +82,9 @@ def probe_models(
                 yield Done(model, functions.config, functions.split, None, False, error)
             continue
         for revision, step in revised:
-            session = Session(model, revision=revision, step=step, dtype=dtype, device=device, max_length=max_length)
+            session = Session(
+                model, revision=revision, step=step, dtype=dtype, device=device, max_length=max_length, weights=weights
+            )
             name = model if revision is None else f"{model}@{revision}"
             for functions in reads:
                 experiment = Probing(session, functions, **asked)

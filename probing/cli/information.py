@@ -29,6 +29,7 @@ from probing.cli.group import main
 @options.sample
 @options.shard
 @options.max_length
+@options.weights
 @click.option("--control", type=click.Choice(CONTROLS), help="Measure a control instead of the model itself.")
 @click.option("--seed", default=0, type=click.IntRange(min=0), help="Random seed of the control and of --sample.")
 @options.wide

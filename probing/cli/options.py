@@ -9,7 +9,7 @@ import click
 
 from codesyntax_dataset.errors import LedgerError
 from codesyntax_dataset.languages import unedited
-from codesyntax_dataset.protocol import DIRECTIONS, PAPER_LENGTH, SPLITS
+from codesyntax_dataset.protocol import ATTENTION, DIRECTIONS, PAPER_LENGTH, SPLITS, WEIGHTS
 
 FILE = click.Path(path_type=Path, dir_okay=False)
 FOLDER = click.Path(path_type=Path, file_okay=False)
@@ -72,6 +72,12 @@ batch_tokens = click.option(
 
 max_length = click.option(
     "--max-length", default=PAPER_LENGTH, type=click.IntRange(min=1), help="Skip functions with more sub-tokens."
+)
+weights = click.option(
+    "--weights",
+    default=ATTENTION,
+    type=click.Choice(WEIGHTS),
+    help="Rank by attention, or by the norm of what it weighs (Kobayashi et al. 2020).",
 )
 shard = click.option(
     "--shard",

@@ -21,6 +21,7 @@ from pydantic import FailFast, Field
 from codesyntax_dataset.errors import EntryError
 from codesyntax_dataset.languages import language_of, variant_of
 from codesyntax_dataset.protocol import (
+    ATTENTION,
     BEST_BASELINE,
     BEYOND_OFFSET,
     DIRECTIONS,
@@ -41,7 +42,7 @@ from probing.evidence.statistics import FEW_FUNCTIONS, LEAST_EDGES
 from probing.evidence.uncertainty import compare_means, mean_with_bounds, relation_scores, shares
 from probing.runs import records
 from probing.runs.records import Record, Texts, listed, matching
-from probing.runs.settings import Settings, Signature
+from probing.runs.settings import BY_ATTENTION, Settings, Signature
 from probing.runs.untrusted_json import PLAIN, shown
 
 CELLS = [(protocol, rule, k) for protocol in PROTOCOLS for rule in RULES for k in TABLE_KS]
@@ -72,6 +73,7 @@ class AttentionEntrySettings(CompleteRun, Settings):
     also_fits: Annotated[tuple[entry.Model, ...], FailFast(), listed]
     control: Annotated[None, entry.none("a control is not a model")]
     seed: None
+    weights: Annotated[str, entry.one_of([ATTENTION])] = BY_ATTENTION
 
 
 class AttentionEntryRun(ProbeRun):

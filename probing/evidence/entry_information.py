@@ -6,6 +6,7 @@ from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 
+from codesyntax_dataset import protocol
 from codesyntax_dataset.errors import EntryError
 from probing.evidence import entry
 from probing.evidence.entry import CompleteRun, Number, Outcome, digest_of
@@ -24,6 +25,7 @@ from probing.information.result import (
 )
 from probing.runs import records
 from probing.runs.records import exactly
+from probing.runs.settings import BY_ATTENTION
 
 _HITS = MEASURED[:4]
 _BITS = {WORDS: "words_bits", BOTH: "both_bits"}
@@ -37,6 +39,7 @@ class InformationEntrySettings(CompleteRun, InformationSettings):
     edges: Number
     control: Annotated[None, entry.none("a control is not a model")]
     seed: None
+    weights: Annotated[str, entry.one_of([protocol.ATTENTION])] = BY_ATTENTION
 
 
 class InformationEntryRun(InformationRun):

@@ -105,7 +105,7 @@ def verify_each(
 
     def session_of(file: Path, made: Any) -> Session:
         session = Session.again(file, made.settings, model, device)
-        key = session.model, session.revision, session.dtype, session.max_length
+        key = session.model, session.revision, session.dtype, session.max_length, session.weights
         return sessions.setdefault(key, session)
 
     for result in results:

@@ -14,7 +14,7 @@ from tqdm import tqdm
 
 from codesyntax_dataset.arguments import Natural, Positive, checked
 from codesyntax_dataset.errors import LedgerError
-from codesyntax_dataset.protocol import PAPER_LENGTH
+from codesyntax_dataset.protocol import ATTENTION, PAPER_LENGTH
 from probing.attention.probe import Probing
 from probing.information.choice import Choices
 from probing.information.learn import Learned, choice_of, drawn, learn
@@ -62,6 +62,7 @@ def inform(
     limit: Positive | None = None,
     sample: Positive | None = None,
     max_length: Positive = PAPER_LENGTH,
+    weights: str = ATTENTION,
     control: str | None = None,
     seed: Natural = 0,
     output: str | os.PathLike | None = None,
@@ -77,11 +78,11 @@ def inform(
 
     `edges`: the most that are drawn of a relation and split, the same ones for all models. `limit`, `sample`: as of
     `probing.probe`, of each split. The others as of `probing.probe`; `model` may be a `Session`, which
-    says `revision`, `dtype`, `device` and `max_length` itself. A control applies to both splits.
+    says `revision`, `dtype`, `device`, `max_length` and `weights` itself. A control applies to both splits.
 
     Raises ArgumentError, ModelError, DatasetError, UnknownName or LedgerError, each with a one-line message.
     """
-    given = {"revision": revision, "dtype": dtype, "device": device, "max_length": max_length}
+    given = {"revision": revision, "dtype": dtype, "device": device, "max_length": max_length, "weights": weights}
     session = Session.of(model, **given)
     return run(
         Informing.of(session, data, config, split, limit_of(limit, sample, seed), control, seed, edges), output, shard
@@ -183,6 +184,7 @@ class Informing(Experiment[ReadFunction, InformationResult]):
             edges=self.edges,
             control=data.control,
             seed=None if data.control is None else data.seed,
+            weights=encoder.weights,
         )
         provenance = InformationProvenance(
             settings=settings,

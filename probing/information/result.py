@@ -217,9 +217,8 @@ class InformationResult(Result[InformationLedger]):
     @property
     def title(self) -> str:
         settings = self.settings
-        return self._titled(
-            settings.model, *([] if settings.control is None else [f"{settings.control} {settings.seed}"])
-        )
+        instead = (one if one == settings.weights else f"{one} {settings.seed}" for one in settings.instead)
+        return self._titled(settings.model, *instead)
 
     def __repr__(self) -> str:
         lines = [f"InformationResult: {self.title}", "bits that attention adds to words and positions:"]
@@ -243,6 +242,7 @@ def signature_of(settings: InformationSettings, edges: int) -> Signature:
         drawn=settings.edges,
         edges=edges,
         version=VERSION,
+        weights=settings.other_weights,
         control=settings.control and f"{settings.control}/{settings.seed}",
     )
 

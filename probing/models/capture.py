@@ -8,7 +8,7 @@ attention map of the model is ever stored. An editor can read and change what th
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextvars import ContextVar
 from typing import Protocol
 
@@ -64,6 +64,7 @@ model has not added them up yet, so that a change of one head leaves the others 
 
 _listener: ContextVar[Listener | None] = ContextVar("listener", default=None)
 _editor: ContextVar[Editor | None] = ContextVar("editor", default=None)
+_factors: ContextVar[Iterator[torch.Tensor]] = ContextVar("factors")
 
 
 @contextlib.contextmanager
@@ -77,13 +78,17 @@ def edit(editor: Editor) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def listen(listener: Listener) -> Iterator[None]:
-    """Call `listener` for every layer while the model runs."""
-    token = _listener.set(listener)
+def listen(listener: Listener, factors: Iterable[torch.Tensor] = ()) -> Iterator[None]:
+    """Call `listener` for every layer while the model runs.
+
+    `factors`: of each layer, as of `probing.models.norms.factors_of`, by which the rows are then weighted.
+    """
+    token, of_layers = _listener.set(listener), _factors.set(iter(factors))
     try:
         yield
     finally:
         _listener.reset(token)
+        _factors.reset(of_layers)
 
 
 def attention(
@@ -126,12 +131,14 @@ def attention(
             sinks=s_aux,
         )
 
-    def output_of(maps: torch.Tensor) -> torch.Tensor:
-        values = value[: len(maps)].repeat_interleave(query.shape[1] // value.shape[1], dim=1)
-        return (maps.to(value.dtype) @ values).transpose(1, 2)
+    def values() -> torch.Tensor:  # (B, H, S, D)
+        return value.repeat_interleave(query.shape[1] // value.shape[1], dim=1)
 
-    listener = _listener.get()
-    given = None if listener is None else listener(rows)
+    def output_of(maps: torch.Tensor) -> torch.Tensor:
+        return (maps.to(value.dtype) @ values()[: len(maps)]).transpose(1, 2)
+
+    listener, factor = _listener.get(), next(_factors.get(iter(())), None)
+    given = None if listener is None else listener(rows if factor is None else _weighted(rows, values(), factor))
     if softcap is not None or s_aux is not None:  # which the fused attention does not support
         every = torch.arange(query.shape[2], device=query.device).expand(len(query), -1)
         at_once = max(1, _MOST_WEIGHTS // (len(query) * query.shape[1] * key.shape[2]))
@@ -154,6 +161,16 @@ def attention(
     if editor is not None:
         editor(output)
     return output, None
+
+
+def _weighted(rows: Rows, values: torch.Tensor, factor: torch.Tensor) -> Rows:
+    """Rows times the norm of what each sub-token gives a head: values (B, H, S, D) times a factor (H, D, D)."""
+    norms = (values.float() @ factor.mT).norm(dim=-1)[:, :, None]  # (B, H, 1, S)
+
+    def weighted(inputs: slice, positions: torch.Tensor | None, columns: int | None = None, /) -> torch.Tensor:
+        return rows(inputs, positions, columns).mul_(norms[inputs, ..., :columns])
+
+    return weighted
 
 
 def probabilities(

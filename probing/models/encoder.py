@@ -11,6 +11,7 @@ import torch
 import transformers
 
 from codesyntax_dataset.errors import ModelError
+from codesyntax_dataset.protocol import ATTENTION
 from probing.models import capture, subtokens
 from probing.models.checks import SelfCheck
 from probing.models.loaded import Loaded, LoadedModel, body_of, borrowed, full_precision, quiet, without_cache
@@ -22,9 +23,10 @@ class Encoder(LoadedModel):
     """A model whose attention is read, on the path that the self-check found correct for it.
 
     `layers`, `heads`: the number of its attention layers, and of heads in each; `causal`: whether no sub-token attends
-    to a later one; `path`: `captured` if attention is read in our attention function, `eager` if that differs from what
-    the model computes, for the reason in `why`; `exact_offsets`: as in `probing.models.subtokens`. All but the last are
-    set by `accept`. Of an encoder-decoder, `model` is the encoder; of a model with a head, the body.
+    to a later one; `weights`, `factors`: of its rows, as of `probing.models.norms.weigh`; `path`: `captured` if
+    attention is read in our attention function, `eager` if that differs from what the model computes, for the reason in
+    `why`; `exact_offsets`: as in `probing.models.subtokens`. All but the last are set by `accept`. Of an encoder-
+    decoder, `model` is the encoder; of a model with a head, the body.
     """
 
     layers: int
@@ -39,6 +41,8 @@ class Encoder(LoadedModel):
         self.family = config.model_type
         self.exact_offsets = subtokens.exact_offsets(self.tokenizer)
         self._options = without_cache(self.model)
+        self.weights = ATTENTION
+        self.factors: list[torch.Tensor] = []
 
     @property
     def path(self) -> str:
@@ -63,7 +67,7 @@ class Encoder(LoadedModel):
             return listener(rows) if heard <= self.layers else None
 
         if self.path == "captured":
-            with capture.listen(listen):
+            with capture.listen(listen, self.factors):
                 self.run(inputs, capture.NAME)
         else:
             for maps in self.maps(inputs):

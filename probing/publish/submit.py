@@ -273,9 +273,10 @@ def _complete(results: Sequence[str | os.PathLike[str]], model: str) -> list[_Re
     for one in found:
         for file, result in zip(one.files, one.read):
             settings = result.settings
-            if not isinstance(settings, MaskSettings) and settings.control is not None:
+            if not isinstance(settings, MaskSettings) and settings.instead:
                 raise LedgerError(
-                    f"{file} is a result of the control {settings.control}: name the result of the model itself"
+                    f"{file} is a result of {' and '.join(settings.instead)}, expected one of the attention weights of "
+                    "the model itself: name that"
                 )
             if settings.limit is not None:
                 raise LedgerError(f"{file} is of a partial run: run it without --limit")

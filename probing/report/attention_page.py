@@ -12,6 +12,7 @@ import torch
 from codesyntax_dataset.arguments import checked
 from codesyntax_dataset.errors import LedgerError
 from codesyntax_dataset.languages import language_of, variant_of
+from codesyntax_dataset.protocol import ATTENTION
 from codesyntax_metric.topk_uas import HEAD_TO_DEPENDENT, RULES
 from probing.attention.align import align
 from probing.attention.edges import EdgeTable
@@ -113,6 +114,7 @@ def _fitting(result: str | os.PathLike | ProbeResult, encoder: Encoder, config: 
         ("the model", f"{made.model}@{made.revision[:12]}", f"{encoder.name}@{encoder.revision[:12]}"),
         ("the config", made.config, config),
         ("the direction", made.direction, direction),
+        ("the weights", made.weights, ATTENTION),
         ("the control", made.control or "none", "none"),
     ):
         if got != expected:

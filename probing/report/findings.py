@@ -436,10 +436,7 @@ def _trainings(evidence: Sequence[Evidence]) -> list[list[Evidence]]:
 def _names(probed: Sequence[ProbeResult]) -> list[str]:
     """Distinct names of models and controls."""
     settings = [one.settings for one in probed]
-    names = [
-        at_step(one.settings.model, one.run.step) + (f", {one.settings.control}" if one.settings.control else "")
-        for one in probed
-    ]
+    names = [", ".join([at_step(one.settings.model, one.run.step), *one.settings.instead]) for one in probed]
     return distinct(names, settings, DISTINGUISHING)
 
 

@@ -56,7 +56,8 @@ def read_informed(files: Sequence[Path]) -> list[InformedModel]:
 
 def same_run(settings: Settings | InformationSettings) -> tuple[object, ...]:
     """The settings that a probe and an information probe of one model on the same functions share."""
-    return settings.model, settings.revision, settings.data, settings.config, settings.split, str(settings.limit)
+    of_model = settings.model, settings.revision, settings.weights
+    return *of_model, settings.data, settings.config, settings.split, str(settings.limit)
 
 
 def bits(informed: Sequence[InformedModel]) -> dict[tuple[object, ...], list[float | None]]:

@@ -59,7 +59,10 @@ def read_both(all_findings: Sequence[Findings], masked: Sequence[Group], data: A
             continue
         for subject, (name, model) in product(findings.models, group.models.items()):
             probed, made = subject.settings, model.settings
-            same = (probed.model, probed.revision) == (made.model, made.revision.partition(HEAD)[0])
+            same = not probed.instead and (probed.model, probed.revision) == (
+                made.model,
+                made.revision.partition(HEAD)[0],
+            )
             if not same or made.random_weights:
                 continue
             refused = unlike(probed, subject.file, made, data)

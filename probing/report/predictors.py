@@ -42,7 +42,7 @@ def read_predicted(
     bits = {
         key(one.result.settings): {name: of.adds for name, of in one.result.relations.items()}
         for one in informed
-        if one.result.settings.control is None
+        if not one.result.settings.instead
     }
     costs = {
         key(one.result.settings): {name: effect.cost.estimate for name, effect in one.relations.items()}
@@ -51,7 +51,11 @@ def read_predicted(
     results = {key(one.settings): one for one in preferred if one.settings.control is None}
     models = []
     for settings, guess in findings.guessed.items():
-        if (result := results.get(key(settings))) is None or variant_of(settings.config).edit is not None:
+        if (
+            settings.instead
+            or (result := results.get(key(settings))) is None
+            or variant_of(settings.config).edit is not None
+        ):
             continue
         edges = guess.edges.sum(axis=0)
         found = {

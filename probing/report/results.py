@@ -95,7 +95,7 @@ def mean_row(result: ProbeResult) -> list[object]:
     settings, run = result.settings, result.run
     where = f"{settings.config}/{settings.split}" + (f", first {settings.limit}" if settings.limit is not None else "")
     scores = [result.scores[_RULE][k] for k in TABLE_KS]
-    name = at_step(settings.model, run.step) + (f", {settings.control}" if settings.control else "")
+    name = ", ".join([at_step(settings.model, run.step), *settings.instead])
     return [name, where, result.functions, *scores]
 
 

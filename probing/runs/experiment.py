@@ -174,7 +174,7 @@ def checked_shard(shard: str | None, output: Path | None, processes: Processes) 
 def _slot(experiment: Experiment) -> cache.Slot | None:
     """Where the cache has this very run."""
     session = experiment.session
-    asked = {"step": session.step, "dtype": session.dtype, "max_length": session.max_length, **experiment.asked}
+    asked = {name: getattr(session, name) for name in ("step", "dtype", "max_length", "weights")} | {**experiment.asked}
     return cache.slot(
         session.model,
         experiment.data,

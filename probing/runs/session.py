@@ -11,7 +11,7 @@ import torch
 
 from codesyntax_dataset.errors import ModelError
 from codesyntax_dataset.network import is_hub_id
-from codesyntax_dataset.protocol import PAPER_LENGTH
+from codesyntax_dataset.protocol import ATTENTION, PAPER_LENGTH
 from probing.models.location import EMBEDDED_MODELS
 from probing.runs.cache import contents
 from probing.runs.processes import Processes
@@ -32,8 +32,8 @@ class Session:
     """A model at a revision, with a precision, on a device, in the forms that instruments need.
 
     A form is loaded when an instrument first needs it, so that a run that the cache has loads nothing. `model`,
-    `revision`, `dtype`, `device` and `max_length` as of `probing.probe`; `step`: that of a checkpoint; `named`: True
-    unless the model was found by what a result says.
+    `revision`, `dtype`, `device`, `max_length` and `weights` as of `probing.probe`; `step`: that of a checkpoint;
+    `named`: True unless the model was found by what a result says.
     """
 
     def __init__(
@@ -45,10 +45,11 @@ class Session:
         dtype: str | torch.dtype = "float32",
         device: str | torch.device | None = None,
         max_length: int = PAPER_LENGTH,
+        weights: str = ATTENTION,
     ):
         self.processes, self.named = Processes(), True
         self.model = os.fspath(model) if isinstance(model, os.PathLike) else model
-        self.revision, self.step, self.max_length = revision, step, max_length
+        self.revision, self.step, self.max_length, self.weights = revision, step, max_length, weights
         self.dtype = str(dtype).removeprefix("torch.")
         self.device = str(device) if device else self.processes.device
         self._forms: dict[str, Any] = {}
@@ -70,6 +71,7 @@ class Session:
             dtype=getattr(settings, "precision", "float32"),
             device=device,
             max_length=settings.max_length,
+            weights=getattr(settings, "weights", ATTENTION),
         )
         session.named = model is not None
         return session
@@ -84,11 +86,12 @@ class Session:
     def encoder(self, random_weights: int | None = None) -> Encoder:
         """The body of the model, or one with initial weights drawn by a seed."""
         from probing.models.load import load  # transformers takes seconds to import
+        from probing.models.norms import weigh
 
         if random_weights is None and "language model" in self._forms:
             return self._forms["language model"]
         given = {**self._given, "dtype": self.dtype, "random_weights": random_weights}
-        return self._form(f"encoder {random_weights}", lambda: load(self.model, **given))
+        return self._form(f"encoder {random_weights}", lambda: weigh(load(self.model, **given), self.weights))
 
     def restoring_model(self, random_weights: int | None = None) -> RestoringModel:
         """The model that restores masks or fills in the middle, or an untrained one with initial weights drawn by a

@@ -8,8 +8,10 @@ import re
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
+from pydantic import Field
 
 from codesyntax_dataset.errors import ArgumentError
+from codesyntax_dataset.protocol import ATTENTION
 from probing.models.location import HEAD
 from probing.runs.records import Count, Number, Record, Texts
 
@@ -48,6 +50,9 @@ def extent(limit: Limit, units: str = "functions") -> str:
     return "" if limit is None else f"first {limit} {units}"
 
 
+BY_ATTENTION: Any = Field(default=ATTENTION, exclude_if=lambda weights: weights == ATTENTION)
+
+
 class RunSettings(Record):
     """Everything that determines a run; instruments add fields. `KIND`: of runs, in file names."""
 
@@ -74,6 +79,17 @@ class ControlledSettings(RunSettings):
     dtype: str
     control: str | None  # one of probing.runs.controls.CONTROLS: not the model or not the labels, but a comparison
     seed: int | None  # of the control
+    weights: str = BY_ATTENTION  # one of WEIGHTS
+
+    @property
+    def other_weights(self) -> str | None:
+        """The weights, unless they are those of attention."""
+        return None if self.weights == ATTENTION else self.weights
+
+    @property
+    def instead(self) -> list[str]:
+        """What was measured instead of the attention weights of the model itself; empty for these."""
+        return [other for other in (self.other_weights, self.control) if other is not None]
 
     @property
     def precision(self) -> str:
@@ -83,7 +99,7 @@ class ControlledSettings(RunSettings):
     @property
     def name(self) -> str:
         """A file name, different for different settings."""
-        return file_name(self, *self.KIND, *([] if self.control is None else [self.control]))
+        return file_name(self, *self.KIND, *self.instead)
 
 
 class Settings(ControlledSettings):

@@ -34,6 +34,7 @@ from probing.attention.ranking import EncodedFunction
 from probing.evidence.verify import verify
 from probing.models.load import load
 from probing.models.location import DECODER, EMBEDDED
+from probing.publish.submit import submission
 
 pytestmark = pytest.mark.slow
 
@@ -553,6 +554,26 @@ def test_a_control_says_so_and_comes_out_again(tiny_model, dataset_folder, resul
         probe(str(tiny_model), dataset_folder, "python", control="shuffled-labels")
     with pytest.raises(UnknownName, match="random-weights"):
         probe(str(tiny_model), dataset_folder, "python", control="random-weigths")
+
+
+def test_ranks_by_the_norms_of_what_attention_weighs(tiny_model, dataset_folder, result, tmp_path):
+    """Other ranks, which say so, come out again, and are on no board; tests/models/test_architectures.py has the norms."""
+    model = str(tiny_model)
+    normed = probe(model, dataset_folder, "python", weights="norm", output=tmp_path)
+    probe(model, dataset_folder, "python", "validation", weights="norm", output=tmp_path)
+    file, _ = normed.paths(tmp_path)
+    assert "|weights:norm" in normed.signature and ".norm." in file.name
+    assert normed.settings.labels == result.settings.labels
+    assert (normed.ledger.ranks != result.ledger.ranks).mean() > 0.05
+    assert verify(file, model=model, data=dataset_folder, functions=4).accepted
+    one_by_one = probe(model, dataset_folder, "python", weights="norm", batch_tokens=1)
+    assert (one_by_one.ledger.ranks != normed.ledger.ranks).mean() < 0.001  # rounding
+    plain = probe(model, dataset_folder, "python", weights="attention")
+    assert plain.to_json() == result.to_json() and "weights" not in plain.to_json().split('"versions"')[0]
+    with pytest.raises(LedgerError, match="is a result of norm, expected one of the attention weights of the model"):
+        submission([file], "user/model", "user/codesyntax")
+    with pytest.raises(UnknownName, match="norm"):
+        probe(model, dataset_folder, "python", weights="norms")
 
 
 def test_shuffled_attention_finds_by_chance(tiny_model, dataset_folder, result, tmp_path):

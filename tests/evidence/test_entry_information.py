@@ -119,7 +119,11 @@ def _size(made):
 
 @pytest.mark.parametrize(
     "setting, value, reason",
-    [("control", "random-weights", "a control is not a model"), ("limit", "first 3", "a partial run is not published")],
+    [
+        ("control", "random-weights", "a control is not a model"),
+        ("limit", "first 3", "a partial run is not published"),
+        ("weights", "norm", "settings.weights is 'norm', expected 'attention'"),
+    ],
 )
 def test_controls_and_partial_runs_have_no_entry(honest, setting, value, reason):
     with pytest.raises(EntryError, match=reason):

@@ -7,6 +7,7 @@ their ranks with those that the metric computes from these maps. `pytest tests/m
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -27,6 +28,7 @@ from probing.models.catalogue import describe
 from probing.models.checks import FailedCheck
 from probing.models.encoder import Encoder
 from probing.models.loaded import Loaded
+from probing.models.norms import weigh
 from probing.models.selfcheck import examine_lengths, self_check
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("one_thread")]
@@ -338,6 +340,23 @@ def word_level(encoder: Encoder, index: int, maps: list[torch.Tensor]) -> np.nda
     return np.stack([columns[..., piece, :].mean(axis=-2) for piece in pieces], axis=-2)
 
 
+def assert_ranked(encoder: Encoder, functions: list[EncodedFunction], maps: Sequence[torch.Tensor]) -> None:
+    """The ranks of functions are those that the metric computes from `maps`, of the functions in this order."""
+    direction = DEPENDENT_TO_HEAD if encoder.causal else HEAD_TO_DEPENDENT
+    ranks = Runner(encoder, direction, None).run(functions, tqdm(disable=True))
+    expected = []
+    for place, function in enumerate(functions):
+        edges = [("", *edge) for edge in zip(function.edges.head, function.edges.first, function.edges.last)]
+        own = [layer[place : place + 1].expand(len(FUNCTIONS), -1, -1, -1) for layer in maps]
+        expected.append(rank_attention(word_level(encoder, function.index, own), edges, direction))
+    expected = np.concatenate(expected, axis=1)
+    assert ranks.shape == expected.shape
+    # weights that are all but equal may change places when rounded otherwise
+    assert (np.abs(ranks.astype(int) - expected) > 1).mean() <= 0.001
+    assert (ranks != expected).mean() <= 0.01
+    assert (ranks < WORST_RANK).mean() > 0.9
+
+
 @pytest.mark.parametrize("family", FAMILIES, ids=lambda family: family.model)
 def test_family(family, tokenizer):
     model = build(family)
@@ -388,20 +407,7 @@ def test_family(family, tokenizer):
             expected = torch.stack([theirs[index][:, positions[index]] for index in (1, 2)])
             assert (ours - expected).abs().max() <= 1e-5
 
-    direction = DEPENDENT_TO_HEAD if encoder.causal else HEAD_TO_DEPENDENT
-    ranks = Runner(encoder, direction, None).run(functions, tqdm(disable=True))
-    expected = []
-    for place, function in enumerate(functions):
-        edges = [("", *edge) for edge in zip(function.edges.head, function.edges.first, function.edges.last)]
-        own = [layer[place : place + 1].expand(len(FUNCTIONS), -1, -1, -1) for layer in maps]
-        expected.append(rank_attention(word_level(encoder, function.index, own), edges, direction))
-    expected = np.concatenate(expected, axis=1)
-    assert ranks.shape == expected.shape
-    # weights that are all but equal may change places when rounded otherwise
-    assert (np.abs(ranks.astype(int) - expected) > 1).mean() <= 0.001
-    assert (ranks != expected).mean() <= 0.01
-    assert (ranks < WORST_RANK).mean() > 0.9
-
+    assert_ranked(encoder, functions, maps)
     assert encoder.longest == (family.longest or 511)
     examine_lengths(encoder, np.resize(functions[0].ids, encoder.longest), functions[-1].ids)
     run(encoder, encoder.longest)
@@ -411,6 +417,75 @@ def test_family(family, tokenizer):
     else:
         run(encoder, encoder.longest + 1)
     print(f"\n{family.model:22} {encoder.path:9} {difference:.1e}   {encoder.why}", end="")
+
+
+_PROJECTED = {
+    "bert": ("attention.self.value", "attention.output.dense"),
+    "roberta": ("attention.self.value", "attention.output.dense"),
+    "distilbert": ("attention.v_lin", "attention.out_lin"),
+    "modernbert": ("attn.Wqkv", "attn.Wo"),
+    "t5": ("SelfAttention.v", "SelfAttention.o"),
+    "bart": ("self_attn.v_proj", "self_attn.out_proj"),
+    "gpt2": ("attn.c_attn", "attn.c_proj"),
+    "gpt_neox": ("attention.query_key_value", "attention.dense"),
+    "opt": ("self_attn.v_proj", "self_attn.out_proj"),
+    "llama": ("self_attn.v_proj", "self_attn.o_proj"),
+    "qwen2": ("self_attn.v_proj", "self_attn.o_proj"),
+    "gemma2": ("self_attn.v_proj", "self_attn.o_proj"),
+    "gpt_oss": ("self_attn.v_proj", "self_attn.o_proj"),
+}
+"""Where values come from, alone or as the last third, and where they go."""
+
+
+@pytest.mark.parametrize("family", [f for f in FAMILIES if f.model in _PROJECTED], ids=lambda family: family.model)
+def test_norms_of_what_attention_weighs(family, tokenizer):
+    """α times the norm of what a sub-token adds by a head, put through the projection one by one; their sums are what
+    the projection gives in the model."""
+    encoder = self_check(Encoder(Loaded(build(family), tokenizer, family.model, "")))
+    functions = sorted(encode(encoder), key=lambda function: -len(function.ids))
+    inputs = encoder.inputs([function.ids for function in functions])
+    modules, seen = dict(encoder.model.named_modules()), {}
+    ends = [tuple(name for name in modules if name.endswith(end)) for end in _PROJECTED[family.model]]
+    hooks = [
+        modules[name].register_forward_hook(lambda _, given, result, name=name: seen.update({name: result}))
+        for name in (*ends[0], *ends[1])
+    ]
+    with torch.no_grad():
+        maps = encoder.model(**inputs, output_attentions=True).attentions
+    for hook in hooks:
+        hook.remove()
+    heard = []
+    weigh(encoder, "norm").forward(inputs, lambda rows: heard.append(rows(slice(None), None)))
+    assert len(heard) == len(maps) == len(ends[0]) == len(ends[1])
+    assert_ranked(encoder, functions, heard)
+    text = inputs["attention_mask"].bool()
+    for layer, value, end, ours in zip(maps, *ends, heard):
+        heads, projection = layer.shape[1], modules[end]
+        width = (projection.nx if family.model == "gpt2" else projection.in_features) // heads
+        values = seen[value]
+        if family.model == "gpt_neox":  # by head: query, key, value
+            values = values.unflatten(-1, (heads, 3 * width))[..., 2 * width :].flatten(2)
+        values = values[..., -heads * width :].unflatten(-1, (-1, width))  # (B, S, H or fewer, D)
+        values = values.repeat_interleave(heads // values.shape[2], dim=2)
+        added, total = torch.empty_like(layer), projection(torch.zeros(*text.shape, heads * width))
+        for head in range(heads):
+            alone = torch.zeros(*text.shape, heads, width)
+            alone[:, :, head] = values[:, :, head]
+            part = (projection(alone.flatten(2)) - projection(torch.zeros_like(alone).flatten(2))).detach()
+            added[:, head] = layer[:, head] * part.norm(dim=-1)[:, None]
+            total = total + layer[:, head] @ part
+        assert (total - seen[end])[text].abs().max() <= 1e-4 * seen[end][text].abs().max()
+        scale = added.max()
+        assert (ours - added)[text[:, None].expand(added.shape[:3])].abs().max() <= 1e-5 * scale
+        assert (ours / scale - layer)[text[:, None].expand(added.shape[:3])].abs().max() > 0.01  # not α itself
+
+
+@pytest.mark.parametrize("model", ["deberta", "jetmoe", "qwen3_next"])
+def test_norms_are_refused_where_it_is_not_known_what_heads_add(model, tokenizer):
+    (family,) = (family for family in FAMILIES if family.model == model)
+    encoder = self_check(Encoder(Loaded(build(family), tokenizer, family.model, "")))
+    with pytest.raises(ModelError, match="leave out --weights norm"):
+        weigh(encoder, "norm")
 
 
 _LONG = 40 * WINDOW

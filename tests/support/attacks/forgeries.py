@@ -417,6 +417,11 @@ def control(entry):
     entry["settings"].update(control="random-weights", seed=0)
 
 
+@altered("settings.weights is 'norm', expected 'attention'")
+def other_weights(entry):
+    settings(entry, weights="norm")
+
+
 @altered("settings.dtype is 'float8'")
 def unknown_precision(entry):
     settings(entry, dtype="float8")
