@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from probing.prediction.mask import mask
     from probing.prediction.masking import mask_positions
     from probing.prediction.prefer import prefer
+    from probing.prediction.surprise import surprise
     from probing.report.attention_page import show
     from probing.report.labels_compared import compare_labels
     from probing.report.labels_page import show_labels
@@ -53,6 +54,7 @@ __all__ = [
     "show",
     "show_labels",
     "show_masked",
+    "surprise",
 ]
 
 _PUBLIC = {
@@ -78,6 +80,7 @@ _PUBLIC = {
     "show": "probing.report.attention_page",
     "show_labels": "probing.report.labels_page",
     "show_masked": "probing.report.masked_page",
+    "surprise": "probing.prediction.surprise",
 }
 """The module that defines each public name."""
 

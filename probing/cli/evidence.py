@@ -35,8 +35,8 @@ from probing.cli.group import main, note, quiet_libraries
 def verify(results: tuple[Path, ...], **given: Any) -> None:
     """Run part of each RESULT again and compare.
 
-    RESULT is a JSON file that `probe`, `mask`, `ablate`, `inform` or `prefer` wrote with --output. For each published
-    number, the command prints how many points a forger can gain and still pass once in 20 times.
+    RESULT is a JSON file that `probe`, `mask`, `ablate`, `inform`, `prefer` or `surprise` wrote with --output. For each
+    published number, the command prints how many points a forger can gain and still pass once in 20 times.
 
     \b
     The exit status is that of the worst verdict:
@@ -180,9 +180,9 @@ def ablate(model: str, gguf: str | None, configs: tuple[str, ...], wide: bool, a
 def merge(folders: tuple[Path, ...], output: Path | None, wide: bool) -> None:
     """Merge the shards of a run.
 
-    `probe`, `mask`, `ablate`, `inform` or `prefer` wrote the shards in FOLDER with --shard. The merged results equal
-    those of one process. The command needs no model and no data. If shards are missing or damaged, it merges the
-    others, then lists the problems and exits with status 1.
+    `probe`, `mask`, `ablate`, `inform`, `prefer` or `surprise` wrote the shards in FOLDER with --shard. The merged
+    results equal those of one process. The command needs no model and no data. If shards are missing or damaged, it
+    merges the others, then lists the problems and exits with status 1.
     """
     from probing.evidence.merge import merge as run
 

@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import click
 
+import probing
 from codesyntax_dataset.protocol import RANDOM_WEIGHTS
 from probing.cli import options
 from probing.cli.attention import note_shard, print_saved, session_of
 from probing.cli.group import main, note
+
+_node_types = click.option(
+    "--node-types",
+    multiple=True,
+    metavar="TYPE",
+    help="A node type of the language's tree-sitter grammar, such as if_statement, or all. Repeat it for several.  "
+    "[default: those of the study]",
+)
 
 
 @main.command()
@@ -19,13 +28,7 @@ from probing.cli.group import main, note
 @options.data
 @options.configs
 @options.splits
-@click.option(
-    "--node-types",
-    multiple=True,
-    metavar="TYPE",
-    help="A node type of the language's tree-sitter grammar, such as if_statement, or all. Repeat it for several.  "
-    "[default: those of the study]",
-)
+@_node_types
 @click.option(
     "--protocol",
     default="current",
@@ -75,7 +78,7 @@ def mask(
     type, the command compares copies whose nodes are masked (T1) with copies in which as many random sub-tokens are
     masked (T0), as SyntaxEval did. Under `accelerate launch` or `torchrun`, the processes share the work.
     """
-    names = [name for text in node_types for name in text.replace(",", " ").split()] if node_types else None
+    names = _names(node_types)
     masked = [control for control in controls if control != RANDOM_WEIGHTS] or ["sub-tokens"]
     if len(set(masked)) > 1:
         raise click.UsageError(f"T0 masks {' and '.join(masked)}: give one of these two")
@@ -92,10 +95,21 @@ def mask(
     note_shard(given["shard"], given["output"])
 
 
+def _scoring(command: Callable[..., None]) -> Callable[..., None]:
+    """The options of commands that read log-probabilities."""
+    control = click.option("--control", type=click.Choice([RANDOM_WEIGHTS]), help="Run an untrained twin of MODEL.")
+    seed = click.option(
+        "--seed", default=0, type=click.IntRange(min=0), help="Random seed of the control and of --sample."
+    )
+    output = click.option("--output", type=options.FOLDER, help="Folder for the result and its ledger.")
+    each = (options.gguf, options.data, options.splits, output, options.revision, options.dtype, options.device)
+    more = (options.batch_tokens, options.limit, options.sample, options.shard, options.max_length, control, seed)
+    for option in (options.as_json, options.wide, *reversed((*each, *more)), click.argument("model")):
+        command = option(command)
+    return command
+
+
 @main.command()
-@click.argument("model")
-@options.gguf
-@options.data
 @click.option(
     "--config",
     "configs",
@@ -103,44 +117,57 @@ def mask(
     default=["python_pairs"],
     help="A config of minimal pairs, LANGUAGE_pairs. Repeat it for several.",
 )
-@options.splits
-@click.option("--output", type=options.FOLDER, help="Folder for the result and its ledger.")
-@options.revision
-@options.dtype
-@options.device
-@options.batch_tokens
-@options.limit
-@options.sample
-@options.shard
-@options.max_length
-@click.option("--control", type=click.Choice([RANDOM_WEIGHTS]), help="Score with an untrained twin of MODEL.")
-@click.option("--seed", default=0, type=click.IntRange(min=0), help="Random seed of the control and of --sample.")
-@options.wide
-@options.as_json
-def prefer(
-    model: str,
-    gguf: str | None,
-    configs: tuple[str, ...],
-    splits: tuple[str, ...],
-    wide: bool,
-    as_json: bool,
-    **given: Any,
-) -> None:
+@_scoring
+def prefer(**given: Any) -> None:
     """Ask MODEL which of two texts is likelier, of which one parses.
 
     MODEL is a decoder or a masked language model: a Hub id, a local folder, a GGUF file, or an embedded model. The two
     texts of a minimal pair differ in one place; the result says in how many pairs the text that parses is likelier, by
     phenomenon, distance and depth. Under `accelerate launch` or `torchrun`, the processes share the work.
     """
+    _run("prefer", **given)
+
+
+@main.command()
+@options.configs
+@_node_types
+@_scoring
+def surprise(configs: tuple[str, ...], node_types: tuple[str, ...], **given: Any) -> None:
+    """Ask MODEL how surprising the tokens of syntax are.
+
+    MODEL is a decoder: a Hub id, a local folder, a GGUF file, or an embedded model. For each node type, the command
+    compares the surprisal of first, closing and all tokens of the nodes with that of other tokens of the function that
+    are as frequent and at a similar place. Under `accelerate launch` or `torchrun`, the processes share the work.
+    """
+    names = _names(node_types)
+    options.check([], configs=configs)
+    _note_keywords(configs, names or ())
+    _run("surprise", configs=configs, node_types=names, **given)
+
+
+def _run(
+    name: str,
+    model: str,
+    gguf: str | None,
+    configs: Sequence[str],
+    splits: Sequence[str],
+    wide: bool,
+    as_json: bool,
+    **given: Any,
+) -> None:
+    """Run and print the function of this name for each config and split."""
     chosen = options.every(configs, splits, as_json, given["shard"])
     options.check([model], given["data"])
     session = session_of(options.with_gguf(model, gguf), given)
-    from probing import prefer as run
-
     for config, split in chosen:
-        result = run(session, config=config, split=split, **given)
+        result = getattr(probing, name)(session, config=config, split=split, **given)
         print_saved(result, given["output"], wide, as_json)
     note_shard(given["shard"], given["output"])
+
+
+def _names(node_types: Sequence[str]) -> list[str] | None:
+    """The node types that are asked for, which may be several in one text; None for the default."""
+    return [name for text in node_types for name in text.replace(",", " ").split()] or None
 
 
 def _note_keywords(configs: Sequence[str], names: Sequence[str]) -> None:

@@ -36,9 +36,9 @@ DRAWS = 1
 def report(results: tuple[Path, ...], output: Path, data: str | None, format: str) -> None:
     """Write a report with all tables and figures.
 
-    RESULT is a file or folder that `probe`, `mask`, `ablate`, `inform` or `prefer` wrote with --output. A probe needs
-    results on the splits test and validation. The report compares models with each other, and with baselines and
-    controls on the same functions.
+    RESULT is a file or folder that `probe`, `mask`, `ablate`, `inform`, `prefer` or `surprise` wrote with --output. A
+    probe needs results on the splits test and validation. The report compares models with each other, and with
+    baselines and controls on the same functions.
     """
     import datasets
 

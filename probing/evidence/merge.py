@@ -15,6 +15,7 @@ from probing.information.result import InformationResult
 from probing.prediction.preference_result import PreferenceResult
 from probing.prediction.result import MaskResult
 from probing.prediction.silencing_result import SilencingResult
+from probing.prediction.surprisal_result import SurprisalResult
 from probing.runs import shards
 from probing.runs.ledger_file import kind_of
 from probing.runs.saved import Result, found_at
@@ -22,7 +23,7 @@ from probing.runs.shards import ShardRecord
 
 RESULTS: dict[str, type[Any]] = {
     kind.LEDGER.INSTRUMENT: kind
-    for kind in (ProbeResult, MaskResult, SilencingResult, InformationResult, PreferenceResult)
+    for kind in (ProbeResult, MaskResult, SilencingResult, InformationResult, PreferenceResult, SurprisalResult)
 }
 """The result of each instrument."""
 

@@ -47,13 +47,14 @@ from probing.evidence.outcomes import Choice
 from probing.evidence.selection import apply, choose
 from probing.evidence.verify_information import InformationVerifier
 from probing.evidence.verify_masked import CopiesVerifier
-from probing.evidence.verify_preference import PreferenceVerifier
+from probing.evidence.verify_preference import PreferenceVerifier, SurprisalVerifier
 from probing.information.inform import Informing
 from probing.prediction.mask import Masking
 from probing.prediction.prefer import Preferring
+from probing.prediction.surprise import Surprising
 from probing.runs.data import find_data
 from probing.runs.experiment import Experiment
-from probing.runs.ledger_file import ATTENTION, INFORMATION, MASKING, PREFERENCE, SILENCING, instrument_of
+from probing.runs.ledger_file import ATTENTION, INFORMATION, MASKING, PREFERENCE, SILENCING, SURPRISAL, instrument_of
 from probing.runs.saved import ledger_path, read_text
 from probing.runs.session import Session
 from probing.runs.settings import Settings
@@ -222,6 +223,7 @@ VERIFIERS: dict[str, tuple[type[Experiment], type[Verifier]]] = {
     SILENCING: (Ablation, HeadsVerifier),
     INFORMATION: (Informing, InformationVerifier),
     PREFERENCE: (Preferring, PreferenceVerifier),
+    SURPRISAL: (Surprising, SurprisalVerifier),
 }
 """Instrument -> what is run again, and how it is compared."""
 

@@ -99,7 +99,7 @@ def mask(
     """
     session = Session.of(model, revision=revision, device=device, max_length=max_length)
     functions = read_functions(data, config, split, limit=limit_of(limit, sample, seed))
-    chosen = _chosen(language_of(config).name, node_types)
+    chosen = chosen_types(language_of(config).name, node_types)
     masking = Masking(session, functions, chosen, protocol, rate, control, random_weights, draws, seed, batch_tokens)
     result = run(masking, output, shard)
     if result is not None and output is not None:
@@ -299,7 +299,7 @@ def _rows(
     return rows
 
 
-def _chosen(language: str, names: Sequence[str] | None) -> list[str]:
+def chosen_types(language: str, names: Sequence[str] | None) -> list[str]:
     """The node types of these names; `all` stands for all named ones of the grammar."""
     from codesyntax_dataset.languages import grammar
 

@@ -16,7 +16,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import torch
@@ -40,7 +40,7 @@ from probing.prediction.preference_result import (
 )
 from probing.runs.batches import Batches
 from probing.runs.data import pairs, read_functions
-from probing.runs.experiment import Experiment, Prepared, run
+from probing.runs.experiment import Experiment, F, Prepared, R, run
 from probing.runs.session import Session
 from probing.runs.settings import limit_of
 
@@ -115,11 +115,9 @@ class EncodedPair:
 
 
 @dataclass
-class Preferring(Experiment[EncodedPair, PreferenceResult]):
-    """Scores both texts of minimal pairs; arguments as of `prefer`."""
+class Scoring(Experiment[F, R]):
+    """What reads the log-probabilities of sub-tokens, by a model or its untrained twin."""
 
-    RESULT = PreferenceResult
-    VERB = "scoring pairs with"
     PART = 128
 
     batch_tokens: int | None = None
@@ -129,7 +127,7 @@ class Preferring(Experiment[EncodedPair, PreferenceResult]):
         return {}
 
     @classmethod
-    def again(cls, made: PreferenceProvenance, session: Session, data: Any) -> Preferring:
+    def again(cls, made: Any, session: Session, data: Any) -> Self:
         one = made.settings
         return cls(
             session,
@@ -139,6 +137,23 @@ class Preferring(Experiment[EncodedPair, PreferenceResult]):
     @cached_property
     def model(self) -> ScoringModel:
         return self.session.scoring_model(None if self.data.control is None else self.data.seed)
+
+    @cached_property
+    def scorer(self) -> Scorer:
+        return Scorer(self.model, self.batch_tokens)
+
+    def shared(self, model: ScoringModel) -> dict[str, Any]:
+        control = self.data.control
+        seed = None if control is None else self.data.seed
+        return {**super().shared(model), "dtype": model.precision, "control": control, "seed": seed}
+
+
+@dataclass
+class Preferring(Scoring[EncodedPair, PreferenceResult]):
+    """Scores both texts of minimal pairs; arguments as of `prefer`."""
+
+    RESULT = PreferenceResult
+    VERB = "scoring pairs with"
 
     def prepare(self) -> Prepared[EncodedPair]:
         data, model = self.data, self.model
@@ -154,14 +169,8 @@ class Preferring(Experiment[EncodedPair, PreferenceResult]):
                 f"no pair of {data.name}/{data.config}/{data.split} can be scored; skipped: {dict(skips)}"
             )
         kept.sort(key=lambda pair: (-len(pair.ids), pair.index))
-        settings = PreferenceSettings(
-            **self.shared(model),
-            dtype=model.precision,
-            control=data.control,
-            seed=None if data.control is None else data.seed,
-        )
         provenance = PreferenceProvenance(
-            settings=settings,
+            settings=PreferenceSettings(**self.shared(model)),
             version=VERSION,
             relations=self.relations,
             skips=dict(skips),
@@ -189,15 +198,11 @@ class Preferring(Experiment[EncodedPair, PreferenceResult]):
             )
             yield EncodedPair(row["place"], good, bad, changed(good, bad), about)
 
-    @cached_property
-    def _scorer(self) -> Scorer:
-        return Scorer(self.model, self.batch_tokens)
-
     def run(self, part: Sequence[EncodedPair], bar: tqdm) -> PreferenceLedger:
         near, cells = NEAR[self.model.dtype], []
-        for pair, scores in zip(part, self._scorer.score([(pair.good, pair.bad) for pair in part], bar)):
+        for pair, scores in zip(part, self.scorer.score([(pair.good, pair.bad) for pair in part], bar)):
             if near and (np.abs(np.subtract(*_sums(pair, scores))) < near).any():
-                scores = self._scorer.alone([pair.good, pair.bad])
+                scores = self.scorer.alone([pair.good, pair.bad])
             tokens = [count for where in pair.changed for count in (len(where), int(where.sum()))]
             cells.append((pair.index, *pair.about, *tokens, *np.concatenate(_sums(pair, scores)).round(DECIMALS)))
         return PreferenceLedger(self.phenomena, np.array(cells, PreferenceLedger.ROW), self.made).sorted()

@@ -187,12 +187,13 @@ def groups_of(ledger: PreferenceLedger) -> dict[str, list[tuple[str, np.ndarray]
     return {
         "phenomena": sorted((name, chosen) for name, chosen in phenomena if chosen.any()),
         "relations": sorted((name, chosen) for name, chosen in relations if chosen.any()),
-        "distances": [*_bins(rows["distance"], DISTANCES)],
-        "depths": [*_bins(rows["depth"], DEPTHS)],
+        "distances": [*bins(rows["distance"], DISTANCES)],
+        "depths": [*bins(rows["depth"], DEPTHS)],
     }
 
 
-def _bins(values: np.ndarray, begins: tuple[int, ...]) -> Iterator[tuple[str, np.ndarray]]:
+def bins(values: np.ndarray, begins: tuple[int, ...]) -> Iterator[tuple[str, np.ndarray]]:
+    """The bins that have any values: the name, such as `4-7`, and which values, bool (N,)."""
     for low, end in zip(begins, (*begins[1:], None)):
         chosen = (values >= low) if end is None else (values >= low) & (values < end)
         if chosen.any():

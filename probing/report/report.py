@@ -51,8 +51,8 @@ def report(
     format: str = FORMATS[0],
     tell: Any = logger.info,
 ) -> Path:
-    """Write a report on `results`, files or folders that `probe`, `mask`, `ablate`, `inform` or `prefer` wrote, into
-    `output`.
+    """Write a report on `results`, files or folders that `probe`, `mask`, `ablate`, `inform`, `prefer` or `surprise`
+    wrote, into `output`.
 
     Returns the path of its page.
 

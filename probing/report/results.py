@@ -24,8 +24,9 @@ from probing.prediction.ledger import FLOORS
 from probing.prediction.preference_result import PreferenceResult
 from probing.prediction.result import MaskResult
 from probing.prediction.silencing_result import SilencingResult
+from probing.prediction.surprisal_result import SurprisalResult
 from probing.report import information as of_information
-from probing.report import preferences
+from probing.report import preferences, surprisal
 from probing.report.document import (
     COUNT,
     DIFFERENCE,
@@ -216,6 +217,12 @@ def silencing(result: SilencingResult) -> list[str | Table]:
 def preference(result: PreferenceResult) -> list[str | Table]:
     """The accuracy on minimal pairs."""
     return preferences.parts_of(result)
+
+
+@parts.register
+def surprise(result: SurprisalResult) -> list[str | Table]:
+    """The surprisal of nodes beside that of their controls."""
+    return surprisal.parts_of(result)
 
 
 @parts.register

@@ -17,9 +17,10 @@ from codesyntax_dataset.atomic import atomic_path
 from codesyntax_dataset.errors import LedgerError
 
 ATTENTION, MASKING, SILENCING, INFORMATION = "attention", "masking", "silencing", "information"
-PREFERENCE = "preference"
+PREFERENCE, SURPRISAL = "preference", "surprisal"
 """What was asked of the model: the ranks of its attention, to restore what is masked, to predict with a silenced head,
-what its attention adds to words and positions, or which text of a minimal pair is likelier."""
+what its attention adds to words and positions, which text of a minimal pair is likelier, or how well it foresees
+the tokens of nodes."""
 
 _METADATA = b"codesyntax"
 
