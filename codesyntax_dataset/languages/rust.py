@@ -18,7 +18,11 @@ TABLE = Table(
         "token_tree trait_bounds type_arguments type_parameters".split()
     ),
     rules=(
-        Rule("assignment_expression", "Assign", {"target": "left", "value": "right"}),
+        Rule(
+            "assignment_expression",
+            "Assign",
+            {"target": "left<!range_expression>", "value": "right"},  # `..=n` is `.. = n` to the grammar
+        ),
         Rule("const_item", "Assign", {"target": "name", "value": "value"}),
         Rule("let_condition", "Assign", {"target": "pattern", "value": "value"}),
         Rule("let_declaration", "Assign", {"target": "pattern", "value": "value"}),
