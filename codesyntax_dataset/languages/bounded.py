@@ -23,7 +23,7 @@ _STEPS, _STEPS_PER_BYTE = 1_000, 0.06
 took more than a third of them; a number of steps, unlike a time, is the same on every computer."""
 
 _UNCLOSED = 1_000
-"""Brackets, those in texts and comments included: 9 of 78,366 real files have more, all of them generated JavaScript."""
+"""Brackets, those in texts and comments included: 9 of 78,366 real files have more, all generated JavaScript."""
 
 _CLOSING = {b"(": b")", b"[": b"]", b"{": b"}"}
 
