@@ -9,7 +9,7 @@ least what any set of functions gains. Edges of functions that were not read cou
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -81,10 +81,10 @@ def _mean(protocol: str, choice: Choice, offsets: Offsets | None, test: RankLedg
     return Mean(protocol, choice, offsets, {name: 100 / among / edges[name] for name in counted})
 
 
-def on_test(test: RankLedger, validation: RankLedger | None, unread: Collection[int] = ()) -> Influence:
-    """The influence of the functions of the split that is scored."""
+def on_test(test: RankLedger, published: Sequence[Mean]) -> Influence:
+    """The influence of the functions of the split that is scored, on the published means."""
     gathered = _Gathered(test)
-    for mean in means(test, validation, unread):
+    for mean in published:
         places, points = mean.points(test)
         rows = np.searchsorted(gathered.places, places)
         for cell, of_cell in zip(CELLS, points):
@@ -95,10 +95,12 @@ def on_test(test: RankLedger, validation: RankLedger | None, unread: Collection[
     return gathered.influence()
 
 
-def on_validation(validation: RankLedger, test: RankLedger, unread: Collection[int] = ()) -> Influence:
-    """The influence of the functions on which heads are chosen."""
+def on_validation(
+    validation: RankLedger, test: RankLedger, published: Sequence[Mean], unread: Collection[int] = ()
+) -> Influence:
+    """The influence of the functions on which heads are chosen, on those of the published means that choose there."""
     gathered = _Gathered(validation)
-    for mean in means(test, validation, unread)[1:]:
+    for mean in published[1:]:
         chosen_on, scored = mean.edges(validation), mean.edges(test)
         totals, among = scored.counts(), _relations(mean)
         for rule in RULES:

@@ -200,20 +200,23 @@ class RanksVerifier(Verifier[Probing]):
         test, whole = splits.completed(test, "test"), splits.completed(validation, "validation")
         return test, whole, np.setdiff1d(whole.function, validation.function)
 
+    @cached_property
+    def _published(self) -> list[Mean]:
+        return means(*self._submitted)
+
     def influence(self) -> Influence:
         test, validation, unread = self._submitted
         if validation is not None and self.made.settings.split == "validation":
-            found = on_validation(validation, test, unread)
+            found = on_validation(validation, test, self._published, unread)
         else:
-            found = on_test(test, validation, unread)
+            found = on_test(test, self._published)
         return found.at(*least(self.ledger))
 
     def compare(
         self, functions: Sequence[EncodedFunction], chance: Mapping[int, float]
     ) -> tuple[Criterion, dict[str, float]]:
-        test, validation, unread = self._submitted
-        of_validation = validation is not None and self.made.settings.split == "validation"
-        scored = means(self.ledger, None) if of_validation else means(test, validation, unread)
+        of_validation = self._submitted[1] is not None and self.made.settings.split == "validation"
+        scored = means(self.ledger, None) if of_validation else self._published
         return _ranks(self.ledger, self.experiment, functions, scored, chance)
 
 

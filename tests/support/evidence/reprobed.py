@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -17,7 +17,7 @@ from probing.attention.probe import Probing, Runner
 from probing.attention.ranking import RankBounds
 from probing.evidence import influence, verify
 from probing.evidence.checks import Criterion, Verifier
-from probing.evidence.draw import Draw
+from probing.evidence.draw import Draw, Influence
 from probing.prediction.ledger import MaskingLedger
 
 
@@ -46,11 +46,22 @@ def recorded(found: dict[int, np.ndarray]) -> Iterator[None]:
 
 
 class InMemory(verify.RanksVerifier):
-    """Verifies a ledger that is in no file, beside that of the other split."""
+    """Verifies a ledger that is in no file, beside that of the other split; all draws have the same influence."""
 
     def __init__(self, task: Probing, ledger: RankLedger, counterpart: RankLedger | None):
         self.ledger, self.experiment, self.made = ledger, task, task.provenance
         self._other = counterpart
+
+    def drawn(self, seed: int | None = None, functions: int | None = None, everything: bool = False) -> tuple:
+        """What `verify` finds of ranks that fit their data."""
+        return self.again(functions, everything, verify.rng_of(self.ledger.digest(), seed))
+
+    def influence(self) -> Influence:
+        return self._influence
+
+    @cached_property
+    def _influence(self) -> Influence:
+        return super().influence()
 
     @property
     def counterpart(self) -> RankLedger | None:  # type: ignore[override]
@@ -108,5 +119,4 @@ def again(
     everything: bool = False,
 ) -> tuple[Criterion, Draw]:
     """What `verify` finds of ranks that fit their data."""
-    rng = verify.rng_of(ledger.digest(), seed)
-    return InMemory(task, ledger, counterpart).again(functions, everything, rng)
+    return InMemory(task, ledger, counterpart).drawn(seed, functions, everything)
