@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import atexit
+import contextlib
 import gc
 import os
 import shutil
 import sys
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -158,11 +160,19 @@ def evidence(tiny_model: Path, few_functions: Path, tmp_path_factory: pytest.Tem
 
 
 @pytest.fixture
-def undrawn(monkeypatch: pytest.MonkeyPatch) -> None:
+def undrawn() -> Iterator[None]:
+    with empty_figures():
+        yield
+
+
+@contextlib.contextmanager
+def empty_figures() -> Iterator[None]:
     """Reports have empty figures, which take most of their time: for tests of tables where another draws the same."""
     from probing.report import figures
 
-    monkeypatch.setattr(figures, "drawn", lambda _: figures.Drawn("<svg></svg>", "", b""))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(figures, "drawn", lambda _: figures.Drawn("<svg></svg>", "", b""))
+        yield
 
 
 @pytest.fixture(scope="module")

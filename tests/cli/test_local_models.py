@@ -65,6 +65,7 @@ def test_every_command_finds_the_model(elsewhere):
     assert run("verify", merged, "--functions", 2).stdout.endswith("accepted\n")
 
 
+@pytest.mark.usefixtures("undrawn")
 def test_no_place_is_published(elsewhere, tmp_path):
     assert run("report", elsewhere / "results", "--output", "report").exit_code == 0
     for file in (tmp_path / "work/report").rglob("*"):
