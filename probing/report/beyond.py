@@ -81,7 +81,7 @@ def _config(findings: Findings, of_models: bool) -> Section:
         return Section(key, findings.title, ["Too few edges lie beyond the best offset of their relation."])
     parts: list[str | Table | Figure] = [_figure(findings, shown[0]), _means(findings, shown)]
     parts += [_relations(findings, subject, shown) for subject in findings.models if of_models]
-    parts.append(_strata(findings))
+    parts += [_by_strata(findings), _strata(findings)]
     notes = [note for avoided in shown for note in _left_out(findings, avoided)]
     return Section(key, findings.title, [*parts, *notes])
 
@@ -178,6 +178,25 @@ def _strata(findings: Findings) -> Table:
         "Distance: from the head to the first token of the dependent. Length: of the function. Percent of all edges of "
         f"the relations in the mean, held-out, rule {RULE}, without intervals: frequent relations count most.",
         filters=1,
+    )
+
+
+def _by_strata(findings: Findings) -> Figure:
+    names = [f"{stratum.by} {stratum.tokens}" for stratum in findings.subjects[0].strata]
+    series = [
+        Points(subject.name, np.array([stratum.found for stratum in subject.strata]), colour)
+        for subject, colour, _ in styled(findings)
+        if subject.is_model
+    ]
+    offsets = np.array([stratum.offset for stratum in findings.subjects[0].strata])
+    series.append(Points("best offset", offsets, INK, TICK))
+    return Figure(
+        f"{findings.name}-strata",
+        f"{findings.title}: top-1 UAS by distance from head to dependent and by length of the function, in tokens. "
+        f"{drawn_in_words(findings)}".rstrip(),
+        "Points for each bin of the table below.",
+        f"{findings.name}-strata",
+        lambda: figures.rows(names, {"top-1 UAS, %": series}),
     )
 
 

@@ -359,6 +359,18 @@ def test_entries_are_those_of_models(written):
     assert len(rows) == len({config for config, _ in rows})
 
 
+def test_strata(written):
+    """The figure by distance and length has the bins of the table, which has all edges of the mean once for each."""
+    drawn = (written / "figures/java-strata.svg").read_text(encoding="utf-8")
+    table = rows_of(written, "java-strata")
+    of_one = [row for row in table if row["name"] == table[0]["name"]]
+    assert [f"{row['by']} {row['tokens']}" for row in of_one] == re.findall(
+        r">((?:distance|length) [^<]+)</text>", drawn
+    )
+    edges = [sum(int(row["edges"]) for row in of_one if row["by"] == by) for by in ("distance", "length")]
+    assert edges[0] == edges[1] > 0 and ">best offset</text>" in drawn
+
+
 def test_bars_are_those_of_the_best_baseline(written):
     """Beside each stands which offset or keyword it is, as in the table of relations."""
     drawn = (written / "figures/java-preview.svg").read_text(encoding="utf-8")
