@@ -99,7 +99,10 @@ class Verifier(Generic[E]):
 
     def unlike(self) -> list[Criterion]:
         """Criteria that cannot be checked here, which is nobody's fault."""
-        return []
+        theirs, ours = (getattr(one.run, "parser", None) for one in (self.made, self.experiment.provenance))
+        if theirs == ours:
+            return []
+        return [Criterion("parser", None, f"the trees are from {theirs}, but {ours} is installed: install the former")]
 
     def counted(self) -> list[Criterion]:
         """Check that the ledger has the functions, and counts, that it should have."""

@@ -45,12 +45,6 @@ class CopiesVerifier(Verifier[Masking]):
 
     COUNTED = ("skips", "dropped")
 
-    def unlike(self) -> list[Criterion]:
-        theirs, ours = self.made.run.parser, self.experiment.provenance.run.parser
-        if theirs == ours:
-            return []
-        return [Criterion("parser", None, f"the trees are from {theirs}, but {ours} is installed: install the former")]
-
     def counted(self) -> list[Criterion]:
         copies = {function.index: function.copies for function in self.experiment.functions}
         claimed = dict(zip(*(part.tolist() for part in np.unique(self.ledger.rows["function"], return_counts=True))))

@@ -15,7 +15,7 @@ from probing.prediction.preference_result import bins
 from probing.runs import ledger_file
 from probing.runs.records import Count, Record, Texts
 from probing.runs.row_ledger import RowLedger
-from probing.runs.saved import Provenance, Result
+from probing.runs.saved import Circumstances, Provenance, Result
 from probing.runs.settings import ControlledSettings, Signature
 
 ROLES = FIRST, CLOSING, ALL = "first", "closing", "all"
@@ -35,6 +35,9 @@ DISTANCES = (0, 2, 4, 8, 16, 32, 64, 128)
 """Where the bins of distances begin, in tokens from the first to the closing one."""
 
 DECIMALS = 6
+
+MOST = 1e6
+"""More than any bits of a token."""
 
 VERSION = 1
 """Of what is measured: raised whenever the same settings give other numbers."""
@@ -58,7 +61,7 @@ class SurprisalLedger(RowLedger):
     @classmethod
     def check(cls, rows: np.ndarray) -> None:
         measured = np.stack([rows[of + name] for of in ("", "control_") for name in MEASURED])
-        if not (np.isfinite(measured) & (measured >= 0)).all() or (rows["role"] >= len(ROLES)).any():
+        if not ((measured >= 0) & (measured < MOST)).all() or (rows["role"] >= len(ROLES)).any():
             raise ValueError("surprisal that cannot be")
 
     def of(self, role: str) -> SurprisalLedger:
@@ -78,12 +81,19 @@ class SurprisalSettings(ControlledSettings):
     node_types: Texts
 
 
+class SurprisalRun(Circumstances):
+    """The circumstances of the run. `parser`: its version and that of the grammar."""
+
+    parser: str
+
+
 class SurprisalProvenance(Provenance):
     """The origin of a ledger of surprisal. `unmatched`: role -> node type -> nodes without a control."""
 
     RUN, WHAT, AGAIN, VERSION = "a run over nodes", "surprisal", "run `codesyntax surprise` again", VERSION
 
     settings: SurprisalSettings
+    run: SurprisalRun
     version: int
     unmatched: dict[str, dict[str, Count]]
 
@@ -104,6 +114,7 @@ class SurprisalResult(Result[SurprisalLedger]):
 
     instrument: Literal["surprisal"]
     settings: SurprisalSettings
+    run: SurprisalRun
     unmatched: dict[str, dict[str, Count]]
     node_types: dict[str, dict[str, Surprisal]]
     depths: dict[str, dict[str, Surprisal]]

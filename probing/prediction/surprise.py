@@ -25,6 +25,7 @@ from codesyntax_dataset.languages import language_of
 from codesyntax_dataset.pairs.code import Code
 from codesyntax_dataset.pairs.rivals import N, NGrams, windows
 from codesyntax_dataset.protocol import PAPER_LENGTH, RANDOM_WEIGHTS
+from codesyntax_metric.ast_similarity.similarity import parser_version
 from probing.attention.align import align
 from probing.models.cache_dir import versions
 from probing.models.subtokens import exact_offsets
@@ -40,11 +41,11 @@ from probing.prediction.surprisal_result import (
     SurprisalLedger,
     SurprisalProvenance,
     SurprisalResult,
+    SurprisalRun,
     SurprisalSettings,
 )
 from probing.runs.data import read_functions, rows
 from probing.runs.experiment import Prepared, run
-from probing.runs.saved import Circumstances
 from probing.runs.session import Session
 from probing.runs.settings import limit_of
 
@@ -125,7 +126,11 @@ class Surprising(Scoring[TokenizedFunction, SurprisalResult]):
 
     @property
     def asked(self) -> dict[str, Any]:
-        return {"node_types": tuple(self.node_types)}
+        return {"node_types": tuple(self.node_types), "parser": self._parser}
+
+    @property
+    def _parser(self) -> str:
+        return parser_version(language_of(self.data.config).name)
 
     @classmethod
     def again(cls, made: SurprisalProvenance, session: Session, data: Any) -> Surprising:
@@ -150,7 +155,7 @@ class Surprising(Scoring[TokenizedFunction, SurprisalResult]):
             version=VERSION,
             unmatched={role: dict(sorted(counts.items())) for role, counts in unmatched.items()},
             skips=dict(+skips),
-            run=Circumstances(family=model.family, device=model.device.type),
+            run=SurprisalRun(family=model.family, device=model.device.type, parser=self._parser),
             versions=versions(),
         )
         return Prepared(provenance, kept)

@@ -43,7 +43,7 @@ def parts_of(result: SurprisalResult) -> list[str | Table]:
     tables: list[str | Table] = []
     name = result.settings.name
     for role in ROLES:
-        ledger, unmatched = result.ledger.of(role), result.unmatched[role]
+        ledger, unmatched = result.ledger.of(role), result.unmatched.get(role, {})
         rows = _rows(ledger, "node_types", result.node_types[role], unmatched)
         title = f"{result.title}: surprisal in bits, {_TITLES[role]}"
         notes = (
@@ -78,7 +78,7 @@ def _rows(
     chosen = dict(groups_of(ledger)[by])
     rows: list[list[object]] = []
     for name, of in groups.items():
-        frequencies = [2 ** each[FREQUENCY] for each in (of.tokens, of.controls)]
+        frequencies = [np.exp2(each[FREQUENCY]) for each in (of.tokens, of.controls)]
         places = [100 * each[PLACE] for each in (of.tokens, of.controls)]
         surprisal = of.tokens[BITS], of.controls[BITS]
         few = " *" * (by == "node_types" and of.nodes < LEAST_NODES)
