@@ -54,9 +54,10 @@ ATTENTION, NORM = "attention", "norm"
 WEIGHTS = (ATTENTION, NORM)
 """What heads are ranked by: attention weights, or the norms of what they weigh (Kobayashi et al. 2020)."""
 
-CONTROLS = RANDOM_WEIGHTS, SHUFFLED_ATTENTION, REDRAWN_DEPENDENTS = (
+CONTROLS = RANDOM_WEIGHTS, SHUFFLED_ATTENTION, REDRAWN_DEPENDENTS, CONTROL_TASK = (
     "random-weights",
     "shuffled-attention",
     "redrawn-dependents",
+    "control-task",
 )
 """The controls that a probe can be run with, see `probing.runs.controls`; random attention needs no model."""

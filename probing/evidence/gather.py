@@ -24,7 +24,6 @@ from codesyntax_dataset.protocol import (
     HELD_OUT,
     PROTOCOLS,
     PUBLISHED,
-    REDRAWN_DEPENDENTS,
 )
 from codesyntax_metric.topk_uas import RULES, SCORING_VERSION, WORST_RANK
 from probing.attention.ledger import RankLedger
@@ -49,7 +48,7 @@ from probing.evidence.uncertainty import (
     means,
     summary,
 )
-from probing.runs.controls import check_control
+from probing.runs.controls import RELABELLED, check_control
 from probing.runs.data import find_data, load_functions
 from probing.runs.ledger_file import ATTENTION, instrument_of
 from probing.runs.saved import ledger_path
@@ -181,8 +180,8 @@ class Evidence:
 
     @cached_property
     def comparisons(self) -> dict[str, Comparison]:
-        """Protocol -> comparison with the best baseline; empty for redrawn dependents, which have other labels."""
-        if self.probed.test.settings.control == REDRAWN_DEPENDENTS:
+        """Protocol -> comparison with the best baseline; empty for controls with other labels."""
+        if self.probed.test.settings.control in RELABELLED:
             return {}
         return {
             protocol: compare(outcomes, self.baselines.outcomes[protocol][BEST_BASELINE], relations_at=TABLE_PLACES)
@@ -216,8 +215,8 @@ class Evidence:
 
     @cached_property
     def beyond_compared(self) -> dict[int, Comparison | None]:
-        """The same against the best rival; None also for redrawn dependents."""
-        same_edges = self.probed.test.settings.control != REDRAWN_DEPENDENTS
+        """The same against the best rival; None also for controls with other labels."""
+        same_edges = self.probed.test.settings.control not in RELABELLED
         return {
             avoided: rival.against(model) if same_edges and rival and (model := self.beyond[avoided]) else None
             for avoided, rival in self.rivals.items()
@@ -415,7 +414,7 @@ def gather(probed: Sequence[Probed], data: Any = None) -> list[Evidence]:
             made = getattr(one, part).settings
             check_control(made.control)
             labels = part_edges.settings["labels"]
-            if made.control != REDRAWN_DEPENDENTS and made.limit is None and made.labels != labels:
+            if made.control not in RELABELLED and made.limit is None and made.labels != labels:
                 raise LedgerError(
                     f"{made.model} was probed with labels {made.labels}, but {data} has the labels {labels}: name "
                     "the data that was probed with --data"

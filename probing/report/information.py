@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from codesyntax_dataset.languages import language_of
+from codesyntax_dataset.protocol import CONTROL_TASK
 from probing.evidence.effect import Effect
 from probing.evidence.usable import Usable, usable
 from probing.information.result import InformationResult, InformationSettings
@@ -91,7 +92,8 @@ def _together(informed: Sequence[InformedModel]) -> Table:
             means = [_shown(one.found.mean[name]) for name in COLUMNS]
             beyond = one.result.mean and one.result.mean.attention_beyond
             adds = [_shown(one.found.mean["adds"]), _shown(one.found.share)]
-            rows.append([one.result.title, one.result.mean and one.result.mean.relations, *means, *adds, beyond])
+            counted = one.result.mean and one.result.mean.relations
+            rows.append([one.result.title, counted, *means, *adds, beyond, _selectivity(one, informed)])
     return Table(
         "information-models",
         "Means over relations, with 95 % intervals over functions",
@@ -105,11 +107,26 @@ def _together(informed: Sequence[InformedModel]) -> Table:
             Column("attention adds", COST, "bits"),
             Column("% of open", SCORE, "bits"),
             Column("beyond rules", PERCENT),
+            Column("selectivity", SIGNED, spare=(0,)),
         ],
         rows,
         "Beyond rules: the percentage of the edges missed by words and positions that the attention of all heads "
-        "finds.",
+        "finds. Selectivity: how many points more all heads find than of the control task (Hewitt and Liang 2019), a "
+        "mean over the relations of both.",
     )
+
+
+def _selectivity(one: InformedModel, informed: Sequence[InformedModel]) -> float | None:
+    """By how many points all heads find more of the real edges than of the control task; None without a run on that."""
+    settings = one.result.settings
+    same = {"control": CONTROL_TASK, "learned_on": "", "labels": "", "seed": None}
+    for other in informed:
+        made = other.result.settings.model_copy(update={**same, "control": other.result.settings.control})
+        if settings.control is None and made == settings.model_copy(update=same):
+            pairs = [(of, other.result.relations.get(name)) for name, of in one.result.relations.items() if of.in_mean]
+            found = [of.attention.uas - task.attention.uas for of, task in pairs if task is not None]
+            return sum(found) / len(found) if found else None
+    return None
 
 
 def table(result: InformationResult, found: Usable, name: str = "information") -> Table:

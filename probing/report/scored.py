@@ -8,7 +8,15 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from codesyntax_dataset import paper
-from codesyntax_dataset.protocol import KS, PROTOCOLS, PUBLISHED
+from codesyntax_dataset.protocol import (
+    CONTROL_TASK,
+    KS,
+    PROTOCOLS,
+    PUBLISHED,
+    RANDOM_WEIGHTS,
+    REDRAWN_DEPENDENTS,
+    SHUFFLED_ATTENTION,
+)
 from codesyntax_metric.topk_uas import NOT_IN_MEAN, RULES
 from probing.evidence.gather import PUBLISHED_FIRST
 from probing.evidence.uncertainty import Comparison
@@ -18,6 +26,14 @@ from probing.report.findings import MEANS, Findings, Scored, Subject
 
 RULE, K = "first", "1"  # where only one rule and k are shown, as in the paper
 FILTERS = [Column("rule"), Column("k")]
+
+_STYLES: dict[str | None, Any] = {
+    None: "-",
+    RANDOM_WEIGHTS: "--",
+    SHUFFLED_ATTENTION: ":",
+    REDRAWN_DEPENDENTS: "-.",
+    CONTROL_TASK: (0, (1, 3)),
+}
 
 
 def shown_means(all_findings: Sequence[Findings]) -> tuple[str, ...]:
@@ -145,12 +161,9 @@ def styled(findings: Findings) -> list[tuple[Subject, str, str]]:
     result, seen = [], 0
     for subject in subjects:
         if subject.is_model:
-            colour, style = COLOURS[seen % len(COLOURS)], "-"
+            colour = COLOURS[seen % len(COLOURS)]
             seen += 1
         else:
             colour = COLOURS[models.index(subject.settings.model) % len(COLOURS)]
-            style = {"random-weights": "--", "shuffled-attention": ":", "redrawn-dependents": "-."}[
-                subject.settings.control or ""
-            ]
-        result.append((subject, colour, style))
+        result.append((subject, colour, _STYLES[subject.settings.control]))
     return result

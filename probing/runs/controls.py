@@ -9,19 +9,28 @@
   function, in the same way in all rows. The distribution of weights is kept; which tokens get them is random. A score
   above it may come from the architecture: an untrained model with local positions has one, too.
 - *redrawn dependents*: the unchanged model, on edges to other tokens on the same side of the head, in code after it:
-  what heads gain merely by looking there. It is not a control task in the sense of Hewitt and Liang (2019), whose
-  labels belong to word types.
+  what heads gain merely by looking there.
+- *control task* (Hewitt and Liang 2019): the unchanged model, on edges whose dependents the seed assigns to words: each
+  word, as the head of a relation, always has the token before it, the one after it, or the first or last of the
+  function. A probe that finds these has learned words, not syntax; what it finds more of the real edges is its
+  selectivity.
 """
 
 from __future__ import annotations
 
+import hashlib
 from typing import Any
 
 import datasets
 import numpy as np
 
 from codesyntax_dataset.errors import LedgerError, UnknownName
-from codesyntax_dataset.protocol import CONTROLS, REDRAWN_DEPENDENTS
+from codesyntax_dataset.protocol import CONTROL_TASK, CONTROLS, REDRAWN_DEPENDENTS
+
+RELABELLED = REDRAWN_DEPENDENTS, CONTROL_TASK
+"""The controls that are about other edges."""
+
+_LABELLED = ["relations", "code", "token_start", "token_end"]
 
 
 def check_control(name: str | None) -> None:
@@ -35,7 +44,32 @@ def check_control(name: str | None) -> None:
 def labels_of(dataset: datasets.Dataset, control: str | None, seed: int | None) -> datasets.Dataset:
     """The dataset as read by a probe with this control; raises what `check_control` raises."""
     check_control(control)
-    return redraw_dependents(dataset, seed or 0) if control == REDRAWN_DEPENDENTS else dataset
+    relabel = {REDRAWN_DEPENDENTS: redraw_dependents, CONTROL_TASK: assign_dependents}.get(control or "")
+    return dataset if relabel is None else relabel(dataset, seed or 0)
+
+
+def assign_dependents(dataset: datasets.Dataset, seed: int = 0) -> datasets.Dataset:
+    """The dataset with the dependents of the control task: one token each, not of white space.
+
+    Before the first token stands the second, as it were, and behind the last one the last but one. A function without
+    another token keeps its dependents.
+    """
+
+    def assign(relations: list[dict[str, Any]], code: str, starts: list[int], ends: list[int]) -> dict[str, Any]:
+        words = [code[start:end] for start, end in zip(starts, ends)]
+        visible = np.array([place for place, word in enumerate(words) if word.strip()], np.int64)
+        assigned = []
+        for edge in relations:
+            others = visible[visible != edge["head"]]
+            if len(others):
+                here, most = int(np.searchsorted(others, edge["head"])), len(others) - 1
+                task = hashlib.sha256(f"{seed} {edge['relation']} {words[edge['head']]}".encode()).digest()[0] % 4
+                place = int(others[(max(here - 1, 0), min(here, most), 0, most)[task]])
+                edge = {**edge, "first": place, "last": place}
+            assigned.append(edge)
+        return {"relations": assigned}
+
+    return dataset.map(assign, input_columns=_LABELLED, desc="assigning dependents")
 
 
 def redraw_dependents(dataset: datasets.Dataset, seed: int = 0) -> datasets.Dataset:
@@ -69,5 +103,4 @@ def redraw_dependents(dataset: datasets.Dataset, seed: int = 0) -> datasets.Data
             redrawn.append({**edge, "first": place, "last": place + last - first})
         return {"relations": redrawn}
 
-    columns = ["relations", "code", "token_start", "token_end"]
-    return dataset.map(redraw, with_indices=True, input_columns=columns, desc="redrawing dependents")
+    return dataset.map(redraw, with_indices=True, input_columns=_LABELLED, desc="redrawing dependents")

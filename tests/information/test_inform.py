@@ -18,9 +18,11 @@ from probing.evidence.verify import verify
 from probing.information.inform import Informing, _found
 from probing.information.learn import Learned
 from probing.information.result import InformationLedger, InformationResult
-from probing.report.information import read_informed
+from probing.report.information import InformedModel, _together, read_informed
 from probing.report.report import report
 from probing.report.results import parts
+from probing.runs.controls import assign_dependents
+from probing.runs.data import load_functions
 from probing.runs.session import Session
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("one_thread")]
@@ -157,12 +159,36 @@ def test_rows_that_cannot_be_are_refused(result):
         InformationResult.from_ledger(InformationLedger(result.ledger.names, rows, result.ledger.settings))
 
 
-@pytest.mark.parametrize("control", ["random-weights", "shuffled-attention", "redrawn-dependents"])
+@pytest.mark.parametrize("control", ["random-weights", "shuffled-attention", "redrawn-dependents", "control-task"])
 def test_controls(inform, control):
     """Each says what it is, and attention adds nothing: intervals reach down to 0."""
     found = inform(control=control, seed=3)
     assert f"|control:{control}/3" in found.signature and f"{control} 3" in found.title
     assert all(effects["adds"].low <= 0.005 for effects in usable(found).relations.values() if effects["adds"].low)
+
+
+def test_the_control_task_belongs_to_words(inform, result, dataset_folder):
+    """Each head word and relation has one of four places, whatever the function; the report has the selectivity."""
+    plain = load_functions(dataset_folder, "python", "test")[0].select(range(40))
+    places = {}
+    for row, original in zip(assign_dependents(plain, 3), plain):
+        words = [row["code"][start:end] for start, end in zip(row["token_start"], row["token_end"])]
+        visible = [place for place, word in enumerate(words) if word.strip()]
+        for edge, real in zip(row["relations"], original["relations"]):
+            head, first = edge["head"], edge["first"]
+            assert (edge["relation"], head, first) == (real["relation"], real["head"], edge["last"]) and first != head
+            others = [place for place in visible if place != head]
+            before, after = ([p for p in others if p < head], [p for p in others if p > head])
+            asked = ((before or after[:1])[-1], (after or before[-1:])[0], others[0], others[-1])
+            fits = {number for number, place in enumerate(asked) if place == first}
+            places.setdefault((edge["relation"], words[head]), {0, 1, 2, 3}).intersection_update(fits)
+    assert all(places.values()) and {min(of) for of in places.values()} == {0, 1, 2, 3} and len(places) > 300
+    task = inform(control="control-task", seed=3)
+    informed = [InformedModel(name, of, usable(of)) for name, of in (("model", result), ("task", task))]
+    shown = [row[-1] for row in _together(informed).rows]
+    same = [name for name, of in result.relations.items() if of.in_mean and name in task.relations]
+    differences = [result.relations[name].attention.uas - task.relations[name].attention.uas for name in same]
+    assert shown == [pytest.approx(np.mean(differences)), None] and len(same) > 3
 
 
 def test_intervals_are_of_functions(result):
