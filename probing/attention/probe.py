@@ -72,9 +72,9 @@ def probe(
     tokens; by default that of the language, if the model supports it. `max_length`: the most sub-tokens, special tokens
     included, of a function, 511 in the paper. `weights`: `norm` ranks by the norms of the vectors that attention weighs
     (Kobayashi et al. 2020) instead of by `attention`. `also_fits`: other models that a function must fit, so that
-    scores compare. `control`: `random-weights`, `shuffled-attention` or `redrawn-dependents`, drawn with `seed`: the
-    model without what it learned, with its attention on other tokens, or on edges to other tokens (see
-    `probing.runs.controls`), which the result says. `output`: a folder for the result and its ledger, in which an
+    scores compare. `control`: one of `codesyntax_dataset.protocol.CONTROLS`, drawn with `seed`: the model without
+    what it learned, with its attention on other tokens, or on other edges (see `probing.runs.controls`), which the
+    result says. `output`: a folder for the result and its ledger, in which an
     interrupted run continues where it stopped. `shard`: such as `2/7`, to run only the second of seven shards of the
     functions and write it to `output` for `probing.merge`; the result is then None.
 

@@ -128,7 +128,8 @@ def relations(model: Subject, units: str) -> str:
 
 def _first(findings: Findings) -> str:
     """The whole clause on a config."""
-    best, number = best_model(findings), len(findings.models)
+    best = best_model(findings)
+    number = len({(model.settings.model, model.settings.revision) for model in findings.models})
     score = _score(findings, best)
     if score is None:
         return f"In {findings.title}, no held-out score exists: the relations of the mean have no edges on validation"

@@ -729,7 +729,7 @@ def result_with_an_unknown_relation(folder):
     recomputed(folder, renamed)
 
 
-@in_results("of the control random-weights")
+@in_results("is a result of random-weights, expected one of the attention weights")
 def result_of_a_control(folder):
     recomputed(folder, with_settings(control="random-weights", seed=0))
 
