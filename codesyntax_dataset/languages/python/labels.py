@@ -1,6 +1,6 @@
 """The labels of Python functions: relations between nodes of the `ast` tree (`tree`), expressed in tokens (`tokens`).
 
-`_related` defines which nodes are related (Shen et al. 2022, section 3 and Table 8), `_NodeTokens` their tokens. The
+`_RELATED` defines which nodes are related (Shen et al. 2022, section 3 and Table 8), `_NodeTokens` their tokens. The
 published procedure tokenized the text of each node again, in isolation; the effect on the tokens is part of the labels,
 and is reproduced here from positions and indentation.
 """
@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from codesyntax_dataset.languages.python import tokens as python_tokens
 from codesyntax_dataset.languages.python.tokens import column_after
@@ -24,91 +24,66 @@ def _generators(node: ast.DictComp | ast.GeneratorExp | ast.ListComp | ast.SetCo
     return [node.generators[0].target, node.generators[-1].iter]
 
 
-def _related(node: ast.AST) -> list[Related]:
-    """The relations of a node. A relation without a head or a dependent (no `else`, no arguments) gives no edge."""
-    match node:
-        case ast.Name() | ast.Constant() | ast.arg():  # most nodes
-            return []
-        case ast.Assign():
-            return [("Assign:target->value", node.targets, [node.value])]
-        case ast.Attribute():
-            return [("Attribute:value->attr", [node.value], [node])]
-        case ast.AugAssign():
-            return [("AugAssign:target->value", [node.target], [node.value])]
-        case ast.BinOp():
-            return [("BinOp:left->right", [node.left], [node.right])]
-        case ast.BoolOp():
-            return [("BoolOp:value->value", node.values, node.values[1:2])]
-        case ast.Call():
-            return [
-                ("Call:func->args", [node.func], node.args),
-                ("Call:args->keywords", node.args, node.keywords),
-                ("Call:func->keywords", [node.func], node.keywords),
-            ]
-        case ast.Compare():
-            return [("Compare:left->comparator", [node.left], node.comparators)]
-        case ast.Dict():
-            return [("Dict:key->value", [k], [v]) for k, v in zip(node.keys, node.values) if k]
-        case ast.DictComp():
-            return [
-                ("DictComp:key->value", [node.key], [node.value]),
-                ("DictComp:key->generator", [node.key], _generators(node)),
-                ("DictComp:value->generator", [node.value], _generators(node)),
-            ]
-        case ast.For():
-            return [
-                ("For:for->body", [node], node.body),
-                ("For:for->target", [node], [node.target]),
-                ("For:for->iter", [node], [node.iter]),
-                ("For:target->iter", [node.target], [node.iter]),
-                ("For:target->body", [node.target], node.body),
-                ("For:iter->body", [node.iter], node.body),
-            ]
-        case ast.GeneratorExp():
-            return [("GeneratorExp:elt->generator", [node.elt], _generators(node))]
-        case ast.If():
-            return [
-                ("If:if->else", [node], node.orelse),
-                ("If:if->test", [node], [node.test]),
-                ("If:if->body", [node], node.body),
-                ("If:test->body", [node.test], node.body),
-                ("If:test->orelse", [node.test], node.orelse),
-                ("If:body->orelse", node.body, node.orelse),
-            ]
-        case ast.IfExp():
-            return [
-                ("IfExp:body->test", [node.body], [node.test]),
-                ("IfExp:test->orelse", [node.test], [node.orelse]),
-                ("IfExp:body->orelse", [node.body], [node.orelse]),
-            ]
-        case ast.ListComp():
-            return [("ListComp:elt->generator", [node.elt], _generators(node))]
-        case ast.SetComp():
-            return [("SetComp:elt->generator", [node.elt], _generators(node))]
-        case ast.Slice():
-            return [("Slice:lower->upper", [node.lower], [node.upper])] if node.lower and node.upper else []
-        case ast.Subscript():
-            return [("Subscript:value->slice", [node.value], [node.slice])]
-        case ast.Try():
-            return [
-                ("Try:body->handler", node.body, node.handlers),
-                ("Try:handler->orelse", node.handlers, node.orelse[:1]),
-                ("Try:handler->finalbody", node.handlers, node.finalbody),
-                ("Try:body->orelse", node.body, node.orelse),
-                ("Try:body->finalbody", node.body, node.finalbody),
-            ]
-        case ast.While():
-            return [
-                ("While:while->test", [node], [node.test]),
-                ("While:while->body", [node], node.body),
-                ("While:test->body", [node.test], node.body),
-            ]
-        case ast.With():
-            return [("With:item->body", [node.items[0].context_expr], node.body)]
-        case ast.comprehension():
-            return [("comprehension:target->iter", [node.target], [node.iter])]
-        case _:
-            return []
+_RELATED: dict[type[ast.AST], Callable[..., list[Related]]] = {
+    ast.Assign: lambda node: [("Assign:target->value", node.targets, [node.value])],
+    ast.Attribute: lambda node: [("Attribute:value->attr", [node.value], [node])],
+    ast.AugAssign: lambda node: [("AugAssign:target->value", [node.target], [node.value])],
+    ast.BinOp: lambda node: [("BinOp:left->right", [node.left], [node.right])],
+    ast.BoolOp: lambda node: [("BoolOp:value->value", node.values, node.values[1:2])],
+    ast.Call: lambda node: [
+        ("Call:func->args", [node.func], node.args),
+        ("Call:args->keywords", node.args, node.keywords),
+        ("Call:func->keywords", [node.func], node.keywords),
+    ],
+    ast.Compare: lambda node: [("Compare:left->comparator", [node.left], node.comparators)],
+    ast.Dict: lambda node: [("Dict:key->value", [k], [v]) for k, v in zip(node.keys, node.values) if k],
+    ast.DictComp: lambda node: [
+        ("DictComp:key->value", [node.key], [node.value]),
+        ("DictComp:key->generator", [node.key], _generators(node)),
+        ("DictComp:value->generator", [node.value], _generators(node)),
+    ],
+    ast.For: lambda node: [
+        ("For:for->body", [node], node.body),
+        ("For:for->target", [node], [node.target]),
+        ("For:for->iter", [node], [node.iter]),
+        ("For:target->iter", [node.target], [node.iter]),
+        ("For:target->body", [node.target], node.body),
+        ("For:iter->body", [node.iter], node.body),
+    ],
+    ast.GeneratorExp: lambda node: [("GeneratorExp:elt->generator", [node.elt], _generators(node))],
+    ast.If: lambda node: [
+        ("If:if->else", [node], node.orelse),
+        ("If:if->test", [node], [node.test]),
+        ("If:if->body", [node], node.body),
+        ("If:test->body", [node.test], node.body),
+        ("If:test->orelse", [node.test], node.orelse),
+        ("If:body->orelse", node.body, node.orelse),
+    ],
+    ast.IfExp: lambda node: [
+        ("IfExp:body->test", [node.body], [node.test]),
+        ("IfExp:test->orelse", [node.test], [node.orelse]),
+        ("IfExp:body->orelse", [node.body], [node.orelse]),
+    ],
+    ast.ListComp: lambda node: [("ListComp:elt->generator", [node.elt], _generators(node))],
+    ast.SetComp: lambda node: [("SetComp:elt->generator", [node.elt], _generators(node))],
+    ast.Slice: lambda node: [("Slice:lower->upper", [node.lower], [node.upper])] if node.lower and node.upper else [],
+    ast.Subscript: lambda node: [("Subscript:value->slice", [node.value], [node.slice])],
+    ast.Try: lambda node: [
+        ("Try:body->handler", node.body, node.handlers),
+        ("Try:handler->orelse", node.handlers, node.orelse[:1]),
+        ("Try:handler->finalbody", node.handlers, node.finalbody),
+        ("Try:body->orelse", node.body, node.orelse),
+        ("Try:body->finalbody", node.body, node.finalbody),
+    ],
+    ast.While: lambda node: [
+        ("While:while->test", [node], [node.test]),
+        ("While:while->body", [node], node.body),
+        ("While:test->body", [node.test], node.body),
+    ],
+    ast.With: lambda node: [("With:item->body", [node.items[0].context_expr], node.body)],
+    ast.comprehension: lambda node: [("comprehension:target->iter", [node.target], [node.iter])],
+}
+"""The relations of a node of a type. One without a head or a dependent (no `else`, no arguments) gives no edge."""
 
 
 _FROM_LAST_TOKEN = {"Call:func->args", "Call:args->keywords", "Call:func->keywords"}
@@ -156,7 +131,7 @@ def _relations(tree: ast.AST) -> Iterator[Related]:
         relative = node if isinstance(node, PLACED) and not isinstance(node, _FUNCTIONS) else None
         if parent and relative:
             yield "children:parent->child", [parent], [relative]
-        for relation, heads, dependents in _related(node):
+        for relation, heads, dependents in _RELATED[type(node)](node) if type(node) in _RELATED else ():
             if heads and dependents:
                 yield relation, heads, dependents
         visited = node.body if isinstance(node, _FUNCTIONS) else children(node)

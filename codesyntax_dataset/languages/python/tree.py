@@ -161,8 +161,8 @@ def _check_tokens(code: str, tokens: list[Token]) -> None:
 
 def _check_nodes(tree: ast.AST, code: str, tokens: list[Token]) -> None:
     """Reject what `feature_version` accepts: deep nesting, and what 3.10 and 3.11 allow in subscripts and `*args`."""
-    if 3 * len(tokens) <= MAX_DEPTH and "*" not in code and ":=" not in code:  # a token opens three nodes at most
-        return
+    if 3 * len(tokens) <= MAX_DEPTH and {"*", ":="}.isdisjoint(token.text for token in tokens):
+        return  # a token opens three nodes at most
     level, depth = [tree], 0
     suspects: list[ast.arg | ast.Subscript] = []
     while level:

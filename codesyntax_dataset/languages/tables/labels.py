@@ -79,7 +79,7 @@ class Labels:
     def __init__(self, table: Table):
         self._table = table
         self._readings = [
-            (ready, tree_sitter.Query(ready, refused), frame)
+            (ready, tree_sitter.Query(ready, refused) if refused else None, frame)
             for name, refused, frames in (Dialect(table.grammar, table.refused), *table.dialects)
             for ready in [grammar(name)]
             for frame in frames or table.frames
@@ -182,7 +182,7 @@ class Labels:
             raise unbounded
         return max(trees, key=lambda tree: tree.error.start_byte - tree.start if tree.error else 0)
 
-    def _error(self, root: tree_sitter.Node, start: int, refused: tree_sitter.Query) -> tree_sitter.Node | None:
+    def _error(self, root: tree_sitter.Node, start: int, refused: tree_sitter.Query | None) -> tree_sitter.Node | None:
         """The first node that the language does not have, or the root if the code reaches out of its frame."""
         if root.has_error:
             node = root
@@ -196,7 +196,7 @@ class Labels:
             frame = root.descendant_for_byte_range(start - 1, root.end_byte)
             if frame is None or frame.start_byte != start - 1:
                 return root
-        found = tree_sitter.QueryCursor(refused).captures(root).get("refused", ())
+        found = tree_sitter.QueryCursor(refused).captures(root).get("refused", ()) if refused else ()
         return min(found, key=lambda node: node.start_byte, default=None)
 
     def _walked(self, tree: _Tree) -> _Walk:
