@@ -148,10 +148,13 @@ def test_the_finding_about_the_decoder(config, other, tmp_path, monkeypatch):
         *cells(f"{config}-dependent-to-head-beyond", "smollm2-135m", "score", "score, low", "score, high"),
         *cells(f"{config}-dependent-to-head-beyond", "chance", "score"),
         *cells(f"{config}-dependent-to-head-beyond", "combined", "score"),
+        *cells("overview", "smollm2-135m, norm", "held-out: score"),
+        *cells(f"{config}-dependent-to-head-beyond", "smollm2-135m, norm", "score", "score, low", "score, high"),
     ]
     scores, languages = re.findall(r"\d+\.\d", paragraph), ["python", "java"]
-    of_language = [[*scores[at:4:2], *scores[4 + 3 * at : 7 + 3 * at], *scores[10 + at :: 2]] for at in (0, 1)]
-    assert printed == of_language[languages.index(config)]
+    at = languages.index(config)
+    told = [*scores[at:4:2], *scores[4 + 3 * at :][:3], *scores[10 + at : 14 : 2], scores[14 + at]]
+    assert printed == [*told, *scores[16 + 3 * at :][:3]] and len(scores) == 22
 
 
 def test_the_two_commands_stand_alone_in_a_line():
