@@ -167,7 +167,7 @@ def _run(
 
 def _names(node_types: Sequence[str]) -> list[str] | None:
     """The node types that are asked for, which may be several in one text; None for the default."""
-    return [name for text in node_types for name in text.replace(",", " ").split()] or None
+    return [name for text in node_types for name in text.replace(",", " ").split()] if node_types else None
 
 
 def _note_keywords(configs: Sequence[str], names: Sequence[str]) -> None:

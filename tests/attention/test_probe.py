@@ -22,6 +22,7 @@ from tokenizers import processors
 from transformers import AutoModel, AutoTokenizer, BertModel, GPT2Config, GPT2Model, PreTrainedTokenizerFast
 
 from codesyntax_dataset import CONFIGS, annotate
+from codesyntax_dataset.atomic import TEMPORARY_FOLDERS
 from codesyntax_dataset.errors import DatasetError, LedgerError, ModelError, UnknownName
 from codesyntax_dataset.languages import LANGUAGES
 from codesyntax_dataset.languages.variants import EXACT
@@ -372,8 +373,11 @@ def command(tiny_model, dataset_folder, output, *more):
 
 
 def left_in(folder):
-    """The bytes of each file, of results without the place of the model, which `whole` does not have."""
-    found = {file.name: file.read_bytes() for file in folder.iterdir()}
+    """The bytes of each file, of results without the place of the model, which `whole` does not have.
+
+    What a process wrote as it was killed is left beside them.
+    """
+    found = {file.name: file.read_bytes() for file in folder.iterdir() if not file.match(TEMPORARY_FOLDERS)}
     for name in found:
         if name.endswith(".json"):
             fields = json.loads(found[name])

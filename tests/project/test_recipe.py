@@ -40,7 +40,7 @@ COLUMNS = {
 
 
 def recipe() -> list[str]:
-    (block,) = re.findall(r"```sh\n(codesyntax build.*?)```", README, flags=re.DOTALL)
+    (block,) = re.findall(r"```sh\n(codesyntax build --source code-search-net.*?)```", README, flags=re.DOTALL)
     return block.splitlines()
 
 

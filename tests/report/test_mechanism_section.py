@@ -137,6 +137,7 @@ def test_another_model_or_other_data_are_not_compared():
         "limit": None,
         "labels": "abc",
         "random_weights": None,
+        "instead": [],
     }
 
     def read(probed, masked):

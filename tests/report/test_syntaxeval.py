@@ -403,6 +403,7 @@ def test_paths_are_divided_by_what_they_hold(probed, masked, tmp_path):
         "silencing": [],
         "information": [],
         "preference": [],
+        "surprisal": [],
     }
     found = by_instrument([masked, masked])
     assert (found["masking"], found["attention"]) == (sorted(masked.glob(RESULTS)), [])

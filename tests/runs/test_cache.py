@@ -87,6 +87,7 @@ ARGUMENTS = {
     "direction": None,
     "max_length": 511,
     "also_fits": (),
+    "weights": "attention",
 }
 
 
@@ -133,6 +134,7 @@ def test_everything_that_matters_is_in_the_key(place, tiny_model, dataset_folder
         "also_fits": key(also_fits=[str(tiny_model)]),
         "also_fits another": key(also_fits=[str(other)]),
         "weights": key(other),
+        "norms instead of attention": key(weights="norm"),
         "configuration": key(spoiled("other config", longer("config.json"))),
         "tokenizer": key(spoiled("other tokenizer", longer("tokenizer.json"))),
         "random weights": key(control="random-weights"),

@@ -27,7 +27,7 @@ RELATION = "If:if->body"
 class Planted:
     """A model of one sub-token a token: the first sub-token of a function is its number."""
 
-    name, revision, precision, family = "planted", "0", "float32", "planted"
+    name, revision, precision, family, weights = "planted", "0", "float32", "planted", "attention"
     device = torch.device("cpu")
 
     def __init__(self, maps: dict[int, np.ndarray]):
