@@ -15,7 +15,6 @@ from datasets.info import DatasetInfosDict
 
 from codesyntax_dataset.features import COLUMNS, FEATURES, PAIR_COLUMNS, PAIR_FEATURES
 from codesyntax_dataset.languages import LANGUAGES, Variant, in_order, variant_of
-from codesyntax_dataset.languages.variants import EXACT
 from codesyntax_dataset.measure import ConfigReport
 from codesyntax_dataset.protocol import EDITS
 from codesyntax_dataset.safe_files import printable
@@ -68,8 +67,8 @@ def render(
         origins=origins,
         units=" and ".join(dict.fromkeys(config.units for config in configs.values())),
         of_code=bool(of_code),
-        exact=[name for name in of_code if variant_of(name).name == EXACT.name],
-        published=[name for name in of_code if variant_of(name).name != EXACT.name],
+        exact=[name for name in of_code if variant_of(name).exact],
+        published=[name for name in of_code if not variant_of(name).exact],
         treebanks={name: config.treebanks for name, config in configs.items() if config.language.of_treebanks},
         ours=any(origin.labels is None for origin in origins.values()),
         labels=list(dict.fromkeys(origin.labels or _BY_RULES for origin in origins.values())),

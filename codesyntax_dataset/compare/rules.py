@@ -138,6 +138,8 @@ class Rules:
         """Why the other side lacks an edge."""
         if place.relation == CHILDREN:
             return _TREE
+        if any(token.start < place.head and place.end < token.end for token in other.tokens):
+            return "inside of a string"
         mine = other.without_brackets(place)
         if any(one[1:] == mine[1:] and one.relation != CHILDREN for one in other.cores):
             return "renamed"

@@ -37,6 +37,8 @@ TABLE = Table(
     frames=(("", ""), ("class A {", "\n}")),
     brackets=frozenset({"parenthesized_expression", "parenthesized_type"}),
     whole=frozenset({"regex", "string", "template_literal_type", "template_string"}),
+    interpolated=frozenset({"template_string", "template_substitution"}),
+    literal=frozenset("` string_fragment escape_sequence ${ }".split()),
     text=frozenset({"jsx_text"}),
     flat=frozenset(
         "arguments asserts_annotation class_body else_clause enum_body formal_parameters optional_chain program "

@@ -33,6 +33,7 @@ class Variant:
     `meaning`: a clause for the dataset card, in which `{configs}` is replaced by the configs that have this variant.
     `never_predicted`: a token that models must not predict in this variant, because its labels exclude it (the
     semicolon ablation of Shen et al. 2022). `edit`: of EDITS, how the functions are edited before they are labelled.
+    `exact`: its labels are what the grammar says, not the published ones.
     `pairs`: its rows are not functions with labels, but minimal pairs made of them (`codesyntax_dataset.pairs`).
     `relations`: its own, where they are others than those of the language.
     """
@@ -41,6 +42,7 @@ class Variant:
     meaning: str
     never_predicted: str | None = None
     edit: str | None = None
+    exact: bool = False
     pairs: bool = False
     relations: tuple[Relation, ...] | None = field(default=None, compare=False)
 

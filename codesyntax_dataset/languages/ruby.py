@@ -25,13 +25,16 @@ _TRY = {
 _AFTER_BEGIN = "body<begin>/^/condition"
 _ARGUMENTS = "arguments/*"
 _KEYWORDS = "pair|hash_splat_argument"
+_STRINGS = frozenset("bare_string bare_symbol delimited_symbol heredoc_body regex string subshell".split())
 
 TABLE = Table(
     grammar="tree_sitter_ruby",
     functions={"lambda": "^<assignment>/left", "method": "name", "singleton_method": "name"},
     scopes={"class": "name", "module": "name", "singleton_method": "object<!self>"},
     brackets=frozenset({"parenthesized_statements"}),
-    whole=frozenset("bare_string bare_symbol delimited_symbol heredoc_body regex string subshell".split()),
+    whole=_STRINGS,
+    interpolated=_STRINGS | {"interpolation"},
+    literal=frozenset('" ` / :" #{ } string_content escape_sequence heredoc_content heredoc_end'.split()),
     text=frozenset({"heredoc_body"}),
     flat=frozenset(
         "argument_list block_body block_parameters body_statement do empty_statement in lambda_parameters "

@@ -11,7 +11,6 @@ from typing import NamedTuple
 from codesyntax_dataset.errors import ParseError
 from codesyntax_dataset.languages import Definition, language_of, variant_of
 from codesyntax_dataset.languages.language import Unread
-from codesyntax_dataset.languages.variants import EXACT
 from codesyntax_dataset.safe_files import LARGEST_FILE
 from codesyntax_dataset.schema import Skips, SourceFunction
 
@@ -38,7 +37,7 @@ def definitions(text: str | None, config: str, skips: Skips, place: str) -> list
     Counted in `skips` are a file that is not text (None), one without a function that parses, and of others each part
     that does not, with its line.
     """
-    language, exact = language_of(config), variant_of(config) == EXACT
+    language, exact = language_of(config), variant_of(config).exact
     assert language.definitions is not None
     if text is None:
         skips.add("file is not text in UTF-8 or the encoding that it declares", place)

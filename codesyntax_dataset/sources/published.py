@@ -16,7 +16,6 @@ from typing import Any
 from codesyntax_dataset import safe_files
 from codesyntax_dataset.errors import CodeSyntaxError, SourceError
 from codesyntax_dataset.languages import Language, language_of, unedited, variant_of
-from codesyntax_dataset.languages.variants import EXACT
 from codesyntax_dataset.safe_files import explodes
 from codesyntax_dataset.schema import Annotation, Edge, Skips, SourceFunction, Token, check
 from codesyntax_dataset.sources.archive import ERRORS, open_zip
@@ -31,7 +30,7 @@ LARGEST_FILE = 4 * 1024**3  # bytes, far more than the published files; a larger
 def files() -> dict[str, str]:
     """File name -> config, of the configs that were published."""
     of_the_paper = (config for config in unedited() if language_of(config).first_validation_id is not None)
-    return {f"CodeSyntax_{config}.json": config for config in of_the_paper if variant_of(config).name != EXACT.name}
+    return {f"CodeSyntax_{config}.json": config for config in of_the_paper if not variant_of(config).exact}
 
 
 def fits(source: str, language: Language) -> bool:

@@ -351,7 +351,8 @@ def test_every_config_name_is_a_config():
     assert set(CONFIGS) == {
         "python", "python_with_new_lines", "java", "java_with_new_lines", "java_skip_semicolon",
         "english", "english_space_after", "german", "german_space_after", "ud", "ud_space_after",
-        "python_exact", "java_exact", *(name for name, language in LANGUAGES.items() if language.variants == (EXACT,)),
+        "python_exact", "java_exact", *(name for name, language in LANGUAGES.items() if language.variants[0] == EXACT),
+        *(f"{name}_interpolated" for name in ("python", "javascript", "typescript", "php", "ruby")),
         *(f"{name}_{edit.replace('-', '_')}" for name, language in LANGUAGES.items() if language.editing for edit in EDITS),
         *(f"{name}_pairs" for name, language in LANGUAGES.items() if language.editing),
     }  # fmt: skip

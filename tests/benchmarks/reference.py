@@ -18,7 +18,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from support.references.reference_parsers import Place, places
+from support.references.reference_parsers import Place, compared, places
 
 from codesyntax_dataset import annotate
 from codesyntax_dataset.errors import ParseError
@@ -34,13 +34,14 @@ def main() -> None:
     parser.add_argument("--most", type=int, default=2000, help="functions to read")
     asked = parser.parse_args()
     reference = importlib.import_module(f"reference.{asked.language}")
-    config = next(name for name, pair in CONFIGS.items() if pair == (asked.language, "exact"))
+    variant = compared(asked.language)
+    config = next(name for name, pair in CONFIGS.items() if pair == (asked.language, variant))
     functions = [function for function, _ in zip(read(asked.source, config, Skips()), range(asked.most))]
     edges, equal, refused, unread, times, shown = Counter(), 0, 0, 0, [], Counter()
     for function in functions:
         begin = time.process_time()
         try:
-            ours = annotate(function.code, asked.language, "exact")
+            ours = annotate(function.code, asked.language, variant)
         except ParseError:
             refused += 1
             continue

@@ -115,6 +115,14 @@ def test_a_text_that_ends_without_a_line_break():
     assert found["Attribute:value->attr", "moved", "empty token at the end"] == 1
 
 
+def test_edges_inside_of_a_string():
+    found = told("def f(a):\n    return f'{a.b} {a}' + c.d", ["exact", "interpolated"])
+    assert {change[1:] for change in found if change[0] == "Attribute:value->attr"} == {
+        ("kept", ""),
+        ("new", "inside of a string"),
+    }
+
+
 @pytest.mark.parametrize("body", PYTHON)
 def test_the_other_way_round_what_was_new_is_gone(body):
     code = f"def f():\n    {body}\n    pass\n"

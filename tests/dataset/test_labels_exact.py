@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import ast
 import importlib
+import re
 from collections import Counter
 
 import pytest
 from conftest import ROOT
 from support.labels.golden_pairs import GOLDEN, cases, spell_edges, spell_tokens
-from support.references.reference_parsers import places
+from support.references.reference_parsers import compared, places
 
 from codesyntax_dataset import annotate, tokenize
 from codesyntax_dataset.errors import ParseError
@@ -23,7 +25,7 @@ from codesyntax_dataset.languages.rust import TABLE as RUST
 from codesyntax_dataset.languages.tables.constructs import CHILDREN, CONSTRUCTS
 from codesyntax_dataset.languages.tables.parts import compiled
 from codesyntax_dataset.languages.typescript import TABLE as TYPESCRIPT
-from codesyntax_dataset.languages.variants import EXACT
+from codesyntax_dataset.languages.variants import EXACT, INTERPOLATED
 from codesyntax_dataset.schema import Skips
 from codesyntax_dataset.sources import read
 
@@ -39,6 +41,8 @@ TABLES = {
 }
 """Language -> its table."""
 
+INTERPOLATING = [name for name, table in TABLES.items() if table.interpolated]
+
 every_language = pytest.mark.parametrize("language", TABLES)
 
 
@@ -50,7 +54,7 @@ def golden():
     return [
         pytest.param(language, *case.values, id=f"{language}-{case.id}")
         for language in TABLES
-        for case in cases(language, of=[EXACT.name])
+        for case in cases(language, of=[EXACT.name, INTERPOLATED.name])
     ]
 
 
@@ -104,7 +108,7 @@ def test_the_sample_by_the_language_s_own_parser(language):
     reference = importlib.import_module(f"reference.{language}")
     differing, edges = Counter(), 0
     for function in read("sample", language, Skips()):
-        ours = exact(function.code, language)
+        ours = annotate(function.code, language, compared(language))
         theirs = reference.edges(function.code, ours.tokens)
         edges += sum(theirs.values())
         differing.update((places(ours) - theirs) + (theirs - places(ours)))
@@ -123,6 +127,64 @@ def test_tokens_and_edges_of_the_sample(language):
         assert all(edge.head < edge.first <= edge.last < len(tokens) for edge in edges)
         relations |= {edge.relation for edge in edges}
     assert relations <= {relation.name for relation in TABLES[language].relations}
+
+
+@pytest.mark.parametrize("language", INTERPOLATING)
+def test_interpolation_adds_what_is_inside_of_strings_and_nothing_else(language):
+    functions = Counter()
+    for function in read("sample", language, Skips()):
+        whole, opened = exact(function.code, language), annotate(function.code, language, INTERPOLATED.name)
+        assert opened.tokens == tokenize(function.code, language, INTERPOLATED.name)
+        strings = [token for token in whole.tokens if token not in opened.tokens]
+        functions[bool(strings)] += 1
+        spans = {(token.start, token.end): "" for token in strings}
+        for token in opened.tokens:
+            if token not in whole.tokens:
+                [around] = [span for span in spans if span[0] <= token.start and token.end <= span[1]]
+                spans[around] += token.text
+        assert ["".join(text.split()) for text in spans.values()] == ["".join(token.text.split()) for token in strings]
+        assert not places(whole) - places(opened)
+        for _, head, start, end in places(opened) - places(whole):
+            assert any(span[0] < head <= span[1] and span[0] < start and end < span[1] for span in spans)
+        if not strings:
+            assert opened == whole
+    assert functions[True] > 0 and functions[False] > 0
+
+
+def names_and_nodes(tree: ast.AST) -> list[str]:
+    """Those of a tree in the order of the text, but for strings, lists and constants."""
+    left = isinstance(tree, (ast.JoinedStr, ast.FormattedValue, ast.List, ast.Constant, ast.Load))
+    inside = [name for child in ast.iter_child_nodes(tree) for name in names_and_nodes(child)]
+    return inside if left else [getattr(tree, "id", type(tree).__name__), *inside]
+
+
+@pytest.mark.parametrize(
+    "string",
+    [
+        "f'a {x.y!r:>{w[0]}.{g(p)}} ({q}) {{z}} {s = } {t!s}'",
+        "f'{x:%H:%M}{ {1: y.z}[1] }{(lambda v: v + 1)(2):a{b}c}{a != b} {a if b else c:.3f}'",
+        "f'{f\"{deep.er}\"} {(*s, t)}' + F'é{ü.ö}é'.join(f'{[k for k in m if not k]}')",
+        "rf'''\\d\n{\nu\n}\n''' % f'{x = :d}'",
+    ],
+)
+def test_expressions_in_strings_by_python_s_parser(string):
+    """They are labelled like the elements of a list in place of the string, whose text becomes brackets and commas."""
+    code = listed = f"def f(x):\n    return {string}\n"
+    labels = annotate(code, "python", INTERPOLATED.name)
+    for piece, start, end in labels.tokens:
+        if re.search("['\"{}]", piece) and piece not in ("{", "}"):  # of a dictionary
+            opens = "[" if piece[0] not in "}!=:" else ","
+            bracket = opens.ljust(end - start) if piece[-1] == "{" else "]".rjust(end - start)
+            listed = listed[:start] + bracket + listed[end:]
+    assert names_and_nodes(ast.parse(listed)) == names_and_nodes(ast.parse(code))
+    theirs = importlib.import_module("reference.python").edges(listed, exact(listed, "python").tokens)
+    assert places(labels) == theirs
+    assert theirs.total() > 1
+
+
+def test_a_format_that_begins_with_an_equals_sign_is_no_assignment():
+    edges = annotate("def f(x):\n    return f'{x:=9}{(y:=9)}'\n", "python", INTERPOLATED.name).edges
+    assert [edge.head for edge in edges if edge.relation == "Assign:target->value"] == [13]
 
 
 @every_language
@@ -183,7 +245,7 @@ def test_what_a_grammar_misreads_is_refused(language, misread, read):
     ],
 )
 def test_what_another_grammar_reads(language, code):
-    annotation = exact(code, language)
+    annotation = annotate(code, language, compared(language))
     reference = importlib.import_module(f"reference.{language}")
     assert annotation.edges
     assert places(annotation) == reference.edges(code, annotation.tokens)

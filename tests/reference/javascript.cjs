@@ -96,8 +96,7 @@ function edges(file, shift, found) {
   function visit(node) {
     const at = start(node);
     switch (node.kind) {
-      case ts.SyntaxKind.TemplateExpression: // one token
-      case ts.SyntaxKind.TemplateLiteralType:
+      case ts.SyntaxKind.TemplateLiteralType: // one token
         return;
       case ts.SyntaxKind.BinaryExpression:
         binary(node);

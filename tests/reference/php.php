@@ -386,8 +386,6 @@ class Edges extends PhpParser\NodeVisitorAbstract
                 ];
                 $this->all('Try', $parts, 'body->handler', 'handler->finalbody', 'body->finalbody');
                 break;
-            case $node instanceof Node\Scalar\Encapsed || $node instanceof Expr\ShellExec:
-                return PhpParser\NodeTraverser::DONT_TRAVERSE_CHILDREN;
         }
         return null;
     }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import sys
 from collections import Counter
 from collections.abc import Iterator
 from itertools import accumulate
@@ -202,8 +203,8 @@ def edges(code: str, tokens: list[Token]) -> Counter[Place]:
 
 
 def _nodes(tree: ast.AST) -> Iterator[ast.AST]:
-    """Every node outside of f-strings, which are one token."""
+    """Every node, but for those inside of f-strings before Python 3.12, which does not know their places."""
     yield tree
-    if not isinstance(tree, ast.JoinedStr):
+    if not isinstance(tree, ast.JoinedStr) or sys.version_info >= (3, 12):
         for child in ast.iter_child_nodes(tree):
             yield from _nodes(child)

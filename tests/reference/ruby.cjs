@@ -3,7 +3,6 @@ const path = require("node:path");
 const readline = require("node:readline");
 
 const FROM_LAST = new Set(["Call:func->args", "Call:args->keywords", "Call:func->keywords", "Call:func->block"]);
-const WHOLE = /^Interpolated/; // strings, symbols, regular expressions, commands
 
 class Edges {
   constructor(text) {
@@ -140,7 +139,6 @@ class Edges {
 
   visit(node, inPattern = false) {
     const kind = node.constructor.name;
-    if (WHOLE.test(kind)) return;
     const value = node.value?.location && this.span(node.value);
     if (/(Operator|And|Or)WriteNode$/.test(kind)) {
       this.add("AugAssign:target->value", place(node.location), value);

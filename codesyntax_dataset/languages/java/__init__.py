@@ -15,7 +15,7 @@ from codesyntax_dataset.languages.variants import PAPER, SKIP_SEMICOLON, WITH_NE
 JAVA = Language(
     name="java",
     title="Java",
-    variants=(PAPER, WITH_NEW_LINES, SKIP_SEMICOLON, exact_by(TABLE)),
+    variants=(PAPER, WITH_NEW_LINES, SKIP_SEMICOLON, *exact_by(TABLE)),
     relations=RELATIONS,
     suffixes=(".java",),
     keywords=tuple(  # reserved words and literals of Java 8, without `enum`

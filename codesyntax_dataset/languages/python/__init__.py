@@ -15,7 +15,7 @@ from codesyntax_dataset.languages.variants import PAPER, WITH_NEW_LINES
 PYTHON = Language(
     name="python",
     title="Python",
-    variants=(PAPER, WITH_NEW_LINES, exact_by(TABLE)),
+    variants=(PAPER, WITH_NEW_LINES, *exact_by(TABLE)),
     relations=RELATIONS,
     suffixes=(".py",),
     keywords=tuple(  # those of Python 3.9

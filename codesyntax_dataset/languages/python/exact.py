@@ -24,6 +24,8 @@ TABLE = Table(
     },  # `*a[0]` is `(*a)[0]` to it
     chains={"union_type": ("BinOp", frozenset({"binary_operator", "type", "union_type"}))},
     whole=frozenset({"string"}),
+    interpolated=frozenset("format_expression format_specifier interpolation string".split()),
+    literal=frozenset("string_start string_content string_end { } = : type_conversion".split()),
     flat=frozenset(
         {"argument_list", "block", "module", "parameters", "lambda_parameters", "type", "type_parameter", "with_clause"}
     ),
@@ -39,7 +41,7 @@ TABLE = Table(
     rules=(
         Rule("assignment", "Assign", {"target": "left", "value": "right+"}),
         Rule("type_alias_statement", "Assign", {"target": "left", "value": "right"}),
-        Rule("named_expression", "Assign", {"target": "name", "value": "value"}),
+        Rule("named_expression", "Assign", {"target": "name unless ^<interpolation>", "value": "value"}),  # f"{x:=9}"
         Rule("attribute", "Attribute", {"value": "object", "attr": "attribute"}),
         *(
             Rule(f"{pattern}/dotted_name", "Attribute", {"value": "*[0]", "attr": f"*[{place}]"})

@@ -1,7 +1,8 @@
 """Tokens and edges of code by the table of its language.
 
 - Tokens are the leaves of the grammar's tree, and the nodes that are whole; white space and comments are none, nor is
-  white space at the ends of plain text.
+  white space at the ends of plain text. Where interpolated strings are asked for, the tokens of one are those of its
+  expressions, and the text before, between and behind these, brackets included, as in ECMAScript's templates.
 - A dependent is what the grammar says: all tokens of its nodes, from the first to the last. Brackets that only group
   are not part of what is inside them.
 - A head is the first token of its nodes, or the last for the relations in `FROM_LAST_TOKEN`; brackets that only group
@@ -14,7 +15,7 @@ import functools
 import importlib
 import re
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import accumulate
 from typing import NamedTuple
 
@@ -34,6 +35,9 @@ def grammar(name: str) -> tree_sitter.Language:
     """The tree-sitter grammar of a package, or of a function in one (`package.function`)."""
     package, _, function = name.partition(".")
     return tree_sitter.Language(getattr(importlib.import_module(package), function or "language")())
+
+
+_Span = tuple[int, int]  # in bytes
 
 
 class _Rule(NamedTuple):
@@ -65,7 +69,7 @@ class _Tree(NamedTuple):
 class _Walk(NamedTuple):
     """The items that a walk through a tree meets, in the order of the text."""
 
-    leaves: list[tuple[int, int]]
+    leaves: list[_Span]
     comments: list[tree_sitter.Node]
     related: list[tuple[_Rule | int, tree_sitter.Node, int]]  # a construct, or the head of a node; its first leaf
     opening: set[int]  # the bytes where brackets that only group begin
@@ -100,19 +104,23 @@ class Labels:
             else:
                 self._rules.setdefault(node, []).append(ready)
         self._parents = {parent for parent, _ in self._inside}
+        self._strings = table.interpolated & table.whole
 
-    def annotate(self, code: str) -> Annotation:
-        """The labels of a function; raises ParseError, with line and column, if it does not parse."""
+    def annotate(self, code: str, interpolated: bool = False) -> Annotation:
+        """The labels of a function; raises ParseError, with line and column, if it does not parse.
+
+        With `interpolated`, strings with expressions inside are not whole.
+        """
         tree = self._parsed(code)
         if tree.error is not None:
             raise _error_at(code, tree)
-        walk = self._walked(tree)
+        walk = self._walked(tree, interpolated)
         return Annotation(_tokens(code, tree, walk), list(self._edges(walk)))
 
-    def tokenize(self, code: str) -> list[Token]:
+    def tokenize(self, code: str, interpolated: bool = False) -> list[Token]:
         """Only the tokens, also of code that does not parse: what the grammar cannot read is in tokens, too."""
         tree = self._parsed(code)
-        return _tokens(code, tree, self._walked(tree))
+        return _tokens(code, tree, self._walked(tree, interpolated))
 
     def _parsed(self, code: str) -> _Tree:
         """The tree of the code; if it does not parse, that without what some grammars stumble over (see `_plain`)."""
@@ -199,32 +207,36 @@ class Labels:
         found = tree_sitter.QueryCursor(refused).captures(root).get("refused", ()) if refused else ()
         return min(found, key=lambda node: node.start_byte, default=None)
 
-    def _walked(self, tree: _Tree) -> _Walk:
+    def _walked(self, tree: _Tree, interpolated: bool = False) -> _Walk:
         rules, inside, parents = self._rules, self._inside, self._parents
         whole, text = self._table.whole, self._table.text
         brackets, flat, chains = self._table.brackets, self._table.flat, self._table.chains
-        signs = self._table.signs
+        signs, strings = self._table.signs, self._strings if interpolated else frozenset()
         walk = _Walk([], [], [], set(), set(), tree.signs)
         leaves, related, opening = walk.leaves, walk.related, walk.opening
-        waiting: list[tuple[tree_sitter.Node, int, str]] = [(tree.root, -1, "")]
+        waiting: list[tuple[tree_sitter.Node | _Span, int, str]] = [(tree.root, -1, "")]
         while waiting:
             node, above, parent = waiting.pop()
+            if isinstance(node, tuple):
+                leaves.append(node)
+                continue
+            children: Sequence[tree_sitter.Node | _Span]
             kind, start, end = node.type, node.start_byte, node.end_byte
             if tree.start <= start and end <= tree.end:
                 begin = len(leaves)
                 if kind in whole:
-                    children = []
+                    children = self._interpolated(node, tree.data) if kind in strings else ()
                 elif node.is_extra and not node.is_error and kind not in COUNTED:
                     walk.comments.append(node)
                     continue
                 elif kind in chains:
                     construct, parts = chains[kind]
-                    children = _flattened(node, parts)
-                    left, *others = [child for child in children if child.is_named]
+                    children = operands = _flattened(node, parts)
+                    left, *others = [child for child in operands if child.is_named]
                     related.extend((_between(construct, left, right), node, begin) for right in others)
                 else:
                     children = node.children
-                if kind in text:
+                if kind in text and not children:
                     leaves.extend(_stripped(tree.data, start, end))
                 elif not children and end > start:
                     if tree.signs and {end - 1, end} & tree.signs:
@@ -232,7 +244,7 @@ class Labels:
                         leaves.extend([(start, name), (name, end + (end in tree.signs))])
                     else:
                         leaves.append((start, end))
-                groups = kind in brackets and _groups(children)
+                groups = kind in brackets and _groups(node.children)
                 if groups:
                     opening.add(start)
                     walk.closing.add(end)
@@ -251,6 +263,23 @@ class Labels:
             if children:
                 waiting += [(child, above, kind) for child in reversed(children)]
         return walk
+
+    def _interpolated(self, string: tree_sitter.Node, data: bytes) -> list[tree_sitter.Node | _Span]:
+        """The expressions inside of a string and the text around each, in order; nothing if there are none."""
+        inside, text, expressions = self._table.interpolated - self._table.whole, self._table.literal, []
+        waiting = string.children[::-1]
+        while waiting:
+            node = waiting.pop()
+            if node.type in inside:
+                waiting += node.children[::-1]
+            elif node.type not in text:
+                expressions.append(node)
+        pieces: list[tree_sitter.Node | _Span] = []
+        start = string.start_byte
+        for node in expressions:
+            pieces += [*_stripped(data, start, node.start_byte), node]
+            start = node.end_byte
+        return [*pieces, *_stripped(data, start, string.end_byte)] if expressions else []
 
     def _edges(self, walk: _Walk) -> Iterator[Edge]:
         opening, closing, signs = walk.opening, walk.closing, walk.signs
@@ -327,7 +356,7 @@ def _groups(children: Nodes) -> bool:
     return not any(child.type == "," for child in children)
 
 
-def _stripped(data: bytes, start: int, end: int) -> list[tuple[int, int]]:
+def _stripped(data: bytes, start: int, end: int) -> list[_Span]:
     """Where plain text begins and ends without white space around it; nothing if it is only white space."""
     text = data[start:end]
     start += len(text) - len(text.lstrip())
@@ -345,7 +374,7 @@ def _tokens(code: str, tree: _Tree, walk: _Walk) -> list[Token]:
     return [Token(code[places[start] : places[end]], places[start], places[end]) for start, end in spans]
 
 
-def _unread(code: str, tree: _Tree, walk: _Walk, spans: list[tuple[int, int]]) -> Iterator[tuple[int, int]]:
+def _unread(code: str, tree: _Tree, walk: _Walk, spans: list[_Span]) -> Iterator[_Span]:
     """The text that is in no leaf, because the grammar cannot read it, up to the next blank."""
     data, position = code.encode(), 0
     comments = [(node.start_byte - tree.start, node.end_byte - tree.start) for node in walk.comments]

@@ -9,11 +9,14 @@ from typing import Any
 
 from codesyntax_dataset.languages.language import Definition, Language, Unread, Variant
 from codesyntax_dataset.languages.tables.table import Table
-from codesyntax_dataset.languages.variants import EXACT
+from codesyntax_dataset.languages.variants import EXACT, INTERPOLATED
 from codesyntax_dataset.schema import Annotation, Token
 
 Annotate = Callable[[str, str], Annotation]
 Tokenize = Callable[[str, str], list[Token]]
+
+
+_BY_TABLE = (EXACT.name, INTERPOLATED.name)
 
 
 def language_by(table: Table, **facts: Any) -> Language:
@@ -25,7 +28,7 @@ def language_by(table: Table, **facts: Any) -> Language:
         return definitions(text, table)
 
     return Language(
-        variants=(EXACT,),
+        variants=exact_by(table),
         relations=table.relations,
         unparsed="does not parse",
         annotate=annotate_by(table),
@@ -38,16 +41,19 @@ def language_by(table: Table, **facts: Any) -> Language:
     )
 
 
-def exact_by(table: Table) -> Variant:
-    """The variant of exact labels of a language whose other labels, and relations, are the published ones."""
-    return replace(EXACT, relations=table.relations)
+def exact_by(table: Table) -> tuple[Variant, ...]:
+    """The variants of exact labels: their relations are those of the table, whatever the other variants have."""
+    variants = (EXACT, INTERPOLATED) if table.interpolated else (EXACT,)
+    return tuple(replace(variant, relations=table.relations) for variant in variants)
 
 
 def annotate_by(table: Table, published: Annotate | None = None) -> Annotate:
     """A function that labels by the table; with `published`, that labels the other variants."""
     labels = _labels(table)
     return lambda code, variant: (
-        published(code, variant) if published and variant != EXACT.name else labels().annotate(code)
+        published(code, variant)
+        if published and variant not in _BY_TABLE
+        else labels().annotate(code, interpolated=variant == INTERPOLATED.name)
     )
 
 
@@ -55,7 +61,9 @@ def tokenize_by(table: Table, published: Tokenize | None = None) -> Tokenize:
     """A function that finds tokens by the table; with `published`, that finds those of the other variants."""
     labels = _labels(table)
     return lambda code, variant: (
-        published(code, variant) if published and variant != EXACT.name else labels().tokenize(code)
+        published(code, variant)
+        if published and variant not in _BY_TABLE
+        else labels().tokenize(code, interpolated=variant == INTERPOLATED.name)
     )
 
 

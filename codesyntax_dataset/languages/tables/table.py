@@ -36,6 +36,8 @@ class Table:
     tried in turn, with which it is a whole program; a node from the last character of the text before, a bracket,
     to the end must be there. `rules`: the constructs. `brackets`: nodes that, without a comma, do nothing but
     group; the dependent is what is inside. `whole`: nodes that are one token whatever is inside, such as strings.
+    `interpolated`: those of them that may have expressions inside, which a variant labels, and the nodes between a
+    string and its expressions; `literal`: what else is in both, text and signs.
     `suffixed`: matches, in bytes, a name or closing bracket with a `sign` that changes nothing, for code that the
     grammar can only read with the sign as part of the name or without it. `unread`: matches, in bytes, words
     outside of functions that the grammar cannot read and that change nothing. `soft`: matches, in bytes, names that
@@ -61,6 +63,8 @@ class Table:
     signs: Mapping[str, frozenset[str]] = field(default_factory=dict)
     chains: Mapping[str, tuple[str, frozenset[str]]] = field(default_factory=dict)
     whole: frozenset[str] = frozenset()
+    interpolated: frozenset[str] = frozenset()
+    literal: frozenset[str] = frozenset()
     text: frozenset[str] = frozenset()
     flat: frozenset[str] = frozenset()
     refused: str = ""

@@ -6,7 +6,7 @@ In tokens ⏎ is a line break, ␣ a blank and ∅ no character at all. The code
 
     python tests/support/labels/golden_pairs.py rust FILE
 
-prints these sections of the function in a file, with its exact labels as they are now, to be read by eye.
+prints these sections of the function in a file, with all its exact labels as they are now, to be read by eye.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from pathlib import Path
 import pytest
 
 from codesyntax_dataset import annotate
+from codesyntax_dataset.languages import LANGUAGES
 from codesyntax_dataset.schema import Annotation, Token
 
 GOLDEN = Path(__file__).parents[2] / "golden"
@@ -54,6 +55,8 @@ def spell_edges(annotation: Annotation) -> list[str]:
 
 if __name__ == "__main__":
     function = Path(sys.argv[2]).read_text("utf-8").strip("\n")
-    labels = annotate(function, sys.argv[1], "exact")
-    tokens, edges = " ".join(spell_tokens(labels.tokens)), "\n".join(spell_edges(labels))
-    print(f"\n=== code\n{function}\n\n=== exact\n{tokens}\n\n{edges}")
+    print(f"\n=== code\n{function}")
+    for name in (variant.name for variant in LANGUAGES[sys.argv[1]].variants if variant.exact):
+        labels = annotate(function, sys.argv[1], name)
+        tokens, edges = " ".join(spell_tokens(labels.tokens)), "\n".join(spell_edges(labels))
+        print(f"\n=== {name}\n{tokens}\n\n{edges}")

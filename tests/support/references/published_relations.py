@@ -9,6 +9,6 @@ from codesyntax_dataset.languages.variants import EXACT
 
 
 def published_relations(language: str) -> tuple[Relation, ...]:
-    if LANGUAGES[language].variants == (EXACT,):
+    if LANGUAGES[language].variants[0] == EXACT:
         return LANGUAGES[language].relations
     return importlib.import_module(f"codesyntax_dataset.languages.{language}.relations").RELATIONS

@@ -12,16 +12,25 @@ import base64
 import os
 import shutil
 import subprocess
+import sys
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
 
+from codesyntax_dataset.languages import LANGUAGES
 from codesyntax_dataset.languages.tables.constructs import CHILDREN, FROM_LAST_TOKEN
+from codesyntax_dataset.languages.variants import EXACT
 from codesyntax_dataset.schema import Annotation, Token
 
 Place = tuple[str, int, int, int]
+
+
+def compared(language: str) -> str:
+    """The variant that references have the edges of: with those inside of strings, where `ast` knows their places."""
+    known = language != "python" or sys.version_info >= (3, 12)
+    return LANGUAGES[language].variant_names[-1] if known else EXACT.name
 
 
 def places(annotation: Annotation) -> Counter[Place]:
