@@ -265,7 +265,7 @@ class Labels:
         return walk
 
     def _interpolated(self, string: tree_sitter.Node, data: bytes) -> list[tree_sitter.Node | _Span]:
-        """The expressions inside of a string and the text around each, in order; nothing if there are none."""
+        """The expressions inside of a string and the text around each, in order."""
         inside, text, expressions = self._table.interpolated - self._table.whole, self._table.literal, []
         waiting = string.children[::-1]
         while waiting:
@@ -279,7 +279,7 @@ class Labels:
         for node in expressions:
             pieces += [*_stripped(data, start, node.start_byte), node]
             start = node.end_byte
-        return [*pieces, *_stripped(data, start, string.end_byte)] if expressions else []
+        return [*pieces, *_stripped(data, start, string.end_byte)]
 
     def _edges(self, walk: _Walk) -> Iterator[Edge]:
         opening, closing, signs = walk.opening, walk.closing, walk.signs
