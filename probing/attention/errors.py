@@ -6,17 +6,16 @@ instead. Therefore the model runs again, and only the first choices of these hea
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import os
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import numpy as np
-from pydantic import ValidationError
+from pydantic import Field, ValidationError
 
 from codesyntax_dataset import safe_files
 from codesyntax_dataset.arguments import checked
@@ -27,9 +26,10 @@ from codesyntax_dataset.languages import language_of
 from codesyntax_metric.topk_uas import HEAD_TO_DEPENDENT, RULES
 from probing.attention.error_classes import CLASSES, PLACES, Tokens, place
 from probing.attention.ledger import RankLedger
+from probing.attention.result import RelationScores
 from probing.attention.result import load as load_result
 from probing.runs.progress import progress
-from probing.runs.records import explain
+from probing.runs.records import Count, FieldsByName, Number, Record, exactly, explain
 from probing.runs.saved import LARGEST
 from probing.runs.settings import Settings
 
@@ -43,39 +43,63 @@ MOST_DIFFERING = {"float32": 0.001, "bfloat16": 0.25}
 """Largest share of edges whose hits may change when a model runs again: other batches round sums differently."""
 
 
-@dataclass
-class ErrorAnalysis:
-    """The wrong first choices of one result, by rule and relation.
+Span = Annotated[list[Number], Field(min_length=3, max_length=3)]
+"""A token: its line from 1, first column, and column after the last; one over several lines ends with the first."""
 
-    `rules`: {rule: {relation: {"edges": n, "hits": n, "errors": n, "layer": int, "head": int, "classes": {class:
-    {"errors": n, "share": percent of the relation's errors, "places": {place: errors}, "examples": [...]}}}}}, classes
-    and places that occur, in the order of CLASSES and of PLACES. An example is {"function": its id, "lines": {line:
-    code}, "head": place, "dependent": place, "chosen": place or None}: the edge's head token, the token of the
-    dependent that counts by the rule, and the choice. A line is a number from 1, as a string; a place is [line, first
-    column, column after the last], where a token over several lines ends with the first. `differing`: {rule: edges that
-    are hit now but not in the ledger, or the reverse}.
-    """
+
+class ErrorExample(FieldsByName):
+    """An edge of which another token was chosen. `function`: its id in the dataset; `lines`: number -> code."""
+
+    function: Number
+    lines: dict[str, str]
+    head: Span
+    dependent: Span
+    """The token of the dependent that counts by the rule."""
+    chosen: Span | None
+
+
+class ClassErrors(FieldsByName):
+    """The errors of one of CLASSES. `share`: percent of the relation's errors; `places`: one of PLACES -> errors."""
+
+    errors: Count
+    share: float
+    places: dict[str, Count]
+    examples: list[ErrorExample]
+
+
+class RelationErrors(FieldsByName):
+    """The errors of the best head of a relation, by class; classes and places that occur, in their order."""
+
+    edges: Count
+    hits: Number
+    errors: Number
+    layer: Number
+    head: Number
+    classes: dict[str, ClassErrors]
+
+
+class ErrorAnalysis(Record):
+    """The wrong first choices of one result, by rule and relation."""
 
     signature: str
     settings: Settings
-    rules: dict[str, dict[str, Any]]
-    differing: dict[str, int]
+    rules: Annotated[dict[str, dict[str, RelationErrors]], exactly(RULES)]
+    differing: dict[str, Number]
+    """Rule -> edges that are hit now but not in the ledger, or the reverse."""
 
     def classes(self, rule: str) -> dict[str, int]:
         """The number of errors of each class, over all relations."""
         entries = self.rules[rule].values()
-        return {name: sum(e["classes"].get(name, {"errors": 0})["errors"] for e in entries) for name in CLASSES}
+        return {name: sum(e.classes[name].errors for e in entries if name in e.classes) for name in CLASSES}
 
     def places(self, rule: str, relation: str) -> dict[str, int]:
         """The number of errors of a relation at each place; those without a prediction have no place."""
-        classes = self.rules[rule][relation]["classes"].values()
-        return {name: sum(errors["places"].get(name, 0) for errors in classes) for name in PLACES}
+        classes = self.rules[rule][relation].classes.values()
+        return {name: sum(errors.places.get(name, 0) for errors in classes) for name in PLACES}
 
     def to_json(self) -> str:
         """The same analysis gives the same text."""
-        fields = {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
-        fields["settings"] = self.settings.model_dump()
-        return json.dumps(with_checksum(fields), indent=1, allow_nan=False) + "\n"
+        return json.dumps(with_checksum(self.model_dump(mode="json")), indent=1, allow_nan=False) + "\n"
 
 
 def errors_path(result: str | os.PathLike) -> Path:
@@ -95,14 +119,10 @@ def load(path: str | os.PathLike) -> ErrorAnalysis:
         fields = without_checksum(json.loads(safe_files.read(path, LARGEST)))
         # earlier ones also said here how the probe ran
         made = {name: value for name, value in fields["settings"].items() if name in Settings.model_fields}
-        analysis = ErrorAnalysis(**{**fields, "settings": Settings.model_validate(made)})
-        for rule, relations in analysis.rules.items():
-            for relation in relations:
-                analysis.places(rule, relation)
-        return analysis
+        return ErrorAnalysis.model_validate({**fields, "settings": made})
     except ValidationError as error:
         raise LedgerError(
-            f"{path} is not an error analysis ({explain(error, 'its settings')}): expected what `codesyntax errors` "
+            f"{path} is not an error analysis ({explain(error, 'it')}): expected what `codesyntax errors` "
             "wrote; run it again"
         ) from error
     except (OSError, ValueError, TypeError, LookupError, AttributeError, RecursionError) as error:
@@ -136,31 +156,38 @@ def analyse(
     chosen = _first_choices(settings, ledger, picked, session, data)
     hit = _hits(ledger, settings.direction, chosen)
     differing = _compare(ledger, settings, picked, hit)
-    analysis = ErrorAnalysis(probed.signature, settings, {rule: {} for rule in RULES}, differing)
-    for number, rule in enumerate(RULES):
-        for relation in sorted(ledger.relations):
-            hits = hit[number, ledger.relation == ledger.relations.index(relation)]
-            layer, head = picked[number, ledger.relations.index(relation)].tolist()
-            entry = {"edges": len(hits), "hits": int(hits.sum()), "errors": int((~hits).sum())}
-            analysis.rules[rule][relation] = {**entry, "layer": layer, "head": head, "classes": {}}
+    counted: Counter[tuple[str, str, str, str | None]] = Counter()
+    examples: defaultdict[tuple[str, str, str], list[ErrorExample]] = defaultdict(list)
     for error in _errors(ledger, settings, chosen, hit, data):
-        relation = analysis.rules[error.rule][error.relation]
-        entry = relation["classes"].setdefault(error.kind, {"errors": 0, "share": 0.0, "places": {}, "examples": []})
-        entry["errors"] += 1
-        entry["share"] = 100 * entry["errors"] / relation["errors"]
-        if error.place:
-            entry["places"][error.place] = entry["places"].get(error.place, 0) + 1
-        if len(entry["examples"]) < EXAMPLES:
-            entry["examples"].append(error.example())
-    for relations in analysis.rules.values():
-        for entry in relations.values():
-            entry["classes"] = {name: entry["classes"][name] for name in CLASSES if name in entry["classes"]}
-            for errors in entry["classes"].values():
-                errors["places"] = {name: errors["places"][name] for name in PLACES if name in errors["places"]}
-    return analysis
+        counted[error.rule, error.relation, error.kind, error.place] += 1
+        of_class = examples[error.rule, error.relation, error.kind]
+        if len(of_class) < EXAMPLES:
+            of_class.append(error.example())
+
+    def of_relation(rule: str, relation: str) -> RelationErrors:
+        column = ledger.relations.index(relation)
+        hits = hit[RULES.index(rule), ledger.relation == column]
+        layer, head = picked[RULES.index(rule), column].tolist()
+        wrong = int((~hits).sum())
+        classes = {}
+        for kind in CLASSES:
+            places = {name: counted[rule, relation, kind, name] for name in (*PLACES, None)}
+            if errors := sum(places.values()):
+                classes[kind] = ClassErrors(
+                    errors=errors,
+                    share=100 * errors / wrong,
+                    places={name: count for name, count in places.items() if name and count},
+                    examples=examples[rule, relation, kind],
+                )
+        return RelationErrors(
+            edges=len(hits), hits=int(hits.sum()), errors=wrong, layer=layer, head=head, classes=classes
+        )
+
+    rules = {rule: {relation: of_relation(rule, relation) for relation in sorted(ledger.relations)} for rule in RULES}
+    return ErrorAnalysis(signature=probed.signature, settings=settings, rules=rules, differing=differing)
 
 
-def _best_heads(relations: dict[str, Any], names: list[str]) -> np.ndarray:
+def _best_heads(relations: Mapping[str, RelationScores], names: list[str]) -> np.ndarray:
     """Layer and head of each rule's and relation's best head at k = 1: int (rules, relations, 2)."""
     best = [[relations[name][rule]["1"] for name in names] for rule in RULES]
     return np.array([[(entry["layer"], entry["head"]) for entry in entries] for entries in best])
@@ -229,21 +256,20 @@ class _Error(NamedTuple):
     relation: str
     kind: str  # one of CLASSES
     place: str | None  # one of PLACES; None without a prediction
-    row: dict[str, Any]  # of the dataset
+    row: Mapping[str, Any]  # of the dataset
     head: int
     dependent: int  # the token that counts by the rule
     chosen: int | None
 
-    def example(self) -> dict[str, Any]:
-        places = {name: self._place(getattr(self, name)) for name in ("head", "dependent", "chosen")}
+    def example(self) -> ErrorExample:
+        head, dependent = self._span(self.head), self._span(self.dependent)
+        chosen = None if self.chosen is None else self._span(self.chosen)
         code = self.row["code"].split("\n")
-        numbers = sorted({place[0] for place in places.values() if place})
+        numbers = sorted({span[0] for span in (head, dependent, chosen) if span})
         lines = {str(number): code[number - 1].rstrip("\r") for number in numbers}
-        return {"function": self.row["id"], "lines": lines, **places}
+        return ErrorExample(function=self.row["id"], lines=lines, head=head, dependent=dependent, chosen=chosen)
 
-    def _place(self, token: int | None) -> list[int] | None:
-        if token is None:
-            return None
+    def _span(self, token: int) -> list[int]:
         code, start, end = self.row["code"], self.row["token_start"][token], self.row["token_end"][token]
         line_start = code.rfind("\n", 0, start) + 1
         line_end = code.find("\n", start)

@@ -16,7 +16,7 @@ from codesyntax_dataset.languages import CONFIGS, variant_of
 from codesyntax_dataset.protocol import KS, TABLE_KS
 from codesyntax_metric.topk_uas import RULES, SCORING_VERSION, score
 from probing.attention.ledger import RankLedger
-from probing.runs.records import Count, Number, Record, exactly
+from probing.runs.records import Count, FieldsByName, Number, exactly
 from probing.runs.saved import Circumstances, Provenance, Result
 from probing.runs.settings import Settings, Signature
 
@@ -86,16 +86,6 @@ def signature_of(settings: Settings, functions: int, edges: int) -> Signature:
         control=settings.control and f"{settings.control}/{settings.seed}",
         not_predicted=variant_of(settings.config).never_predicted or None if settings.config in CONFIGS else None,
     )
-
-
-class FieldsByName(Record):
-    """A record whose fields are also found by their names, as in JSON: `cell["score"]`, `{**cell}`."""
-
-    def __getitem__(self, name: str) -> Any:
-        return getattr(self, name)
-
-    def keys(self) -> list[str]:
-        return list(type(self).model_fields)
 
 
 class HeadScore(FieldsByName):

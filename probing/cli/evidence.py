@@ -111,13 +111,13 @@ def baseline(as_json: bool, wide: bool, output: Path | None, **given: Any) -> No
     from probing.report.terminal import print_parts
 
     datasets.disable_progress_bars()
-    result = baselines.baseline(**given).to_dict()
+    result = baselines.baseline(**given)
     if as_json:
-        click.echo(baselines.to_json(result), nl=False)
+        click.echo(result.to_json(), nl=False)
     else:
         print_parts(results.baselines(result), wide)
     if output:
-        note(f"wrote {baselines.save(result, output)}")
+        note(f"wrote {result.save(output)}")
 
 
 @main.command()

@@ -52,8 +52,9 @@ from probing.attention.edges import EdgeTable, stacked
 from probing.attention.ledger import RankLedger
 from probing.evidence.outcomes import Choice, Outcomes
 from probing.evidence.selection import apply, held_out, published
-from probing.evidence.uncertainty import estimate, mean_score, means, summary
+from probing.evidence.uncertainty import Means, Summary, estimate, mean_score, means, summary
 from probing.runs.data import label_digest, load_functions, rows
+from probing.runs.records import FieldsByName
 
 KINDS = BASELINES[:-1]
 """The heads of a baseline's ledger, in this order."""
@@ -70,6 +71,24 @@ MOST_KEYWORDS = 128
 _WORD = 64  # bits of the integers that encode which keywords hit an edge
 
 
+class ScoredSplit(FieldsByName):
+    """The functions of a split that have edges: how many, and the digest of their labels."""
+
+    data: str
+    labels: str
+    config: str
+    split: str
+    functions: int
+
+
+class BaselineSettings(ScoredSplit):
+    """Everything that determines a baseline's scores."""
+
+    direction: str
+    chosen_on: ScoredSplit
+    scoring: int
+
+
 @dataclass(eq=False)
 class Edges(EdgeTable):
     """E edges, and the keywords among the T tokens of their functions.
@@ -84,7 +103,7 @@ class Edges(EdgeTable):
     keyword: np.ndarray
     left_out: np.ndarray
     language: str
-    settings: dict[str, Any]
+    settings: ScoredSplit
     further_keywords: tuple[str, ...] = ()
 
     def content(self) -> Iterator[bytes]:
@@ -146,7 +165,7 @@ def read_edges(
         keyword=np.array(keyword, np.int8),
         left_out=np.array(left_out, bool),
         language=language.name,
-        settings={"data": name, "labels": labels, "config": config, "split": split, "functions": len(functions)},
+        settings=ScoredSplit(data=name, labels=labels, config=config, split=split, functions=len(functions)),
         further_keywords=further_keywords,
     )
 
@@ -161,6 +180,13 @@ class Patterns(NamedTuple):
     pattern: np.ndarray
 
 
+Named = dict[str, dict[str, dict[str, list[int] | list[str]]]]
+"""Kind -> rule -> relation -> offsets or keywords, best first."""
+
+Listed = dict[str, dict[str, dict[str, list[int]]]]
+"""Kind -> rule -> relation -> numbers or places of predictors."""
+
+
 @dataclass(frozen=True)
 class Picks:
     """Chosen baselines: kind -> rule -> relation -> predictors, best first, as column numbers of `Patterns.hits`."""
@@ -168,8 +194,8 @@ class Picks:
     language: str
     keywords: tuple[str, ...]
     direction: str
-    lists: dict[str, dict[str, dict[str, list[int]]]]
-    ties: dict[str, dict[str, dict[str, list[int]]]]  # the places, from 1, at which others gain as much
+    lists: Listed
+    ties: Listed  # the places, from 1, at which others gain as much
 
     def names(self, kind: str, rule: str, relation: str) -> list[int] | list[str]:
         """The predictors as offsets (negative: towards the beginning) or keywords."""
@@ -179,15 +205,15 @@ class Picks:
         sign = 1 if self.direction == HEAD_TO_DEPENDENT else -1
         return (sign * _offsets(self.language)[numbers]).tolist()
 
-    def to_dict(self) -> dict[str, Any]:
-        """As JSON has it: {"picked": {kind: {rule: {relation: names}}}, "ties": {kind: {rule: {relation: places}}}}."""
-        picked = {
+    @property
+    def picked(self) -> Named:
+        """The names of all."""
+        return {
             kind: {
                 rule: {name: self.names(kind, rule, name) for name in relations} for rule, relations in rules.items()
             }
             for kind, rules in self.lists.items()
         }
-        return {"picked": picked, "ties": self.ties}
 
     def filled(self, edges: Edges, useless: Mapping[str, list[int]] | None = None) -> Picks:
         """The same with all lists filled up to the largest k, from the `edges` they were chosen on; see the module.
@@ -226,8 +252,8 @@ class Picks:
 
 def pick(edges: Edges, direction: str = HEAD_TO_DEPENDENT) -> Picks:
     """Choose the best baselines for `edges`: for each relation and rule the greedy list for k = 1 to 20."""
-    lists: dict[str, dict[str, dict[str, list[int]]]] = {kind: {rule: {} for rule in RULES} for kind in KINDS}
-    ties: dict[str, dict[str, dict[str, list[int]]]] = {kind: {rule: {} for rule in RULES} for kind in KINDS}
+    lists: Listed = {kind: {rule: {} for rule in RULES} for kind in KINDS}
+    ties: Listed = {kind: {rule: {} for rule in RULES} for kind in KINDS}
     for kind, rule, relation, _, patterns in _by_relation(edges, direction):
         name = edges.relations[relation]
         lists[kind][rule][name], ties[kind][rule][name] = greedy(patterns, max(KS))
@@ -303,20 +329,20 @@ class BaselineResult:
     `picks`: protocol -> chosen predictors; `outcomes`: protocol -> `offset`, `keyword` or `combined` -> hits.
     """
 
-    settings: dict[str, Any]
+    settings: BaselineSettings
     picks: dict[str, Picks]
     outcomes: dict[str, dict[str, Outcomes]]
 
     @cached_property
-    def summaries(self) -> dict[str, dict[str, Any]]:
-        """Protocol -> baseline -> `selection.summary`."""
+    def summaries(self) -> dict[str, dict[str, Summary]]:
+        """Protocol -> baseline -> its scores."""
         return {
             protocol: {name: summary(outcome, estimate(outcome)) for name, outcome in outcomes.items()}
             for protocol, outcomes in self.outcomes.items()
         }
 
     @cached_property
-    def same_relations(self) -> dict[str, Any]:
+    def same_relations(self) -> dict[str, Means]:
         """Baseline -> the means of *published* over the relations of *held-out*, which compare with its means."""
         both = zip(self.outcomes["published"].items(), self.outcomes["held-out"].values())
         return {
@@ -326,10 +352,26 @@ class BaselineResult:
             for (name, outcome), held in both
         }
 
-    def to_dict(self) -> dict[str, Any]:
-        """As JSON: settings, chosen predictors and summaries of each protocol, and `same_relations`."""
-        protocols = {name: {**self.picks[name].to_dict(), **kinds} for name, kinds in self.summaries.items()}
-        return {"settings": self.settings, "protocols": protocols, "same_relations": self.same_relations}
+    def to_json(self) -> str:
+        """Settings, chosen predictors and summaries of each protocol, and `same_relations`."""
+        protocols = {
+            protocol: {"picked": self.picks[protocol].picked, "ties": self.picks[protocol].ties}
+            | {name: summed.model_dump() for name, summed in summaries.items()}
+            for protocol, summaries in self.summaries.items()
+        }
+        result = {
+            "settings": self.settings.model_dump(),
+            "protocols": protocols,
+            "same_relations": self.same_relations,
+        }
+        return json.dumps(result, indent=1, allow_nan=False) + "\n"
+
+    def save(self, folder: str | os.PathLike) -> Path:
+        """Write the result atomically into `folder`; return the file's path."""
+        settings = self.settings
+        digest = hashlib.sha256(json.dumps(settings.model_dump(), sort_keys=True).encode()).hexdigest()[:8]
+        file = Path(folder) / f"baselines.{settings.config}.{settings.split}.{digest}.json"
+        return write(file, self.to_json())
 
 
 def evaluate(validation: Edges, test: Edges, direction: str = HEAD_TO_DEPENDENT) -> BaselineResult:
@@ -343,7 +385,9 @@ def evaluate(validation: Edges, test: Edges, direction: str = HEAD_TO_DEPENDENT)
         "published": {**{kind: published(only(same, kind)) for kind in KINDS}, "combined": published(same)},
         "held-out": held_out_outcomes(validation, test, on_validation),
     }
-    settings = {**test.settings, "direction": direction, "chosen_on": validation.settings, "scoring": SCORING_VERSION}
+    settings = BaselineSettings(
+        **test.settings, direction=direction, chosen_on=validation.settings, scoring=SCORING_VERSION
+    )
     return BaselineResult(settings, {"published": on_test, "held-out": on_validation}, outcomes)
 
 
@@ -378,18 +422,6 @@ def baseline(
     if isinstance(data, datasets.Dataset):
         raise DatasetError("held-out baselines need two splits, and this is one: pass a DatasetDict, a folder or an id")
     return evaluate(read_edges(data, config, "validation"), read_edges(data, config, split), direction)
-
-
-def save(result: dict[str, Any], folder: str | os.PathLike) -> Path:
-    """Write `BaselineResult.to_dict()` atomically into `folder`; return the file's path."""
-    settings = result["settings"]
-    digest = hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()[:8]
-    return write(Path(folder) / f"baselines.{settings['config']}.{settings['split']}.{digest}.json", to_json(result))
-
-
-def to_json(result: dict[str, Any]) -> str:
-    """The same result gives the same text."""
-    return json.dumps(result, indent=1, allow_nan=False) + "\n"
 
 
 def _by_relation(edges: Edges, direction: str) -> Iterator[tuple[str, str, int, np.ndarray, Patterns]]:

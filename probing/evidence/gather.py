@@ -41,6 +41,8 @@ from probing.evidence.uncertainty import (
     Comparison,
     Estimate,
     MeanComparison,
+    Means,
+    Summary,
     compare,
     compare_means,
     estimate,
@@ -51,11 +53,48 @@ from probing.evidence.uncertainty import (
 from probing.runs.controls import RELABELLED, check_control
 from probing.runs.data import find_data, load_functions
 from probing.runs.ledger_file import ATTENTION, instrument_of
+from probing.runs.records import FieldsByName
 from probing.runs.saved import ledger_path
 from probing.runs.settings import Settings
 
 PUBLISHED_FIRST = PROTOCOLS[::-1]
 """Where the attention heads are chosen, the paper's protocol first."""
+
+
+class TestedDifference(FieldsByName):
+    """[difference, low, high] of the means of a model and the combined baseline, in points, and its p-value."""
+
+    difference: list[float]
+    p: float
+
+
+Differences = dict[str, dict[str, TestedDifference]]
+"""Rule -> k -> difference, without the k that have none."""
+
+
+class BaselineScores(FieldsByName):
+    """The scores of a baseline: those of relations, relation -> rule -> k, without intervals."""
+
+    scores: Means
+    relations: dict[str, dict[str, dict[str, float | None]]]
+
+
+class SameRelations(FieldsByName):
+    """The scores of *published* over the relations of *held-out*."""
+
+    scores: Means
+    baselines: dict[str, Means]
+    differences: Differences
+
+
+class EvidenceScores(FieldsByName):
+    """The numbers of tables by protocol; scores are percentages, intervals 95 % intervals."""
+
+    protocols: dict[str, Summary]
+    baselines: dict[str, dict[str, BaselineScores]]
+    """Protocol -> one of BASELINES -> scores."""
+    differences: dict[str, Differences]
+    same_relations: SameRelations
 
 
 @dataclass(frozen=True)
@@ -223,34 +262,24 @@ class Evidence:
         }
 
     @cached_property
-    def scores(self) -> dict[str, Any]:
-        """The numbers of tables, as JSON; scores are percentages, intervals 95 % intervals.
-
-        `protocols`: protocol -> `uncertainty.summary`. `baselines`: protocol -> offset, keyword or combined ->
-        `scores`, with intervals, and `relations`, without. `differences`: protocol -> rule -> k -> difference of the
-        model's mean to the combined baseline's, with interval and p-value. `same_relations`: `scores`, `baselines` and
-        `differences` of *published* over the relations of *held-out*.
-        """
+    def scores(self) -> EvidenceScores:
         same, compared = self.same_relations
-        return {
-            "protocols": {name: summary(self.outcomes[name], self.estimates[name]) for name in PUBLISHED_FIRST},
-            "baselines": {
-                protocol: {
-                    kind: {"scores": summed["scores"], "relations": _bare_scores(summed["relations"])}
-                    for kind, summed in summaries.items()
-                }
+        return EvidenceScores(
+            protocols={name: summary(self.outcomes[name], self.estimates[name]) for name in PUBLISHED_FIRST},
+            baselines={
+                protocol: {kind: _without_heads(summed) for kind, summed in summaries.items()}
                 for protocol, summaries in self.baselines.summaries.items()
             },
-            "differences": {
+            differences={
                 protocol: _differences(comparison.difference.mean, comparison.p_mean)
                 for protocol, comparison in self.comparisons.items()
             },
-            "same_relations": {
-                "scores": means(same),
-                "baselines": self.baselines.same_relations,
-                "differences": {} if compared is None else _differences(compared.mean, compared.p),
-            },
-        }
+            same_relations=SameRelations(
+                scores=means(same),
+                baselines=self.baselines.same_relations,
+                differences={} if compared is None else _differences(compared.mean, compared.p),
+            ),
+        )
 
     def entry(self) -> AttentionEntry:
         """The published entry on it, over all functions: heads find nothing in those that the model could not read, and
@@ -365,7 +394,7 @@ def recomputed(entry: AttentionEntry, whole: WholeSplits) -> bool:
 
     Raises EntryError if so, but its functions, edges or baselines are others.
     """
-    labels = {split: edges.settings["labels"] for split, edges in whole.edges.items()}
+    labels = {split: edges.settings.labels for split, edges in whole.edges.items()}
     if labels != {"test": entry.settings.labels, "validation": entry.chosen_on.labels}:
         return False
     known: dict[str, Mapping[str, Outcomes]] = dict(whole.baselines.outcomes)
@@ -413,7 +442,7 @@ def gather(probed: Sequence[Probed], data: Any = None) -> list[Evidence]:
         for one in probed:
             made = getattr(one, part).settings
             check_control(made.control)
-            labels = part_edges.settings["labels"]
+            labels = part_edges.settings.labels
             if made.control not in RELABELLED and made.limit is None and made.labels != labels:
                 raise LedgerError(
                     f"{made.model} was probed with labels {made.labels}, but {data} has the labels {labels}: name "
@@ -465,21 +494,23 @@ def _common(ledgers: Sequence[RankLedger]) -> np.ndarray:
     return common
 
 
-def _differences(difference: np.ndarray, p: np.ndarray) -> dict[str, Any]:
-    """Rule -> k -> the difference of the means, with interval and p-value; without the k that have none."""
+def _differences(difference: np.ndarray, p: np.ndarray) -> Differences:
     return {
         rule: {
-            k: {"difference": cell, "p": float(p[number, int(k) - 1])} for k, cell in by_k.items() if cell is not None
+            k: TestedDifference(difference=cell, p=float(p[number, int(k) - 1]))
+            for k, cell in by_k.items()
+            if cell is not None
         }
         for number, (rule, by_k) in enumerate(means(difference).items())
     }
 
 
-def _bare_scores(relations: dict[str, Any]) -> dict[str, Any]:
-    return {
-        name: {rule: {k: cell["score"][0] for k, cell in entry[rule].items()} for rule in RULES}
-        for name, entry in relations.items()
+def _without_heads(summed: Summary) -> BaselineScores:
+    relations = {
+        name: {rule: {k: cell.score[0] for k, cell in entry[rule].items()} for rule in RULES}
+        for name, entry in summed.relations.items()
     }
+    return BaselineScores(scores=summed.scores, relations=relations)
 
 
 def _results(folder: Path) -> list[Path]:

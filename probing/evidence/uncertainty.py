@@ -17,7 +17,6 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import chain
-from typing import Any
 
 import numpy as np
 
@@ -36,6 +35,7 @@ from probing.evidence.statistics import (
     paired_p,
 )
 from probing.evidence.statistics_cache import Arrays, cached
+from probing.runs.records import FieldsByName
 
 
 @dataclass(frozen=True)
@@ -207,35 +207,67 @@ def _same_edges(one: Outcomes, other: Outcomes) -> tuple[Outcomes, Outcomes]:
     return mine, theirs
 
 
-def summary(outcomes: Outcomes, estimated: Estimate) -> dict[str, Any]:
-    """Everything about a protocol's scores, as JSON.
+Means = dict[str, dict[str, list[float] | None]]
+"""Rule -> k -> [score, low, high] of a mean over relations, in percent, or None if no relation counts."""
 
-    `{"scores": {rule: {k: [score, low, high] or None}}, "relations": {name: {"edges", "functions", "few_functions",
-    "in_mean", rule: {k: {"score": [score, low, high], "layer", "head"}}}}, "unchosen": {name: edges}}`. Relations in
-    few functions have no interval: `[score, None, None]`.
-    """
-    relations: dict[str, Any] = {}
-    for column, name in enumerate(outcomes.relations):
+
+class HeadEstimate(FieldsByName):
+    """[score, low, high] of a relation in percent, and its head; in few functions there is no interval."""
+
+    score: list[float | None]
+    layer: int
+    head: int
+
+
+class RelationSummary(FieldsByName):
+    """The scores of a relation by each rule: k -> score and head."""
+
+    edges: int
+    functions: int
+    few_functions: bool
+    in_mean: bool
+    first: dict[str, HeadEstimate]
+    any: dict[str, HeadEstimate]
+    last: dict[str, HeadEstimate]
+
+
+class Summary(FieldsByName):
+    """Everything about a protocol's scores. `unchosen`: relation without a chosen head -> its edges."""
+
+    scores: Means
+    relations: dict[str, RelationSummary]
+    unchosen: dict[str, int]
+
+
+def summary(outcomes: Outcomes, estimated: Estimate) -> Summary:
+    """The summary of one protocol."""
+
+    def of_relation(column: int, name: str) -> RelationSummary:
         functions = int(np.count_nonzero(outcomes.edges[:, column]))
-        entry = relations[name] = {
-            "edges": int(outcomes.edges[:, column].sum()),
-            "functions": functions,
-            "few_functions": functions < FEW_FUNCTIONS,
-            "in_mean": name not in NOT_IN_MEAN,
-        }
-        for number, rule in enumerate(RULES):
-            entry[rule] = {
-                str(k): {
-                    "score": bounded(estimated.relations[:, number, place, column]),
-                    "layer": outcomes.choice[rule][name][place][0],
-                    "head": outcomes.choice[rule][name][place][1],
-                }
+        by_rule = {
+            rule: {
+                str(k): HeadEstimate(
+                    score=bounded(estimated.relations[:, number, place, column]),
+                    layer=outcomes.choice[rule][name][place][0],
+                    head=outcomes.choice[rule][name][place][1],
+                )
                 for place, k in enumerate(KS)
             }
-    return {"scores": means(estimated.mean), "relations": relations, "unchosen": outcomes.unchosen}
+            for number, rule in enumerate(RULES)
+        }
+        return RelationSummary(
+            edges=int(outcomes.edges[:, column].sum()),
+            functions=functions,
+            few_functions=functions < FEW_FUNCTIONS,
+            in_mean=name not in NOT_IN_MEAN,
+            **by_rule,
+        )
+
+    relations = {name: of_relation(column, name) for column, name in enumerate(outcomes.relations)}
+    return Summary(scores=means(estimated.mean), relations=relations, unchosen=outcomes.unchosen)
 
 
-def means(estimated: np.ndarray) -> dict[str, dict[str, list[float] | None]]:
+def means(estimated: np.ndarray) -> Means:
     """The means (3, rules, k) as JSON: rule -> k -> [score, low, high], or None if no relation counts."""
     return {
         rule: {

@@ -67,11 +67,11 @@ def measure(folder: Path, config: str, ledgers: Mapping[str, Path], limit: int |
     ranks = ledger(edges, picks)
     return Measured(
         config,
-        edges.settings["data"],
-        edges.settings["functions"],
+        edges.settings.data,
+        edges.settings.functions,
         models,
         {kind: _scores(ranks if kind == BEST_BASELINE else only(ranks, kind)) for kind in BASELINES},
-        picks.to_dict()["picked"]["offset"],
+        picks.picked["offset"],
         directions,
         signatures,
     )

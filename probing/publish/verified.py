@@ -119,7 +119,7 @@ class Checker:
 def _drawn_from(entry: InformationEntry, edges: Mapping[str, Edges]) -> bool:
     """True if an entry is of the labels of these splits; raises EntryError if so, but they have fewer edges."""
     settings, test = entry.settings, edges["test"]
-    labels = {split: of.settings["labels"] for split, of in edges.items()}
+    labels = {split: of.settings.labels for split, of in edges.items()}
     if labels != {"test": settings.labels, "validation": settings.learned_on}:
         return False
     relations = [test.relations[at] for at in test.relation.tolist()]

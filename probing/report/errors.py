@@ -7,7 +7,7 @@ from statistics import mean
 from typing import Any
 
 from probing.attention.error_classes import CLASSES, PLACES
-from probing.attention.errors import ErrorAnalysis
+from probing.attention.errors import ErrorAnalysis, ErrorExample
 from probing.report.document import CODE, COUNT, NAME, PERCENT, SHORT, Column, Table
 
 _MARKS = {"head": ("«", "»"), "dependent": ("⟦", "⟧"), "chosen": ("✗", "✗")}
@@ -107,7 +107,7 @@ def _examples(analysis: ErrorAnalysis, rule: str) -> Table:
     )
 
 
-def marked(example: dict[str, Any]) -> str:
+def marked(example: ErrorExample) -> str:
     """The lines of an example with their numbers, and its tokens between marks."""
     lines = dict(example["lines"])
     places = [(example[name], marks) for name, marks in _MARKS.items() if example[name]]

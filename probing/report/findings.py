@@ -18,11 +18,22 @@ from codesyntax_dataset.protocol import BEST_BASELINE, HELD_OUT, KS, PUBLISHED, 
 from codesyntax_metric.topk_uas import RULES
 from probing.attention.errors import ErrorAnalysis, errors_path, load
 from probing.attention.result import ProbeResult, at_step
-from probing.evidence.baselines import KINDS, Edges, kinds_of
+from probing.evidence.baselines import KINDS, Edges, Named, kinds_of
 from probing.evidence.beyond import Beyond, Rivals, Stratum
 from probing.evidence.emergence import Emergence, emergence
 from probing.evidence.entry import Entry, for_boards
-from probing.evidence.gather import PUBLISHED_FIRST, Evidence, Probed, alike, files_of, find, gather
+from probing.evidence.gather import (
+    PUBLISHED_FIRST,
+    BaselineScores,
+    Differences,
+    Evidence,
+    EvidenceScores,
+    Probed,
+    alike,
+    files_of,
+    find,
+    gather,
+)
 from probing.evidence.mechanism import OneGuess, one_guess
 from probing.evidence.outcomes import Outcomes
 from probing.evidence.random_attention import by_relation, random_attention
@@ -30,7 +41,7 @@ from probing.evidence.random_attention import expected as expected_scores
 from probing.evidence.selection import SAME_RELATIONS, apply_each, choose
 from probing.evidence.statistics import holm
 from probing.evidence.statistics_cache import cached
-from probing.evidence.uncertainty import Comparison, MeanComparison, compare_means, mean_score, means
+from probing.evidence.uncertainty import Comparison, MeanComparison, Means, compare_means, mean_score, means
 from probing.report.words import distinct, file_names
 from probing.runs.progress import progress
 from probing.runs.saved import read_text
@@ -72,7 +83,7 @@ class Subject:
     file: Path
     chosen_on: Path
     result: CommonResult
-    scores: dict[str, Any]
+    scores: EvidenceScores
     comparisons: dict[str, Comparison]
     entry: Entry | None
     heads: dict[str, np.ndarray]
@@ -91,15 +102,15 @@ class Subject:
         return self.result.layers
 
     @property
-    def means(self) -> dict[str, Any]:
-        """One of MEANS -> rule -> k -> [score, low, high]."""
-        scores = {protocol: self.scores["protocols"][protocol]["scores"] for protocol in PUBLISHED_FIRST}
-        return {**scores, SAME_RELATIONS: self.scores["same_relations"]["scores"]}
+    def means(self) -> dict[str, Means]:
+        """One of MEANS -> its scores."""
+        scores = {protocol: self.scores.protocols[protocol].scores for protocol in PUBLISHED_FIRST}
+        return {**scores, SAME_RELATIONS: self.scores.same_relations.scores}
 
     @property
-    def differences(self) -> dict[str, Any]:
-        """One of MEANS -> rule -> k -> difference to the best baseline and its p; empty for redrawn dependents."""
-        return {**self.scores["differences"], SAME_RELATIONS: self.scores["same_relations"]["differences"]}
+    def differences(self) -> dict[str, Differences]:
+        """One of MEANS -> differences to the best baseline; empty for redrawn dependents."""
+        return {**self.scores.differences, SAME_RELATIONS: self.scores.same_relations.differences}
 
     @property
     def is_model(self) -> bool:
@@ -114,6 +125,10 @@ class Subject:
         return "; ".join(marks)
 
 
+Cell = list[float] | float | None
+"""[score, low, high] of a mean, or a score without an interval."""
+
+
 class Scored(NamedTuple):
     """One row: anything that has a mean over relations.
 
@@ -125,10 +140,10 @@ class Scored(NamedTuple):
     kind: str
     functions: int | None
     sizes: dict[str, tuple[int, int]]
-    scores: dict[str, Any]
+    scores: Mapping[str, Mapping[str, Mapping[str, Cell]]]
     differences: dict[tuple[str, str, str], list[float]]
 
-    def cell(self, mean: str, rule: str, k: str) -> Any:
+    def cell(self, mean: str, rule: str, k: str) -> Cell:
         return self.scores.get(mean, {}).get(rule, {}).get(k)
 
     def difference(self, mean: str, rule: str, k: str) -> list[float] | None:
@@ -152,11 +167,11 @@ class Findings:
     title: str
     name: str  # of files
     subjects: list[Subject]
-    baselines: dict[str, Any]
+    baselines: dict[str, dict[str, BaselineScores]]
     random_heads: int  # as many as the largest model has
-    random: dict[str, Any]
-    chance: dict[str, Any]
-    picked: dict[str, Any]
+    random: dict[str, Means]
+    chance: dict[str, dict[str, dict[str, float | None]]]
+    picked: dict[str, Named]
     chosen: dict[str, dict[str, dict[str, list[str]]]]
     offsets: dict[str, dict[int, int]]
     rules: tuple[str, ...]
@@ -193,15 +208,15 @@ class Findings:
     def size(self, mean: str) -> tuple[int, int]:
         """The number of relations in one of MEANS, and of their edges."""
         protocol = "published" if mean == "published" else "held-out"
-        relations = self.subjects[0].scores["protocols"][protocol]["relations"].values()
-        edges = [entry["edges"] for entry in relations if entry["in_mean"]]
+        relations = self.subjects[0].scores.protocols[protocol].relations.values()
+        edges = [entry.edges for entry in relations if entry.in_mean]
         return len(edges), sum(edges)
 
-    def baseline(self, mean: str, kind: str) -> dict[str, Any]:
-        """One of MEANS of a baseline: rule -> k -> [score, low, high]."""
+    def baseline(self, mean: str, kind: str) -> Means:
+        """One of MEANS of a baseline."""
         if mean == SAME_RELATIONS:
-            return self.subjects[0].scores["same_relations"]["baselines"][kind]
-        return self.baselines[mean][kind]["scores"]
+            return self.subjects[0].scores.same_relations.baselines[kind]
+        return self.baselines[mean][kind].scores
 
     @property
     def models(self) -> list[Subject]:
@@ -387,11 +402,11 @@ def _gathered(title: str, name: str, files: list[Path], data: Any) -> Findings:
         title=title,
         name=name,
         subjects=subjects,
-        baselines=subjects[0].scores["baselines"],
+        baselines=subjects[0].scores.baselines,
         random_heads=drawn,
         random=_random(validation, test, direction, drawn),
         chance={mean: _chance(by_chance, outcome.relations) for mean, outcome in outcomes[0].items()},
-        picked={protocol: picks.to_dict()["picked"] for protocol, picks in first.baselines.picks.items()},
+        picked={protocol: picks.picked for protocol, picks in first.baselines.picks.items()},
         chosen={
             protocol: {
                 rule: {name: [KINDS[head] for _, head in heads_by_k] for name, heads_by_k in choice.items()}
@@ -460,7 +475,7 @@ def _offsets(edges: Edges) -> dict[str, dict[int, int]]:
     return counted
 
 
-def _random(validation: Edges, test: Edges, direction: str, heads: int) -> dict[str, Any]:
+def _random(validation: Edges, test: Edges, direction: str, heads: int) -> dict[str, Means]:
     def compute() -> dict[str, np.ndarray]:
         scored = random_attention(test, direction, heads)
         # the best heads on validation are any heads here: draws of the two splits have nothing in common

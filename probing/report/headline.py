@@ -152,7 +152,7 @@ def _further(findings: Findings) -> str:
 
 def _than(findings: Findings, model: Subject, whose: str = "the") -> str:
     than = {1: "more than", -1: "less than", 0: "not separated from"}[_sign(findings, model)]
-    return f"{than} {whose} {findings.row[BEST_BASELINE].cell(HELD_OUT, RULE, K)[0]:.1f} %"
+    return f"{than} {whose} {_of_baseline(findings)[0]:.1f} %"
 
 
 def _best_first(findings: Findings) -> list[Subject]:
@@ -160,8 +160,12 @@ def _best_first(findings: Findings) -> list[Subject]:
 
 
 def _score(findings: Findings, model: Subject) -> list[float] | None:
-    score: list[float] | None = findings.row[model.name].cell(HELD_OUT, RULE, K)
-    return score
+    return model.means[HELD_OUT][RULE][K]
+
+
+def _of_baseline(findings: Findings) -> list[float]:
+    """The same of the best baseline; NaN without a held-out score."""
+    return findings.baseline(HELD_OUT, BEST_BASELINE)[RULE][K] or [np.nan]
 
 
 def _sign(findings: Findings, model: Subject) -> int:
@@ -171,12 +175,11 @@ def _sign(findings: Findings, model: Subject) -> int:
 
 
 def _row(findings: Findings, model: Subject, links: Mapping[str, str]) -> list[Any]:
-    baseline = findings.row[BEST_BASELINE].cell(HELD_OUT, RULE, K)
     return [
         findings.title,
         [model.name, links[model.name]] if links else model.name,
         _score(findings, model),
-        baseline and baseline[0],
+        _of_baseline(findings)[0],
         findings.row[model.name].difference(HELD_OUT, RULE, K),
         *beyond.scores(findings, model),
     ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from functools import singledispatch
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -12,7 +12,7 @@ from codesyntax_dataset.languages import language_of
 from codesyntax_dataset.protocol import TABLE_KS
 from codesyntax_metric.topk_uas import NOT_IN_MEAN, RULES
 from probing.attention.result import ProbeResult, at_step, head_name
-from probing.evidence.baselines import kinds_of
+from probing.evidence.baselines import BaselineResult, kinds_of
 from probing.evidence.beyond import AVOIDED, beyond
 from probing.evidence.compared import ModelsCompared
 from probing.evidence.effect import paired
@@ -270,13 +270,12 @@ def compared(result: ModelsCompared) -> list[str | Table]:
     return [table, f"{one} finds {'more' if mean[0] > 0 else 'less'} than {other}, held-out: {points}."]
 
 
-def baselines(result: dict[str, Any]) -> list[str | Table]:
-    """`BaselineResult.to_dict()`: the relations at k = 1 and the means, by both protocols."""
-    protocols = result["protocols"]
-    unchosen = protocols["held-out"]["offset"]["unchosen"]
+def baselines(result: BaselineResult) -> list[str | Table]:
+    """The relations at k = 1 and the means, by both protocols."""
+    unchosen = result.summaries["held-out"]["offset"].unchosen
     return [
-        _baseline_relations(result["settings"], protocols),
-        _baseline_means(kinds_of(result["settings"]["config"]), protocols, result["same_relations"]),
+        _baseline_relations(result),
+        _baseline_means(result),
         *(
             f"{name} ({edges} edges) has no held-out score: the validation split has no edges of it"
             for name, edges in unchosen.items()
@@ -284,27 +283,28 @@ def baselines(result: dict[str, Any]) -> list[str | Table]:
     ]
 
 
-def _baseline_relations(settings: dict[str, Any], protocols: dict[str, Any]) -> Table:
-    kinds, published = kinds_of(settings["config"]), protocols["published"]
+def _baseline_relations(result: BaselineResult) -> Table:
+    settings, protocols = result.settings, result.summaries
+    kinds, picks = kinds_of(settings.config), result.picks["published"]
     rows = []
-    best = published["combined"]["relations"]
-    for name, entry in sorted(best.items(), key=lambda item: (-item[1][_RULE][_K]["score"][0], item[0])):
-        marks = ("" if entry["in_mean"] else " *") + (" !" if entry["few_functions"] else "")
-        picked = [published["picked"][kind][_RULE][name][:1] for kind in ("offset", "keyword")]
+    best = protocols["published"]["combined"].relations
+    for name, entry in sorted(best.items(), key=lambda item: (-item[1][_RULE][_K].score[0], item[0])):
+        marks = ("" if entry.in_mean else " *") + (" !" if entry.few_functions else "")
+        picked = [picks.names(kind, _RULE, name)[:1] for kind in ("offset", "keyword")]
         cells = [
-            scores and scores[_RULE][_K]["score"][0]
+            scores and scores[_RULE][_K].score[0]
             for summaries in protocols.values()
-            for scores in [summaries[kind]["relations"].get(name) for kind in kinds]
+            for scores in [summaries[kind].relations.get(name) for kind in kinds]
         ]
-        rows.append([name + marks, entry["edges"], " ".join(str(best) for names in picked for best in names), *cells])
+        rows.append([name + marks, entry.edges, " ".join(str(best) for names in picked for best in names), *cells])
     columns = [Column("relation", NAME), Column("edges", COUNT, spare=(4,)), Column("picked", SHORT, spare=(1,))]
     spare = iter([2, 3])
     columns += [Column(kind, PERCENT, protocol, spare=(next(spare, 0),)) for protocol in protocols for kind in kinds]
     return Table(
         "baselines",
-        f"baselines on {settings['data']}, {settings['config']}/{settings['split']}: top-1 UAS in percent, "
-        f"{_RULE} token of the dependent, {settings['direction']}, {settings['functions']} "
-        f"{language_of(settings['config']).units}",
+        f"baselines on {settings.data}, {settings.config}/{settings.split}: top-1 UAS in percent, "
+        f"{_RULE} token of the dependent, {settings.direction}, {settings.functions} "
+        f"{language_of(settings.config).units}",
         columns,
         rows,
         "picked: the offset and keyword of the published protocol, chosen on the scored data; held-out: chosen on "
@@ -312,18 +312,19 @@ def _baseline_relations(settings: dict[str, Any], protocols: dict[str, Any]) -> 
     )
 
 
-def _baseline_means(kinds: list[str], protocols: dict[str, Any], same_relations: dict[str, Any]) -> Table:
+def _baseline_means(result: BaselineResult) -> Table:
     """Means by both protocols; if held-out has fewer relations, published ones over these are added."""
+    kinds, protocols = kinds_of(result.settings.config), result.summaries
     counted = {
-        protocol: sum(entry["in_mean"] for entry in summaries["combined"]["relations"].values())
+        protocol: sum(entry.in_mean for entry in summaries["combined"].relations.values())
         for protocol, summaries in protocols.items()
     }
     means = [
-        (protocol, counted[protocol], {kind: summaries[kind]["scores"] for kind in kinds})
+        (protocol, counted[protocol], {kind: summaries[kind].scores for kind in kinds})
         for protocol, summaries in protocols.items()
     ]
     if counted["published"] > counted["held-out"]:
-        means.insert(1, ("published", counted["held-out"], same_relations))
+        means.insert(1, ("published", counted["held-out"], result.same_relations))
     return Table(
         "baseline-means",
         f"mean over relations, {_RULE} token, with 95 % intervals from a bootstrap over functions",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,10 +19,10 @@ from codesyntax_dataset.protocol import (
 )
 from codesyntax_metric.topk_uas import NOT_IN_MEAN, RULES
 from probing.evidence.gather import PUBLISHED_FIRST
-from probing.evidence.uncertainty import Comparison
+from probing.evidence.uncertainty import Comparison, HeadEstimate
 from probing.report.document import Column
 from probing.report.figures import COLOURS
-from probing.report.findings import MEANS, Findings, Scored, Subject
+from probing.report.findings import MEANS, Cell, Findings, Scored, Subject
 
 RULE, K = "first", "1"  # where only one rule and k are shown, as in the paper
 FILTERS = [Column("rule"), Column("k")]
@@ -129,22 +129,21 @@ def with_marks(relation: str, few_functions: bool = False) -> list[str]:
     return [relation, "; ".join(mark for mark, applies in marks.items() if applies)]
 
 
-def head_name(cell: dict[str, Any]) -> str | None:
+def head_name(cell: HeadEstimate) -> str | None:
     """The attention head of a cell as layer-head; None if it found nothing, so that no head is the best."""
-    return head_name_of(cell["layer"], cell["head"], cell["score"][0])
+    return head_name_of(cell.layer, cell.head, cell.score[0])
 
 
 def head_name_of(layer: int, head: int, score: float | None) -> str | None:
     return f"{layer}-{head}" if score else None
 
 
-def line(scores: dict[str, Any], rule: str) -> np.ndarray:
+def line(scores: Mapping[str, Mapping[str, Cell]], rule: str) -> np.ndarray:
     """The curve of rule -> k -> cell: (3, k), or (1, k) if cells have no interval; NaN for missing ones."""
     cells = [scores[rule].get(str(k)) for k in KS]
-    cells = [cell if isinstance(cell, (list, tuple)) else [cell] for cell in cells]
-    width = max(map(len, cells))
-    padded = [(list(cell) + [None] * width)[:width] for cell in cells]
-    return np.array(padded, float).T
+    lists = [cell if isinstance(cell, list) else [np.nan if cell is None else cell] for cell in cells]
+    width = max(map(len, lists))
+    return np.array([[*cell, *[np.nan] * (width - len(cell))] for cell in lists]).T
 
 
 def styled(findings: Findings) -> list[tuple[Subject, str, str]]:

@@ -18,6 +18,16 @@ class Record(BaseModel):
     model_config = ConfigDict(strict=True, extra="forbid", frozen=True, allow_inf_nan=False)
 
 
+class FieldsByName(Record):
+    """A record whose fields are also found by their names, as in JSON: `cell["score"]`, `{**cell}`."""
+
+    def __getitem__(self, name: str) -> Any:
+        return getattr(self, name)
+
+    def keys(self) -> list[str]:
+        return list(type(self).model_fields)
+
+
 Count = Annotated[int, Field(ge=1)]
 """A count of at least one."""
 

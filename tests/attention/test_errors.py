@@ -406,7 +406,7 @@ def test_command(result, tiny_model, dataset_folder):
         assert words in printed.stdout
     assert load(errors_path(path)) == analysis
     told = CliRunner().invoke(main, [*arguments, "--json"], catch_exceptions=False)
-    assert json.loads(told.stdout)["rules"] == analysis.rules
+    assert json.loads(told.stdout)["rules"] == analysis.model_dump()["rules"]
     missing = CliRunner().invoke(main, ["errors", str(path.with_name("none.json"))], catch_exceptions=False)
     assert missing.exit_code == 1
     assert missing.stderr.startswith("Error: cannot read the result")

@@ -83,7 +83,8 @@ def test_results_are_probed_again_where_they_lie(file):
 def test_evidence_of_results_is_the_entry_that_was_made_of_them():
     """By all numbers of an entry of that time, which had them."""
     (evidence,) = gather(find([SMALL / "results"]))
-    assert _rounded({name: ENTRY[name] for name in evidence.scores}) == _rounded(evidence.scores)
+    scores = evidence.scores.model_dump()
+    assert _rounded({name: ENTRY[name] for name in scores}) == _rounded(scores)
     made = evidence.entry()
     assert (made.signature, made.skips, made.versions) == (ENTRY["signature"], ENTRY["skips"], ENTRY["versions"])
     for (protocol, rule, k), score in made.scores().cells.items():

@@ -67,7 +67,8 @@ def test_numbers_are_those_of_the_report(evidence):
             expected = other.beyond[1].estimate.mean[:, *place].tolist()
             difference, p = compared.difference.mean[:, *place].tolist(), compared.p_mean[place]
         else:
-            expected, (difference, p) = means[mean][0][rule][k], means[mean][1][rule][k].values()
+            of_mean, tested = means[mean]
+            expected, difference, p = of_mean[rule][k], tested[rule][k].difference, tested[rule][k].p
         assert (*score.mean, *score.difference, score.p) == pytest.approx((*expected, *difference, p), abs=1e-9)
         for kind in BASELINES if mean in PROTOCOLS else ():
             baseline = told["baselines"][mean][kind]["scores"][rule][k]

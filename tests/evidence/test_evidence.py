@@ -47,14 +47,14 @@ def test_every_result_finds_its_counterpart(results):
 def test_scores_agree_with_what_they_are_made_of(evidence, dataset_folder):
     """Published scores are the probe's own; the baselines of all functions are those of `codesyntax baseline`."""
     model = evidence[0]
-    entry = json.loads(json.dumps(model.scores, allow_nan=False))
+    entry = json.loads(json.dumps(model.scores.model_dump(), allow_nan=False))
     result = model.probed.test
     for rule, of_k in result.scores.items():
         for k, score in of_k.items():
             assert entry["protocols"]["published"]["scores"][rule][k][0] == pytest.approx(score)
     # the tiny model reads every function of the sample, but for those that have no relations
     assert set(result.skips) <= {"no relations"}
-    expected = baseline(dataset_folder, "python").to_dict()["protocols"]
+    expected = baseline(dataset_folder, "python").summaries
     for protocol in PUBLISHED_FIRST:
         for kind in ("offset", "keyword", "combined"):
             assert entry["baselines"][protocol][kind]["scores"] == expected[protocol][kind]["scores"]
@@ -88,7 +88,7 @@ def test_models_are_compared_on_the_functions_that_both_could_read(tiny_model, d
     gathered = gather([one, other], dataset_folder)
     for evidence in gathered:
         assert evidence.probed.test.functions == kept
-        assert evidence.baselines.settings["functions"] == kept
+        assert evidence.baselines.settings.functions == kept
         assert f"|functions:{kept}|" in evidence.probed.test.signature
     # the same model on the same functions: every number is the same
     assert np.array_equal(gathered[0].estimates["held-out"].mean, gathered[1].estimates["held-out"].mean)

@@ -73,9 +73,9 @@ def test_directions(tiny_model, sentences):
     """By default heads are found, whichever way: the same offsets hit in both directions, with the other sign."""
     result = baseline(sentences, "english")
     other = baseline(sentences, "english", direction=HEAD_TO_DEPENDENT)
-    assert result.settings["direction"] == DEPENDENT_TO_HEAD
+    assert result.settings.direction == DEPENDENT_TO_HEAD
     assert result.summaries["held-out"]["offset"] == other.summaries["held-out"]["offset"]
-    picks = [of.picks["published"].to_dict()["picked"]["offset"]["first"] for of in (result, other)]
+    picks = [of.picks["published"].picked["offset"]["first"] for of in (result, other)]
     assert picks[0]["det"][0] == 1 and picks[0]["compound:prt"][0] == -1  # from `the` to its noun; from `off` to `turn`
     assert {name: [-offset for offset in offsets] for name, offsets in picks[0].items()} == picks[1]
     found = {way: probe(str(tiny_model), sentences, "english", direction=way) for way in (None, *DIRECTIONS)}
