@@ -8,17 +8,16 @@ import re
 from collections.abc import Callable, Sequence
 from contextvars import ContextVar
 from textwrap import fill
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-import matplotlib
-import matplotlib.style
 import numpy as np
-from matplotlib.artist import Artist
-from matplotlib.figure import Figure, FigureBase
-from matplotlib.ticker import EngFormatter
 
 from codesyntax_dataset.protocol import KS
 from probing.report.pages import SHOWN
+
+if TYPE_CHECKING:  # a command that prints tables draws nothing
+    from matplotlib.artist import Artist
+    from matplotlib.figure import Figure, FigureBase
 
 INK, FAINT, PAPER = "#1b1f24", "#808890", "#ffffff"
 ON_DARK, ON_BRIGHT = "#fffffe", "#000001"  # text on cells: neither PAPER nor INK, which the page replaces
@@ -117,6 +116,8 @@ def over_steps(steps: Sequence[int], panels: dict[str, list[Line]]) -> Figure:
         axes[0][0].set_xscale("symlog", linthresh=first, linscale=0.4)
         powers = 10 ** np.arange(int(np.log10(first)) + 1, int(np.log10(steps[-1])) + 1)
         axes[0][0].set_xticks([0, *powers[:: 1 + len(powers) // 5]])  # as many as fit below a panel
+        from matplotlib.ticker import EngFormatter
+
         axes[0][0].xaxis.set_major_formatter(EngFormatter(sep=""))  # 10k: no formula, which would stay one
     axes[0][0].set_ylim(0)
     for axis in axes.flat[max(0, len(panels) - columns) : len(panels)]:  # the lowest of each column
@@ -441,6 +442,8 @@ def languages(
 
 def style() -> contextlib.AbstractContextManager:
     """The matplotlib style in which figures are drawn and saved."""
+    import matplotlib.style
+
     return matplotlib.style.context(_STYLE)
 
 
@@ -522,6 +525,8 @@ def share_styles(page: str) -> str:
 
 
 def _figure(width: float, height: float) -> Figure:
+    from matplotlib.figure import Figure
+
     return Figure(figsize=(min(width, NARROW) if _narrow.get() else width, height), layout="constrained", dpi=150)
 
 

@@ -64,14 +64,14 @@ def test_the_same_probe_again(place, tiny_model, dataset_folder, tmp_path, monke
     assert len(left_in(tmp_path / "first")) == 2
 
 
-def test_an_answer_needs_no_transformers(place, tiny_model, dataset_folder):
+def test_an_answer_needs_neither_models_nor_figures(place, tiny_model, dataset_folder):
     """What makes it quick; the time itself is not a test's to measure."""
     probe(str(tiny_model), dataset_folder, **SOME)
     arguments = ["probe", str(tiny_model), "--data", str(dataset_folder), "--limit", "6"]
     code = (
         "import sys\nfrom probing.cli import main\n"
         f"main({arguments}, standalone_mode=False)\n"
-        "print('imported:', sorted({'transformers', 'tokenizers', 'safetensors'} & set(sys.modules)))"
+        "print('imported:', sorted({'transformers', 'tokenizers', 'safetensors', 'torch', 'matplotlib'} & set(sys.modules)))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=300)
     assert "mean of" in done.stdout, done.stderr
