@@ -32,7 +32,7 @@ def show_labels(
     With two configs of a language, their edges stand side by side; each is marked as kept, moved, new or gone, with the
     rule that explains it (`codesyntax_dataset.compare`). The function is either `code` (text or the path of a file), or
     the one with this `id` in a split of `data`, with its labels there in the first config. `relation`: the one to open
-    with, by default the first of the function in alphabetical order.
+    with, by default the first in alphabetical order of those that differ, or of all.
 
     Raises what `show` raises for functions, configs and relations; and ArgumentError for two configs of which one is of
     another language, of a treebank, or of edited functions.
@@ -47,12 +47,14 @@ def show_labels(
     labels = [Annotation(tokens, function.edges)]
     labels += [annotate(function.code, language_of(name).name, variant_of(name).name) for name in names[1:]]
     relations = relations_of(function.name, [edge for one in labels for edge in one.edges], relation)
-    opened = relation or next((name for name in relations if name != CHILDREN), relations[0])
+    edges = _edges(function.code, labels, language_of(names[0]).name)
+    differs = {edge["relation"] for edge in edges if edge["kind"] != CHANGES[0]}
+    by_interest = sorted(relations, key=lambda name: (name not in differs, name == CHILDREN))
     page = {
         "configs": [_config(function, name, one) for name, one in zip(names, labels)],
         "relations": relations,
-        "edges": _edges(function.code, labels, language_of(names[0]).name),
-        "opened": opened,
+        "edges": edges,
+        "opened": relation or by_interest[0],
     }
     return Page(
         "Labels",

@@ -70,6 +70,13 @@ def test_edges_of_a_relation_in_two_configs(opened):
     assert edges(opened) == ["= if ⇒ self.a and xs", "= self ⇒ xs"]
 
 
+def test_a_relation_that_differs_is_opened(page):
+    """Two configs are compared for what differs, here the last relation of all."""
+    code = 'def f(a):\n    b = a\n    return f"{b + a}"\n'
+    page.set_content(probing.show_labels(code, configs=("python_exact", "python_interpolated")).html)
+    assert edges(page) == ["+ b ⇒ a"]
+
+
 def test_an_edge_is_chosen_in_the_list_and_in_the_code(opened):
     choose(opened, "Assign:target->value")
     opened.locator("#edges button").first.hover()
