@@ -41,6 +41,11 @@ TABLE = Table(
         "method_parameters parenthesized_statements pattern program then".split()
     ),
     backward=BACKWARD - {"If:body->test", "While:body->test"},
+    refused=r"""
+        ((call arguments: (argument_list . (block_argument))) @refused
+          (#match? @refused "^[@$\\w.:?!]+&[^.&]")) ; `a&b`, taken for `a &b`
+        (call receiver: (unary) @refused (#match? @refused "^not\\s")) ; `not (a).b`, taken for `not(a).b`
+    """,
     rules=(
         Rule("assignment", "Assign", {"target": "left", "value": "right"}),
         Rule("call", "Attribute", {"value": "receiver", "attr": "method"}),

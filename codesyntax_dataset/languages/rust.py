@@ -6,7 +6,8 @@ from codesyntax_dataset.languages import editing
 from codesyntax_dataset.languages.tables.record import language_by
 from codesyntax_dataset.languages.tables.table import BACKWARD, Rule, Table
 
-_FUNCTION = "function<generic_function>/function | function"
+_FUNCTION = "function<generic_function>/function | function<!break_expression>"  # `break (a, b)` is no call
+_BREAK = "(call_expression function: (break_expression) @refused)"
 
 TABLE = Table(
     grammar="tree_sitter_rust",
@@ -17,6 +18,7 @@ TABLE = Table(
         "arguments closure_parameters else_clause function_modifiers match_block match_pattern parameters source_file "
         "token_tree trait_bounds type_arguments type_parameters".split()
     ),
+    refused=f"(_ [function: {_BREAK} left: {_BREAK} value: {_BREAK}])",  # `break (a).b`
     rules=(
         Rule(
             "assignment_expression",

@@ -203,6 +203,12 @@ def test_code_that_does_not_parse_is_refused(language, code):
             "function f() { if ($a) if ($b) c(); else d(); }",
             "function f() { if ($a) { if ($b) c(); else d(); } }",
         ),
+        ("ruby", "x = a&b", "x = a & b"),
+        ("ruby", "x = @a.c&b", "x = @a.c & b"),
+        ("ruby", "x = not (a).b", "x = not((a).b)"),
+        ("rust", "fn f() { break (a).b }", "fn f() { break ((a).b) }"),
+        ("rust", "fn f() { break (a) + b }", "fn f() { break ((a) + b) }"),
+        ("rust", "fn f() { break (a)(b) }", "fn f() { break ((a)(b)) }"),
         ("typescript", "x = a as N.B.C", "x = (a as N.B.C)"),
         ("typescript", "x = a ?? b as C", "x = a ?? (b as C)"),
         ("typescript", "x = a < (b) || (c) > (d)", "x = (a < b) || (c > d)"),
@@ -283,6 +289,15 @@ def test_a_line_break_in_brackets_over_which_a_grammar_stumbles():
     assert spell_edges(exact(lines, "python")) == spell_edges(exact(code, "python"))
     with pytest.raises(ParseError):
         exact("def f(x):\n    print(x\n", "python")
+
+
+def test_a_value_of_break_in_brackets_is_no_argument():
+    assert "Call:func->args" not in {edge.relation for edge in exact("fn f() { loop { break (a, b); } }", "rust").edges}
+
+
+def test_a_safe_call_with_a_block_is_read():
+    relations = [edge.relation for edge in exact("f&.x(&b); c &b", "ruby").edges]
+    assert relations.count("Call:func->args") == 2
 
 
 def test_what_is_no_path_is_refused():
