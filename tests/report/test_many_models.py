@@ -109,6 +109,8 @@ def test_first_screen_of_few_and_many(all_findings, page, tmp_path, count):
     ]
     answer = headline.section([replace(findings, subjects=models, pairs={})], {})
     page.goto(save(Report("report", "", "Title", [answer]), tmp_path / "report").as_uri())
+    told = page.locator(".answer > .texts p").inner_text()
+    assert (f", the best of {count} models, find" in told) == ("the best of" in told) == (count > 1)
     for scheme in ("light", "dark"):
         page.emulate_media(color_scheme=scheme)
         page.set_viewport_size({"width": 1400, "height": 900})
