@@ -151,6 +151,7 @@ def baseline(as_json: bool, wide: bool, output: Path | None, **given: Any) -> No
 @options.sample
 @options.shard
 @options.direction
+@options.weights
 @options.max_length
 @options.wide
 @options.as_json

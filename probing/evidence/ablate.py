@@ -14,7 +14,7 @@ import torch
 
 from codesyntax_dataset.arguments import Natural, Positive, checked
 from codesyntax_dataset.errors import UnknownName
-from codesyntax_dataset.protocol import PAPER_LENGTH
+from codesyntax_dataset.protocol import ATTENTION, PAPER_LENGTH
 from codesyntax_metric.topk_uas import RULES
 from probing.attention.ledger import RankLedger
 from probing.attention.probe import Probing
@@ -64,6 +64,7 @@ def ablate(
     sample: Positive | None = None,
     direction: str | None = None,
     max_length: Positive = PAPER_LENGTH,
+    weights: str = ATTENTION,
     output: str | os.PathLike | None = None,
     shard: str | None = None,
     tell: Any = logger.info,
@@ -83,10 +84,10 @@ def ablate(
     model has so many.
 
     `model`: a Hub id (at `revision`), a local folder, or a (model, tokenizer) pair, with a masked-LM or causal-LM head;
-    or a `Session` that keeps it for several calls, and says `revision`, `device` and `max_length`.
-    `data`, `config`, `direction`, `max_length`, `output` and `shard`: as of `probing.probe`, but every shard needs both
-    probes whole; `limit`, `sample`: silence heads in some
-    functions of test only, which the result says. `tell` is called with the number of forward passes before they begin.
+    or a `Session` that keeps it for several calls, and says `revision`, `device`, `max_length` and `weights`.
+    `data`, `config`, `direction`, `max_length`, `weights`, `output` and `shard`: as of `probing.probe`, but every shard
+    needs both probes whole; `limit`, `sample`: silence heads in some functions of test only, which the result says.
+    `tell` is called with the number of forward passes before they begin.
     The model runs in float32.
 
     The same arguments give the same result for any number of processes. A repeated run is answered from the cache (see
@@ -97,7 +98,7 @@ def ablate(
     """
     if restored not in RESTORED:
         raise UnknownName("end to restore", restored, RESTORED)
-    session = Session.of(model, revision=revision, device=device, max_length=max_length)
+    session = Session.of(model, revision=revision, device=device, max_length=max_length, weights=weights)
     test = Probing(session, read_functions(data, config, "test", limit=limit_of(limit, sample, seed)), direction)
     validation = Probing(session, read_functions(data, config, "validation"), direction)
     best = partial(_best_heads, output=output)

@@ -7,6 +7,7 @@ weight on a short vector hardly counts. Which module projects is found by what g
 from __future__ import annotations
 
 from contextlib import ExitStack
+from typing import TypeVar
 
 import torch
 
@@ -16,8 +17,10 @@ from probing.models import capture
 from probing.models.checks import TEXTS
 from probing.models.encoder import Encoder
 
+E = TypeVar("E", bound=Encoder)
 
-def weigh(encoder: Encoder, weights: str) -> Encoder:
+
+def weigh(encoder: E, weights: str) -> E:
     """Let an encoder give rows of one of WEIGHTS; raises UnknownName for another, and what `factors_of` does."""
     if weights not in WEIGHTS:
         raise UnknownName("weights", weights, WEIGHTS)

@@ -144,6 +144,7 @@ class Silencing(Experiment[SilencedFunction, SilencingResult]):
         functions.sort(key=lambda function: (-len(function.ids), function.index))
         settings = SilencingSettings(
             **{**self.shared(model), "revision": model.with_head},
+            weights=model.weights,
             chosen_on=self.validation.data.labels,
             direction=direction,
             restored=restored,

@@ -19,7 +19,7 @@ from probing.runs import ledger_file
 from probing.runs.records import Count, Number, Record, exactly, listed
 from probing.runs.row_ledger import RowLedger
 from probing.runs.saved import Circumstances, Provenance, Result
-from probing.runs.settings import RunSettings, Signature
+from probing.runs.settings import RankingSettings, Signature
 
 WHOLE = 0
 """Where nothing is silenced."""
@@ -121,7 +121,7 @@ class Chosen(Record):
         return [(), *(heads for group in self.groups for heads in (group.best, *group.matched))]
 
 
-class SilencingSettings(RunSettings):
+class SilencingSettings(RankingSettings):
     """Everything that determines a silencing run."""
 
     KIND = (ledger_file.SILENCING,)
@@ -176,6 +176,7 @@ def signature_of(made: SilencingProvenance, edges: int) -> Signature:
         draws=settings.draws,
         seed=settings.seed,
         reference=settings.reference,
+        weights=settings.other_weights,
         max_length=settings.max_length,
         functions=made.functions,
         edges=edges,
@@ -258,8 +259,8 @@ class SilencingResult(Result[SilencingLedger]):
 
     @property
     def title(self) -> str:
-        """The model, the data and the direction in which heads look, for the titles of tables."""
-        return self._titled(self.settings.model, self.settings.direction)
+        """The model, the data and how heads look, for the titles of tables."""
+        return self._titled(self.settings.model, *self.settings.instead, self.settings.direction)
 
     def __repr__(self) -> str:
         lines = [

@@ -47,6 +47,7 @@ def read_predicted(
     costs = {
         key(one.result.settings): {name: effect.cost.estimate for name, effect in one.relations.items()}
         for one in silenced
+        if not one.result.settings.instead
     }
     results = {key(one.settings): one for one in preferred if one.settings.control is None}
     models = []

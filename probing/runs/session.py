@@ -111,8 +111,9 @@ class Session:
     def language_model(self) -> LanguageModel:
         """The model with its masked-LM or causal-LM head, whose heads can be silenced; it is then the encoder, too."""
         from probing.models.load import load_language_model
+        from probing.models.norms import weigh
 
-        return self._form("language model", lambda: load_language_model(self.model, **self._given))
+        return self._form("language model", lambda: weigh(load_language_model(self.model, **self._given), self.weights))
 
     def is_of(self, revision: str) -> bool:
         """True if a loaded form of the model has this revision, or is a copy of what has it.

@@ -73,12 +73,9 @@ class RunSettings(Record):
         return file_name(self, *self.KIND)
 
 
-class ControlledSettings(RunSettings):
-    """Everything that determines a run in a precision, of a model or of a control."""
+class RankingSettings(RunSettings):
+    """Everything that determines a run that ranks by weights."""
 
-    dtype: str
-    control: str | None  # one of probing.runs.controls.CONTROLS: not the model or not the labels, but a comparison
-    seed: int | None  # of the control
     weights: str = BY_ATTENTION  # one of WEIGHTS
 
     @property
@@ -89,17 +86,29 @@ class ControlledSettings(RunSettings):
     @property
     def instead(self) -> list[str]:
         """What was measured instead of the attention weights of the model itself; empty for these."""
-        return [other for other in (self.other_weights, self.control) if other is not None]
-
-    @property
-    def precision(self) -> str:
-        """The precision in which the model ran: `float32` of `float32 of Q4_1`."""
-        return self.dtype.partition(" ")[0]
+        return [] if self.other_weights is None else [self.other_weights]
 
     @property
     def name(self) -> str:
         """A file name, different for different settings."""
         return file_name(self, *self.KIND, *self.instead)
+
+
+class ControlledSettings(RankingSettings):
+    """Everything that determines a run in a precision, of a model or of a control."""
+
+    dtype: str
+    control: str | None  # one of probing.runs.controls.CONTROLS: not the model or not the labels, but a comparison
+    seed: int | None  # of the control
+
+    @property
+    def instead(self) -> list[str]:
+        return [*super().instead, *([] if self.control is None else [self.control])]
+
+    @property
+    def precision(self) -> str:
+        """The precision in which the model ran: `float32` of `float32 of Q4_1`."""
+        return self.dtype.partition(" ")[0]
 
 
 class Settings(ControlledSettings):

@@ -14,7 +14,9 @@ from support.models.copying_models import BYTES, COPIER, HEADS, copied, log_prob
 from tqdm import tqdm
 
 from codesyntax_dataset.errors import LedgerError, ModelError
-from probing.attention.probe import Probing
+from codesyntax_dataset.protocol import WEIGHTS
+from probing.attention.ledger import RankLedger
+from probing.attention.probe import Probing, probe
 from probing.cli import main
 from probing.evidence import ablate as heads_of
 from probing.evidence.ablate import Ablation, ablate
@@ -23,13 +25,14 @@ from probing.evidence.merge import merge
 from probing.evidence.silencing_effects import SilencingEffect, by_chance, silencing_effects
 from probing.evidence.verify import verify
 from probing.models.load import load_language_model
-from probing.models.location import EMBEDDED
+from probing.models.location import EMBEDDED, TINY
 from probing.prediction import silence
 from probing.prediction.silencing_result import Chosen, HeadGroup, SilencingLedger, SilencingResult
 from probing.report.silencing import ALIKE, ANOTHER, FEW, LESS, MOST, NOTHING, sentence, verdict
 from probing.runs import batches
 from probing.runs.data import read_functions
 from probing.runs.data import rows as data_rows
+from probing.runs.saved import ledger_path
 from probing.runs.session import Session
 
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -471,6 +474,29 @@ def test_the_command_and_the_report(model, dataset_folder, whole, tmp_path):
         assert "## Heads that look and heads that serve" in page and "| relation |" in page
         assert ours in (tmp_path / "report/index.html").read_text()
     assert sorted(path.name for path in (tmp_path / "report/tables").glob("heads-*")) == ["heads-python-tiny.csv"]
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("any_head_serves")
+def test_heads_that_are_best_by_norms(dataset_folder, tmp_path, monkeypatch):
+    """Both probes rank by norms; the result says so, and its heads are chosen again in this way."""
+    monkeypatch.setattr(silence, "REFERENCE", 5)
+    given = {"limit": 5, "draws": 1, "output": tmp_path}
+    result, by_weights = (ablate(TINY, dataset_folder, weights=weights, **given) for weights in WEIGHTS[::-1])
+    assert "|weights:norm|" in result.signature and ", norm, " in result.title
+    assert "weights" not in by_weights.signature
+    assert result.heads.keys() == by_weights.heads.keys()
+    assert any(result.heads[name].groups != by_weights.heads[name].groups for name in result.heads)
+    probed = probe(TINY, dataset_folder, split="validation", weights="norm")
+    (file,) = tmp_path.glob("*.norm.python.validation.*.parquet")
+    assert RankLedger.load(file).same_ranks(probed.ledger)
+    (file,) = tmp_path.glob("*.silencing.norm.*.json")
+    assert verify(file, functions=2).accepted
+    forged = SilencingLedger.load(ledger_path(file))
+    del forged.settings["settings"]["weights"]
+    SilencingResult.from_ledger(forged, dataset_folder).save(tmp_path / "forged")
+    (file,) = (tmp_path / "forged").glob("*.json")
+    assert "heads" in [check.name for check in verify(file, functions=2).checks if not check.passed]
 
 
 @pytest.mark.slow
