@@ -33,8 +33,8 @@ def brackets(function: Function) -> list[Change]:
                 and node.start_byte not in bare
             ):
                 number = function.draws.below(MOST_BRACKETS + 1)
-                if number == 1 and editing.cast and (cast := editing.cast.match(function.code, start)):
-                    number += cast.end() == end
+                if editing.cast and (cast := editing.cast.match(function.code, start)) and cast.end() == end:
+                    number = 0
                 closing.append(Change(end, end, ")" * number))
                 opening.append(Change(start, start, "(" * number))
     return closing + opening
@@ -42,7 +42,7 @@ def brackets(function: Function) -> list[Change]:
 
 def _has_field(node: tree_sitter.Node, names: frozenset[str]) -> bool:
     return any(
-        node.type == kind and (node.child_by_field_name(field) or field in [child.type for child in node.children[1:]])
+        node.type == kind and (node.child_by_field_name(field) or field in [child.type for child in node.children])
         for kind, _, field in (name.partition(".") for name in names)
     )
 

@@ -61,6 +61,7 @@ JAVASCRIPT = Editing(
 TYPESCRIPT = replace(
     JAVASCRIPT,
     bracketed=JAVASCRIPT.bracketed - {"binary_expression.right"},  # `a < b | c > (d)` is a call of `a<b | c>`
+    bare=frozenset({"non_null_expression.binary_expression"}),  # of `a && b!.c`, the grammar reads `(a && b)!.c`
     contextual=JAVASCRIPT.contextual.union(_TYPESCRIPT.split("|")),
     identifier=re.compile(rf"(?!(?:{_JAVASCRIPT}|{_TYPESCRIPT})\b)(?:[^\W\d]|\$)[\w$]*"),
 )
@@ -83,6 +84,9 @@ PHP = Editing(
         "binary_expression.left binary_expression.right conditional_expression.alternative "
         "conditional_expression.body conditional_expression.condition parenthesized_expression.* "
         "return_statement.*".split()
+    ),
+    cast=re.compile(  # the grammar reads `(Double` as the beginning of one, whatever follows
+        r"(?i)(?:array|binary|bool|boolean|double|float|int|integer|object|real|string|unset)\b(?:[\w:\\]|\([^()]*\))*"
     ),
     arguments=frozenset({"arguments"}),
     blocks=frozenset({"compound_statement"}),

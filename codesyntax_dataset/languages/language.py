@@ -97,11 +97,10 @@ class Editing:
     with the line. `verbatim`: the nodes in which everything is text. `continued`: matches where a line begins
     before which no line can be put in. `expressions`: the nodes that may have redundant brackets, and `bracketed`:
     where, as `parent.field`, with `*` for children without a field. `bare`: nodes, as `type.field` if they have the
-    field, or a child of this type behind the first, that cannot begin with brackets. `cast` matches an expression that
-    in a single pair of brackets is read as a cast of what follows. `arguments`: the nodes around the arguments of a
-    call, and `keywords`: the arguments that labels hang on the end of those before. `blocks`: those whose children are
-    statements, `no_op`: what behind a statement is one more that does nothing, and `alone`: the children of blocks
-    behind which it cannot stand.
+    field, or a child of this type, that cannot begin with brackets. `cast` matches an expression that is read as a cast
+    of what follows if it stands in brackets. `arguments`: the nodes around the arguments of a call, and `keywords`: the
+    arguments that labels hang on the end of those before. `blocks`: those whose children are statements, `no_op`: what
+    behind a statement is one more that does nothing, and `alone`: the children of blocks behind which it cannot stand.
     """
 
     string: re.Pattern[str]

@@ -375,10 +375,23 @@ def test_an_interface_before_super_has_no_brackets(name):
 
 @pytest.mark.parametrize("name", ["brackets", "distance"])
 def test_a_name_before_a_sign_becomes_no_cast(name):
-    """Of `(a.b) - c` among arguments, the grammar says that `-c` is cast."""
+    """Of `(a.b) - c` among arguments, the grammar of Java says that `-c` is cast."""
     code = "void f() {" + " g(a.b - c, d + e);" * 20 + " }"
     edited, _ = edit(code, "java", name)
-    assert re.search(r"\(\(a\.b\)\) - ", edited) and not re.search(r"[^(]\([a-z.]+\) [-+] ", edited)
+    assert not re.search(r"\([a-z.]+\) [-+] ", edited) and (name == "distance" or "(c)" in edited)
+
+
+@pytest.mark.parametrize(
+    ("language", "code", "kept"),
+    [
+        ("php", "function f($a) {" + " $a = $a + Double::X;" * 20 + " }", "+ Double::X;"),
+        ("typescript", "function f() {" + " while (a >= 0 && b.c - d[a]!.c < e) a--;" * 20 + " }", "while (a >= 0 && "),
+    ],
+)
+def test_what_grammars_misread_gets_no_brackets(language, code, kept):
+    """Of PHP's `(Double::X)`, a cast; and of `a && b!.c` in TypeScript, what `!` belongs to."""
+    edited, _ = edit(code, language, "brackets")
+    assert edited.count(kept) == 20 and edited != code
 
 
 def test_names_with_syntax_of_their_own_are_no_new_names_in_go():
