@@ -8,7 +8,7 @@ from 0, end exclusive; `Edge.last`, the last token of the dependent, is inclusiv
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import NamedTuple, TypedDict
 
 from codesyntax_dataset.errors import CodeSyntaxError
 
@@ -28,6 +28,15 @@ class Token(NamedTuple):
 
 class Edge(NamedTuple):
     """A relation from the token `head` to the tokens `first` to `last` (inclusive); all are token indices from 0."""
+
+    relation: str
+    head: int
+    first: int
+    last: int
+
+
+class EdgeCell(TypedDict):
+    """An edge as a row of the dataset has it."""
 
     relation: str
     head: int

@@ -34,6 +34,7 @@ from probing.runs.saved import LARGEST
 from probing.runs.settings import Settings
 
 if TYPE_CHECKING:
+    from probing.runs.data import Row
     from probing.runs.session import Session
 
 EXAMPLES = 2
@@ -256,7 +257,7 @@ class _Error(NamedTuple):
     relation: str
     kind: str  # one of CLASSES
     place: str | None  # one of PLACES; None without a prediction
-    row: Mapping[str, Any]  # of the dataset
+    row: Row
     head: int
     dependent: int  # the token that counts by the rule
     chosen: int | None

@@ -35,7 +35,7 @@ from probing.information.result import (
 )
 from probing.information.surface import Surface, WordClasses
 from probing.models.cache_dir import versions
-from probing.runs.data import Functions, read_functions, rows
+from probing.runs.data import Functions, Row, read_functions, rows
 from probing.runs.experiment import Experiment, Prepared, run
 from probing.runs.progress import progress
 from probing.runs.session import Session
@@ -260,7 +260,7 @@ class Informing(Experiment[ReadFunction, InformationResult]):
         return np.array(cells, InformationLedger.ROW)
 
 
-def _every_row(data: Functions) -> Iterator[dict[str, Any]]:
+def _every_row(data: Functions) -> Iterator[Row]:
     return (row for batch in rows(data.dataset, data.limit) for row in batch)
 
 

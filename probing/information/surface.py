@@ -9,11 +9,12 @@ and so many that attention which tells only positions and words adds nothing: th
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
+
+from probing.runs.data import Row
 
 FAR = 24
 """Up to this distance, in tokens, each offset has a weight of its own."""
@@ -37,7 +38,7 @@ def _shape(word: str) -> str:
 class WordClasses:
     """Numbers of word classes: the frequent words of some functions, and the shapes of all others."""
 
-    def __init__(self, rows: Iterable[Mapping[str, Any]]):
+    def __init__(self, rows: Iterable[Row]):
         counts = Counter(word for row in rows for word in words_of(row))
         frequent = sorted(counts, key=lambda word: (-counts[word], word))[:FREQUENT]
         self.numbers = {word: number for number, word in enumerate(frequent, len(_SHAPES))}
@@ -49,7 +50,7 @@ class WordClasses:
         return np.array([self.numbers.get(word) or _SHAPES.index(_shape(word)) for word in words], np.int64)
 
 
-def words_of(row: Mapping[str, Any]) -> list[str]:
+def words_of(row: Row) -> list[str]:
     """The tokens of a row of the dataset."""
     return [row["code"][start:end] for start, end in zip(row["token_start"], row["token_end"])]
 
@@ -75,7 +76,7 @@ class Surface:
     sizes: tuple[int, ...]
 
     @classmethod
-    def of(cls, row: Mapping[str, Any], classes: WordClasses) -> Surface:
+    def of(cls, row: Row, classes: WordClasses) -> Surface:
         code, words, start = row["code"], words_of(row), np.asarray(row["token_start"], np.int64)
         tokens, known = len(words), classes.of(words)
         lines = code.expandtabs(4).split("\n")

@@ -19,13 +19,13 @@
 from __future__ import annotations
 
 import hashlib
-from typing import Any
 
 import datasets
 import numpy as np
 
 from codesyntax_dataset.errors import LedgerError, UnknownName
 from codesyntax_dataset.protocol import CONTROL_TASK, CONTROLS, REDRAWN_DEPENDENTS
+from codesyntax_dataset.schema import EdgeCell
 
 RELABELLED = REDRAWN_DEPENDENTS, CONTROL_TASK
 """The controls that are about other edges."""
@@ -48,6 +48,10 @@ def labels_of(dataset: datasets.Dataset, control: str | None, seed: int | None) 
     return dataset if relabel is None else relabel(dataset, seed or 0)
 
 
+Relations = dict[str, list[EdgeCell]]
+"""The column `relations` of a row."""
+
+
 def assign_dependents(dataset: datasets.Dataset, seed: int = 0) -> datasets.Dataset:
     """The dataset with the dependents of the control task: one token each, not of white space.
 
@@ -55,10 +59,10 @@ def assign_dependents(dataset: datasets.Dataset, seed: int = 0) -> datasets.Data
     another token keeps its dependents.
     """
 
-    def assign(relations: list[dict[str, Any]], code: str, starts: list[int], ends: list[int]) -> dict[str, Any]:
+    def assign(relations: list[EdgeCell], code: str, starts: list[int], ends: list[int]) -> Relations:
         words = [code[start:end] for start, end in zip(starts, ends)]
         visible = np.array([place for place, word in enumerate(words) if word.strip()], np.int64)
-        assigned = []
+        assigned: list[EdgeCell] = []
         for edge in relations:
             others = visible[visible != edge["head"]]
             if len(others):
@@ -83,12 +87,10 @@ def redraw_dependents(dataset: datasets.Dataset, seed: int = 0) -> datasets.Data
     labels have another digest.
     """
 
-    def redraw(
-        relations: list[dict[str, Any]], code: str, starts: list[int], ends: list[int], index: int
-    ) -> dict[str, list[dict[str, Any]]]:
+    def redraw(relations: list[EdgeCell], code: str, starts: list[int], ends: list[int], index: int) -> Relations:
         rng = np.random.default_rng([seed, index])
         visible = np.array([bool(code[start:end].strip()) for start, end in zip(starts, ends)], bool)
-        redrawn = []
+        redrawn: list[EdgeCell] = []
         for edge in relations:
             head, first, last = edge["head"], edge["first"], edge["last"]
             begin = np.arange(len(visible) - (last - first))

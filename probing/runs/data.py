@@ -6,7 +6,7 @@ import hashlib
 import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypedDict
 
 import datasets
 import numpy as np
@@ -18,6 +18,7 @@ from codesyntax_dataset.errors import DataNotFound, DatasetError, UnknownName
 from codesyntax_dataset.folder import read_split
 from codesyntax_dataset.languages import CONFIGS, language_of, variant_of
 from codesyntax_dataset.network import UNREACHABLE, hub_answers, is_hub_id
+from codesyntax_dataset.schema import EdgeCell
 from probing.runs.controls import labels_of
 from probing.runs.saved import data_path_of, read_text
 from probing.runs.settings import Limit, Sample, Settings
@@ -26,6 +27,31 @@ COLUMNS = ("id", "code", "token_start", "token_end", "relations")
 
 PAIR_COLUMNS = ("id", "good", "bad", "phenomenon", "relation", "distance", "depth", "repo")
 """Those of a config of minimal pairs."""
+
+
+class Row(TypedDict):
+    """COLUMNS of a function, and its `place` in the split; tokens by their offsets."""
+
+    id: int
+    code: str
+    token_start: list[int]
+    token_end: list[int]
+    relations: list[EdgeCell]
+    place: int
+
+
+class PairRow(TypedDict):
+    """PAIR_COLUMNS of a minimal pair, and its `place` in the split."""
+
+    id: int
+    good: str
+    bad: str
+    phenomenon: str
+    relation: str
+    distance: int
+    depth: int
+    repo: str
+    place: int
 
 
 class Functions(NamedTuple):
@@ -293,7 +319,7 @@ def _places(dataset: datasets.Dataset, limit: Limit) -> Sequence[int]:
     return range(len(dataset) if limit is None else min(limit, len(dataset)))
 
 
-def rows(dataset: datasets.Dataset, limit: Limit, at_once: int = 256) -> Iterator[list[dict[str, Any]]]:
+def rows(dataset: datasets.Dataset, limit: Limit, at_once: int = 256) -> Iterator[list[Row]]:
     """The rows of a part, some at a time, with the columns that probing needs, and the `place` of each in the split.
 
     Raises DatasetError for a row that does not fit itself.
@@ -311,7 +337,7 @@ def rows(dataset: datasets.Dataset, limit: Limit, at_once: int = 256) -> Iterato
         yield chunk
 
 
-def pairs(dataset: datasets.Dataset, limit: Limit, at_once: int = 256) -> Iterator[list[dict[str, Any]]]:
+def pairs(dataset: datasets.Dataset, limit: Limit, at_once: int = 256) -> Iterator[list[PairRow]]:
     """The rows of a part of minimal pairs, some at a time, with PAIR_COLUMNS and the `place` of each in the split.
 
     Raises DatasetError for a pair of equal texts.
@@ -323,7 +349,7 @@ def pairs(dataset: datasets.Dataset, limit: Limit, at_once: int = 256) -> Iterat
         yield chunk
 
 
-def _chunks(dataset: datasets.Dataset, limit: Limit, at_once: int) -> Iterator[list[dict[str, Any]]]:
+def _chunks(dataset: datasets.Dataset, limit: Limit, at_once: int) -> Iterator[list[Any]]:
     places = iter(_places(dataset, limit))
     for batch in _labels(dataset, limit).with_format(None).iter(batch_size=at_once):
         yield [{**dict(zip(batch, values)), "place": next(places)} for values in zip(*batch.values())]
