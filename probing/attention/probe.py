@@ -106,7 +106,7 @@ class Probing(Experiment[EncodedFunction, ProbeResult]):
     batch_tokens: int | None = None
 
     @property
-    def asked(self) -> dict[str, Any]:
+    def asked(self) -> Mapping[str, object]:
         return {"direction": self.direction, "also_fits": self.also_fits}
 
     @classmethod

@@ -33,7 +33,7 @@ class _Shard(NamedTuple):
 
     file: Path
     instrument: str
-    made: dict[str, Any]
+    made: dict[str, object]
     record: ShardRecord
 
 
@@ -117,7 +117,7 @@ def _check(run: Sequence[_Shard], runs: Sequence[Sequence[_Shard]]) -> None:
         )
 
 
-def _of_run(shard: _Shard) -> dict[str, Any]:
+def _of_run(shard: _Shard) -> dict[str, object]:
     """The settings that all shards of a run share."""
     return {**shard.made, "shards": shard.record.of, "parts": shard.record.parts}
 

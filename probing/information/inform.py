@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any
@@ -130,7 +130,7 @@ class Informing(Experiment[ReadFunction, InformationResult]):
         return cls.of(session, data, one.config, one.split, one.limit, one.control, one.seed or 0, one.edges)
 
     @property
-    def asked(self) -> dict[str, Any]:
+    def asked(self) -> Mapping[str, object]:
         return {"learned_on": self.validation.data.labels, "edges": self.edges}
 
     @cached_property

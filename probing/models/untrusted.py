@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -70,7 +70,7 @@ def check_growth(tokenizer: Any) -> None:
                 raise ModelError(f"its tokenizer may make {growth:.0e} characters of one, more than any other")
 
 
-def _numbers(fields: dict[str, Any]) -> Iterator[tuple[str, int]]:
+def _numbers(fields: Mapping[str, object]) -> Iterator[tuple[str, int]]:
     """The whole numbers of a configuration, and of those in it, by name."""
     for name, value in fields.items():
         if isinstance(value, dict):

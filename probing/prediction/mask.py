@@ -134,7 +134,7 @@ class Masking(Experiment[MaskedFunction, MaskResult]):
     batch_tokens: int | None = None
 
     @property
-    def asked(self) -> dict[str, Any]:
+    def asked(self) -> Mapping[str, object]:
         parser = parser_version(language_of(self.data.config).name)  # the cache knows no versions of parsers by itself
         return {"parser": parser, **self._chosen, "rate": float(self.rate)}
 

@@ -123,7 +123,7 @@ class Scoring(Experiment[F, R]):
     batch_tokens: int | None = None
 
     @property
-    def asked(self) -> dict[str, Any]:
+    def asked(self) -> Mapping[str, object]:
         return {}
 
     @classmethod

@@ -100,7 +100,7 @@ class Silencing(Experiment[SilencedFunction, SilencingResult]):
     tell: Callable[[str], object] = logger.info
 
     @property
-    def asked(self) -> dict[str, Any]:
+    def asked(self) -> Mapping[str, object]:
         return {
             "chosen_on": self.validation.data.labels,
             "direction": self.probing.direction,

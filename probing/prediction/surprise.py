@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -125,7 +125,7 @@ class Surprising(Scoring[TokenizedFunction, SurprisalResult]):
     node_types: Sequence[str] = ()
 
     @property
-    def asked(self) -> dict[str, Any]:
+    def asked(self) -> Mapping[str, object]:
         return {"node_types": tuple(self.node_types), "parser": self._parser}
 
     @property

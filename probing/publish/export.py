@@ -208,7 +208,7 @@ def table(entries: Sequence[Entry]) -> str:
     return text.getvalue()
 
 
-def _row(entry: Entry, number: Number) -> dict[str, Any]:
+def _row(entry: Entry, number: Number) -> dict[str, object]:
     settings = entry.settings
     row = {name: getattr(settings, name) for name in ("model", "revision", "data", "config", "split")}
     row |= {"number": number.id, "name": number.name, "unit": number.unit}
@@ -271,12 +271,12 @@ def for_store(entry: Entry, organization: str, relationship: str, now: int) -> d
     return {f"{folder}/{unique}.json": text, f"{folder}/{unique}_samples.jsonl": samples}
 
 
-def _metric(entry: Entry, number: Number, name: str) -> dict[str, Any]:
+def _metric(entry: Entry, number: Number, name: str) -> dict[str, object]:
     settings, score = entry.settings, number.score
     low, high = _BOUNDS[number.unit]
     bounds = {"min_score": low, "max_score": high}
     functions = _functions(entry)
-    uncertainty: dict[str, Any] = {"num_samples": functions}
+    uncertainty: dict[str, object] = {"num_samples": functions}
     if score.mean.low is not None and score.mean.high is not None:
         uncertainty |= {
             "confidence_interval": {
@@ -344,7 +344,7 @@ def _ends(score: Score, part: str) -> list[tuple[str, float | None]]:
     return list(zip(("value", "low", "high"), getattr(score, part) or ()))
 
 
-def _texts(values: dict[str, Any]) -> dict[str, str]:
+def _texts(values: dict[str, object]) -> dict[str, str]:
     """Values as text, as the store wants them; without those that are None."""
     return {
         name: value if isinstance(value, str) else json.dumps(value)
@@ -353,7 +353,7 @@ def _texts(values: dict[str, Any]) -> dict[str, str]:
     }
 
 
-def _instance(entry: Entry, one: Instance, name: str) -> dict[str, Any]:
+def _instance(entry: Entry, one: Instance, name: str) -> dict[str, object]:
     settings = entry.settings
     sample = f"{settings.data}/{settings.config}/{settings.split}/{one.place}"
     share = float(np.round(one.share, 6))

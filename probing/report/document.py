@@ -485,7 +485,7 @@ def in_csv(value: Any) -> Any:
     return f"'{value}" if isinstance(value, str) and value[0] in "=+-@\t\r" and not _is_number(value) else value
 
 
-def row_in_csv(row: Mapping[str, Any]) -> dict[str, Any]:
+def row_in_csv(row: Mapping[str, Any]) -> dict[str, object]:
     """A row of CSV by its columns."""
     return {name: in_csv(value) for name, value in row.items()}
 

@@ -73,13 +73,13 @@ _KINDS = dict(zip(CHANGES, "=~+−"))
 """The sign of each change, which can be told without colours."""
 
 
-def _config(function: Shown, name: str, labels: Annotation) -> dict[str, Any]:
+def _config(function: Shown, name: str, labels: Annotation) -> dict[str, object]:
     """The code and the edges of a config, each edge as its head and the first and the last token of its dependent."""
     lines = lines_of(function.code, [token.start for token in labels.tokens], [token.end for token in labels.tokens])
     return {"name": name, "lines": lines, "edges": [edge[1:] for edge in labels.edges]}
 
 
-def _edges(code: str, labels: Sequence[Annotation], language: str) -> list[dict[str, Any]]:
+def _edges(code: str, labels: Sequence[Annotation], language: str) -> list[dict[str, object]]:
     """The edges of all configs: their relation, what became of them and why, and their index in each config."""
     if len(labels) == 1:
         return [
