@@ -12,10 +12,10 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, Self
 
 import numpy as np
-from pydantic import Field, ValidationError
+from pydantic import Field, ValidationError, model_validator
 
 from codesyntax_dataset import safe_files
 from codesyntax_dataset.arguments import checked
@@ -57,6 +57,13 @@ class ErrorExample(FieldsByName):
     dependent: Span
     """The token of the dependent that counts by the rule."""
     chosen: Span | None
+
+    @model_validator(mode="after")
+    def _in_lines(self) -> Self:
+        for span in filter(None, (self.head, self.dependent, self.chosen)):
+            if str(span[0]) not in self.lines:
+                raise ValueError(f"a token in one of the lines {', '.join(self.lines)}")
+        return self
 
 
 class ClassErrors(FieldsByName):

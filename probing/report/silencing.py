@@ -87,7 +87,8 @@ def read_silenced(files: Sequence[Path]) -> list[SilencedModel]:
         if other.ledger.rows.tobytes() != result.ledger.rows.tobytes():
             raise LedgerError(f"{file} and {known} are two runs of the same job, but their costs differ: give only one")
     in_order = sorted(results.values(), key=lambda one: (one[1].settings.config, one[1].title, one[0].name))
-    names = file_names([f"heads-{result.settings.config}-{result.settings.model}" for _, result in in_order])
+    made = [result.settings for _, result in in_order]
+    names = file_names(["-".join(["heads", one.config, one.model, *one.instead]) for one in made])
     return [
         SilencedModel(name, result.title, result, silencing_effects(result))
         for name, (_, result) in zip(names, in_order)

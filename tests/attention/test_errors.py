@@ -15,6 +15,7 @@ from tqdm import tqdm
 from transformers import AutoModel
 
 from codesyntax_dataset import tokenize
+from codesyntax_dataset.checksummed_json import with_checksum, without_checksum
 from codesyntax_dataset.errors import LedgerError
 from codesyntax_dataset.languages import LANGUAGES
 from codesyntax_metric.topk_uas import DEPENDENT_TO_HEAD, DIRECTIONS, HEAD_TO_DEPENDENT, RULES
@@ -371,6 +372,18 @@ def test_saved_beside_the_result_and_loaded(result):
     assert not [file for file in path.parent.iterdir() if file.name.startswith(".")]
     with pytest.raises(LedgerError, match="not an error analysis"):
         load(path)
+
+
+def test_an_example_outside_of_its_lines_is_refused(result, tmp_path):
+    """Signed again by who changed it, as a report would otherwise look for the line."""
+    path, _, analysis = result
+    fields = without_checksum(json.loads(save(analysis, path).read_text("utf-8")))
+    classes = next(of["classes"] for of in fields["rules"]["first"].values() if of["classes"])
+    next(iter(classes.values()))["examples"][0]["head"][0] = 9999
+    changed = tmp_path / "changed.errors.json"
+    changed.write_text(json.dumps(with_checksum(fields)))
+    with pytest.raises(LedgerError, match=r"examples\.0 is .*, expected a token in one of the lines"):
+        load(changed)
 
 
 def test_a_ledger_of_another_model_is_refused(result, tiny_model, dataset_folder, tmp_path):

@@ -28,7 +28,7 @@ from probing.models.load import load_language_model
 from probing.models.location import EMBEDDED, TINY
 from probing.prediction import silence
 from probing.prediction.silencing_result import Chosen, HeadGroup, SilencingLedger, SilencingResult
-from probing.report.silencing import ALIKE, ANOTHER, FEW, LESS, MOST, NOTHING, sentence, verdict
+from probing.report.silencing import ALIKE, ANOTHER, FEW, LESS, MOST, NOTHING, read_silenced, sentence, verdict
 from probing.runs import batches
 from probing.runs.data import read_functions
 from probing.runs.data import rows as data_rows
@@ -490,6 +490,8 @@ def test_heads_that_are_best_by_norms(dataset_folder, tmp_path, monkeypatch):
     probed = probe(TINY, dataset_folder, split="validation", weights="norm")
     (file,) = tmp_path.glob("*.norm.python.validation.*.parquet")
     assert RankLedger.load(file).same_ranks(probed.ledger)
+    names = ["heads-python-tiny-code-mlm", "heads-python-tiny-code-mlm-norm"]
+    assert sorted(one.name for one in read_silenced([*tmp_path.glob("*.silencing.*.json")])) == names
     (file,) = tmp_path.glob("*.silencing.norm.*.json")
     assert verify(file, functions=2).accepted
     forged = SilencingLedger.load(ledger_path(file))
