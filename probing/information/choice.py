@@ -113,13 +113,20 @@ def fit(choices: Choices, penalty: np.ndarray, start: np.ndarray | None = None, 
     return weights.numpy()
 
 
-class Fitted(NamedTuple):
-    """Weights (features,) and their penalty; for each fold those fitted on the others, and the losses (E,) by these."""
+class OverFolds(NamedTuple):
+    """A chosen `penalty`; for each fold the weights (features,) fitted on the others, and the losses (E,) by these.
 
-    weights: np.ndarray
+    `penalties` (features,): `penalty`, but for the features whose penalty was given.
+    """
+
     penalty: float
     of_folds: list[np.ndarray]
     unseen: np.ndarray
+    penalties: np.ndarray
+
+    def fit(self, choices: Choices) -> np.ndarray:
+        """The weights (features,) fitted on all choices."""
+        return fit(choices, self.penalties, np.mean(self.of_folds, axis=0))
 
 
 def fit_over_folds(
@@ -128,8 +135,8 @@ def fit_over_folds(
     penalties: Sequence[float],
     fixed: np.ndarray,
     start: Sequence[np.ndarray] | None = None,
-) -> Fitted:
-    """The fit with the penalty of least loss on unseen folds, from the strongest on until the loss rises.
+) -> OverFolds:
+    """The fits with the penalty of least loss on unseen folds, from the strongest on until the loss rises.
 
     `fold`: that of each choice (E,), from 0; `fixed` (features,): penalties that are given, NaN where one is chosen;
     `start`: weights for each fold.
@@ -137,7 +144,7 @@ def fit_over_folds(
     of_folds = [np.zeros(choices.features) for _ in range(fold.max() + 1)] if start is None else list(start)
     single = replace(choices, values=choices.values.astype(np.float32))  # precise enough to choose, and half the time
     seen = [single.take(fold != one) for one in range(len(of_folds))]
-    best: Fitted | None = None
+    best: OverFolds | None = None
     for penalty in penalties:
         each = np.where(np.isnan(fixed), penalty, fixed)
         of_folds = [fit(part, each, weights, ROUGH) for part, weights in zip(seen, of_folds)]
@@ -146,7 +153,6 @@ def fit_over_folds(
             losses[fold == one] = single.take(fold == one).losses(weights)
         if best is not None and losses.sum() >= best.unseen.sum():
             break
-        best = Fitted(of_folds[0], penalty, of_folds, losses)
+        best = OverFolds(penalty, of_folds, losses, each)
     assert best is not None, "at least one penalty"
-    each = np.where(np.isnan(fixed), best.penalty, fixed)
-    return best._replace(weights=fit(choices, each, best.weights))
+    return best

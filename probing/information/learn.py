@@ -14,7 +14,7 @@ from tqdm import tqdm
 
 from probing.attention.edges import EdgeTable, stacked
 from probing.attention.ranking import EncodedFunction
-from probing.information.choice import ROUGH, Choices, Fitted, fit, fit_over_folds
+from probing.information.choice import ROUGH, Choices, OverFolds, fit, fit_over_folds
 from probing.information.pairs import TRANSFORMS, GatheredPairs, Heard, ReadFunction, listen
 from probing.information.result import LEAST_EDGES
 from probing.information.surface import Surface
@@ -74,8 +74,8 @@ class OfWords(NamedTuple):
     """A relation learned from words and positions.
 
     `edges` (E,): which of all drawn edges; `function`, `fold` (E,); `choices`: of them, with the sampled candidates,
-    and `tokens` (P,), which tokens these are; `fitted`; `missed` (E,): edges whose dependent is not the likeliest
-    candidate, by weights fitted on other folds.
+    and `tokens` (P,), which tokens these are; `weights` (features,); `missed` (E,): edges whose dependent is not the
+    likeliest candidate, by weights fitted on other folds.
     """
 
     edges: np.ndarray
@@ -83,7 +83,8 @@ class OfWords(NamedTuple):
     fold: np.ndarray
     choices: Choices
     tokens: np.ndarray
-    fitted: Fitted
+    over_folds: OverFolds
+    weights: np.ndarray
     missed: np.ndarray
 
 
@@ -167,14 +168,15 @@ def learn_words(
     guess = fit(rough, np.ones(whole.features), close=ROUGH)
     offset = _sampled(whole, whole.nats(whole.scores(guess))[1], most, rng)
     choices, open_to_choice = _limited(whole, offset), np.full(whole.features, np.nan)
-    fitted = fit_over_folds(choices, fold, OF_WORDS, open_to_choice)
+    over_folds = fit_over_folds(choices, fold, OF_WORDS, open_to_choice)
     missed = np.empty(len(fold), bool)
-    for number, weights in enumerate(fitted.of_folds):
+    for number, weights in enumerate(over_folds.of_folds):
         here = fold == number
         part = whole.take(here)
         scores = part.scores(weights)
         missed[here] = np.maximum.reduceat(scores, part.begin) > scores[part.chosen]
-    return OfWords(of_relation, edges.function[of_relation], fold, choices, tokens[np.isfinite(offset)], fitted, missed)
+    tokens, weights = tokens[np.isfinite(offset)], over_folds.fit(choices)
+    return OfWords(of_relation, edges.function[of_relation], fold, choices, tokens, over_folds, weights, missed)
 
 
 @dataclass
@@ -253,16 +255,17 @@ def gains(less: np.ndarray, function: np.ndarray) -> bool:
 def learn_attention(lesson: Lesson, relation: int, transform: str) -> Learned:
     """A relation from the attention of all heads, alone and beside words and positions."""
     of_words, shape = lesson.words[relation], lesson.hits.shape[1:]
-    alone, words = lesson.alone(relation, transform), of_words.fitted
+    alone, words = lesson.alone(relation, transform), of_words.over_folds
     heads = alone.features
     of_heads = fit_over_folds(alone, of_words.fold, OF_ATTENTION, np.full(heads, np.nan))
-    values = np.concatenate([of_words.choices.values, alone.values], axis=1)
+    by_heads = of_heads.fit(alone)
+    both = replace(of_words.choices, values=np.concatenate([of_words.choices.values, alone.values], axis=1))
     del alone  # hundreds of megabytes
-    given = np.concatenate([np.full(len(words.weights), words.penalty), np.full(heads, np.nan)])
+    given = np.concatenate([np.full(len(of_words.weights), words.penalty), np.full(heads, np.nan)])
     start = [np.concatenate([weights, np.zeros(heads)]) for weights in words.of_folds]
-    both = fit_over_folds(replace(of_words.choices, values=values), of_words.fold, OF_ATTENTION, given, start)
-    useful = gains(words.unseen - both.unseen, of_words.function)
-    weights = both.weights if useful else np.concatenate([words.weights, np.zeros(heads)])
+    of_both = fit_over_folds(both, of_words.fold, OF_ATTENTION, given, start)
+    useful = gains(words.unseen - of_both.unseen, of_words.function)
+    weights = of_both.fit(both) if useful else np.concatenate([of_words.weights, np.zeros(heads)])
     hits = lesson.hits[of_words.edges]
 
     def most_found(edges: np.ndarray) -> tuple[int, int, int]:
@@ -270,15 +273,15 @@ def learn_attention(lesson: Lesson, relation: int, transform: str) -> Learned:
         return int(layer), int(direction), int(head)
 
     return Learned(
-        words=words.weights,
+        words=of_words.weights,
         both=weights[:-heads],
-        alone=of_heads.weights.reshape(shape),
+        alone=by_heads.reshape(shape),
         beside=weights[-heads:].reshape(shape),
         best=most_found(np.ones(len(hits), bool)),
         beyond=most_found(of_words.missed),
         edges=len(hits),
         missed=int(of_words.missed.sum()),
-        penalties=(words.penalty, of_heads.penalty, both.penalty if useful else None),
+        penalties=(words.penalty, of_heads.penalty, of_both.penalty if useful else None),
     )
 
 
