@@ -222,9 +222,9 @@ class RankCounts:
     def edges(self, relation: str) -> int:
         return int(self.counts[relation][0, 0, 0].sum())
 
-    def hits(self, relation: str, rule: str) -> np.ndarray:
-        """Edges hit within k by each attention head: int64 (layers, heads, WORST_RANK), k from 1."""
-        return self.counts[relation][RULES.index(rule), :, :, :WORST_RANK].cumsum(axis=-1)
+    def hits(self, relation: str, rule: str, most: int = WORST_RANK) -> np.ndarray:
+        """Edges hit within k by each attention head: int64 (layers, heads, most), k from 1."""
+        return self.counts[relation][RULES.index(rule), :, :, :most].cumsum(axis=-1)
 
 
 def score(counts: RankCounts, k: int | Iterable[int], rule: str) -> dict[str, Any]:
@@ -244,11 +244,10 @@ def score(counts: RankCounts, k: int | Iterable[int], rule: str) -> dict[str, An
     relations: dict[str, Any] = {}
     for name in sorted(counts.counts):
         edges = counts.edges(name)
-        hits = counts.hits(name, rule).reshape(-1, WORST_RANK)  # (P, k)
+        hits = counts.hits(name, rule, max(ks)).reshape(-1, max(ks))[:, [value - 1 for value in ks]]  # (P, k)
         relations[name] = {"edges": edges, "in_mean": name not in NOT_IN_MEAN}
-        for value in ks:
-            layer, head = divmod(int(hits[:, value - 1].argmax()), counts.heads)  # the first of equals
-            best = int(hits[:, value - 1].max())
+        for value, best, place in zip(ks, hits.max(axis=0).tolist(), hits.argmax(axis=0).tolist()):
+            layer, head = divmod(place, counts.heads)  # the first of equals
             relations[name][str(value)] = {"score": 100 * best / edges, "layer": layer, "head": head}
     return {"scores": {str(value): mean_score(relations, str(value)) for value in ks}, "relations": relations}
 

@@ -35,6 +35,9 @@ POWER = 0.8
 PLACEBOS = 100
 """Random assignments of the placebo, as in the study."""
 
+_AT_ONCE = 100
+"""Resamples in memory at once."""
+
 
 class Effect(NamedTuple):
     """An estimate with its 95 % interval; the bounds are NaN for fewer than FEW_FUNCTIONS functions."""
@@ -132,7 +135,9 @@ def _paired(differences: np.ndarray, seed: int) -> tuple[int, Effect, float]:
     low = high = np.nan
     if functions >= FEW_FUNCTIONS:
         rng = np.random.default_rng(seed)
-        resampled = np.array([differences[rng.integers(functions, size=functions)].mean() for _ in range(RESAMPLES)])
+        sizes = [min(_AT_ONCE, RESAMPLES - start) for start in range(0, RESAMPLES, _AT_ONCE)]
+        drawn = (rng.integers(functions, size=(size, functions)) for size in sizes)
+        resampled = np.concatenate([differences[rows].mean(axis=1) for rows in drawn])
         left_out = (differences.sum() - differences) / (functions - 1)
         (low,), (high,) = bca(mean[None], resampled[:, None], left_out[:, None])
     p = paired_test(differences, PERMUTATIONS, seed)

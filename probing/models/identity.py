@@ -14,6 +14,7 @@ import hashlib
 import json
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
+from functools import lru_cache
 from typing import Any
 
 import torch
@@ -32,7 +33,7 @@ def digest_of(model: transformers.PreTrainedModel, tokenizer: transformers.PreTr
     body = body_of(model)
     config: Any = getattr(body, "config", model.config)  # the encoder of fsmt has none of its own
     return _digest(
-        [_configuration(config.to_diff_dict()), _pipeline(tokenizer)],
+        f"[{_json(_configuration(config.to_diff_dict()))}, {_pipeline(tokenizer)}]",
         {name: weight for name, weight in body.state_dict().items() if is_read(name)},
     )
 
@@ -42,7 +43,7 @@ def digest_of_head(model: transformers.PreTrainedModel, tokenizer: transformers.
     body = {id(weight) for weight in body_of(model).state_dict(keep_vars=True).values()}
     whole = model.state_dict(keep_vars=True)
     return _digest(
-        [getattr(tokenizer, "mask_token_id", None)],
+        _json([getattr(tokenizer, "mask_token_id", None)]),
         {name: weight for name, weight in whole.items() if id(weight) not in body},
     )
 
@@ -63,18 +64,27 @@ def _configuration(fields: Any) -> Any:
     return {name: _configuration(value) for name, value in fields.items() if name not in _NOT_ATTENTION}
 
 
-def _pipeline(tokenizer: Any) -> Any:
-    """The tokenizer's rules as JSON; None for a tokenizer in Python that is not ours."""
+def _pipeline(tokenizer: Any) -> str:
+    """The tokenizer's rules as JSON; `null` for a tokenizer in Python that is not ours."""
     if getattr(tokenizer, "is_fast", False):
-        # each call sets padding and truncation anew
-        return json.loads(tokenizer.backend_tokenizer.to_str()) | {"padding": None, "truncation": None}
+        return _without_calls(tokenizer.backend_tokenizer.to_str())
     if isinstance(tokenizer, CubertTokenizer):
-        return [tokenizer.language, tokenizer.drop, tokenizer.get_vocab()]
-    return None
+        return _json([tokenizer.language, tokenizer.drop, tokenizer.get_vocab()])
+    return _json(None)
 
 
-def _digest(described: Any, weights: Mapping[str, torch.Tensor]) -> str:
-    digest = hashlib.sha256(json.dumps(described, sort_keys=True, default=str).encode())
+@lru_cache(maxsize=2)  # sorting a vocabulary takes longer than loading a small model
+def _without_calls(rules: str) -> str:
+    """The rules of a tokenizer without padding and truncation, which each call sets anew."""
+    return _json(json.loads(rules) | {"padding": None, "truncation": None})
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, sort_keys=True, default=str)
+
+
+def _digest(described: str, weights: Mapping[str, torch.Tensor]) -> str:
+    digest = hashlib.sha256(described.encode())
     ordered = dict(sorted(weights.items()))
     with ThreadPoolExecutor() as pool:  # on one core SHA-256 takes as long as the self-check
         for (name, weight), content in zip(ordered.items(), pool.map(_content, ordered.values())):

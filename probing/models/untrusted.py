@@ -64,9 +64,10 @@ def check_asked(config: transformers.PreTrainedConfig, weights: int) -> None:
 def check_growth(tokenizer: Any) -> None:
     """Raise ModelError for a tokenizer that makes far longer texts of texts, by replacing again and again."""
     if getattr(tokenizer, "is_fast", False):
-        pipeline = json.loads(tokenizer.backend_tokenizer.to_str())
-        for part in ("normalizer", "pre_tokenizer", "decoder"):
-            if (growth := _growth(pipeline[part])) > MOST_GROWTH:
+        pipeline = tokenizer.backend_tokenizer
+        for part in (pipeline.normalizer, pipeline.pre_tokenizer, pipeline.decoder):
+            # as it is pickled: all of the tokenizer's JSON has the vocabulary, too
+            if part is not None and (growth := _growth(json.loads(part.__getstate__()))) > MOST_GROWTH:
                 raise ModelError(f"its tokenizer may make {growth:.0e} characters of one, more than any other")
 
 
