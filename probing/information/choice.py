@@ -143,11 +143,10 @@ def fit_over_folds(
     """
     of_folds = [np.zeros(choices.features) for _ in range(fold.max() + 1)] if start is None else list(start)
     single = replace(choices, values=choices.values.astype(np.float32))  # precise enough to choose, and half the time
-    seen = [single.take(fold != one) for one in range(len(of_folds))]
     best: OverFolds | None = None
     for penalty in penalties:
         each = np.where(np.isnan(fixed), penalty, fixed)
-        of_folds = [fit(part, each, weights, ROUGH) for part, weights in zip(seen, of_folds)]
+        of_folds = [fit(single.take(fold != one), each, weights, ROUGH) for one, weights in enumerate(of_folds)]
         losses = np.empty(len(fold))
         for one, weights in enumerate(of_folds):
             losses[fold == one] = single.take(fold == one).losses(weights)

@@ -191,17 +191,18 @@ class Lesson:
     kept: dict[int, np.ndarray]
     hits: np.ndarray
 
-    def attention(self, relation: int, transform: str) -> np.ndarray:
-        """The features of a relation's candidates: (P, heads of both directions)."""
-        raw = np.concatenate([self.kept[edge] for edge in self.words[relation].edges])
-        values = TRANSFORMS[transform](torch.from_numpy(raw).double()).numpy()
-        return values.reshape(len(values), -1)
-
-    def alone(self, relation: int, transform: str) -> Choices:
-        """The choice from attention alone."""
-        choices = self.words[relation].choices
-        none = np.empty((0, len(choices.offset)), np.int64)
-        return replace(choices, codes=none, indicators=0, values=self.attention(relation, transform))
+    def choices(self, relation: int, transform: str) -> tuple[Choices, Choices]:
+        """The choice from attention alone, and from words, positions and attention; their values share memory."""
+        of_words = self.words[relation]
+        words = of_words.choices
+        _, layers, _, heads = self.hits.shape
+        values = np.empty((len(words.offset), words.values.shape[1] + layers * 2 * heads))
+        by_words, by_heads = np.split(values, [words.values.shape[1]], axis=1)
+        by_words[:] = words.values
+        for edge, rows in zip(of_words.edges.tolist(), np.split(by_heads, words.begin[1:])):
+            rows[:] = TRANSFORMS[transform](torch.from_numpy(self.kept[edge]).double()).flatten(1)
+        none = np.empty((0, len(values)), np.int64)
+        return replace(words, codes=none, indicators=0, values=by_heads), replace(words, values=values)
 
 
 def attend(
@@ -237,7 +238,7 @@ def choose_transform(lesson: Lesson) -> str:
     losses = dict.fromkeys(TRANSFORMS, 0.0)
     for relation, of_words in lesson.words.items():
         for name in TRANSFORMS:
-            choices = lesson.alone(relation, name)
+            choices, _ = lesson.choices(relation, name)
             unseen = of_words.fold == 0
             weights = fit(choices.take(~unseen), np.full(choices.features, OF_ATTENTION[2]), close=ROUGH)
             losses[name] += float(choices.take(unseen).losses(weights).mean())
@@ -255,12 +256,10 @@ def gains(less: np.ndarray, function: np.ndarray) -> bool:
 def learn_attention(lesson: Lesson, relation: int, transform: str) -> Learned:
     """A relation from the attention of all heads, alone and beside words and positions."""
     of_words, shape = lesson.words[relation], lesson.hits.shape[1:]
-    alone, words = lesson.alone(relation, transform), of_words.over_folds
-    heads = alone.features
+    alone, both = lesson.choices(relation, transform)
+    heads, words = alone.features, of_words.over_folds
     of_heads = fit_over_folds(alone, of_words.fold, OF_ATTENTION, np.full(heads, np.nan))
     by_heads = of_heads.fit(alone)
-    both = replace(of_words.choices, values=np.concatenate([of_words.choices.values, alone.values], axis=1))
-    del alone  # hundreds of megabytes
     given = np.concatenate([np.full(len(of_words.weights), words.penalty), np.full(heads, np.nan)])
     start = [np.concatenate([weights, np.zeros(heads)]) for weights in words.of_folds]
     of_both = fit_over_folds(both, of_words.fold, OF_ATTENTION, given, start)
