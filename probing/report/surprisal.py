@@ -21,13 +21,15 @@ from probing.prediction.surprisal_result import (
     groups_of,
 )
 from probing.report.document import COST, COUNT, NAME, PERCENT, ROUNDED, Column, Table
+from probing.report.words import counted, interval
 
 _COLUMNS = [
     Column("nodes", COUNT),
     Column("surprisal", ROUNDED, "model", spare=(3,)),
     Column("control", ROUNDED, "model", spare=(3,)),
-    Column("gain", COST, "model", spare=(0, 6)),
-    Column("gain", COST, "5-grams", spare=(0, 7)),
+    Column("gain", COST, "model", spare=(0, 8)),
+    Column("gain", COST, "5-grams", spare=(0, 5)),
+    Column("gain", COST, "model over 5-grams", spare=(7, 6)),
     Column("tokens", PERCENT, "frequency", spare=(1,)),
     Column("controls", PERCENT, "frequency", spare=(1,)),
     Column("tokens", PERCENT, "place, %", spare=(2,)),
@@ -36,10 +38,11 @@ _COLUMNS = [
 ]
 
 _TITLES = dict(zip(ROLES, ("the token with which a node begins", "the token with which a node ends", "all its tokens")))
+_SUBJECTS = {**_TITLES, ROLES[-1]: "a token of a node"}
 
 
 def parts_of(result: SurprisalResult) -> list[str | Table]:
-    """The tables, and what is said below them."""
+    """The tables, each with what it shows in words, and what is said below them."""
     tables: list[str | Table] = []
     name = result.settings.name
     for role in ROLES:
@@ -54,10 +57,13 @@ def parts_of(result: SurprisalResult) -> list[str | Table]:
             f"stands in the functions (geometric mean). *: fewer than {LEAST_NODES} nodes, not in the mean."
         )
         kinds = ledger.rows["node_type"]
-        counted = np.bincount(kinds, minlength=1) >= LEAST_NODES
-        totals = [[f"mean of {counted.sum()} types", *[None] * 3, *_gains(ledger, kinds, counted[kinds]), *[None] * 5]]
-        columns = [Column("node type", NAME), *_COLUMNS]
-        tables.append(Table(f"{name}-{role}", title, columns, rows, notes, totals=totals if counted.any() else []))
+        enough = np.bincount(kinds, minlength=1) >= LEAST_NODES
+        columns, totals, said = [Column("node type", NAME), *_COLUMNS], [], []
+        if enough.any():
+            gains = _gains(ledger, kinds, enough[kinds])
+            totals = [[f"mean of {enough.sum()} types", *[None] * 3, *map(_cell, gains), *[None] * 5]]
+            said = [_sentence(result, role, int(enough.sum()), *gains)]
+        tables += [Table(f"{name}-{role}", title, columns, rows, notes, totals=totals), *said]
     closing = result.ledger.of(CLOSING)
     bins = [
         [f"{by} {row[0]}", *row[1:-1]]
@@ -82,16 +88,39 @@ def _rows(
         places = [100 * each[PLACE] for each in (of.tokens, of.controls)]
         surprisal = of.tokens[BITS], of.controls[BITS]
         few = " *" * (by == "node_types" and of.nodes < LEAST_NODES)
-        found = _gains(ledger, np.zeros(len(ledger)), chosen[name])
+        found = map(_cell, _gains(ledger, np.zeros(len(ledger)), chosen[name]))
         rows.append([name + few, of.nodes, *surprisal, *found, *frequencies, *places, unmatched.get(name, 0)])
     return rows
 
 
-def _gains(ledger: SurprisalLedger, group: np.ndarray, chosen: np.ndarray) -> list[list[float | None]]:
-    """The gains of the model and of 5-grams, means over the `chosen` rows of a group (N,) and over groups."""
+def _gains(ledger: SurprisalLedger, group: np.ndarray, chosen: np.ndarray) -> list[Effect]:
+    """The gains of the model and of 5-grams, and by how much the first is larger: means over the `chosen` rows of a
+    group (N,) and over groups."""
     _, functions = np.unique(ledger.rows["function"][chosen], return_inverse=True)
     _, groups = np.unique(group[chosen], return_inverse=True)
-    cells = np.zeros((functions.max() + 1, groups.max() + 1, 3))
-    np.add.at(cells, (functions, groups), np.column_stack([np.ones(len(groups)), ledger.gained()[chosen]]))
-    found: list[Effect] = effects(cells[..., 0], cells[..., 1:])
-    return [[None if value != value else value for value in effect] for effect in found]
+    cells = np.zeros((functions.max() + 1, groups.max() + 1, 4))
+    gained = ledger.gained()[chosen]
+    np.add.at(cells, (functions, groups), np.column_stack([np.ones(len(groups)), gained, -np.diff(gained)]))
+    return effects(cells[..., 0], cells[..., 1:])
+
+
+def _cell(effect: Effect) -> list[float | None]:
+    return [None if value != value else value for value in effect]
+
+
+def _sentence(result: SurprisalResult, role: str, types: int, gain: Effect, of_grams: Effect, over: Effect) -> str:
+    """What a table shows: a gain over controls counts where it is larger than that of 5-grams."""
+
+    def told(effect: Effect) -> str:
+        return f"{COST.show(effect.estimate)} bits ({interval(effect.low, effect.high, COST)})"
+
+    subject = f"Over {counted(types, 'node type')}, {_SUBJECTS[role]}"
+    if gain.low != gain.low:
+        return f"{subject} gains {COST.show(gain.estimate)} bits over its control, in too few functions to say more."
+    if not gain.low > 0:
+        return f"{subject} is foreseen no better than its control: a gain of {told(gain)}."
+    better = f"{subject} is foreseen better than its control, with a gain of {told(gain)}"
+    if not over.low > 0:
+        return f"{better}, but no more so than by 5-grams, which gain {told(of_grams)}."
+    twin = "Compare an untrained twin (--control random-weights) before you call this knowledge of syntax."
+    return f"{better}, and more so than by 5-grams, by {told(over)}." + f" {twin}" * (not result.settings.control)

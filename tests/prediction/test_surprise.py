@@ -15,11 +15,13 @@ from codesyntax_dataset.errors import LedgerError, ModelError, UnknownName
 from codesyntax_dataset.pairs.rivals import NGrams, windows
 from probing import merge, surprise
 from probing.cli import main
+from probing.evidence.effect import Effect
 from probing.evidence.verify import verify
 from probing.models.location import TINY_DECODER
 from probing.prediction.surprisal_result import LEAST_NODES, ROLES, SurprisalLedger, SurprisalResult
 from probing.report.report import report
 from probing.report.results import parts
+from probing.report.surprisal import _sentence
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 
@@ -189,12 +191,31 @@ def test_verified_and_forged(folder, dataset_folder, tmp_path):
 def test_tables_and_report(folder, tmp_path):
     result = of_folder(folder, False)
     *tables, signature = parts(result)
+    tables, said = ([part for part in tables if isinstance(part, str) is of] for of in (False, True))
     assert signature == result.signature and len(tables) == 4
+    of_means = [table.totals[0][4] for table in tables[:3]]
+    assert ["foreseen better than its control" in sentence for sentence in said] == [low > 0 for _, low, _ in of_means]
     first = tables[0]
     row = next(row for row in first.rows if row[0] == "if_statement")
     of = result.node_types["first"]["if_statement"]
     assert row[1] == of.nodes and row[4][0] == pytest.approx(of.controls["bits"] - of.tokens["bits"])
     assert row[4][1] < row[4][0] < row[4][2]
     assert first.totals[0][4][0] == pytest.approx(mean_gain(result, "first"))
+    gain, of_grams, over = (cell[0] for cell in first.totals[0][4:7])
+    assert over == pytest.approx(gain - of_grams)
     page = report([folder], tmp_path / "report").read_text()
     assert result.title in page and of_folder(folder, True).title in page
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "gain, over, said",
+    [
+        ((0.2, -0.1, 0.5), (0.9, 0.8, 1.0), "no better than its control"),
+        ((0.2, 0.1, 0.5), (0.1, 0.0, 0.2), "but no more so than by 5-grams"),
+        ((0.2, 0.1, 0.5), (0.2, 0.1, 0.3), "Compare an untrained twin"),
+        ((0.2, np.nan, np.nan), (0.2, np.nan, np.nan), "too few functions to say more"),
+    ],
+)
+def test_a_gain_counts_beside_that_of_5_grams(folder, gain, over, said):
+    assert said in _sentence(of_folder(folder, False), "closing", 3, Effect(*gain), Effect(0, 0, 0), Effect(*over))
