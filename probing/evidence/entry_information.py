@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
+from pydantic import Field
 
 from codesyntax_dataset import protocol
 from codesyntax_dataset.errors import EntryError
@@ -40,6 +41,7 @@ class InformationEntrySettings(CompleteRun, InformationSettings):
     control: Annotated[None, entry.none("a control is not a model")]
     seed: None
     weights: Annotated[str, entry.one_of([protocol.ATTENTION])] = BY_ATTENTION
+    states: Literal[False] = Field(default=False, exclude=True)
 
 
 class InformationEntryRun(InformationRun):

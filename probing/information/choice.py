@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import numpy as np
 import torch
@@ -55,17 +55,21 @@ class Choices:
         codes = np.concatenate([part.codes for part in parts], axis=1)
         return cls(**places, **rows, codes=codes, indicators=parts[0].indicators)
 
-    def take(self, choices: np.ndarray) -> Choices:
+    def take(self, choices: np.ndarray) -> Self:
         """Some of the choices, by a mask (E,)."""
         return self.keep(choices[self.choice], choices)
 
-    def keep(self, candidates: np.ndarray, choices: np.ndarray) -> Choices:
+    def keep(self, candidates: np.ndarray, choices: np.ndarray) -> Self:
         """Some of the candidates, by a mask (P,) that has the right ones of the kept `choices` (E,)."""
         place = np.cumsum(candidates) - 1
         begin = np.flatnonzero(np.diff(self.choice[candidates], prepend=-1))
         rows = {name: getattr(self, name)[candidates] for name in ("values", "offset")}
         codes = np.ascontiguousarray(self.codes[:, candidates])
         return replace(self, begin=begin, chosen=place[self.chosen[choices]], codes=codes, **rows)
+
+    def single(self) -> Self:
+        """The same in single precision: precise enough to choose a penalty, and half the time."""
+        return replace(self, values=self.values.astype(np.float32))
 
     def scores(self, weights: np.ndarray) -> np.ndarray:
         """(P,), of weights (features,)."""
@@ -87,14 +91,17 @@ class Choices:
         """The sum of log-losses plus half the `penalty` (features,) on squared weights, by choice; and its gradient."""
         losses, residual = self.nats(self.scores(weights))
         residual[self.chosen] -= 1
+        of_weights = penalty * weights
+        edges = len(self.begin)
+        return (losses.sum() + of_weights @ weights / 2) / edges, (self.slope(residual) + of_weights) / edges
+
+    def slope(self, residual: np.ndarray) -> np.ndarray:
+        """The features summed over candidates, each times its `residual` (P,): (features,)."""
         indicators = np.zeros(self.indicators)
         for codes in self.codes:
             indicators += np.bincount(codes, residual, self.indicators)
         of_values = residual.astype(self.values.dtype) @ self.values
-        gradient = np.concatenate([indicators, of_values])
-        of_weights = penalty * weights
-        edges = len(self.begin)
-        return (losses.sum() + of_weights @ weights / 2) / edges, (gradient + of_weights) / edges
+        return np.concatenate([indicators, of_values])
 
 
 def fit(choices: Choices, penalty: np.ndarray, start: np.ndarray | None = None, close: float = CLOSE) -> np.ndarray:
@@ -142,7 +149,7 @@ def fit_over_folds(
     `start`: weights for each fold.
     """
     of_folds = [np.zeros(choices.features) for _ in range(fold.max() + 1)] if start is None else list(start)
-    single = replace(choices, values=choices.values.astype(np.float32))  # precise enough to choose, and half the time
+    single = choices.single()
     best: OverFolds | None = None
     for penalty in penalties:
         each = np.where(np.isnan(fixed), penalty, fixed)

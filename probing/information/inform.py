@@ -13,12 +13,12 @@ import torch
 from tqdm import tqdm
 
 from codesyntax_dataset.arguments import Natural, Positive, checked
-from codesyntax_dataset.errors import LedgerError
-from codesyntax_dataset.protocol import ATTENTION, PAPER_LENGTH
+from codesyntax_dataset.errors import ArgumentError, LedgerError
+from codesyntax_dataset.protocol import ATTENTION, PAPER_LENGTH, SHUFFLED_ATTENTION
 from probing.attention.probe import Probing
 from probing.information.choice import Choices
-from probing.information.learn import Learned, choice_of, drawn, learn
-from probing.information.pairs import ReadFunction, ScoredPairs, Scorers, listen
+from probing.information.learn import Learned, attend, choice_of, drawn, learn
+from probing.information.pairs import TRANSFORMS, ReadFunction, ScoredPairs, Scorers, listen
 from probing.information.result import (
     DECIMALS,
     LEFT_OUT,
@@ -33,6 +33,7 @@ from probing.information.result import (
     InformationSettings,
     LearnedRelation,
 )
+from probing.information.states import Axes, attend_states, principal_axes, score_states
 from probing.information.surface import Surface, WordClasses
 from probing.models.cache_dir import versions
 from probing.runs.data import Functions, Row, read_functions, rows
@@ -63,6 +64,7 @@ def inform(
     sample: Positive | None = None,
     max_length: Positive = PAPER_LENGTH,
     weights: str = ATTENTION,
+    states: bool = False,
     control: str | None = None,
     seed: Natural = 0,
     output: str | os.PathLike | None = None,
@@ -76,6 +78,9 @@ def inform(
     and positions less that of both, in bits (Xu et al. 2020; Hewitt et al. 2021). Penalties, and the transform of
     attention, are those of least loss on unseen repositories of validation.
 
+    `states`: in place of attention, the hidden states of the head token and of the candidate in a bilinear form of rank
+    64 at most, in the layer of four that has the least loss on unseen repositories.
+
     `edges`: the most that are drawn of a relation and split, the same ones for all models. `limit`, `sample`: as of
     `probing.probe`, of each split. The others as of `probing.probe`; `model` may be a `Session`, which
     says `revision`, `dtype`, `device`, `max_length` and `weights` itself. A control applies to both splits.
@@ -83,10 +88,11 @@ def inform(
     Raises ArgumentError, ModelError, DatasetError, UnknownName or LedgerError, each with a one-line message.
     """
     given = {"revision": revision, "dtype": dtype, "device": device, "max_length": max_length, "weights": weights}
+    if states and control == SHUFFLED_ATTENTION:
+        raise ArgumentError(f"control is {control}, which leaves hidden states as they are, expected another")
     session = Session.of(model, **given)
-    return run(
-        Informing.of(session, data, config, split, limit_of(limit, sample, seed), control, seed, edges), output, shard
-    )
+    limited = limit_of(limit, sample, seed)
+    return run(Informing.of(session, data, config, split, limited, control, seed, edges, states), output, shard)
 
 
 @dataclass
@@ -104,6 +110,7 @@ class Informing(Experiment[ReadFunction, InformationResult]):
     validation: Probing
     probing: Probing
     edges: int
+    states: bool = False
 
     @classmethod
     def of(
@@ -116,22 +123,24 @@ class Informing(Experiment[ReadFunction, InformationResult]):
         control: str | None,
         seed: int,
         edges: int,
+        states: bool,
     ) -> Informing:
         """Arguments as of `inform`."""
         test, validation = (
             Probing(session, read_functions(data, config, name, limit=limit, control=control, seed=seed))
             for name in (split, "validation")
         )
-        return cls(session, test.data, validation, test, edges)
+        return cls(session, test.data, validation, test, edges, states)
 
     @classmethod
     def again(cls, made: InformationProvenance, session: Session, data: Any) -> Informing:
         one = made.settings
-        return cls.of(session, data, one.config, one.split, one.limit, one.control, one.seed or 0, one.edges)
+        given = one.config, one.split, one.limit, one.control, one.seed or 0, one.edges, one.states
+        return cls.of(session, data, *given)
 
     @property
     def asked(self) -> Mapping[str, object]:
-        return {"learned_on": self.validation.data.labels, "edges": self.edges}
+        return {"learned_on": self.validation.data.labels, "edges": self.edges, "states": self.states}
 
     @cached_property
     def _classes(self) -> WordClasses:
@@ -142,17 +151,20 @@ class Informing(Experiment[ReadFunction, InformationResult]):
         wanted = {function.index for function in functions}
         return {row["place"]: Surface.of(row, self._classes) for row in _every_row(data) if row["place"] in wanted}
 
-    def _learn(self) -> tuple[str, dict[str, Learned]]:
-        """The transform of attention, and what is learned of each relation."""
+    def _learn(self) -> tuple[Axes | None, str, dict[str, Learned]]:
+        """The axes of states, the transform of attention or layer of states, and what is learned of each relation."""
         functions, *_ = drawn(self.validation.encoded.functions, self.edges)
         data, session = self.validation.data.dataset, self.session
         names = data["repo"] if "repo" in data.column_names else [""] * len(data)
         repositories = {function.index: names[function.index] for function in functions}
         title = f"learning from {self.probing.encoder.name}"
-        main = session.processes.main
-        with progress(total=len(functions), desc=title, unit="function", main=main) as bar:
+        main, encoder = session.processes.main, self.probing.encoder
+        total = len(functions) * (1 + self.states)  # which are read after attention
+        with progress(total=total, desc=title, unit="function", main=main) as bar:
             surfaces = self._surfaces(self.validation.data, functions)
-            return learn(self.probing.encoder, functions, surfaces, repositories, bar)
+            axes = principal_axes(encoder, functions) if self.states else None
+            read = attend if axes is None else partial(attend_states, axes=axes)
+            return axes, *learn(encoder, functions, surfaces, repositories, bar, read)
 
     def prepare(self) -> Prepared[ReadFunction]:
         from probing.models.selfcheck import examine_lengths
@@ -167,7 +179,7 @@ class Informing(Experiment[ReadFunction, InformationResult]):
         lengths = sorted(encoded, key=lambda function: len(function.ids))
         examine_lengths(encoder, lengths[-1].ids, lengths[0].ids)
         processes = self.session.processes
-        self.transform, self.learned = processes.share(self._learn() if processes.main else None)
+        self.axes, self.transform, self.learned = processes.share(self._learn() if processes.main else None)
         functions, same, not_drawn = drawn(encoded, self.edges)
         not_learned, functions = self._only_learned(functions)
         if not functions:
@@ -185,6 +197,7 @@ class Informing(Experiment[ReadFunction, InformationResult]):
             control=data.control,
             seed=None if data.control is None else data.seed,
             weights=encoder.weights,
+            states=self.states,
         )
         provenance = InformationProvenance(
             settings=settings,
@@ -221,11 +234,24 @@ class Informing(Experiment[ReadFunction, InformationResult]):
 
     @cached_property
     def _scorers(self) -> Scorers:
-        """Of each relation of test: attention alone, and beside words and positions; and two attention heads."""
+        """Of each relation of test two attention heads; and the scorers by attention, alone and beside words and
+        positions, of which there are none where states score."""
+        encoder, picked = self.probing.encoder, np.array([[one.best, one.beyond] for one in self._each])
+        if self.states:
+            none = np.zeros((len(picked), 0, encoder.layers, 2, encoder.heads), np.float32)
+            return Scorers(next(iter(TRANSFORMS)), none, picked)
+        weights = self._weights.reshape(len(picked), 2, encoder.layers, 2, encoder.heads)
+        return Scorers(self.transform, weights, picked)
+
+    @cached_property
+    def _each(self) -> list[Learned]:
         nothing = next(iter(self.learned.values()))  # a relation that is not learned has no edges
-        each = [self.learned.get(name, nothing) for name in self.relations]
-        weights = np.stack([np.stack([one.alone, one.beside]) for one in each]).astype(np.float32)
-        return Scorers(self.transform, weights, np.array([[one.best, one.beyond] for one in each]))
+        return [self.learned.get(name, nothing) for name in self.relations]
+
+    @cached_property
+    def _weights(self) -> np.ndarray:
+        """Of each relation of test, alone, and beside words and positions: (relations, 2, features)."""
+        return np.stack([np.stack([one.alone, one.beside]) for one in self._each]).astype(np.float32)
 
     @cached_property
     def _of_functions(self) -> dict[int, Surface]:
@@ -238,6 +264,9 @@ class Informing(Experiment[ReadFunction, InformationResult]):
         listen(
             self.probing.encoder, part, bar, partial(ScoredPairs, asked=distinct, scorers=self._scorers, found=found)
         )
+        if self.axes is not None:
+            arguments = self.probing.encoder, part, self.axes, self.transform, self._weights, distinct
+            found = {index: (scores, found[index][1]) for index, scores in score_states(*arguments).items()}
         rows = [self._rows(function, *asked[function.index], *found[function.index]) for function in part]
         return InformationLedger(self.relations, np.concatenate(rows), self.made).sorted()
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
@@ -87,14 +87,20 @@ class OfWords(NamedTuple):
     weights: np.ndarray
     missed: np.ndarray
 
+    @property
+    def tokens_of(self) -> dict[int, np.ndarray]:
+        """Edge -> its sampled candidates."""
+        return dict(zip(self.edges.tolist(), np.split(self.tokens, self.choices.begin[1:])))
+
 
 class Learned(NamedTuple):
     """The parameters learned for a relation.
 
-    Weights of `words` alone; of words and positions in `both`; of all heads alone, `alone` (layers, 2, H), and beside
-    words and positions, `beside`. `best`, `beyond`: the layer, direction and number of the head that finds most edges
-    with one guess, and most of the `missed` ones of `edges`. `penalties`: of words, attention, and attention beside
-    words, which is None if attention does not lower the loss on unseen folds (`gains`): it weighs nothing then.
+    Weights of `words` alone; of words and positions in `both`; and, by row, of all heads (layers, 2, H), or of states
+    (K + 1, K), alone in `alone`, and beside words and positions in `beside`. `best`, `beyond`: the layer, direction and
+    number of the head that finds most edges with one guess, and most of the `missed` ones of `edges`. `penalties`: of
+    words, attention, and attention beside words, which is None if attention does not lower the loss on unseen folds
+    (`gains`): it weighs nothing then.
     """
 
     words: np.ndarray
@@ -184,12 +190,13 @@ class Lesson:
     """The attention of the sampled candidates of all drawn edges.
 
     `kept`: edge -> half precision (candidates, layers, 2, H); `hits`: bool (E, layers, 2, H), whether each attention
-    head ranks the dependent first.
+    head ranks the dependent first; `forms`: the transforms of which one is chosen.
     """
 
     words: dict[int, OfWords]
     kept: dict[int, np.ndarray]
     hits: np.ndarray
+    forms: Sequence[str] = (*TRANSFORMS,)
 
     def choices(self, relation: int, transform: str) -> tuple[Choices, Choices]:
         """The choice from attention alone, and from words, positions and attention; their values share memory."""
@@ -209,9 +216,7 @@ def attend(
     encoder: Encoder, functions: Sequence[ReadFunction], words: dict[int, OfWords], edges: EdgeTable, bar: tqdm
 ) -> Lesson:
     """Read the attention of the sampled candidates."""
-    tokens: dict[int, np.ndarray] = {}
-    for of_words in words.values():
-        tokens.update(zip(of_words.edges.tolist(), np.split(of_words.tokens, of_words.choices.begin[1:])))
+    tokens = {edge: of for of_words in words.values() for edge, of in of_words.tokens_of.items()}
     none = np.empty(0, np.int64)
     place = np.concatenate([np.searchsorted(function.heads, function.edges.head) for function in functions])
     numbers = np.split(np.arange(len(edges)), np.flatnonzero(np.diff(edges.function)) + 1)  # of edges, by function
@@ -234,15 +239,15 @@ def attend(
 
 
 def choose_transform(lesson: Lesson) -> str:
-    """The transform in which attention alone has the least loss on an unseen fold, over all relations."""
-    losses = dict.fromkeys(TRANSFORMS, 0.0)
+    """The transform of attention, or layer of states, with the least loss alone on an unseen fold of all relations."""
+    losses = dict.fromkeys(lesson.forms, 0.0)
     for relation, of_words in lesson.words.items():
-        for name in TRANSFORMS:
+        for name in lesson.forms:
             choices, _ = lesson.choices(relation, name)
             unseen = of_words.fold == 0
             weights = fit(choices.take(~unseen), np.full(choices.features, OF_ATTENTION[2]), close=ROUGH)
             losses[name] += float(choices.take(unseen).losses(weights).mean())
-    logger.info("log-loss of attention on an unseen fold, by transform: %s", losses)
+    logger.info("log-loss on an unseen fold, by transform or layer: %s", losses)
     return min(losses, key=lambda name: losses[name])
 
 
@@ -274,8 +279,8 @@ def learn_attention(lesson: Lesson, relation: int, transform: str) -> Learned:
     return Learned(
         words=of_words.weights,
         both=weights[:-heads],
-        alone=by_heads.reshape(shape),
-        beside=weights[-heads:].reshape(shape),
+        alone=by_heads,
+        beside=weights[-heads:],
         best=most_found(np.ones(len(hits), bool)),
         beyond=most_found(of_words.missed),
         edges=len(hits),
@@ -290,10 +295,11 @@ def learn(
     surfaces: Mapping[int, Surface],
     repositories: Mapping[int, str],
     bar: tqdm,
+    read: Callable[..., Lesson] = attend,
 ) -> tuple[str, dict[str, Learned]]:
     """The transform of attention, and what is learned of each relation that has edges enough.
 
-    `surfaces`, `repositories`: of each function, by its place in the split.
+    `surfaces`, `repositories`: of each function, by its place in the split; `read`: as of `attend`.
     """
     edges = stacked([function.edges for function in functions])
     groups = np.array([repositories[index] for index in edges.function.tolist()])
@@ -304,6 +310,6 @@ def learn(
         of_words = learn_words(edges, surfaces, groups, relation, most)
         if of_words is not None:
             words[relation] = of_words
-    lesson = attend(encoder, functions, words, edges, bar)
+    lesson = read(encoder, functions, words, edges, bar)
     transform = choose_transform(lesson)
     return transform, {edges.relations[relation]: learn_attention(lesson, relation, transform) for relation in words}

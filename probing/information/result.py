@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 import numpy as np
+from pydantic import Field
 
 from codesyntax_dataset.errors import LedgerError
 from codesyntax_metric.topk_uas import NOT_IN_MEAN
@@ -27,6 +28,8 @@ LEAST_EDGES = 25
 
 CHOICES = WORDS, ATTENTION, BOTH = "words", "attention", "both"
 """The log-linear choices: from words and positions, from the attention of all heads, and from both."""
+
+STATES = "states"
 
 DECIMALS = 4
 """Those of bits."""
@@ -107,6 +110,11 @@ class InformationSettings(ControlledSettings):
 
     learned_on: str  # digest of the labels of the split validation
     edges: int  # the most that are drawn of a relation and split
+    states: bool = Field(default=False, exclude_if=lambda states: not states)  # hidden states instead of attention
+
+    @property
+    def instead(self) -> list[str]:
+        return [*super().instead, *([STATES] if self.states else [])]
 
 
 class InformationRun(Circumstances):
@@ -116,7 +124,7 @@ class InformationRun(Circumstances):
     heads: Count
     """In each layer."""
     transform: str
-    """The form in which attention is a feature, one of probing.information.pairs.TRANSFORMS."""
+    """The form in which attention is a feature, one of probing.information.pairs.TRANSFORMS; of states, the layer."""
 
 
 class InformationProvenance(Provenance):
@@ -217,7 +225,7 @@ class InformationResult(Result[InformationLedger]):
     @property
     def title(self) -> str:
         settings = self.settings
-        instead = (one if one == settings.weights else f"{one} {settings.seed}" for one in settings.instead)
+        instead = (f"{one} {settings.seed}" if one == settings.control else one for one in settings.instead)
         return self._titled(settings.model, *instead)
 
     def __repr__(self) -> str:
@@ -243,6 +251,7 @@ def signature_of(settings: InformationSettings, edges: int) -> Signature:
         edges=edges,
         version=VERSION,
         weights=settings.other_weights,
+        of=STATES if settings.states else None,
         control=settings.control and f"{settings.control}/{settings.seed}",
     )
 

@@ -32,6 +32,13 @@ COLUMNS = ("best", "attention", "words", "both")
 """The choices of a dependent in tables, from one head to all that is known."""
 
 
+_READ = {
+    False: ("all heads", "attention adds", "the attention of all heads"),
+    True: ("states", "states add", "a bilinear form of hidden states"),
+}
+"""What is read of a model, of heads and of states: the name of its choice, what it does, and what it is."""
+
+
 class InformedModel(NamedTuple):
     """A result with its intervals. `name`: of files."""
 
@@ -66,7 +73,7 @@ def bits(informed: Sequence[InformedModel]) -> dict[tuple[object, ...], list[flo
     return {
         same_run(one.result.settings): _shown(one.found.mean["adds"])
         for one in informed
-        if one.result.settings.control is None and one.found.mean is not None
+        if not (one.result.settings.control or one.result.settings.states) and one.found.mean is not None
     }
 
 
@@ -93,7 +100,8 @@ def _together(informed: Sequence[InformedModel]) -> Table:
             beyond = one.result.mean and one.result.mean.attention_beyond
             adds = [_shown(one.found.mean["adds"]), _shown(one.found.share)]
             counted = one.result.mean and one.result.mean.relations
-            rows.append([one.result.title, counted, *means, *adds, beyond, _selectivity(one, informed)])
+            shown = _of_states(one, informed)
+            rows.append([one.result.title, counted, *means, *adds, shown, beyond, _selectivity(one, informed)])
     return Table(
         "information-models",
         "Means over relations, with 95 % intervals over functions",
@@ -106,14 +114,26 @@ def _together(informed: Sequence[InformedModel]) -> Table:
             Column("both", SCORE, "top-1 UAS"),
             Column("attention adds", COST, "bits"),
             Column("% of open", SCORE, "bits"),
+            Column("% of states", PERCENT, "bits", spare=(0,)),
             Column("beyond rules", PERCENT),
             Column("selectivity", SIGNED, spare=(0,)),
         ],
         rows,
-        "Beyond rules: the percentage of the edges missed by words and positions that the attention of all heads "
-        "finds. Selectivity: how many points more all heads find than of the control task (Hewitt and Liang 2019), a "
-        "mean over the relations of both.",
+        "States: hidden states of a layer, in a bilinear form, instead of all heads. % of states: how many of the bits "
+        "that they add attention adds. Beyond rules: the percentage of the edges missed by words and positions that "
+        "the attention of all heads finds. Selectivity: how many points more all heads find than of the control task "
+        "(Hewitt and Liang 2019), a mean over the relations of both.",
     )
+
+
+def _of_states(one: InformedModel, informed: Sequence[InformedModel]) -> float | None:
+    """Percent of the bits that states add which attention adds; None without a run on them, or where they add none."""
+    with_states = one.result.settings.model_copy(update={"states": True})
+    for other in informed:
+        if other is not one and other.result.settings == with_states and one.found.mean and other.found.mean:
+            add = other.found.mean["adds"]
+            return 100 * one.found.mean["adds"].estimate / add.estimate if add.low > 0 else None
+    return None
 
 
 def _selectivity(one: InformedModel, informed: Sequence[InformedModel]) -> float | None:
@@ -131,6 +151,7 @@ def _selectivity(one: InformedModel, informed: Sequence[InformedModel]) -> float
 
 def table(result: InformationResult, found: Usable, name: str = "information") -> Table:
     """The relations, those to which attention adds most first, and their mean."""
+    source, adding, means = _READ[result.settings.states]
     order = sorted(result.relations, key=lambda name: (-result.relations[name].adds, name))
     rows: list[list[object]] = []
     for relation in order:
@@ -147,27 +168,27 @@ def table(result: InformationResult, found: Usable, name: str = "information") -
         totals = [[f"mean of {mean.relations} relations", "", *scores, mean.words.bits, adds, *beyond]]
     return Table(
         name,
-        f"{result.title}: what the attention of all heads adds to words and positions, {result.functions} "
+        f"{result.title}: what {means} adds to words and positions, {result.functions} "
         f"{language_of(result.settings.config).units}",
         [
             Column("relation", NAME),
             Column("edges", COUNT, spare=(4,)),
             Column("best head", PERCENT, "top-1 UAS"),
-            Column("all heads", PERCENT, "top-1 UAS"),
+            Column(source, PERCENT, "top-1 UAS"),
             Column("words", PERCENT, "top-1 UAS"),
             Column("both", PERCENT, "top-1 UAS"),
             Column("open", SIMILARITY, "bits", spare=(3,)),
-            Column("attention adds", COST, "bits", spare=(0, 5)),
+            Column(adding, COST, "bits", spare=(0, 5)),
             Column("missed", COUNT, "beyond rules", spare=(2,)),
             Column("best head", PERCENT, "beyond rules", spare=(1,)),
-            Column("all heads", PERCENT, "beyond rules", spare=(1,)),
+            Column(source, PERCENT, "beyond rules", spare=(1,)),
         ],
         rows,
-        "All choices are fitted on validation. Words: words and positions, without a model. All heads: their "
-        "attention in a log-linear choice. Both: words, positions and attention together. Open: the mean log-loss "
-        "of words and positions. Attention adds this many bits, with 95 % intervals over functions. Beyond rules: "
-        "percent of the edges that words and positions miss. *: not in the mean, because the relation has too few "
-        "edges or the paper excludes it.",
+        "All choices are fitted on validation. Words: words and positions, without a model. "
+        f"{source.capitalize()}: {means}, in a log-linear choice. Both: these and words and positions together. "
+        f"Open: the mean log-loss of words and positions; {adding} this many bits, with 95 % intervals over functions. "
+        "Beyond rules: percent of the edges that words and positions miss. *: not in the mean, because the relation "
+        "has too few edges or the paper excludes it.",
         totals=totals,
     )
 
@@ -178,11 +199,12 @@ def sentence(result: InformationResult, found: Usable) -> str:
     if mean is None or found.mean is None or found.share is None:
         return "Too few edges for a mean."
     adds, share = found.mean["adds"], found.share
+    _, adding, means = _READ[result.settings.states]
     return (
-        f"Over {mean.relations} relations, the best head finds {mean.best:.1f} % of the dependents, and the "
-        f"attention of all heads {mean.attention.uas:.1f} %. Words and positions find {mean.words.uas:.1f} % without "
+        f"Over {mean.relations} relations, the best head finds {mean.best:.1f} % of the dependents, and "
+        f"{means} {mean.attention.uas:.1f} %. Words and positions find {mean.words.uas:.1f} % without "
         f"a model, and both together {mean.both.uas:.1f} %. Words and positions leave {mean.words.bits:.3f} bits "
-        f"open; attention adds {SIGNED.show(adds.estimate)} ({interval(adds.low, adds.high, SIGNED)}), "
+        f"open; {adding} {SIGNED.show(adds.estimate)} ({interval(adds.low, adds.high, SIGNED)}), "
         f"{share.estimate:.1f} % of them."
     )
 

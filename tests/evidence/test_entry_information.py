@@ -123,6 +123,7 @@ def _size(made):
         ("control", "random-weights", "a control is not a model"),
         ("limit", "first 3", "a partial run is not published"),
         ("weights", "norm", "settings.weights is 'norm', expected 'attention'"),
+        ("states", True, "settings.states is True, expected False"),
     ],
 )
 def test_controls_and_partial_runs_have_no_entry(honest, setting, value, reason):

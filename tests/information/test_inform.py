@@ -13,12 +13,13 @@ import probing
 from codesyntax_dataset.errors import LedgerError
 from probing import merge
 from probing.cli import main
+from probing.evidence.effect import Effect
 from probing.evidence.usable import MEASURED, _with_share, effects, usable
 from probing.evidence.verify import verify
 from probing.information.inform import Informing, _found
 from probing.information.learn import Learned
 from probing.information.result import InformationLedger, InformationResult
-from probing.report.information import InformedModel, _together, read_informed
+from probing.report.information import InformedModel, _together, bits, read_informed, same_run
 from probing.report.report import report
 from probing.report.results import parts
 from probing.runs.controls import assign_dependents
@@ -289,6 +290,41 @@ def test_report(folder, result, inform, session, dataset_folder, tmp_path):
         assert names >= {*result.relations}  # and the mean
     with pytest.raises(LedgerError):
         read_informed([tmp_path / "report" / "report.md"])
+
+
+@pytest.fixture(scope="module")
+def with_states(tiny_model, dataset_folder, tmp_path_factory):
+    """A folder with the same run on states, made on the command line."""
+    place = tmp_path_factory.mktemp("states")
+    arguments = ["inform", str(tiny_model), "--data", str(dataset_folder), "--edges", "30", "--limit", "20", "--states"]
+    printed = CliRunner().invoke(main, [*arguments, "--output", str(place)], catch_exceptions=False)
+    assert printed.exit_code == 0 and "states add" in printed.output and "all heads" not in printed.output
+    return place
+
+
+def test_states_stand_beside_attention(with_states, result, monkeypatch):
+    """The same edges, words and best heads; the report has how much of what states add attention adds."""
+    states = InformationResult.load(next(with_states.glob("*.json")))
+    assert ".states." in next(with_states.glob("*.json")).name and states.run.transform.startswith("layer ")
+    ours, theirs = states.ledger.rows, result.ledger.rows
+    for name in ("function", "edge", "first", "words_rank", "words_bits", "best_rank", "beyond_rank"):
+        assert (ours[name] == theirs[name]).all()
+    assert (ours["attention_bits"] != theirs["attention_bits"]).mean() > 0.9
+    assert [column.name for column in parts(states)[0].columns].count("states") == 2
+    found = [(of, usable(of)) for of in (result, states)]
+    for (_, one), adds in zip(found, (Effect(0.1, -1, 1), Effect(0.4, 0.2, 1))):
+        one.mean["adds"] = adds
+    informed = [InformedModel(of.title, of, one) for of, one in found]
+    shown = {row[0]: row[-3] for row in _together(informed).rows}
+    assert shown == {result.title: pytest.approx(25), states.title: None}
+    found[1][1].mean["adds"] = Effect(0.4, -0.2, 1)
+    assert [row[-3] for row in _together(informed).rows] == [None, None]
+    assert bits(informed).keys() == {same_run(result.settings)} and bits(informed[1:]) == {}
+
+
+def test_states_are_verified(with_states, tiny_model):
+    file = next(with_states.glob("*[0-9a-f].json"))
+    assert verify(file, model=str(tiny_model), functions=5, seed=0).accepted
 
 
 def test_nothing_to_learn_from(inform):

@@ -21,6 +21,9 @@ from probing.runs.data import Functions
 Attention = Callable[[int, np.ndarray, np.random.Generator], np.ndarray]
 """From the number of tokens and edges (E, 2), head and dependent, to maps (layers, heads, tokens, tokens)."""
 
+States = Callable[[int, np.ndarray, np.random.Generator], np.ndarray]
+"""The same to hidden states (layers, tokens, D)."""
+
 RELATION = "If:if->body"
 
 
@@ -30,8 +33,8 @@ class Planted:
     name, revision, precision, family, weights = "planted", "0", "float32", "planted", "attention"
     device = torch.device("cpu")
 
-    def __init__(self, maps: dict[int, np.ndarray]):
-        self.maps = maps
+    def __init__(self, maps: dict[int, np.ndarray], known: dict[int, np.ndarray]):
+        self.maps, self.known = maps, known
         self.layers, self.heads = next(iter(maps.values())).shape[:2]
 
     def inputs(self, ids: Sequence[np.ndarray]) -> dict[str, torch.Tensor]:
@@ -49,13 +52,26 @@ class Planted:
                 maps[place, :, : one.shape[1], : one.shape[1]] = one
             listener(rows_of(maps))
 
+    def states(self, inputs) -> list[torch.Tensor]:
+        each = [torch.from_numpy(self.known[number]).float() for number in inputs["input_ids"][:, 0].tolist()]
+        padded = torch.nn.utils.rnn.pad_sequence([one.transpose(0, 1) for one in each], batch_first=True)
+        return list(padded.unbind(2))  # of each layer (B, T, D)
 
-def informing(attend: Attention, functions: int, tokens: int, edges: int, distance: int | None = None, seed: int = 0):
-    """An experiment on so many functions a split, each of so many tokens and edges.
+
+def informing(
+    attend: Attention,
+    functions: int,
+    tokens: int,
+    edges: int,
+    distance: int | None = None,
+    seed: int = 0,
+    states: States | None = None,
+):
+    """An experiment on so many functions a split, each of so many tokens and edges; on states, if there are some.
 
     Dependents are uniform over the other tokens, or at a `distance`. No word tells anything.
     """
-    rng, maps, probings = np.random.default_rng(seed), {}, {}
+    rng, maps, known, probings = np.random.default_rng(seed), {}, {}, {}
     for split in ("validation", "test"):
         rows, encoded, relations = [], [], []
         for index in range(functions):
@@ -72,6 +88,8 @@ def informing(attend: Attention, functions: int, tokens: int, edges: int, distan
             row |= {"token_start": starts[:-1].tolist(), "token_end": (starts[1:] - 1).tolist()}
             rows.append(row)
             maps[number] = attend(tokens, np.stack([head, first], 1), rng).astype(np.float32)
+            if states is not None:
+                known[number] = states(tokens, np.stack([head, first], 1), rng)
             places = np.arange(tokens, dtype=np.int32)
             ids = np.full(tokens, number, np.int64)
             encoded.append(
@@ -80,11 +98,11 @@ def informing(attend: Attention, functions: int, tokens: int, edges: int, distan
         data = Functions(Dataset.from_list(rows), "memory@0.0.0", "python", split, None, None, 0, split, rows, None)
         probings[split] = SimpleNamespace(data=data, encoded=Encoded(encoded, relations, Counter()))
     for probing in probings.values():
-        probing.encoder = Planted(maps)
+        probing.encoder = Planted(maps, known)
     session = SimpleNamespace(
         max_length=511, processes=SimpleNamespace(main=True, count=1, rank=0, share=lambda value: value)
     )
-    return Informing(session, probings["test"].data, probings["validation"], probings["test"], 2000)
+    return Informing(session, probings["test"].data, probings["validation"], probings["test"], 2000, states is not None)
 
 
 def noise(layers: int, heads: int) -> Attention:
