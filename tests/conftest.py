@@ -5,6 +5,8 @@ from __future__ import annotations
 import atexit
 import contextlib
 import gc
+import hashlib
+import html
 import os
 import shutil
 import sys
@@ -160,19 +162,35 @@ def evidence(tiny_model: Path, few_functions: Path, tmp_path_factory: pytest.Tem
 
 
 @pytest.fixture
-def undrawn() -> Iterator[None]:
-    with empty_figures():
+def unrendered() -> Iterator[None]:
+    with figures_unrendered():
         yield
 
 
 @contextlib.contextmanager
-def empty_figures() -> Iterator[None]:
-    """Reports have empty figures, which take most of their time: for tests of tables where another draws the same."""
+def figures_unrendered() -> Iterator[None]:
+    """Figures are made, for wide pages and narrow ones, but neither laid out nor rendered, which takes most of the time
+    of a report: for tests of what else is in it. Of other numbers, a picture still has other bytes."""
     from probing.report import figures
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(figures, "drawn", lambda _: figures.Drawn("<svg></svg>", "", b""))
+        patch.setattr(figures, "lay_out", lambda figure: figure)
+        patch.setattr(figures, "to_svg", lambda figure: f"<svg><desc>{html.escape(sketch(figure))}</desc></svg>")
+        patch.setattr(figures, "to_png", lambda figure: sketch(figure).encode())
         yield
+
+
+def sketch(figure) -> str:
+    """The texts in a matplotlib figure, and a digest of its numbers."""
+    texts = [text.get_text() for axis in figure.axes for text in (axis.title, axis.xaxis.label, *axis.texts)]
+    numbers = [
+        *(line.get_xydata().tolist() for axis in figure.axes for line in axis.lines),
+        *(points.get_offsets().tolist() for axis in figure.axes for points in axis.collections),
+        *(path.vertices.tolist() for axis in figure.axes for of in axis.collections for path in of.get_paths()),
+        *(bar.get_bbox().extents.tolist() for axis in figure.axes for bar in axis.patches if hasattr(bar, "get_bbox")),
+        *(image.get_array().tolist() for axis in figure.axes for image in axis.images),
+    ]
+    return f"{texts} {hashlib.sha256(repr(numbers).encode()).hexdigest()}"
 
 
 @pytest.fixture(scope="module")

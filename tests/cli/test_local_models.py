@@ -28,7 +28,7 @@ def study(tiny_model, dataset_folder, tmp_path_factory):
     shutil.copytree(dataset_folder, folder / "codesyntax")
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(folder)
-        done = run("probe", "models/one", "models/two", *SPLITS, "--limit", 30, "--output", "results", "-q")
+        done = run("probe", "models/one", "models/two", *SPLITS, "--limit", 12, "--output", "results", "-q")
         assert done.exit_code == 0, done.output
         for shard in ("1/2", "2/2"):
             assert run("probe", "models/one", "--limit", 99, "--output", "shards", "--shard", shard).exit_code == 0
@@ -47,7 +47,7 @@ def results(folder):
     return sorted(path for path in (folder / "results").glob("*.test.*.json") if ".errors." not in path.name)
 
 
-@pytest.mark.usefixtures("undrawn")
+@pytest.mark.usefixtures("unrendered")
 def test_every_command_finds_the_model(elsewhere):
     tests = results(elsewhere)
     assert [json.loads(path.read_text())["model_path"] for path in tests] == ["../models/one", "../models/two"]
@@ -65,7 +65,7 @@ def test_every_command_finds_the_model(elsewhere):
     assert run("verify", merged, "--functions", 2).stdout.endswith("accepted\n")
 
 
-@pytest.mark.usefixtures("undrawn")
+@pytest.mark.usefixtures("unrendered")
 def test_no_place_is_published(elsewhere, tmp_path):
     assert run("report", elsewhere / "results", "--output", "report").exit_code == 0
     for file in (tmp_path / "work/report").rglob("*"):

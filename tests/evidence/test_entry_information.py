@@ -162,6 +162,7 @@ def test_models_share_a_table_and_its_words(honest, tmp_path):
     assert (told["tiny"]["first rank"], told["user/worse"]["last rank"]) == ("1", "3")
 
 
+@pytest.mark.usefixtures("unrendered")
 def test_reports_and_exports_have_it(folder, data, honest, tmp_path):
     report([folder], tmp_path / "report", data)
     (file,) = (tmp_path / "report/entries").iterdir()

@@ -23,8 +23,8 @@ def data(dataset_folder, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def probed(data, tmp_path_factory):
-    """The evidence on the embedded encoder with a tokenizer that is changed."""
-    weights = AutoModel.from_pretrained(embedded_model(), attn_implementation="eager")
+    """The evidence on the first layers of the embedded encoder with a tokenizer that is changed."""
+    weights = AutoModel.from_pretrained(embedded_model(), attn_implementation="eager", num_hidden_layers=3)
 
     def run(change):
         tokenizer = hostile_tokenizers.changed(AutoTokenizer.from_pretrained(embedded_model()), change)

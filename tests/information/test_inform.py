@@ -263,6 +263,7 @@ def test_commands(tiny_model, dataset_folder, result, folder, tmp_path):
     assert len(table.rows) == len(result.relations) and len(table.totals) == 1
 
 
+@pytest.mark.usefixtures("unrendered")
 def test_report(folder, result, inform, session, dataset_folder, tmp_path):
     """The section has the model and its control, and each relation; only the model is among the findings, and its bits
     are in the first table."""

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
+from conftest import figures_unrendered
 
 import probing
 from codesyntax_dataset.errors import CodeSyntaxError, LedgerError, SourceError, UnknownName
@@ -41,7 +42,8 @@ def told():
 @pytest.fixture(scope="module")
 def made(named_model, told, tmp_path_factory):
     output = tmp_path_factory.mktemp("made") / "study"
-    probing.reproduce(["sample"], [str(named_model)], output, study="syntaxeval", limit=LIMIT, tell=told.append)
+    with figures_unrendered():
+        probing.reproduce(["sample"], [str(named_model)], output, study="syntaxeval", limit=LIMIT, tell=told.append)
     return output
 
 
@@ -130,6 +132,7 @@ def test_the_page_counts_the_numbers_with_ours_beside_them(made):
     assert {path.stem for path in (made / "report/figures").glob("*.svg")} == {"boxes", "effects"}
 
 
+@pytest.mark.usefixtures("unrendered")
 def test_interrupted_it_continues_to_the_same_bytes(made, named_model, tmp_path, monkeypatch):
     output, run, calls = tmp_path / "again", module.mask, []
 
@@ -146,7 +149,7 @@ def test_interrupted_it_continues_to_the_same_bytes(made, named_model, tmp_path,
     assert content(output) == content(made)
 
 
-@pytest.mark.usefixtures("undrawn")
+@pytest.mark.usefixtures("unrendered")
 def test_with_more_functions_it_is_made_again_in_the_same_folder(named_model, tmp_path):
     for limit in (1, 2):
         probing.reproduce(["sample"], [str(named_model)], tmp_path, study="syntaxeval", limit=limit)

@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
+from conftest import figures_unrendered
 
 import codesyntax_dataset
 import probing
@@ -50,7 +51,8 @@ def told():
 def made(source, tiny_model, told, tmp_path_factory):
     """The folder of a whole run."""
     output = tmp_path_factory.mktemp("made") / "reproduction"
-    page = probing.reproduce([str(source)], [str(tiny_model)], output, tell=told.append)
+    with figures_unrendered():
+        page = probing.reproduce([str(source)], [str(tiny_model)], output, tell=told.append)
     assert page == output / "report/index.html"
     return output
 
@@ -180,6 +182,7 @@ class TestRun:
         words, here = found["java_skip_semicolon"]
         assert here == words
 
+    @pytest.mark.usefixtures("unrendered")
     def test_killed_twice_it_continues_to_the_same_bytes(self, made, source, tiny_model, tmp_path, monkeypatch):
         output = tmp_path / "again"
         calls, run = [], module.probe

@@ -453,7 +453,7 @@ def test_a_finished_run_is_read_again_and_a_forged_one_is_not(model, dataset_fol
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("any_head_serves")
-@pytest.mark.usefixtures("undrawn")
+@pytest.mark.usefixtures("unrendered")
 def test_the_command_and_the_report(model, dataset_folder, whole, tmp_path):
     """As text and JSON; `score` prints the same from the ledger, `report` has the section, `verify` accepts it."""
     runner, given = CliRunner(), ["ablate", str(model), "--data", str(dataset_folder), "--limit", "3"]

@@ -31,7 +31,7 @@ def commands() -> list[str]:
     return [line for block in blocks for line in block.splitlines() if line.startswith("codesyntax ")]
 
 
-@pytest.mark.usefixtures("evaluate")
+@pytest.mark.usefixtures("evaluate", "unrendered")
 def test_guides(tmp_path, monkeypatch):
     """Their commands run one after the other in an empty folder; their Python examples print there what they show."""
     monkeypatch.chdir(tmp_path)

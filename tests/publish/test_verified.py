@@ -110,6 +110,15 @@ def submitted(tiny_model, few_functions, tmp_path_factory):
     return json.loads(made.entry().to_json()), Checker(str(few_functions)), ledgers.get
 
 
+ACCEPTED = [Verification([Criterion("ranks", True, "")])] * 2
+
+
+def test_the_honest_entry_is_that_of_its_ledgers(submitted, monkeypatch):
+    monkeypatch.setattr("probing.evidence.verify.verify_each", lambda *_, **__: ACCEPTED)
+    assert submitted[0]["missed"] > 2 and submitted[0]["beyond_offset"]
+    assert checked(submitted, lambda fields: None) == ""
+
+
 def checked(submitted, change):
     """What a board does with an entry: the reason why it is not verified, empty if it is."""
     honest, checker, ledger = submitted
@@ -128,10 +137,7 @@ def checked(submitted, change):
 )
 def test_entries_that_are_not_those_of_their_ledgers(forgery, reason, submitted, monkeypatch):
     """None is verified, whatever the models would give again."""
-    accepted = [Verification([Criterion("ranks", True, "")])] * 2
-    monkeypatch.setattr("probing.evidence.verify.verify_each", lambda *_, **__: accepted)
-    assert submitted[0]["missed"] > 2 and submitted[0]["beyond_offset"]
-    assert checked(submitted, lambda fields: None) == ""
+    monkeypatch.setattr("probing.evidence.verify.verify_each", lambda *_, **__: ACCEPTED)
     found = checked(submitted, forgery)
     assert bool(found) == bool(reason) and re.search(reason, found), found
 

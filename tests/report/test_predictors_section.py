@@ -6,7 +6,7 @@ import csv
 
 import pytest
 import torch
-from conftest import empty_figures
+from conftest import figures_unrendered
 from support.models.byte_tokenizer import byte_tokenizer
 from transformers import LlamaConfig, LlamaForCausalLM
 
@@ -39,7 +39,7 @@ def written(tmp_path_factory):
             probe(place / f"training/step-{step}", place / "data", "python", split, limit=LIMIT, **given)
     for step, control in ((1, None), (2, None), (2, "random-weights")):
         prefer(place / f"training/step-{step}", place / "data", sample=80, control=control, **given)
-    with pytest.MonkeyPatch.context() as patch, empty_figures():
+    with pytest.MonkeyPatch.context() as patch, figures_unrendered():
         patch.setattr(predictors, "LEAST_PAIRS", 1)
         return report([place / "results"], place / "report", place / "data").parent
 

@@ -310,7 +310,7 @@ def test_ablations_stand_side_by_side(written):
     assert "not-predicted:;" in page  # the signature
 
 
-@pytest.mark.usefixtures("undrawn")
+@pytest.mark.usefixtures("unrendered")
 def test_directions_of_relations_in_few_functions(tiny_model, tmp_path):
     """Tables of relations show what is in fewer than 6 functions, too. Directions are not put side by side as ablations."""
     source, folder, results = tmp_path / "code", tmp_path / "codesyntax", tmp_path / "results"

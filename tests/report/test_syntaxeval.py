@@ -11,6 +11,7 @@ from types import SimpleNamespace
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
+from conftest import figures_unrendered
 from support.models.byte_tokenizer import all_but, byte_tokenizer
 from transformers import BertConfig, BertForMaskedLM
 
@@ -67,7 +68,8 @@ def written(masked, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def of_probe(probed, dataset_folder, tmp_path_factory):
-    return report([probed], tmp_path_factory.mktemp("written") / "report", dataset_folder).parent
+    with figures_unrendered():
+        return report([probed], tmp_path_factory.mktemp("written") / "report", dataset_folder).parent
 
 
 @pytest.fixture
@@ -248,7 +250,7 @@ def test_trees_side_by_side():
     assert left.split("\n") == right.split("\n") == ["  a"] * 30 + ["… 6 more, 3 of them different"]
 
 
-@pytest.mark.usefixtures("undrawn")
+@pytest.mark.usefixtures("unrendered")
 def test_examples_that_are_missing_or_of_another_result(masked, tmp_path):
     folder = tmp_path / "results"
     shutil.copytree(masked, folder)
@@ -370,14 +372,16 @@ def test_finding_colours_and_marks_say_what_the_tables_say(written, opened):
 # Beside attention
 
 
-def test_attention_and_masking_in_one_report(probed, masked, of_probe, written, dataset_folder, tmp_path):
+@pytest.mark.usefixtures("unrendered")
+def test_attention_and_masking_in_one_report(probed, masked, of_probe, dataset_folder, tmp_path):
     """From one folder: the tables, figures and entries of both reports, and a page that opens with both findings."""
     together = tmp_path / "together"
     for folder in (probed, masked):
         shutil.copytree(folder, together, dirs_exist_ok=True)
     found = files(report([together], tmp_path / "report", dataset_folder).parent)
+    alone = report([masked], tmp_path / "alone").parent
     pages = {"index.html", "report.md"}
-    parts = {name: data for part in (of_probe, written) for name, data in files(part).items() if name not in pages}
+    parts = {name: data for part in (of_probe, alone) for name, data in files(part).items() if name not in pages}
     assert {name: data for name, data in found.items() if name not in pages} == parts
     text = found["report.md"].decode()
     titles = [line[3:] for line in text.splitlines() if line.startswith("## ")]
