@@ -427,16 +427,30 @@ def gather(probed: Sequence[Probed], data: Any = None) -> list[Evidence]:
     `data`: the location of the dataset, if not the one in the results. Raises LedgerError for results on different
     data, configs, splits or directions, or without common functions, and if the labels of the data differ.
     """
+    return _evidence(probed, *_read(probed, data))
+
+
+def entry_of(one: Probed, data: Any = None) -> AttentionEntry:
+    """`Evidence.entry` of what `gather` makes of one model, without baselines on the functions that it could read."""
+    functions, edges, (whole,) = _read([one], data)
+    return (whole() if whole else _evidence([one], functions, edges, [None])[0])._entry()
+
+
+def _read(
+    probed: Sequence[Probed], data: Any
+) -> tuple[dict[str, np.ndarray], dict[str, Edges], list[Callable[[], Evidence] | None]]:
+    """The functions and edges on both splits that `gather` compares on, and what makes the evidence of each model on
+    all functions, None if these are all. Raises what `gather` does."""
     settings = [one.test.settings for one in probed]
     for name in ("data", "config", "split", "direction", "limit"):
         if len(values := {str(getattr(one, name)) for one in settings}) > 1:
             raise LedgerError(f"results with different {name} do not compare: {', '.join(sorted(values))}")
     first = settings[0]
-    test, validation = (_common([getattr(one, part).ledger for one in probed]) for part in ("test", "validation"))
+    functions = {part: _common([getattr(one, part).ledger for one in probed]) for part in ("validation", "test")}
     data = find_data(probed[0].files["test"], first) if data is None else data
     edges = {
-        part: baselines.read_edges(data, first.config, split, functions)
-        for part, split, functions in (("validation", "validation", validation), ("test", first.split, test))
+        part: baselines.read_edges(data, first.config, split, functions[part])
+        for part, split in (("validation", "validation"), ("test", first.split))
     }
     for part, part_edges in edges.items():
         for one in probed:
@@ -453,14 +467,28 @@ def gather(probed: Sequence[Probed], data: Any = None) -> list[Evidence]:
                     f"{one.files[part]} has {len(kept)} edges in functions that have {len(part_edges)} in {data}: its "
                     "ledger was altered, or belongs to other data"
                 )
-    result = baselines.evaluate(edges["validation"], edges["test"], first.direction)
-    further = {avoided: rivals(edges["validation"], edges["test"], avoided, first.direction) for avoided in AVOIDED}
     splits = WholeSplits(data, first.config, first.direction)
     short = _characters(data, first.config, "validation").max() <= SHORT
-    whole = [_is_whole(one, len(test), len(validation), short) for one in probed]
+    sizes = len(functions["test"]), len(functions["validation"])
+    return (
+        functions,
+        edges,
+        [None if _is_whole(one, *sizes, short) else partial(splits.evidence, one) for one in probed],
+    )
+
+
+def _evidence(
+    probed: Sequence[Probed],
+    functions: Mapping[str, np.ndarray],
+    edges: dict[str, Edges],
+    whole: Sequence[Callable[[], Evidence] | None],
+) -> list[Evidence]:
+    splits, direction = (edges["validation"], edges["test"]), probed[0].test.settings.direction
+    result = baselines.evaluate(*splits, direction)
+    further = {avoided: rivals(*splits, avoided, direction) for avoided in AVOIDED}
     return [
-        Evidence(one.only(test, validation), result, edges, further, None if all_ else partial(splits.evidence, one))
-        for one, all_ in zip(probed, whole)
+        Evidence(one.only(functions["test"], functions["validation"]), result, edges, further, of_all)
+        for one, of_all in zip(probed, whole)
     ]
 
 

@@ -28,7 +28,7 @@ from codesyntax_dataset.tasks import RULE, K
 from probing.evidence.entries import of_file
 from probing.evidence.entry import Entry, GroupedEntry, GroupScores, Score, load
 from probing.evidence.entry_attention import AttentionEntry, AttentionScores, Cell
-from probing.evidence.gather import by_instrument, find, gather
+from probing.evidence.gather import by_instrument, entry_of, find
 from probing.evidence.statistics import RESAMPLES
 from probing.runs.ledger_file import ATTENTION
 
@@ -124,7 +124,7 @@ def read(results: Sequence[str | os.PathLike[str]], data: Any = None) -> list[En
     found = by_instrument(others)
     left = found.pop(ATTENTION, [])
     for one in find(left) if left else []:
-        entries.append(gather([one], data)[0].entry())
+        entries.append(entry_of(one, data))
     entries += [of_file(file, data) for files in found.values() for file in files]
     if not entries:
         raise LedgerError(

@@ -41,7 +41,7 @@ from probing.evidence.entries import MAKERS
 from probing.evidence.entry import Entry, Verified
 from probing.evidence.entry_attention import AttentionEntry
 from probing.evidence.entry_masked import MaskedEntry
-from probing.evidence.gather import Probed, by_instrument, find, gather
+from probing.evidence.gather import Probed, by_instrument, entry_of, find
 from probing.evidence.merge import RESULTS
 from probing.evidence.verify import verify
 from probing.information.result import InformationResult
@@ -309,7 +309,7 @@ def _first_task(settings: AnySettings) -> str:
 def _entry(one: _Result, data: Path) -> Entry:
     """The entry as a board would read it; raises EntryError for what it would reject."""
     if one.probed is not None:
-        return gather([one.probed], data)[0].entry()
+        return entry_of(one.probed, data)
     (result,) = one.read
     return MAKERS[result.ledger.INSTRUMENT](result, data)
 

@@ -28,7 +28,7 @@ from probing.evidence.entry_information import InformationEntry
 from probing.evidence.entry_masked import MaskedEntry
 from probing.evidence.entry_preference import PreferenceEntry
 from probing.evidence.entry_relations import RelationEntry
-from probing.evidence.gather import Probed, WholeSplits, gather, recomputed
+from probing.evidence.gather import Probed, WholeSplits, entry_of, recomputed
 from probing.evidence.masked import holding
 from probing.evidence.merge import RESULTS
 from probing.evidence.packing import same_numbers
@@ -113,7 +113,7 @@ class Checker:
         if maker := MAKERS.get(read["test"].ledger.INSTRUMENT):
             return maker(read["test"], self.data)
         test: ProbeResult = read["test"]
-        return gather([Probed(test, read["validation"], files)], self.data)[0].entry()
+        return entry_of(Probed(test, read["validation"], files), self.data)
 
 
 def _drawn_from(entry: InformationEntry, edges: Mapping[str, Edges]) -> bool:

@@ -19,7 +19,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
@@ -191,17 +191,17 @@ TIMES = 210
 
 def run(seed: int, times: int) -> Row:
     with world() as of:
-        struck = trials(of, random.Random(seed), times)
+        usual = {name: undisturbed(of, command) for name, command in COMMANDS.items()}
+        struck = trials(of, random.Random(seed), times, usual)
     told = ", ".join(f"{name} {count}" for name, count in sorted(struck.items()))
     return Row("kills at random moments", times, f"all survived: earlier results intact, then the same bytes ({told})")
 
 
-def trials(of: World, rng: random.Random, times: int, commands: Sequence[str] = tuple(COMMANDS)) -> Counter[str]:
+def trials(of: World, rng: random.Random, times: int, usual: Mapping[str, Undisturbed]) -> Counter[str]:
     """Kill commands, drawn at random, until as many kills have struck; how many of each did."""
     struck = Counter[str]()
-    usual = {name: undisturbed(of, COMMANDS[name]) for name in commands}
     while struck.total() < times:
-        name = rng.choice(commands)
+        name = rng.choice(tuple(usual))
         kill, prune_first = drawn(rng, usual[name]), rng.random() < 0.5
         try:
             if survive(of, COMMANDS[name], usual[name], kill, prune_first):

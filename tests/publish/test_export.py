@@ -167,12 +167,13 @@ def test_what_cannot_be_exported_is_said_in_a_line(results, tmp_path):
         export([results], tmp_path, format="xml")
     with pytest.raises(ArgumentError, match="first_party"):
         export([results], tmp_path, relationship="friend")
+    one = next(results.glob("*.masking.*[0-9a-f].json"))
     (tmp_path / "results.csv").write_text("mine")
     with pytest.raises(LedgerError, match=r"results.csv was not made by `codesyntax export`"):
-        export([results], tmp_path)
+        export([one], tmp_path)
     assert (tmp_path / "results.csv").read_text() == "mine"
     (tmp_path / "empty").mkdir()
     with pytest.raises(LedgerError):
         export([tmp_path / "empty"], tmp_path)
-    ran = CliRunner().invoke(main, ["export", str(results), "--output", str(tmp_path / "out")], catch_exceptions=False)
+    ran = CliRunner().invoke(main, ["export", str(one), "--output", str(tmp_path / "out")], catch_exceptions=False)
     assert (ran.exit_code, ran.stdout) == (0, f"{tmp_path / 'out/results.csv'}\n")
