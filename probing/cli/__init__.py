@@ -1,12 +1,11 @@
 """The command line `codesyntax`: each command is a thin wrapper around a function that a notebook can call."""
 
-from probing.cli import attention, dataset, disk, evidence, information, models, prediction, publish, report
+from probing.cli import attention, dataset, evidence, information, models, prediction, publish, report
 from probing.cli.group import main
 
 __all__ = [
     "attention",
     "dataset",
-    "disk",
     "evidence",
     "information",
     "main",

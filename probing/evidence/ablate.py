@@ -20,8 +20,7 @@ from probing.attention.ledger import RankLedger
 from probing.attention.probe import Probing
 from probing.attention.result import ProbeResult
 from probing.evidence.beyond import AVOIDED, best_offsets, is_hard
-from probing.evidence.checks import Criterion, Verifier
-from probing.evidence.draw import Influence
+from probing.evidence.checks import Criterion, Influence, Verifier
 from probing.evidence.statistics import FEW_FUNCTIONS, PERMUTATIONS, SEPARATED, holm, paired_test
 from probing.prediction.silence import Silencing
 from probing.prediction.silencing_result import (

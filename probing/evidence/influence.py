@@ -18,7 +18,7 @@ from codesyntax_dataset.protocol import BEYOND_OFFSET, HELD_OUT, PUBLISHED, TABL
 from codesyntax_metric.topk_uas import NOT_IN_MEAN, RULES, WORST_RANK
 from probing.attention.ledger import RankLedger
 from probing.evidence.beyond import AVOIDED, Offsets, beyond, is_hard
-from probing.evidence.draw import Influence
+from probing.evidence.checks import Influence
 from probing.evidence.outcomes import TABLE_PLACES, Choice
 from probing.evidence.selection import apply, choose, choose_least
 

@@ -17,9 +17,8 @@ from probing.evidence.effect import PairedEffect, paired
 from probing.evidence.statistics import SEPARATED
 from probing.prediction.examples import Worked, examples_path
 from probing.prediction.examples import load as load_examples
-from probing.prediction.ledger import FLOORS, SIMILARITIES
 from probing.prediction.masking import SUB_TOKENS, outermost
-from probing.prediction.result import OUTCOMES, MaskResult, MaskRun, MaskSettings, OutcomeArms
+from probing.prediction.result import FLOORS, OUTCOMES, SIMILARITIES, MaskResult, MaskRun, MaskSettings, OutcomeArms
 from probing.runs.data import load_functions, rows
 from probing.runs.saved import read_text
 

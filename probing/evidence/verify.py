@@ -2,7 +2,7 @@
 
 *Which functions.* Those on which published scores depend (`probing.evidence.influence`): of `test`, by what they
 contribute to the means of every protocol, rule and k; of `validation`, by the heads that they may have had chosen.
-`probing.evidence.draw` says how many, and what a forger can still gain, for each number. The draw follows from the
+`probing.evidence.checks` says how many, and what a forger can still gain, for each number. The draw follows from the
 digest of the ledger, so that verifying the same ledger again changes nothing.
 
 *What is compared.* Every rank of these functions, by all heads. With each rank, the best and the worst possible rank
@@ -39,18 +39,28 @@ from probing.attention.probe import Probing, Runner
 from probing.attention.ranking import EncodedFunction, RankBounds
 from probing.attention.result import load
 from probing.evidence.ablate import Ablation, HeadsVerifier
-from probing.evidence.checks import MOST_BIASED, Criterion, Verification, Verifier, favoured, in_deviations, same
-from probing.evidence.draw import Influence
+from probing.evidence.checks import (
+    MOST_BIASED,
+    Criterion,
+    E,
+    Influence,
+    Verification,
+    Verifier,
+    favoured,
+    in_deviations,
+    same,
+)
 from probing.evidence.gather import WholeSplits
 from probing.evidence.influence import CELLS, Mean, least, means, on_test, on_validation
 from probing.evidence.outcomes import Choice
 from probing.evidence.selection import apply, choose
-from probing.evidence.verify_information import InformationVerifier
+from probing.evidence.usable import MEASURED, by_function
 from probing.evidence.verify_masked import CopiesVerifier
-from probing.evidence.verify_preference import PreferenceVerifier, SurprisalVerifier
 from probing.information.inform import Informing
+from probing.information.result import InformationResult
 from probing.prediction.mask import Masking
 from probing.prediction.prefer import Preferring
+from probing.prediction.preference_result import SCORES
 from probing.prediction.surprise import Surprising
 from probing.runs.data import find_data
 from probing.runs.experiment import Experiment
@@ -218,6 +228,51 @@ class RanksVerifier(Verifier[Probing]):
         of_validation = self._submitted[1] is not None and self.made.settings.split == "validation"
         scored = means(self.ledger, None) if of_validation else self._published
         return _ranks(self.ledger, self.experiment, functions, scored, chance)
+
+
+class InformationVerifier(Verifier[Informing]):
+    """Fits an information probe again, and compares the rows of some functions."""
+
+    COUNTED = ("skips", "left_out")
+
+    def influence(self) -> Influence:
+        """In percent, and hundredths of a bit: what functions contribute to the means over relations."""
+        result = InformationResult.from_ledger(self.ledger)
+        names, edges, sums = by_function(self.ledger)
+        counted = [place for place, name in enumerate(names) if result.relations[name].in_mean] or [*range(len(names))]
+        each = sums[:, counted] / edges[:, counted].sum(axis=0)[:, None] / len(counted)  # (F, R, 6)
+        each[..., -2:] *= 100
+        points = dict(zip(MEASURED, np.maximum(each.sum(axis=1), 0).T))
+        least = (edges[:, counted] / edges[:, counted].sum(axis=0)).sum(axis=1) / len(counted)
+        return Influence(self.places(self.ledger), points, {}, least)
+
+
+_ROUNDED = {"float32": 0.02, "bfloat16": 8.0}
+"""Nats by which the log-probability of a text may differ in other batches or on another machine."""
+
+
+class _LogProbabilities(Verifier[E]):
+    """Scores some texts again."""
+
+    @property
+    def rounded(self) -> float:
+        return _ROUNDED[self.experiment.settings.precision]
+
+
+class SurprisalVerifier(_LogProbabilities[Surprising]):
+    """Measures some functions again."""
+
+    COUNTED = ("skips", "unmatched")
+
+
+class PreferenceVerifier(_LogProbabilities[Preferring]):
+    """Scores some pairs again."""
+
+    def influence(self) -> Influence:
+        """In percent of the mean over phenomena."""
+        _, at, pairs = np.unique(self.ledger.rows["phenomenon"], return_inverse=True, return_counts=True)
+        points = 100 / pairs[at] / len(pairs)
+        return Influence(self.places(self.ledger), dict.fromkeys(SCORES, points), {}, points)
 
 
 VERIFIERS: dict[str, tuple[type[Experiment], type[Verifier]]] = {

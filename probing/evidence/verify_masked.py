@@ -1,6 +1,7 @@
 """Verify a masking result: some functions are masked and restored again, and compared with its ledger.
 
-*Which functions.* By what they contribute to the means over node types, of T1 and of T1 - T0 (`probing.evidence.draw`).
+*Which functions.* By what they contribute to the means over node types, of T1 and of T1 - T0
+(`probing.evidence.checks`).
 
 *What is compared.* Every copy of these functions. Seeds and numbers of masked sub-tokens must be equal; hits and
 similarities, too, unless rounding could decide a prediction (`Filled.unsure`), as on another machine: then they must be
@@ -25,11 +26,10 @@ import numpy as np
 import torch
 from tqdm import tqdm
 
-from probing.evidence.checks import MOST_BIASED, ROUNDED, Criterion, Verifier, favoured, in_deviations
-from probing.evidence.draw import Influence
+from probing.evidence.checks import MOST_BIASED, ROUNDED, Criterion, Influence, Verifier, favoured, in_deviations
 from probing.models.infilling import InfillingModel
-from probing.prediction.ledger import FILLED, HITS, SIMILARITIES, MaskingLedger
 from probing.prediction.mask import MaskedFunction, Masking, copies_of
+from probing.prediction.result import FILLED, HITS, SIMILARITIES, MaskingLedger
 
 MOST_UNSURE = 0.05
 """The largest share of predictions that rounding may decide."""

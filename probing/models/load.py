@@ -5,6 +5,7 @@ Weights are read from safetensors only, and no code from a model's repository is
 
 from __future__ import annotations
 
+import copy
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -12,7 +13,14 @@ from typing import Any, NamedTuple
 
 import torch
 import transformers
-from transformers import AutoConfig, AutoModel, AutoModelForCausalLM, AutoModelForMaskedLM, AutoTokenizer
+from transformers import (
+    AutoConfig,
+    AutoModel,
+    AutoModelForCausalLM,
+    AutoModelForMaskedLM,
+    AutoTokenizer,
+    PreTrainedModel,
+)
 from transformers.models.auto.modeling_auto import (
     MODEL_FOR_CAUSAL_LM_MAPPING_NAMES,
     MODEL_FOR_MASKED_LM_MAPPING_NAMES,
@@ -30,7 +38,6 @@ from probing.models.infilling import InfillingModel, RestoringModel
 from probing.models.loaded import DTYPES, Loaded, check_weights, positions_of, quiet
 from probing.models.location import Location, loading, locate, sha256
 from probing.models.masked import MaskedModel, ScoringModel
-from probing.models.random_weights import with_random_weights
 from probing.models.selfcheck import self_check
 from probing.models.silencing import LanguageModel
 from probing.models.untrusted import check_growth, check_parts, check_size
@@ -351,3 +358,19 @@ def _device_named(name: str | torch.device | None) -> torch.device:
     except (RuntimeError, AssertionError) as error:
         raise ModelError(f"device {str(name)!r} cannot be used: {str(error).splitlines()[0]}") from None
     return device
+
+
+def with_random_weights(model: PreTrainedModel, seed: int = 0, auto: Any = AutoModel) -> PreTrainedModel:
+    """A new model with the same configuration, precision and device, and initial weights: with the head of `auto`, by
+    default without any.
+
+    Raises ModelError if the model cannot be built from its configuration.
+    """
+    config = copy.deepcopy(model.config)
+    with torch.random.fork_rng(), torch.device("cpu"):  # weights do not depend on the device
+        torch.manual_seed(seed)
+        try:
+            fresh = auto.from_config(config, dtype=model.dtype, attn_implementation="eager")
+        except ValueError as error:
+            raise ModelError(f"{type(model).__name__} cannot be built from its configuration: {error}") from error
+    return fresh.to(model.device).eval()

@@ -11,7 +11,7 @@ from codesyntax_dataset import sources, syntaxeval
 from probing.evidence.statistics import FEW_FUNCTIONS
 from probing.paper.cells import Compared
 from probing.paper.masking_study import CONFIG, FUNCTIONS, LENGTH, Cell, Study
-from probing.prediction.ledger import SIMILARITIES
+from probing.prediction.result import SIMILARITIES
 from probing.report import figures
 from probing.report.document import (
     CODE,

@@ -22,9 +22,8 @@ from codesyntax_dataset.sources.codesearchnet import FIELDS
 from probing.evidence.effect import PairedEffect, UnpairedEffect, paired, published, unpaired
 from probing.paper.inputs import Inputs
 from probing.prediction.confounders import PUBLISHED, Confounders, confounders
-from probing.prediction.ledger import SIMILARITIES
 from probing.prediction.masking import PUBLISHED as PROTOCOL
-from probing.prediction.result import MaskResult
+from probing.prediction.result import SIMILARITIES, MaskResult
 from probing.runs.data import read_functions
 
 CONFIG = syntaxeval.CONFIG

@@ -15,10 +15,9 @@ from tqdm import tqdm
 
 from codesyntax_dataset.errors import CodeSyntaxError
 from codesyntax_metric.ast_similarity.similarity import Similarity, compare, node_types
-from probing.prediction.ledger import FILLERS
 from probing.prediction.masking import SPANS, SUB_TOKENS, Maskable, Masker, seed_of
 from probing.prediction.restore import Restorer
-from probing.prediction.result import NO_NODE, NO_PLACE, NOTHING_MASKED, TOO_MANY
+from probing.prediction.result import FILLERS, NO_NODE, NO_PLACE, NOTHING_MASKED, TOO_MANY
 
 if TYPE_CHECKING:
     from probing.models.infilling import RestoringModel

@@ -23,9 +23,8 @@ from codesyntax_dataset.errors import EntryError, LedgerError
 from codesyntax_dataset.languages.grammar import parse
 from codesyntax_metric.ast_similarity.similarity import Similarity
 from probing.prediction.copies import Restoration, masked_copies
-from probing.prediction.ledger import HITS, SIMILARITIES
 from probing.prediction.masking import CURRENT
-from probing.prediction.result import MaskResult
+from probing.prediction.result import HITS, SIMILARITIES, MaskResult
 from probing.runs import untrusted_json
 from probing.runs.data import Functions
 from probing.runs.records import Number, Record, Texts, explain, listed

@@ -27,7 +27,6 @@ from codesyntax_metric.ast_similarity.similarity import parser_version
 from probing.models.cache_dir import versions
 from probing.prediction import examples
 from probing.prediction.copies import Restoration, RestoredCopy, TypeCopies, masked_copies
-from probing.prediction.ledger import FILLED, HITS, ROW, SIMILARITIES, MaskingLedger
 from probing.prediction.masking import (
     CONTROLS,
     CURRENT,
@@ -38,7 +37,19 @@ from probing.prediction.masking import (
     Maskable,
     Masker,
 )
-from probing.prediction.result import DROPPED, VERSION, MaskProvenance, MaskResult, MaskRun, MaskSettings
+from probing.prediction.result import (
+    DROPPED,
+    FILLED,
+    HITS,
+    ROW,
+    SIMILARITIES,
+    VERSION,
+    MaskingLedger,
+    MaskProvenance,
+    MaskResult,
+    MaskRun,
+    MaskSettings,
+)
 from probing.runs.data import read_functions, rows
 from probing.runs.experiment import Experiment, Prepared, run
 from probing.runs.session import Session

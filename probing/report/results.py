@@ -20,9 +20,8 @@ from probing.evidence.gather import alike
 from probing.evidence.masked import gains
 from probing.evidence.silencing_effects import silencing_effects
 from probing.information.result import InformationResult
-from probing.prediction.ledger import FLOORS
 from probing.prediction.preference_result import PreferenceResult
-from probing.prediction.result import MaskResult
+from probing.prediction.result import FLOORS, MaskResult
 from probing.prediction.silencing_result import SilencingResult
 from probing.prediction.surprisal_result import SurprisalResult
 from probing.report import information as of_information

@@ -16,9 +16,8 @@ from probing.evidence.masked import Masked, MaskedType, comparable, gather
 from probing.evidence.statistics import FEW_FUNCTIONS
 from probing.prediction import examples
 from probing.prediction.examples import RestoredExample, Worked
-from probing.prediction.ledger import FLOORS, SIMILARITIES
 from probing.prediction.masking import CURRENT, INFILLING, SPANS, SUB_TOKENS
-from probing.prediction.result import MaskSettings
+from probing.prediction.result import FLOORS, SIMILARITIES, MaskSettings
 from probing.report import figures
 from probing.report.document import (
     AS_FILLED,

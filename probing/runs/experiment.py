@@ -24,12 +24,11 @@ from codesyntax_dataset.atomic import os_errors_as_ledger_errors
 from codesyntax_dataset.errors import ArgumentError, LedgerError
 from probing.runs import cache, shards
 from probing.runs.data import Functions
-from probing.runs.processes import Processes
+from probing.runs.processes import Processes, useful_threads
 from probing.runs.progress import progress
 from probing.runs.saved import Provenance, Result, check_ours, paths_from
 from probing.runs.session import Session
 from probing.runs.shards import Shard
-from probing.runs.threads import useful_threads
 
 logger = logging.getLogger(__name__)
 

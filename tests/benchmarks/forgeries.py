@@ -44,8 +44,7 @@ from probing.attention.ledger import RankLedger
 from probing.attention.probe import Probing, Runner
 from probing.attention.result import load
 from probing.evidence import verify
-from probing.evidence.checks import ACCEPTED
-from probing.evidence.draw import draw
+from probing.evidence.checks import ACCEPTED, draw
 from probing.evidence.entry import load as load_entry
 from probing.evidence.gather import find, gather
 from probing.models.location import embedded_model

@@ -31,7 +31,7 @@ from probing.evidence.baselines import (
 from probing.evidence.random_attention import random_attention
 from probing.evidence.selection import held_out, published
 from probing.evidence.uncertainty import compare, estimate
-from probing.models.random_weights import with_random_weights
+from probing.models.load import with_random_weights
 from probing.runs import controls
 
 pytestmark = pytest.mark.slow

@@ -13,7 +13,7 @@ import pytest
 from support.evidence.masked_entries import TYPES, entries, masked
 
 from codesyntax_dataset.errors import EntryError
-from probing.evidence import effect, entry, over_types
+from probing.evidence import effect, entry, entry_masked
 from probing.evidence.packing import packed, unpacked
 from probing.evidence.statistics import skew_corrected
 from probing.prediction.result import OUTCOMES
@@ -25,10 +25,10 @@ RESAMPLES, PERMUTATIONS = 60, 99
 def quick():
     """Fewer draws, when entries are made and when they are read."""
     with pytest.MonkeyPatch.context() as patch:
-        for module in (effect, over_types):
+        for module in (effect, entry_masked):
             patch.setattr(module, "RESAMPLES", RESAMPLES)
             patch.setattr(module, "PERMUTATIONS", PERMUTATIONS)
-        patch.setattr(over_types, "_AT_ONCE", RESAMPLES)
+        patch.setattr(entry_masked, "_AT_ONCE", RESAMPLES)
         yield
 
 
@@ -103,13 +103,13 @@ def test_effects_are_those_of_the_report():
 def test_the_mean_over_types_has_the_interval_and_p_that_other_software_gives(monkeypatch):
     """A BCa bootstrap of SciPy, and all exchanges of 12 functions; two node types, one of which half of them have."""
     stats = pytest.importorskip("scipy.stats")
-    monkeypatch.setattr(over_types, "RESAMPLES", 4000)
-    monkeypatch.setattr(over_types, "_AT_ONCE", 100)
-    monkeypatch.setattr(over_types, "PERMUTATIONS", 9999)
+    monkeypatch.setattr(entry_masked, "RESAMPLES", 4000)
+    monkeypatch.setattr(entry_masked, "_AT_ONCE", 100)
+    monkeypatch.setattr(entry_masked, "PERMUTATIONS", 9999)
     rng = np.random.default_rng(3)
     arms = rng.random((18, 2)) * [1, 0.6]
     node_type, places = np.repeat([0, 1], [12, 6]), np.array([*range(12), *range(0, 12, 2)])
-    found = over_types.over_types(node_type, places, arms[:, :, None])
+    found = entry_masked.over_types(node_type, places, arms[:, :, None])
 
     def statistic(drawn):
         drawn = drawn.astype(int)

@@ -26,8 +26,7 @@ from probing.attention.ledger import RankLedger
 from probing.attention.probe import Probing
 from probing.attention.result import ProbeResult
 from probing.cli import main
-from probing.evidence.checks import ACCEPTED, REJECTED, UNCHECKED
-from probing.evidence.draw import Influence, draw, undetected
+from probing.evidence.checks import ACCEPTED, REJECTED, UNCHECKED, Influence, draw, undetected
 from probing.evidence.influence import means, on_test, on_validation
 from probing.evidence.verify import verify
 from probing.models import capture

@@ -13,8 +13,7 @@ from probing import mask
 from probing.cli import main
 from probing.evidence.checks import ACCEPTED, REJECTED, UNCHECKED
 from probing.evidence.verify import verify
-from probing.prediction.ledger import MaskingLedger
-from probing.prediction.result import MaskResult
+from probing.prediction.result import MaskingLedger, MaskResult
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("one_thread")]
 

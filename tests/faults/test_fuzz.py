@@ -23,7 +23,7 @@ from codesyntax_dataset.schema import Skips
 from probing.attention import errors
 from probing.attention.ledger import RankLedger
 from probing.models.load import load_tokenizer
-from probing.prediction.ledger import MaskingLedger
+from probing.prediction.result import MaskingLedger
 from probing.runs.data import COLUMNS
 from probing.runs.records import exactly, explain
 

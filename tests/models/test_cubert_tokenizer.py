@@ -17,8 +17,7 @@ from support.references.published_cubert import published_alignment
 from codesyntax_dataset.errors import ModelError, UnknownName
 from codesyntax_dataset.languages import tokenize
 from probing.attention.align import align
-from probing.models.cubert.lexemes import COMMENT, IDENTIFIER, LITERAL, NUMBER, WHITESPACE, WHOLE, lex
-from probing.models.cubert.pieces import pieces
+from probing.models.cubert.lexemes import COMMENT, IDENTIFIER, LITERAL, NUMBER, WHITESPACE, WHOLE, lex, pieces
 from probing.models.cubert.tokenizer import CubertTokenizer
 from probing.models.cubert.vocabulary import Vocabulary
 from probing.models.subtokens import encode

@@ -20,9 +20,9 @@ from probing.models.load import load_restoring
 from probing.models.masked import KS
 from probing.prediction import mask as job
 from probing.prediction.fill import Copy, Filler
-from probing.prediction.ledger import SIMILARITIES
 from probing.prediction.masking import INFILLING, Masker
 from probing.prediction.restore import Restorer
+from probing.prediction.result import SIMILARITIES
 
 pytestmark = pytest.mark.usefixtures("one_thread")
 

@@ -18,9 +18,8 @@ from probing import mask, mask_positions, merge
 from probing.cli import main
 from probing.models.masked import MaskedModel
 from probing.prediction import mask as job
-from probing.prediction.ledger import HITS, SIMILARITIES, MaskingLedger
 from probing.prediction.masking import seed_of
-from probing.prediction.result import MaskResult
+from probing.prediction.result import HITS, SIMILARITIES, MaskingLedger, MaskResult
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("one_thread")]
 

@@ -7,7 +7,7 @@ import torch
 
 from probing import probe
 from probing.attention.probe import Runner
-from probing.runs import threads
+from probing.runs import processes
 
 
 @pytest.mark.parametrize(
@@ -25,24 +25,24 @@ def test_the_fastest_number_of_threads(seconds, expected, monkeypatch):
         torch.set_num_threads(number)
         return seconds[number]
 
-    monkeypatch.setattr(threads, "_seconds", timed)
+    monkeypatch.setattr(processes, "_seconds", timed)
     monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
     before = torch.get_num_threads()
     torch.set_num_threads(8)
     try:
-        with pytest.raises(KeyboardInterrupt), threads.useful_threads():
+        with pytest.raises(KeyboardInterrupt), processes.useful_threads():
             assert torch.get_num_threads() == expected
             raise KeyboardInterrupt
         assert torch.get_num_threads() == 8
         monkeypatch.setenv("OMP_NUM_THREADS", "8")
-        with threads.useful_threads():
+        with processes.useful_threads():
             assert torch.get_num_threads() == 8
     finally:
         torch.set_num_threads(before)
 
 
 def test_a_probe_computes_with_them(tiny_model, dataset_folder, monkeypatch):
-    monkeypatch.setattr(threads, "_seconds", lambda number: torch.set_num_threads(number) or number)
+    monkeypatch.setattr(processes, "_seconds", lambda number: torch.set_num_threads(number) or number)
     monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
     real, used = Runner.run, []
     monkeypatch.setattr(Runner, "run", lambda *a: used.append(torch.get_num_threads()) or real(*a))
@@ -56,4 +56,4 @@ def test_a_probe_computes_with_them(tiny_model, dataset_folder, monkeypatch):
 
 
 def test_timing_takes_little():
-    assert 0 < threads._seconds(torch.get_num_threads()) < 5
+    assert 0 < processes._seconds(torch.get_num_threads()) < 5

@@ -13,8 +13,7 @@ from codesyntax_dataset import safe_files
 from codesyntax_dataset.atomic import write
 from codesyntax_dataset.errors import ModelError, UnknownName
 from probing.models.cubert import DROPPABLE, LANGUAGES
-from probing.models.cubert.lexemes import KINDS, NEWLINE, Lexeme, lex
-from probing.models.cubert.pieces import pieces
+from probing.models.cubert.lexemes import KINDS, NEWLINE, Lexeme, lex, pieces
 from probing.models.cubert.vocabulary import CLS, MASK, PAD, SEP, UNKNOWN, Vocabulary, named, spelled
 
 _LARGEST = 1 << 24  # bytes of a vocabulary

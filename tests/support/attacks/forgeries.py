@@ -24,7 +24,7 @@ from probing.attention.ledger import RankLedger
 from probing.attention.result import ProbeResult
 from probing.evidence.beyond import AVOIDED, best_offsets, beyond, is_hard
 from probing.evidence.selection import choose
-from probing.prediction.ledger import FILLED, HITS, SIMILARITIES
+from probing.prediction.result import FILLED, HITS, SIMILARITIES
 from probing.runs.saved import ledger_path
 
 TOO_LARGE = 200 * 10**6

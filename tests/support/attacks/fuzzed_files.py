@@ -37,9 +37,8 @@ from probing.models.cubert.tokenizer import CubertTokenizer, read_vocabulary
 from probing.models.load import load as load_model
 from probing.models.load import load_tokenizer
 from probing.models.location import TINY
-from probing.prediction.ledger import MaskingLedger
 from probing.prediction.mask import mask
-from probing.prediction.result import MaskResult
+from probing.prediction.result import MaskingLedger, MaskResult
 from probing.prediction.silencing_result import SilencingLedger, SilencingResult
 from probing.publish import board
 from probing.runs import shards

@@ -9,8 +9,17 @@ from typing import Any
 import numpy as np
 
 from probing.evidence import entry_masked
-from probing.prediction.ledger import FILLED, ROW, SIMILARITIES, MaskingLedger
-from probing.prediction.result import DROPPED, MaskProvenance, MaskResult, MaskRun, MaskSettings
+from probing.prediction.result import (
+    DROPPED,
+    FILLED,
+    ROW,
+    SIMILARITIES,
+    MaskingLedger,
+    MaskProvenance,
+    MaskResult,
+    MaskRun,
+    MaskSettings,
+)
 
 TYPES = {"parameters": 1.0, "if_statement": 0.6, "string": 0.3}
 """Node type -> the share of functions that have it."""

@@ -16,9 +16,8 @@ from probing.attention.ledger import RankLedger
 from probing.attention.probe import Probing, Runner
 from probing.attention.ranking import RankBounds
 from probing.evidence import influence, verify
-from probing.evidence.checks import Criterion, Verifier
-from probing.evidence.draw import Draw, Influence
-from probing.prediction.ledger import MaskingLedger
+from probing.evidence.checks import Criterion, Draw, Influence, Verifier
+from probing.prediction.result import MaskingLedger
 
 
 def bounds(task: Probing) -> dict[int, np.ndarray]:

@@ -19,7 +19,7 @@ from probing.evidence.outcomes import Found, Outcomes
 from probing.evidence.silencing_effects import silencing_effects
 from probing.evidence.statistics import paired_test
 from probing.evidence.uncertainty import compare
-from probing.prediction.ledger import FLOORS
+from probing.prediction.result import FLOORS
 from probing.prediction.silencing_result import Costs
 from probing.report.silencing import MOST, verdict
 

@@ -16,9 +16,8 @@ from probing.attention.ledger import RankLedger
 from probing.attention.result import ProbeResult
 from probing.evidence.gather import by_instrument, files_of
 from probing.models.location import TINY, embedded_folder
-from probing.prediction.ledger import FILLED, SIMILARITIES, MaskingLedger
 from probing.prediction.masking import SPANS, SUB_TOKENS
-from probing.prediction.result import MaskResult
+from probing.prediction.result import FILLED, SIMILARITIES, MaskingLedger, MaskResult
 from probing.prediction.silencing_result import SilencingLedger, SilencingResult
 from probing.runs.ledger_file import ATTENTION, MASKING, SILENCING
 
