@@ -225,6 +225,7 @@ def test_full_disk(full_disk, tiny_model, dataset_folder):
     assert not [name for name in left_in(full_disk) if name.endswith((".json", ".parquet", ".tmp"))]
 
 
+@pytest.mark.usefixtures("unrendered")
 def test_demo_runs(tmp_path, monkeypatch):
     """On a few functions: the whole of it is the README's first command, which CI runs."""
     for name in ("probe_models", "mask"):

@@ -10,12 +10,12 @@ from support.simulations.untrained import at_random, measured, untrained
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("one_thread")]
 
 
-def test_nothing_is_claimed_of_an_untrained_model(dataset_folder, tmp_path):
+def test_nothing_is_claimed_of_an_untrained_model(few_functions, tmp_path):
     """Random numbers have more than fillers by design; else no finding is claimed, though a cell of a table may be."""
-    twin = measured(untrained("roberta", 1), dataset_folder, tmp_path / "twin", 20)
+    twin = measured(untrained("roberta", 1), few_functions, tmp_path / "twin", 20)
     assert len(list(twin.glob("*.ledger.parquet"))) == 4
-    assert not claims(twin, dataset_folder)
-    drawn = claims(at_random(twin, 1, tmp_path / "drawn"), dataset_folder)
+    assert not claims(twin, few_functions)
+    drawn = claims(at_random(twin, 1, tmp_path / "drawn"), few_functions)
     assert "table: Fillers without a model" in drawn
     assert {kind for kind in drawn if not kind.startswith("table:")} == set()
 
