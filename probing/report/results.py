@@ -11,9 +11,10 @@ import numpy as np
 from codesyntax_dataset.languages import language_of
 from codesyntax_dataset.protocol import TABLE_KS
 from codesyntax_metric.topk_uas import NOT_IN_MEAN, RULES
+from probing.attention.edges import EdgeTable
 from probing.attention.result import ProbeResult, at_step, head_name
 from probing.evidence.baselines import BaselineResult, kinds_of
-from probing.evidence.beyond import AVOIDED, beyond
+from probing.evidence.beyond import AVOIDED, best_offsets, beyond, is_hard
 from probing.evidence.compared import ModelsCompared
 from probing.evidence.effect import paired
 from probing.evidence.gather import alike
@@ -61,7 +62,8 @@ def parts(result: object) -> list[str | Table]:
 
 @parts.register
 def attention(result: ProbeResult) -> list[str | Table]:
-    """The relations, best first, with the score and its head, and the mean."""
+    """The relations, best first, with the score and its head, that of one offset, and the mean."""
+    by_offset = _of_best_offset(result.ledger)
     ranked = sorted(result.relations.items(), key=lambda item: (-item[1][_RULE][_K]["score"], item[0]))
     rows = [
         [
@@ -69,25 +71,37 @@ def attention(result: ProbeResult) -> list[str | Table]:
             entry["edges"],
             head_name(entry[_RULE][_K]),
             *(entry[_RULE][k]["score"] for k in TABLE_KS),
+            by_offset[name],
         ]
         for name, entry in ranked
     ]
-    counted = [entry["edges"] for entry in result.relations.values() if entry["in_mean"]]
+    in_mean = {name: entry["edges"] for name, entry in ranked if entry["in_mean"]}
     means = [result.scores[_RULE][k] for k in TABLE_KS]
+    offset = float(np.mean([by_offset[name] for name in in_mean])) if in_mean else None
     columns = [Column("relation", NAME), Column("edges", COUNT, spare=(2,)), Column("best head", SHORT)]
     table = Table(
         "relations",
         f"{result.title}: published top-k UAS in percent, {_RULE} token of the dependent, "
         f"{result.functions} {language_of(result.settings.config).units}",
-        [*columns, *_over_k(PERCENT, {"10": 1})],
+        [*columns, *_over_k(PERCENT, {"10": 1, "3": 3}), Column("offset", PERCENT)],
         rows,
-        "best head: layer-head at k = 1, counted from 0; each k has its own. published: heads are chosen on the "
-        "functions that they are scored on. *: not in the mean, as in the paper.",
-        totals=[[f"mean of {len(counted)} relations", sum(counted), "", *means]],
+        "best head: layer-head at k = 1, counted from 0; each k has its own. offset: what the best distance in "
+        "tokens finds with one guess, without a model. published: heads and offsets are chosen on the functions that "
+        "they are scored on. *: not in the mean, as in the paper.",
+        totals=[[f"mean of {len(in_mean)} relations", sum(in_mean.values()), "", *means, offset]],
     )
     why = result.run.attention_why
     eager = [f"probed with eager attention maps: {why}"] if why else []
     return [table, result.signature, *eager, *_skipped(result.skips)]
+
+
+def _of_best_offset(edges: EdgeTable) -> dict[str, float]:
+    """The percentage of the edges of each relation that its best offset finds."""
+    hard, count = (
+        np.bincount(edges.relation, weights, len(edges.relations))
+        for weights in (is_hard(edges, best_offsets(edges, 1)), None)
+    )
+    return dict(zip(edges.relations, (100 * (1 - hard / np.maximum(count, 1))).tolist()))
 
 
 def mean_row(result: ProbeResult) -> list[object]:

@@ -8,6 +8,7 @@ import json
 import re
 import subprocess
 import sys
+from collections import Counter
 
 import numpy as np
 import pytest
@@ -56,10 +57,18 @@ def test_no_head_is_named_best_at_nothing_and_the_mean_counts_its_own_edges(resu
     assert rows[-1] == ("mean", in_mean, "")
     print_parts(parts(result))
     lines = [line.split() for line in capsys.readouterr().out.splitlines()]
-    shown = {line[0]: line[-5] for line in lines if line and line[0] in result.relations}
+    shown = {line[0]: line[-6] for line in lines if line and line[0] in result.relations}
     assert {name for name, head in shown.items() if head != "-"} == found
     (mean,) = [line for line in lines if line[:2] == ["mean", "of"]]
     assert mean[2] == str(len({*names} - {*NOT_IN_MEAN})) and mean[4] == in_mean
+    ledger, offsets = result.ledger, {}
+    for name in {*names}:
+        distances = Counter((ledger.first - ledger.head)[names == name].tolist())
+        offsets[name] = 100 * distances.most_common(1)[0][1] / distances.total()
+    assert {line[0]: line[-1] for line in lines if line[:1] and line[0] in shown and line[1] != "*"} == {
+        name: f"{found:.1f}" for name, found in offsets.items() if name not in NOT_IN_MEAN
+    }
+    assert mean[-1] == f"{np.mean([found for name, found in offsets.items() if name not in NOT_IN_MEAN]):.1f}"
 
 
 def test_numbers_are_keys_too(result):
