@@ -213,6 +213,20 @@ class Entry(Record):
         except ValidationError as error:
             raise EntryError(explain(error, "the entry")) from error
 
+    @classmethod
+    def of_result(cls, result: Any, **fields: Any) -> Self:
+        """The entry of a result, with its fields and these. Raises EntryError, with the reason, if it is not valid."""
+        shared = {
+            "format": FORMAT,
+            "instrument": result.instrument,
+            "settings": result.settings.model_dump(mode="json"),
+            "run": result.run.model_dump(exclude_none=True),
+            "functions": result.functions,
+            "skips": result.skips,
+            "versions": result.versions,
+        }
+        return cls.made(shared | fields)
+
     @model_validator(mode="after")
     def _checked(self) -> Self:
         self._check()

@@ -19,7 +19,6 @@ from codesyntax_dataset.errors import EntryError
 from probing.evidence import entry
 from probing.evidence.effect import paired
 from probing.evidence.entry import (
-    FORMAT,
     CompleteRun,
     FunctionShare,
     GroupedEntry,
@@ -49,7 +48,6 @@ from probing.prediction.result import (
     signature_of,
 )
 from probing.runs import records
-from probing.runs.ledger_file import MASKING
 from probing.runs.records import exactly, listed, matching
 from probing.runs.untrusted_json import PLAIN
 
@@ -265,27 +263,19 @@ def make(result: MaskResult, holding: Mapping[str, np.ndarray]) -> MaskedEntry:
             arms[outcome].append(
                 np.stack([_filled(holding[name], known, arm[kept], missed) for arm in (both.t1, both.t0)])
             )
-    return MaskedEntry.made(
-        {
-            "format": FORMAT,
-            "instrument": MASKING,
-            "settings": result.settings.model_dump(mode="json"),
-            "run": result.run.model_dump(),
-            "functions": result.functions,
-            "skips": result.skips,
-            "versions": result.versions,
-            "version": VERSION,
-            "dropped": result.dropped,
-            "uncompared": dict(zip(UNCOMPARED, (uncompared, 0))),
-            "ledger": result.ledger.digest(),
-            "compared": {name: len(holding[name]) for name in names},
-            "places": packed(np.concatenate([holding[name] for name in names])),
-            "masked": packed(np.concatenate(masked)),
-            "outcomes": {
-                name: packed(np.round(np.abs(np.clip(np.concatenate(of, axis=1), -_LOWEST / _UNIT, 1)) * _UNIT))
-                for name, of in arms.items()
-            },
-        }
+    return MaskedEntry.of_result(
+        result,
+        version=VERSION,
+        dropped=result.dropped,
+        uncompared=dict(zip(UNCOMPARED, (uncompared, 0))),
+        ledger=result.ledger.digest(),
+        compared={name: len(holding[name]) for name in names},
+        places=packed(np.concatenate([holding[name] for name in names])),
+        masked=packed(np.concatenate(masked)),
+        outcomes={
+            name: packed(np.round(np.abs(np.clip(np.concatenate(of, axis=1), -_LOWEST / _UNIT, 1)) * _UNIT))
+            for name, of in arms.items()
+        },
     )
 
 

@@ -15,7 +15,6 @@ from pydantic import Field
 from codesyntax_dataset.errors import EntryError
 from probing.evidence.effect import Effect
 from probing.evidence.entry import (
-    FORMAT,
     FunctionShare,
     GroupedEntry,
     GroupScore,
@@ -66,23 +65,15 @@ class RelationEntry(GroupedEntry):
         names, found = summed(ledger, [columns[name] for name in ("edges", *cls.SUMS)])
         order = np.argsort(names)
         edges, *sums = found[:, order].transpose(2, 1, 0)
-        return cls.made(
-            {
-                "format": FORMAT,
-                "instrument": ledger.INSTRUMENT,
-                "settings": result.settings.model_dump(mode="json"),
-                "run": result.run.model_dump(exclude_none=True),
-                "functions": len(found),
-                "skips": result.skips,
-                "versions": result.versions,
-                "ledger": ledger.digest(),
-                "relations": [names[at] for at in order],
-                "places": packed(np.unique(ledger.rows[ledger.CLUSTER])),
-                "edges": packed(edges),
-                "sums": {name: packed(np.round(unit * of)) for (name, unit), of in zip(cls.SUMS.items(), sums)},
-                **more,
-            }
-        )
+        fields = {
+            "functions": len(found),
+            "ledger": ledger.digest(),
+            "relations": [names[at] for at in order],
+            "places": packed(np.unique(ledger.rows[ledger.CLUSTER])),
+            "edges": packed(edges),
+            "sums": {name: packed(np.round(unit * of)) for (name, unit), of in zip(cls.SUMS.items(), sums)},
+        }
+        return cls.of_result(result, **fields, **more)
 
     @property
     def read(self) -> int:

@@ -31,7 +31,6 @@ from probing.attention.result import ProbeResult, load
 from probing.evidence import baselines
 from probing.evidence.baselines import BaselineResult, Edges
 from probing.evidence.beyond import AVOIDED, Beyond, Rivals, Stratum, best_offsets, beyond, rivals, strata
-from probing.evidence.entry import FORMAT
 from probing.evidence.entry_attention import NO_RELATIONS, AttentionEntry, CountedHits, pack, pack_baselines
 from probing.evidence.merge import RESULTS
 from probing.evidence.outcomes import TABLE_PLACES, Outcomes
@@ -296,13 +295,6 @@ class Evidence:
         published, kinds = self.outcomes[PUBLISHED], self.baselines.outcomes
         unread = np.setdiff1d(published.functions, test.ledger.function)
         fields: dict[str, Any] = {
-            "format": FORMAT,
-            "instrument": ATTENTION,
-            "settings": test.settings.model_dump(mode="json"),
-            "run": test.run.model_dump(exclude_none=True),
-            "functions": test.functions,
-            "skips": test.skips,
-            "versions": test.versions,
             "scoring": SCORING_VERSION,
             "layers": test.layers,
             "heads": test.heads,
@@ -326,7 +318,7 @@ class Evidence:
                 "places": packed(model.outcomes.functions),
                 "edges": packed(model.outcomes.edges.T),
             }
-        return AttentionEntry.made(fields)
+        return AttentionEntry.of_result(test, **fields)
 
 
 SHORT = 1_300

@@ -14,7 +14,7 @@ first, coverage.py that of the second. A relation in fewer than FEW_FUNCTIONS fu
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import chain
 
@@ -278,9 +278,9 @@ def means(estimated: np.ndarray) -> Means:
     }
 
 
-def bounded(cell: np.ndarray) -> list[float | None]:
+def bounded(cell: Iterable[float]) -> list[float | None]:
     """Score, lower and upper bound as JSON, with None for NaN."""
-    return [None if math.isnan(value) else value for value in cell.tolist()]
+    return [None if math.isnan(value) else float(value) for value in cell]
 
 
 def scored(found: Found, table: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

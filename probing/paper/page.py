@@ -49,9 +49,7 @@ def _summary(made: Made, numbered: Sequence[Numbered]) -> Section:
         rows.append([_heading(one), len(one.cells), here, len(differences), max(differences, default=None)])
     columns = [
         Column("table"),
-        Column("in the paper", COUNT, "numbers"),
-        Column("here", COUNT, "numbers"),
-        Column("comparable", COUNT, "numbers"),
+        *Column.each(COUNT, "in the paper", "here", "comparable", group="numbers"),
         Column("largest difference of these", POINTS),
     ]
     return Section(
@@ -95,8 +93,7 @@ def _inputs(made: Made) -> Table:
     columns = [
         Column("config", NAME),
         Column("source"),
-        Column("of all splits", COUNT, "functions or sentences"),
-        Column("scored", COUNT, "functions or sentences"),
+        *Column.each(COUNT, "of all splits", "scored", group="functions or sentences"),
         Column("models"),
         Column("differs from the paper"),
     ]

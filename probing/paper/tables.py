@@ -125,8 +125,7 @@ def _edges(made: Made) -> Numbered:
     for config in CODE:
         group = LANGUAGES[config].title
         columns += [
-            Column("here", COUNT, group),
-            Column("paper", COUNT, group),
+            *Column.each(COUNT, "here", "paper", group=group),
             Column("difference", COUNT_DIFFERENCE, group),
         ]
     notes = _compares({LANGUAGES[config].title: word for config, word in standing.items()})
@@ -144,8 +143,7 @@ _RELATION_COLUMNS = [
     Column("CuBERT", PERCENT, "paper"),
     Column("offset", CHOSEN, "paper"),
     Column("difference", POINTS, "paper"),
-    Column("model", POINTS, "here less paper"),
-    Column("offset", POINTS, "here less paper"),
+    *Column.each(POINTS, "model", "offset", group="here less paper"),
 ]
 _DIFFERENCE = 5  # the place of ours
 _HEADS = "The best head of each relation against the best offset, largest difference first"

@@ -297,9 +297,7 @@ def _provenance(all_findings: Sequence[Findings]) -> Section:
     columns = [
         Column("config", NAME),
         Column("name"),
-        Column("probed", COUNT, "functions"),
-        Column("common", COUNT, "functions"),
-        Column("to choose on", COUNT, "functions"),
+        *Column.each(COUNT, "probed", "common", "to choose on", group="functions"),
         Column("edges", COUNT),
         Column("layers × heads", NAME),
         Column("precision"),

@@ -7,7 +7,7 @@ import html
 import io
 import math
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from itertools import accumulate
@@ -109,6 +109,11 @@ class Column(NamedTuple):
     kind: Kind = TEXT
     group: str = ""
     spare: tuple[int, ...] = ()
+
+    @classmethod
+    def each(cls, kind: Kind, *names: str, group: str = "") -> list[Column]:
+        """Neighbouring columns of one kind, in one group."""
+        return [cls(name, kind, group) for name in names]
 
     @property
     def full_name(self) -> str:
@@ -483,11 +488,6 @@ def in_csv(value: Any) -> Any:
     if _missing(value):
         return ""
     return f"'{value}" if isinstance(value, str) and value[0] in "=+-@\t\r" and not _is_number(value) else value
-
-
-def row_in_csv(row: Mapping[str, Any]) -> dict[str, object]:
-    """A row of CSV by its columns."""
-    return {name: in_csv(value) for name, value in row.items()}
 
 
 def _is_number(text: str) -> bool:

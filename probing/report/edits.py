@@ -165,8 +165,7 @@ def _means(key: str, findings: Findings, edited: Sequence[EditedModel]) -> Table
     columns = [Column("edit", NAME), Column("name", NAME), Column("functions", COUNT), Column("lost", COUNT)]
     columns += [
         Column("edges", COUNT),
-        Column("before", PERCENT),
-        Column("after", PERCENT),
+        *Column.each(PERCENT, "before", "after"),
         Column("change", DIFFERENCE),
     ]
     meanings = "; ".join(f"{edit}: {EDITS[edit]}" for edit in dict.fromkeys(one.edit for one in edited))

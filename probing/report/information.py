@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from codesyntax_dataset.languages import language_of
 from codesyntax_dataset.protocol import CONTROL_TASK
-from probing.evidence.effect import Effect
+from probing.evidence.uncertainty import bounded
 from probing.evidence.usable import Usable, usable
 from probing.information.result import InformationResult, InformationSettings
 from probing.report.document import (
@@ -71,7 +71,7 @@ def same_run(settings: Settings | InformationSettings) -> tuple[object, ...]:
 def bits(informed: Sequence[InformedModel]) -> dict[tuple[object, ...], list[float | None]]:
     """The run of each model, without controls -> what its attention adds, with the interval."""
     return {
-        same_run(one.result.settings): _shown(one.found.mean["adds"])
+        same_run(one.result.settings): bounded(one.found.mean["adds"])
         for one in informed
         if not (one.result.settings.control or one.result.settings.states) and one.found.mean is not None
     }
@@ -96,9 +96,9 @@ def _together(informed: Sequence[InformedModel]) -> Table:
     rows = []
     for one in informed:
         if one.found.mean is not None and one.found.share is not None:
-            means = [_shown(one.found.mean[name]) for name in COLUMNS]
+            means = [bounded(one.found.mean[name]) for name in COLUMNS]
             beyond = one.result.mean and one.result.mean.attention_beyond
-            adds = [_shown(one.found.mean["adds"]), _shown(one.found.share)]
+            adds = [bounded(one.found.mean["adds"]), bounded(one.found.share)]
             counted = one.result.mean and one.result.mean.relations
             shown = _of_states(one, informed)
             rows.append([one.result.title, counted, *means, *adds, shown, beyond, _selectivity(one, informed)])
@@ -108,10 +108,7 @@ def _together(informed: Sequence[InformedModel]) -> Table:
         [
             Column("model", NAME),
             Column("relations", COUNT),
-            Column("best head", SCORE, "top-1 UAS"),
-            Column("all heads", SCORE, "top-1 UAS"),
-            Column("words and positions", SCORE, "top-1 UAS"),
-            Column("both", SCORE, "top-1 UAS"),
+            *Column.each(SCORE, "best head", "all heads", "words and positions", "both", group="top-1 UAS"),
             Column("attention adds", COST, "bits"),
             Column("% of open", SCORE, "bits"),
             Column("% of states", PERCENT, "bits", spare=(0,)),
@@ -157,13 +154,13 @@ def table(result: InformationResult, found: Usable, name: str = "information") -
     for relation in order:
         one = result.relations[relation]
         scores: list[object] = [one.best, one.attention.uas, one.words.uas, one.both.uas]
-        adds = _shown(found.relations[relation]["adds"])
+        adds = bounded(found.relations[relation]["adds"])
         beyond: list[object] = [one.missed, one.beyond, one.attention_beyond]
         rows.append([relation + ("" if one.in_mean else " *"), one.edges, *scores, one.words.bits, adds, *beyond])
     mean, totals = result.mean, []
     if mean is not None and found.mean is not None:
         scores = [mean.best, mean.attention.uas, mean.words.uas, mean.both.uas]
-        adds = _shown(found.mean["adds"])
+        adds = bounded(found.mean["adds"])
         beyond = ["", mean.beyond, mean.attention_beyond]
         totals = [[f"mean of {mean.relations} relations", "", *scores, mean.words.bits, adds, *beyond]]
     return Table(
@@ -175,8 +172,7 @@ def table(result: InformationResult, found: Usable, name: str = "information") -
             Column("edges", COUNT, spare=(4,)),
             Column("best head", PERCENT, "top-1 UAS"),
             Column(source, PERCENT, "top-1 UAS"),
-            Column("words", PERCENT, "top-1 UAS"),
-            Column("both", PERCENT, "top-1 UAS"),
+            *Column.each(PERCENT, "words", "both", group="top-1 UAS"),
             Column("open", SIMILARITY, "bits", spare=(3,)),
             Column(adding, COST, "bits", spare=(0, 5)),
             Column("missed", COUNT, "beyond rules", spare=(2,)),
@@ -216,7 +212,3 @@ def parts_of(result: InformationResult) -> list[str | Table]:
     left_out += [f"{count:,} functions ({reason})" for reason, count in result.skips.items()]
     below = [f"left out: {', '.join(left_out)}"] if left_out else []
     return [table(result, found), sentence(result, found), result.signature, *below]
-
-
-def _shown(effect: Effect) -> list[float | None]:
-    return [None if value != value else value for value in effect]

@@ -48,8 +48,7 @@ def overview(all_findings: Sequence[Findings]) -> Table:
     ]
     for mean in side_by_side:
         columns += [
-            Column("relations", COUNT, mean),
-            Column("edges", COUNT, mean),
+            *Column.each(COUNT, "relations", "edges", group=mean),
             Column("score", SCORE, mean),
             Column("vs best baseline", DIFFERENCE, mean),
         ]

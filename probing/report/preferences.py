@@ -7,6 +7,7 @@ from pathlib import Path
 
 from probing.evidence.effect import Effect
 from probing.evidence.preferred import Preferred, preferred
+from probing.evidence.uncertainty import bounded
 from probing.prediction.preference_result import LEAST_PAIRS, Accuracy, PreferenceResult
 from probing.report.document import COUNT, NAME, PERCENT, SCORE, Column, Section, Table
 from probing.report.words import method
@@ -41,7 +42,7 @@ def section(results: Sequence[PreferenceResult]) -> Section:
     found = [preferred(result) for result in results]
     rows = [
         [result.title, result.run.scores, result.mean.phenomena, result.accuracy.pairs, result.mean.brackets]
-        + [*map(_shown, of.mean)]
+        + [*map(bounded, of.mean)]
         for result, of in zip(results, found)
         if result.mean is not None and of.mean is not None
     ]
@@ -68,7 +69,7 @@ def _tables(result: PreferenceResult, found: Preferred, name: str) -> list[Table
     totals: list[list[object]] = []
     if result.mean is not None and found.mean is not None:
         numbers = result.accuracy.pairs, None, None, result.mean.brackets
-        totals = [[f"mean of {result.mean.phenomena} phenomena", *numbers, *map(_shown, found.mean)]]
+        totals = [[f"mean of {result.mean.phenomena} phenomena", *numbers, *map(bounded, found.mean)]]
     phenomena = Table(
         name,
         f"{result.title}: the grammatical text is likelier, percent of pairs",
@@ -90,10 +91,6 @@ def _tables(result: PreferenceResult, found: Preferred, name: str) -> list[Table
 def _rows(accuracies: dict[str, Accuracy], found: dict[str, list[Effect]], least: int = 0) -> list[list[object]]:
     return [
         [name + " *" * (one.pairs < least), one.pairs, one.repositories, one.ties, one.brackets]
-        + [*map(_shown, found[name])]
+        + [*map(bounded, found[name])]
         for name, one in accuracies.items()
     ]
-
-
-def _shown(effect: Effect) -> list[float | None]:
-    return [None if value != value else value for value in effect]

@@ -109,8 +109,7 @@ def table(findings: Findings, subject: Subject) -> Table:
         columns += [
             Column("score", SCORE, protocol),
             Column("head", group=protocol),
-            Column("offset", CHOSEN, protocol),
-            Column("keyword", CHOSEN, protocol),
+            *Column.each(CHOSEN, "offset", "keyword", group=protocol),
             Column("compared with", group=protocol),
             Column("difference", DIFFERENCE, protocol),
         ]

@@ -120,8 +120,7 @@ def summary(rows: list[list[object]]) -> Table:
         f"Mean top-k UAS over relations in percent, {_RULE} token of the dependent, published: heads are chosen on the "
         "scored data",
         [
-            Column("model", NAME),
-            Column("on", NAME),
+            *Column.each(NAME, "model", "on"),
             Column("functions", COUNT, spare=(2,)),
             *_over_k(PERCENT, {"10": 1}),
         ],
@@ -196,8 +195,7 @@ def masking(result: MaskResult) -> list[str | Table]:
         [
             Column("node type", NAME),
             Column("functions", COUNT, spare=(4,)),
-            Column("T1", SIMILARITY),
-            Column("T0", SIMILARITY),
+            *Column.each(SIMILARITY, "T1", "T0"),
             Column("effect", EFFECT),
             Column("gain T1", EFFECT, spare=(7, 5, 6)),
             Column("gain T0", EFFECT, spare=(8, 5, 6)),
@@ -363,8 +361,7 @@ def models(descriptions: Iterable[Description]) -> list[str | Table]:
     columns = [
         Column("model"),
         Column("family", NAME, spare=(1,)),
-        Column("layers", COUNT),
-        Column("heads", COUNT),
+        *Column.each(COUNT, "layers", "heads"),
         Column("sub-\ntokens", SHORT),
         Column("direction", NAME, spare=(2,)),
         Column("attention", NAME),

@@ -127,8 +127,7 @@ def _relations(name: str, config: str, counted: Statistics) -> Table:
         f"{name}: {counted.functions:,} {units}, edges by relation",
         [
             Column("relation", NAME),
-            Column("edges", COUNT),
-            Column("paper", COUNT),
+            *Column.each(COUNT, "edges", "paper"),
             Column(units, COUNT, spare=(6,)),
             Column("mean", PERCENT, "offset", spare=(7,)),
             Column("q1", _QUANTILE, "offset", spare=(5,)),

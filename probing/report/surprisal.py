@@ -7,6 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from probing.evidence.effect import Effect
+from probing.evidence.uncertainty import bounded
 from probing.evidence.usable import effects
 from probing.prediction.surprisal_result import (
     BITS,
@@ -61,7 +62,7 @@ def parts_of(result: SurprisalResult) -> list[str | Table]:
         columns, totals, said = [Column("node type", NAME), *_COLUMNS], [], []
         if enough.any():
             gains = _gains(ledger, kinds, enough[kinds])
-            totals = [[f"mean of {enough.sum()} types", *[None] * 3, *map(_cell, gains), *[None] * 5]]
+            totals = [[f"mean of {enough.sum()} types", *[None] * 3, *map(bounded, gains), *[None] * 5]]
             said = [_sentence(result, role, int(enough.sum()), *gains)]
         tables += [Table(f"{name}-{role}", title, columns, rows, notes, totals=totals), *said]
     closing = result.ledger.of(CLOSING)
@@ -88,7 +89,7 @@ def _rows(
         places = [100 * each[PLACE] for each in (of.tokens, of.controls)]
         surprisal = of.tokens[BITS], of.controls[BITS]
         few = " *" * (by == "node_types" and of.nodes < LEAST_NODES)
-        found = map(_cell, _gains(ledger, np.zeros(len(ledger)), chosen[name]))
+        found = map(bounded, _gains(ledger, np.zeros(len(ledger)), chosen[name]))
         rows.append([name + few, of.nodes, *surprisal, *found, *frequencies, *places, unmatched.get(name, 0)])
     return rows
 
@@ -102,10 +103,6 @@ def _gains(ledger: SurprisalLedger, group: np.ndarray, chosen: np.ndarray) -> li
     gained = ledger.gained()[chosen]
     np.add.at(cells, (functions, groups), np.column_stack([np.ones(len(groups)), gained, -np.diff(gained)]))
     return effects(cells[..., 0], cells[..., 1:])
-
-
-def _cell(effect: Effect) -> list[float | None]:
-    return [None if value != value else value for value in effect]
 
 
 def _sentence(result: SurprisalResult, role: str, types: int, gain: Effect, of_grams: Effect, over: Effect) -> str:

@@ -272,12 +272,10 @@ def _table(group: Group) -> Table:
     for name in group.models:
         columns += [
             Column("masked", COUNT, name),
-            Column("T1", SIMILARITY, name),
-            Column("T0", SIMILARITY, name),
+            *Column.each(SIMILARITY, "T1", "T0", group=name),
             Column("effect", EFFECT, name),
             Column("detectable", SIMILARITY, name),
-            Column("restored T1", PERCENT, name),
-            Column("restored T0", PERCENT, name),
+            *Column.each(PERCENT, "restored T1", "restored T0", group=name),
             Column("restored effect", EFFECT, name),
             Column("log-probability drop", NATS, name),
             Column("log-probability effect", EFFECT, name),
@@ -560,10 +558,8 @@ def _paper(group: Group) -> Section:
                 [
                     Column("model", NAME),
                     Column("similarity"),
-                    Column("mean", ROUNDED, "T1"),
-                    Column("deviation", ROUNDED, "T1"),
-                    Column("mean", ROUNDED, "T0"),
-                    Column("deviation", ROUNDED, "T0"),
+                    *Column.each(ROUNDED, "mean", "deviation", group="T1"),
+                    *Column.each(ROUNDED, "mean", "deviation", group="T0"),
                 ],
                 performance,
             ),
@@ -597,9 +593,7 @@ def _provenance(groups: Sequence[Group]) -> Section:
             "The masking results in this report",
             [
                 *names,
-                Column("functions", COUNT),
-                Column("copies", COUNT),
-                Column("failed comparisons", COUNT),
+                *Column.each(COUNT, "functions", "copies", "failed comparisons"),
                 Column("signature", CODE),
             ],
             results,
