@@ -17,7 +17,7 @@ from tqdm import tqdm
 from codesyntax_dataset.arguments import Natural, Positive, checked
 from codesyntax_dataset.errors import LedgerError, ModelError
 from codesyntax_dataset.languages import language_of, variant_of
-from codesyntax_dataset.protocol import ATTENTION, PAPER_LENGTH, RANDOM_WEIGHTS, SHUFFLED_ATTENTION
+from codesyntax_dataset.protocol import ATTENTION, PAPER_LENGTH, RANDOM_WEIGHTS, SHUFFLED_ATTENTION, SUM
 from codesyntax_metric.topk_uas import DEPENDENT_TO_HEAD, DIRECTIONS, HEAD_TO_DEPENDENT, RULES, SCORING_VERSION
 from probing.attention.align import OffsetsError, align
 from probing.attention.edges import EdgeTable, stacked
@@ -55,6 +55,7 @@ def probe(
     direction: str | None = None,
     max_length: Positive = PAPER_LENGTH,
     weights: str = ATTENTION,
+    pool: str = SUM,
     also_fits: Sequence[str] = (),
     control: str | None = None,
     seed: Natural = 0,
@@ -71,8 +72,9 @@ def probe(
     code, or `dependent-to-head`, as published for natural language and the only one for models that cannot see later
     tokens; by default that of the language, if the model supports it. `max_length`: the most sub-tokens, special tokens
     included, of a function, 511 in the paper. `weights`: `norm` ranks by the norms of the vectors that attention weighs
-    (Kobayashi et al. 2020) instead of by `attention`. `also_fits`: other models that a function must fit, so that
-    scores compare. `control`: one of `codesyntax_dataset.protocol.CONTROLS`, drawn with `seed`: the model without
+    (Kobayashi et al. 2020) instead of by `attention`. `pool`: one of
+    `codesyntax_dataset.protocol.POOLS`. `also_fits`: other models that a function must fit, so that scores compare.
+    `control`: one of `codesyntax_dataset.protocol.CONTROLS`, drawn with `seed`: the model without
     what it learned, with its attention on other tokens, or on other edges (see `probing.runs.controls`), which the
     result says. `output`: a folder for the result and its ledger, in which an
     interrupted run continues where it stopped. `shard`: such as `2/7`, to run only the second of seven shards of the
@@ -88,7 +90,14 @@ def probe(
     functions = read_functions(data, config, split, limit=limit_of(limit, sample, seed), control=control, seed=seed)
     step = step_of(revision)
     session = Session(
-        model, revision=revision, step=step, dtype=dtype, device=device, max_length=max_length, weights=weights
+        model,
+        revision=revision,
+        step=step,
+        dtype=dtype,
+        device=device,
+        max_length=max_length,
+        weights=weights,
+        pool=pool,
     )
     return run(Probing(session, functions, direction, also_fits, batch_tokens), output, shard)
 
@@ -151,7 +160,7 @@ class Probing(Experiment[EncodedFunction, ProbeResult]):
     def encoded(self) -> Encoded:
         """The functions of the split, tokenized and aligned."""
         shuffled_by = self.data.seed if self.data.control == SHUFFLED_ATTENTION else None
-        return encode_functions(self.encoder, self.data, self._others, shuffled_by)
+        return encode_functions(self.encoder, self.data, self._others, shuffled_by, self.session.pool)
 
     def prepare(self) -> Prepared[EncodedFunction]:
         from probing.models.selfcheck import examine_lengths
@@ -176,6 +185,7 @@ class Probing(Experiment[EncodedFunction, ProbeResult]):
             control=data.control,
             seed=None if data.control is None else data.seed,
             weights=encoder.weights,
+            pool=session.pool,
         )
         logger.info(
             "%s on %s: %s attention, %d functions of %d to %d sub-tokens to probe, skipped: %s",
@@ -216,12 +226,16 @@ class Encoded(NamedTuple):
 
 
 def encode_functions(
-    encoder: Encoder, functions: Functions, others: Mapping[str, tuple] = {}, shuffled_by: int | None = None
+    encoder: Encoder,
+    functions: Functions,
+    others: Mapping[str, tuple] = {},
+    shuffled_by: int | None = None,
+    pool: str = SUM,
 ) -> Encoded:
     """Tokenize and align functions.
 
-    `others`: name -> tokenizer and most sub-tokens of other models that must read them; `shuffled_by`: as in
-    EncodedFunction.
+    `others`: name -> tokenizer and most sub-tokens of other models that must read them; `shuffled_by`,
+    `pool`: as in EncodedFunction.
     """
     never_predicted = variant_of(functions.config).never_predicted
     encoded: list[EncodedFunction] = []
@@ -244,9 +258,9 @@ def encode_functions(
                 except OffsetsError:  # only of this function, for example because it quotes a special token
                     skips["offsets of sub-tokens run backwards"] += 1
                     continue
-                alignment = alignment.without(never_predicted, row["code"], start, end)
+                alignment = alignment.pooled(pool).without(never_predicted, row["code"], start, end)
                 table = EdgeTable.from_rows([(row["place"], row)], relations)
-                encoded.append(EncodedFunction(row["place"], ids, alignment, table, shuffled_by))
+                encoded.append(EncodedFunction(row["place"], ids, alignment, table, shuffled_by, pool))
     return Encoded(encoded, relations, skips)
 
 

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import torch
 
+from codesyntax_dataset.protocol import MAX, MEAN, SUM
 from codesyntax_metric.topk_uas import HEAD_TO_DEPENDENT, RULES, WORST_RANK
 from probing.attention.align import Alignment
 from probing.attention.edges import EdgeTable
@@ -36,7 +37,7 @@ class EncodedFunction:
     """One function in the model's sub-tokens, and its edges.
 
     `index`: its position in the split; `ids` (sub-tokens,), special tokens included; `shuffled_by`: the seed of the
-    control that shuffles attention over the tokens (see `probing.runs.controls`).
+    control that shuffles attention over the tokens (see `probing.runs.controls`); `pool`: one of POOLS.
     """
 
     index: int
@@ -44,6 +45,7 @@ class EncodedFunction:
     alignment: Alignment
     edges: EdgeTable
     shuffled_by: int | None = None
+    pool: str = SUM
 
     def readers(self, direction: str) -> np.ndarray:
         """The distinct tokens with sub-tokens whose rows are read, ascending."""
@@ -270,7 +272,9 @@ class Plan:
         send = partial(transfer.send, device=device)
         tokens = max(1, *(len(function.alignment.first) for function in functions))
         self.heads, self.elements = heads, elements
-        # a token's weight in a row is the sum over its sub-tokens; a reading token's row is the mean over its own
+        self.pool = functions[0].pool if functions[0].pool in (MEAN, MAX) else SUM  # of one sub-token, all are the same
+        # a token's weight in a row is the sum, or what the pool says, over its sub-tokens; a reading token's row is the
+        # mean over its own
         first_sub, last_sub = (_pad([f.alignment[end] for f in functions], tokens, -1) for end in (0, 1))
         counts = np.where(first_sub < 0, 0, last_sub - first_sub + 1)  # (G, T)
         self.ends = np.append(0, counts.cumsum())
@@ -380,7 +384,7 @@ class Plan:
                 read = _sums(part if read is None else torch.cat([read, part]), index, ends)  # (G * N * H, S)
             assert read is not None
             table = read.unflatten(0, (count, -1)).transpose(1, 2).contiguous().flatten(0, 1)  # (G * S, N * H)
-            words = _sums(table, sub_tokens, bags).unflatten(0, (count, -1)).transpose(1, 2)  # (G, N * H, T)
+            words = _sums(table, sub_tokens, bags, self.pool).unflatten(0, (count, -1)).transpose(1, 2)  # (G, N * H, T)
             # -1 for a token without sub-tokens, so that it ranks below every other; 0 for the token itself
             floor = self.floor[..., : block.tokens]
             by_reader = words.unflatten(1, (-1, self.heads))  # (G, N, H, T)
@@ -483,9 +487,10 @@ def _at(rows: torch.Tensor, token: torch.Tensor) -> torch.Tensor:
     return rows.gather(2, token.expand(-1, rows.shape[1], 1))
 
 
-def _sums(table: torch.Tensor, index: torch.Tensor, ends: torch.Tensor) -> torch.Tensor:
-    """Sums of rows of `table`: the first of those at `index[: ends[1]]`, one by one, so that no split changes a sum."""
-    return torch.nn.functional.embedding_bag(index, table, ends, mode="sum", include_last_offset=True)
+def _sums(table: torch.Tensor, index: torch.Tensor, ends: torch.Tensor, pool: str = SUM) -> torch.Tensor:
+    """Sums of rows of `table`, or what `pool` says: the first of those at `index[: ends[1]]`, one by one, so that no
+    split changes a sum."""
+    return torch.nn.functional.embedding_bag(index, table, ends, mode=pool, include_last_offset=True)
 
 
 def _runs(begin: np.ndarray, count: np.ndarray) -> np.ndarray:

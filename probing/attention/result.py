@@ -75,7 +75,7 @@ def signature_of(settings: Settings, functions: int, edges: int) -> Signature:
         "uas",
         settings,
         direction=settings.direction,
-        pool="sum-mean",
+        pool=settings.pools,
         max_length=settings.max_length,
         also_fits=",".join(settings.also_fits) or "-",
         dtype=settings.dtype,

@@ -10,7 +10,7 @@ import torch
 
 from codesyntax_dataset.arguments import Natural, Positive, checked
 from codesyntax_dataset.errors import ArgumentError, CodeSyntaxError
-from codesyntax_dataset.protocol import ATTENTION, PAPER_LENGTH
+from codesyntax_dataset.protocol import ATTENTION, PAPER_LENGTH, SUM
 from probing.attention.probe import Probing
 from probing.attention.result import ProbeResult
 from probing.models.checkpoints import checkpoints, trainings
@@ -51,6 +51,7 @@ def probe_models(
     device: str | torch.device | None = None,
     max_length: Positive = PAPER_LENGTH,
     weights: str = ATTENTION,
+    pool: str = SUM,
     output: str | os.PathLike | None = None,
     shard: str | None = None,
     **asked: Any,
@@ -83,7 +84,14 @@ def probe_models(
             continue
         for revision, step in revised:
             session = Session(
-                model, revision=revision, step=step, dtype=dtype, device=device, max_length=max_length, weights=weights
+                model,
+                revision=revision,
+                step=step,
+                dtype=dtype,
+                device=device,
+                max_length=max_length,
+                weights=weights,
+                pool=pool,
             )
             name = model if revision is None else f"{model}@{revision}"
             for functions in reads:

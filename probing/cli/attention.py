@@ -48,6 +48,7 @@ if TYPE_CHECKING:
 @options.direction
 @options.max_length
 @options.weights
+@options.pool
 @click.option("--also-fits", multiple=True, metavar="MODEL", help="Keep only functions that also fit this model.")
 @click.option("--control", type=click.Choice(CONTROLS), help="Probe a control instead of the model itself.")
 @click.option("--seed", default=0, type=click.IntRange(min=0), help="Random seed of the control and of --sample.")
@@ -319,7 +320,7 @@ def session_of(model: str, given: dict[str, Any]) -> Session:
     quiet_libraries()
     from probing.runs.session import Session
 
-    where_and_how = ("revision", "dtype", "device", "max_length", "weights")
+    where_and_how = ("revision", "dtype", "device", "max_length", "weights", "pool")
     return Session(model, **{name: given.pop(name) for name in where_and_how if name in given})
 
 

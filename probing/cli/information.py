@@ -30,6 +30,7 @@ from probing.cli.group import main
 @options.shard
 @options.max_length
 @options.weights
+@options.pool
 @click.option("--states", is_flag=True, help="Measure hidden states of a layer instead of the attention of all heads.")
 @click.option("--control", type=click.Choice(CONTROLS), help="Measure a control instead of the model itself.")
 @click.option("--seed", default=0, type=click.IntRange(min=0), help="Random seed of the control and of --sample.")

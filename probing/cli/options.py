@@ -9,7 +9,7 @@ import click
 
 from codesyntax_dataset.errors import LedgerError
 from codesyntax_dataset.languages import unedited
-from codesyntax_dataset.protocol import ATTENTION, DIRECTIONS, PAPER_LENGTH, SPLITS, WEIGHTS
+from codesyntax_dataset.protocol import ATTENTION, DIRECTIONS, PAPER_LENGTH, POOLS, SPLITS, SUM, WEIGHTS
 
 FILE = click.Path(path_type=Path, dir_okay=False)
 FOLDER = click.Path(path_type=Path, file_okay=False)
@@ -78,6 +78,12 @@ weights = click.option(
     default=ATTENTION,
     type=click.Choice(WEIGHTS),
     help="Rank by attention, or by the norm of what it weighs (Kobayashi et al. 2020).",
+)
+pool = click.option(
+    "--pool",
+    default=SUM,
+    type=click.Choice(POOLS),
+    help="Pool the weights of a token's sub-tokens so; first, last: read and rank only this one.",
 )
 shard = click.option(
     "--shard",

@@ -42,7 +42,7 @@ from probing.evidence.statistics import FEW_FUNCTIONS, LEAST_EDGES
 from probing.evidence.uncertainty import compare_means, mean_with_bounds, relation_scores, shares
 from probing.runs import records
 from probing.runs.records import Record, Texts, listed, matching
-from probing.runs.settings import BY_ATTENTION, Settings, Signature
+from probing.runs.settings import BY_ATTENTION, BY_SUM, Settings, Signature
 from probing.runs.untrusted_json import PLAIN, shown
 
 CELLS = [(protocol, rule, k) for protocol in PROTOCOLS for rule in RULES for k in TABLE_KS]
@@ -74,6 +74,7 @@ class AttentionEntrySettings(CompleteRun, Settings):
     control: Annotated[None, entry.none("a control is not a model")]
     seed: None
     weights: Annotated[str, entry.one_of([ATTENTION])] = BY_ATTENTION
+    pool: Literal["sum"] = BY_SUM
 
 
 class AttentionEntryRun(ProbeRun):

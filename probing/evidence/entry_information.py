@@ -26,7 +26,7 @@ from probing.information.result import (
 )
 from probing.runs import records
 from probing.runs.records import exactly
-from probing.runs.settings import BY_ATTENTION
+from probing.runs.settings import BY_ATTENTION, BY_SUM
 
 _HITS = MEASURED[:4]
 _BITS = {WORDS: "words_bits", BOTH: "both_bits"}
@@ -41,6 +41,7 @@ class InformationEntrySettings(CompleteRun, InformationSettings):
     control: Annotated[None, entry.none("a control is not a model")]
     seed: None
     weights: Annotated[str, entry.one_of([protocol.ATTENTION])] = BY_ATTENTION
+    pool: Literal["sum"] = BY_SUM
     states: Literal[False] = Field(default=False, exclude=True)
 
 

@@ -116,7 +116,8 @@ def verify_each(
 
     def session_of(file: Path, made: Any) -> Session:
         session = Session.again(file, made.settings, model, device)
-        key = session.model, session.revision, session.dtype, session.max_length, session.weights
+        of_model = session.model, session.revision, session.dtype, session.max_length
+        key = *of_model, session.weights, session.pool
         return sessions.setdefault(key, session)
 
     for result in results:

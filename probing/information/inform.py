@@ -14,7 +14,7 @@ from tqdm import tqdm
 
 from codesyntax_dataset.arguments import Natural, Positive, checked
 from codesyntax_dataset.errors import ArgumentError, LedgerError
-from codesyntax_dataset.protocol import ATTENTION, PAPER_LENGTH, SHUFFLED_ATTENTION
+from codesyntax_dataset.protocol import ATTENTION, PAPER_LENGTH, SHUFFLED_ATTENTION, SUM
 from probing.attention.probe import Probing
 from probing.information.choice import Choices
 from probing.information.learn import Learned, attend, choice_of, drawn, learn
@@ -64,6 +64,7 @@ def inform(
     sample: Positive | None = None,
     max_length: Positive = PAPER_LENGTH,
     weights: str = ATTENTION,
+    pool: str = SUM,
     states: bool = False,
     control: str | None = None,
     seed: Natural = 0,
@@ -83,14 +84,14 @@ def inform(
 
     `edges`: the most that are drawn of a relation and split, the same ones for all models. `limit`, `sample`: as of
     `probing.probe`, of each split. The others as of `probing.probe`; `model` may be a `Session`, which
-    says `revision`, `dtype`, `device`, `max_length` and `weights` itself. A control applies to both splits.
+    says `revision`, `dtype`, `device`, `max_length`, `weights` and `pool` itself. A control applies to both splits.
 
     Raises ArgumentError, ModelError, DatasetError, UnknownName or LedgerError, each with a one-line message.
     """
     given = {"revision": revision, "dtype": dtype, "device": device, "max_length": max_length, "weights": weights}
     if states and control == SHUFFLED_ATTENTION:
         raise ArgumentError(f"control is {control}, which leaves hidden states as they are, expected another")
-    session = Session.of(model, **given)
+    session = Session.of(model, pool=pool, **given)
     limited = limit_of(limit, sample, seed)
     return run(Informing.of(session, data, config, split, limited, control, seed, edges, states), output, shard)
 
@@ -197,6 +198,7 @@ class Informing(Experiment[ReadFunction, InformationResult]):
             control=data.control,
             seed=None if data.control is None else data.seed,
             weights=encoder.weights,
+            pool=self.session.pool,
             states=self.states,
         )
         provenance = InformationProvenance(

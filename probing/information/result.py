@@ -16,6 +16,7 @@ import numpy as np
 from pydantic import Field
 
 from codesyntax_dataset.errors import LedgerError
+from codesyntax_dataset.protocol import SUM
 from codesyntax_metric.topk_uas import NOT_IN_MEAN
 from probing.runs import ledger_file
 from probing.runs.records import Count, Number, Record, exactly, listed
@@ -251,6 +252,7 @@ def signature_of(settings: InformationSettings, edges: int) -> Signature:
         edges=edges,
         version=VERSION,
         weights=settings.other_weights,
+        pool=None if settings.pool == SUM else settings.pools,
         of=STATES if settings.states else None,
         control=settings.control and f"{settings.control}/{settings.seed}",
     )

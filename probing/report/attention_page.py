@@ -12,7 +12,7 @@ import torch
 from codesyntax_dataset.arguments import checked
 from codesyntax_dataset.errors import LedgerError
 from codesyntax_dataset.languages import language_of, variant_of
-from codesyntax_dataset.protocol import ATTENTION
+from codesyntax_dataset.protocol import ATTENTION, SUM
 from codesyntax_metric.topk_uas import HEAD_TO_DEPENDENT, RULES
 from probing.attention.align import align
 from probing.attention.edges import EdgeTable
@@ -115,6 +115,7 @@ def _fitting(result: str | os.PathLike | ProbeResult, encoder: Encoder, config: 
         ("the config", made.config, config),
         ("the direction", made.direction, direction),
         ("the weights", made.weights, ATTENTION),
+        ("the pool", made.pool, SUM),
         ("the control", made.control or "none", "none"),
     ):
         if got != expected:

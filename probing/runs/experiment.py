@@ -173,7 +173,9 @@ def checked_shard(shard: str | None, output: Path | None, processes: Processes) 
 def _slot(experiment: Experiment) -> cache.Slot | None:
     """Where the cache has this very run."""
     session = experiment.session
-    asked = {name: getattr(session, name) for name in ("step", "dtype", "max_length", "weights")} | {**experiment.asked}
+    asked = {name: getattr(session, name) for name in ("step", "dtype", "max_length", "weights", "pool")} | {
+        **experiment.asked
+    }
     return cache.slot(
         session.model,
         experiment.data,

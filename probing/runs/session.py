@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 import torch
 
-from codesyntax_dataset.errors import ModelError
+from codesyntax_dataset.errors import ModelError, UnknownName
 from codesyntax_dataset.network import is_hub_id
-from codesyntax_dataset.protocol import ATTENTION, PAPER_LENGTH
+from codesyntax_dataset.protocol import ATTENTION, PAPER_LENGTH, POOLS, SUM
 from probing.models.location import EMBEDDED_MODELS
 from probing.runs.cache import contents
 from probing.runs.processes import Processes
@@ -32,8 +32,8 @@ class Session:
     """A model at a revision, with a precision, on a device, in the forms that instruments need.
 
     A form is loaded when an instrument first needs it, so that a run that the cache has loads nothing. `model`,
-    `revision`, `dtype`, `device`, `max_length` and `weights` as of `probing.probe`; `step`: that of a checkpoint;
-    `named`: True unless the model was found by what a result says.
+    `revision`, `dtype`, `device`, `max_length`, `weights` and `pool` as of `probing.probe`; `step`: that of a
+    checkpoint; `named`: True unless the model was found by what a result says.
     """
 
     def __init__(
@@ -46,10 +46,14 @@ class Session:
         device: str | torch.device | None = None,
         max_length: int = PAPER_LENGTH,
         weights: str = ATTENTION,
+        pool: str = SUM,
     ):
+        if pool not in POOLS:
+            raise UnknownName("pool", pool, POOLS)
         self.processes, self.named = Processes(), True
         self.model = os.fspath(model) if isinstance(model, os.PathLike) else model
         self.revision, self.step, self.max_length, self.weights = revision, step, max_length, weights
+        self.pool = pool
         self.dtype = str(dtype).removeprefix("torch.")
         self.device = str(device) if device else self.processes.device
         self._forms: dict[str, Any] = {}
@@ -72,6 +76,7 @@ class Session:
             device=device,
             max_length=settings.max_length,
             weights=getattr(settings, "weights", ATTENTION),
+            pool=getattr(settings, "pool", SUM),
         )
         session.named = model is not None
         return session

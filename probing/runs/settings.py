@@ -11,7 +11,7 @@ import numpy as np
 from pydantic import Field
 
 from codesyntax_dataset.errors import ArgumentError
-from codesyntax_dataset.protocol import ATTENTION
+from codesyntax_dataset.protocol import ATTENTION, FIRST, LAST, SUM
 from probing.models.location import HEAD
 from probing.runs.records import Count, Number, Record, Texts
 
@@ -51,6 +51,7 @@ def extent(limit: Limit, units: str = "functions") -> str:
 
 
 BY_ATTENTION: Any = Field(default=ATTENTION, exclude_if=lambda weights: weights == ATTENTION)
+BY_SUM: Any = Field(default=SUM, exclude_if=lambda pool: pool == SUM)
 
 
 class RunSettings(Record):
@@ -100,10 +101,17 @@ class ControlledSettings(RankingSettings):
     dtype: str
     control: str | None  # one of probing.runs.controls.CONTROLS: not the model or not the labels, but a comparison
     seed: int | None  # of the control
+    pool: str = BY_SUM  # one of POOLS
 
     @property
     def instead(self) -> list[str]:
-        return [*super().instead, *([] if self.control is None else [self.control])]
+        pooled = [] if self.pool == SUM else [f"{self.pool}-pooled"]
+        return [*super().instead, *pooled, *([] if self.control is None else [self.control])]
+
+    @property
+    def pools(self) -> str:
+        """How a token's weight comes about, and a reading token's row."""
+        return self.pool if self.pool in (FIRST, LAST) else f"{self.pool}-mean"
 
     @property
     def precision(self) -> str:

@@ -581,6 +581,20 @@ def test_ranks_by_the_norms_of_what_attention_weighs(tiny_model, dataset_folder,
         probe(model, dataset_folder, "python", weights="norms")
 
 
+@pytest.mark.parametrize("pool", ["mean", "max", "first", "last"])
+def test_pools_say_what_they_are(tiny_model, dataset_folder, result, tmp_path, pool):
+    """Other ranks, which come out again; tests/attention/test_ranking.py has the pools."""
+    model, signed = str(tiny_model), {"mean": "mean-mean", "max": "max-mean"}.get(pool, pool)
+    pooled = probe(model, dataset_folder, "python", pool=pool, output=tmp_path)
+    file, _ = pooled.paths(tmp_path)
+    assert f"|pool:{signed}|" in pooled.signature and "|pool:sum-mean|" in result.signature
+    assert f".{pool}-pooled." in file.name and (pooled.ledger.ranks != result.ledger.ranks).mean() > 0.05
+    assert verify(file, model=model, data=dataset_folder, functions=4).accepted
+    assert '"pool"' not in result.to_json().split('"versions"')[0]
+    with pytest.raises(UnknownName, match="mean"):
+        probe(model, dataset_folder, "python", pool=f"{pool}s")
+
+
 def test_shuffled_attention_finds_by_chance(tiny_model, dataset_folder, result, tmp_path):
     """On the same labels, whatever the batches; its heads hit as often as one token of those with sub-tokens does."""
     model = str(tiny_model)

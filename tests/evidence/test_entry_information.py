@@ -123,6 +123,7 @@ def _size(made):
         ("control", "random-weights", "a control is not a model"),
         ("limit", "first 3", "a partial run is not published"),
         ("weights", "norm", "settings.weights is 'norm', expected 'attention'"),
+        ("pool", "max", "settings.pool is 'max', expected 'sum'"),
         ("states", True, "settings.states is True, expected False"),
     ],
 )

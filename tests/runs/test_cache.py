@@ -88,6 +88,7 @@ ARGUMENTS = {
     "max_length": 511,
     "also_fits": (),
     "weights": "attention",
+    "pool": "sum",
 }
 
 
@@ -135,6 +136,7 @@ def test_everything_that_matters_is_in_the_key(place, tiny_model, dataset_folder
         "also_fits another": key(also_fits=[str(other)]),
         "weights": key(other),
         "norms instead of attention": key(weights="norm"),
+        "another pool": key(pool="max"),
         "configuration": key(spoiled("other config", longer("config.json"))),
         "tokenizer": key(spoiled("other tokenizer", longer("tokenizer.json"))),
         "random weights": key(control="random-weights"),
