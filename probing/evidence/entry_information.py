@@ -18,6 +18,7 @@ from probing.information.result import (
     BOTH,
     DECIMALS,
     LEFT_OUT,
+    VERSION,
     WORDS,
     InformationResult,
     InformationRun,
@@ -75,7 +76,7 @@ class InformationEntry(RelationEntry):
     SUMS: ClassVar = dict.fromkeys(_HITS, 1) | dict.fromkeys(_BITS.values(), 10**DECIMALS)
 
     instrument: Literal["information"]
-    version: Literal[1]
+    version: Literal[2]
     settings: InformationEntrySettings
     run: InformationEntryRun
     dropped: Annotated[dict[str, records.Number], exactly(LEFT_OUT)]
@@ -123,4 +124,4 @@ def of_result(result: InformationResult, data: Any = None) -> InformationEntry:
     ranks = {name: rows[f"{name}_rank"] == 0 for name in _HITS}
     bits = {name: rows[name] for name in _BITS.values()}
     edges = np.ones(len(rows))
-    return InformationEntry.of(result, {"edges": edges} | ranks | bits, version=1, dropped=result.left_out)
+    return InformationEntry.of(result, {"edges": edges} | ranks | bits, version=VERSION, dropped=result.left_out)

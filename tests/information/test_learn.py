@@ -72,6 +72,15 @@ def test_heads_that_copy_offsets_add_nothing(distance):
     assert distance is None or relation.best == relation.words.uas == relation.both.uas == 100
 
 
+def test_where_words_miss_too_little_attention_is_not_learned_beside_them(monkeypatch):
+    """Another repository may break the rule: dependents are 3 tokens after their heads in validation, and 4 in test."""
+    experiment = informing(copying, functions=40, tokens=17, edges=12, distance=3, later=1)
+    assert found(experiment)[2] == (0, 0, 0)
+    monkeypatch.setattr("probing.information.learn.LEAST_MISSED", 0)
+    experiment = informing(copying, functions=40, tokens=17, edges=12, distance=3, later=1)
+    assert found(experiment)[2].high < -0.2
+
+
 def test_many_heads_of_noise_add_nothing():
     _, relation, adds = found(informing(noise(30, 9), functions=40, tokens=17, edges=12))
     assert adds.low <= 0 <= adds.high and abs(adds.estimate) < 0.02

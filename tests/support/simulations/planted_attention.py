@@ -64,23 +64,25 @@ def informing(
     tokens: int,
     edges: int,
     distance: int | None = None,
+    later: int = 0,
     seed: int = 0,
     states: States | None = None,
 ):
     """An experiment on so many functions a split, each of so many tokens and edges; on states, if there are some.
 
-    Dependents are uniform over the other tokens, or at a `distance`. No word tells anything.
+    Dependents are uniform over the other tokens, or at a `distance`, of test so much `later`. No word tells anything.
     """
     rng, maps, known, probings = np.random.default_rng(seed), {}, {}, {}
     for split in ("validation", "test"):
         rows, encoded, relations = [], [], []
+        apart = (distance or 0) + later * (split == "test")
         for index in range(functions):
             number = len(maps)
             words = rng.choice(["one", "two", "three"], tokens).tolist()
             starts = np.cumsum([0, *(len(word) + 1 for word in words)])
-            head = rng.permutation(tokens - (distance or 0))[:edges]
+            head = rng.permutation(tokens - apart)[:edges]
             other = rng.integers(tokens - 1, size=edges)
-            first = other + (other >= head) if distance is None else head + distance
+            first = other + (other >= head) if distance is None else head + apart
             cells = [
                 {"relation": RELATION, "head": int(h), "first": int(f), "last": int(f)} for h, f in zip(head, first)
             ]
