@@ -64,19 +64,19 @@ def nulls(number: int = 40) -> None:
 
 def coverage(file: str, samples: int = 400) -> None:
     """How often intervals of samples hold the value of all functions: 95 % is right."""
-    from probing.evidence.usable import MEASURED, _effects, _means, by_function
+    from probing.evidence.usable import MEASURED, by_function, effects, means
     from probing.information.result import InformationResult
 
     result, rng = InformationResult.load(file), np.random.default_rng(0)
     names, edges, sums = by_function(result.ledger)
     counted = [place for place, name in enumerate(names) if result.relations[name].in_mean]
     edges, sums = edges[:, counted], sums[:, counted]
-    truth = _means(edges.sum(axis=0), sums.sum(axis=0))
+    truth = means(edges.sum(axis=0), sums.sum(axis=0))
     held = np.zeros((samples, len(truth)), bool)
     for number in range(samples):
         drawn = rng.integers(len(edges), size=len(edges))
-        effects = _effects(edges[drawn], sums[drawn], 1000, number)
-        held[number] = [one.low <= true <= one.high for one, true in zip(effects, truth)]
+        each = effects(edges[drawn], sums[drawn], 1000, number)
+        held[number] = [one.low <= true <= one.high for one, true in zip(each, truth)]
     for name, share in zip((*MEASURED, "share"), held.mean(axis=0)):
         print(f"{name}: {share:.1%} of {samples} intervals of means hold the value of all {len(edges)} functions")
 

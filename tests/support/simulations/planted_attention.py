@@ -102,7 +102,7 @@ def informing(
     for probing in probings.values():
         probing.encoder = Planted(maps, known)
     session = SimpleNamespace(
-        max_length=511, processes=SimpleNamespace(main=True, count=1, rank=0, share=lambda value: value)
+        max_length=511, pool="sum", processes=SimpleNamespace(main=True, count=1, rank=0, share=lambda value: value)
     )
     return Informing(session, probings["test"].data, probings["validation"], probings["test"], 2000, states is not None)
 
