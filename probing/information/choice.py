@@ -13,10 +13,14 @@ from functools import cached_property
 from typing import NamedTuple, Self
 
 import numpy as np
-import torch
+from scipy.optimize import minimize
+from scipy.sparse import csr_array
 
-CLOSE, ROUGH, STEPS = 1e-7, 1e-4, 500
-"""The largest slope of the mean loss at the end of a fit, and of one that only chooses; and the most steps."""
+CLOSE, ROUGH = 3e-8, 1e-4
+"""The largest slope of the mean loss at the end of a fit, and of one that only chooses."""
+
+_REMEMBERED = 50
+"""The steps by which L-BFGS knows how the slope changes."""
 
 
 @dataclass(frozen=True)
@@ -44,6 +48,13 @@ class Choices:
         """The choice of each candidate: (P,)."""
         return np.repeat(np.arange(len(self.begin)), np.diff(self.begin, append=len(self.offset)))
 
+    @cached_property
+    def indicated(self) -> csr_array:
+        """The indicators as a sparse matrix (P, indicators)."""
+        of_each, (codes, candidates) = self.codes.T.ravel(), self.codes.shape
+        ends = codes * np.arange(candidates + 1)
+        return csr_array((np.ones(len(of_each), self.values.dtype), of_each, ends), (candidates, self.indicators))
+
     @classmethod
     def joined(cls, parts: Sequence[Choices]) -> Choices:
         ends = np.cumsum([0, *(len(part.offset) for part in parts)])
@@ -67,14 +78,14 @@ class Choices:
         codes = np.ascontiguousarray(self.codes[:, candidates])
         return replace(self, begin=begin, chosen=place[self.chosen[choices]], codes=codes, **rows)
 
-    def single(self) -> Self:
-        """The same in single precision: precise enough to choose a penalty, and half the time."""
-        return replace(self, values=self.values.astype(np.float32))
+    def of_type(self, dtype: type) -> Self:
+        """The same with values of this type: single precision chooses a penalty as well, in half the time."""
+        return replace(self, values=self.values.astype(dtype, copy=False))
 
     def scores(self, weights: np.ndarray) -> np.ndarray:
         """(P,), of weights (features,)."""
-        of_values = self.values @ weights[self.indicators :].astype(self.values.dtype)
-        return of_values + weights.take(self.codes).sum(axis=0) + self.offset
+        weights = weights.astype(self.values.dtype)
+        return self.values @ weights[self.indicators :] + self.indicated @ weights[: self.indicators] + self.offset
 
     def nats(self, scores: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """The log-loss of each choice (E,), and the probability of each candidate (P,)."""
@@ -97,27 +108,15 @@ class Choices:
 
     def slope(self, residual: np.ndarray) -> np.ndarray:
         """The features summed over candidates, each times its `residual` (P,): (features,)."""
-        indicators = np.zeros(self.indicators)
-        for codes in self.codes:
-            indicators += np.bincount(codes, residual, self.indicators)
-        of_values = residual.astype(self.values.dtype) @ self.values
-        return np.concatenate([indicators, of_values])
+        residual = residual.astype(self.values.dtype)
+        return np.concatenate([self.indicated.T @ residual, residual @ self.values])
 
 
 def fit(choices: Choices, penalty: np.ndarray, start: np.ndarray | None = None, close: float = CLOSE) -> np.ndarray:
     """The weights (features,) of least penalized loss, by L-BFGS in double precision, from those of `start`."""
-    weights = torch.from_numpy(np.zeros(choices.features) if start is None else start.copy())
-    optimizer = torch.optim.LBFGS(
-        [weights], 1, STEPS, 2 * STEPS, close, 1e-12, history_size=20, line_search_fn="strong_wolfe"
-    )
-
-    def loss_and_slope() -> float:
-        loss, slope = choices.penalized(weights.numpy(), penalty)
-        weights.grad = torch.from_numpy(slope)
-        return loss
-
-    optimizer.step(loss_and_slope)
-    return weights.numpy()
+    start = np.zeros(choices.features) if start is None else start
+    most = {"gtol": close, "ftol": 0, "maxcor": _REMEMBERED, "maxiter": 10**4, "maxfun": 10**5}
+    return minimize(choices.penalized, start, (penalty,), "L-BFGS-B", jac=True, options=most).x
 
 
 class OverFolds(NamedTuple):
@@ -133,7 +132,7 @@ class OverFolds(NamedTuple):
 
     def fit(self, choices: Choices) -> np.ndarray:
         """The weights (features,) fitted on all choices."""
-        return fit(choices, self.penalties, np.mean(self.of_folds, axis=0))
+        return fit(choices.of_type(np.float64), self.penalties, np.mean(self.of_folds, axis=0))
 
 
 def fit_over_folds(
@@ -149,14 +148,13 @@ def fit_over_folds(
     `start`: weights for each fold.
     """
     of_folds = [np.zeros(choices.features) for _ in range(fold.max() + 1)] if start is None else list(start)
-    single = choices.single()
+    single = choices.of_type(np.float32)
+    seen = [single.take(fold != number) for number in range(len(of_folds))]
     best: OverFolds | None = None
     for penalty in penalties:
         each = np.where(np.isnan(fixed), penalty, fixed)
-        of_folds = [fit(single.take(fold != one), each, weights, ROUGH) for one, weights in enumerate(of_folds)]
-        losses = np.empty(len(fold))
-        for one, weights in enumerate(of_folds):
-            losses[fold == one] = single.take(fold == one).losses(weights)
+        of_folds = [fit(part, each, weights, ROUGH) for part, weights in zip(seen, of_folds)]
+        losses = np.stack([single.losses(weights) for weights in of_folds])[fold, np.arange(len(fold))]
         if best is not None and losses.sum() >= best.unseen.sum():
             break
         best = OverFolds(penalty, of_folds, losses, each)

@@ -207,11 +207,11 @@ class Lesson:
         of_words = self.words[relation]
         words = of_words.choices
         _, layers, _, heads = self.hits.shape
-        values = np.empty((len(words.offset), words.values.shape[1] + layers * 2 * heads))
+        values = np.empty((len(words.offset), words.values.shape[1] + layers * 2 * heads), np.float32)
         by_words, by_heads = np.split(values, [words.values.shape[1]], axis=1)
         by_words[:] = words.values
         for edge, rows in zip(of_words.edges.tolist(), np.split(by_heads, words.begin[1:])):
-            rows[:] = TRANSFORMS[transform](torch.from_numpy(self.kept[edge]).double()).flatten(1)
+            rows[:] = TRANSFORMS[transform](torch.from_numpy(self.kept[edge]).float()).flatten(1)
         none = np.empty((0, len(values)), np.int64)
         return replace(words, codes=none, indicators=0, values=by_heads), replace(words, values=values)
 

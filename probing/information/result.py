@@ -76,7 +76,7 @@ class InformationLedger(RowLedger):
             raise ValueError("bits that cannot be")
 
 
-VERSION = 2
+VERSION = 3
 """Of drawing, learning and scoring: raised whenever the same settings give other numbers."""
 
 LEFT_OUT = SAME_TOKEN, NOT_DRAWN, NOT_LEARNED = (

@@ -103,9 +103,12 @@ class StateChoices(Choices):
     def keep(self, candidates: np.ndarray, choices: np.ndarray) -> Self:
         return replace(super().keep(candidates, choices), heads=self.heads[choices], states=self.states[candidates])
 
-    def single(self) -> Self:
-        heads, states = self.heads.astype(np.float32), self.states.astype(np.float32)
-        return replace(super().single(), heads=heads, states=states)
+    def of_type(self, dtype: type) -> Self:
+        return replace(
+            super().of_type(dtype),
+            heads=self.heads.astype(dtype, copy=False),
+            states=self.states.astype(dtype, copy=False),
+        )
 
     def scores(self, weights: np.ndarray) -> np.ndarray:
         plain = super().features
@@ -128,7 +131,7 @@ class StateLesson(Lesson):
     def choices(self, relation: int, transform: str) -> tuple[Choices, Choices]:
         """The choice from the states of one layer alone, and from words, positions and these states."""
         of_words, layer = self.words[relation], self.forms.index(transform)
-        each = [self.kept[edge][:, layer].astype(np.float64) for edge in of_words.edges]
+        each = [self.kept[edge][:, layer].astype(np.float32) for edge in of_words.edges]
         states, heads = np.concatenate([one[1:] for one in each]), _with_one(np.stack([one[0] for one in each]))
         both = StateChoices(**vars(replace(of_words.choices)), heads=heads, states=states)
         return replace(both, codes=both.codes[:0], indicators=0, values=states[:, :0]), both

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
@@ -59,12 +60,27 @@ def _power(number: np.ndarray) -> np.ndarray:
     return np.minimum(np.log2(np.abs(number) + 1).astype(np.int64), _POWERS - 1)
 
 
+@lru_cache(maxsize=4)
+def _by_distance(most: int) -> tuple[np.ndarray, np.ndarray]:
+    """What distances in tokens from -most to most tell: codes (2, distances) and values (distances, 4)."""
+    distance = np.arange(-most, most + 1)
+    offset = np.clip(distance, -FAR - 1, FAR + 1) + FAR + 1
+    return np.stack([offset, _power(distance) + _POWERS * (distance > 0)]), np.stack(_smooth(distance), 1)
+
+
+def _smooth(apart: np.ndarray) -> list[np.ndarray]:
+    """Values of how far a candidate is, on either side."""
+    sides = apart > 0, apart < 0
+    near, far = 1 / (1 + np.abs(apart)), np.log1p(np.abs(apart)) / 2
+    return [value * side for side in sides for value in (far, near)]
+
+
 @dataclass(frozen=True)
 class Surface:
     """The T tokens of a function as words and positions see them.
 
-    `fixed` (F, T): the codes of what a candidate is, whatever the head; `sizes`: how many values each row of codes
-    may have; the others (T,).
+    `fixed` (F, T): the codes of what a candidate is, whatever the head; `ends` (T, 3): values of how far it is from
+    either end; `sizes`: how many values each row of codes may have; the others (T,).
     """
 
     word: np.ndarray
@@ -73,6 +89,7 @@ class Surface:
     indent: np.ndarray
     depth: np.ndarray
     fixed: np.ndarray
+    ends: np.ndarray
     sizes: tuple[int, ...]
 
     @classmethod
@@ -93,7 +110,8 @@ class Surface:
         moving = (2 * FAR + 3, 2 * _POWERS, *(2 * most + 1 for most in (_LINES, _COLUMNS, _BRACKETS)), 2)
         number = {word: place for place, word in enumerate(dict.fromkeys(words))}
         same = np.array([number[word] for word in words])
-        return cls(same, start, line, indents[line], opened.cumsum(), np.stack(fixed), (*sizes, *moving))
+        smooth = np.stack([np.log1p(here) / 2, 1 / (1 + here), np.log1p(tokens - here) / 2], 1)
+        return cls(same, start, line, indents[line], opened.cumsum(), np.stack(fixed), smooth, (*sizes, *moving))
 
     @property
     def indicators(self) -> int:
@@ -101,17 +119,15 @@ class Surface:
 
     def pairs(self, head: int) -> tuple[np.ndarray, np.ndarray]:
         """The features of all tokens as candidates of one head token: codes (K, T) and values (T, D)."""
-        here = np.arange(len(self.word))
-        distance, characters = here - head, self.start - self.start[head]
-        moving = [np.clip(distance, -FAR - 1, FAR + 1) + FAR + 1, _power(distance) + _POWERS * (distance > 0)]
-        for places, most in ((self.line, _LINES), (self.indent, _COLUMNS), (self.depth, _BRACKETS)):
-            moving.append(np.clip(places - places[head], -most, most) + most)
-        moving.append(self.word == self.word[head])
-        codes = np.concatenate([self.fixed, np.stack(moving)])
+        tokens = len(self.word)
+        farthest = 1 << tokens.bit_length()
+        by_distance, of_distance = _by_distance(farthest)
+        distances = slice(farthest - head, farthest - head + tokens)
+        moving = [
+            np.minimum(np.maximum(places - places[head], -most), most) + most  # takes half as long as clip
+            for places, most in ((self.line, _LINES), (self.indent, _COLUMNS), (self.depth, _BRACKETS))
+        ]
+        codes = np.concatenate([self.fixed, by_distance[:, distances], moving, [self.word == self.word[head]]])
         codes += np.cumsum([0, *self.sizes[:-1]])[:, None]
-        smooth = []
-        for apart in (distance, characters):
-            for side in (apart > 0, apart < 0):
-                smooth += [np.log1p(np.abs(apart)) * side / 2, side / (1 + np.abs(apart))]
-        smooth += [np.log1p(here) / 2, 1 / (1 + here), np.log1p(len(here) - here) / 2]
-        return codes, np.stack(smooth, 1)
+        characters = np.stack(_smooth(self.start - self.start[head]), 1)
+        return codes, np.concatenate([of_distance[distances], characters, self.ends], axis=1)

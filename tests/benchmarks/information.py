@@ -91,11 +91,15 @@ def cost(model: str, data: str) -> None:
     for name, job in jobs.items():
         code = (
             "import json, resource, sys, time, probing, torch, transformers\n"
-            "from probing.attention import probe\nmodel, data = sys.argv[1:]\nbegun = time.process_time()\n"
+            "from probing.runs.session import Session\nmodel, data = sys.argv[1:]\n"
+            "Session(model).encoder()\nbegun = time.process_time()\n"  # a GGUF file is converted once, before
             f"{job}\n"
             "print(json.dumps([time.process_time() - begun, resource.getrusage(resource.RUSAGE_SELF).ru_maxrss]))"
         )
-        ran = subprocess.run([sys.executable, "-c", code, model, data], capture_output=True, text=True, check=True)
+        with tempfile.TemporaryDirectory() as folder:
+            environment = {**os.environ, "CODESYNTAX_CACHE": folder}
+            command = [sys.executable, "-c", code, model, data]
+            ran = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
         spent[name] = json.loads(ran.stdout.splitlines()[-1])
         print(f"{name}: {spent[name][0]:.1f} s of CPU time, {spent[name][1] / 2**20:.2f} GiB at most", flush=True)
     print(f"inform takes {spent['inform'][0] / spent['probe'][0]:.2f} times the CPU time of both probes")

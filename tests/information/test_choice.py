@@ -1,10 +1,11 @@
-"""The log-linear choice against scipy and a plain loop, on relations of the sample."""
+"""The log-linear choice against a plain loop and another optimizer, on relations of the sample."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 from datasets import Dataset
+from scipy import optimize, special
 
 from probing.information.choice import Choices, fit, fit_over_folds
 from probing.information.learn import _limited, _sampled, choice_of
@@ -46,8 +47,7 @@ def dense(one: Choices) -> list[np.ndarray]:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", RELATIONS)
-def test_the_fit_is_that_of_scipy(choices, name):
-    optimize, special = pytest.importorskip("scipy.optimize"), pytest.importorskip("scipy.special")
+def test_the_fit_is_that_of_a_plain_loop(choices, name):
     one, penalty = choices[name], np.full(choices[name].features, 0.5)
     blocks = dense(one)
 
