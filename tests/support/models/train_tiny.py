@@ -1,7 +1,7 @@
 """Train the embedded language models, a small ModernBERT and a small Llama, from Python's standard library alone.
 
-    python -m probing.models.train_tiny tiny-code-mlm --checkpoints checkpoints --evaluate DATA
-    python -m probing.models.train_tiny tiny-code-lm --decoder --evaluate DATA
+    python tests/support/models/train_tiny.py tiny-code-mlm --checkpoints checkpoints --evaluate DATA
+    python tests/support/models/train_tiny.py tiny-code-lm --decoder --evaluate DATA
 
 computes on one thread, and gives the same weights for the same seed, library, machine and versions of torch, tokenizers
 and transformers. If it is interrupted, the same command continues, and gives what it would have given.
