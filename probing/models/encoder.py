@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import logging
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 import transformers
@@ -13,10 +13,20 @@ import transformers
 from codesyntax_dataset.errors import ModelError
 from codesyntax_dataset.protocol import ATTENTION
 from probing.models import capture, subtokens
-from probing.models.checks import SelfCheck
-from probing.models.loaded import Loaded, LoadedModel, body_of, borrowed, full_precision, quiet, without_cache
+from probing.models.loaded import Check, Loaded, LoadedModel, body_of, borrowed, full_precision, quiet, without_cache
 
 logger = logging.getLogger(__name__)
+
+
+class SelfCheck(NamedTuple):
+    """The outcome of a self-check: the number of attention layers and of heads in each, whether no sub-token sees a
+    later one, the checks, and why attention must be read from the eager maps (empty if it need not)."""
+
+    layers: int
+    heads: int
+    causal: bool
+    checks: list[Check]
+    why: str
 
 
 class Encoder(LoadedModel):

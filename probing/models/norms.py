@@ -14,8 +14,8 @@ import torch
 from codesyntax_dataset.errors import ModelError, UnknownName
 from codesyntax_dataset.protocol import NORM, WEIGHTS
 from probing.models import capture
-from probing.models.checks import TEXTS
 from probing.models.encoder import Encoder
+from probing.models.loaded import TEXTS
 
 E = TypeVar("E", bound=Encoder)
 

@@ -12,6 +12,7 @@ import contextlib
 import json
 from collections.abc import Mapping
 from pathlib import Path
+from typing import TypeVar
 
 import numpy as np
 import torch
@@ -22,17 +23,10 @@ from codesyntax_dataset.checksummed_json import with_checksum, without_checksum
 from codesyntax_dataset.errors import LedgerError, ModelError
 from probing.models import capture
 from probing.models.cache_dir import private
-from probing.models.checks import (
-    DRIFT,
-    TEXTS,
-    Check,
-    FailedCheck,
-    SelfCheck,
-    error_line,
-    largest,
-    tokenizer_checks,
-)
-from probing.models.encoder import Encoder
+from probing.models.encoder import Encoder, SelfCheck
+from probing.models.loaded import DRIFT, TEXTS, Check, error_line, largest
+
+E = TypeVar("E", bound=Encoder)
 
 # How much probabilities from the same queries and keys may differ, by the precision of the model. bfloat16 has 8 bits,
 # and eager attention rounds its scores to them, so that even a correct probability can change by some hundredths.
@@ -45,7 +39,7 @@ _LENGTH, _LENGTH_WITH_WINDOW = 24, 72
 _ROWS = 16  # rows of a text to compare in a batch and alone
 
 
-def self_check(encoder: Encoder, file: Path | None = None) -> Encoder:
+def self_check(encoder: E, file: Path | None = None) -> E:
     """Let the encoder accept its self-check, that in `file` if it is there; raises FailedCheck."""
     outcome = recall(file) if file else None
     if outcome is None:
@@ -76,8 +70,7 @@ def remember(outcome: SelfCheck, file: Path) -> None:
 def examine(encoder: Encoder) -> SelfCheck:
     """Check the tokenizer and the model of an encoder; raises FailedCheck."""
     checks, require = encoder.checks, encoder.require
-    for check in tokenizer_checks(encoder.tokenizer):
-        require(check)
+    encoder.check_tokenizer()
     config = getattr(encoder.model, "config", None)
     local = any(getattr(config, name, None) for name in ("local_attention", "sliding_window"))
     length = _LENGTH_WITH_WINDOW if local else _LENGTH
@@ -108,7 +101,15 @@ def examine(encoder: Encoder) -> SelfCheck:
     require(_padding_changes_nothing(maps, maps_alone, encoder.dtype))
     checks += captured
     if all(check.passed for check in captured):
-        checks.append(_same_output(max(apart), encoder.dtype))
+        checks.append(
+            Check.within(
+                "output stays the same",
+                max(apart),
+                DRIFT[encoder.dtype],
+                "hidden states differ by {} of their norm",
+                "its output changes with our attention function",
+            )
+        )
     why = next((f"{check.meaning} ({check.name}: {check.found})" for check in checks if not check.passed), "")
     return SelfCheck(len(maps), maps[0].shape[1], causal, checks, why)
 
@@ -129,21 +130,18 @@ def examine_lengths(encoder: Encoder, longest: np.ndarray, shortest: np.ndarray)
     if len(longest) == len(shortest):
         return
     name = f"batches of {len(shortest)} to {len(longest)} sub-tokens change nothing"
+    meaning = "its attention depends on the length of the batch; lower --max-length to where it does not"
     positions = torch.linspace(0, len(shortest) - 1, _ROWS).long().to(encoder.device)
     try:
         # alone first: some models keep the setting for the longest text so far
         alone = _attention_rows(encoder, [shortest], positions)
         mixed = _attention_rows(encoder, [longest, shortest], positions)
     except ModelError as error:  # maps of another shape
-        passed, found = False, str(error)
-    else:
-        apart = max(largest(rows[..., : len(shortest)] - other) for rows, other in zip(mixed, alone))
-        bound = DRIFT[encoder.dtype]
-        passed, found = apart <= bound, f"in a batch and alone, weights differ by {apart:.2g}, at most {bound:.0e}"
-    meaning = "its attention depends on the length of the batch; lower --max-length to where it does not"
-    encoder.checks.append(Check(name, passed, found, meaning))
-    if not passed:
-        raise FailedCheck(encoder.name, encoder.checks)
+        encoder.require(Check(name, False, str(error), meaning))
+        return
+    apart = max(largest(rows[..., : len(shortest)] - other) for rows, other in zip(mixed, alone))
+    said = "in a batch and alone, weights differ by {}"
+    encoder.require(Check.within(name, apart, DRIFT[encoder.dtype], said, meaning))
 
 
 def _attention_rows(encoder: Encoder, texts: list[np.ndarray], positions: torch.Tensor) -> list[torch.Tensor]:
@@ -241,16 +239,6 @@ def _captured(
     return check, apart
 
 
-def _same_output(apart: float, dtype: str) -> Check:
-    bound = DRIFT[dtype]
-    return Check(
-        "output stays the same",
-        apart <= bound,
-        f"hidden states differ by {apart:.2g} of their norm, at most {bound:.0e}",
-        "its output changes with our attention function",
-    )
-
-
 def _rows_sum_to_one(
     maps: list[torch.Tensor], inputs: Mapping[str, torch.Tensor], dtype: str, explained: bool
 ) -> Check:
@@ -286,12 +274,12 @@ def _maps_are_true(causal: bool, later: float, moved: float, dtype: str) -> Chec
 
 
 def _padding_changes_nothing(maps: list[torch.Tensor], maps_alone: list[torch.Tensor], dtype: str) -> Check:
-    length, bound = maps_alone[0].shape[-1], DRIFT[dtype]
-    apart = max(largest(m[:1, :, :length, :length] - other[:1]) for m, other in zip(maps, maps_alone))
-    return Check(
+    length = maps_alone[0].shape[-1]
+    return Check.within(
         "padding changes nothing",
-        apart <= bound,
-        f"maps of a text in a batch and alone differ by {apart:.2g}, at most {bound:.0e}",
+        max(largest(m[:1, :, :length, :length] - other[:1]) for m, other in zip(maps, maps_alone)),
+        DRIFT[dtype],
+        "maps of a text in a batch and alone differ by {}",
         "its attention depends on the batch, or on chance",
     )
 

@@ -16,11 +16,9 @@ import torch
 
 from codesyntax_dataset.errors import ModelError
 from probing.models import capture
-from probing.models.checks import TEXTS
 from probing.models.encoder import Encoder, attention_of
-from probing.models.loaded import Loaded
-from probing.models.masked import log_probabilities, mask_of
-from probing.models.output import OutputLayer
+from probing.models.loaded import TEXTS, Loaded
+from probing.models.masked import OutputLayer
 from probing.models.transfer import send
 
 _LENGTH = 48  # the sub-tokens of the text for the self-check
@@ -40,9 +38,9 @@ class LanguageModel(Encoder):
     def __init__(self, loaded: Loaded, masked: bool):
         super().__init__(loaded)
         self.with_head = loaded.with_head
-        self.mask = mask_of(self.tokenizer, self.name, self.vocabulary) if masked else None
+        self.output = OutputLayer(loaded, masked, self.vocabulary)
+        self.mask = self.output.mask
         self.means: list[torch.Tensor] = []
-        self.output = OutputLayer(loaded.model, self.vocabulary)
 
     def learn_means(self, functions: Sequence[np.ndarray]) -> None:
         """Set the mean outputs of all heads, over all sub-tokens of these functions: ids (S,) each, at least one."""
@@ -69,12 +67,12 @@ class LanguageModel(Encoder):
         columns: torch.Tensor,
         silenced: Sequence[Sequence[AttentionHead]],
     ) -> torch.Tensor:
-        """`probing.models.masked.log_probabilities` with some heads silenced.
+        """`OutputLayer.log_probabilities` with some heads silenced.
 
         `silenced`: those of each row of the batch, none for the whole model.
         """
         with attention_of(self.model, capture.NAME), capture.edit(self._silencer(silenced)):
-            return log_probabilities(self.output, inputs, rows, columns, self.mask)
+            return self.output.log_probabilities(inputs, rows, columns)
 
     def _silencer(self, silenced: Sequence[Sequence[AttentionHead]]) -> capture.Editor:
         """Puts the mean in place of the outputs of the heads that are silenced in each row of a batch."""

@@ -33,8 +33,8 @@ from probing.attention import errors
 from probing.attention.result import ProbeResult
 from probing.cli import main
 from probing.cli.options import BESIDE
-from probing.models.checks import TEXTS
 from probing.models.load import load
+from probing.models.loaded import TEXTS
 from probing.models.location import TINY, embedded_folder
 from probing.models.selfcheck import recall
 from probing.prediction import examples

@@ -18,7 +18,7 @@ from codesyntax_dataset import atomic
 from probing.cli import main
 from probing.evidence.statistics_cache import cached, caching
 from probing.models import cache_dir
-from probing.models.checks import SelfCheck
+from probing.models.encoder import SelfCheck
 from probing.models.selfcheck import recall, remember
 from probing.runs import cache
 from probing.runs.disk_use import items, prune

@@ -25,9 +25,8 @@ from probing.attention.probe import Runner
 from probing.attention.ranking import EncodedFunction
 from probing.models import capture
 from probing.models.catalogue import describe
-from probing.models.checks import FailedCheck
 from probing.models.encoder import Encoder
-from probing.models.loaded import Loaded
+from probing.models.loaded import FailedCheck, Loaded
 from probing.models.norms import weigh
 from probing.models.selfcheck import examine_lengths, self_check
 

@@ -25,8 +25,7 @@ from probing.cli import main
 from probing.models.cubert.checkpoint import TensorBundle
 from probing.models.cubert.convert import BertSizes, convert, sizes_of, weights_of
 from probing.models.cubert.tokenizer import CubertTokenizer
-from probing.models.doctor import doctor
-from probing.models.load import load, load_tokenizer
+from probing.models.load import doctor, load, load_tokenizer
 from probing.runs.data import read_functions
 from probing.runs.session import Session
 

@@ -13,8 +13,7 @@ from codesyntax_dataset import corpus
 from codesyntax_dataset.errors import ModelError
 from codesyntax_dataset.schema import Skips
 from probing.models import location
-from probing.models.doctor import doctor
-from probing.models.load import load_restoring, load_scoring
+from probing.models.load import doctor, load_restoring, load_scoring
 from probing.models.location import TINY, TINY_DECODER, embedded_folder, embedded_model, locate
 from probing.prediction.fill import Copy, Filler
 

@@ -65,7 +65,7 @@ HOLES = 0.8
 
 _SPECIAL = {"cls_token": "<s>", "sep_token": "</s>", "pad_token": "<pad>", "unk_token": "<unk>", "mask_token": "<mask>"}
 _DECODER_SPECIAL = {"bos_token": "<s>", "eos_token": "</s>", "pad_token": "<pad>", "unk_token": "<unk>"}
-_MIDDLE = CONVENTIONS[0][1:4]
+_MIDDLE = CONVENTIONS[0].marks
 _BATCH = 2048  # sub-tokens of a batch, padding included
 _WARM_UP = 0.05  # of the steps
 _SAVED = 500  # steps between states from which an interrupted training continues
