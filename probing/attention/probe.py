@@ -25,8 +25,7 @@ from probing.attention.ledger import RankLedger
 from probing.attention.ranking import BatchListener, BatchRanker, EncodedFunction
 from probing.attention.result import ProbeProvenance, ProbeResult, ProbeRun
 from probing.models.cache_dir import versions
-from probing.models.checkpoints import step_of
-from probing.models.location import no_panic
+from probing.models.location import no_panic, step_of
 from probing.runs.batches import Batches, out_of_memory
 from probing.runs.data import Functions, read_functions, rows
 from probing.runs.experiment import Experiment, Prepared, run

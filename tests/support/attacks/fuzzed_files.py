@@ -31,12 +31,11 @@ from probing.attention import errors
 from probing.attention.ledger import RankLedger
 from probing.attention.result import load as load_result
 from probing.evidence import entry, gather
-from probing.models.checkpoints import read_models
 from probing.models.cubert.checkpoint import TensorBundle
 from probing.models.cubert.tokenizer import CubertTokenizer, read_vocabulary
 from probing.models.load import load as load_model
 from probing.models.load import load_tokenizer
-from probing.models.location import TINY
+from probing.models.location import TINY, read_models
 from probing.prediction.mask import mask
 from probing.prediction.result import MaskingLedger, MaskResult
 from probing.prediction.silencing_result import SilencingLedger, SilencingResult
