@@ -11,23 +11,26 @@ import logging
 import os
 import shutil
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any, ClassVar, Generic, NamedTuple, Self, TypeVar
 
 import filelock
+import torch
 from tqdm import tqdm
 
-from codesyntax_dataset.atomic import os_errors_as_ledger_errors
+from codesyntax_dataset.atomic import os_errors_as_ledger_errors, temporary_folder
 from codesyntax_dataset.errors import ArgumentError, LedgerError
-from probing.runs import cache, shards
+from probing.models import cache_dir
+from probing.models.location import sha256
+from probing.runs import shards
 from probing.runs.data import Functions
 from probing.runs.processes import Processes, useful_threads
 from probing.runs.progress import progress
 from probing.runs.saved import Provenance, Result, check_ours, paths_from
-from probing.runs.session import Session
+from probing.runs.session import Session, found
 from probing.runs.shards import Shard
 
 logger = logging.getLogger(__name__)
@@ -36,6 +39,7 @@ CONTINUES = "interrupted: run the same command again to continue"
 
 F = TypeVar("F")
 R = TypeVar("R", bound=Result)
+T = TypeVar("T")
 
 
 class Prepared(NamedTuple, Generic[F]):
@@ -151,7 +155,7 @@ def run(experiment: Experiment[F, R], output: str | os.PathLike | None = None, s
         else:
             result = _run_in(experiment, folder)
     if result is not None and slot is not None:
-        slot.save(result.ledger.save, cache.contents(experiment.session.model, experiment.session.revision))
+        slot.save(result.ledger.save, experiment.session.contents)
     return result
 
 
@@ -170,20 +174,63 @@ def checked_shard(shard: str | None, output: Path | None, processes: Processes) 
     return Shard.parse(shard)
 
 
-def _slot(experiment: Experiment) -> cache.Slot | None:
-    """Where the cache has this very run."""
-    session = experiment.session
-    asked = {name: getattr(session, name) for name in ("step", "dtype", "max_length", "weights", "pool")} | {
-        **experiment.asked
+class Slot(NamedTuple):
+    """The place of one run's file in the cache: `<key>-<SHA-256 of the file>.parquet` in `folder`, if it exists.
+
+    `contents`: of the model, before it was loaded.
+    """
+
+    folder: Path
+    key: str
+    contents: str
+
+    def load(self, read: Callable[[Path], T]) -> T | None:
+        """The result of `read` on the saved file; None if there is none, or only damaged ones."""
+        for file in sorted(self.folder.glob(f"{self.key}-*.parquet")):
+            try:
+                if file.stem == f"{self.key}-{sha256([file])}":
+                    return read(file)
+            except (OSError, LedgerError):
+                pass
+            logger.warning("%s is damaged: probing the model again", file)
+        return None
+
+    def save(self, write: Callable[[Path], None], contents: str) -> None:
+        """Keep the file that `write` writes, unless the model has other `contents` now; failing to do so is not an
+        error."""
+        if contents != self.contents:
+            return
+        try:
+            with temporary_folder(cache_dir.private(self.folder)) as place:
+                file = place / "run.parquet"
+                write(file)
+                os.replace(file, self.folder / f"{self.key}-{sha256([file])}.parquet")
+        except (OSError, LedgerError) as error:
+            logger.warning("cannot cache the run: %s", error)
+
+
+def _slot(experiment: Experiment) -> Slot | None:
+    """The place in the cache for this very run; None if none is kept, or the model is in memory and may run any code.
+
+    A run is found by a digest of all that its ranks depend on: the commit of the model and of every model that must
+    read the functions, or the files of a local one; the labels; all settings; the type of the device; the versions of
+    the libraries; and our code. Nothing is loaded or tokenized. Raises ModelError for a model that does not exist.
+    """
+    session, data, place = experiment.session, experiment.data, cache_dir.folder()
+    if place is None or not isinstance(session.model, str):
+        return None
+    named = found(session.model, session.revision)
+    made_of = {
+        "model": named,
+        "also_fits": [(other, *found(other)) for other in experiment.asked.get("also_fits", ())],
+        "data": [data.name, data.config, data.split, data.labels, str(data.limit)],
+        "control": data.control and [data.control, data.seed],
+        "device": (session.device or ("cuda" if torch.cuda.is_available() else "cpu")).partition(":")[0],
+        "session": [session.step, session.dtype, session.max_length, session.weights, session.pool],
+        "instrument": experiment.RESULT.LEDGER.INSTRUMENT,
+        "asked": {**experiment.asked},
     }
-    return cache.slot(
-        session.model,
-        experiment.data,
-        revision=session.revision,
-        device=session.device,
-        instrument=experiment.RESULT.LEDGER.INSTRUMENT,
-        **{"also_fits": (), **asked},
-    )
+    return Slot(place, cache_dir.key(made_of), named[1])
 
 
 def _from_file(experiment: Experiment, file: Path) -> Result:

@@ -12,8 +12,7 @@ import torch
 from codesyntax_dataset.errors import ModelError, UnknownName
 from codesyntax_dataset.network import is_hub_id
 from codesyntax_dataset.protocol import ATTENTION, PAPER_LENGTH, POOLS, SUM
-from probing.models.location import EMBEDDED_MODELS
-from probing.runs.cache import contents
+from probing.models.location import EMBEDDED_MODELS, loading, locate
 from probing.runs.processes import Processes
 from probing.runs.saved import found_at, model_path_of, read_text
 
@@ -129,7 +128,15 @@ class Session:
 
         if any(is_revision(form, revision) for form in self._forms.values()):
             return True
-        return isinstance(self.model, str) and contents(self.model, self.revision) == revision
+        return isinstance(self.model, str) and self.contents == revision
+
+    @property
+    def contents(self) -> str:
+        """The commit of a model that is no pair, or the digest of its files; empty if it is gone."""
+        try:
+            return found(str(self.model), self.revision)[1]
+        except ModelError:
+            return ""
 
     @property
     def _given(self) -> dict[str, Any]:
@@ -139,6 +146,13 @@ class Session:
         if name not in self._forms:
             self._forms[name] = load()
         return self._forms[name]
+
+
+def found(model: str, revision: str | None = None) -> tuple[str, str]:
+    """A model's name in results, and its commit or the digest of its files; raises ModelError if there is none."""
+    with loading(model):
+        location = locate(model, revision)
+        return location.name, location.contents()
 
 
 def find_model(file: str | os.PathLike, settings: Any) -> tuple[str, str | None]:

@@ -42,8 +42,8 @@ from probing.prediction.result import MaskResult
 from probing.prediction.silencing_result import SilencingResult
 from probing.publish import board as boards
 from probing.report.board import document
-from probing.runs.cache import Slot
 from probing.runs.data import load_functions
+from probing.runs.experiment import Slot
 
 
 class LeftOut(CodeSyntaxError):
