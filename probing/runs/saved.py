@@ -15,9 +15,8 @@ from pydantic import Field, PrivateAttr, ValidationError
 from codesyntax_dataset import safe_files
 from codesyntax_dataset.atomic import os_errors_as_ledger_errors, write
 from codesyntax_dataset.errors import EntryError, LedgerError
-from probing.runs.records import Count, Record, explain
+from probing.runs.records import Count, Record, explain, parse
 from probing.runs.settings import Signature, extent
-from probing.runs.untrusted_json import parse
 
 logger = logging.getLogger(__name__)
 
