@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self
 
 import torch
 
@@ -21,8 +20,6 @@ if TYPE_CHECKING:
     from probing.models.infilling import RestoringModel
     from probing.models.masked import ScoringModel
     from probing.models.silencing import LanguageModel
-
-T = TypeVar("T")
 
 _COMMIT = 40  # hexadecimal digits; digests have more
 
@@ -55,7 +52,7 @@ class Session:
         self.pool = pool
         self.dtype = str(dtype).removeprefix("torch.")
         self.device = str(device) if device else self.processes.device
-        self._forms: dict[str, Any] = {}
+        self._forms: dict[tuple[str, int | None], Any] = {}
 
     @classmethod
     def of(cls, model: str | os.PathLike | tuple | Session, **given: Any) -> Session:
@@ -89,35 +86,35 @@ class Session:
 
     def encoder(self, random_weights: int | None = None) -> Encoder:
         """The body of the model, or one with initial weights drawn by a seed."""
-        from probing.models.load import load  # transformers takes seconds to import
-        from probing.models.norms import weigh
-
-        if random_weights is None and "language model" in self._forms:
-            return self._forms["language model"]
-        given = {**self._given, "dtype": self.dtype, "random_weights": random_weights}
-        return self._form(f"encoder {random_weights}", lambda: weigh(load(self.model, **given), self.weights))
+        if random_weights is None and ("load_language_model", None) in self._forms:
+            return self.language_model()
+        encoder: Encoder = self._form("load", random_weights, dtype=self.dtype)
+        return encoder.weigh(self.weights)
 
     def restoring_model(self, random_weights: int | None = None) -> RestoringModel:
         """The model that restores masks or fills in the middle, or an untrained one with initial weights drawn by a
         seed."""
-        from probing.models.load import load_restoring
-
-        given = {**self._given, "random_weights": random_weights}
-        return self._form(f"restoring {random_weights}", lambda: load_restoring(self.model, **given))
+        return self._form("load_restoring", random_weights)
 
     def scoring_model(self, random_weights: int | None = None) -> ScoringModel:
         """The model with its masked-LM or causal-LM head, or an untrained one with initial weights drawn by a seed."""
-        from probing.models.load import load_scoring
-
-        given = {**self._given, "dtype": self.dtype, "random_weights": random_weights}
-        return self._form(f"scoring {random_weights}", lambda: load_scoring(self.model, **given))
+        return self._form("load_scoring", random_weights, dtype=self.dtype)
 
     def language_model(self) -> LanguageModel:
         """The model with its masked-LM or causal-LM head, whose heads can be silenced; it is then the encoder, too."""
-        from probing.models.load import load_language_model
-        from probing.models.norms import weigh
+        model: LanguageModel = self._form("load_language_model")
+        return model.weigh(self.weights)
 
-        return self._form("language model", lambda: weigh(load_language_model(self.model, **self._given), self.weights))
+    def _form(self, loader: str, random_weights: int | None = None, **options: Any) -> Any:
+        """What a function of `probing.models.load` makes of the model, once."""
+        from probing.models import load  # transformers takes seconds to import
+
+        if (loader, random_weights) not in self._forms:
+            given = {"revision": self.revision, "device": self.device, "max_length": self.max_length, **options}
+            self._forms[loader, random_weights] = getattr(load, loader)(
+                self.model, random_weights=random_weights, **given
+            )
+        return self._forms[loader, random_weights]
 
     def is_of(self, revision: str) -> bool:
         """True if a loaded form of the model has this revision, or is a copy of what has it.
@@ -137,15 +134,6 @@ class Session:
             return found(str(self.model), self.revision)[1]
         except ModelError:
             return ""
-
-    @property
-    def _given(self) -> dict[str, Any]:
-        return {"revision": self.revision, "device": self.device, "max_length": self.max_length}
-
-    def _form(self, name: str, load: Callable[[], T]) -> T:
-        if name not in self._forms:
-            self._forms[name] = load()
-        return self._forms[name]
 
 
 def found(model: str, revision: str | None = None) -> tuple[str, str]:
