@@ -144,6 +144,6 @@ def _merged(run: Sequence[_Shard]) -> Any:
     once = {shard.record.number: shard.file for shard in run}
     loaded = [shards.load(file, result.LEDGER.load) for _, file in sorted(once.items())]
     folder, record = once[1].parent, loaded[0][1]
-    data_folder = None if record.data_path is None else folder / record.data_path
-    merged = result.from_ledger(result.LEDGER.concatenate(table for table, _ in loaded), data_folder)
-    return merged.of_model_at(None if record.model_path is None else found_at(folder, record.model_path))
+    whole = result.LEDGER.concatenate(table for table, _ in loaded)
+    merged = result.from_ledger(whole, found_at(folder, record.data_path))
+    return merged.of_model_at(found_at(folder, record.model_path))

@@ -321,40 +321,29 @@ def _load(experiment: Experiment, file: Path, shard: Shard) -> Any:
 
 @contextlib.contextmanager
 def _parts_in(output: Path, name: str, processes: Processes) -> Iterator[Path]:
-    """Yield the hidden folder of a run of this name, which only this run uses, removed when the run is finished."""
+    """Yield the hidden folder of a run of this name, which only this run uses, removed when the run is finished.
+
+    An interrupted run says that it can be continued, if it can, and else removes it, too.
+    """
     folder = output / f".{name}.parts"
     with os_errors_as_ledger_errors(folder):
         folder.mkdir(parents=True, exist_ok=True)
-    with _saying_whether_it_continues(folder), _only_run_in(folder, processes):
+        lock = filelock.FileLock(folder / f"lock.{processes.rank}", timeout=0)  # so that runs do not interfere
+        try:
+            lock.acquire()
+        except filelock.Timeout:
+            raise LedgerError(
+                f"another run of the same settings is writing to {output}: wait for it, or choose another folder"
+            ) from None
+    try:
         yield folder
         if processes.main:
             shutil.rmtree(folder)
-
-
-@contextlib.contextmanager
-def _saying_whether_it_continues(folder: Path) -> Iterator[None]:
-    """Let an interrupted run say that it can be continued, if it can, and remove everything else."""
-    try:
-        yield
     except KeyboardInterrupt as stop:
         if any(folder.glob("*.parquet")):
             stop.args = (CONTINUES,)
         else:
             shutil.rmtree(folder, ignore_errors=True)
         raise
-
-
-@contextlib.contextmanager
-def _only_run_in(folder: Path, processes: Processes) -> Iterator[None]:
-    """Lock this process's share of a run until the block ends, so that two runs of the same job do not interfere."""
-    with os_errors_as_ledger_errors(folder):
-        try:
-            lock = filelock.FileLock(folder / f"lock.{processes.rank}", timeout=0).acquire().lock
-        except filelock.Timeout:
-            raise LedgerError(
-                f"another run of the same settings is writing to {folder.parent}: wait for it, or choose another folder"
-            ) from None
-    try:
-        yield
     finally:
         lock.release()

@@ -13,7 +13,7 @@ from codesyntax_dataset.network import is_hub_id
 from codesyntax_dataset.protocol import ATTENTION, PAPER_LENGTH, POOLS, SUM
 from probing.models.location import EMBEDDED_MODELS, loading, locate
 from probing.runs.processes import Processes
-from probing.runs.saved import found_at, model_path_of, read_text
+from probing.runs.saved import field_of, found_at, read_text
 
 if TYPE_CHECKING:
     from probing.models.encoder import Encoder
@@ -149,17 +149,16 @@ def find_model(file: str | os.PathLike, settings: Any) -> tuple[str, str | None]
     A local model is searched at the path in the result, and by its name in the working directory. Raises ModelError if
     it is gone.
     """
-    name, path = settings.model, model_path_of(read_text(file))
-    if path is None and len(settings.revision) == _COMMIT:
+    name, told = settings.model, found_at(Path(file).parent, field_of(read_text(file), "model_path"))
+    if told is None and len(settings.revision) == _COMMIT:
         return name, settings.revision
-    places = [str(found_at(Path(file).parent, path)), name] if path else [name]
-    for place in places:
+    for place in [name] if told is None else [str(told), name]:
         if os.path.exists(place) or place in EMBEDDED_MODELS:
             return place, None
-    if path is None and "/" in name and is_hub_id(name):  # a pair in memory, loaded from there
+    if told is None and "/" in name and is_hub_id(name):  # a pair in memory, loaded from there
         return name, None
     raise ModelError(
         f"the model {name} of {file} is not "
-        + (f"at {places[0]}" if path else "on the Hub")
+        + ("on the Hub" if told is None else f"at {told}")
         + ", and not in the working directory: give its location with --model"
     )
