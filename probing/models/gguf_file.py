@@ -42,8 +42,8 @@ _LONGEST_TEXT = 1 << 22  # bytes, of a chat template
 _MOST_PIECES = 1 << 28  # squared lengths of tokens: without merges, transformers tries every split of every token
 _LARGEST_DIMENSION = 1 << 40
 
-_SIZES = {0: 1, 1: 1, 2: 2, 3: 2, 4: 4, 5: 4, 6: 4, 7: 1, 10: 8, 11: 8, 12: 8}
-"""Bytes of the types of values that are numbers."""
+_NUMBERS = {0: "<B", 1: "<b", 2: "<H", 3: "<h", 4: "<I", 5: "<i", 6: "<f", 7: "<?", 10: "<Q", 11: "<q", 12: "<d"}
+"""The types of values that are numbers, as `struct` reads them."""
 
 _STRING, _ARRAY = 8, 9
 
@@ -52,12 +52,8 @@ CONVERTED = ".gguf"
 
 
 class Header(NamedTuple):
-    """The structure of a GGUF file: its architecture, its number of weights, and the type of most of them.
+    """The structure of a GGUF file: its number of weights, and the type of most of them, empty if that is F32."""
 
-    `quantization` is empty if that is F32.
-    """
-
-    architecture: str
     weights: int
     quantization: str
 
@@ -76,7 +72,7 @@ class _Bytes:
         self.place = place + size
         return place
 
-    def number(self, form: str) -> int:
+    def number(self, form: str) -> Any:
         return struct.unpack_from(form, self.data, self.take(struct.calcsize(form)))[0]
 
     def size(self, most: int, what: str) -> int:
@@ -132,11 +128,11 @@ def _header(data: mmap.mmap) -> Header:
     for _, kind, weights, _, _ in infos:
         kinds[kind] += weights
     most = kinds.most_common(1)[0][0]
-    return Header(architecture, kinds.total(), "" if most == "F32" else most)
+    return Header(kinds.total(), "" if most == "F32" else most)
 
 
 def _fields(read: _Bytes, number: int) -> dict[str, Any]:
-    """The fields of a file that are texts or whole numbers; the others are checked."""
+    """The fields of a file that are texts or numbers; arrays are checked, and stand there as None."""
     fields: dict[str, Any] = {}
     values, pieces = 0, 0
     for _ in range(number):
@@ -154,15 +150,14 @@ def _fields(read: _Bytes, number: int) -> dict[str, Any]:
                     size = read.size(_LONGEST_TEXT, "the bytes of a text are")
                     read.take(size)
                     pieces += size * size
-            elif kind in _SIZES:
-                read.take(_SIZES[kind] * length)
+            elif kind in _NUMBERS:
+                read.take(struct.calcsize(_NUMBERS[kind]) * length)
             else:
                 raise ValueError(f"an array holds values of type {kind}")
             if values > _MOST_VALUES or pieces > _MOST_PIECES:
                 raise ValueError("its vocabulary is larger than any tokenizer's")
-        elif kind in _SIZES:
-            whole = {4: "<I", 5: "<i", 10: "<Q", 11: "<q"}.get(kind)
-            fields[name] = read.number(whole) if whole else read.take(_SIZES[kind]) and None
+        elif kind in _NUMBERS:
+            fields[name] = read.number(_NUMBERS[kind])
         else:
             raise ValueError(f"its field {name[:60]!r} is of type {kind}")
     return fields
