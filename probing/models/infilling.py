@@ -10,7 +10,7 @@ import torch
 from transformers import DynamicCache
 
 from codesyntax_dataset.errors import ModelError
-from probing.models.loaded import TEXTS, Check, Loaded, error_line, positions_of
+from probing.models.loaded import TEXTS, Loaded, error_line, positions_of
 from probing.models.masked import MaskedModel, ScoringModel
 from probing.models.transfer import send
 
@@ -144,16 +144,14 @@ class InfillingModel(ScoringModel):
         try:
             together, alone = self._written(found), [self._written([one]) for one in found]
         except Exception as error:  # a model's code may fail in any way when it gets a cache
-            self.require(Check("continues a text", False, error_line(error), "it does not continue what it has read"))
+            self.require("continues a text", False, error_line(error), "it does not continue what it has read")
         both = np.stack([together, np.concatenate(alone)])
         apart = int(((both[0, :, 0] != both[1, :, 0]) & (both[:, :, 3] == 0).all(axis=0)).sum())
         self.require(
-            Check(
-                "holes are filled in a batch as alone",
-                apart == 0,
-                f"{apart} of {len(together)} sub-tokens differ",
-                "what it writes depends on the batch",
-            )
+            "holes are filled in a batch as alone",
+            apart == 0,
+            f"{apart} of {len(together)} sub-tokens differ",
+            "what it writes depends on the batch",
         )
         return self
 

@@ -125,68 +125,67 @@ class LoadedModel:
             )
         return {"input_ids": send(input_ids, self.device), "attention_mask": send(mask, self.device)}
 
-    def require(self, check: Check) -> None:
+    def require(self, name: str, passed: bool, found: str, meaning: str = "") -> None:
         """Add a check; raises FailedCheck unless it passed."""
-        self.checks.append(check)
-        if not check.passed:
+        self.checks.append(Check(name, passed, found, meaning))
+        if not passed:
             raise FailedCheck(self.name, self.checks)
+
+    def require_within(self, name: str, difference: float, bound: float, said: str, meaning: str) -> None:
+        """Add a `Check.within`; raises FailedCheck unless it passed."""
+        self.require(*Check.within(name, difference, bound, said, meaning))
 
     def check_tokenizer(self) -> None:
         """Require that character offsets are reliable: each character once, in order, and spelled by its sub-token."""
-        for check in _tokenizer_checks(self.tokenizer):
-            self.require(check)
-
-
-def _tokenizer_checks(tokenizer: Any) -> Iterator[Check]:
-    yield Check(
-        "the tokenizer gives characters",
-        tells_characters(tokenizer),
-        type(tokenizer).__name__,
-        "only fast tokenizers give the characters of a sub-token; choose a model with a tokenizer.json",
-    )
-    missing, twice, backwards, misspelled, unknown, total = "", "", 0, [], 0, 0
-    for text, (ids, offsets, special) in zip(TEXTS, encode(tokenizer, TEXTS)):
-        times = np.zeros(len(text), int)  # in how many sub-tokens each character is
-        ids, offsets = ids[~special], offsets[~special]
-        for token, (start, end) in zip(ids.tolist(), offsets.tolist()):
-            piece, spelled = text[start:end], str(tokenizer.decode([token]))
-            if not spelled.strip():  # the marker of a space, which some tokenizers also put before the text
-                continue
-            total += 1
-            times[start:end] += 1
-            if token == tokenizer.unk_token_id:
-                unknown += piece.isascii()
-            elif piece.isascii() and _letters(piece) != _letters(spelled):
-                misspelled.append(f"{spelled!r} at {piece!r}")
-        backwards += int((np.diff(offsets, axis=0) < 0).any(axis=1).sum())
-        visible = [(character, count) for character, count in zip(text, times) if not character.isspace()]
-        missing += "".join(character for character, count in visible if not count)
-        # bytes of one character may be several sub-tokens
-        twice += "".join(character for character, count in visible if count > 1 and character.isascii())
-    yield Check(
-        "sub-tokens are known",
-        2 * unknown < total,
-        f"{total - unknown} of {total}",
-        "its tokenizer has no vocabulary for code, perhaps because files of it are missing",
-    )
-    yield Check(
-        "characters belong to one sub-token",
-        not missing and not twice,
-        f"{missing!r} to none, {twice!r} to several",
-        "its tokenizer's offsets leave characters out, or overlap",
-    )
-    yield Check(
-        "offsets run from left to right",
-        not backwards,
-        f"{backwards} run backwards",
-        "its tokenizer's offsets cannot be followed",
-    )
-    yield Check(
-        "offsets spell the sub-tokens",
-        not misspelled,
-        ", ".join(misspelled[:3]) or f"{total} of {total}",
-        "its tokenizer's offsets point at other characters",
-    )
+        self.require(
+            "the tokenizer gives characters",
+            tells_characters(self.tokenizer),
+            type(self.tokenizer).__name__,
+            "only fast tokenizers give the characters of a sub-token; choose a model with a tokenizer.json",
+        )
+        missing, twice, backwards, misspelled, unknown, total = "", "", 0, [], 0, 0
+        for text, (ids, offsets, special) in zip(TEXTS, self.encode(TEXTS)):
+            times = np.zeros(len(text), int)  # in how many sub-tokens each character is
+            ids, offsets = ids[~special], offsets[~special]
+            for token, (start, end) in zip(ids.tolist(), offsets.tolist()):
+                piece, spelled = text[start:end], str(self.tokenizer.decode([token]))
+                if not spelled.strip():  # the marker of a space, which some tokenizers also put before the text
+                    continue
+                total += 1
+                times[start:end] += 1
+                if token == self.tokenizer.unk_token_id:
+                    unknown += piece.isascii()
+                elif piece.isascii() and _letters(piece) != _letters(spelled):
+                    misspelled.append(f"{spelled!r} at {piece!r}")
+            backwards += int((np.diff(offsets, axis=0) < 0).any(axis=1).sum())
+            visible = [(character, count) for character, count in zip(text, times) if not character.isspace()]
+            missing += "".join(character for character, count in visible if not count)
+            # bytes of one character may be several sub-tokens
+            twice += "".join(character for character, count in visible if count > 1 and character.isascii())
+        self.require(
+            "sub-tokens are known",
+            2 * unknown < total,
+            f"{total - unknown} of {total}",
+            "its tokenizer has no vocabulary for code, perhaps because files of it are missing",
+        )
+        self.require(
+            "characters belong to one sub-token",
+            not missing and not twice,
+            f"{missing!r} to none, {twice!r} to several",
+            "its tokenizer's offsets leave characters out, or overlap",
+        )
+        self.require(
+            "offsets run from left to right",
+            not backwards,
+            f"{backwards} run backwards",
+            "its tokenizer's offsets cannot be followed",
+        )
+        self.require(
+            "offsets spell the sub-tokens",
+            not misspelled,
+            ", ".join(misspelled[:3]) or f"{total} of {total}",
+            "its tokenizer's offsets point at other characters",
+        )
 
 
 def _letters(text: str) -> str:

@@ -199,34 +199,30 @@ class ScoringModel(LoadedModel):
                 self.output.everywhere(inputs)[rows, columns] for inputs in (both, alone, changed)
             )
         except Exception as error:  # models that need more than text raise errors of any type
-            self.require(Check("runs on text", False, error_line(error), "it does not run on sub-tokens alone"))
+            self.require("runs on text", False, error_line(error), "it does not run on sub-tokens alone")
         width = batched.shape[-1]
         self.require(
-            Check(
-                "a logit for every sub-token",
-                batched.ndim == 2 and width >= len(self.tokenizer),
-                f"{width} logits for {len(self.tokenizer)} sub-tokens",
-                "its output layer lacks some sub-tokens of its tokenizer",
-            )
+            "a logit for every sub-token",
+            batched.ndim == 2 and width >= len(self.tokenizer),
+            f"{width} logits for {len(self.tokenizer)} sub-tokens",
+            "its output layer lacks some sub-tokens of its tokenizer",
         )
         bound = DRIFT[self.dtype]
-        self.require(
-            Check.within(
-                "padding changes nothing",
-                largest(batched.softmax(-1) - single.softmax(-1)),
-                bound,
-                "probabilities at masks in a batch and alone differ by {}",
-                "its predictions depend on the batch, or on chance",
-            )
+        self.require_within(
+            "padding changes nothing",
+            largest(batched.softmax(-1) - single.softmax(-1)),
+            bound,
+            "probabilities at masks in a batch and alone differ by {}",
+            "its predictions depend on the batch, or on chance",
         )
         moved_by = largest(moved - single)
         moved_text = f"changing the last sub-token moves logits by {moved_by:.2g}"
         if self.mask is None:
             meaning = "it sees later sub-tokens, but has no head that restores masks"
-            self.require(Check("no sub-token sees what is behind", moved_by <= bound, moved_text, meaning))
+            self.require("no sub-token sees what is behind", moved_by <= bound, moved_text, meaning)
         else:
             meaning = "it predicts a mask from the sub-tokens before it only, as decoders do"
-            self.require(Check("masks see what is behind", moved_by > 1e-6, moved_text, meaning))
+            self.require("masks see what is behind", moved_by > 1e-6, moved_text, meaning)
         self.checks.append(self.output.examine(both, rows, columns, batched, self.dtype))
         if self.output.why:
             logger.warning("the output layer of %s is computed at all positions: %s", self.name, self.output.why)
