@@ -8,7 +8,6 @@ from typing import Any, Self
 
 import numpy as np
 import torch
-import transformers
 from transformers.modeling_outputs import BaseModelOutputWithPast
 
 from codesyntax_dataset.errors import ModelError
@@ -38,21 +37,37 @@ _LENGTH = 48  # the sub-tokens of the longer text for the self-check
 _NUMBERS = 1 << 24  # of logits in memory at once, 64 MB
 
 
-class OutputLayer:
-    """The output layer of a language model, computed only at the positions that are read.
+class ScoringModel(LoadedModel):
+    """A masked language model or a decoder, whose output layer is computed only at the positions that are read.
 
-    `vocabulary`: the number of its embeddings; `mask`: the id of the mask token, None for a decoder; `why`: empty if it
-    is computed at the positions that are read only, or why it is at all positions.
+    `mask`: the id of the mask token, None for a decoder; `why`: empty, or why the output layer is computed at all
+    positions.
 
     Raises ModelError for a masked language model without a mask token.
     """
 
-    def __init__(self, loaded: Loaded, masked: bool, vocabulary: float):
-        self.model: transformers.PreTrainedModel = loaded.model
-        self.mask = mask_of(loaded.tokenizer, loaded.name, vocabulary) if masked else None
+    def __init__(self, loaded: Loaded, masked: bool):
+        super().__init__(loaded)
+        self.revision = loaded.with_head
+        self.mask = mask_of(self.tokenizer, self.name, self.vocabulary) if masked else None
         self.why = ""
         self._body_options, self._options = without_cache(self.model.base_model), without_cache(self.model)
-        self._at_once = max(1, _NUMBERS // max(1, int(min(vocabulary, _NUMBERS))))
+        self._at_once = max(1, _NUMBERS // max(1, int(min(self.vocabulary, _NUMBERS))))
+
+    def read(self, texts: Sequence[str]) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+        """Of each text, the sub-tokens (S,), and the positions (M,) of those that are no special ones.
+
+        Before a decoder's text stands its beginning-of-text token, or its end-of-text token if it has no other, once.
+        """
+        begins = [self.tokenizer.bos_token_id, self.tokenizer.eos_token_id]
+        begin = [token for token in begins if token is not None][:1]
+        for ids, _, special in self.encode(texts):
+            if self.mask is not None:
+                yield ids, np.flatnonzero(~special)
+                continue
+            ids = ids[~special]
+            ids = ids if ids[:1].tolist() == begin else np.concatenate([np.array(begin, ids.dtype), ids])
+            yield ids, np.arange(1, len(ids))
 
     def logits(
         self, inputs: Mapping[str, torch.Tensor], rows: torch.Tensor, columns: torch.Tensor
@@ -60,15 +75,17 @@ class OutputLayer:
         """The logits at some positions of a batch: some of these, in order, with their float32 (m, vocabulary)."""
         with borrowed(self.model), full_precision(), torch.inference_mode():
             if self.why:
-                yield (
-                    slice(None),
-                    self.model(**{**self._options, **inputs}, return_dict=True).logits[rows, columns].float(),
-                )
+                yield slice(None), self.everywhere(inputs, rows, columns)
                 return
             hidden = self.model.base_model(**{**self._body_options, **inputs}, return_dict=True)[0][rows, columns]
             for start in range(0, len(hidden), self._at_once):
                 part = slice(start, start + self._at_once)
                 yield part, self._of(hidden[part]).float()
+
+    def everywhere(self, inputs: Mapping[str, torch.Tensor], rows: torch.Tensor, columns: torch.Tensor) -> torch.Tensor:
+        """The same logits, float32 (M, vocabulary), of those that the model reports for all positions."""
+        with borrowed(self.model), full_precision(), torch.inference_mode():
+            return self.model(**{**self._options, **inputs}, return_dict=True).logits[rows, columns].float()
 
     def log_probabilities(
         self, inputs: Mapping[str, torch.Tensor], rows: torch.Tensor, columns: torch.Tensor
@@ -88,32 +105,22 @@ class OutputLayer:
             found[part] = (true - logits.logsumexp(dim=1)).double()
         return found
 
-    def everywhere(self, inputs: Mapping[str, torch.Tensor]) -> torch.Tensor:
-        """The logits as the model reports them: float32 (B, S, vocabulary)."""
-        with borrowed(self.model), full_precision(), torch.inference_mode():
-            return self.model(**inputs, **self._options, return_dict=True).logits.float()
-
-    def examine(
-        self,
-        inputs: Mapping[str, torch.Tensor],
-        rows: torch.Tensor,
-        columns: torch.Tensor,
-        expected: torch.Tensor,
-        dtype: str,
-    ) -> Check:
-        """Check that the logits at some positions are the `expected` ones of `everywhere`; otherwise `why` is set."""
-        name, meaning = (
-            "output layer at the positions that are read only",
-            "its output layer cannot be computed on its own",
-        )
+    def _examine_output(
+        self, inputs: Mapping[str, torch.Tensor], rows: torch.Tensor, columns: torch.Tensor, expected: torch.Tensor
+    ) -> None:
+        """Check that the logits at some positions are the `expected` ones of all; otherwise `why` is set."""
+        name = "output layer at the positions that are read only"
+        meaning = "its output layer cannot be computed on its own"
         try:
             found = torch.cat([logits for _, logits in self.logits(inputs, rows, columns)])
             apart = found - expected if found.shape == expected.shape else torch.tensor(float("inf"))
-            check = Check.within(name, largest(apart), DRIFT[dtype], "logits differ by {}", meaning)
+            check = Check.within(name, largest(apart), DRIFT[self.dtype], "logits differ by {}", meaning)
         except Exception as error:  # a model's code may fail in any way when its parts are called on their own
             check = Check(name, False, error_line(error), meaning)
-        self.why = "" if check.passed else f"{meaning} ({check.found})"
-        return check
+        self.checks.append(check)
+        if not check.passed:
+            self.why = f"{meaning} ({check.found})"
+            logger.warning("the output layer of %s is computed at all positions: %s", self.name, self.why)
 
     def _of(self, hidden: torch.Tensor) -> torch.Tensor:
         """The logits (M, vocabulary) that the model's own code computes from hidden states (M, width)."""
@@ -129,47 +136,13 @@ class OutputLayer:
             else:
                 body.forward = own
 
-
-class ScoringModel(LoadedModel):
-    """A masked language model or a decoder, with the way to its logits that passed the self-check.
-
-    `mask`: the id of the mask token, None for a decoder. Raises what `OutputLayer` does.
-    """
-
-    def __init__(self, loaded: Loaded, masked: bool):
-        super().__init__(loaded)
-        self.revision = loaded.with_head
-        self.output = OutputLayer(loaded, masked, self.vocabulary)
-        self.mask = self.output.mask
-
-    def read(self, texts: Sequence[str]) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """Of each text, the sub-tokens (S,), and the positions (M,) of those that are no special ones.
-
-        Before a decoder's text stands its beginning-of-text token, or its end-of-text token if it has no other, once.
-        """
-        begins = [self.tokenizer.bos_token_id, self.tokenizer.eos_token_id]
-        begin = [token for token in begins if token is not None][:1]
-        for ids, _, special in self.encode(texts):
-            if self.mask is not None:
-                yield ids, np.flatnonzero(~special)
-                continue
-            ids = ids[~special]
-            ids = ids if ids[:1].tolist() == begin else np.concatenate([np.array(begin, ids.dtype), ids])
-            yield ids, np.arange(1, len(ids))
-
-    def log_probabilities(
-        self, inputs: Mapping[str, torch.Tensor], rows: torch.Tensor, columns: torch.Tensor
-    ) -> torch.Tensor:
-        """As of its output layer."""
-        return self.output.log_probabilities(inputs, rows, columns)
-
     def compared(
         self, inputs: Mapping[str, torch.Tensor], rows: torch.Tensor, columns: torch.Tensor, truth: torch.Tensor
     ) -> torch.Tensor:
         """The logits at some positions of a batch, compared with those of the true sub-tokens (M,): float64 (M, 4), as
         of `MaskedModel.scores`."""
         found = torch.empty(len(rows), 4, dtype=torch.float64, device=self.device)
-        for part, logits in self.output.logits(inputs, rows, columns):
+        for part, logits in self.logits(inputs, rows, columns):
             found[part] = _compared(logits, truth[part], NEAR[self.dtype])
         return found
 
@@ -195,9 +168,7 @@ class ScoringModel(LoadedModel):
         other[-1] = other[1] if other[1] != other[-1] else other[0]
         both, alone, changed = self.inputs(texts), self.inputs(texts[:1]), self.inputs([other])
         try:
-            batched, single, moved = (
-                self.output.everywhere(inputs)[rows, columns] for inputs in (both, alone, changed)
-            )
+            batched, single, moved = (self.everywhere(inputs, rows, columns) for inputs in (both, alone, changed))
         except Exception as error:  # models that need more than text raise errors of any type
             self.require("runs on text", False, error_line(error), "it does not run on sub-tokens alone")
         width = batched.shape[-1]
@@ -223,9 +194,7 @@ class ScoringModel(LoadedModel):
         else:
             meaning = "it predicts a mask from the sub-tokens before it only, as decoders do"
             self.require("masks see what is behind", moved_by > 1e-6, moved_text, meaning)
-        self.checks.append(self.output.examine(both, rows, columns, batched, self.dtype))
-        if self.output.why:
-            logger.warning("the output layer of %s is computed at all positions: %s", self.name, self.output.why)
+        self._examine_output(both, rows, columns, batched)
         return self
 
 
@@ -257,7 +226,7 @@ class MaskedModel(ScoringModel):
     ) -> list[list[int]]:
         """The ids that other rounding could have predicted at each masked position; arguments as of `scores`."""
         found = []
-        for _, logits in self.output.logits(masked(inputs, rows, columns, self.mask), rows, columns):
+        for _, logits in self.logits(masked(inputs, rows, columns, self.mask), rows, columns):
             near = logits >= logits.amax(dim=1, keepdim=True) - NEAR[self.dtype]
             found += [torch.nonzero(row)[:, 0].tolist() for row in near]
         return found

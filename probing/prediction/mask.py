@@ -238,7 +238,7 @@ class Masking(Experiment[MaskedFunction, MaskResult]):
             run=MaskRun(
                 family=model.family,
                 device=model.device.type,
-                output_layer="all positions" if model.output.why else "masked positions",
+                output_layer="all positions" if model.why else "masked positions",
                 parser=parser_version(masker.language),
             ),
             versions=versions(),

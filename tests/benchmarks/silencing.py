@@ -46,13 +46,13 @@ def forward(model: LanguageModel, passes: list[silence.Pass], budget: int, lean:
             return torch.stack(
                 [
                     found.logsumexp(dim=1)[0]
-                    for _, found in model.scoring.output.logits(inputs, *places_of(batch, model.device))
+                    for _, found in model.scoring.logits(inputs, *places_of(batch, model.device))
                 ]
             )
         with torch.inference_mode():
-            return model.scoring.output.model(**inputs).logits[:1, :1, :1]
+            return model.scoring.model(**inputs).logits[:1, :1, :1]
 
-    model.scoring.output.model.set_attn_implementation("sdpa")
+    model.scoring.model.set_attn_implementation("sdpa")
     Batches(model, budget).each(sorted(passes, key=lambda one: -len(one.ids)), tqdm(disable=True), logits)
     return time.process_time() - started
 

@@ -171,7 +171,7 @@ def test_it_learns(tmp_path):
 
 def test_both_probes_can_load_it(whole):
     masked, encoder = load_restoring(whole), load(whole)
-    assert masked.output.why == "" and encoder.path == "captured" and not encoder.causal
+    assert masked.why == "" and encoder.path == "captured" and not encoder.causal
     assert masked.longest == encoder.longest == 511
     ids = next(masked.encode(["def f(x):\n    return x\n" * 5]))[0]
     assert masked.tokenizer.decode(ids, skip_special_tokens=True) == "def f(x):\n    return x\n" * 5

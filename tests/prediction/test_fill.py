@@ -134,7 +134,7 @@ def test_what_is_computed_at_masks_alone_is_what_the_model_computes(family):
     """Predictions, hits and log-probabilities of copies in batches, against the logits of each copy alone."""
     model = model_of(family, **FAMILIES[family])
     masked = load_restoring((model, BYTES))
-    assert masked.output.why == ""
+    assert masked.why == ""
     rng = np.random.default_rng(0)
     ids = [np.array(BYTES(code)["input_ids"]) for code in CODES]
     copies = [Copy(one, np.sort(rng.choice(len(one), 5 + draw, replace=False))) for one in ids for draw in range(4)]
@@ -163,7 +163,7 @@ def test_a_head_that_cannot_be_called_alone_is_computed_everywhere():
     stubborn, plain = Stubborn(BertConfig(**SMALL, initializer_range=0.5)), BertForMaskedLM(BertConfig(**SMALL))
     plain.load_state_dict(stubborn.state_dict())
     masked = load_restoring((stubborn, BYTES))
-    assert "this head wants the text" in masked.output.why
+    assert "this head wants the text" in masked.why
     copies = [Copy(np.array(BYTES(code)["input_ids"]), np.array([2, 5, 9])) for code in CODES]
     for ours, theirs in zip(Filler(masked).fill(copies), Filler(load_restoring((plain, BYTES))).fill(copies)):
         assert (ours.predicted.tolist(), *ours[1:]) == (theirs.predicted.tolist(), *theirs[1:])
@@ -344,7 +344,7 @@ def test_a_folder(saved):
     positions = mask_positions(CODES[0], BYTES, "identifier")
     alone = fill_masks(masked.model, masked.tokenizer, ids, positions)
     assert Filler(masked).fill([Copy(np.array(ids), positions)])[0].predicted.tolist() == alone.tolist()
-    assert masked.output.why == "" and len(masked.revision) == 64 + 1 + 64  # with its head
+    assert masked.why == "" and len(masked.revision) == 64 + 1 + 64  # with its head
 
 
 @pytest.mark.parametrize(
