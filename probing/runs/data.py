@@ -223,11 +223,12 @@ def find_data(result: str | os.PathLike, made: Any) -> str:
     else:
         told = found_at(Path(result).parent, field_of(read_text(result), "data_path"))
         places = [str(place) for place in (told, name) if place and os.path.isdir(place)]
+    control, seed = (made.control, made.seed) if isinstance(made, Settings) else (None, None)
     reason = ""
     for place in places:
         try:
             dataset, called = load_functions(place, made.config, made.split)
-            labels = _probed_labels(dataset, made)
+            labels = label_digest(labels_of(dataset, control, seed), made.limit)
         except (DatasetError, UnknownName) as error:
             reason = str(error)
             continue
@@ -238,12 +239,6 @@ def find_data(result: str | os.PathLike, made: Any) -> str:
         f"cannot find the data of {result}, {made.data}/{made.config}/{made.split} with the labels "
         f"{made.labels}{f' ({reason})' if reason else ''}: give its location with --data"
     )
-
-
-def _probed_labels(dataset: datasets.Dataset, made: Any) -> str:
-    """The digest of the labels in a run with these settings, which may be of a control."""
-    control, seed = (made.control, made.seed) if isinstance(made, Settings) else (None, None)
-    return label_digest(labels_of(dataset, control, seed), made.limit)
 
 
 def label_digest(dataset: datasets.Dataset, limit: Limit = None) -> str:

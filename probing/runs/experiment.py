@@ -13,7 +13,7 @@ import shutil
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, ClassVar, Generic, NamedTuple, Self, TypeVar
 
@@ -141,7 +141,9 @@ def run(experiment: Experiment[F, R], output: str | os.PathLike | None = None, s
     processes, folder = experiment.session.processes, None if output is None else Path(output)
     share = checked_shard(shard, folder, processes)
     slot = None if share else _slot(experiment)
-    result: Any = (slot and processes.main and slot.load(lambda file: _from_file(experiment, file))) or None
+    result: Any = None
+    if slot and processes.main:
+        result = slot.load(partial(experiment.RESULT.from_file, data_folder=experiment.data.folder))
     if processes.share(result is not None):
         if result is not None and folder is not None:
             result.of_model_at(experiment.session.place).save(folder)
@@ -189,7 +191,9 @@ class Slot(NamedTuple):
         for file in sorted(self.folder.glob(f"{self.key}-*.parquet")):
             try:
                 if file.stem == f"{self.key}-{sha256([file])}":
-                    return read(file)
+                    result = read(file)
+                    logger.info("the cache %s has the ledger of this very run", self.folder)
+                    return result
             except (OSError, LedgerError):
                 pass
             logger.warning("%s is damaged: probing the model again", file)
@@ -233,18 +237,12 @@ def _slot(experiment: Experiment) -> Slot | None:
     return Slot(place, cache_dir.key(made_of), named[1])
 
 
-def _from_file(experiment: Experiment, file: Path) -> Result:
-    result = experiment.RESULT.from_file(file, experiment.data.folder)
-    logger.info("the cache %s has the ledger of this very run", file.parent)
-    return result
-
-
 def _run_in(experiment: Experiment, output: Path) -> Any:
     """The result, saved in a folder, where an earlier run may have left it or parts of it."""
     processes, data_folder = experiment.session.processes, experiment.data.folder
-    check_ours(output / f"{experiment.name}.json")
+    file, result = output / f"{experiment.name}.json", None
+    check_ours(file)
     with _parts_in(output, experiment.name, processes) as folder:
-        file, result = output / f"{experiment.name}.json", None
         if processes.main:
             result = experiment.RESULT.finished(file, experiment.made, data_folder)
         if not processes.share(result is not None):
