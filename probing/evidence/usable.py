@@ -16,7 +16,7 @@ from probing.evidence.effect import Effect
 from probing.evidence.statistics import FEW_FUNCTIONS, RESAMPLES, bca
 from probing.evidence.uncertainty import degrees_of
 from probing.information.result import InformationLedger, InformationResult
-from probing.runs.ledger_file import RowLedger
+from probing.runs.row_ledger import RowLedger
 
 MEASURED = ("best", "attention", "words", "both", "adds", "open")
 """Top-1 UAS in percent of one head and of the three choices; bits that attention adds; bits that words leave open."""

@@ -67,7 +67,7 @@ def remember(outcome: SelfCheck, file: Path) -> None:
         write(file, json.dumps(with_checksum({"self_check": outcome})))
 
 
-class _Run(NamedTuple):
+class _EagerRun(NamedTuple):
     """A batch, the model's eager maps of it, as it reports them, and its last hidden states (B, S, D), float32."""
 
     inputs: Mapping[str, torch.Tensor]
@@ -75,7 +75,7 @@ class _Run(NamedTuple):
     hidden: torch.Tensor
 
     @classmethod
-    def of(cls, encoder: Encoder, inputs: Mapping[str, torch.Tensor]) -> _Run:
+    def of(cls, encoder: Encoder, inputs: Mapping[str, torch.Tensor]) -> _EagerRun:
         output = encoder.run(inputs, "eager", output_attentions=True, output_hidden_states=True)
         return cls(inputs, list(output.get("attentions") or ()), _hidden(output))
 
@@ -85,9 +85,11 @@ class _Run(NamedTuple):
         return self.inputs["attention_mask"].bool()
 
     @property
-    def first(self) -> _Run:
+    def first(self) -> _EagerRun:
         """The first text alone."""
-        return _Run({name: of[:1] for name, of in self.inputs.items()}, [of[:1] for of in self.maps], self.hidden[:1])
+        return _EagerRun(
+            {name: of[:1] for name, of in self.inputs.items()}, [of[:1] for of in self.maps], self.hidden[:1]
+        )
 
 
 def examine(encoder: Encoder) -> SelfCheck:
@@ -103,7 +105,7 @@ def examine(encoder: Encoder) -> SelfCheck:
     # no padding: both are of one length
     changed = encoder.inputs([encoded[0][0], _with_another_end(*encoded[0], encoder.longest)])
     try:
-        padded, alone = _Run.of(encoder, together), _Run.of(encoder, changed)
+        padded, alone = _EagerRun.of(encoder, together), _EagerRun.of(encoder, changed)
     except Exception as error:  # models that need more than text raise errors of any type
         encoder.require("runs on text", False, error_line(error), "it does not run on sub-tokens alone")
     texts, length = together["input_ids"].shape
@@ -195,7 +197,7 @@ def _hidden(output: ModelOutput) -> torch.Tensor:
     return (output["hidden_states"][-1] if hidden is None else hidden).float()
 
 
-def _captured(encoder: Encoder, run: _Run) -> tuple[Check, float]:
+def _captured(encoder: Encoder, run: _EagerRun) -> tuple[Check, float]:
     """True if our attention function is called for every layer and its rows equal the maps; and how far its hidden
     states are from those of the run, relative to their norm.
 
@@ -238,7 +240,7 @@ def _captured(encoder: Encoder, run: _Run) -> tuple[Check, float]:
     return check, apart
 
 
-def _check_rows(encoder: Encoder, run: _Run, explained: bool) -> None:
+def _check_rows(encoder: Encoder, run: _EagerRun, explained: bool) -> None:
     """Require that rows are probabilities of what is text.
 
     Attention sinks take a share that goes to no sub-token: a smaller sum is correct if our formula gives it, too.
@@ -261,7 +263,7 @@ def _check_rows(encoder: Encoder, run: _Run, explained: bool) -> None:
     )
 
 
-def _check_what_is_seen(encoder: Encoder, padded: _Run, alone: _Run) -> bool:
+def _check_what_is_seen(encoder: Encoder, padded: _EagerRun, alone: _EagerRun) -> bool:
     """Whether no sub-token sees a later one. Require that maps without weight on later sub-tokens belong to a model
     that does not see them, and vice versa; `alone`: a text, and the same with another end."""
     later = max(largest(m.triu(1).masked_fill(~padded.texts[:, None, :, None], 0)) for m in padded.maps)

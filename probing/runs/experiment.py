@@ -25,13 +25,12 @@ from codesyntax_dataset.atomic import os_errors_as_ledger_errors, temporary_fold
 from codesyntax_dataset.errors import ArgumentError, LedgerError
 from probing.models import cache_dir
 from probing.models.location import sha256
-from probing.runs import shards
 from probing.runs.data import Functions
+from probing.runs.ledger_file import Shard, load_shard, save_shard
 from probing.runs.processes import Processes, useful_threads
 from probing.runs.progress import progress
 from probing.runs.saved import Provenance, Result, check_ours, paths_from
 from probing.runs.session import Session, found
-from probing.runs.shards import Shard
 
 logger = logging.getLogger(__name__)
 
@@ -280,7 +279,7 @@ def _run_shard(experiment: Experiment, shard: Shard, output: Path) -> None:
     with _parts_in(output, name, experiment.session.processes) as folder:
         if _load(experiment, file, shard) is None:
             whole = experiment.RESULT.LEDGER.concatenate(_ledgers(experiment, shard.parts(parts), folder).values())
-            shards.save(whole, shard, parts, file, paths_from(output, experiment.data.folder, experiment.session.place))
+            save_shard(whole, shard, parts, file, paths_from(output, experiment.data.folder, experiment.session.place))
 
 
 def _ledgers(experiment: Experiment, numbers: range, folder: Path | None) -> dict[int, Any]:
@@ -299,7 +298,7 @@ def _ledgers(experiment: Experiment, numbers: range, folder: Path | None) -> dic
                 experiment.ran = True
                 ledger = experiment.run(parts[number], bar)
                 if file:
-                    shards.save(ledger, shard, len(parts), file)
+                    save_shard(ledger, shard, len(parts), file)
             ledgers[number] = ledger
     return ledgers
 
@@ -309,7 +308,7 @@ def _load(experiment: Experiment, file: Path, shard: Shard) -> Any:
     if not file.exists():
         return None
     try:
-        ledger, record = shards.load(file, experiment.RESULT.LEDGER.load)
+        ledger, record = load_shard(file, experiment.RESULT.LEDGER.load)
     except LedgerError as error:
         logger.warning("running its functions again: %s", error)
         return None
@@ -324,24 +323,29 @@ def _parts_in(output: Path, name: str, processes: Processes) -> Iterator[Path]:
     An interrupted run says that it can be continued, if it can, and else removes it, too.
     """
     folder = output / f".{name}.parts"
-    with os_errors_as_ledger_errors(folder):
-        folder.mkdir(parents=True, exist_ok=True)
-        lock = filelock.FileLock(folder / f"lock.{processes.rank}", timeout=0)  # so that runs do not interfere
+    with only_one(folder / f"lock.{processes.rank}", f"another run of the same settings is writing to {output}"):
         try:
-            lock.acquire()
+            yield folder
+            if processes.main:
+                shutil.rmtree(folder)
+        except KeyboardInterrupt as stop:
+            if any(folder.glob("*.parquet")):
+                stop.args = (CONTINUES,)
+            else:
+                shutil.rmtree(folder, ignore_errors=True)
+            raise
+
+
+@contextlib.contextmanager
+def only_one(lock: Path, busy: str) -> Iterator[None]:
+    """Hold a lock until the block ends; raises LedgerError, `busy`, if another process does, or it cannot be made."""
+    with os_errors_as_ledger_errors(lock.parent):
+        lock.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            held = filelock.FileLock(lock, timeout=0).acquire().lock
         except filelock.Timeout:
-            raise LedgerError(
-                f"another run of the same settings is writing to {output}: wait for it, or choose another folder"
-            ) from None
+            raise LedgerError(f"{busy}: wait for it, or choose another folder") from None
     try:
-        yield folder
-        if processes.main:
-            shutil.rmtree(folder)
-    except KeyboardInterrupt as stop:
-        if any(folder.glob("*.parquet")):
-            stop.args = (CONTINUES,)
-        else:
-            shutil.rmtree(folder, ignore_errors=True)
-        raise
+        yield
     finally:
-        lock.release()
+        held.release()

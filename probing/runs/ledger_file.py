@@ -1,24 +1,24 @@
-"""Ledgers, and their files: Parquet, with how they were made as JSON in the metadata under `codesyntax`."""
+"""The file of a ledger, or of a shard: Parquet, with how it was made as JSON in its metadata under `codesyntax`."""
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
-from abc import abstractmethod
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, BinaryIO, ClassVar, NamedTuple, Self
+from typing import Any, BinaryIO, NamedTuple
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+from pydantic import ValidationError
 
 from codesyntax_dataset import safe_files
 from codesyntax_dataset.atomic import atomic_path
-from codesyntax_dataset.errors import LedgerError
+from codesyntax_dataset.errors import ArgumentError, LedgerError
+from probing.runs.records import Count, Record, explain
 
 ATTENTION, MASKING, SILENCING, INFORMATION = "attention", "masking", "silencing", "information"
 PREFERENCE, SURPRISAL = "preference", "surprisal"
@@ -27,6 +27,7 @@ what its attention adds to words and positions, which text of a minimal pair is 
 the tokens of nodes."""
 
 _METADATA = b"codesyntax"
+_MOST_SHARDS = 10_000
 
 
 def save(
@@ -145,101 +146,80 @@ def kind_of(path: str | os.PathLike) -> tuple[str | None, Any]:
         return None, None
 
 
-@dataclass(eq=False)
-class RowLedger:
-    """N rows (N,) of the type ROW, sorted by the columns ORDER, which no two rows share.
+class Shard(NamedTuple):
+    """One of the shards, `of` in all, that a run is split into; `number` counts from 1.
 
-    `names`: what the column NAMED is an index into; `settings`: how the ledger was made, as JSON. INSTRUMENT: what was
-    asked of the model; COMMAND: of the command line, that writes it; REPEATED: the columns of few different values;
-    CLUSTER: the column of what is drawn for intervals.
+    Shards are shared among jobs that know nothing of each other, such as those of a SLURM array. A shard in a file is
+    the ledger of its functions, which says in its settings, under `shard`, what it is. The smallest shard is one part,
+    as an interrupted run keeps it.
     """
 
-    ROW: ClassVar[np.dtype]
-    ORDER: ClassVar[tuple[str, ...]]
-    NAMED: ClassVar[str]
-    INSTRUMENT: ClassVar[str]
-    COMMAND: ClassVar[str]
-    REPEATED: ClassVar[tuple[str, ...]]
-    CLUSTER: ClassVar[str] = "function"
-
-    names: list[str]
-    rows: np.ndarray
-    settings: dict[str, Any]
+    number: int
+    of: int
 
     @classmethod
-    @abstractmethod
-    def check(cls, rows: np.ndarray) -> None:
-        """Raise ValueError for rows that no run makes."""
-
-    def __len__(self) -> int:
-        return len(self.rows)
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, type(self)):
-            return NotImplemented
-        same = (self.names, self.settings) == (other.names, other.settings)
-        return same and self.rows.tobytes() == other.rows.tobytes()
-
-    def digest(self) -> str:
-        """SHA-256 over the content of the ledger, independent of the file format."""
-        header = json.dumps({"settings": self.settings, f"{self.NAMED}s": self.names}, sort_keys=True).encode()
-        return hashlib.sha256(len(header).to_bytes(8, "little") + header + self.rows.tobytes()).hexdigest()
-
-    def only(self, functions: np.ndarray) -> Self:
-        """The rows of some functions: places in the split, as in the column `function`."""
-        return type(self)(self.names, self.rows[np.isin(self.rows["function"], functions)], self.settings)
-
-    @classmethod
-    def concatenate(cls, parts: Iterable[Self]) -> Self:
-        """The parts of one run as one ledger, sorted."""
-        parts = list(parts)
-        if any((part.names, part.settings) != (parts[0].names, parts[0].settings) for part in parts):
-            raise LedgerError(
-                f"these ledgers do not belong together: their {cls.NAMED.replace('_', ' ')}s or settings differ"
+    def parse(cls, text: str) -> Shard:
+        """The shard in a text such as `2/7`; raises ArgumentError for any other text."""
+        found = re.fullmatch(r"(\d{1,5})/(\d{1,5})", text, re.ASCII)
+        shard = cls(int(found[1]), int(found[2])) if found else cls(0, 0)
+        if not 1 <= shard.number <= shard.of <= _MOST_SHARDS:
+            raise ArgumentError(
+                f"shard is {text!r}, expected I/N, shard I of N, counted from 1: 1/7 to 7/7 for the seven jobs of "
+                f"`sbatch --array=1-7`; N is at most {_MOST_SHARDS:,}"
             )
-        return cls(parts[0].names, np.concatenate([part.rows for part in parts]), parts[0].settings).sorted()
+        return shard
 
-    def sorted(self) -> Self:
-        """The same ledger with its rows in order."""
-        order = np.lexsort([self.rows[name] for name in reversed(self.ORDER)])
-        return type(self)(self.names, self.rows[order], self.settings)
+    def parts(self, count: int) -> range:
+        """The numbers of its parts, of `count` in the run."""
+        return range(self.number - 1, count, self.of)
 
-    def save(self, path: str | os.PathLike) -> None:
-        """Write the ledger as Parquet, beside its place first: a reader sees the whole file or none."""
-        columns: dict[str, pa.Array] = {name: pa.array(self.rows[name]) for name in self.ROW.names or ()}
-        columns[self.NAMED] = pa.DictionaryArray.from_arrays(columns[self.NAMED], self.names)
-        header = {"instrument": self.INSTRUMENT, f"{self.NAMED}s": self.names, "settings": self.settings}
-        save(path, columns, header, repeated=self.REPEATED)
-
-    @classmethod
-    def load(cls, path: str | os.PathLike) -> Self:
-        """Read a ledger; raises LedgerError if the file is not such a ledger or is damaged."""
-        with opened(path, f"{cls.INSTRUMENT} ledger", cls.COMMAND) as (table, header, *_):
-            names, settings = header[f"{cls.NAMED}s"], header["settings"]
-            if header["instrument"] != cls.INSTRUMENT or not all(isinstance(name, str) for name in names):
-                raise ValueError("another kind of ledger")
-            places = {name: place for place, name in enumerate(names)}
-            rows = np.zeros(len(table), cls.ROW)
-            for name in cls.ROW.names or ():
-                column = table[name].combine_chunks()
-                if name == cls.NAMED:
-                    column = pa.array([places[kind] for kind in column.to_pylist()], pa.int32())
-                rows[name] = column.to_numpy(zero_copy_only=False)
-            if not _in_order([rows[name] for name in cls.ORDER]):
-                raise ValueError("rows out of order")
-            cls.check(rows)
-        return cls(names, rows, settings)
-
-    @classmethod
-    def open(cls, path: str | os.PathLike) -> Self:
-        """Read a ledger; its rows are few, and stay in memory."""
-        return cls.load(path)
+    def __str__(self) -> str:
+        return f"shard-{self.number}-of-{self.of}"
 
 
-def _in_order(columns: list[np.ndarray]) -> bool:
-    """True if places, from the first column to the last, are not negative and rise from row to row."""
-    places = np.stack(columns, axis=1)
-    steps = np.diff(places, axis=0)
-    first = (steps != 0).argmax(axis=1)  # 0 where no column changes
-    later = np.take_along_axis(steps, first[:, None], axis=1)
-    return bool((places >= 0).all() and (later > 0).all())
+class ShardRecord(Record):
+    """A shard's record in its file: which it is, of a run of so many `parts`; the digest of its `ledger` without this
+    record; and the paths of the run's data and model, as in a result, if they are local.
+    """
+
+    number: Count
+    of: Count
+    parts: Count
+    ledger: str
+    data_path: str | None
+    model_path: str | None = None
+
+    @property
+    def shard(self) -> Shard:
+        return Shard(self.number, self.of)
+
+
+def save_shard(table: Any, shard: Shard, parts: int, file: Path, places: Mapping[str, str] = {}) -> None:
+    """Write the ledger of a shard, with its record; raises LedgerError if that cannot be done."""
+    data, model = places.get("data_path"), places.get("model_path")
+    record = ShardRecord(**shard._asdict(), parts=parts, ledger=table.digest(), data_path=data, model_path=model)
+    replace(table, settings={**table.settings, "shard": record.model_dump()}).save(file)
+
+
+def load_shard(file: Path, read: Callable[[Path], Any]) -> tuple[Any, ShardRecord]:
+    """The ledger of a shard as it was before `save_shard`, and its record.
+
+    Raises LedgerError if either is not as written.
+    """
+    table = read(file)
+    made, record = split_shard(file, table.settings)
+    table = replace(table, settings=made)
+    if table.digest() != record.ledger:
+        raise LedgerError(f"{file} is damaged or was altered: its ledger is not the one that was written")
+    return table, record
+
+
+def split_shard(file: Path, settings: Any) -> tuple[dict[str, Any], ShardRecord]:
+    """The origin of the ledger in a shard's file, and the record of the shard, from the settings there."""
+    if not isinstance(settings, dict) or "shard" not in settings:
+        raise LedgerError(f"{file} is not a shard: expected a file that a run with --shard wrote")
+    try:
+        record = ShardRecord.model_validate(settings["shard"])
+    except ValidationError as error:
+        raise LedgerError(f"{file} is not a shard, or a damaged one: {explain(error, 'the shard')}") from error
+    return {name: value for name, value in settings.items() if name != "shard"}, record

@@ -40,8 +40,8 @@ from probing.prediction.mask import mask
 from probing.prediction.result import MaskingLedger, MaskResult
 from probing.prediction.silencing_result import SilencingLedger, SilencingResult
 from probing.publish import board
-from probing.runs import shards
 from probing.runs.data import COLUMNS
+from probing.runs.ledger_file import load_shard
 
 SMALL = Path(__file__).resolve().parents[2] / "data/small"
 RESULT, VALIDATION = "mouse.python.test.c22e27d8", "mouse.python.validation.5246b551"
@@ -267,7 +267,7 @@ def rank_ledger(rng: random.Random) -> File:
     reads: list[Work] = [
         lambda: RankLedger.load(path).counts(),
         lambda: sources_of_result(path),
-        lambda: shards.load(path, RankLedger.load),
+        lambda: load_shard(path, RankLedger.load),
     ]
     return "rank ledger", len(data), rng.choice(reads)
 
