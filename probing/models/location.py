@@ -137,10 +137,9 @@ def locate(model: str, revision: str | None = None) -> Location:
         return Location(str(embedded_model(model)), model, None, is_gguf=model == DECODER)
     model, _, request = model.partition("@")
     revision = revision or request or None
-    owner, _, path = model.partition("/")
-    repository, _, inner = path.partition("/")
-    gguf = inner if inner.endswith(GGUF) else ""
-    model = f"{owner}/{repository}" if gguf else model
+    parts = model.split("/")
+    gguf = "/".join(parts[2:]) if model.endswith(GGUF) else ""
+    model = "/".join(parts[:2]) if gguf else model
     if (request and not request.startswith(REQUEST)) or not is_hub_id(model):
         raise ModelError(_NOWHERE)
     request = revision if revision and revision.startswith(REQUEST) else request
